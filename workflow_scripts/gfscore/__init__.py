@@ -1,0 +1,36 @@
+"""Class-wise robustness and fairness of image classifiers, from cached logits.
+
+Vocabulary, used everywhere in this package:
+
+N, K, M, T
+    Number of samples, of classes, of models; temperature (a positive number that divides the logits).
+logits
+    `(N, K)` float32, unnormalised class scores of a classifier.
+labels
+    `(N,)` int32, the true class of each sample, 0..K-1.
+measure
+    A rule that gives every sample one number, in a declared range and direction: `clean` (correct or not),
+    `great` (attack-free margin score), and so on.
+class value
+    Mean of a measure over the samples of one class, `(K,)` float64; NaN where a class has no sample.
+disparity
+    A scalar made of the class values: RDI, NRGC, WCR, FP.
+score
+    The attack-free margin score (GREAT). It is not a certified radius: see docs/limits.md.
+
+Shares and accuracies are fractions 0..1. Data flows one way: logits, samples, classes, disparity, verdict.
+The names exported here are loaded on first use, so that importing one module does not load the others.
+"""
+
+from importlib import import_module
+
+_EXPORTS = {"audit_logits": "audit", "Audit": "audit", "InputError": "errors"}
+
+__all__ = ["Audit", "InputError", "audit_logits"]
+
+
+def __getattr__(name):
+    """Load an exported name on first use."""
+    if name not in _EXPORTS:
+        raise AttributeError(f"module 'gfscore' has no attribute {name!r}")
+    return getattr(import_module(f"gfscore.{_EXPORTS[name]}"), name)

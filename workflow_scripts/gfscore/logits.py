@@ -1,0 +1,83 @@
+"""What logits must be before anything is computed from them."""
+
+import numpy as np
+
+from gfscore.errors import InputError
+
+ROWS_NAMED_IN_ERRORS = 3
+PROBABILITY_TOLERANCE = 1e-3
+
+
+def require_logits(logits, labels, *, classes=None, source="logits", allow_probabilities=False):
+    """Return logits and labels in canonical form, or refuse them.
+
+    Parameters: `logits` (N, K) of any real dtype, `labels` (N,) integers, `classes` the expected K,
+    `source` the file or argument named in errors. Returns `(logits, labels)` as float32 or float64 (N, K) and
+    int32 (N,). Raises InputError for a wrong shape, K < 2, N = 0, a label outside 0..K-1, a non-finite logit
+    (naming its row), and, unless `allow_probabilities`, for rows that are probabilities instead of logits.
+    """
+    logits = np.asarray(logits)
+    if logits.dtype.kind not in "fiu":
+        raise InputError(f"{source}: logits have dtype {logits.dtype}; give real numbers")
+    if logits.dtype not in (np.float32, np.float64):
+        logits = logits.astype(np.float32 if logits.dtype.itemsize <= 2 else np.float64)
+    labels = _require_labels(labels, source)
+    if logits.ndim != 2:
+        raise InputError(f"{source}: logits have shape {logits.shape}; expected (samples, classes)")
+    n, k = logits.shape
+    if k < 2:
+        raise InputError(f"{source}: {k} class; class-wise robustness needs at least 2 classes")
+    if classes is not None and k != classes:
+        raise InputError(f"{source}: {k} logits per row, but {classes} classes are declared; check the class list")
+    if n == 0:
+        raise InputError(f"{source}: no samples")
+    if len(labels) != n:
+        raise InputError(f"{source}: {n} rows of logits but {len(labels)} labels; give one label per row")
+    outside = np.flatnonzero((labels < 0) | (labels >= k))
+    if outside.size:
+        row = outside[0]
+        raise InputError(
+            f"{source}: row {row} has label {labels[row]}, outside 0..{k - 1}; {outside.size} such rows. "
+            "Labels count from 0"
+        )
+    _require_finite(logits, source)
+    if not allow_probabilities:
+        _refuse_probabilities(logits, source)
+    return logits, labels.astype(np.int32)
+
+
+def _require_labels(labels, source):
+    labels = np.asarray(labels)
+    if labels.ndim != 1:
+        raise InputError(f"{source}: labels have shape {labels.shape}; expected (samples,)")
+    if labels.dtype.kind not in "iu":
+        if labels.dtype.kind == "f" and np.all(np.isfinite(labels)) and np.all(labels == np.round(labels)):
+            return labels.astype(np.int64)
+        raise InputError(f"{source}: labels have dtype {labels.dtype}; give whole numbers 0..K-1")
+    return labels
+
+
+def _require_finite(logits, source):
+    finite_rows = np.isfinite(logits).all(axis=1)
+    if finite_rows.all():
+        return
+    rows = np.flatnonzero(~finite_rows)
+    row = rows[0]
+    column = int(np.flatnonzero(~np.isfinite(logits[row]))[0])
+    named = ", ".join(str(r) for r in rows[:ROWS_NAMED_IN_ERRORS])
+    raise InputError(
+        f"{source}: row {row}, class {column} is {logits[row, column]}; {rows.size} rows are not finite "
+        f"({named}{', ...' if rows.size > ROWS_NAMED_IN_ERRORS else ''}). A NaN is never scored as 0: "
+        "find out why the model overflows (half precision? wrong normalisation?) and extract the logits again"
+    )
+
+
+def _refuse_probabilities(logits, source):
+    if logits.min() < 0 or logits.max() > 1 + PROBABILITY_TOLERANCE:
+        return
+    if np.all(np.abs(logits.sum(axis=1) - 1) <= PROBABILITY_TOLERANCE):
+        raise InputError(
+            f"{source}: every row is non-negative and sums to 1, so these are probabilities, not logits. "
+            "Give the values before the softmax (their logarithm serves for the softmax score); "
+            "if they really are logits, say so with allow_probabilities"
+        )

@@ -1,0 +1,295 @@
+"""Every Parquet table of results/: columns, types, units, identity; one writer, one reader.
+
+Each file repeats its identity (dataset, model, digests, versions) as key-value metadata, and the reader refuses a
+file whose identity differs from what is asked of it.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from gfscore.disparity import SUMMARY
+from gfscore.errors import InputError
+from gfscore.files import atomic
+
+IDENTITY_KEY = b"gfscore"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Kind of table: its version (raised when the meaning of a column changes) and columns (name, type, meaning)."""
+
+    version: int
+    columns: tuple
+
+
+_KEY = (
+    ("dataset", pa.string(), "data evaluated"),
+    ("threat", pa.string(), "threat model the classifier was made for"),
+    ("model", pa.string(), "classifier"),
+    ("measure", pa.string(), "key of config.yaml's measures"),
+    ("calibration", pa.string(), "none, or the objective that chose the temperature"),
+    ("temperature", pa.float64(), "temperature of the score; null except for great"),
+)
+
+TABLES = {
+    "logits": Table(
+        version=1,
+        columns=(
+            ("sample_id", pa.string(), "name of the sample within its dataset"),
+            ("label", pa.int32(), "true class, 0..K-1"),
+            ("logits", pa.list_(pa.float32()), "K unnormalised class scores"),
+        ),
+    ),
+    "samples": Table(
+        version=1,
+        columns=(
+            ("sample_id", pa.string(), "name of the sample within its dataset"),
+            ("label", pa.int32(), "true class, 0..K-1"),
+            ("prediction", pa.int32(), "predicted class; a tie at the top counts against the true class"),
+            ("value", pa.float64(), "the measure, in its declared range"),
+            ("censored", pa.bool_(), "the value is a bound, not a measurement"),
+        ),
+    ),
+    "sweep": Table(
+        version=1,
+        columns=(
+            ("temperature", pa.float64(), "Chebyshev point in log T"),
+            ("class_index", pa.int32(), "class, 0..K-1"),
+            ("n", pa.int64(), "samples of the class"),
+            ("value", pa.float64(), "class score at this temperature; null without samples"),
+            ("accuracy", pa.float64(), "clean accuracy of the class; null without samples"),
+        ),
+    ),
+    "class_scores": Table(
+        version=1,
+        columns=(
+            *_KEY,
+            ("class_index", pa.int32(), "class, 0..K-1"),
+            ("class_name", pa.string(), "name of the class"),
+            ("n", pa.int64(), "samples of the class"),
+            ("value", pa.float64(), "class value; null without samples"),
+            (
+                "low",
+                pa.float64(),
+                "lower bound, simultaneous over classes; null at a T chosen on these samples",
+            ),
+            ("high", pa.float64(), "upper bound, likewise"),
+            ("interval", pa.string(), "interval method"),
+            ("confidence", pa.float64(), "joint confidence of the bounds"),
+            ("accuracy", pa.float64(), "clean accuracy on the same samples"),
+            ("variance", pa.float64(), "unbiased variance of the samples' values"),
+            ("label_error_rate", pa.float64(), "share of wrong labels the bounds allow for; null: assumed right"),
+        ),
+    ),
+    "model_summary": Table(
+        version=1,
+        columns=(
+            *_KEY,
+            *(
+                (f"{name}{suffix}", pa.float64(), f"{name}{meaning}")
+                for name in SUMMARY
+                for suffix, meaning in (("", ""), ("_low", ", lower bound"), ("_high", ", upper bound"))
+            ),
+            ("wcr_class", pa.string(), "worst class, the first of ties"),
+            ("wcr_tied", pa.list_(pa.string()), "every class that attains the minimum"),
+            ("worst_class_set", pa.list_(pa.string()), "classes that may be the worst, given the intervals"),
+            ("interval", pa.string(), "interval method"),
+            ("confidence", pa.float64(), "joint confidence of the bounds"),
+            ("accuracy", pa.float64(), "clean accuracy on the same samples"),
+            ("published_clean_accuracy", pa.float64(), "clean accuracy as published, fraction"),
+            ("published_robust_accuracy", pa.float64(), "robust accuracy as published, fraction"),
+            ("robust_accuracy", pa.float64(), "robust accuracy that rank agreement uses"),
+            ("robust_accuracy_source", pa.string(), "where robust_accuracy comes from"),
+            ("rdi_over_mean", pa.float64(), "RDI / class mean: without the scale of the score"),
+            ("gini_unbiased", pa.float64(), "NRGC K/(K-1)"),
+            ("ihdi", pa.float64(), "class mean (1 - NRGC)"),
+            ("rdi_permuted", pa.float64(), "mean RDI under shuffled class membership"),
+            ("nrgc_permuted", pa.float64(), "mean NRGC under shuffled class membership"),
+            ("wcr_permuted", pa.float64(), "mean WCR under shuffled class membership"),
+            ("rdi_p", pa.float64(), "permutation p-value of RDI"),
+            ("nrgc_p", pa.float64(), "permutation p-value of NRGC"),
+            ("wcr_p", pa.float64(), "permutation p-value of WCR"),
+            ("between_class_sd", pa.float64(), "spread of the true class values, corrected for noise"),
+        ),
+    ),
+    "vulnerability": Table(
+        version=1,
+        columns=(
+            *_KEY[:1],
+            *_KEY[3:5],
+            ("class_index", pa.int32(), "class, 0..K-1"),
+            ("class_name", pa.string(), "name of the class"),
+            ("mean_rank", pa.float64(), "mean rank over models, 1 = weakest"),
+            ("times_worst", pa.int64(), "models in which it is a weakest class"),
+            ("times_best", pa.int64(), "models in which it is a strongest class"),
+            ("models", pa.int64(), "models compared"),
+        ),
+    ),
+    "calibration": Table(
+        version=1,
+        columns=(
+            ("measure", pa.string(), "the great variant that is calibrated"),
+            ("objective", pa.string(), "name of the objective"),
+            ("temperature", pa.float64(), "searched temperature"),
+            ("value", pa.float64(), "objective; null where undefined"),
+        ),
+    ),
+    "sensitivity": Table(
+        version=1,
+        columns=(
+            *_KEY[:4],
+            ("shift", pa.float64(), "constant added to every logit"),
+            ("value", pa.float64(), "aggregate score"),
+        ),
+    ),
+}
+
+
+def write_table(path, table, frame, *, identity):
+    """Write a data frame as one of TABLES, atomically.
+
+    `identity` maps names to plain values and goes into the file's metadata together with the table's name and
+    version. Raises KeyError when a column is missing or foreign: that is an error of the code, not of the input.
+    """
+    declared = TABLES[table].columns
+    names = [name for name, _, _ in declared]
+    if list(frame.columns) != names:
+        different = set(names).symmetric_difference(frame.columns) or "their order"
+        raise KeyError(f"columns of table {table!r} differ: {different}")
+    arrays = [pa.array(frame[name].to_numpy(), type=kind, from_pandas=True) for name, kind, _ in declared]
+    _write(path, table, arrays, identity)
+
+
+def write_logits(path, *, sample_id, label, logits, identity):
+    """Write logits (N, K) float32 with sample ids (N,) and labels (N,), atomically."""
+    n, k = logits.shape
+    flat = pa.array(np.ascontiguousarray(logits, dtype=np.float32).ravel())
+    offsets = pa.array(np.arange(0, (n + 1) * k, k, dtype=np.int32))
+    arrays = [
+        pa.array(np.asarray(sample_id).astype(str).tolist(), type=pa.string()),
+        pa.array(np.asarray(label), type=pa.int32()),
+        pa.ListArray.from_arrays(offsets, flat),
+    ]
+    _write(path, "logits", arrays, identity)
+
+
+def _write(path, table, arrays, identity):
+    declared = TABLES[table].columns
+    metadata = {**identity, "table": table, "table_version": TABLES[table].version}
+    schema = pa.schema([pa.field(name, kind) for name, kind, _ in declared]).with_metadata(
+        {IDENTITY_KEY: json.dumps(metadata, sort_keys=True)}
+    )
+    floats = [name for name, kind, _ in declared if pa.types.is_floating(kind)]
+    floats += [f"{name}.list.element" for name, kind, _ in declared if kind == pa.list_(pa.float32())]
+    with atomic(path) as temporary:
+        pq.write_table(
+            pa.Table.from_arrays(arrays, schema=schema),
+            temporary,
+            compression="zstd",
+            # A flipped bit in a float is still a float: without checksums nobody would notice.
+            write_page_checksum=True,
+            use_dictionary=[name for name, kind, _ in declared if pa.types.is_string(kind)],
+            # Floats compress a tenth better when their bytes are stored plane by plane.
+            column_encoding={name: "BYTE_STREAM_SPLIT" for name in floats},
+        )
+
+
+def read_identity(path):
+    """Identity metadata of a table file, a dictionary; raises InputError when the file is no table of ours."""
+    metadata = _open(path).schema_arrow.metadata or {}
+    if IDENTITY_KEY not in metadata:
+        raise InputError(f"{path}: no identity metadata, so it was not written by this workflow; {_REMEDY}")
+    try:
+        return json.loads(metadata[IDENTITY_KEY])
+    except ValueError as error:
+        raise InputError(f"{path}: damaged identity metadata ({error}); {_REMEDY}") from error
+
+
+def read_table(path, table, *, expect=None):
+    """Read one of TABLES as a data frame.
+
+    `expect` maps identity names to the values the file must carry. Raises InputError, naming the file, when it is
+    missing, damaged, another table or version, or of another identity.
+    """
+    frame = _read(path, table, expect).to_pandas()
+    for name, kind, _ in TABLES[table].columns:
+        if pa.types.is_list(kind):
+            frame[name] = [list(items) if items is not None else [] for items in frame[name]]
+    return frame
+
+
+def read_logits(path, *, expect=None):
+    """Read a logits file: `(sample_id (N,) str, label (N,) int32, logits (N, K) float32)`.
+
+    Raises InputError as read_table does, when there is no row, and when rows differ in length.
+    """
+    table = _read(path, "logits", expect)
+    rows = table.column("logits").combine_chunks()
+    lengths = np.diff(rows.offsets.to_numpy())
+    if not len(lengths):
+        raise InputError(f"{path}: no samples; {_REMEDY}")
+    if (lengths != lengths[0]).any():
+        row = int(np.flatnonzero(lengths != lengths[0])[0])
+        raise InputError(f"{path}: row {row} has {lengths[row]} logits, row 0 has {lengths[0]}; {_REMEDY}")
+    logits = rows.flatten().to_numpy(zero_copy_only=False).reshape(len(lengths), -1)
+    return (
+        table.column("sample_id").to_numpy(zero_copy_only=False),
+        table.column("label").to_numpy(),
+        logits,
+    )
+
+
+_REMEDY = "delete it and run the workflow again, so that it is made anew"
+
+
+def _open(path):
+    if not Path(path).is_file():
+        raise InputError(f"{path}: no such file; run the workflow to make it")
+    try:
+        return pq.ParquetFile(path, page_checksum_verification=True)
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise InputError(f"{path}: not a Parquet file, or truncated ({error}); {_REMEDY}") from error
+
+
+def _read(path, table, expect):
+    _require_identity(path, table, expect or {})
+    try:
+        read = _open(path).read()
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise InputError(f"{path}: damaged ({error}); {_REMEDY}") from error
+    if [(field.name, field.type) for field in read.schema] != [(n, kind) for n, kind, _ in TABLES[table].columns]:
+        raise InputError(f"{path}: its columns are not those of table {table!r}; {_REMEDY}")
+    return read
+
+
+def _require_identity(path, table, expect):
+    identity = read_identity(path)
+    expected = {"table": table, "table_version": TABLES[table].version, **expect}
+    for name, value in expected.items():
+        if identity.get(name) != value:
+            raise InputError(f"{path}: its {name} is {identity.get(name)!r}, but {value!r} is asked for; {_REMEDY}")
+
+
+def write_csv_beside(path_to_parquet, frame):
+    """Write the same table as CSV beside its Parquet file, lists joined by '|', numbers in full precision."""
+    plain = frame.copy()
+    for column in plain.columns:
+        if plain[column].map(lambda item: isinstance(item, list)).any():
+            plain[column] = plain[column].map(lambda items: "|".join(items or []))
+    with atomic(Path(path_to_parquet).with_suffix(".csv")) as temporary:
+        plain.to_csv(temporary, index=False, lineterminator="\n")
+
+
+def frame_of(table, rows):
+    """Data frame with the columns of a table from a list of mappings; absent keys become null, foreign ones raise."""
+    names = [name for name, _, _ in TABLES[table].columns]
+    foreign = {key for row in rows for key in row} - set(names)
+    if foreign:
+        raise KeyError(f"table {table!r} has no column {', '.join(sorted(foreign))}")
+    return pd.DataFrame(rows, columns=names)
