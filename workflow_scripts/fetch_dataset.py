@@ -1,0 +1,25 @@
+"""Open a dataset once, check it, and record what it is."""
+
+from gfscore.datasets import describe_images
+from gfscore.files import write_json
+from gfscore.jobs import logged_job
+
+
+def fetch_dataset(settings, classes, path_to_manifest, *, dataset, path_to_images=None):
+    """Write the manifest of the images that the entry `dataset` of config.yaml describes.
+
+    `settings` holds the entry's source and that source's own keys, `classes` the K class names,
+    `path_to_images` is its file where it has one. Raises InputError for data that cannot be audited.
+    """
+    write_json(path_to_manifest, describe_images(settings, path_to_images, dataset=dataset, classes=classes))
+
+
+if __name__ == "__main__":
+    with logged_job(snakemake.log[0]):
+        fetch_dataset(
+            snakemake.params.settings,
+            snakemake.params.classes,
+            snakemake.output.manifest,
+            dataset=snakemake.wildcards.dataset,
+            path_to_images=snakemake.input.get("images"),
+        )

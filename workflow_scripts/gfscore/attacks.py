@@ -1,0 +1,188 @@
+"""White-box attacks: gradient ascent on a classifier's loss within a ball around each image.
+
+Images are tensors (n, C, H, W) in [0, 1], labels (n,) int64; perturbations are in the same units. An attack
+returns images of the same shape in the ball and in [0, 1], and leaves the network's mode and gradients as
+they were.
+"""
+
+import numpy as np
+
+from gfscore.errors import InputError
+
+NORMS = ("linf", "l2")
+
+
+def fgsm(network, images, labels, *, norm, eps, step_size=None, random_start=False, generator=None, loss=None):
+    """One gradient step, from the image or from a random point of its ball.
+
+    `step_size` is eps unless given; from a random start 1.25 eps is usual. Sources: Goodfellow et al. 2015,
+    section 4; random start: Wong et al. 2020, Algorithm 3.
+    """
+    return pgd(
+        network,
+        images,
+        labels,
+        norm=norm,
+        eps=eps,
+        step_size=eps if step_size is None else step_size,
+        steps=1,
+        random_start=random_start,
+        generator=generator,
+        loss=loss,
+    )
+
+
+def pgd(
+    network,
+    images,
+    labels,
+    *,
+    norm,
+    eps,
+    step_size,
+    steps,
+    random_start=True,
+    restarts=1,
+    generator=None,
+    loss=None,
+):
+    """Projected gradient ascent: the last iterate, of several restarts the one of highest loss, per sample.
+
+    `norm` is "linf" or "l2", `eps` the ball's radius, `step_size` the length of a step in that norm,
+    `generator` a torch Generator, needed for a random start (uniform in the ball), `loss(logits, labels)` ->
+    (n,) what is maximised, cross-entropy unless given. Source: Madry et al. 2018, section 2.1.
+    """
+    if norm not in NORMS:
+        raise InputError(f"norm {norm!r} is unknown; choose one of {', '.join(NORMS)}")
+    if random_start and generator is None:
+        raise InputError("a random start needs a generator: give a seeded torch.Generator, or random_start=False")
+    loss = cross_entropy if loss is None else loss
+    images = images.detach()
+    ball = {"norm": norm, "eps": eps}
+    best = None
+    for _ in range(restarts):
+        start = images
+        if random_start:
+            start = project(images + random_in_ball(images, generator=generator, **ball), images, **ball)
+        end = _ascend(network, start, images, labels, step_size=step_size, steps=steps, loss=loss, **ball)
+        best = end if best is None else _harder(network, best, end, labels, loss=loss)
+    _assert_allowed(best, images, **ball)
+    return best
+
+
+def robust_accuracy(network, images, labels, *, norm, eps, step_size, steps, restarts=1, seed, batch_size=256):
+    """Which samples are classified correctly and survive PGD, (N,) bool; their mean is the robust accuracy.
+
+    Takes `images` (N, C, H, W) float32 and `labels` (N,) as numpy arrays. A sample that is misclassified,
+    clean or under an earlier restart, has not survived and leaves the batch. Surviving an attack proves
+    nothing, so this is an upper bound on the share of robust samples. `seed` determines the random starts.
+    """
+    import torch
+
+    attack = {"norm": norm, "eps": eps, "step_size": step_size, "steps": steps}
+    device = next((value.device for value in network.parameters()), "cpu")
+    generator = torch.Generator().manual_seed(seed)
+    survived = np.zeros(len(images), dtype=bool)
+    for start in range(0, len(images), batch_size):
+        x = torch.from_numpy(images[start : start + batch_size]).to(device)
+        y = torch.from_numpy(labels[start : start + batch_size].astype(np.int64)).to(device)
+        with torch.no_grad():
+            alive = torch.nonzero(correct(network(x), y)).flatten()
+        for _ in range(restarts):
+            if len(alive) == 0:
+                break
+            adversarial = pgd(network, x[alive], y[alive], generator=generator, **attack)
+            with torch.no_grad():
+                alive = alive[correct(network(adversarial), y[alive])]
+        survived[start + alive.cpu().numpy()] = True
+    return survived
+
+
+def attack_name(*, norm, eps, steps, restarts=1, **_):
+    """Name of a PGD attack as tables show it, for instance "PGD-20, l_inf 0.15"."""
+    ball = {"linf": "l_inf", "l2": "l_2"}[norm]
+    return f"PGD-{steps}, {ball} {eps:g}" + (f", {restarts} restarts" if restarts > 1 else "")
+
+
+def correct(logits, labels):
+    """Whether the true class has the one largest logit, (n,) bool: a tie at the top is an error."""
+    own = logits.gather(1, labels[:, None])
+    others = logits.scatter(1, labels[:, None], -float("inf"))
+    return own[:, 0] > others.amax(1)
+
+
+def cross_entropy(logits, labels):
+    """Cross-entropy of each sample, (n,), in nats."""
+    from torch.nn import functional
+
+    return functional.cross_entropy(logits, labels, reduction="none")
+
+
+def random_in_ball(images, *, norm, eps, generator):
+    """Perturbations drawn uniformly from the ball of radius eps, same shape as the images."""
+    import torch
+
+    # Drawn where the generator lives, so that a GPU sees the same numbers as the CPU.
+    def draw(function, shape):
+        return getattr(torch.empty(shape, device=generator.device), function)(generator=generator).to(images.device)
+
+    if norm == "linf":
+        return eps * (2 * draw("uniform_", images.shape) - 1)
+    direction = steepest(draw("normal_", images.shape), norm="l2")
+    pixels = images[0].numel()
+    # Volume grows with the radius to the power of the dimension.
+    radius = eps * draw("uniform_", (len(images),)) ** (1 / pixels)
+    return direction * _per_sample(radius, images)
+
+
+def steepest(gradient, *, norm):
+    """Step of length 1 in the norm that raises the linearised loss most; 0 where the gradient is 0."""
+    if norm == "linf":
+        return gradient.sign()
+    length = gradient.flatten(1).norm(dim=1)
+    return gradient / _per_sample(length.clamp_min(1e-30), gradient)
+
+
+def project(points, images, *, norm, eps):
+    """Nearest point in the ball, then in [0, 1], which cannot leave the ball of an image in [0, 1]."""
+    difference = points - images
+    if norm == "linf":
+        difference = difference.clamp(-eps, eps)
+    else:
+        length = difference.flatten(1).norm(dim=1)
+        difference = difference * _per_sample((eps / length.clamp_min(1e-30)).clamp_max(1), images)
+    return (images + difference).clamp(0, 1)
+
+
+def _ascend(network, start, images, labels, *, norm, eps, step_size, steps, loss):
+    import torch
+
+    adversarial = start
+    for _ in range(steps):
+        adversarial = adversarial.detach().requires_grad_()
+        gradient = torch.autograd.grad(loss(network(adversarial), labels).sum(), adversarial)[0]
+        moved = adversarial.detach() + step_size * steepest(gradient, norm=norm)
+        adversarial = project(moved, images, norm=norm, eps=eps)
+    return adversarial
+
+
+def _harder(network, first, second, labels, *, loss):
+    import torch
+
+    with torch.no_grad():
+        better = loss(network(second), labels) > loss(network(first), labels)
+    return torch.where(_per_sample(better, first), second, first)
+
+
+def _per_sample(values, images):
+    return values.reshape(-1, *[1] * (images.ndim - 1))
+
+
+def _assert_allowed(adversarial, images, *, norm, eps):
+    difference = (adversarial - images).flatten(1)
+    length = difference.abs().amax(1) if norm == "linf" else difference.norm(dim=1)
+    # float32: a difference of numbers in [0, 1] is off by up to 6e-8, a norm by that times sqrt(pixels).
+    slack = 1e-7 * difference.shape[1] ** 0.5 + 1e-5 * eps
+    assert length.max() <= eps + slack, f"left the {norm} ball of radius {eps}: {length.max()}"
+    assert adversarial.min() >= 0, f"pixel below 0: {adversarial.min()}"
+    assert adversarial.max() <= 1, f"pixel above 1: {adversarial.max()}"

@@ -1,0 +1,90 @@
+"""Small networks for images of any size from 8x8 on.
+
+None has batch statistics or dropout: a sample's logits then do not depend on the batch that it is in, which
+adversarial training and the audit both rely on.
+"""
+
+
+def small_convnet(in_channels, image_size, classes, *, width=16, pool=4):
+    """Three 3x3 convolutions and a hidden linear layer.
+
+    `width` is the number of channels of the first convolution (the others have twice as many), `pool` the
+    side of the grid that the last feature map is averaged to, so that any image size gives the same number of
+    weights.
+    """
+    from torch import nn
+
+    del image_size  # the pooling makes it irrelevant
+    return nn.Sequential(
+        nn.Conv2d(in_channels, width, 3, padding=1),
+        nn.ReLU(),
+        nn.Conv2d(width, 2 * width, 3, padding=1, stride=2),
+        nn.ReLU(),
+        nn.Conv2d(2 * width, 2 * width, 3, padding=1),
+        nn.ReLU(),
+        nn.AdaptiveAvgPool2d(pool),
+        nn.Flatten(),
+        nn.Linear(2 * width * pool * pool, 4 * width),
+        nn.ReLU(),
+        nn.Linear(4 * width, classes),
+    )
+
+
+def patch_mixer(in_channels, image_size, classes, *, patch=2, width=48, depth=2):
+    """MLP-Mixer: the image as a sequence of patches, mixed over positions and over channels in turn.
+
+    `patch` is a patch's side in pixels (a side of the image that it does not divide is padded with zeros),
+    `width` the number of channels per patch, `depth` the number of mixer blocks. No convolution sees more
+    than its own patch. Source: Tolstikhin et al. 2021, MLP-Mixer.
+    """
+    from torch import nn
+
+    height, width_of_image = image_size
+    rows, columns = -(-height // patch), -(-width_of_image // patch)
+    padding = (0, columns * patch - width_of_image, 0, rows * patch - height)
+    blocks = [_mixer_block(rows * columns, width) for _ in range(depth)]
+    return nn.Sequential(
+        nn.ZeroPad2d(padding),
+        nn.Conv2d(in_channels, width, patch, stride=patch),
+        nn.Flatten(2),
+        _transpose(),
+        *[layer for block in blocks for layer in block],
+        nn.LayerNorm(width),
+        nn.Flatten(),
+        nn.Linear(rows * columns * width, classes),
+    )
+
+
+def _mixer_block(patches, width):
+    from torch import nn
+
+    def mlp(size):
+        return [nn.Linear(size, 2 * size), nn.GELU(), nn.Linear(2 * size, size)]
+
+    over_positions = nn.Sequential(nn.LayerNorm(width), _transpose(), *mlp(patches), _transpose())
+    over_channels = nn.Sequential(nn.LayerNorm(width), *mlp(width))
+    return [_residual(over_positions), _residual(over_channels)]
+
+
+def _residual(branch):
+    from torch import nn
+
+    class Residual(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.branch = branch
+
+        def forward(self, x):
+            return x + self.branch(x)
+
+    return Residual()
+
+
+def _transpose():
+    from torch import nn
+
+    class Transpose(nn.Module):
+        def forward(self, x):
+            return x.transpose(1, 2)
+
+    return Transpose()

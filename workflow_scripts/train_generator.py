@@ -1,0 +1,33 @@
+"""Fit the class-conditional generator and draw a labelled data set from it."""
+
+from gfscore import generators
+from gfscore.datasets import load_all, open_described
+from gfscore.files import sha256_of_file, write_json
+from gfscore.jobs import logged_job
+
+
+def train_generator(path_to_train, path_to_images, path_to_manifest, *, settings):
+    """Write generated images (.npz with x and y) and their manifest (JSON), the same bytes at every run.
+
+    `path_to_train` is a manifest of fetch_dataset; `settings` holds dimensions, mixture_components,
+    regularisation, samples_per_class, label_error_draws and seed. `label_error_rate` in the manifest is in
+    label order.
+    """
+    train, described = open_described(path_to_train)
+    mixtures = generators.fit_mixtures(
+        *load_all(train),
+        classes=len(described["classes"]),
+        **{key: settings[key] for key in ("dimensions", "mixture_components", "regularisation", "seed")},
+    )
+    generators.write_samples(path_to_images, mixtures, settings["samples_per_class"], seed=settings["seed"])
+    # Another stream than that of the samples, so that the estimate does not lean on them.
+    rates = generators.label_error_rates(mixtures, draws=settings["label_error_draws"], seed=[settings["seed"], 1])
+    manifest = {key: described[key] for key in ("dataset", "digest", "classes")}
+    manifest |= {"sha256": sha256_of_file(path_to_images), "settings": settings}
+    write_json(path_to_manifest, {**manifest, "label_error_rate": rates.tolist()})
+
+
+if __name__ == "__main__":
+    with logged_job(snakemake.log[0]):
+        output = snakemake.output
+        train_generator(snakemake.input.train, output.images, output.manifest, settings=snakemake.params.settings)
