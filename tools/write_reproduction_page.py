@@ -1,0 +1,20 @@
+"""Write docs/what-reproduces.md from the claims and the numbers that the package computes for them.
+
+Run from anywhere: `.venv/bin/python tools/write_reproduction_page.py`.
+"""
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+# The package need not be installed: its folder is the one that the workflow's scripts use.
+sys.path.insert(0, str(ROOT / "workflow_scripts"))
+
+from gfscore.files import write_text  # noqa: E402
+from gfscore.reproduction.page import page  # noqa: E402
+
+PAGE = ROOT / "docs" / "what-reproduces.md"
+
+if __name__ == "__main__":
+    write_text(PAGE, page())
+    print(f"wrote {PAGE.relative_to(ROOT)}")

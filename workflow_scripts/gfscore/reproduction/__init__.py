@@ -1,0 +1,23 @@
+"""What the five source papers claim, beside what their own numbers and this package say.
+
+One module per paper holds small functions that compute one number each, and `claims()`, which states the paper's
+claims in our words. `page` turns them into docs/what-reproduces.md; the tests assert the numbers.
+"""
+
+from importlib import import_module
+
+MODULES = (
+    "gf_score_discrepancies",
+    "gf_score_classes",
+    "gf_score",
+    "exact_binomial",
+    "measurement_algorithms",
+    "classwise_analysis",
+    "projection_fairness",
+)
+"""Modules of this package that state claims, in the order of the page."""
+
+
+def ledger():
+    """Every claim with its verdict, as a list of Claim; computed afresh at each call (about a second)."""
+    return [claim for name in MODULES for claim in import_module(f"{__name__}.{name}").claims()]
