@@ -1,0 +1,67 @@
+# From classes to models and to the verdict.
+#
+#   in   results/audits/<audit>/class_scores.parquet, the samples and logits behind it
+#   out  results/audits/<audit>/model_summary.{parquet,csv}   aggregate, disparity with intervals and noise floor
+#        results/audits/<audit>/vulnerability.{parquet,csv}   how often each class is the weakest
+#        results/audits/<audit>/verdict.json                  PASS, FAIL or INCONCLUSIVE
+#
+#   summarise_models
+#   judge_audit       always succeeds, whatever the verdict: a failing rule would lose its own output
+#   gate              stands apart from the targets; reads the verdicts and fails unless all are PASS
+
+
+localrules:
+    gate,
+
+
+rule summarise_models:
+    input:
+        code=code("summarise_models"),
+        class_scores="results/audits/{audit}/class_scores.parquet",
+        samples=sample_files,
+        logits=model_files("logits"),
+        calibration=calibration_file("json"),
+        manifests=checkpoint_manifests,
+    output:
+        table="results/audits/{audit}/model_summary.parquet",
+        csv="results/audits/{audit}/model_summary.csv",
+        vulnerability="results/audits/{audit}/vulnerability.parquet",
+        vulnerability_csv="results/audits/{audit}/vulnerability.csv",
+    log:
+        "results/logs/summarise_models/{audit}.log",
+    conda:
+        "../envs/analysis.yaml"
+    params:
+        subject=of_audit(plan.subject_of),
+        published=of_audit(plan.published_accuracies),
+        disparity=config["disparity"],
+    script:
+        "../workflow_scripts/summarise_models.py"
+
+
+rule judge_audit:
+    input:
+        code=code("judge_audit"),
+        class_scores="results/audits/{audit}/class_scores.parquet",
+    output:
+        verdict="results/audits/{audit}/verdict.json",
+    log:
+        "results/logs/judge_audit/{audit}.log",
+    conda:
+        "../envs/analysis.yaml"
+    params:
+        rules=lambda wildcards: config["audits"][wildcards.audit]["gate"],
+        kinds=of_audit(plan.kinds_of),
+    script:
+        "../workflow_scripts/judge_audit.py"
+
+
+rule gate:
+    input:
+        verdicts=results_of_run("verdict.json"),
+    log:
+        "results/logs/gate.log",
+    conda:
+        "../envs/analysis.yaml"
+    script:
+        "../workflow_scripts/gate.py"

@@ -1,0 +1,29 @@
+# From samples to classes, the same way for every measure.
+#
+#   in   results/samples/<measure>/..., results/logits/..., results/audits/<audit>/calibration.json
+#   out  results/audits/<audit>/class_scores.{parquet,csv}   class values with simultaneous intervals
+#
+#   summarise_classes
+
+
+rule summarise_classes:
+    input:
+        code=code("summarise_classes"),
+        samples=sample_files,
+        logits=model_files("logits"),
+        calibration=calibration_file("json"),
+        manifest=lambda wildcards: f"results/datasets/{plan.dataset_of(config, wildcards.audit)}.json",
+        generator=generator_manifest,
+    output:
+        table="results/audits/{audit}/class_scores.parquet",
+        csv="results/audits/{audit}/class_scores.csv",
+    log:
+        "results/logs/summarise_classes/{audit}.log",
+    conda:
+        "../envs/analysis.yaml"
+    params:
+        subject=of_audit(plan.subject_of),
+        intervals=config["intervals"],
+        label_error_rate=of_audit(plan.label_error_rate_of),
+    script:
+        "../workflow_scripts/summarise_classes.py"

@@ -1,0 +1,98 @@
+# The attack-free margin score (GREAT): per sample, as a function of temperature, and under a logit shift.
+#
+#   in   results/logits/<dataset>/<threat>/<model>.parquet, gated by results/checks/...
+#   out  results/samples/<measure>/<dataset>/<threat>/<model>.parquet   score per sample at T = 1
+#        results/sweeps/<measure>/<dataset>/<threat>/<model>.parquet    class scores at Chebyshev points in log T
+#        results/audits/<audit>/calibration.{parquet,csv,json}          temperatures chosen by each named objective
+#        results/audits/<audit>/sensitivity.{parquet,csv}               score when a constant is added to all logits
+#
+#   score_margins        one number per sample
+#   sweep_temperatures   all temperatures at once, so that no per-model file depends on the one chosen later
+#   choose_temperature   per audit, because the objectives compare its models
+#   measure_sensitivity  per audit
+
+
+rule score_margins:
+    input:
+        code=code("score_margins"),
+        logits=f"results/logits/{MODEL}.parquet",
+        check=f"results/checks/{MODEL}.json",
+    output:
+        samples=f"results/samples/{{measure}}/{MODEL}.parquet",
+    log:
+        f"results/logs/score_margins/{{measure}}/{MODEL}.log",
+    wildcard_constraints:
+        measure=plan.names_of_kind(config, "great"),
+    conda:
+        "../envs/analysis.yaml"
+    params:
+        activation=lambda wildcards: config["measures"][wildcards.measure]["activation"],
+    script:
+        "../workflow_scripts/score_margins.py"
+
+
+rule sweep_temperatures:
+    input:
+        code=code("sweep_temperatures"),
+        logits=f"results/logits/{MODEL}.parquet",
+        check=f"results/checks/{MODEL}.json",
+        manifest="results/datasets/{dataset}.json",
+    output:
+        sweep=f"results/sweeps/{{measure}}/{MODEL}.parquet",
+    log:
+        f"results/logs/sweep_temperatures/{{measure}}/{MODEL}.log",
+    wildcard_constraints:
+        measure=plan.names_of_kind(config, "great"),
+    conda:
+        "../envs/analysis.yaml"
+    params:
+        activation=lambda wildcards: config["measures"][wildcards.measure]["activation"],
+        low=config["great"]["temperatures"]["low"],
+        high=config["great"]["temperatures"]["high"],
+    script:
+        "../workflow_scripts/sweep_temperatures.py"
+
+
+rule choose_temperature:
+    input:
+        code=code("choose_temperature"),
+        sweeps=sweep_files,
+        logits=model_files("logits"),
+        manifests=checkpoint_manifests,
+    output:
+        table="results/audits/{audit}/calibration.parquet",
+        csv="results/audits/{audit}/calibration.csv",
+        summary="results/audits/{audit}/calibration.json",
+    log:
+        "results/logs/choose_temperature/{audit}.log",
+    conda:
+        "../envs/analysis.yaml"
+    params:
+        models=of_audit(plan.models_of),
+        measure=of_audit(plan.calibrated_measure),
+        objectives=lambda wildcards: config["audits"][wildcards.audit]["calibration"]["objectives"],
+        temperatures=config["great"]["temperatures"],
+        stability_window=config["great"]["stability_window"],
+        seed=config["disparity"]["seed"],
+    script:
+        "../workflow_scripts/choose_temperature.py"
+
+
+rule measure_sensitivity:
+    input:
+        code=code("measure_sensitivity"),
+        logits=model_files("logits"),
+        checks=model_files("checks", "json"),
+    output:
+        table="results/audits/{audit}/sensitivity.parquet",
+        csv="results/audits/{audit}/sensitivity.csv",
+    log:
+        "results/logs/measure_sensitivity/{audit}.log",
+    conda:
+        "../envs/analysis.yaml"
+    params:
+        models=of_audit(plan.models_of),
+        measures=of_audit(plan.measures_of),
+        shifts=config["great"]["shifts"],
+    script:
+        "../workflow_scripts/measure_sensitivity.py"

@@ -1,0 +1,69 @@
+# Classifiers meet data: one cached file of logits per (model, dataset), gated before anything is computed from it.
+#
+#   in   results/datasets/<dataset>.json, results/trained/<zoo>/<threat>/<model>.{safetensors,json}
+#   out  results/logits/<dataset>/<threat>/<model>.parquet          sample_id, label, logits
+#        results/checks/<dataset>/<threat>/<model>.json             what the gate measured
+#        results/samples/clean/<dataset>/<threat>/<model>.parquet   correct or not
+#
+#   extract_logits     forward passes, on the GPU where there is one
+#   check_logits       refuses logits that cannot be audited
+#   score_predictions  clean correctness per sample
+
+
+rule extract_logits:
+    input:
+        dataset="results/datasets/{dataset}.json",
+        images=stored_images,
+        checkpoint=checkpoint("safetensors"),
+        model=checkpoint("json"),
+    output:
+        logits=f"results/logits/{MODEL}.parquet",
+    log:
+        f"results/logs/extract_logits/{MODEL}.log",
+    conda:
+        "../envs/torch.yaml"
+    threads: all_local_cores
+    resources:
+        gpu=1,
+        mem_mb=4000,
+        runtime=60,
+    params:
+        version=version("extract_logits"),
+        batch_size=config["inference"]["batch_size"],
+    script:
+        "../workflow_scripts/extract_logits.py"
+
+
+rule check_logits:
+    input:
+        code=code("check_logits"),
+        logits=f"results/logits/{MODEL}.parquet",
+        manifest="results/datasets/{dataset}.json",
+    output:
+        check=f"results/checks/{MODEL}.json",
+    log:
+        f"results/logs/check_logits/{MODEL}.log",
+    conda:
+        "../envs/analysis.yaml"
+    params:
+        published=lambda wildcards: plan.entry_of(config, **wildcards)["published_clean_accuracy"],
+        tolerance=lambda wildcards: plan.entry_of(config, **wildcards)["clean_accuracy_tolerance"],
+    script:
+        "../workflow_scripts/check_logits.py"
+
+
+rule score_predictions:
+    input:
+        code=code("score_predictions"),
+        logits=f"results/logits/{MODEL}.parquet",
+        check=f"results/checks/{MODEL}.json",
+    output:
+        samples=f"results/samples/{{measure}}/{MODEL}.parquet",
+    log:
+        f"results/logs/score_predictions/{{measure}}/{MODEL}.log",
+    wildcard_constraints:
+        measure=plan.names_of_kind(config, "clean"),
+    conda:
+        "../envs/analysis.yaml"
+    script:
+        "../workflow_scripts/score_predictions.py"

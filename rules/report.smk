@@ -1,0 +1,70 @@
+# What a person looks at.
+#
+#   in   results/audits/<audit>/{class_scores,model_summary,vulnerability,calibration,sensitivity}.parquet, verdict.json
+#   out  results/audits/<audit>/figures/*.{svg,png}
+#        results/audits/<audit>/report.html           one self-contained page
+#
+#   plot_figures
+#   build_report
+
+
+rule plot_figures:
+    input:
+        code=code("plot_figures"),
+        class_scores="results/audits/{audit}/class_scores.parquet",
+        model_summary="results/audits/{audit}/model_summary.parquet",
+        vulnerability="results/audits/{audit}/vulnerability.parquet",
+        sensitivity="results/audits/{audit}/sensitivity.parquet",
+        calibration=calibration_file("parquet"),
+        calibration_json=calibration_file("json"),
+    output:
+        folder=report(
+            directory("results/audits/{audit}/figures"),
+            patterns=["{figure}.png"],
+            caption="captions/figures.rst",
+            category="{audit}",
+            labels={"figure": "{figure}"},
+        ),
+    log:
+        "results/logs/plot_figures/{audit}.log",
+    conda:
+        "../envs/analysis.yaml"
+    params:
+        kinds=of_audit(plan.kinds_of),
+        fp_lambda=config["disparity"]["fp_lambda"],
+    script:
+        "../workflow_scripts/plot_figures.py"
+
+
+rule build_report:
+    input:
+        code=code("build_report"),
+        template=sorted(str(path.relative_to(ROOT)) for path in (SCRIPTS / "gfscore/templates").iterdir()),
+        class_scores="results/audits/{audit}/class_scores.parquet",
+        model_summary="results/audits/{audit}/model_summary.parquet",
+        vulnerability="results/audits/{audit}/vulnerability.parquet",
+        sensitivity="results/audits/{audit}/sensitivity.parquet",
+        calibration=calibration_file("parquet"),
+        calibration_json=calibration_file("json"),
+        verdict="results/audits/{audit}/verdict.json",
+        figures="results/audits/{audit}/figures",
+        logits=model_files("logits"),
+    output:
+        page=report(
+            "results/audits/{audit}/report.html",
+            caption="captions/report.rst",
+            category="{audit}",
+            labels={"figure": "report"},
+        ),
+    log:
+        "results/logs/build_report/{audit}.log",
+    conda:
+        "../envs/analysis.yaml"
+    params:
+        title=lambda wildcards: config["audits"][wildcards.audit]["title"],
+        kinds=of_audit(plan.kinds_of),
+        models=of_audit(plan.described_models),
+        fp_lambda=config["disparity"]["fp_lambda"],
+        contact=config["report"]["contact"],
+    script:
+        "../workflow_scripts/build_report.py"

@@ -1,0 +1,63 @@
+import re
+
+import pytest
+
+from gfscore import plan
+
+CONFIG = {
+    "audits": {"a": {"dataset": "copy", "models": ["zoo/none/X", "zoo/L2/Y"], "measures": ["g"], "calibration": None}},
+    "datasets": {
+        "copy": {"source": "npz", "path": "p", "classes": ["u", "v"], "models_of": "zoo", "label_error_rate": 0.1},
+        "train": {
+            "source": "digits",
+            "split": "train",
+            "classes": ["u", "v"],
+            "models_of": None,
+            "label_error_rate": None,
+        },
+    },
+    "models": {
+        "zoo": {
+            "none": {
+                "X": {
+                    "train_on": "train",
+                    "evaluate_on": "copy",
+                    "published_clean_accuracy": 0.5,
+                    "published_robust_accuracy": None,
+                }
+            },
+            "L2": {"Y": {"published_clean_accuracy": None, "published_robust_accuracy": 0.25}},
+        }
+    },
+    "measures": {"g": {"kind": "great"}, "g+": {"kind": "great"}, "c": {"kind": "clean"}},
+}
+
+
+def test_models_carry_the_dataset_evaluated_not_the_zoo():
+    assert plan.models_of(CONFIG, "a") == [
+        {"dataset": "copy", "threat": "none", "model": "X"},
+        {"dataset": "copy", "threat": "L2", "model": "Y"},
+    ]
+
+
+def test_an_entry_is_found_through_the_zoo_of_the_dataset():
+    assert plan.entry_of(CONFIG, "copy", "L2", "Y")["published_robust_accuracy"] == 0.25
+    assert plan.published_accuracies(CONFIG, "a")[0] == {
+        "published_clean_accuracy": 0.5,
+        "published_robust_accuracy": None,
+    }
+
+
+def test_datasets_of_an_audit_include_those_its_models_are_trained_on():
+    assert plan.datasets_of(CONFIG, "a") == ["copy", "train"]
+
+
+def test_only_what_decides_the_images_counts_as_their_settings():
+    assert plan.image_settings_of(CONFIG, "train") == {"source": "digits", "split": "train"}
+    assert plan.image_settings_of(CONFIG, "copy") == {"source": "npz"}
+
+
+@pytest.mark.parametrize(("kind", "matching"), [("great", {"g", "g+"}), ("clean", {"c"}), ("absent", set())])
+def test_names_of_kind_match_exactly_the_measures_of_that_kind(kind, matching):
+    pattern = re.compile(plan.names_of_kind(CONFIG, kind))
+    assert {name for name in [*CONFIG["measures"], "gg", ""] if pattern.fullmatch(name)} == matching

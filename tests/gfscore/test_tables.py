@@ -1,0 +1,424 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import gfscore
+from gfscore import InputError
+from gfscore.tables import (
+    IDENTITY_KEY,
+    TABLES,
+    frame_of,
+    read_identity,
+    read_logits,
+    read_table,
+    write_csv_beside,
+    write_logits,
+    write_table,
+)
+
+PACKAGE_FOLDER = str(Path(gfscore.__file__).parents[1])
+IDENTITY = {"dataset": "digits", "threat": "none", "model": "ERM", "checkpoint": "ab12"}
+FLAT_TABLES = sorted(set(TABLES) - {"logits"})
+
+
+def names_in(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def made_column(kind, rng, n):
+    if pa.types.is_list(kind):
+        words = [f"class {k}" for k in range(5)]
+        return [list(rng.choice(words, rng.integers(0, 4))) for _ in range(n)]
+    if pa.types.is_string(kind):
+        return [f"näme {k}" for k in rng.integers(0, 9, n)]
+    if pa.types.is_boolean(kind):
+        return list(rng.random(n) < 0.5)
+    if pa.types.is_integer(kind):
+        return list(rng.integers(0, 2**31 - 1, n))
+    values = rng.normal(size=n) * 10.0 ** rng.integers(-300, 300, n)
+    values[0] = np.nan
+    return list(values)
+
+
+def made_frame(table, n=7):
+    rng = np.random.default_rng(0)
+    return pd.DataFrame({name: made_column(kind, rng, n) for name, kind, _ in TABLES[table].columns})
+
+
+def made_logits(n=40, k=6, seed=0):
+    rng = np.random.default_rng(seed)
+    return {
+        "sample_id": np.array([f"test/{i:05d}" for i in range(n)]),
+        "label": rng.integers(0, k, n),
+        "logits": rng.normal(size=(n, k)).astype(np.float32),
+    }
+
+
+@pytest.fixture
+def path_to_logits(tmp_path):
+    path = tmp_path / "ERM.parquet"
+    write_logits(path, **made_logits(), identity=IDENTITY)
+    return path
+
+
+# Declarations
+
+
+@pytest.mark.parametrize("table", sorted(TABLES))
+def test_every_column_is_declared_once_with_its_meaning(table):
+    names = [name for name, _, _ in TABLES[table].columns]
+    assert len(set(names)) == len(names)
+    assert all(meaning for _, _, meaning in TABLES[table].columns)
+    assert TABLES[table].version >= 1
+
+
+@pytest.mark.parametrize(
+    ("table", "contract"),
+    [
+        ("logits", "sample_id label logits"),
+        ("samples", "sample_id label prediction value censored"),
+        (
+            "class_scores",
+            "dataset threat model measure calibration temperature class_index class_name n value low high interval "
+            "confidence accuracy",
+        ),
+        (
+            "model_summary",
+            "dataset threat model measure calibration temperature value class_mean rdi nrgc wcr fp wcr_class wcr_tied "
+            "value_low class_mean_low rdi_low nrgc_low wcr_low fp_low "
+            "value_high class_mean_high rdi_high nrgc_high wcr_high fp_high "
+            "accuracy published_clean_accuracy published_robust_accuracy",
+        ),
+        ("calibration", "objective temperature value"),
+    ],
+)
+def test_tables_hold_the_columns_of_the_public_contract(table, contract):
+    assert set(contract.split()) <= {name for name, _, _ in TABLES[table].columns}
+
+
+# Round trips
+
+
+@pytest.mark.parametrize("table", FLAT_TABLES)
+def test_a_table_reads_back_as_it_was_written(table, tmp_path):
+    frame = made_frame(table)
+    path = tmp_path / "sub" / "table.parquet"
+    write_table(path, table, frame, identity=IDENTITY)
+    got = read_table(path, table, expect={"model": "ERM"})
+    assert list(got.columns) == list(frame.columns)
+    for name, kind, _ in TABLES[table].columns:
+        if pa.types.is_list(kind):
+            assert got[name].tolist() == frame[name].tolist()
+            assert all(type(item) is list for item in got[name])
+        else:
+            np.testing.assert_array_equal(got[name].to_numpy(), frame[name].to_numpy())
+    assert names_in(path.parent) == ["table.parquet"]
+
+
+@pytest.mark.parametrize("table", FLAT_TABLES)
+def test_an_empty_table_keeps_its_columns(table, tmp_path):
+    write_table(tmp_path / "t.parquet", table, frame_of(table, []), identity={})
+    got = read_table(tmp_path / "t.parquet", table)
+    assert len(got) == 0
+    assert list(got.columns) == [name for name, _, _ in TABLES[table].columns]
+
+
+def test_column_types_are_the_declared_ones_in_the_file(tmp_path):
+    write_table(tmp_path / "t.parquet", "class_scores", made_frame("class_scores"), identity={})
+    schema = pq.read_schema(tmp_path / "t.parquet")
+    assert [(field.name, field.type) for field in schema] == [
+        (name, kind) for name, kind, _ in TABLES["class_scores"].columns
+    ]
+
+
+def test_missing_numbers_and_words_are_null_in_the_file_and_nan_or_none_when_read(tmp_path):
+    rows = [{"dataset": "digits", "temperature": None, "class_index": 0, "n": 0, "value": float("nan")}]
+    write_table(tmp_path / "t.parquet", "class_scores", frame_of("class_scores", rows), identity={})
+    raw = pq.read_table(tmp_path / "t.parquet")
+    for name in ("temperature", "value", "class_name", "accuracy"):
+        assert raw.column(name).null_count == 1
+    got = read_table(tmp_path / "t.parquet", "class_scores")
+    assert np.isnan(got["value"][0])
+    assert np.isnan(got["temperature"][0])
+    assert got["dataset"][0] == "digits"
+    assert pd.isna(got["class_name"][0])
+
+
+def test_logits_read_back_bit_for_bit(path_to_logits):
+    made = made_logits()
+    sample_id, label, logits = read_logits(path_to_logits, expect=IDENTITY)
+    assert sample_id.tolist() == made["sample_id"].tolist()
+    assert label.dtype == np.int32
+    assert logits.dtype == np.float32
+    assert logits.shape == (40, 6)
+    np.testing.assert_array_equal(label, made["label"])
+    np.testing.assert_array_equal(logits, made["logits"])
+
+
+def test_logits_that_are_not_finite_are_kept_for_the_gate_to_see(tmp_path):
+    made = made_logits()
+    made["logits"][3, 1], made["logits"][5, 0] = np.nan, np.inf
+    write_logits(tmp_path / "m.parquet", **made, identity={})
+    np.testing.assert_array_equal(read_logits(tmp_path / "m.parquet")[2], made["logits"])
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_logits_of_any_memory_layout_and_integer_ids_are_taken(tmp_path, order):
+    made = made_logits() | {"sample_id": np.arange(40)}
+    made["logits"] = np.asarray(made["logits"].astype(np.float64), order=order)
+    write_logits(tmp_path / "m.parquet", **made, identity={})
+    sample_id, _, logits = read_logits(tmp_path / "m.parquet")
+    assert sample_id[:2].tolist() == ["0", "1"]
+    np.testing.assert_array_equal(logits, made["logits"])
+
+
+def test_logits_written_in_many_row_groups_are_read_as_one(tmp_path, path_to_logits):
+    table = pq.read_table(path_to_logits)
+    pq.write_table(table, tmp_path / "groups.parquet", row_group_size=7)
+    np.testing.assert_array_equal(read_logits(tmp_path / "groups.parquet")[2], made_logits()["logits"])
+
+
+def test_two_writes_give_the_same_bytes(tmp_path, path_to_logits):
+    write_logits(tmp_path / "again.parquet", **made_logits(), identity=dict(reversed(IDENTITY.items())))
+    assert (tmp_path / "again.parquet").read_bytes() == path_to_logits.read_bytes()
+
+
+# Identity
+
+
+def test_identity_is_what_was_written_and_the_kind_of_table(path_to_logits):
+    assert read_identity(path_to_logits) == {**IDENTITY, "table": "logits", "table_version": TABLES["logits"].version}
+
+
+def test_a_table_made_from_another_one_inherits_its_identity_but_not_its_kind(tmp_path, path_to_logits):
+    path = tmp_path / "samples.parquet"
+    write_table(path, "samples", made_frame("samples"), identity=read_identity(path_to_logits) | {"measure": "clean"})
+    assert len(read_table(path, "samples", expect={**IDENTITY, "measure": "clean"})) == 7
+
+
+def test_a_file_of_another_model_is_refused(path_to_logits):
+    with pytest.raises(InputError, match=r"ERM\.parquet: its model is 'ERM', but 'TRADES' is asked for"):
+        read_logits(path_to_logits, expect={"model": "TRADES"})
+
+
+def test_a_file_that_does_not_say_what_is_asked_is_refused(path_to_logits):
+    with pytest.raises(InputError, match=r"ERM\.parquet: its device is None, but 'cpu' is asked for"):
+        read_logits(path_to_logits, expect={"device": "cpu"})
+
+
+def test_another_kind_of_table_is_refused(path_to_logits):
+    with pytest.raises(InputError, match=r"ERM\.parquet: its table is 'logits', but 'samples' is asked for"):
+        read_table(path_to_logits, "samples")
+
+
+def test_a_file_with_other_columns_than_its_table_is_refused(path_to_logits, tmp_path):
+    table = pq.read_table(path_to_logits)
+    for odd in (
+        table.rename_columns(["sample_id", "label", "scores"]),
+        table.drop_columns("label"),
+        table.set_column(1, "label", table.column("label").cast(pa.int64())),
+    ):
+        pq.write_table(odd.replace_schema_metadata(table.schema.metadata), tmp_path / "odd.parquet")
+        with pytest.raises(InputError, match=r"odd\.parquet: its columns are not those of table 'logits'"):
+            read_logits(tmp_path / "odd.parquet")
+
+
+def rewritten(path, target, **changes):
+    table = pq.read_table(path)
+    identity = json.loads(table.schema.metadata[IDENTITY_KEY]) | changes
+    pq.write_table(table.replace_schema_metadata({IDENTITY_KEY: json.dumps(identity)}), target)
+    return target
+
+
+@pytest.mark.parametrize("version", [0, 2, 99, None, "1"])
+def test_another_version_of_the_table_is_refused(path_to_logits, tmp_path, version):
+    path = rewritten(path_to_logits, tmp_path / "old.parquet", table_version=version)
+    with pytest.raises(InputError, match=r"old\.parquet: its table_version is .*, but 1 is asked for; delete it"):
+        read_logits(path)
+
+
+def test_a_parquet_file_of_someone_else_is_refused(tmp_path):
+    pd.DataFrame({"label": [1]}).to_parquet(tmp_path / "other.parquet")
+    with pytest.raises(InputError, match=r"other\.parquet: no identity metadata"):
+        read_table(tmp_path / "other.parquet", "samples")
+
+
+@pytest.mark.parametrize("metadata", [b"{", b"\xff\xfe", b""])
+def test_damaged_identity_is_an_error_that_names_the_file(path_to_logits, tmp_path, metadata):
+    table = pq.read_table(path_to_logits).replace_schema_metadata({IDENTITY_KEY: metadata})
+    pq.write_table(table, tmp_path / "odd.parquet")
+    with pytest.raises(InputError, match=r"odd\.parquet: damaged identity metadata"):
+        read_logits(tmp_path / "odd.parquet")
+
+
+# Damage
+
+
+@pytest.mark.parametrize("keep", [0, 1, 4, 8, 100, 0.5, 0.99, -9, -8, -4, -1])
+def test_a_truncated_file_is_an_error_that_names_it_and_the_remedy(path_to_logits, tmp_path, keep):
+    raw = path_to_logits.read_bytes()
+    path = tmp_path / "half.parquet"
+    path.write_bytes(raw[: int(keep * len(raw)) if isinstance(keep, float) else keep])
+    with pytest.raises(InputError, match=r"half\.parquet: not a Parquet file, or truncated.*delete it and run"):
+        read_logits(path)
+
+
+def test_a_file_with_a_hole_is_an_error(path_to_logits, tmp_path):
+    raw = bytearray(path_to_logits.read_bytes())
+    raw[100 : len(raw) // 2] = bytes(len(raw) // 2 - 100)
+    (tmp_path / "hole.parquet").write_bytes(raw)
+    with pytest.raises(InputError, match=r"hole\.parquet: damaged"):
+        read_logits(tmp_path / "hole.parquet")
+
+
+def test_a_flipped_bit_is_an_error_or_harmless_and_not_another_number(path_to_logits, tmp_path):
+    # Page checksums see every bit of the data; the file's own headers have none, so a few flips there may pass.
+    raw, path, rng = path_to_logits.read_bytes(), tmp_path / "flipped.parquet", np.random.default_rng(0)
+    made = made_logits()
+    refused = unnoticed = 0
+    flips = 300
+    for position in rng.choice(len(raw), flips, replace=False):
+        damaged = bytearray(raw)
+        damaged[position] ^= 1 << rng.integers(8)
+        path.write_bytes(damaged)
+        try:
+            _, label, logits = read_logits(path, expect=IDENTITY)
+        except InputError as error:
+            assert "flipped.parquet" in str(error)
+            refused += 1
+        else:
+            same = np.array_equal(label, made["label"]) and np.array_equal(logits, made["logits"])
+            unnoticed += not same
+    assert refused > flips / 2
+    assert unnoticed <= flips / 100
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1", b"<html>not found</html>" * 20, b"sample_id,label\n1,2\n"])
+def test_a_file_that_is_not_parquet_is_an_error_that_names_it(tmp_path, content):
+    (tmp_path / "page.parquet").write_bytes(content)
+    for read in (read_identity, read_logits, lambda path: read_table(path, "samples")):
+        with pytest.raises(InputError, match=r"page\.parquet: not a Parquet file"):
+            read(tmp_path / "page.parquet")
+
+
+def test_a_file_that_is_not_there_is_an_error_that_names_it(tmp_path):
+    with pytest.raises(InputError, match=r"gone\.parquet: no such file; run the workflow"):
+        read_logits(tmp_path / "gone.parquet")
+    (tmp_path / "folder.parquet").mkdir()
+    with pytest.raises(InputError, match=r"folder\.parquet: no such file"):
+        read_table(tmp_path / "folder.parquet", "samples")
+
+
+def with_rows(path_to_logits, target, rows):
+    table = pq.read_table(path_to_logits).slice(0, len(rows))
+    column = pa.array(rows, type=pa.list_(pa.float32()))
+    pq.write_table(table.set_column(2, "logits", column).replace_schema_metadata(table.schema.metadata), target)
+    return target
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([[1.0, 2.0], [1.0, 2.0], [1.0]], "row 2 has 1 logits, row 0 has 2"),
+        ([[1.0], [1.0, 2.0], [1.0]], "row 1 has 2 logits, row 0 has 1"),
+        ([[1.0, 2.0], [], [1.0, 2.0]], "row 1 has 0 logits, row 0 has 2"),
+        ([[1.0, 2.0], None, [1.0, 2.0]], "row 1 has 0 logits, row 0 has 2"),
+    ],
+)
+def test_rows_of_different_length_are_an_error_that_names_file_and_row(path_to_logits, tmp_path, rows, message):
+    path = with_rows(path_to_logits, tmp_path / "ragged.parquet", rows)
+    with pytest.raises(InputError, match=rf"ragged\.parquet: {message}"):
+        read_logits(path)
+
+
+def test_a_file_without_rows_is_an_error(tmp_path):
+    write_logits(tmp_path / "none.parquet", **made_logits(n=0), identity={})
+    with pytest.raises(InputError, match=r"none\.parquet: no samples"):
+        read_logits(tmp_path / "none.parquet")
+
+
+# Writing
+
+
+def test_a_frame_with_other_columns_is_refused(tmp_path):
+    frame = made_frame("samples")
+    for wrong in (
+        frame.drop(columns="value"),
+        frame.assign(extra=1),
+        frame[frame.columns[::-1]],
+        frame.rename(columns={"value": "values"}),
+    ):
+        with pytest.raises(KeyError, match="columns of table 'samples' differ"):
+            write_table(tmp_path / "t.parquet", "samples", wrong, identity={})
+    assert names_in(tmp_path) == []
+
+
+def test_an_error_while_writing_leaves_the_old_file_and_no_part(tmp_path, path_to_logits, monkeypatch):
+    before = path_to_logits.read_bytes()
+
+    def write_half(table, where, **options):
+        Path(where).write_bytes(b"PAR1 half")
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(pq, "write_table", write_half)
+    with pytest.raises(OSError, match="no space left"):
+        write_logits(path_to_logits, **made_logits(seed=1), identity=IDENTITY)
+    assert path_to_logits.read_bytes() == before
+    assert names_in(tmp_path) == [path_to_logits.name]
+
+
+def test_a_killed_writer_leaves_the_old_file_whole(path_to_logits):
+    code = (
+        "import os, signal, sys\n"
+        "import numpy as np\n"
+        "import pyarrow.parquet as pq\n"
+        "from gfscore.tables import write_logits\n"
+        "whole = pq.write_table\n"
+        "def write_and_die(table, where, **options):\n"
+        "    whole(table, where, **options)\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "pq.write_table = write_and_die\n"
+        "write_logits(sys.argv[1], sample_id=np.arange(2), label=np.arange(2), logits=np.eye(2), identity={})\n"
+    )
+    before = path_to_logits.read_bytes()
+    result = subprocess.run(
+        [sys.executable, "-c", code, str(path_to_logits)],
+        env={**os.environ, "PYTHONPATH": PACKAGE_FOLDER},
+        check=False,
+    )
+    assert result.returncode == -signal.SIGKILL
+    assert path_to_logits.read_bytes() == before
+    assert list(path_to_logits.parent.glob("*.parquet")) == [path_to_logits]
+
+
+def test_csv_beside_reads_back_in_full_precision(tmp_path):
+    frame = made_frame("model_summary")
+    write_csv_beside(tmp_path / "model_summary.parquet", frame)
+    assert names_in(tmp_path) == ["model_summary.csv"]
+    got = pd.read_csv(tmp_path / "model_summary.csv")
+    assert list(got.columns) == list(frame.columns)
+    np.testing.assert_array_equal(got["rdi"], frame["rdi"])
+    joined = ["|".join(tied) for tied in frame["wcr_tied"]]
+    assert got["wcr_tied"].fillna("").tolist() == joined
+    assert isinstance(frame["wcr_tied"][0], list)
+
+
+def test_frame_of_orders_columns_and_leaves_absent_keys_missing():
+    frame = frame_of("calibration", [{"value": 0.5, "measure": "great"}])
+    assert list(frame.columns) == [name for name, _, _ in TABLES["calibration"].columns]
+    assert frame["value"][0] == 0.5
+    assert pd.isna(frame["objective"][0])
+
+
+def test_frame_of_refuses_a_key_that_is_no_column():
+    with pytest.raises(KeyError, match="table 'calibration' has no column valeu"):
+        frame_of("calibration", [{"value": 0.5}, {"valeu": 0.5}])

@@ -1,0 +1,33 @@
+"""Made-up logits and labels for tests."""
+
+import numpy as np
+
+
+def logits_and_labels(seed, *, n=120, k=5, scale=3.0, signal=3.0):
+    """Logits (n, k) of a classifier that is right most of the time; labels unsorted, unbalanced, every class present.
+
+    Class 0 is about four times as frequent as the last one, and the signal is weaker for higher classes.
+    """
+    rng = np.random.default_rng(seed)
+    weights = np.linspace(2, 0.5, k)
+    drawn = rng.choice(k, size=n - k, p=weights / weights.sum())
+    labels = rng.permutation(np.concatenate([np.arange(k), drawn]))
+    logits = scale * rng.normal(size=(n, k))
+    logits[np.arange(n), labels] += signal * np.linspace(2, 0.5, k)[labels]
+    return logits, labels
+
+
+def adversarial_logits(seed, *, n, k):
+    """Logits (n, k) made to break interpolation and stable forms: huge and tiny scales, duplicates, exact ties."""
+    rng = np.random.default_rng(seed)
+    labels = np.concatenate([np.arange(k), rng.integers(0, k, n - k)]) if n >= k else rng.integers(0, k, n)
+    scale = 10.0 ** rng.uniform(-4, 30, size=(n, 1))
+    logits = scale * rng.normal(size=(n, k))
+    logits[rng.random(n) < 0.5] = 10 * rng.normal(size=(1, k))
+    same = rng.random(n) < 0.3
+    # All rivals equal: the softmax denominator is 1 + (K - 1) exp(-d / T), the steepest there is.
+    logits[same] = 0.0
+    logits[same, labels[same]] = 10.0 ** rng.uniform(-3, 3, size=same.sum())
+    tied = rng.random(n) < 0.1
+    logits[tied] = logits[tied].max(axis=1, keepdims=True)
+    return logits, labels

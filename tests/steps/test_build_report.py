@@ -1,0 +1,59 @@
+"""The step build_report, with the provenance it collects."""
+
+import numpy as np
+
+from build_report import build_report
+from gfscore.tables import write_logits
+from plot_figures import plot_figures
+from synthetic import AUDIT, LAM, synthetic_audit
+
+IDENTITY = {
+    "dataset": "toy",
+    "threat": "none",
+    "dataset_digest": "d" * 64,
+    "checkpoint_sha256": "c" * 64,
+    "torch": "2.13.0",
+    "device": "cpu",
+    "dtype": "float32",
+}
+
+
+def build(audit, folder):
+    files = audit.write(folder)
+    plot_figures(files, folder / "figures", audit=AUDIT, kinds=audit.kinds, fp_lambda=LAM)
+    logits = []
+    for model in audit.models:
+        logits.append(folder / f"{model['model']}.parquet")
+        write_logits(
+            logits[-1],
+            sample_id=["0"],
+            label=np.array([0]),
+            logits=np.zeros((1, 2)),
+            identity={**IDENTITY, "model": model["model"]},
+        )
+    build_report(
+        files | {"figures": folder / "figures", "logits": logits},
+        folder / "report.html",
+        audit=AUDIT,
+        title="An audit",
+        kinds=audit.kinds,
+        models=audit.models,
+        fp_lambda=LAM,
+        contact=None,
+    )
+    return (folder / "report.html").read_text(encoding="utf-8")
+
+
+def test_page_holds_figures_and_provenance(tmp_path):
+    page = build(synthetic_audit(models=2, per_class=20), tmp_path)
+    assert page.count("<figure>") == 14
+    assert page.count("<svg ") == 14
+    for text in ("An audit", "c" * 64, "d" * 64, "none/model_1", "2.13.0", "digest of the model set"):
+        assert text in page
+    assert str(tmp_path) not in page
+
+
+def test_audit_without_temperature_search(tmp_path):
+    page = build(synthetic_audit(models=2, per_class=20, measures=("clean",)), tmp_path)
+    assert page.count("<figure>") == 4
+    assert "digest of the model set" not in page

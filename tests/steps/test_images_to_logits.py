@@ -1,0 +1,127 @@
+import json
+
+import numpy as np
+import pytest
+
+from extract_logits import extract_logits
+from fetch_dataset import fetch_dataset
+from gfscore.errors import InputError
+from gfscore.tables import read_identity, read_logits
+from train_generator import train_generator
+from train_model import train_model
+
+NAMES = [str(digit) for digit in range(10)]
+IDENTITY = {"dataset": "digits", "threat": "none", "model": "ERM"}
+SETTINGS = {
+    "method": "ERM",
+    "architecture": "small_convnet",
+    "arguments": {"width": 8, "pool": 4},
+    "epochs": 6,
+    "batch_size": 64,
+    "learning_rate": 0.005,
+    "weight_decay": 0.0001,
+    "seed": 1,
+    "threat": None,
+    "coefficients": {},
+}
+ATTACK = {"norm": "linf", "eps": 0.15, "step_size": 0.05, "steps": 3, "restarts": 1, "seed": 0}
+GENERATOR = {
+    "dimensions": 16,
+    "mixture_components": 1,
+    "regularisation": 0.01,
+    "samples_per_class": 6,
+    "label_error_draws": 500,
+    "seed": 0,
+}
+
+
+def run_all(folder):
+    """Every step from images to logits, into one folder."""
+    for split in ("train", "test"):
+        settings = {"source": "digits", "split": split, "test_share": 0.5, "seed": 0}
+        fetch_dataset(settings, NAMES, folder / f"{split}.json", dataset=f"digits-{split}")
+    train_model(
+        folder / "train.json",
+        folder / "test.json",
+        folder / "ERM.safetensors",
+        folder / "ERM.json",
+        identity=IDENTITY,
+        settings=SETTINGS,
+        attack=ATTACK,
+    )
+    train_generator(folder / "train.json", folder / "g.npz", folder / "g.json", settings=GENERATOR)
+    extract(folder, "test.json", "test.parquet")
+    return folder
+
+
+def extract(folder, dataset, logits):
+    arguments = [folder / name for name in (dataset, "ERM.json", "ERM.safetensors", logits)]
+    extract_logits(*arguments, batch_size=100, threads=1)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return run_all(tmp_path_factory.mktemp("first"))
+
+
+def test_manifests_say_what_was_made(folder):
+    dataset = json.loads((folder / "test.json").read_text())
+    assert dataset["dataset"] == "digits-test"
+    assert dataset["samples"] == sum(dataset["samples_per_class"]) == 898
+    assert dataset["image_shape"] == [1, 8, 8]
+    model = json.loads((folder / "ERM.json").read_text())
+    assert {key: model[key] for key in IDENTITY} == IDENTITY
+    assert model["clean_accuracy"] > 0.85 > model["robust_accuracy"]
+    assert model["robust_accuracy_attack"] == "PGD-3, l_inf 0.15, test split"
+    assert len(model["robust_accuracy_per_class"]) == 10
+
+
+def test_logits_carry_the_identity_and_the_accuracy_of_the_manifest(folder):
+    sample_id, label, logits = read_logits(folder / "test.parquet")
+    model = json.loads((folder / "ERM.json").read_text())
+    dataset = json.loads((folder / "test.json").read_text())
+    assert logits.shape == (898, 10)
+    assert np.mean(logits.argmax(axis=1) == label) == pytest.approx(model["clean_accuracy"])
+    assert sample_id[0].startswith("digits-")
+    identity = read_identity(folder / "test.parquet")
+    assert identity["dataset"] == "digits-test"
+    assert identity["dataset_digest"] == dataset["digest"]
+    assert identity["checkpoint_sha256"] == model["sha256"]
+
+
+def test_the_generator_states_its_label_errors(folder):
+    manifest = json.loads((folder / "g.json").read_text())
+    assert len(manifest["label_error_rate"]) == 10
+    assert all(0 <= rate < 0.05 for rate in manifest["label_error_rate"])
+    fetch_dataset({"source": "generated"}, NAMES, folder / "gen.json", dataset="gen", path_to_images=folder / "g.npz")
+    extract(folder, "gen.json", "gen.parquet")
+    _, label, logits = read_logits(folder / "gen.parquet")
+    assert len(label) == 60
+    assert np.mean(logits.argmax(axis=1) == label) > 0.8
+
+
+def test_two_runs_make_the_same_bytes(folder, tmp_path):
+    again = run_all(tmp_path)
+    for name in ("train.json", "test.json", "ERM.json", "ERM.safetensors", "g.json", "g.npz", "test.parquet"):
+        assert (folder / name).read_bytes() == (again / name).read_bytes(), name
+
+
+def changed(path, target, **changes):
+    target.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+    return target.name
+
+
+def test_changed_data_and_foreign_checkpoints_are_refused_and_leave_no_file(folder):
+    other_data = changed(folder / "test.json", folder / "other-data.json", digest="0" * 64)
+    with pytest.raises(InputError, match="they changed since"):
+        extract(folder, other_data, "refused.parquet")
+    fewer = {"classes": NAMES[:9], "digest": "0" * 64}
+    with pytest.raises(InputError, match=r"has label 9, outside 0\.\.8"):
+        extract(folder, changed(folder / "test.json", folder / "fewer.json", **fewer), "refused.parquet")
+    model = folder / "ERM.safetensors"
+    whole = model.read_bytes()
+    model.write_bytes(whole[:-4])
+    with pytest.raises(InputError, match=r"ERM\.safetensors: sha256 is"):
+        extract(folder, "test.json", "refused.parquet")
+    model.write_bytes(whole)
+    assert not list(folder.glob("*refused*"))

@@ -1,0 +1,66 @@
+"""What steps and rule files load: cheap steps no torch, rule files nothing heavy."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+TORCH_STEPS = {"train_model", "train_generator", "extract_logits", "fetch_dataset"}
+STEPS = sorted(path.stem for path in (ROOT / "workflow_scripts").glob("*.py"))
+
+
+def rules_and_scripts():
+    text = "\n".join(path.read_text() for path in sorted((ROOT / "rules").glob("*.smk")))
+    return re.findall(r"^rule (\w+):", text, flags=re.MULTILINE), re.findall(r'"../workflow_scripts/(\w+)\.py"', text)
+
+
+def test_one_step_is_one_rule_is_one_script_of_the_same_name():
+    rules, scripts = rules_and_scripts()
+    assert rules == scripts
+    assert sorted(scripts) == STEPS
+
+
+def test_every_script_has_a_function_of_its_name_and_stays_short():
+    for step in STEPS:
+        text = (ROOT / f"workflow_scripts/{step}.py").read_text()
+        assert f"\ndef {step}(" in text
+        assert len(text.splitlines()) <= 60, step
+
+
+def test_rule_files_are_short_and_open_with_their_contract():
+    for path in (ROOT / "rules").glob("*.smk"):
+        lines = path.read_text().splitlines()
+        assert len(lines) <= 150, path.name
+        assert lines[0].startswith("# "), path.name
+        if path.name != "common.smk":
+            assert any(line.startswith("#   out") for line in lines[:12]), path.name
+
+
+@pytest.mark.parametrize("step", [step for step in STEPS if step not in TORCH_STEPS])
+def test_a_cheap_step_does_not_load_torch(step):
+    code = f"import sys, {step}; sys.exit('torch' in sys.modules or 'snakemake' in sys.modules)"
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "workflow_scripts")}
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
+
+
+DRY_RUN_WITHOUT_HEAVY_PACKAGES = """
+import sys
+# Snakemake's SLURM plugin loads pandas itself; that is not the rules' doing.
+import snakemake.cli, snakemake_executor_plugin_slurm
+for name in [name for name in sys.modules if name.split(".")[0] in HEAVY] + list(HEAVY):
+    sys.modules[name] = None
+snakemake.cli.main(sys.argv[1:])
+"""
+
+
+def test_rule_files_lead_to_no_numpy_pandas_or_torch(tmp_path):
+    """A dry run in a Python in which these packages cannot be imported any more."""
+    code = f"HEAVY = {('numpy', 'pandas', 'scipy', 'torch', 'pyarrow')}" + DRY_RUN_WITHOUT_HEAVY_PACKAGES
+    command = [sys.executable, "-c", code, "--dry-run", "--cores", "1", "--quiet", "--directory", str(tmp_path)]
+    command += ["--snakefile", str(ROOT / "Snakefile"), "--configfile", str(ROOT / "config.yaml")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr

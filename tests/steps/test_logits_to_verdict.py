@@ -1,0 +1,247 @@
+"""Every step after the logits, through its script's function, on made logits of three models."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from check_logits import check_logits
+from choose_temperature import choose_temperature
+from gate import gate
+from gfscore import audit_logits
+from gfscore.errors import InputError
+from gfscore.files import write_json
+from gfscore.measured import AuditInputs
+from gfscore.tables import read_table, write_logits
+from judge_audit import judge_audit
+from measure_sensitivity import measure_sensitivity
+from score_margins import score_margins
+from score_predictions import score_predictions
+from summarise_classes import summarise_classes
+from summarise_models import summarise_models
+from sweep_temperatures import sweep_temperatures
+
+NAMES = ["cat", "dog", "frog", "ship"]
+MODELS = [{"dataset": "toy", "threat": "none", "model": name} for name in ("weak", "middle", "strong")]
+MEASURES = {"clean": {"kind": "clean"}, "great": {"kind": "great", "activation": "softmax"}}
+SEARCH = {"low": 0.01, "high": 10.0, "coarse_step": 0.1, "fine_step": 0.001, "fine_radius": 0.1}
+OBJECTIVES = ["cross_model_accuracy", "within_model_class_accuracy", "ranking_stability", "likelihood"]
+AUDIT = "toy-audit"
+
+
+def made_logits(index, *, n=120):
+    rng = np.random.default_rng(index)
+    labels = rng.integers(0, len(NAMES), n).astype(np.int32)
+    logits = rng.normal(size=(n, len(NAMES))).astype(np.float32)
+    logits[np.arange(n), labels] += 1 + index
+    return logits, labels
+
+
+class Folder:
+    """Paths of one audit, as the rules lay them out."""
+
+    def __init__(self, path):
+        self.path = path
+        self.manifest = path / "dataset.json"
+        self.logits = [path / f"logits/{model['model']}.parquet" for model in MODELS]
+        self.samples = [
+            path / f"samples/{measure}/{model['model']}.parquet" for model in MODELS for measure in MEASURES
+        ]
+        self.sweeps = [path / f"sweeps/{model['model']}.parquet" for model in MODELS]
+        self.checkpoints = [path / f"trained/{model['model']}.json" for model in MODELS]
+
+    def table(self, name):
+        return self.path / f"audit/{name}.parquet"
+
+    def make_logits(self):
+        write_json(self.manifest, {"dataset": "toy", "digest": "d", "samples": 120, "classes": NAMES})
+        for index, (model, path) in enumerate(zip(MODELS, self.logits, strict=True)):
+            logits, labels = made_logits(index)
+            identity = {**model, "dataset_digest": "d", "checkpoint_sha256": f"c{index}"}
+            ids = [f"toy-{row}" for row in range(len(labels))]
+            write_logits(path, sample_id=ids, label=labels, logits=logits, identity=identity)
+            write_json(self.checkpoints[index], {"robust_accuracy": 0.2 * index, "robust_accuracy_attack": "PGD-20"})
+
+    def score(self):
+        paths = iter(self.samples)
+        for model, path, sweep in zip(MODELS, self.logits, self.sweeps, strict=True):
+            score_predictions(path, next(paths), model=model, measure="clean")
+            score_margins(path, next(paths), model=model, measure="great", activation="softmax")
+            sweep_temperatures(path, self.manifest, sweep, model=model, activation="softmax", low=0.01, high=10.0)
+
+    def audit(self):
+        calibration = self.path / "audit/calibration.json"
+        choose_temperature(
+            self.sweeps, self.logits, self.checkpoints, self.table("calibration"), calibration,
+            audit=AUDIT, models=MODELS, measure="great", objectives=OBJECTIVES, temperatures=SEARCH,
+            stability_window=0.05, seed=0,
+        )  # fmt: skip
+        inputs = AuditInputs(MODELS, MEASURES, "great", self.samples, self.logits, calibration)
+        settings = {"method": "hoeffding", "confidence": 0.95}
+        summarise_classes(
+            inputs, self.manifest, self.table("class_scores"), audit=AUDIT, intervals=settings, label_error_rates=None
+        )
+        published = [{"published_clean_accuracy": 0.9, "published_robust_accuracy": None}] * 3
+        summarise_models(
+            inputs, self.table("class_scores"), self.checkpoints, self.table("model_summary"),
+            self.table("vulnerability"), audit=AUDIT, published=published,
+            disparity={"fp_lambda": 0.5, "permutations": 99, "seed": 0},
+        )  # fmt: skip
+        measure_sensitivity(
+            self.logits, self.table("sensitivity"), audit=AUDIT, models=MODELS, measures=MEASURES, shifts=[-1, 0, 5]
+        )
+        judge_audit(
+            self.table("class_scores"), self.path / "audit/verdict.json", audit=AUDIT,
+            rules=[{"measure": "great", "at_least": 0.2, "confidence": 0.95}], kinds={"clean": "clean", "great": "great"},
+        )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = Folder(tmp_path_factory.mktemp("audit"))
+    folder.make_logits()
+    folder.score()
+    folder.audit()
+    return folder
+
+
+def test_the_workflow_and_the_python_api_give_the_same_numbers(folder):
+    scores = read_table(folder.table("class_scores"), "class_scores")
+    summary = read_table(folder.table("model_summary"), "model_summary")
+    for index, model in enumerate(MODELS):
+        audit = audit_logits(*made_logits(index), class_names=NAMES)
+        rows = scores[(scores["model"] == model["model"]) & (scores["measure"] == "great")]
+        rows = rows[rows["calibration"] == "none"].reset_index(drop=True)
+        pd.testing.assert_frame_equal(rows[list(audit.classes.columns)], audit.classes, check_dtype=False)
+        row = summary[(summary["model"] == model["model"]) & (summary["measure"] == "great")]
+        row = row[row["calibration"] == "none"].iloc[0]
+        for name in ("value", "class_mean", "rdi", "nrgc", "wcr", "fp", "accuracy", "wcr_class", "wcr_tied"):
+            assert row[name] == audit.summary[name] or row[name] == pytest.approx(audit.summary[name], rel=1e-12), name
+        for name in ("value", "class_mean", "rdi", "nrgc", "wcr", "fp"):
+            bounds = (row[f"{name}_low"], row[f"{name}_high"])
+            assert bounds == pytest.approx(audit.summary[f"{name}_interval"], rel=1e-12), name
+
+
+def test_every_model_measure_and_calibration_has_its_rows(folder):
+    scores = read_table(folder.table("class_scores"), "class_scores")
+    keys = scores.groupby(["model", "measure", "calibration"]).size()
+    assert set(keys) == {len(NAMES)}
+    calibrations = scores[scores["measure"] == "great"]["calibration"].unique()
+    assert list(calibrations) == ["none", *OBJECTIVES]
+    assert len(keys) == 3 * (1 + 1 + len(OBJECTIVES))
+    assert scores[scores["measure"] == "clean"]["temperature"].isna().all()
+    assert (scores[scores["calibration"] == "none"]["temperature"].dropna() == 1).all()
+
+
+def test_a_temperature_chosen_on_the_same_samples_gets_no_bounds(folder):
+    for name in ("class_scores", "model_summary"):
+        table = read_table(folder.table(name), name)
+        bounded = table["calibration"] == "none"
+        bounds = table[[column for column in table.columns if column.endswith(("low", "high"))]]
+        assert bounds[~bounded].isna().all(axis=None)
+        assert bounds[bounded].notna().all(axis=None)
+        assert table["interval"].notna().equals(bounded)
+
+
+def test_calibrated_rows_stand_at_the_temperature_that_calibration_json_records(folder):
+    results = json.loads((folder.path / "audit/calibration.json").read_text())
+    scores = read_table(folder.table("class_scores"), "class_scores")
+    for objective, result in results.items():
+        rows = scores[scores["calibration"] == objective]
+        if objective == "likelihood":
+            assert result["t_star"] is None
+            chosen = rows.groupby("model")["temperature"].first().to_dict()
+            assert chosen == {name.split("/")[1]: t for name, t in result["t_star_by_model"].items()}
+        else:
+            assert set(rows["temperature"]) == {result["t_star"]}
+        audit = audit_logits(*made_logits(0), class_names=NAMES, temperature=rows["temperature"].iloc[0])
+        first = rows[rows["model"] == "weak"]
+        assert first["value"].to_numpy() == pytest.approx(audit.classes["value"].to_numpy(), rel=1e-12)
+
+
+def test_rank_agreement_is_given_before_and_after_by_name(folder):
+    result = json.loads((folder.path / "audit/calibration.json").read_text())["cross_model_accuracy"]
+    # The stronger the model, the more accurate, the more robust and the higher its score: every order agrees.
+    assert result["agreement"] == {
+        "clean accuracy": {"before": 1.0, "after": 1.0},
+        "robust accuracy": {"before": 1.0, "after": 1.0},
+    }
+    assert result["baseline"] == {"clean accuracy alone vs robust accuracy": 1.0}
+    assert len(result["models_digest"]) == 64
+
+
+def test_sensitivity_shows_that_softmax_ignores_a_shift(folder):
+    table = read_table(folder.table("sensitivity"), "sensitivity")
+    spread = table.groupby("model")["value"].agg(lambda values: values.max() - values.min())
+    assert spread.max() < 1e-6
+    assert len(table) == 3 * 3
+
+
+def test_the_verdict_follows_the_bounds(folder):
+    verdict = json.loads((folder.path / "audit/verdict.json").read_text())
+    by_model = {model["model"]: model for model in verdict["rules"][0]["models"]}
+    assert by_model["strong"]["value"] > by_model["weak"]["value"]
+    for model in by_model.values():
+        expected = "PASS" if model["low"] >= 0.2 else "FAIL" if model["high"] < 0.2 else "INCONCLUSIVE"
+        assert model["verdict"] == expected
+    with pytest.raises(InputError, match="the gate stays closed"):
+        gate([folder.path / "audit/verdict.json"])
+
+
+def test_all_models_wrong_leaves_temperatures_undefined_and_nrgc_missing(tmp_path):
+    folder = Folder(tmp_path)
+    folder.make_logits()
+    for index, (model, path) in enumerate(zip(MODELS, folder.logits, strict=True)):
+        logits, labels = made_logits(index)
+        logits[np.arange(len(labels)), labels] = -50
+        identity = {**model, "dataset_digest": "d", "checkpoint_sha256": f"c{index}"}
+        ids = [f"toy-{row}" for row in range(len(labels))]
+        write_logits(path, sample_id=ids, label=labels, logits=logits, identity=identity)
+    folder.score()
+    folder.audit()
+    results = json.loads((tmp_path / "audit/calibration.json").read_text())
+    assert results["cross_model_accuracy"]["t_star"] is None
+    assert "undefined" in results["cross_model_accuracy"]["undefined"]
+    summary = read_table(folder.table("model_summary"), "model_summary")
+    uncalibrated = summary[(summary["measure"] == "great") & (summary["calibration"] == "none")]
+    assert uncalibrated["nrgc"].isna().all()
+    assert (uncalibrated["wcr"] == 0).all()
+    assert uncalibrated["wcr_tied"].map(len).eq(4).all()
+
+
+def check(folder, index=0, **changes):
+    settings = {"model": MODELS[index], "published": None, "tolerance": 0.01} | changes
+    check_logits(folder.logits[index], folder.manifest, folder.path / "check.json", **settings)
+
+
+def test_the_gate_on_logits_records_what_it_measured(folder):
+    check(folder)
+    logits, labels = made_logits(0)
+    recorded = json.loads((folder.path / "check.json").read_text())
+    assert recorded["clean_accuracy"] == np.mean(logits.argmax(axis=1) == labels)
+    assert (recorded["samples"], recorded["classes"], recorded["published"]) == (120, 4, None)
+
+
+def test_the_gate_refuses_another_accuracy_another_model_and_other_data(folder, tmp_path):
+    with pytest.raises(InputError, match=r"published 10\.00%"):
+        check(folder, published=0.1)
+    with pytest.raises(InputError, match="its model is 'weak', but 'strong' is asked for"):
+        check(folder, model=MODELS[2])
+    write_json(tmp_path / "other.json", {"dataset": "toy", "digest": "e", "samples": 120, "classes": NAMES})
+    with pytest.raises(InputError, match="its dataset_digest is 'd', but 'e' is asked for"):
+        check_logits(
+            folder.logits[0], tmp_path / "other.json", tmp_path / "c.json", model=MODELS[0], published=None, tolerance=0
+        )
+    assert not (tmp_path / "c.json").exists()
+
+
+def test_the_gate_refuses_missing_rows_and_other_classes(folder, tmp_path):
+    write_json(tmp_path / "more.json", {"dataset": "toy", "digest": "d", "samples": 121, "classes": NAMES})
+    write_json(tmp_path / "fewer.json", {"dataset": "toy", "digest": "d", "samples": 120, "classes": NAMES[:3]})
+    for name, message in (("more", "120 rows, but toy has 121 samples"), ("fewer", "4 logits per row, but 3 classes")):
+        with pytest.raises(InputError, match=message):
+            check_logits(
+                folder.logits[0], tmp_path / f"{name}.json", tmp_path / "c.json",
+                model=MODELS[0], published=None, tolerance=0,
+            )  # fmt: skip

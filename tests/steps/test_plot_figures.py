@@ -1,0 +1,30 @@
+"""The step plot_figures."""
+
+import pytest
+
+from gfscore.errors import InputError
+from plot_figures import plot_figures
+from synthetic import AUDIT, LAM, synthetic_audit
+
+
+def test_writes_svg_and_png_of_every_figure(tmp_path):
+    audit = synthetic_audit(models=2, per_class=20)
+    plot_figures(audit.write(tmp_path), tmp_path / "figures", audit=AUDIT, kinds=audit.kinds, fp_lambda=LAM)
+    names = sorted(path.name for path in (tmp_path / "figures").iterdir())
+    assert len(names) == 2 * 14
+    assert "class_heatmap_great-softmax.svg" in names
+    assert "calibration_curves.png" in names
+
+
+def test_audit_without_temperature_search(tmp_path):
+    audit = synthetic_audit(models=2, per_class=20, measures=("clean",))
+    plot_figures(audit.write(tmp_path), tmp_path / "figures", audit=AUDIT, kinds=audit.kinds, fp_lambda=LAM)
+    assert len(list((tmp_path / "figures").iterdir())) == 2 * 4
+
+
+def test_tables_of_another_audit_are_refused(tmp_path):
+    audit = synthetic_audit(models=2, per_class=20, measures=("clean",))
+    files = audit.write(tmp_path)
+    with pytest.raises(InputError, match=r"class_scores.parquet: its audit is 'synthetic', but 'other' is asked for"):
+        plot_figures(files, tmp_path / "figures", audit="other", kinds=audit.kinds, fp_lambda=LAM)
+    assert not (tmp_path / "figures").exists()

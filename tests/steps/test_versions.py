@@ -1,0 +1,87 @@
+"""Expensive steps change their output only together with their version in workflow_scripts/versions.yaml.
+
+They do not re-run when their code is edited, so a changed result under an old version would go unnoticed. To store new
+numbers after raising a version: GFSCORE_STORE_GOLDEN=1 python -m pytest tests/steps/test_versions.py
+"""
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from gfscore import generators
+from gfscore.datasets import describe_images, load_all, open_images
+from gfscore.inference import extract_logits
+from gfscore.objectives import METHODS
+from gfscore.training import train_classifier
+
+ROOT = Path(__file__).resolve().parents[2]
+VERSIONS = yaml.safe_load((ROOT / "workflow_scripts/versions.yaml").read_text())
+GOLDEN = Path(__file__).with_name("golden_versions.json")
+CONFIG = yaml.safe_load((ROOT / "config.yaml").read_text())
+CLASSES = [str(digit) for digit in range(10)]
+TEST_HALF = {"source": "digits", "split": "test", "test_share": 0.5, "seed": 0}
+
+
+def images():
+    return open_images(TEST_HALF, classes=CLASSES)
+
+
+def trained(method):
+    entry = next(e for e in CONFIG["models"]["digits"]["none"].values() if e["training"]["method"] == method)
+    x, y = load_all(images())
+    return train_classifier(x[:192], y[:192], classes=10, **(entry["training"] | {"epochs": 1}))
+
+
+def summary_of(network):
+    """A few numbers that any change of the weights moves."""
+    weights = np.concatenate([value.detach().numpy().ravel() for value in network.parameters()]).astype(float)
+    return [float(np.abs(weights).mean()), float(weights.std()), float(np.abs(weights).max())]
+
+
+def fetched():
+    described = describe_images(TEST_HALF, dataset="digits", classes=CLASSES)
+    return [int(described["digest"][:8], 16), described["samples"], *described["samples_per_class"]]
+
+
+def generated():
+    settings = CONFIG["datasets"]["digits-generated"]["generator"]
+    fitted = {key: settings[key] for key in ("dimensions", "mixture_components", "regularisation", "seed")}
+    mixtures = generators.fit_mixtures(*load_all(images()), classes=10, **fitted)
+    x, y = generators.sample_images(mixtures, 20, seed=0)
+    return [float(x.mean()), float(x.std()), *(float(x[y == k].mean()) for k in range(10))]
+
+
+def extracted():
+    _, _, logits = extract_logits(trained("ERM"), images(), batch_size=100, device="cpu")
+    return [float(logits.mean()), float(logits.std()), *logits[0].astype(float)]
+
+
+NUMBERS = {
+    "fetch_dataset": fetched,
+    "train_generator": generated,
+    "extract_logits": extracted,
+    **{f"train_model/{method}": (lambda method=method: summary_of(trained(method))) for method in METHODS},
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_the_output_is_that_of_the_recorded_version(name):
+    numbers, version = NUMBERS[name](), VERSIONS[name.split("/")[0]]
+    golden = json.loads(GOLDEN.read_text()) if GOLDEN.exists() else {}
+    if os.environ.get("GFSCORE_STORE_GOLDEN"):
+        golden[name] = {"version": version, "numbers": numbers}
+        GOLDEN.write_text(json.dumps(golden, indent=1) + "\n")
+    stored = golden[name]
+    assert stored["version"] == version, f"store the numbers of version {version} (see the top of this file)"
+    # Another processor rounds otherwise; a changed step differs by far more after one epoch.
+    assert numbers == pytest.approx(stored["numbers"], rel=2e-3, abs=2e-4), (
+        f"{name} gives other numbers: raise it in workflow_scripts/versions.yaml, then store the new ones"
+    )
+
+
+def test_every_version_is_guarded():
+    assert {name.split("/")[0] for name in NUMBERS} == set(VERSIONS)

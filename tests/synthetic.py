@@ -1,0 +1,220 @@
+"""A small audit made of random logits by the real functions: the tables of results/audits/<audit>/ as data frames."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from gfscore.calibration import SearchSettings, split_halves
+from gfscore.classes import class_values
+from gfscore.curves import sweep_class_scores
+from gfscore.files import write_json
+from gfscore.margins import predictions, scores
+from gfscore.measured import Measured, label_of
+from gfscore.summaries import class_rows, model_rows, vulnerability_rows
+from gfscore.tables import frame_of, write_csv_beside, write_table
+from gfscore.temperatures import ModelEvidence, calibrate
+from gfscore.verdict import judge
+
+MEASURES = {
+    "clean": {"kind": "clean"},
+    "great-softmax": {"kind": "great", "activation": "softmax"},
+    "great-sigmoid": {"kind": "great", "activation": "sigmoid"},
+}
+OBJECTIVES = ("cross_model_accuracy", "within_model_class_accuracy", "ranking_stability", "likelihood")
+SEARCH = SearchSettings(low=0.01, high=10, coarse_step=0.1, fine_step=0.01, fine_radius=0.1)
+SHIFTS = (-8.0, -4.0, -2.0, -1.0, 0.0, 1.0, 2.0, 4.0, 8.0)
+ALPHA, LAM = 0.05, 0.5
+AUDIT = "synthetic"
+
+
+@dataclass
+class SyntheticAudit:
+    """Tables of one audit, as data frames and mappings, with the models and measures behind them."""
+
+    class_scores: pd.DataFrame
+    model_summary: pd.DataFrame
+    vulnerability: pd.DataFrame
+    calibration: pd.DataFrame
+    calibration_results: dict
+    sensitivity: pd.DataFrame
+    verdict: dict
+    models: list
+    measures: dict
+
+    @property
+    def kinds(self):
+        return {name: settings["kind"] for name, settings in self.measures.items()}
+
+    def write(self, folder):
+        """Write every file of the audit into `folder` as the workflow does.
+
+        Returns paths by the names that plot_figures and build_report give their inputs, empty where there is no file.
+        """
+        searched = bool(self.calibration_results)
+        files = {"verdict": folder / "verdict.json", "calibration_json": []}
+        for name in ("class_scores", "model_summary", "vulnerability", "calibration", "sensitivity"):
+            if name in ("calibration", "sensitivity") and not searched:
+                files[name] = []
+                continue
+            files[name] = folder / f"{name}.parquet"
+            identity = {"audit": AUDIT} | ({"dataset_digest": "d" * 64} if name == "class_scores" else {})
+            write_table(files[name], name, getattr(self, name), identity=identity)
+            write_csv_beside(files[name], getattr(self, name))
+        if searched:
+            files["calibration_json"] = folder / "calibration.json"
+            write_json(files["calibration_json"], self.calibration_results)
+        write_json(files["verdict"], self.verdict)
+        return files
+
+    def of(self, table, measure="great-softmax", calibration="none"):
+        """Rows of one table for one measure and calibration."""
+        frame = getattr(self, table)
+        return frame[(frame["measure"] == measure) & (frame["calibration"] == calibration)].reset_index(drop=True)
+
+
+def random_logits(rng, *, skill, difficulty, per_class):
+    """Logits (N, K) whose true class stands out by skill - difficulty_k on average, and labels (N,)."""
+    labels = np.repeat(np.arange(len(difficulty)), per_class).astype(np.int32)
+    logits = rng.normal(size=(len(labels), len(difficulty))).astype(np.float32)
+    logits[np.arange(len(labels)), labels] += (skill - np.asarray(difficulty))[labels]
+    return logits, labels
+
+
+def synthetic_audit(
+    *,
+    models=5,
+    classes=10,
+    per_class=40,
+    weak_class=None,
+    model_names=None,
+    class_names=None,
+    measures=tuple(MEASURES),
+    calibrated=True,
+    empty_class=None,
+    all_wrong=False,
+    permutations=99,
+    at_least=0.05,
+    seed=0,
+):
+    """Audit of `models` random classifiers on `classes` classes, as a SyntheticAudit.
+
+    `weak_class` makes one class much harder in every model; `empty_class` has no samples; with `all_wrong` no
+    sample is classified correctly, so that every score is 0; `calibrated` searches temperatures as well.
+    """
+    rng = np.random.default_rng(seed)
+    difficulty = rng.normal(scale=0.35, size=classes)
+    if weak_class is not None:
+        difficulty[weak_class] = difficulty.max() + 2.5
+    counts = np.full(classes, per_class)
+    if empty_class is not None:
+        counts[empty_class] = 0
+    skills = [-40.0] * models if all_wrong else np.linspace(2.2, 4.2, models) + np.log10(classes)
+    names = list(model_names or (f"model_{index}" for index in range(models)))
+    subjects = [{"dataset": "toy", "threat": "none", "model": name} for name in names]
+    drawn = [random_logits(rng, skill=skill, difficulty=difficulty, per_class=counts) for skill in skills]
+    robust = [(index + 0.5) / (models + 1) for index in range(models)]
+
+    measured = {name: MEASURES[name] for name in measures}
+    great = next((name for name, settings in measured.items() if settings["kind"] == "great"), None)
+    results, curves = {}, []
+    if great and calibrated:
+        evidence = [_evidence(*item, MEASURES[great]) for item in zip(subjects, drawn, robust, strict=True)]
+        results, curves = calibrate(evidence, OBJECTIVES, settings=SEARCH, stability_window=0.05)
+        results = {name: {"measure": great, **result} for name, result in results.items()}
+
+    inputs = _Inputs(subjects, drawn, measured, great, results)
+    class_names = list(class_names or (str(index) for index in range(classes)))
+    class_table = [
+        row
+        for item in inputs.measured()
+        for row in class_rows(
+            item,
+            class_names,
+            kind=measured[item.key["measure"]]["kind"],
+            method="hoeffding",
+            alpha=ALPHA,
+            label_error_rates=None,
+        )
+    ]
+    class_scores = frame_of("class_scores", class_table)
+    accuracies = [{"robust_accuracy": value, "robust_accuracy_source": "PGD, linf 0.15, 20 steps"} for value in robust]
+    settings = {"fp_lambda": LAM, "permutations": permutations, "seed": seed}
+    rule = {"measure": great or next(iter(measured)), "at_least": at_least, "confidence": 1 - ALPHA}
+    return SyntheticAudit(
+        class_scores=class_scores,
+        model_summary=frame_of("model_summary", model_rows(inputs, class_scores, accuracies, settings)),
+        vulnerability=frame_of("vulnerability", vulnerability_rows(class_scores)),
+        calibration=frame_of("calibration", [{"measure": great, **row} for row in curves]),
+        calibration_results=results,
+        sensitivity=frame_of("sensitivity", _shifted(inputs) if great else []),
+        verdict=judge(class_scores, [rule], kinds={name: entry["kind"] for name, entry in measured.items()}),
+        models=[{**subject, "method": "random", "architecture": "none"} for subject in subjects],
+        measures=measured,
+    )
+
+
+@dataclass
+class _Inputs:
+    """Stands in for gfscore.measured.AuditInputs, without files."""
+
+    models: list
+    drawn: list
+    measures: dict
+    great: str
+    results: dict
+
+    def measured(self):
+        for subject, pair in zip(self.models, self.drawn, strict=True):
+            for measure, settings in self.measures.items():
+                temperature = 1.0 if settings["kind"] == "great" else None
+                yield self._one(subject, pair, measure, "none", temperature)
+            for objective, result in self.results.items():
+                temperature = (result["t_star_by_model"] or {}).get(label_of(subject), result["t_star"])
+                if temperature is not None:
+                    yield self._one(subject, pair, self.great, objective, temperature)
+
+    def _one(self, subject, pair, *key):
+        measure, calibration, temperature = key
+        logits, labels = pair
+        correct, settings = predictions(logits, labels) == labels, self.measures[measure]
+        values = correct.astype(float)
+        if settings["kind"] == "great":
+            values = scores(logits, labels, activation=settings["activation"], temperature=temperature)
+        named = {"measure": measure, "calibration": calibration, "temperature": temperature}
+        return Measured(subject | named, values, labels, correct)
+
+
+def _evidence(subject, pair, robust, settings):
+    logits, labels = pair
+    curves = sweep_class_scores(
+        *pair, logits.shape[1], activation=settings["activation"], low=SEARCH.low, high=SEARCH.high
+    )
+    correct = predictions(logits, labels) == labels
+    held_out = split_halves(labels, np.random.default_rng(0))
+    return ModelEvidence(
+        name=label_of(subject),
+        curves=curves,
+        class_accuracy=class_values(correct, labels, logits.shape[1]).mean,
+        clean_accuracy=float(correct.mean()),
+        robust_accuracy=robust,
+        checkpoint="c" * 64,
+        dataset_digest="d" * 64,
+        held_out=(logits[held_out], labels[held_out]),
+        report=(logits[~held_out], labels[~held_out]),
+    )
+
+
+def _shifted(inputs):
+    return [
+        {
+            **subject,
+            "measure": measure,
+            "shift": shift,
+            "value": scores(logits.astype(np.float64) + shift, labels, activation=settings["activation"]).mean(),
+        }
+        for measure, settings in inputs.measures.items()
+        if settings["kind"] == "great"
+        for subject, (logits, labels) in zip(inputs.models, inputs.drawn, strict=True)
+        for shift in SHIFTS
+    ]

@@ -1,0 +1,95 @@
+"""The repository copied to a temporary folder, audited there by Snakemake."""
+
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Repository:
+    """A copy of the repository in which Snakemake can run."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def snakemake(self, *arguments, check=True):
+        """Run Snakemake there; returns the finished process, its output as text in `.text`."""
+        command = [sys.executable, "-m", "snakemake", "--cores", "2", *arguments]
+        done = subprocess.run(
+            command, cwd=self.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+        )
+        done.text = done.stdout
+        assert not check or done.returncode == 0, done.text[-4000:]
+        return done
+
+    def planned(self, *arguments):
+        """What a dry run would do: a Counter of rules, and the set of files that would be written."""
+        text = self.snakemake("--dry-run", *arguments).text
+        rules = re.findall(r"^(?:local)?rule (\w+):$", text, flags=re.MULTILINE)
+        outputs = re.findall(r"^    output: (.+)$", text, flags=re.MULTILINE)
+        files = {name for line in outputs for name in line.split(", ")}
+        return Counter(rule for rule in rules if rule not in TARGETS), files
+
+    def copy_to(self, path):
+        """Another copy, times of change included, so that nothing counts as changed in it."""
+        shutil.copytree(self.path, path, symlinks=True)
+        return Repository(path)
+
+    def read(self, name):
+        return (self.path / name).read_text(encoding="utf-8")
+
+    def edit(self, name, old, new):
+        """Replace a text that stands exactly once in a file."""
+        text = self.read(name)
+        assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times in {name}"
+        (self.path / name).write_text(text.replace(old, new), encoding="utf-8")
+
+    def config(self):
+        return yaml.safe_load(self.read("config.yaml"))
+
+
+TARGETS = {"all", "inputs", "logits", "audit", "report"}
+
+TWO_MODELS = "tests/workflow/two_models.yaml"
+
+
+@pytest.fixture(scope="session")
+def fresh_copy(tmp_path_factory):
+    """Function that copies what git tracks or would track, without results."""
+
+    def copy():
+        target = tmp_path_factory.mktemp("repository")
+        command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+        names = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+        for name in filter(None, names.split("\0")):
+            if (ROOT / name).is_file():
+                (target / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(ROOT / name, target / name)
+        return Repository(target)
+
+    return copy
+
+
+@pytest.fixture(scope="session")
+def audited_once(fresh_copy):
+    """The default audit, made by the command of the README; tests do not change this copy."""
+    repository = fresh_copy()
+    environment = Path(sys.executable).parent.parent
+    command = ["make", "audit", f"VENV={environment}", "CORES=2"]
+    done = subprocess.run(command, cwd=repository.path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
+    repository.first_output = done.stdout + done.stderr
+    return repository
+
+
+@pytest.fixture
+def audited(audited_once, tmp_path):
+    """A copy of the audited repository that the test may change."""
+    return audited_once.copy_to(tmp_path / "copy")

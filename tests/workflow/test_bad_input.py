@@ -1,0 +1,140 @@
+"""Mistakes that people make: each a clear error with a remedy, exit code not 0, nothing half-written."""
+
+import json
+
+import numpy as np
+import pytest
+
+from gfscore.tables import read_identity, read_logits, write_logits
+
+pytestmark = pytest.mark.workflow
+
+LOGITS = "results/logits/digits/none/ERM.parquet"
+CHECK = "results/checks/digits/none/ERM.json"
+
+
+def refusal(repository, *arguments):
+    """Output of a run of Snakemake that must fail."""
+    done = repository.snakemake(*arguments, check=False)
+    assert done.returncode != 0
+    return done.text
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("  fp_lambda: 0.5\n", "  fp_lamda: 0.5\n", "did you mean 'fp_lambda'"),
+        ("      - digits/none/TRADES\n", "      - digits/none/TRADE\n", "did you mean 'digits/none/TRADES'"),
+        (
+            "    measures: [clean, great-softmax, great-sigmoid]\n    # Softmax",
+            "    measures: [great-sofmax]\n    # Softmax",
+            "did you mean 'great-softmax'",
+        ),
+        ("low: 0.01, high: 10.0", "low: 0, high: 10.0", "exclusive"),
+        ("low: 0.01, high: 10.0", "low: 2, high: 10.0", "low < 1 < high"),
+        ("          method: FGSM\n", "          method: FGSMM\n", "did you mean 'FGSM'"),
+        ("  confidence: 0.95\n\ndisparity", "  confidence: 1.0\n\ndisparity", "intervals: confidence"),
+        ("run: [digits]\n", "run: [digit]\n", "did you mean 'digits'"),
+        ("      ERM_DA:\n", "      '../ERM_DA':\n", "may hold only letters"),
+        ("    source: digits\n", "    source: digit\n", "did you mean 'digits'"),
+        ("report:\n", "reports:\n", "did you mean 'report'"),
+    ],
+)
+def test_a_mistake_in_config_is_named_before_any_job_starts(fresh_copy, old, new, expected):
+    repository = fresh_copy()
+    repository.edit("config.yaml", old, new)
+    text = refusal(repository, "--dry-run")
+    assert "config.yaml" in text
+    assert expected in text
+    assert "Traceback" not in text
+
+
+def test_run_as_text_is_explained(fresh_copy):
+    assert "--config 'run=[digits]'" in refusal(fresh_copy(), "--dry-run", "--config", "run=digits")
+
+
+def change_logits(repository, change):
+    """Rewrite the logits of ERM after `change(labels, logits)` worked on them in place."""
+    path = repository.path / LOGITS
+    identity = read_identity(path)
+    sample_id, labels, logits = (np.array(part) for part in read_logits(path))
+    change(labels, logits)
+    write_logits(path, sample_id=sample_id, label=labels, logits=logits, identity=identity)
+
+
+def set_nan(labels, logits):
+    logits[7, 3] = np.nan
+
+
+def set_label(labels, logits):
+    labels[5] = 11
+
+
+def set_probabilities(labels, logits):
+    logits[:] = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (set_nan, "row 7, class 3 is nan"),
+        (set_label, "row 5 has label 11, outside 0..9"),
+        (set_probabilities, "these are probabilities, not logits"),
+    ],
+)
+def test_bad_logits_are_refused_by_the_gate(audited, change, expected):
+    change_logits(audited, change)
+    text = refusal(audited, CHECK)
+    assert expected in text
+    assert LOGITS in text
+    assert "Traceback" not in text
+    assert not (audited.path / CHECK).exists()
+    assert expected in audited.read("results/logs/check_logits/digits/none/ERM.log")
+
+
+def test_a_truncated_parquet_file_is_named_and_healed_by_deleting_it(audited):
+    path = audited.path / LOGITS
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    text = refusal(audited, CHECK)
+    assert f"{LOGITS}: not a Parquet file, or truncated" in text
+    assert "delete it" in text
+    path.unlink()
+    audited.snakemake(CHECK)
+    assert path.read_bytes() == whole
+
+
+def test_a_class_without_samples_in_a_users_file_is_refused(audited):
+    labels = np.repeat(np.arange(9), 3)
+    np.savez(audited.path / "own.npz", x=np.zeros((27, 1, 8, 8), dtype=np.float32), y=labels)
+    (audited.path / "own.yaml").write_text(
+        "datasets:\n  own: {source: npz, path: own.npz, value_range: 1, channels: first, "
+        "classes: ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9'], models_of: digits, label_error_rate: null}\n"
+    )
+    text = refusal(audited, "--configfile", "own.yaml", "--", "results/datasets/own.json")
+    assert "own.npz" in text
+    assert "'9'" in text
+    assert not (audited.path / "results/datasets/own.json").exists()
+
+
+def test_a_checkpoint_that_was_tampered_with_is_not_used(audited):
+    path = audited.path / "results/trained/digits/none/ERM.safetensors"
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    text = refusal(audited, LOGITS)
+    assert "ERM.safetensors" in text
+    assert "sha256" in text.lower()
+    assert "Traceback" not in text
+
+
+def test_the_gate_fails_unless_everything_passes(audited):
+    verdict = json.loads(audited.read("results/audits/digits/verdict.json"))
+    assert verdict["verdict"] != "PASS"
+    assert "the gate stays closed" in refusal(audited, "gate")
+    audited.edit(
+        "config.yaml",
+        "measure: great-softmax, at_least: 0.4, confidence: 0.95}\n\n  # The GREAT",
+        "measure: great-softmax, at_least: 0.01, confidence: 0.95}\n\n  # The GREAT",
+    )
+    audited.snakemake("gate")

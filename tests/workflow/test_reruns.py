@@ -1,0 +1,113 @@
+"""What runs again, and what does not, after each kind of change."""
+
+import os
+from collections import Counter
+
+import pytest
+
+pytestmark = pytest.mark.workflow
+
+MODELS = ["ERM", "ERM_DA", "FGSM", "PGD", "TRADES", "MART", "PRL", "PGD_mixer", "WORST_CLASS"]
+AGGREGATES = {
+    "choose_temperature",
+    "measure_sensitivity",
+    "summarise_classes",
+    "summarise_models",
+    "judge_audit",
+    "plot_figures",
+    "build_report",
+}
+CHAIN_AFTER_LOGITS = Counter(check_logits=1, score_predictions=1, score_margins=2, sweep_temperatures=1)
+
+
+def names_a_model(files, models):
+    """Models of a list that any of the files belongs to."""
+    return {model for model in models if any(f"/{model}." in name for name in files)}
+
+
+def test_a_second_run_does_nothing(audited):
+    assert audited.planned() == (Counter(), set())
+
+
+def test_touching_every_source_does_nothing(audited):
+    for folder in ("rules", "workflow_scripts", "envs", "profiles", "tests"):
+        for path in (audited.path / folder).rglob("*"):
+            if path.is_file():
+                os.utime(path)
+    for name in ("Snakefile", "config.yaml", "requirements.lock"):
+        os.utime(audited.path / name)
+    assert audited.planned() == (Counter(), set())
+
+
+def test_a_comment_or_a_title_does_not_rerun_the_science(audited):
+    audited.edit("config.yaml", "title: Nine classifiers of handwritten digits\n", "title: Other words # a comment\n")
+    rules, _ = audited.planned()
+    assert set(rules) == {"build_report"}
+
+
+def test_editing_a_disparity_module_reruns_no_training_and_no_logits(audited):
+    (audited.path / "workflow_scripts/gfscore/disparity.py").open("a").write("\n# changed\n")
+    rules, _ = audited.planned()
+    assert set(rules).isdisjoint(
+        {"train_model", "extract_logits", "check_logits", "score_predictions", "score_margins", "sweep_temperatures"}
+    )
+    assert {"summarise_classes", "summarise_models"} <= set(rules) <= AGGREGATES
+
+
+def test_editing_an_expensive_step_reruns_nothing_until_its_version_is_raised(audited):
+    for name in ("gfscore/training.py", "gfscore/zoo/architectures.py", "train_model.py", "extract_logits.py"):
+        (audited.path / "workflow_scripts" / name).open("a").write("\n# changed\n")
+    assert audited.planned() == (Counter(), set())
+    audited.edit("workflow_scripts/versions.yaml", "extract_logits: 1", "extract_logits: 2")
+    rules, _ = audited.planned()
+    assert rules["extract_logits"] == len(MODELS)
+    assert rules["train_model"] == 0
+
+
+def test_changing_one_models_entry_reruns_its_chain_and_the_aggregates_only(audited):
+    audited.edit("config.yaml", "method: MART, coefficients: {lam: 5", "method: MART, coefficients: {lam: 4")
+    rules, files = audited.planned()
+    assert rules == CHAIN_AFTER_LOGITS + Counter(train_model=1, extract_logits=1) + Counter(AGGREGATES)
+    assert names_a_model(files, MODELS) == {"MART"}
+
+
+def test_another_checkpoint_reruns_its_chain_and_the_aggregates_only(audited):
+    trained = audited.path / "results/trained/digits/none"
+    for extension in ("safetensors", "json"):
+        (trained / f"PRL.{extension}").write_bytes((trained / f"ERM.{extension}").read_bytes())
+    rules, files = audited.planned()
+    assert rules == CHAIN_AFTER_LOGITS + Counter(extract_logits=1) + Counter(AGGREGATES)
+    assert names_a_model(files, MODELS) == {"PRL"}
+
+
+def test_one_model_by_hand(audited):
+    rules, files = audited.planned("-R", "results/logits/digits/none/FGSM.parquet")
+    assert rules == CHAIN_AFTER_LOGITS + Counter(extract_logits=1) + Counter(AGGREGATES)
+    assert names_a_model(files, MODELS) == {"FGSM"}
+
+
+def test_adding_a_model_leaves_the_others_alone(audited):
+    audited.edit(
+        "config.yaml", "      - digits/none/WORST_CLASS\n", "      - digits/none/WORST_CLASS\n      - digits/none/NEW\n"
+    )
+    audited.edit(
+        "config.yaml",
+        "\n      ERM_DA:\n",
+        "\n      NEW: {<<: *digits-model, training: {<<: *digits-training, seed: 1}}\n      ERM_DA:\n",
+    )
+    rules, files = audited.planned()
+    assert rules == CHAIN_AFTER_LOGITS + Counter(train_model=1, extract_logits=1) + Counter(AGGREGATES)
+    assert names_a_model(files, [*MODELS, "NEW"]) == {"NEW"}
+
+
+def test_changing_one_model_for_real_changes_no_other_file(audited):
+    audited.edit("config.yaml", "method: MART, coefficients: {lam: 5", "method: MART, coefficients: {lam: 4")
+    others = [
+        path
+        for path in (audited.path / "results").rglob("*")
+        if path.is_file() and path.parent.name == "none" and path.stem != "MART"
+    ]
+    before = {path: path.stat().st_mtime_ns for path in others}
+    audited.snakemake()
+    assert {path: path.stat().st_mtime_ns for path in others} == before
+    assert audited.planned() == (Counter(), set())

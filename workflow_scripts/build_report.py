@@ -1,0 +1,40 @@
+"""The report of an audit: one self-contained page."""
+
+from pathlib import Path
+
+from gfscore.audit_tables import read_audit_tables
+from gfscore.files import read_json, write_text
+from gfscore.jobs import logged_job
+from gfscore.report import render_report
+from gfscore.report_provenance import provenance
+
+
+def build_report(files, path_to_page, *, audit, title, kinds, models, fp_lambda, contact):
+    """Write report.html from the audit's tables, verdict.json, the figures and the logits' metadata.
+
+    `files` maps what plot_figures takes, and verdict, figures (the folder) and logits (a list) to paths; the settings
+    are those of render_report.
+    """
+    drawn = sorted(Path(files["figures"]).glob("*.svg"))
+    page = render_report(
+        read_audit_tables(files, audit=audit),
+        read_json(files["verdict"]),
+        {path.stem: path.read_text(encoding="utf-8") for path in drawn},
+        title=title,
+        kinds=kinds,
+        models=models,
+        fp_lambda=fp_lambda,
+        provenance=provenance(files),
+        contact=contact,
+    )
+    write_text(path_to_page, page)
+
+
+if __name__ == "__main__":
+    with logged_job(snakemake.log[0]):
+        build_report(
+            dict(snakemake.input.items()),
+            snakemake.output.page,
+            audit=snakemake.wildcards.audit,
+            **snakemake.params,
+        )

@@ -1,0 +1,20 @@
+"""Stop a release pipeline unless every audit passes."""
+
+from gfscore.errors import InputError
+from gfscore.files import read_json
+from gfscore.jobs import logged_job
+
+
+def gate(paths_to_verdicts):
+    """Raise InputError, quoting the verdicts, unless every one is PASS."""
+    verdicts = {path: read_json(path) for path in paths_to_verdicts}
+    for path, verdict in verdicts.items():
+        print(f"{path}: {verdict['sentence']}")
+    stopped = [f"{path}: {verdict['sentence']}" for path, verdict in verdicts.items() if verdict["verdict"] != "PASS"]
+    if stopped:
+        raise InputError("the gate stays closed\n" + "\n".join(stopped))
+
+
+if __name__ == "__main__":
+    with logged_job(snakemake.log[0]):
+        gate(snakemake.input.verdicts)

@@ -1,0 +1,161 @@
+"""Heatmap of class values, models by classes."""
+
+import numpy as np
+
+from gfscore import takeaways
+from gfscore.disparity import worst_class_set
+from gfscore.figures.grid import class_grid, identity
+from gfscore.figures.style import ABSENT, INK, MUTED, PAPER, SEQUENTIAL, drawing, framed_figure, laid_out, sample_range
+from gfscore.numbers import number, percent, upper_bound
+
+MOST_NUMBERED_CLASSES, MOST_NUMBERED_MODELS = 16, 60
+MOST_NAMED_CLASSES = 60
+WIDTH = 10.5
+# Apart from the colours of the page, which follow its theme: cells do not.
+MIDDLE_LUMINANCE = 0.179  # black and white text have equal contrast here
+ON_BRIGHT, ON_DARK = "#10131a", "#ffffff"
+
+
+def class_heatmap(scores, measure):
+    """Class values as colours: models in rows, best aggregate first, classes in columns.
+
+    Takes class_scores rows of one measure and calibration, and that measure (measures.Measure). Up to 16 classes get
+    numbers in their cells; beyond 60 the classes are sorted by mean and only a few are named.
+    """
+    grid = class_grid(scores)
+    many = len(grid.classes) > MOST_NAMED_CLASSES
+    if many:
+        grid = grid.sorted_by_class_mean()
+    m, k = grid.value.shape
+    numbered = k <= MOST_NUMBERED_CLASSES and m <= MOST_NUMBERED_MODELS
+    row = 0.34 if m <= MOST_NUMBERED_MODELS else 0.16
+    with drawing():
+        figure = framed_figure(
+            WIDTH,
+            min(30, max(0.9 + (1.0 if many else 0.5), row * m + 1.1)),
+            title=takeaways.weakest_class(scores),
+            subtitle=f"{measure.title} of each class, {identity(scores)}; {sample_range(grid.n)}. "
+            "Dark is low, bright is high; higher is better.",
+            note=_how_to_read_heatmap(scores, grid, many),
+        )
+        axes = figure.subplots()
+        image = axes.imshow(
+            grid.value, aspect="auto", cmap=_colours(), interpolation="nearest", **_limits(grid.value, measure)
+        )
+        axes.set_yticks(range(m), grid.models)
+        _name_classes(axes, grid.classes, many=many)
+        axes.tick_params(length=0)
+        axes.spines[:].set_visible(False)
+        for index, total in enumerate(grid.total):
+            axes.annotate(
+                number(total), (1, index), xycoords=("axes fraction", "data"), xytext=(8, 0),
+                textcoords="offset points", va="center_baseline", color=INK, weight="bold", size=8.5,
+            )  # fmt: skip
+        axes.annotate(
+            "all", (1, 1), xycoords="axes fraction", xytext=(8, 6), textcoords="offset points", color=MUTED, size=8.5
+        )
+        _hatch_absent(axes, grid)
+        if numbered:
+            _number_cells(axes, grid, image)
+        if not many:
+            _separate_cells(axes, m, k)
+            _mark_weakest(axes, grid, image)
+        bar = figure.colorbar(image, ax=axes, fraction=0.03, pad=0.065, aspect=max(16, 2.2 * m))
+        bar.outline.set_visible(False)
+        bar.ax.tick_params(length=0)
+        bar.set_label(measure.unit)
+        return laid_out(figure)
+
+
+def _how_to_read_heatmap(scores, grid, many):
+    known = grid.n > 0
+    reach = np.maximum(grid.high - grid.value, grid.value - grid.low)[known].max()
+    intervals = (
+        f"Simultaneous {percent(scores['confidence'].iloc[0])} intervals of a model's classes reach at most "
+        f"{upper_bound(reach)} from the value."
+    )
+    if many:
+        order = "Classes are sorted by their mean over models, weakest left."
+    else:
+        order = "Box: lowest class of the model, solid where significantly so, dotted where other classes may be lower."
+    absent = " Hatched: no samples." if not known.all() else ""
+    return f"{order} Right column: mean over all samples, by which models are sorted. {intervals}{absent}"
+
+
+def _colours():
+    import matplotlib as mpl
+
+    return mpl.colormaps[SEQUENTIAL].with_extremes(bad=ABSENT)
+
+
+def _limits(values, measure):
+    # The colours span the data, but never so little that noise fills the scale.
+    low, high = np.nanmin(values), np.nanmax(values)
+    least = 0.05 * (measure.value_range[1] - measure.value_range[0])
+    return {"vmin": low, "vmax": max(high, low + least)}
+
+
+def _name_classes(axes, names, *, many):
+    k = len(names)
+    if many:
+        positions = np.unique(np.linspace(0, k - 1, 5).round().astype(int))
+        axes.set_xticks(positions, [f"{position + 1}\n{names[position]}" for position in positions])
+        labels = axes.get_xticklabels()
+        labels[0].set_ha("left")
+        labels[-1].set_ha("right")
+        axes.set_xlabel(f"rank of {k:,} classes by mean value")
+        return
+    axes.xaxis.set_ticks_position("top")
+    axes.set_xticks(range(k), names)
+    room = 62 / k
+    if max(map(len, names)) > room:
+        for label in axes.get_xticklabels():
+            label.set(rotation=90 if k > MOST_NUMBERED_CLASSES * 2 else 40, ha="left", rotation_mode="anchor")
+            if k > MOST_NUMBERED_CLASSES * 2:
+                label.set(ha="left", va="center", size=7.5)
+
+
+def _hatch_absent(axes, grid):
+    from matplotlib.patches import Rectangle
+
+    for row, column in np.argwhere(np.isnan(grid.value)):
+        corner = (column - 0.5, row - 0.5)
+        axes.add_patch(Rectangle(corner, 1, 1, fill=False, hatch="////", edgecolor="#9aa3b0", linewidth=0))
+
+
+def _number_cells(axes, grid, image):
+    for (row, column), value in np.ndenumerate(grid.value):
+        if np.isnan(value):
+            continue
+        colour = _legible(image, value)
+        text = axes.text(column, row, number(value), ha="center", va="center_baseline", size=8.5, color=colour)
+        text.set_in_layout(False)
+
+
+def _legible(image, value):
+    # Black or white, by the relative luminance of the cell (Web Content Accessibility Guidelines).
+    channels = np.array(image.cmap(image.norm(value))[:3])
+    linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
+    return ON_BRIGHT if linear @ [0.2126, 0.7152, 0.0722] > MIDDLE_LUMINANCE else ON_DARK
+
+
+def _separate_cells(axes, m, k):
+    for position in range(1, k):
+        axes.axvline(position - 0.5, color=PAPER, linewidth=1.5)
+    for position in range(1, m):
+        axes.axhline(position - 0.5, color=PAPER, linewidth=1.5)
+
+
+def _mark_weakest(axes, grid, image):
+    from matplotlib.patches import Rectangle
+
+    for row, values in enumerate(grid.value):
+        known = np.flatnonzero(~np.isnan(values))
+        if np.ptp(values[known]) == 0:
+            continue
+        suspects = worst_class_set(grid.low[row, known], grid.high[row, known])
+        edge = {"edgecolor": _legible(image, values[known].min()), "linewidth": 1.6}
+        edge["linestyle"] = "-" if len(suspects) == 1 else (0, (1.2, 1.4))
+        for column in known[values[known] == values[known].min()]:
+            corner = (column - 0.44, row - 0.42)
+            axes.add_patch(Rectangle(corner, 0.88, 0.84, fill=False, **edge))

@@ -1,0 +1,66 @@
+"""Names of models and classes as text for people: they come from outside and may hold anything."""
+
+import re
+
+ELLIPSIS = "\u2026"
+REPLACEMENT = "\ufffd"
+
+
+def printable(name):
+    """Name on one line, without control and direction-changing characters; "(unnamed)" when nothing is left."""
+    text = "".join(c if c.isprintable() else " " if c.isspace() else REPLACEMENT for c in str(name))
+    return re.sub(" +", " ", text).strip() or "(unnamed)"
+
+
+def shortened(name, limit):
+    """Printable name of at most `limit` characters; the middle goes, since names tell themselves apart at the ends."""
+    text = printable(name)
+    if len(text) <= limit:
+        return text
+    tail = (limit - 1) // 2
+    return text[: limit - 1 - tail] + ELLIPSIS + text[len(text) - tail :]
+
+
+def shortened_all(names, limit):
+    """Shortened names in the same order; names that only differ in what was cut get a number behind."""
+    result, seen = [], {}
+    for name in names:
+        text = shortened(name, limit)
+        seen[text] = seen.get(text, 0) + 1
+        result.append(text if seen[text] == 1 else f"{text} ({seen[text]})")
+    return result
+
+
+def model_labels(frame):
+    """Label of each row's model: its name, preceded by threat or data set where the name alone is ambiguous.
+
+    Takes a data frame with dataset, threat and model. Returns a list of str, one per row.
+    """
+    identities = frame[["dataset", "threat", "model"]].drop_duplicates()
+    for columns in (["model"], ["threat", "model"], ["dataset", "threat", "model"]):
+        if not identities.duplicated(columns).any():
+            break
+    return ["/".join(parts) for parts in frame[columns].astype(str).itertuples(index=False)]
+
+
+def without_threat(labels):
+    """Labels "threat/model" as the model's name alone, where that is unambiguous; the same order."""
+    names = [label.split("/", 1)[-1] for label in labels]
+    return names if len(set(names)) == len(names) else list(labels)
+
+
+def class_phrase(name):
+    """Class in a sentence: a bare number or letter reads "class 8", any other name stands alone."""
+    text = shortened(name, 40)
+    return f"class {text}" if len(text) <= 2 or text.isdigit() else text
+
+
+def enumeration(words):
+    """Words joined as in a sentence: "a", "a and b", "a, b and c"."""
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def capitalised(sentence):
+    """Sentence with "class" at its start in upper case; names keep their spelling."""
+    return f"C{sentence[1:]}" if sentence.startswith("class ") else sentence

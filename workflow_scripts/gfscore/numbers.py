@@ -1,0 +1,88 @@
+"""How numbers are printed: three significant digits, lower bounds rounded down, upper bounds rounded up."""
+
+import math
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+
+DIGITS = 3
+ARITHMETIC_DIGITS = 12
+MISSING = "n/a"
+MINUS = "\u2212"
+
+# Below this the leading zeros hide the digits.
+SMALLEST_PLAIN = Decimal("1e-4")
+
+
+def number(value):
+    """Value to the nearest three significant digits, "n/a" for None and NaN, exact 0 as "0"."""
+    return _printed(value, ROUND_HALF_EVEN)
+
+
+def lower_bound(value):
+    """Lower bound to three significant digits, rounded down: the printed number never claims more than the bound."""
+    return _printed(value, ROUND_FLOOR)
+
+
+def upper_bound(value):
+    """Upper bound to three significant digits, rounded up."""
+    return _printed(value, ROUND_CEILING)
+
+
+def interval(low, high):
+    """Interval in words, "0.123 to 0.457", rounded outwards; "n/a" when either end is missing."""
+    if _is_missing(low) or _is_missing(high):
+        return MISSING
+    return f"{lower_bound(low)} to {upper_bound(high)}"
+
+
+def signed(value):
+    """Value with its sign, for correlations: "+0.900", "\u22120.807"."""
+    text = number(value)
+    return text if text.startswith(MINUS) or text in (MISSING, "0") else f"+{text}"
+
+
+def count(value):
+    """Whole number with thousands separated, "1,883"; "n/a" for None and NaN."""
+    return MISSING if _is_missing(value) else f"{int(value):,}"
+
+
+def setting(value):
+    """Number that a person chose (a threshold, a temperature), as it was written: never rounded to look better."""
+    return MISSING if _is_missing(value) else repr(float(value)).removesuffix(".0").replace("-", MINUS)
+
+
+def temperature(value):
+    """Temperature to three significant digits, without trailing zeros: grids are steps of 0.1 and 0.001."""
+    return MISSING if _is_missing(value) else f"{value:.{DIGITS}g}"
+
+
+def p_value(value):
+    """Permutation p-value to three decimals, rounded up; "< 0.001" below, which 999 shuffles cannot reach."""
+    if _is_missing(value):
+        return MISSING
+    return "< 0.001" if value < 0.001 - 1e-12 else f"{math.ceil(value * 1000 - 1e-9) / 1000:.3f}"
+
+
+def percent(value):
+    """Confidence level as a percentage, "95%"."""
+    return MISSING if _is_missing(value) else f"{100 * value:.10g}%"
+
+
+def _is_missing(value):
+    return value is None or math.isnan(value)
+
+
+def _printed(value, rounding):
+    if _is_missing(value):
+        return MISSING
+    if math.isinf(value):
+        return "\u221e" if value > 0 else f"{MINUS}\u221e"
+    # Beyond 12 digits lies rounding of the arithmetic: 0.29 is no less than 0.290, and 1.0000000000000002 is 1.
+    exact = Decimal(f"{value:.{ARITHMETIC_DIGITS}g}")
+    if exact == 0:
+        return "0"
+    rounded = exact
+    # Twice, because rounding 0.9996 up adds a digit.
+    for _ in range(2):
+        rounded = rounded.quantize(Decimal(1).scaleb(rounded.adjusted() - DIGITS + 1), rounding=rounding)
+    text = f"{rounded:,f}" if abs(rounded) >= SMALLEST_PLAIN else f"{rounded:.{DIGITS - 1}e}"
+    return text.replace("-", MINUS)

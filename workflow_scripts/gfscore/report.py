@@ -1,0 +1,190 @@
+"""The report of an audit: one self-contained page, readable without a server, a network or JavaScript."""
+
+import re
+from pathlib import Path
+
+from gfscore import numbers, report_rows, takeaways
+from gfscore.margins import SCALE
+from gfscore.names import model_labels, printable
+from gfscore.ranking import EXACT_UP_TO, exact_p_value
+from gfscore.svg import inline_figure
+
+TEMPLATES = Path(__file__).parent / "templates"
+LONG_WORD = 22
+
+
+def render_report(tables, verdict, figures, *, title, kinds, models, fp_lambda, provenance, contact=None):
+    """The page as text.
+
+    Takes AuditTables, the contents of verdict.json, and `figures`, SVG texts by name as figures_of_audit names them.
+    `title` heads the page; `kinds` maps each measure to its kind, the audit's order; `models` are mappings with
+    dataset, threat, model and, where known, method (or training.method), architecture and source; `fp_lambda` is
+    lambda of FP; `provenance` maps headings to mappings of names to values (digests, versions); `contact` is who
+    answers questions. Every name is escaped.
+    """
+    drawn = {name: inline_figure(svg, prefix=f"f{index}-") for index, (name, svg) in enumerate(figures.items())}
+    views = [
+        report_rows.measure_view(tables, measure, kind, models=models, verdict=verdict)
+        for measure, kind in kinds.items()
+    ]
+    headline = next((view for view in views if kinds[view.name] == "great"), views[0])
+    return (
+        _environment()
+        .get_template("report.html")
+        .render(
+            title=title,
+            verdict=verdict,
+            views=[headline, *(view for view in views if view is not headline)],
+            figures=drawn,
+            samples=_samples(tables.class_scores),
+            dataset=tables.class_scores["dataset"].iloc[0],
+            calibration=_calibration(tables),
+            sensitivity=_sensitivity(tables.sensitivity),
+            label_errors=_label_errors(tables.class_scores),
+            agreements=report_rows.agreement_rows(views),
+            fp_lambda=fp_lambda,
+            provenance=provenance,
+            contact=contact,
+            scale=SCALE,
+        )
+    )
+
+
+def _environment():
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        name: getattr(numbers, name)
+        for name in (
+            "number",
+            "lower_bound",
+            "upper_bound",
+            "signed",
+            "count",
+            "setting",
+            "percent",
+            "p_value",
+            "temperature",
+        )
+    }
+    environment.filters |= {"printable": printable, "breakable": _breakable}
+    return environment
+
+
+def _breakable(name):
+    # Name that may break after its separators; only where a piece is too long, anywhere.
+    from markupsafe import Markup, escape
+
+    pieces = re.split(r"(?<=[_/.\- ])", printable(name))
+    text = Markup("<wbr>").join(escape(piece) for piece in pieces)
+    return Markup('<span class="long">{}</span>').format(text) if max(map(len, pieces)) > LONG_WORD else text
+
+
+def _samples(scores):
+    # Samples of each class: the same for every model and measure of an audit.
+    n = scores.drop_duplicates("class_index").sort_values("class_index")
+    return {
+        "total": int(n["n"].sum()),
+        "classes": len(n),
+        "least": int(n["n"].min()),
+        "most": int(n["n"].max()),
+        "absent": list(n["class_name"][n["n"] == 0]),
+        "unbalanced": n["n"].nunique() > 1,
+    }
+
+
+def _label_errors(scores):
+    # Smallest and largest rate of wrong labels that the bounds allow for; None when labels are assumed right.
+    rates = scores["label_error_rate"].dropna()
+    return (float(rates.min()), float(rates.max())) if len(rates) else None
+
+
+def _calibration(tables):
+    results = tables.calibration_results
+    if not results:
+        return None
+    rows = report_rows.calibration_rows(results)
+    measure = rows[0]["measure"]
+    models = len(tables.of("model_summary", measure))
+    return {
+        "measure": measure,
+        "models": models,
+        "rows": rows,
+        "warnings": _warnings(rows, models),
+        "rankings": {
+            row["title"]: report_rows.calibrated_ranking(tables, measure, row["name"])
+            for row in rows
+            if row["t_star"] is not None or row["own"]
+        },
+        "errors": {row["title"]: report_rows.calibration_errors(row) for row in rows if row["class_calibration_error"]},
+    }
+
+
+def _warnings(rows, models):
+    # Plain words about every reason not to believe a calibrated score.
+    edges = [row["title"] for row in rows if row["edge"]]
+    beaten = [
+        row["title"]
+        for row in rows
+        if None not in (row["alone"], row["robust"].get("after")) and row["alone"] >= row["robust"]["after"]
+    ]
+    lowered = [
+        row["title"]
+        for row in rows
+        if None not in (row["robust"].get("before"), row["robust"].get("after"))
+        and row["robust"]["after"] < row["robust"]["before"]
+    ]
+    warnings = []
+    if edges:
+        warnings.append(
+            f"Optimum at the end of the search ({', '.join(edges)}): the search range chose T*, not the data. As T "
+            f"goes to 0 a softmax score becomes {SCALE:.4f} times the clean accuracy, so agreement with accuracy can "
+            "always be bought by forgetting the margin."
+        )
+    if beaten:
+        alone = next(row["alone"] for row in rows if row["alone"] is not None)
+        warnings.append(
+            f"Clean accuracy alone ranks the models by robust accuracy at least as well (Spearman "
+            f"{numbers.signed(alone)}) as the score calibrated by {', '.join(beaten)}."
+        )
+    if lowered:
+        warnings.append(f"Calibration lowers the agreement with robust accuracy: {', '.join(lowered)}.")
+    if models < report_rows.FEW_MODELS:
+        warnings.append(_few_models(models))
+    return warnings
+
+
+def _few_models(models):
+    words = "Only one model is compared" if models == 1 else f"Only {models} models are compared"
+    if models < takeaways.FEW_MODELS:
+        return f"{words}: a rank correlation over models says nothing here."
+    if models > EXACT_UP_TO:
+        return f"{words}: rank correlations are coarse, and those of a maximised objective are optimistic."
+    chance = numbers.number(exact_p_value(0.9, models))
+    return (
+        f"{words}: a random order reaches a rank correlation of 0.9 or more, of either sign, with probability "
+        f"{chance}; that of a maximised objective is more optimistic still."
+    )
+
+
+def _sensitivity(table):
+    if table is None or table.empty:
+        return None
+    labelled = table.assign(label=model_labels(table))
+    return {
+        measure: {
+            "shifts": sorted(rows["shift"].unique()),
+            "rows": [
+                (label, group.sort_values("shift")["value"].tolist())
+                for label, group in rows.groupby("label", sort=False)
+            ],
+        }
+        for measure, rows in labelled.groupby("measure", sort=False)
+    }

@@ -1,0 +1,221 @@
+"""What the tables of the report page hold, row by row, before it is put into words."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gfscore import takeaways
+from gfscore.disparity import worst_class_set
+from gfscore.measures import KINDS
+from gfscore.names import model_labels, without_threat
+from gfscore.ranking import EXACT_UP_TO, exact_p_value, spearman_or_none
+
+MOST_CLASSES_LISTED, CLASSES_AT_EACH_END = 100, 12
+FEW_MODELS = 10
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """A value with its lower and upper bound."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class MeasureView:
+    """Everything the page says about one measure at T = 1."""
+
+    name: str
+    meaning: object
+    confidence: float
+    interval: str
+    ranking: list
+    classes: list
+    class_names: list
+    classes_left_out: int
+    vulnerability: list
+    agreements: list
+    alone: dict
+    conflict: str | None
+    robust_sources: list
+
+
+def measure_view(tables, measure, kind, *, models, verdict):
+    """MeasureView of one measure.
+
+    Takes AuditTables, the measure and its kind, `models` (mappings with dataset, threat, model and what is known about
+    each) and the contents of verdict.json.
+    """
+    summary = tables.of("model_summary", measure)
+    scores = tables.of("class_scores", measure)
+    known = {(entry["threat"], entry["model"]): entry for entry in models}
+    verdicts = _verdicts(verdict, measure)
+    summary = summary.assign(label=model_labels(summary)).sort_values(
+        ["value", "label"], ascending=[False, True], ignore_index=True
+    )
+    ranking = [
+        _ranking_row(row, position + 1, known.get((row["threat"], row["model"]), {}), verdicts)
+        for position, row in enumerate(summary.to_dict("records"))
+    ]
+    classes = [_class_rows(scores, row) for row in ranking]
+    ranked = tables.of("vulnerability", measure).to_dict("records")
+    return MeasureView(
+        name=measure,
+        meaning=KINDS[kind],
+        confidence=float(summary["confidence"].iloc[0]),
+        interval=summary["interval"].iloc[0].replace("_", " "),
+        ranking=ranking,
+        classes=classes,
+        class_names=_names_in_order(scores),
+        classes_left_out=len(ranked) - len(_ends(ranked)),
+        vulnerability=_ends(ranked),
+        agreements=[
+            _agreement(summary, "value", "accuracy", "its aggregate and clean accuracy"),
+            _agreement(summary, "value", "robust_accuracy", "its aggregate and robust accuracy"),
+        ],
+        alone=_agreement(summary, "accuracy", "robust_accuracy", "clean accuracy alone and robust accuracy"),
+        conflict=takeaways.metric_conflict(summary),
+        robust_sources=sorted({row["robust_source"] for row in ranking if row["robust_source"]}),
+    )
+
+
+def _ranking_row(row, position, entry, verdicts):
+    bounded = {
+        name: Bounded(row[name], row[f"{name}_low"], row[f"{name}_high"])
+        for name in ("value", "class_mean", "rdi", "nrgc", "wcr", "fp")
+    }
+    plain = (
+        "accuracy", "published_clean_accuracy", "published_robust_accuracy", "robust_accuracy", "rdi_over_mean",
+        "gini_unbiased", "ihdi", "between_class_sd", "wcr_class", "wcr_tied", "worst_class_set", "threat", "model",
+        *(f"{name}_{suffix}" for name in ("rdi", "nrgc", "wcr") for suffix in ("permuted", "p")),
+    )  # fmt: skip
+    source = row["robust_accuracy_source"]
+    return {
+        "position": position,
+        "label": row["label"],
+        "about": described(entry),
+        "verdict": verdicts.get((row["threat"], row["model"])),
+        "robust_source": source if isinstance(source, str) else None,
+        **bounded,
+        **{name: row[name] for name in plain},
+    }
+
+
+def described(entry):
+    """What a model is, in words: training method, architecture and source, as far as they are known."""
+    training = entry.get("training") or {}
+    parts = [entry.get(key) or training.get(key) for key in ("method", "architecture")]
+    known = [str(part) for part in parts if part]
+    return ", ".join(known) or str(entry.get("source") or "")
+
+
+def _verdicts(verdict, measure):
+    # The worst verdict of a model under the rules on this measure.
+    order = {"PASS": 0, "INCONCLUSIVE": 1, "FAIL": 2}
+    found = {}
+    for rule in verdict["rules"]:
+        if rule["measure"] != measure:
+            continue
+        for model in rule["models"]:
+            key = (model.get("threat"), model["model"])
+            found[key] = max(found.get(key, "PASS"), model["verdict"], key=order.get)
+    return found
+
+
+def _names_in_order(scores):
+    return list(scores.drop_duplicates("class_index").sort_values("class_index")["class_name"])
+
+
+def _class_rows(scores, model):
+    rows = scores[(scores["threat"] == model["threat"]) & (scores["model"] == model["model"])]
+    rows = rows.sort_values("class_index", ignore_index=True)
+    present = np.flatnonzero(rows["n"] > 0)
+    suspects = present[worst_class_set(rows["low"].to_numpy()[present], rows["high"].to_numpy()[present])]
+    listed = [
+        {
+            "name": row.class_name,
+            "n": int(row.n),
+            "value": Bounded(row.value, row.low, row.high),
+            "accuracy": row.accuracy,
+            "suspect": index in suspects,
+        }
+        for index, row in enumerate(rows.itertuples())
+    ]
+    if len(listed) > MOST_CLASSES_LISTED:
+        listed.sort(key=lambda row: (row["n"] == 0, row["value"].value))
+    return {"label": model["label"], "rows": _ends(listed), "suspects": len(suspects)}
+
+
+def _ends(rows):
+    if len(rows) <= MOST_CLASSES_LISTED:
+        return rows
+    return rows[:CLASSES_AT_EACH_END] + rows[-CLASSES_AT_EACH_END:]
+
+
+def _agreement(summary, first, second, words):
+    both = summary[[first, second]].dropna()
+    rho = spearman_or_none(both[first], both[second]) if len(both) > 1 else None
+    exact = rho is not None and len(both) <= EXACT_UP_TO
+    return {
+        "words": words,
+        "rho": rho,
+        "models": len(both),
+        "p": exact_p_value(rho, len(both)) if exact else None,
+        "significant": rho is not None and takeaways.rank_relation(both[first], both[second])[1],
+        "trivial": bool(np.allclose(both[first], both[second])),
+    }
+
+
+def agreement_rows(views):
+    """Rank agreements of all measures as (measure or None, row), without those that hold by definition."""
+    rows = [(view.name, row) for view in views if not view.agreements[0]["trivial"] for row in view.agreements]
+    return [*rows, (None, views[0].alone)]
+
+
+def calibration_rows(results):
+    """One row per objective of calibration.json, with its temperature in words and its warnings."""
+    rows = []
+    for name, result in results.items():
+        own = result["t_star_by_model"] or {}
+        rows.append(
+            {
+                **result,
+                "name": name,
+                "title": takeaways.OBJECTIVES.get(name, name.replace("_", " ")),
+                "own": list(zip(without_threat(own), own.values(), strict=True)),
+                "alone": next(iter(result["baseline"].values()), None),
+                "clean": result["agreement"].get("clean accuracy", {}),
+                "robust": result["agreement"].get("robust accuracy", {}),
+            }
+        )
+    return rows
+
+
+def calibrated_ranking(tables, measure, objective):
+    """Models with their aggregate at T = 1 and at the temperature of an objective, and their ranks by both."""
+    before, after = (tables.of("model_summary", measure, name) for name in ("none", objective))
+    merged = before.merge(after, on=["dataset", "threat", "model"], suffixes=("", "_after"))
+    merged = merged.assign(label=model_labels(merged))
+    for suffix in ("", "_after"):
+        merged[f"rank{suffix}"] = merged[f"value{suffix}"].rank(ascending=False, method="min").astype(int)
+    return merged.sort_values(["rank_after", "label"]).to_dict("records")
+
+
+def calibration_errors(result):
+    """Class-wise calibration error of each model before and after, as mean and largest over classes."""
+    errors = result.get("class_calibration_error") or {}
+    rows = []
+    for label, (before, after) in zip(
+        without_threat(errors), ((pair["before"], pair["after"]) for pair in errors.values()), strict=True
+    ):
+        arrays = [np.array([np.nan if value is None else value for value in values]) for values in (before, after)]
+        rows.append(
+            {
+                "label": label,
+                "mean": [float(np.nanmean(array)) for array in arrays],
+                "largest": [float(np.nanmax(array)) for array in arrays],
+            }
+        )
+    return rows

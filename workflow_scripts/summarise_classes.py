@@ -1,0 +1,42 @@
+"""Class values of every measure of an audit, with simultaneous intervals."""
+
+from gfscore.files import read_json
+from gfscore.jobs import logged_job
+from gfscore.measured import AuditInputs
+from gfscore.summaries import class_rows, resolve_label_error_rates
+from gfscore.tables import frame_of, write_csv_beside, write_table
+
+
+def summarise_classes(inputs, path_to_manifest, path_to_table, *, audit, intervals, label_error_rates):
+    """Write class_scores from AuditInputs and the manifest of the dataset.
+
+    `intervals` holds method and confidence, `label_error_rates` one number per class, or None: labels assumed right.
+    """
+    manifest = read_json(path_to_manifest)
+    rows = []
+    for measured in inputs.measured():
+        rows += class_rows(
+            measured,
+            manifest["classes"],
+            kind=inputs.measures[measured.key["measure"]]["kind"],
+            method=intervals["method"],
+            alpha=1 - intervals["confidence"],
+            label_error_rates=label_error_rates,
+        )
+    frame = frame_of("class_scores", rows)
+    write_table(path_to_table, "class_scores", frame, identity={"audit": audit, "dataset_digest": manifest["digest"]})
+    write_csv_beside(path_to_table, frame)
+
+
+if __name__ == "__main__":
+    with logged_job(snakemake.log[0]):
+        given, settings = snakemake.input, snakemake.params
+        paths = {name: given[name] for name in ("samples", "logits", "calibration")}
+        summarise_classes(
+            AuditInputs(**settings.subject, **paths),
+            given.manifest,
+            snakemake.output.table,
+            audit=snakemake.wildcards.audit,
+            intervals=settings.intervals,
+            label_error_rates=resolve_label_error_rates(settings.label_error_rate, given.manifest, given.generator),
+        )
