@@ -30,7 +30,7 @@ def refusal(repository, *arguments):
             "    measures: [great-sofmax]\n    # Softmax",
             "did you mean 'great-softmax'",
         ),
-        ("low: 0.01, high: 10.0", "low: 0, high: 10.0", "exclusive"),
+        ("low: 0.01, high: 10.0", "low: 0, high: 10.0", "minimum of 0"),
         ("low: 0.01, high: 10.0", "low: 2, high: 10.0", "low < 1 < high"),
         ("          method: FGSM\n", "          method: FGSMM\n", "did you mean 'FGSM'"),
         ("  confidence: 0.95\n\ndisparity", "  confidence: 1.0\n\ndisparity", "intervals: confidence"),

@@ -10,6 +10,7 @@ from gfscore.errors import InputError
 from gfscore.intervals import class_intervals, disparity_intervals
 from gfscore.logits import require_logits
 from gfscore.margins import SCALE, predictions, scores
+from gfscore.measures import SUMMARY
 
 INTERVAL_METHOD = "hoeffding"
 
@@ -86,7 +87,7 @@ def summarise(values, low, high, *, class_names, lam):
         "fp": disparity.fp(values.mean, lam),
     }
     if low is None:
-        bounds = dict.fromkeys(disparity.SUMMARY, (float("nan"), float("nan")))
+        bounds = dict.fromkeys(SUMMARY, (float("nan"), float("nan")))
     else:
         bounds = disparity_intervals(low, high, n=values.n, lam=lam)
     return summary | {f"{name}_interval": pair for name, pair in bounds.items()}

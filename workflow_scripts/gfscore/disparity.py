@@ -8,9 +8,6 @@ import numpy as np
 
 from gfscore.errors import InputError
 
-SUMMARY = ("value", "class_mean", "rdi", "nrgc", "wcr", "fp")
-"""Numbers that summarise class values, in the order of every table: the aggregate, then the disparity."""
-
 TIE_TOLERANCE = 1e-9
 """Values no further apart are tied: beyond it lies rounding, which must not decide who is worst or a rank."""
 

@@ -37,3 +37,6 @@ KINDS = {
     ),
 }
 """Measure by kind. A measure of config.yaml is one kind with settings; its name is a label that is never parsed."""
+
+SUMMARY = ("value", "class_mean", "rdi", "nrgc", "wcr", "fp")
+"""Numbers that summarise the class values of a measure, in the order of every table: aggregate, then disparity."""

@@ -62,18 +62,9 @@ def _environment():
     )
     environment.filters |= {
         name: getattr(numbers, name)
-        for name in (
-            "number",
-            "lower_bound",
-            "upper_bound",
-            "signed",
-            "count",
-            "setting",
-            "percent",
-            "p_value",
-            "temperature",
-        )
+        for name in ("number", "upper_bound", "signed", "count", "setting", "percent", "p_value", "temperature")
     }
+    environment.globals["interval"] = numbers.interval
     environment.filters |= {"printable": printable, "breakable": _breakable}
     return environment
 

@@ -8,7 +8,7 @@ from gfscore.classes import class_values
 from gfscore.files import read_json
 from gfscore.intervals import class_intervals, correct_for_label_errors
 from gfscore.measured import UNCALIBRATED
-from gfscore.measures import KINDS
+from gfscore.measures import KINDS, SUMMARY
 from gfscore.noise import noise_floor
 from gfscore.ranking import vulnerability
 
@@ -77,7 +77,7 @@ def _model_row(measured, class_frame, accuracies, settings):
     values = class_values(measured.values, measured.labels, len(names))
     summary = summarise(values, *bounds, class_names=names, lam=settings["fp_lambda"])
     row = dict(measured.key)
-    for name in disparity.SUMMARY:
+    for name in SUMMARY:
         row[name] = summary[name]
         row[f"{name}_low"], row[f"{name}_high"] = summary[f"{name}_interval"]
     noise = noise_floor(

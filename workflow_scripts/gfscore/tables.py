@@ -13,9 +13,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from gfscore.disparity import SUMMARY
 from gfscore.errors import InputError
 from gfscore.files import atomic
+from gfscore.measures import SUMMARY
 
 IDENTITY_KEY = b"gfscore"
 

@@ -1,0 +1,17 @@
+"""Fixtures of every test."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="session")
+def real_data():
+    """Folder of the real data pack; without it the test is skipped, except in CI, where it fails."""
+    folder = Path(os.environ.get("GFSCORE_TEST_DATA", ROOT.parent / "shared" / "data"))
+    if not folder.is_dir():
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(f"no real data at {folder} (GFSCORE_TEST_DATA)")
+    return folder

@@ -1,0 +1,77 @@
+"""Every command and every Python block of the documents runs; every link leads somewhere."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+pytestmark = pytest.mark.workflow
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+RUN_ELSEWHERE = {"make test": "what CI runs"}
+
+
+def blocks(language):
+    """(document, text) of every fenced block of a language."""
+    for document in DOCUMENTS:
+        for text in re.findall(rf"^```{language}\n(.*?)^```", document.read_text(), flags=re.MULTILINE | re.DOTALL):
+            yield pytest.param(text, id=f"{document.name}-{text.splitlines()[0][:40]}")
+
+
+def commands():
+    for parameters in blocks("bash"):
+        for line in parameters.values[0].splitlines():
+            if line and line not in RUN_ELSEWHERE:
+                yield line
+
+
+@pytest.fixture(scope="module")
+def workplace(audited_once, tmp_path_factory):
+    """An audited copy with an environment at .venv, as a user has it after `make audit`."""
+    repository = audited_once.copy_to(tmp_path_factory.mktemp("docs") / "copy")
+    (repository.path / ".venv").symlink_to(Path(sys.executable).parent.parent)
+    return repository.path
+
+
+@pytest.mark.parametrize("command", dict.fromkeys(commands()))
+def test_every_command_of_the_documents_runs(workplace, command):
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=workplace, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout[-4000:]
+
+
+def test_commands_that_are_not_run_here_are_run_by_ci():
+    ci = (ROOT / ".ci/run").read_text()
+    assert all(command in ci for command in RUN_ELSEWHERE)
+
+
+@pytest.mark.parametrize("code", blocks("python"))
+def test_every_python_block_runs(code, tmp_path):
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "workflow_scripts")}
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, check=True)
+
+
+def test_the_configuration_example_is_valid(workplace):
+    """The dataset of the example, with a file as it describes, is fetched."""
+    import numpy as np
+
+    example = next(p.values[0] for p in blocks("yaml") if "mine.npz" in p.values[0])
+    assert yaml.safe_load(example)["datasets"]["mine"]["channels"] == "last"
+    (workplace / "mine.yaml").write_text(example)
+    labels = np.repeat(np.arange(10), 2)
+    np.savez(workplace / "mine.npz", x=np.zeros((20, 8, 8, 1), dtype=np.uint8), y=labels)
+    command = [sys.executable, "-m", "snakemake", "--cores", "1", "--configfile", "mine.yaml"]
+    subprocess.run([*command, "--", "results/datasets/mine.json"], cwd=workplace, check=True)
+
+
+def test_links_and_pictures_exist():
+    for document in DOCUMENTS:
+        for target in re.findall(r"\]\(([^)#]+)\)", document.read_text()):
+            if "://" not in target:
+                assert (document.parent / target).exists(), f"{document.name}: {target}"
