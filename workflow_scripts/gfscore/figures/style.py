@@ -71,6 +71,10 @@ def drawing():
         yield
 
 
+LAYOUT_DECIMALS = 5
+"""Decimals of the places of axes, as shares of the figure: a hundredth of a pixel."""
+
+
 def framed_figure(width, body, *, title, subtitle, note):
     """Empty figure, `width` inches wide, with room of `body` inches for axes between its header and its note.
 
@@ -143,6 +147,9 @@ def laid_out(figure):
     FigureCanvasAgg(figure)
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
+    # The layout's solver sums in the order of memory addresses, so its last digits change from run to run.
+    for axes in figure.axes:
+        axes.set_position([round(edge, LAYOUT_DECIMALS) for edge in axes.get_position(original=True).bounds])
     return figure
 
 
