@@ -51,7 +51,7 @@ rule judge_audit:
         "../envs/analysis.yaml"
     params:
         rules=lambda wildcards: config["audits"][wildcards.audit]["gate"],
-        kinds=of_audit(plan.kinds_of),
+        measures=of_audit(plan.measures_of),
     script:
         "../workflow_scripts/judge_audit.py"
 

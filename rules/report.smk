@@ -30,7 +30,7 @@ rule plot_figures:
     conda:
         "../envs/analysis.yaml"
     params:
-        kinds=of_audit(plan.kinds_of),
+        measures=of_audit(plan.measures_of),
         fp_lambda=config["disparity"]["fp_lambda"],
     script:
         "../workflow_scripts/plot_figures.py"
@@ -62,7 +62,7 @@ rule build_report:
         "../envs/analysis.yaml"
     params:
         title=lambda wildcards: config["audits"][wildcards.audit]["title"],
-        kinds=of_audit(plan.kinds_of),
+        measures=of_audit(plan.measures_of),
         models=of_audit(plan.described_models),
         fp_lambda=config["disparity"]["fp_lambda"],
         contact=config["report"]["contact"],

@@ -42,10 +42,6 @@ class SyntheticAudit:
     models: list
     measures: dict
 
-    @property
-    def kinds(self):
-        return {name: settings["kind"] for name, settings in self.measures.items()}
-
     def write(self, folder):
         """Write every file of the audit into `folder` as the workflow does.
 
@@ -131,7 +127,7 @@ def synthetic_audit(
         for row in class_rows(
             item,
             class_names,
-            kind=measured[item.key["measure"]]["kind"],
+            settings=measured[item.key["measure"]],
             method="hoeffding",
             alpha=ALPHA,
             label_error_rates=None,
@@ -148,7 +144,7 @@ def synthetic_audit(
         calibration=frame_of("calibration", [{"measure": great, **row} for row in curves]),
         calibration_results=results,
         sensitivity=frame_of("sensitivity", _shifted(inputs) if great else []),
-        verdict=judge(class_scores, [rule], kinds={name: entry["kind"] for name, entry in measured.items()}),
+        verdict=judge(class_scores, [rule], measures=measured),
         models=[{**subject, "method": "random", "architecture": "none"} for subject in subjects],
         measures=measured,
     )

@@ -9,7 +9,7 @@ from gfscore.report import render_report
 from gfscore.report_provenance import provenance
 
 
-def build_report(files, path_to_page, *, audit, title, kinds, models, fp_lambda, contact):
+def build_report(files, path_to_page, *, audit, title, measures, models, fp_lambda, contact):
     """Write report.html from the audit's tables, verdict.json, the figures and the logits' metadata.
 
     `files` maps what plot_figures takes, and verdict, figures (the folder) and logits (a list) to paths; the settings
@@ -21,7 +21,7 @@ def build_report(files, path_to_page, *, audit, title, kinds, models, fp_lambda,
         read_json(files["verdict"]),
         {path.stem: path.read_text(encoding="utf-8") for path in drawn},
         title=title,
-        kinds=kinds,
+        measures=measures,
         models=models,
         fp_lambda=fp_lambda,
         provenance=provenance(files),

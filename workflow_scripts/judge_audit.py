@@ -6,10 +6,10 @@ from gfscore.tables import read_table
 from gfscore.verdict import judge
 
 
-def judge_audit(path_to_class_scores, path_to_verdict, *, audit, rules, kinds):
+def judge_audit(path_to_class_scores, path_to_verdict, *, audit, rules, measures):
     """Write verdict.json; succeeds whatever the verdict, which the rule `gate` turns into an exit status."""
     class_scores = read_table(path_to_class_scores, "class_scores", expect={"audit": audit})
-    write_json(path_to_verdict, judge(class_scores, rules, kinds=kinds))
+    write_json(path_to_verdict, judge(class_scores, rules, measures=measures))
 
 
 if __name__ == "__main__":

@@ -7,15 +7,15 @@ from gfscore.figures import figures_of_audit, save_figure
 from gfscore.jobs import logged_job
 
 
-def plot_figures(files, path_to_folder, *, audit, kinds, fp_lambda):
+def plot_figures(files, path_to_folder, *, audit, measures, fp_lambda):
     """Write <folder>/<name>.svg and .png for every figure.
 
     `files` maps class_scores, model_summary, vulnerability, calibration, calibration_json and sensitivity to paths,
-    the last three empty in an audit without a temperature search; `kinds` maps each measure to its kind, `fp_lambda`
-    is lambda of FP.
+    the last three empty in an audit without a temperature search; `measures` maps each measure to its settings,
+    `fp_lambda` is lambda of FP.
     """
     tables = read_audit_tables(files, audit=audit)
-    for name, figure in figures_of_audit(tables, kinds=kinds, fp_lambda=fp_lambda):
+    for name, figure in figures_of_audit(tables, measures=measures, fp_lambda=fp_lambda):
         save_figure(figure, Path(path_to_folder) / name)
         print(f"{name}: drawn")
 

@@ -18,7 +18,7 @@ def summarise_classes(inputs, path_to_manifest, path_to_table, *, audit, interva
         rows += class_rows(
             measured,
             manifest["classes"],
-            kind=inputs.measures[measured.key["measure"]]["kind"],
+            settings=inputs.measures[measured.key["measure"]],
             method=intervals["method"],
             alpha=1 - intervals["confidence"],
             label_error_rates=label_error_rates,

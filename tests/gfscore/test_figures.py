@@ -15,7 +15,7 @@ from gfscore.figures.placement import place_labels
 from gfscore.figures.saving import save_figure
 from gfscore.figures.style import drawing
 from gfscore.figures.vulnerability import rank_bounds
-from gfscore.measures import KINDS
+from gfscore.measures import measure_of
 from synthetic import LAM, synthetic_audit
 
 HOSTILE_MODELS = ["<script>alert(1)</script>", "$x_1$ & \\frac{a}{b}", "</svg><b>'\"", "a" * 90, "new\nline\u202eback"]
@@ -23,7 +23,7 @@ HOSTILE_CLASSES = [
     "<img src=x onerror=alert(1)>", "$\\alpha$", "_under_score_", "</text>", "it's \"q\"",
     "a class with a very long name indeed", "日本語", "é\x00\x1b[31m", "%s {{7*7}}", "9",
 ]  # fmt: skip
-GREAT = KINDS["great"]
+GREAT = measure_of({"kind": "great"})
 GREAT_ONLY = ("great-softmax",)
 
 
@@ -51,7 +51,7 @@ def tables_of(audit):
 
 
 def drawn(audit):
-    return dict(figures.figures_of_audit(tables_of(audit), kinds=audit.kinds, fp_lambda=LAM))
+    return dict(figures.figures_of_audit(tables_of(audit), measures=audit.measures, fp_lambda=LAM))
 
 
 def title(figure):

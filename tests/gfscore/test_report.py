@@ -60,11 +60,11 @@ def render(audit, **changes):
         audit.sensitivity,
     )
     drawn = {
-        name: svg_text(figure) for name, figure in figures.figures_of_audit(tables, kinds=audit.kinds, fp_lambda=LAM)
+        name: svg_text(figure) for name, figure in figures.figures_of_audit(tables, measures=audit.measures, fp_lambda=LAM)
     }
     settings = {
         "title": "A synthetic audit",
-        "kinds": audit.kinds,
+        "measures": audit.measures,
         "models": audit.models,
         "fp_lambda": LAM,
         "provenance": {"Data and versions": {"dataset digest": "d" * 64}},

@@ -5,7 +5,7 @@ from functools import cache
 
 from gfscore import figures, takeaways
 from gfscore.figures.saving import save_figure
-from gfscore.measures import KINDS
+from gfscore.measures import measure_of
 from gfscore.svg import inline_figure
 from synthetic import synthetic_audit
 
@@ -18,7 +18,7 @@ def audit():
 
 
 def svg(tmp_path):
-    save_figure(figures.class_heatmap(audit().of("class_scores"), KINDS["great"]), tmp_path / "figure")
+    save_figure(figures.class_heatmap(audit().of("class_scores"), measure_of({"kind": "great"})), tmp_path / "figure")
     return (tmp_path / "figure.svg").read_text(encoding="utf-8")
 
 

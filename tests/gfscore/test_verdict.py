@@ -7,7 +7,7 @@ from gfscore.margins import SCALE
 from gfscore.verdict import combine, judge
 
 RULE = {"measure": "great", "at_least": 0.5, "confidence": 0.95}
-KINDS = {"great": "great", "clean": "clean"}
+MEASURES = {"great": {"kind": "great"}, "clean": {"kind": "clean"}}
 
 
 def table(values, *, n=1000, model="M", measure="great", calibration="none", rate=None):
@@ -30,7 +30,7 @@ def table(values, *, n=1000, model="M", measure="great", calibration="none", rat
 
 
 def verdict_of(values, rule=RULE, **kwargs):
-    return judge(table(values, **kwargs), [rule], kinds=KINDS)
+    return judge(table(values, **kwargs), [rule], measures=MEASURES)
 
 
 def half_width(n=1000, classes=2, alpha=0.05):
@@ -56,9 +56,9 @@ def test_the_worst_class_may_be_decided_by_the_smallest_one():
 def test_alpha_is_split_over_models_and_rules():
     half = half_width()
     values = [1.0, 0.5 + half + 1e-4]
-    alone = judge(table(values), [RULE], kinds=KINDS)
-    together = judge(pd.concat([table(values), table(values, model="N")]), [RULE], kinds=KINDS)
-    twice = judge(table(values), [RULE, RULE], kinds=KINDS)
+    alone = judge(table(values), [RULE], measures=MEASURES)
+    together = judge(pd.concat([table(values), table(values, model="N")]), [RULE], measures=MEASURES)
+    twice = judge(table(values), [RULE, RULE], measures=MEASURES)
     assert alone["verdict"] == "PASS"
     assert together["verdict"] == twice["verdict"] == "INCONCLUSIVE"
     assert twice["rules"][0]["models"][0]["low"] == pytest.approx(0.5 + half + 1e-4 - half_width(alpha=0.025))
@@ -87,7 +87,7 @@ def test_wrong_labels_widen_the_bounds():
 
 def test_only_uncalibrated_rows_of_the_measure_are_judged():
     frame = pd.concat([table([1.0, 1.0]), table([0, 0], calibration="likelihood"), table([0, 0], measure="clean")])
-    assert judge(frame, [RULE], kinds=KINDS)["verdict"] == "PASS"
+    assert judge(frame, [RULE], measures=MEASURES)["verdict"] == "PASS"
 
 
 def test_combine():
@@ -99,7 +99,7 @@ def test_combine():
 
 def test_the_sentence_counts_models():
     frame = pd.concat([table([1.0, 1.2], model="A"), table([0.0, 1.2], model="B"), table([0.5, 1.2], model="C")])
-    assert judge(frame, [RULE], kinds=KINDS)["sentence"].startswith(
+    assert judge(frame, [RULE], measures=MEASURES)["sentence"].startswith(
         "FAIL: of 3 models 1 pass, 1 fail, 1 undecided (rule: every class has a mean great of at least 0.5"
     )
 
@@ -116,7 +116,7 @@ def test_false_passes_and_fails_stay_below_alpha():
             table(rng.binomial(20, rate) / 20, n=20, model=str(index), measure="clean")
             for index, rate in enumerate(rates)
         ]
-        judged = judge(pd.concat(frames), [rule], kinds=KINDS)["rules"][0]["models"]
+        judged = judge(pd.concat(frames), [rule], measures=MEASURES)["rules"][0]["models"]
         truths = ["FAIL", "PASS", "FAIL"]
         wrong += any(
             model["verdict"] != "INCONCLUSIVE" and model["verdict"] != truth

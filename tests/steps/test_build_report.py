@@ -20,7 +20,7 @@ IDENTITY = {
 
 def build(audit, folder):
     files = audit.write(folder)
-    plot_figures(files, folder / "figures", audit=AUDIT, kinds=audit.kinds, fp_lambda=LAM)
+    plot_figures(files, folder / "figures", audit=AUDIT, measures=audit.measures, fp_lambda=LAM)
     logits = []
     for model in audit.models:
         logits.append(folder / f"{model['model']}.parquet")
@@ -36,7 +36,7 @@ def build(audit, folder):
         folder / "report.html",
         audit=AUDIT,
         title="An audit",
-        kinds=audit.kinds,
+        measures=audit.measures,
         models=audit.models,
         fp_lambda=LAM,
         contact=None,

@@ -93,7 +93,7 @@ class Folder:
         )
         judge_audit(
             self.table("class_scores"), self.path / "audit/verdict.json", audit=AUDIT,
-            rules=[{"measure": "great", "at_least": 0.2, "confidence": 0.95}], kinds={"clean": "clean", "great": "great"},
+            rules=[{"measure": "great", "at_least": 0.2, "confidence": 0.95}], measures=MEASURES,
         )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from synthetic import AUDIT, LAM, synthetic_audit
 
 def test_writes_svg_and_png_of_every_figure(tmp_path):
     audit = synthetic_audit(models=2, per_class=20)
-    plot_figures(audit.write(tmp_path), tmp_path / "figures", audit=AUDIT, kinds=audit.kinds, fp_lambda=LAM)
+    plot_figures(audit.write(tmp_path), tmp_path / "figures", audit=AUDIT, measures=audit.measures, fp_lambda=LAM)
     names = sorted(path.name for path in (tmp_path / "figures").iterdir())
     assert len(names) == 2 * 14
     assert "class_heatmap_great-softmax.svg" in names
@@ -18,7 +18,7 @@ def test_writes_svg_and_png_of_every_figure(tmp_path):
 
 def test_audit_without_temperature_search(tmp_path):
     audit = synthetic_audit(models=2, per_class=20, measures=("clean",))
-    plot_figures(audit.write(tmp_path), tmp_path / "figures", audit=AUDIT, kinds=audit.kinds, fp_lambda=LAM)
+    plot_figures(audit.write(tmp_path), tmp_path / "figures", audit=AUDIT, measures=audit.measures, fp_lambda=LAM)
     assert len(list((tmp_path / "figures").iterdir())) == 2 * 4
 
 
@@ -26,5 +26,5 @@ def test_tables_of_another_audit_are_refused(tmp_path):
     audit = synthetic_audit(models=2, per_class=20, measures=("clean",))
     files = audit.write(tmp_path)
     with pytest.raises(InputError, match=r"class_scores.parquet: its audit is 'synthetic', but 'other' is asked for"):
-        plot_figures(files, tmp_path / "figures", audit="other", kinds=audit.kinds, fp_lambda=LAM)
+        plot_figures(files, tmp_path / "figures", audit="other", measures=audit.measures, fp_lambda=LAM)
     assert not (tmp_path / "figures").exists()

@@ -19,14 +19,22 @@ class Measure:
     explanation: str
 
 
-KINDS = {
-    "clean": Measure(
+def measure_of(settings):
+    """Measure that an entry of config.yaml's section `measures` describes; `settings` holds its kind."""
+    return KINDS[settings["kind"]](settings)
+
+
+def _clean(_settings):
+    return Measure(
         title="Clean accuracy",
         value_range=(0.0, 1.0),
         unit="share of samples",
         explanation="1 when the undisturbed sample is classified correctly, else 0. A tie at the top is an error.",
-    ),
-    "great": Measure(
+    )
+
+
+def _great(_settings):
+    return Measure(
         title="Attack-free margin score (GREAT)",
         value_range=(0.0, SCALE),
         unit="score, 0 to 1.2533",
@@ -34,9 +42,24 @@ KINDS = {
             "How clearly the true class wins over the best other class after the activation, scaled by sqrt(pi/2); "
             "0 when misclassified. Needs only logits. It is not a certified radius."
         ),
-    ),
-}
-"""Measure by kind. A measure of config.yaml is one kind with settings; its name is a label that is never parsed."""
+    )
+
+
+def _certified(settings):
+    return Measure(
+        title="Certified l2 radius of the smoothed classifier",
+        value_range=(0.0, float(settings["largest_radius"])),
+        unit="l2 distance, pixels in [0, 1]",
+        explanation=(
+            "Radius within which no perturbation changes the prediction of the randomly smoothed classifier, for a "
+            "right prediction; 0 for a wrong one or an abstention. Each radius holds with the confidence of its own "
+            "test, and says nothing about the classifier before smoothing."
+        ),
+    )
+
+
+KINDS = {"clean": _clean, "great": _great, "certified": _certified}
+"""Function from settings to Measure, by kind. A measure's name in config.yaml is a label that is never parsed."""
 
 SUMMARY = ("value", "class_mean", "rdi", "nrgc", "wcr", "fp")
 """Numbers that summarise the class values of a measure, in the order of every table: aggregate, then disparity."""

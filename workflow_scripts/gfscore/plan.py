@@ -58,11 +58,6 @@ def measures_of(config, audit):
     return {name: config["measures"][name] for name in config["audits"][audit]["measures"]}
 
 
-def kinds_of(config, audit):
-    """Kind of each measure of an audit."""
-    return {name: settings["kind"] for name, settings in measures_of(config, audit).items()}
-
-
 def calibrated_measure(config, audit):
     """The measure whose temperature an audit searches, or None."""
     calibration = config["audits"][audit]["calibration"]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from gfscore import numbers, report_rows, takeaways
 from gfscore.margins import SCALE
+from gfscore.measures import measure_of
 from gfscore.names import model_labels, printable
 from gfscore.ranking import EXACT_UP_TO, exact_p_value
 from gfscore.svg import inline_figure
@@ -13,21 +14,21 @@ TEMPLATES = Path(__file__).parent / "templates"
 LONG_WORD = 22
 
 
-def render_report(tables, verdict, figures, *, title, kinds, models, fp_lambda, provenance, contact=None):
+def render_report(tables, verdict, figures, *, title, measures, models, fp_lambda, provenance, contact=None):
     """The page as text.
 
     Takes AuditTables, the contents of verdict.json, and `figures`, SVG texts by name as figures_of_audit names them.
-    `title` heads the page; `kinds` maps each measure to its kind, the audit's order; `models` are mappings with
+    `title` heads the page; `measures` maps each measure to its settings, the audit's order; `models` are mappings with
     dataset, threat, model and, where known, method (or training.method), architecture and source; `fp_lambda` is
     lambda of FP; `provenance` maps headings to mappings of names to values (digests, versions); `contact` is who
     answers questions. Every name is escaped.
     """
     drawn = {name: inline_figure(svg, prefix=f"f{index}-") for index, (name, svg) in enumerate(figures.items())}
     views = [
-        report_rows.measure_view(tables, measure, kind, models=models, verdict=verdict)
-        for measure, kind in kinds.items()
+        report_rows.measure_view(tables, measure, measure_of(settings), models=models, verdict=verdict)
+        for measure, settings in measures.items()
     ]
-    headline = next((view for view in views if kinds[view.name] == "great"), views[0])
+    headline = next((view for view in views if measures[view.name]["kind"] == "great"), views[0])
     return (
         _environment()
         .get_template("report.html")

@@ -6,7 +6,6 @@ import numpy as np
 
 from gfscore import takeaways
 from gfscore.disparity import worst_class_set
-from gfscore.measures import KINDS
 from gfscore.names import model_labels, without_threat
 from gfscore.ranking import EXACT_UP_TO, exact_p_value, spearman_or_none
 
@@ -42,11 +41,11 @@ class MeasureView:
     robust_sources: list
 
 
-def measure_view(tables, measure, kind, *, models, verdict):
+def measure_view(tables, measure, meaning, *, models, verdict):
     """MeasureView of one measure.
 
-    Takes AuditTables, the measure and its kind, `models` (mappings with dataset, threat, model and what is known about
-    each) and the contents of verdict.json.
+    Takes AuditTables, name and Measure, `models` (mappings with dataset, threat, model and what is known about each)
+    and the contents of verdict.json.
     """
     summary = tables.of("model_summary", measure)
     scores = tables.of("class_scores", measure)
@@ -63,7 +62,7 @@ def measure_view(tables, measure, kind, *, models, verdict):
     ranked = tables.of("vulnerability", measure).to_dict("records")
     return MeasureView(
         name=measure,
-        meaning=KINDS[kind],
+        meaning=meaning,
         confidence=float(summary["confidence"].iloc[0]),
         interval=summary["interval"].iloc[0].replace("_", " "),
         ranking=ranking,

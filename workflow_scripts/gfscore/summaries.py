@@ -8,19 +8,19 @@ from gfscore.classes import class_values
 from gfscore.files import read_json
 from gfscore.intervals import class_intervals, correct_for_label_errors
 from gfscore.measured import UNCALIBRATED
-from gfscore.measures import KINDS, SUMMARY
+from gfscore.measures import SUMMARY, measure_of
 from gfscore.noise import noise_floor
 from gfscore.ranking import vulnerability
 
 
-def class_rows(measured, class_names, *, kind, method, alpha, label_error_rates):
+def class_rows(measured, class_names, *, settings, method, alpha, label_error_rates):
     """Rows of the table class_scores for one Measured.
 
-    Takes K names, the measure's kind, interval method and alpha, and the rate of wrong labels to allow for: (K,)
+    Takes K names, the measure's settings, interval method and alpha, and the rate of wrong labels to allow for: (K,)
     numbers, or None when the labels are assumed right. Rows at a calibrated temperature get no bounds: it was chosen
     on the same samples, which voids the guarantee (methods 1.3).
     """
-    value_range = KINDS[kind].value_range
+    value_range = measure_of(settings).value_range
     classes = len(class_names)
     values = class_values(measured.values, measured.labels, classes)
     accuracy = class_values(measured.correct, measured.labels, classes)

@@ -6,21 +6,23 @@ import numpy as np
 
 from gfscore.classes import ClassValues
 from gfscore.intervals import class_intervals, correct_for_label_errors, samples_for_half_width
-from gfscore.measures import KINDS
+from gfscore.measures import measure_of
 
 METHOD = "hoeffding"
 
 
-def judge(class_scores, rules, *, kinds):
+def judge(class_scores, rules, *, measures):
     """Judge every rule of a gate for every model.
 
-    Takes the table class_scores, `rules` (mappings with measure, at_least, confidence) and the kind of each measure.
+    Takes the table class_scores, `rules` (mappings with measure, at_least, confidence) and each measure's settings.
     A model passes when the lower bound of its WCR at T = 1 reaches the threshold, fails when the upper bound misses
-    it, and is undecided between. With probability at least `confidence` of the strictest rule no model of the audit
+    it, and is undecided between. With probability at least the smallest `confidence` of the rules no model of the audit
     passes or fails wrongly: alpha is split evenly over rules and models, and over classes by the union bound.
     Source: audit rule of GF-Score, Definition 4; bounds of its Eq. 11.
     """
-    judged = [_judge_rule(class_scores, rule, kinds[rule["measure"]], rules=len(rules)) for rule in rules]
+    judged = [
+        _judge_rule(class_scores, rule, measure_of(measures[rule["measure"]]), rules=len(rules)) for rule in rules
+    ]
     verdict = combine([model["verdict"] for rule in judged for model in rule["models"]])
     return {"verdict": verdict, "sentence": _sentence(verdict, judged), "rules": judged}
 
@@ -32,12 +34,16 @@ def combine(verdicts):
     return "PASS" if verdicts and all(verdict == "PASS" for verdict in verdicts) else "INCONCLUSIVE"
 
 
-def _judge_rule(class_scores, rule, kind, *, rules):
+def _judge_rule(class_scores, rule, measure, *, rules):
     rows = class_scores[(class_scores["measure"] == rule["measure"]) & (class_scores["calibration"] == "none")]
     groups = rows.groupby(["threat", "model"], sort=False)
     alpha = (1 - rule["confidence"]) / (rules * groups.ngroups)
     models = [
-        {"threat": threat, "model": model, **_judge_model(group.sort_values("class_index"), rule, kind, alpha)}
+        {
+            "threat": threat,
+            "model": model,
+            **_judge_model(group.sort_values("class_index"), rule, measure.value_range, alpha),
+        }
         for (threat, model), group in groups
     ]
     return {
@@ -52,8 +58,7 @@ def _judge_rule(class_scores, rule, kind, *, rules):
     }
 
 
-def _judge_model(classes, rule, kind, alpha):
-    value_range = KINDS[kind].value_range
+def _judge_model(classes, rule, value_range, alpha):
     values = ClassValues(
         n=classes["n"].to_numpy(), mean=classes["value"].to_numpy(), variance=classes["variance"].to_numpy()
     )

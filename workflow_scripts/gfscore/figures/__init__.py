@@ -9,7 +9,7 @@ from gfscore.figures.heatmap import class_heatmap
 from gfscore.figures.saving import save_figure
 from gfscore.figures.temperature import calibration_curves, logit_shift_sensitivity
 from gfscore.figures.vulnerability import class_vulnerability
-from gfscore.measures import KINDS
+from gfscore.measures import measure_of
 
 __all__ = [
     "calibration_curves",
@@ -23,20 +23,20 @@ __all__ = [
 ]
 
 
-def figures_of_audit(tables, *, kinds, fp_lambda):
+def figures_of_audit(tables, *, measures, fp_lambda):
     """Yield (name, Figure) for every figure of an audit, scores at T = 1.
 
-    Takes AuditTables, the kind of each measure, and lambda of FP. Figures of a measure are named <figure>_<measure>.
+    Takes AuditTables, the settings of each measure, and lambda of FP. Those of a measure are named <figure>_<measure>.
     """
-    for measure, kind in kinds.items():
+    for measure, settings in measures.items():
         scores, summary, ranking = (tables.of(name, measure) for name in PER_MEASURE)
-        meaning = KINDS[kind]
+        meaning = measure_of(settings)
         yield f"class_heatmap_{measure}", class_heatmap(scores, meaning)
         yield f"class_vulnerability_{measure}", class_vulnerability(ranking, scores, meaning)
         yield f"score_against_rdi_{measure}", score_against_rdi(summary, meaning)
         yield f"disparity_bars_{measure}", disparity_bars(summary, meaning, fp_lambda=fp_lambda)
     if tables.calibration_results:
-        models = len(tables.of("model_summary", next(iter(kinds))))
+        models = len(tables.of("model_summary", next(iter(measures))))
         yield (
             "calibration_curves",
             calibration_curves(tables.calibration, tables.calibration_results, models=models),
