@@ -1,0 +1,51 @@
+"""Per-sample values that somebody computed elsewhere."""
+
+import numpy as np
+
+from gfscore.errors import InputError
+
+COLUMNS = ("idx", "label", "predict", "radius", "correct")
+ABSTAIN = -1
+
+
+def read_certified_radii(path, *, labels, largest_radius):
+    """Certified radii of a smoothed classifier: `(rows (n,), prediction (n,) int32, value (n,) float64)`.
+
+    Reads the tab-separated form idx, label, predict, radius, correct, time of Cohen et al. 2019 (also gzipped), where
+    idx counts the samples of the dataset and predict -1 is an abstention. The value is the radius where the prediction
+    is right, else 0, so its mean is the average certified radius. `labels` (N,) are the dataset's. Raises InputError,
+    naming file and line, for missing columns, an idx outside 0..N-1 or repeated, another label than the dataset's, and
+    a radius that is negative, not finite or above `largest_radius`.
+    """
+    import pandas as pd
+
+    try:
+        frame = pd.read_csv(path, sep="\t")
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: there is no such file; check `path` in config.yaml") from error
+    except Exception as error:
+        # Damaged files fail inside the reader in many ways; each means the same to the user.
+        raise InputError(f"{path}: not readable as tab-separated text ({error}); write the file again") from error
+    missing = [name for name in COLUMNS if name not in frame.columns]
+    if missing:
+        raise InputError(f"{path}: no column {', '.join(missing)}; the columns must be {', '.join(COLUMNS)}, time")
+    try:
+        rows, label, prediction, correct = (frame[name].to_numpy(np.int64) for name in COLUMNS if name != "radius")
+        radius = frame["radius"].to_numpy(np.float64)
+    except (ValueError, TypeError) as error:
+        raise InputError(f"{path}: a value is no number ({error}); write the file again") from error
+    _refuse(path, (rows < 0) | (rows >= len(labels)), rows, f"idx is outside 0..{len(labels) - 1}")
+    _refuse(path, pd.Series(rows).duplicated().to_numpy(), rows, "idx stands twice")
+    _refuse(path, label != labels[rows], label, "label differs from the dataset's")
+    _refuse(path, ~((radius >= 0) & (radius <= largest_radius)), radius, f"radius is not within 0..{largest_radius:g}")
+    _refuse(path, (correct == 1) != (prediction == label), correct, "correct disagrees with predict and label")
+    return rows, prediction.astype(np.int32), np.where(prediction == label, radius, 0.0)
+
+
+def _refuse(path, bad, values, what):
+    if bad.any():
+        row = int(np.flatnonzero(bad)[0])
+        raise InputError(
+            f"{path}: line {row + 2}: {what} ({values[row]}); {int(bad.sum())} such lines. Is it the file of this "
+            "dataset, and does `largest_radius` of the measure cover it?"
+        )

@@ -1,0 +1,37 @@
+"""Bring per-sample values that somebody computed elsewhere into the form of every other samples table."""
+
+import pandas as pd
+
+from gfscore.datasets import open_described
+from gfscore.files import sha256_of_file
+from gfscore.jobs import logged_job
+from gfscore.sample_files import read_certified_radii
+from gfscore.tables import write_table
+
+
+def import_samples(path_to_file, path_to_dataset, path_to_samples, *, model, measure, kind, largest_radius):
+    """Write the samples table of one model and measure from a file of certified radii.
+
+    `model` is a mapping with dataset, threat, model; of kind `certified` the value is the radius where the prediction
+    is right, else 0; of kind `clean` whether the smoothed classifier's prediction is right.
+    """
+    images, dataset = open_described(path_to_dataset)
+    rows, prediction, radius = read_certified_radii(path_to_file, labels=images.labels, largest_radius=largest_radius)
+    label = images.labels[rows]
+    frame = pd.DataFrame(
+        {
+            "sample_id": images.sample_id[rows],
+            "label": label,
+            "prediction": prediction,
+            "value": radius if kind == "certified" else (prediction == label).astype(float),
+            "censored": False,
+        }
+    )
+    identity = {**model, "dataset_digest": dataset["digest"], "checkpoint_sha256": sha256_of_file(path_to_file)}
+    write_table(path_to_samples, "samples", frame, identity=identity | {"measure": measure})
+
+
+if __name__ == "__main__":
+    with logged_job(snakemake.log[0]):
+        given = snakemake.input
+        import_samples(given.file, given.dataset, snakemake.output.samples, **snakemake.params)
