@@ -29,7 +29,7 @@ setup:
 	fi
 
 audit: setup
-	@$(BIN)/snakemake --cores $(CORES) --quiet rules host $(if $(RUN),--config 'run=[$(RUN)]') $(ARGS)
+	@$(BIN)/snakemake --cores $(CORES) --quiet rules host --rerun-incomplete $(if $(RUN),--config 'run=[$(RUN)]') $(ARGS)
 
 test: setup
 	@$(BIN)/python -m pytest $(ARGS)

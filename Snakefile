@@ -15,6 +15,7 @@ include: "rules/common.smk"
 include: "rules/inputs.smk"
 include: "rules/training.smk"
 include: "rules/logits.smk"
+include: "rules/imports.smk"
 include: "rules/great.smk"
 include: "rules/classes.smk"
 include: "rules/audit.smk"
@@ -32,22 +33,20 @@ localrules:
 rule all:
     default_target: True
     input:
-        results_of_run("report.html"),
+        of_run(layout.audit_results),
+        of_run(layout.model_results),
 
 
 # Everything that may need a network: run it on the login node, then the rest runs offline.
 rule inputs:
     input:
-        [f"results/datasets/{dataset}.json" for name in config["run"] for dataset in plan.datasets_of(config, name)],
+        [f"results/datasets/{name}.json" for name in of_run(plan.fetched_datasets_of)],
+        of_run(layout.fetched_manifests),
 
 
 rule logits:
     input:
-        [
-            f"results/checks/{MODEL.format(**model)}.json"
-            for name in config["run"]
-            for model in plan.models_of(config, name)
-        ],
+        of_run(layout.check_files),
 
 
 rule audit:
@@ -61,8 +60,9 @@ rule report:
 
 
 onsuccess:
-    for name in config["run"]:
-        if (Path("results/audits") / name / "report.html").is_file():
+    asked = set(workflow.dag_settings.targets)
+    if asked <= {"all", "report"}:
+        for name in config["run"]:
             verdict = json.loads(Path(f"results/audits/{name}/verdict.json").read_text())
             print(f"\n{name}: {verdict['sentence']}\nOpen results/audits/{name}/report.html")
 

@@ -1,10 +1,12 @@
 # From classes to models and to the verdict.
 #
 #   in   results/audits/<audit>/class_scores.parquet, the samples and logits behind it
-#   out  results/audits/<audit>/model_summary.{parquet,csv}   aggregate, disparity with intervals and noise floor
+#   out  results/audits/<audit>/models.json                   which models take part, and why others do not
+#        results/audits/<audit>/model_summary.{parquet,csv}   aggregate, disparity with intervals and noise floor
 #        results/audits/<audit>/vulnerability.{parquet,csv}   how often each class is the weakest
 #        results/audits/<audit>/verdict.json                  PASS, FAIL or INCONCLUSIVE
 #
+#   select_models     leaves out models that failed the gate on published accuracy, where config says so
 #   summarise_models
 #   judge_audit       always succeeds, whatever the verdict: a failing rule would lose its own output
 #   gate              stands apart from the targets; reads the verdicts and fails unless all are PASS
@@ -14,14 +16,31 @@ localrules:
     gate,
 
 
+rule select_models:
+    input:
+        code=code("select_models"),
+        checks=of_audit(layout.check_files),
+    output:
+        selection="results/audits/{audit}/models.json",
+    log:
+        "results/logs/select_models/{audit}.log",
+    conda:
+        "../envs/analysis.yaml"
+    params:
+        models=of_audit(plan.models_of),
+    script:
+        "../workflow_scripts/select_models.py"
+
+
 rule summarise_models:
     input:
         code=code("summarise_models"),
         class_scores="results/audits/{audit}/class_scores.parquet",
-        samples=sample_files,
-        logits=model_files("logits"),
-        calibration=calibration_file("json"),
-        manifests=checkpoint_manifests,
+        samples=of_audit(layout.sample_files),
+        logits=of_audit(layout.calibrated_logit_files),
+        selection="results/audits/{audit}/models.json",
+        calibration=of_audit(layout.calibration_json),
+        manifests=of_audit(layout.trained_manifests),
     output:
         table="results/audits/{audit}/model_summary.parquet",
         csv="results/audits/{audit}/model_summary.csv",
@@ -42,6 +61,7 @@ rule summarise_models:
 rule judge_audit:
     input:
         code=code("judge_audit"),
+        selection="results/audits/{audit}/models.json",
         class_scores="results/audits/{audit}/class_scores.parquet",
     output:
         verdict="results/audits/{audit}/verdict.json",

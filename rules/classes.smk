@@ -9,11 +9,12 @@
 rule summarise_classes:
     input:
         code=code("summarise_classes"),
-        samples=sample_files,
-        logits=model_files("logits"),
-        calibration=calibration_file("json"),
-        manifest=lambda wildcards: f"results/datasets/{plan.dataset_of(config, wildcards.audit)}.json",
-        generator=generator_manifest,
+        samples=of_audit(layout.sample_files),
+        logits=of_audit(layout.calibrated_logit_files),
+        selection="results/audits/{audit}/models.json",
+        calibration=of_audit(layout.calibration_json),
+        manifest=of_audit(layout.dataset_manifest),
+        generator=of_audit(layout.generator_manifest),
     output:
         table="results/audits/{audit}/class_scores.parquet",
         csv="results/audits/{audit}/class_scores.csv",

@@ -12,17 +12,18 @@ ROOT = Path(workflow.basedir)
 SCRIPTS = ROOT / "workflow_scripts"
 sys.path.insert(0, str(SCRIPTS))
 
-from gfscore import plan
-from gfscore.configuration import require_valid
+from gfscore import layout, plan
+from gfscore.configuration import complete_schema, require_valid
 from gfscore.errors import InputError
 from gfscore.sources import sources_of
 
 try:
-    require_valid(config, yaml.safe_load((ROOT / "rules/schemas/config.schema.yaml").read_text()))
+    schema = yaml.safe_load((ROOT / "rules/schemas/config.schema.yaml").read_text())
+    require_valid(config, complete_schema(schema, SCRIPTS / "gfscore/datasets"))
 except InputError as error:
     raise WorkflowError(str(error)) from None
 
-MODEL = "{dataset}/{threat}/{model}"
+MODEL = layout.MODEL
 ZOO_MODEL = "{zoo}/{threat}/{model}"
 
 
@@ -56,81 +57,42 @@ def all_local_cores(wildcards):
     return workflow.cores or 1
 
 
-# ---- files of datasets and models ----
+# ---- what config says about a job ----
 
 
-def stored_images(wildcards):
-    """File that holds the samples of a dataset, or nothing where they ship with a package."""
-    entry = config["datasets"][wildcards.dataset]
-    generated = f"results/generated/{wildcards.dataset}.npz"
-    return generated if entry["source"] == "generated" else entry.get("path", [])
-
-
-def generator_manifest(wildcards):
-    """Manifest of the generator that measured an audit's label-error rates, or nothing when config states them."""
-    measured = plan.label_error_rate_of(config, wildcards.audit) == "from_generator"
-    return f"results/generated/{plan.dataset_of(config, wildcards.audit)}.json" if measured else []
-
-
-def checkpoint(extension):
-    """Function from a (model, dataset) to the model's checkpoint, or its manifest: one for all data of its zoo."""
-    return lambda wildcards: (
-        f"results/trained/{plan.zoo_of(config, wildcards.dataset)}/{wildcards.threat}/{wildcards.model}.{extension}"
-    )
-
-
-def trained(key):
-    """Function from a classifier that the workflow trains to one of its settings."""
-    return lambda wildcards: config["models"][wildcards.zoo][wildcards.threat][wildcards.model][key]
-
-
-def model_files(stage, extension="parquet"):
-    """Function from an audit to one file per model of a stage, in the order of config."""
-    return lambda wildcards: [
-        f"results/{stage}/{MODEL.format(**model)}.{extension}" for model in plan.models_of(config, wildcards.audit)
-    ]
-
-
-def checkpoint_manifests(wildcards):
-    """Manifests of the checkpoints of an audit: they record the measured robust accuracy."""
-    dataset = config["audits"][wildcards.audit]["dataset"]
-    return [
-        f"results/trained/{plan.zoo_of(config, dataset)}/{model['threat']}/{model['model']}.json"
-        for model in plan.models_of(config, wildcards.audit)
-    ]
-
-
-def sample_files(wildcards):
-    """Sample tables of an audit: one per model and measure, the measures of the first model first."""
-    return [
-        f"results/samples/{measure}/{MODEL.format(**model)}.parquet"
-        for model in plan.models_of(config, wildcards.audit)
-        for measure in plan.measures_of(config, wildcards.audit)
-    ]
-
-
-def sweep_files(wildcards):
-    """Temperature sweeps of an audit's calibrated measure, one per model."""
-    return model_files(f"sweeps/{plan.calibrated_measure(config, wildcards.audit)}")(wildcards)
-
-
-def calibration_file(extension):
-    """Function from an audit to a file of its chosen temperatures, or to nothing when it searches none."""
-    return lambda wildcards: (
-        f"results/audits/{wildcards.audit}/calibration.{extension}"
-        if plan.calibrated_measure(config, wildcards.audit)
-        else []
-    )
-
-
-def of_audit(lookup):
-    """Function from an audit to what a lookup of gfscore.plan says about it."""
-    return lambda wildcards: lookup(config, wildcards.audit)
+def of_audit(lookup, **settings):
+    """Function from an audit to what a lookup of gfscore.plan or gfscore.layout says about it."""
+    return lambda wildcards: lookup(config, wildcards.audit, **settings)
 
 
 def of_dataset(lookup):
-    """Function from a dataset to what a lookup of gfscore.plan says about it."""
+    """Function from a dataset to what a lookup says about it."""
     return lambda wildcards: lookup(config, wildcards.dataset)
+
+
+def of_model(lookup, **settings):
+    """Function from a (model, dataset) to what a lookup says about it."""
+    return lambda wildcards: lookup(config, wildcards.dataset, wildcards.threat, wildcards.model, **settings)
+
+
+def of_subject(key):
+    """Function from a subject "dataset/threat/model" to one setting of the model."""
+    return lambda wildcards: plan.entry_of(config, **model_of_subject(wildcards))[key]
+
+
+def model_of_subject(wildcards):
+    """Dataset, threat and model of a subject "dataset/threat/model"."""
+    return dict(zip(("dataset", "threat", "model"), wildcards.subject.split("/"), strict=True))
+
+
+def of_zoo(key):
+    """Function from a classifier of a zoo to one of its settings."""
+    return lambda wildcards: config["models"][wildcards.zoo][wildcards.threat][wildcards.model][key]
+
+
+def of_run(lookup):
+    """What a lookup says about every audit named in `run`, in one list without repetitions."""
+    return list(dict.fromkeys(item for audit in config["run"] for item in lookup(config, audit)))
 
 
 def results_of_run(name):

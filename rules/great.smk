@@ -56,9 +56,10 @@ rule sweep_temperatures:
 rule choose_temperature:
     input:
         code=code("choose_temperature"),
-        sweeps=sweep_files,
-        logits=model_files("logits"),
-        manifests=checkpoint_manifests,
+        selection="results/audits/{audit}/models.json",
+        sweeps=of_audit(layout.sweep_files),
+        logits=of_audit(layout.calibrated_logit_files),
+        manifests=of_audit(layout.trained_manifests),
     output:
         table="results/audits/{audit}/calibration.parquet",
         csv="results/audits/{audit}/calibration.csv",
@@ -71,7 +72,8 @@ rule choose_temperature:
         models=of_audit(plan.models_of),
         measure=of_audit(plan.calibrated_measure),
         objectives=lambda wildcards: config["audits"][wildcards.audit]["calibration"]["objectives"],
-        temperatures=config["great"]["temperatures"],
+        search=config["great"]["temperatures"],
+        published=of_audit(plan.published_accuracies),
         stability_window=config["great"]["stability_window"],
         seed=config["disparity"]["seed"],
     script:
@@ -81,8 +83,8 @@ rule choose_temperature:
 rule measure_sensitivity:
     input:
         code=code("measure_sensitivity"),
-        logits=model_files("logits"),
-        checks=model_files("checks", "json"),
+        selection="results/audits/{audit}/models.json",
+        logits=of_audit(layout.logit_files),
     output:
         table="results/audits/{audit}/sensitivity.parquet",
         csv="results/audits/{audit}/sensitivity.csv",

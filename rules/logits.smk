@@ -13,9 +13,10 @@
 rule extract_logits:
     input:
         dataset="results/datasets/{dataset}.json",
-        images=stored_images,
-        checkpoint=checkpoint("safetensors"),
-        model=checkpoint("json"),
+        images=of_dataset(layout.stored_images),
+        checkpoint=of_model(layout.checkpoint_file, extension="safetensors"),
+        model=of_model(layout.checkpoint_file, extension="json"),
+        architecture=of_model(layout.architecture_file),
     output:
         logits=f"results/logits/{MODEL}.parquet",
     log:
@@ -46,8 +47,8 @@ rule check_logits:
     conda:
         "../envs/analysis.yaml"
     params:
-        published=lambda wildcards: plan.entry_of(config, **wildcards)["published_clean_accuracy"],
-        tolerance=lambda wildcards: plan.entry_of(config, **wildcards)["clean_accuracy_tolerance"],
+        gate=of_model(plan.accuracy_gate),
+        allow_probabilities=lambda wildcards: plan.entry_of(config, **wildcards).get("allow_probabilities", False),
     script:
         "../workflow_scripts/check_logits.py"
 

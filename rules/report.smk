@@ -14,9 +14,9 @@ rule plot_figures:
         class_scores="results/audits/{audit}/class_scores.parquet",
         model_summary="results/audits/{audit}/model_summary.parquet",
         vulnerability="results/audits/{audit}/vulnerability.parquet",
-        sensitivity="results/audits/{audit}/sensitivity.parquet",
-        calibration=calibration_file("parquet"),
-        calibration_json=calibration_file("json"),
+        sensitivity=of_audit(layout.sensitivity_table),
+        calibration=of_audit(layout.calibration_table),
+        calibration_json=of_audit(layout.calibration_json),
     output:
         folder=report(
             directory("results/audits/{audit}/figures"),
@@ -43,12 +43,13 @@ rule build_report:
         class_scores="results/audits/{audit}/class_scores.parquet",
         model_summary="results/audits/{audit}/model_summary.parquet",
         vulnerability="results/audits/{audit}/vulnerability.parquet",
-        sensitivity="results/audits/{audit}/sensitivity.parquet",
-        calibration=calibration_file("parquet"),
-        calibration_json=calibration_file("json"),
+        sensitivity=of_audit(layout.sensitivity_table),
+        calibration=of_audit(layout.calibration_table),
+        calibration_json=of_audit(layout.calibration_json),
         verdict="results/audits/{audit}/verdict.json",
         figures="results/audits/{audit}/figures",
-        logits=model_files("logits"),
+        selection="results/audits/{audit}/models.json",
+        samples=of_audit(layout.sample_files),
     output:
         page=report(
             "results/audits/{audit}/report.html",

@@ -11,8 +11,8 @@
 
 rule train_model:
     input:
-        train=lambda wildcards: f"results/datasets/{trained('train_on')(wildcards)}.json",
-        test=lambda wildcards: f"results/datasets/{trained('evaluate_on')(wildcards)}.json",
+        train=lambda wildcards: f"results/datasets/{of_zoo('train_on')(wildcards)}.json",
+        test=lambda wildcards: f"results/datasets/{of_zoo('evaluate_on')(wildcards)}.json",
     output:
         checkpoint=f"results/trained/{ZOO_MODEL}.safetensors",
         manifest=f"results/trained/{ZOO_MODEL}.json",
@@ -27,8 +27,8 @@ rule train_model:
     params:
         version=version("train_model"),
         identity=lambda wildcards: {"dataset": wildcards.zoo, "threat": wildcards.threat, "model": wildcards.model},
-        settings=trained("training"),
-        attack=trained("attack"),
+        settings=of_zoo("training"),
+        attack=of_zoo("attack"),
     script:
         "../workflow_scripts/train_model.py"
 

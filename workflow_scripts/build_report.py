@@ -10,9 +10,9 @@ from gfscore.report_provenance import provenance
 
 
 def build_report(files, path_to_page, *, audit, title, measures, models, fp_lambda, contact):
-    """Write report.html from the audit's tables, verdict.json, the figures and the logits' metadata.
+    """Write report.html from the audit's tables, verdict.json, the figures and the samples' metadata.
 
-    `files` maps what plot_figures takes, and verdict, figures (the folder) and logits (a list) to paths; the settings
+    `files` maps what plot_figures takes, and verdict, figures (the folder) and samples (a list) to paths; the settings
     are those of render_report.
     """
     drawn = sorted(Path(files["figures"]).glob("*.svg"))

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gfscore.checks import require_published_accuracy
+from gfscore.checks import REMEDY, published_accuracy_verdict
 from gfscore.errors import InputError
 from gfscore.files import read_json, write_json
 from gfscore.jobs import logged_job
@@ -11,42 +11,39 @@ from gfscore.margins import predictions
 from gfscore.tables import read_logits
 
 
-def check_logits(path_to_logits, path_to_manifest, path_to_check, *, model, published, tolerance):
+def check_logits(path_to_logits, path_to_manifest, path_to_check, *, model, gate, allow_probabilities):
     """Gate the logits of one model before anything is computed from them.
 
-    `model` is a mapping with dataset, threat, model; `published` the published clean accuracy (fraction, or None)
-    and `tolerance` the accepted distance from it. Raises InputError for what require_logits refuses, for another
-    number of samples or classes than the dataset's manifest says, and for another accuracy than the published one.
+    `model` is a mapping with dataset, threat, model; `gate` holds the published clean accuracy (fraction, or None), its
+    tolerance, the samples it was published on ("full", "subset", or None) and what to do on_failure ("stop" or
+    "exclude"). Raises InputError for what require_logits refuses, for another number of samples or classes than the
+    dataset's manifest says, and for another accuracy unless such models are excluded, which the check then records.
     """
     manifest = read_json(path_to_manifest)
     _, labels, logits = read_logits(path_to_logits, expect={**model, "dataset_digest": manifest["digest"]})
-    logits, labels = require_logits(logits, labels, classes=len(manifest["classes"]), source=path_to_logits)
+    classes = len(manifest["classes"])
+    logits, labels = require_logits(
+        logits, labels, classes=classes, source=path_to_logits, allow_probabilities=allow_probabilities
+    )
     if len(labels) != manifest["samples"]:
         raise InputError(
             f"{path_to_logits}: {len(labels)} rows, but {manifest['dataset']} has {manifest['samples']} samples; "
             "delete the file, so that it is made again"
         )
-    accuracy = float(np.mean(predictions(logits, labels) == labels))
-    require_published_accuracy(accuracy, published, tolerance=tolerance, source=path_to_logits)
-    write_json(
-        path_to_check,
-        {
-            **model,
-            "samples": len(labels),
-            "classes": logits.shape[1],
-            "clean_accuracy": accuracy,
-            "published": published,
-        },
-    )
+    correct = int(np.sum(predictions(logits, labels) == labels))
+    accepted, words = True, None
+    if gate["published"] is not None and gate["samples"] is not None:
+        subset = gate["samples"] == "subset"
+        accepted, words = published_accuracy_verdict(
+            correct, len(labels), published=gate["published"], tolerance=gate["tolerance"], subset=subset
+        )
+        if not accepted and gate["on_failure"] == "stop":
+            raise InputError(f"{path_to_logits}: {words}. {REMEDY}")
+    measured = {"samples": len(labels), "classes": classes, "clean_accuracy": correct / len(labels)}
+    write_json(path_to_check, {**model, **measured, "accepted": accepted, "words": words})
 
 
 if __name__ == "__main__":
     with logged_job(snakemake.log[0]):
-        check_logits(
-            snakemake.input.logits,
-            snakemake.input.manifest,
-            snakemake.output.check,
-            model=dict(snakemake.wildcards),
-            published=snakemake.params.published,
-            tolerance=snakemake.params.tolerance,
-        )
+        given, model = snakemake.input, dict(snakemake.wildcards)
+        check_logits(given.logits, given.manifest, snakemake.output.check, model=model, **snakemake.params)

@@ -3,17 +3,16 @@
 import pandas as pd
 
 from gfscore.calibration import SearchSettings
-from gfscore.evidence import read_evidence
+from gfscore.evidence import accuracies_of, read_evidence
 from gfscore.files import write_json
 from gfscore.jobs import logged_job
+from gfscore.measured import included, label_of
 from gfscore.tables import write_csv_beside, write_table
 from gfscore.temperatures import calibrate
 
 
 def choose_temperature(
-    paths_to_sweeps,
-    paths_to_logits,
-    paths_to_manifests,
+    files,
     path_to_table,
     path_to_summary,
     *,
@@ -21,20 +20,26 @@ def choose_temperature(
     models,
     measure,
     objectives,
-    temperatures,
+    search,
     stability_window,
+    published,
     seed,
 ):
     """Write calibration.parquet (searched curves) and calibration.json (T* and rank agreements per objective).
 
-    The three lists of paths hold one file per entry of `models`; `temperatures` are the fields of SearchSettings.
+    `files` holds selection (models.json), sweeps and logits (one path per entry of `models`) and manifests (of the
+    checkpoints that record a robust accuracy); `search` are the fields of SearchSettings, `published` the published
+    accuracies of each model.
     """
+    selected = included(files["selection"])
+    accuracies = accuracies_of(models, published, files["manifests"])
     evidence = [
-        read_evidence(*paths, model=model, seed=seed)
-        for model, *paths in zip(models, paths_to_sweeps, paths_to_logits, paths_to_manifests, strict=True)
+        read_evidence(sweep, logits, model=model, robust_accuracy=known["robust_accuracy"], seed=seed)
+        for model, known, sweep, logits in zip(models, accuracies, files["sweeps"], files["logits"], strict=True)
+        if label_of(model) in selected
     ]
     results, rows = calibrate(
-        evidence, objectives, settings=SearchSettings(**temperatures), stability_window=stability_window
+        evidence, objectives, settings=SearchSettings(**search), stability_window=stability_window
     )
     frame = pd.DataFrame(rows, columns=["objective", "temperature", "value"])
     frame.insert(0, "measure", measure)
@@ -45,13 +50,7 @@ def choose_temperature(
 
 if __name__ == "__main__":
     with logged_job(snakemake.log[0]):
-        files = snakemake.input
+        output = snakemake.output
         choose_temperature(
-            files.sweeps,
-            files.logits,
-            files.manifests,
-            snakemake.output.table,
-            snakemake.output.summary,
-            audit=snakemake.wildcards.audit,
-            **snakemake.params,
+            snakemake.input, output.table, output.summary, audit=snakemake.wildcards.audit, **snakemake.params
         )

@@ -5,23 +5,25 @@ from gfscore.datasets import open_described
 from gfscore.files import read_json
 from gfscore.jobs import logged_job
 from gfscore.tables import write_logits
-from gfscore.zoo.trained import load_classifier
+from gfscore.zoo import open_classifier
 
 
 def extract_logits(path_to_dataset, path_to_model, path_to_checkpoint, path_to_logits, *, batch_size, threads):
     """Write sample_id, label and logits as Parquet, with the identity of data, model and arithmetic.
 
-    `path_to_dataset` and `path_to_model` are the manifests of fetch_dataset and train_model; a GPU is used
-    where there is one. Raises InputError when data or checkpoint are not those of the manifests, or do not
-    fit each other.
+    `path_to_dataset` is the manifest of fetch_dataset, `path_to_model` that of train_model or fetch_checkpoint;
+    `path_to_checkpoint` may be None where the manifest names the file; a GPU is used where there is one. Raises
+    InputError when data or checkpoint are not those of the manifests, or do not fit each other.
     """
     images, dataset = open_described(path_to_dataset)
     model = read_json(path_to_model)
-    network = load_classifier(path_to_checkpoint, sha256=model["sha256"])
-    inference.require_fit(network, dataset, source=path_to_checkpoint)
-    how = {"batch_size": batch_size, "device": "auto", "threads": threads}
-    sample_id, label, logits = inference.extract_logits(network, images, **how)
-    identity = inference.identity_of(dataset, model, device="auto")
+    of_data = {"image_shape": dataset["image_shape"], "classes": len(dataset["classes"])}
+    classifier = open_classifier(model, path_to_checkpoint, **of_data, threads=threads)
+    inference.require_fit(classifier, dataset, source=path_to_checkpoint or model["path"])
+    device = inference.device_of(classifier, "auto")
+    how = {"batch_size": batch_size, "device": device, "threads": threads}
+    sample_id, label, logits = inference.extract_logits(classifier, images, **how)
+    identity = inference.identity_of(dataset, model, device=device, preprocessing=classifier.preprocessing)
     write_logits(path_to_logits, sample_id=sample_id, label=label, logits=logits, identity=identity)
 
 
@@ -30,7 +32,8 @@ if __name__ == "__main__":
         extract_logits(
             snakemake.input.dataset,
             snakemake.input.model,
-            snakemake.input.checkpoint,
+            # absent for checkpoints that fetch_checkpoint described: their manifest names the file
+            snakemake.input.get("checkpoint") or None,
             snakemake.output.logits,
             batch_size=snakemake.params.batch_size,
             threads=snakemake.threads,

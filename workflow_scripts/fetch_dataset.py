@@ -21,5 +21,5 @@ if __name__ == "__main__":
             snakemake.params.classes,
             snakemake.output.manifest,
             dataset=snakemake.wildcards.dataset,
-            path_to_images=snakemake.input.get("images"),
+            path_to_images=snakemake.params.path,
         )

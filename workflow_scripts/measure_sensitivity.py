@@ -4,13 +4,17 @@ import numpy as np
 
 from gfscore.jobs import logged_job
 from gfscore.margins import scores
+from gfscore.measured import included, label_of
 from gfscore.tables import frame_of, read_logits, write_csv_beside, write_table
 
 
-def measure_sensitivity(paths_to_logits, path_to_table, *, audit, models, measures, shifts):
+def measure_sensitivity(paths_to_logits, path_to_selection, path_to_table, *, audit, models, measures, shifts):
     """Write the sensitivity table: the aggregate of every great variant at T = 1 under each of the `shifts`."""
     rows = []
+    selected = included(path_to_selection)
     for model, path in zip(models, paths_to_logits, strict=True):
+        if label_of(model) not in selected:
+            continue
         _, labels, logits = read_logits(path, expect=model)
         for name, settings in measures.items():
             if settings["kind"] != "great":
@@ -27,4 +31,5 @@ def measure_sensitivity(paths_to_logits, path_to_table, *, audit, models, measur
 if __name__ == "__main__":
     with logged_job(snakemake.log[0]):
         audit = snakemake.wildcards.audit
-        measure_sensitivity(snakemake.input.logits, snakemake.output.table, audit=audit, **snakemake.params)
+        given = snakemake.input
+        measure_sensitivity(given.logits, given.selection, snakemake.output.table, audit=audit, **snakemake.params)

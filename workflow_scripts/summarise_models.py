@@ -1,6 +1,6 @@
 """Aggregate, disparity and noise floor of every model, and the ranking of the classes."""
 
-from gfscore.evidence import robust_accuracy
+from gfscore.evidence import accuracies_of
 from gfscore.jobs import logged_job
 from gfscore.measured import AuditInputs
 from gfscore.summaries import model_rows, vulnerability_rows
@@ -23,8 +23,7 @@ def summarise_models(
     `published` holds the published accuracies of each model, `disparity` fp_lambda, permutations and seed.
     """
     class_scores = read_table(path_to_class_scores, "class_scores", expect={"audit": audit})
-    robust = [robust_accuracy(path) for path in paths_to_manifests]
-    accuracies = [{**known, **measured} for known, measured in zip(published, robust, strict=True)]
+    accuracies = accuracies_of(inputs.models, published, paths_to_manifests)
     tables = {
         path_to_table: ("model_summary", model_rows(inputs, class_scores, accuracies, disparity)),
         path_to_vulnerability: ("vulnerability", vulnerability_rows(class_scores)),
@@ -38,7 +37,7 @@ def summarise_models(
 if __name__ == "__main__":
     with logged_job(snakemake.log[0]):
         given, settings = snakemake.input, snakemake.params
-        paths = {name: given[name] for name in ("samples", "logits", "calibration")}
+        paths = {name: given[name] for name in ("samples", "logits", "calibration", "selection")}
         summarise_models(
             AuditInputs(**settings.subject, **paths),
             given.class_scores,

@@ -4,11 +4,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gfscore.configuration import require_valid, unknown
-from gfscore.errors import InputError
+from gfscore.configuration import complete_schema, require_valid
+from gfscore.errors import InputError, unknown
 
 ROOT = Path(__file__).resolve().parents[2]
-SCHEMA = yaml.safe_load((ROOT / "rules/schemas/config.schema.yaml").read_text())
+SCHEMA = complete_schema(
+    yaml.safe_load((ROOT / "rules/schemas/config.schema.yaml").read_text()), ROOT / "workflow_scripts/gfscore/datasets"
+)
 
 
 @pytest.fixture

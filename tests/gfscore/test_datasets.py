@@ -1,5 +1,8 @@
 import hashlib
 import json
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -221,21 +224,45 @@ def test_missing_classes_are_named_and_one_class_is_refused():
 
 
 def test_an_unknown_source_names_the_known_ones():
-    with pytest.raises(InputError, match="'mnist' is unknown; choose one of digits"):
+    with pytest.raises(InputError, match=r"'mnist' is unknown; choose one of cifar, .*npz"):
         open_images({"source": "mnist"}, classes=NAMES)
 
 
-def test_every_registered_source_can_be_opened(saved, tmp_path):
-    generated = saved(x=np.full((4, 1, 8, 8), 0.5, dtype=np.float32))
-    examples = {
-        "digits": ({**DIGITS, "split": "test"}, None, NAMES),
-        "npz": ({**NPZ, "channels": "first", "value_range": 1}, generated, PAIR),
-        "generated": ({"source": "generated"}, generated, PAIR),
-    }
-    assert examples.keys() == SOURCES.keys()
-    for settings, path, classes in examples.values():
-        images = open_images(settings, path, classes=classes)
-        assert sum(len(batch) for batch in images.batches(3)) == len(images) == len(images.sample_id)
+def test_a_source_is_a_file_of_the_folder():
+    assert set(SOURCES) == {"cifar", "corrupted", "digits", "generated", "image_folder", "labels", "npz", "parquet"}
+    for module in SOURCES.values():
+        path = Path(import_module(module).__file__)
+        assert callable(import_module(module).open_source)
+        assert len(path.read_text().splitlines()) <= 80, path.name
+
+
+def test_the_generators_files_are_opened(saved):
+    x = np.full((4, 1, 8, 8), 0.5, dtype=np.float32)
+    images = open_images({"source": "generated"}, saved(x=x), classes=PAIR)
+    assert images.sample_id[0] == "generated-000000"
+    np.testing.assert_array_equal(load_all(images)[0], x)
+
+
+def test_class_names_are_checked_against_those_of_the_data(saved, monkeypatch):
+    whole = open_images(NPZ, saved(), classes=PAIR)
+    import gfscore.datasets.npz as source
+
+    monkeypatch.setattr(source, "open_source", lambda *_: replace(whole, class_names=("dog", "cat")))
+    with pytest.raises(InputError, match="'cat' is label 0 in `classes`, but label 1 in the data"):
+        open_images(NPZ, None, classes=PAIR)
+    assert len(open_images(NPZ, None, classes=["hound", "cat"])) == 4
+    with pytest.raises(InputError, match="only in the data: none; only declared: cow; correct"):
+        open_images(NPZ, None, classes=["dog", "cat", "cow"])
+    with pytest.raises(InputError, match="'dog' stands more than once"):
+        open_images(NPZ, None, classes=["dog", "dog"])
+
+
+def test_a_pinned_digest_is_enforced(saved):
+    path = saved()
+    digest = describe_images(NPZ, path, dataset="pets", classes=PAIR)["digest"]
+    assert describe_images({**NPZ, "digest": digest}, path, dataset="pets", classes=PAIR)["digest"] == digest
+    with pytest.raises(InputError, match=r"pets\.npz: the data have digest .*, but config\.yaml pins 000"):
+        describe_images({**NPZ, "digest": "0" * 64}, path, dataset="pets", classes=PAIR)
 
 
 def test_a_described_dataset_is_opened_again_and_a_changed_one_refused(saved, tmp_path):

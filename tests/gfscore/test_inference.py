@@ -5,8 +5,15 @@ from torch import nn
 
 from gfscore.datasets import from_arrays
 from gfscore.errors import InputError
-from gfscore.inference import extract_logits, identity_of, reproducible_arithmetic, require_fit, resolve_device
-from gfscore.zoo import build_network
+from gfscore.inference import (
+    device_of,
+    extract_logits,
+    identity_of,
+    reproducible_arithmetic,
+    require_fit,
+    resolve_device,
+)
+from gfscore.zoo import Classifier, build_network, from_network
 
 
 @pytest.fixture
@@ -109,14 +116,36 @@ def test_arithmetic_is_restored_even_after_an_error():
     assert state() == before
 
 
-def test_a_network_for_other_images_or_classes_is_refused():
+def test_a_classifier_for_other_images_or_classes_is_refused():
     network = build_network("small_convnet", in_channels=1, image_size=(8, 8), classes=4)
+    classifier = from_network(network, image_shape=(1, 8, 8), classes=4)
     dataset = {"dataset": "digits", "image_shape": [1, 8, 8], "classes": list("abcd")}
-    require_fit(network, dataset, source="m.safetensors")
+    require_fit(classifier, dataset, source="m.safetensors")
+    require_fit(from_network(network), {**dataset, "classes": list("ab")}, source="says nothing")
     with pytest.raises(InputError, match=r"m\.safetensors: made for images of shape \[1, 8, 8\], but digits has \[3"):
-        require_fit(network, {**dataset, "image_shape": [3, 8, 8]}, source="m.safetensors")
+        require_fit(classifier, {**dataset, "image_shape": [3, 8, 8]}, source="m.safetensors")
     with pytest.raises(InputError, match="made for 4 classes, but digits declares 3"):
-        require_fit(network, {**dataset, "classes": list("abc")}, source="m.safetensors")
+        require_fit(classifier, {**dataset, "classes": list("abc")}, source="m.safetensors")
+
+
+class Allocation(Exception):
+    """onnxruntime's errors derive from Exception alone."""
+
+
+def test_a_classifier_without_a_network_is_run_on_the_cpu_and_its_batch_halved_too(images):
+    sizes = []
+
+    def run(batch):
+        sizes.append(len(batch))
+        if len(batch) > 3:
+            raise Allocation("BFCArena: Failed to allocate memory for requested buffer")
+        return batch.reshape(len(batch), -1)[:, :4]
+
+    classifier = Classifier("graph", (1, 8, 8), 4, None, run=run)
+    assert device_of(classifier, "cuda") == "cpu"
+    _, _, logits = extract_logits(classifier, images, batch_size=8, device="auto")
+    np.testing.assert_array_equal(logits, first_pixels(images))
+    assert sizes == [8, 4, 2, 2, 2, 2, 2, 1]
 
 
 def test_identity_names_the_data_evaluated_and_is_text():
@@ -136,6 +165,8 @@ def test_identity_names_the_data_evaluated_and_is_text():
         "torch": torch.__version__,
     }
     assert all(type(value) is str for value in identity.values())
+    with_own = identity_of(dataset, model, device="cpu", preprocessing="bgr, white 255")
+    assert with_own["preprocessing"] == "none; bgr, white 255"
 
 
 def test_the_automatic_device_is_one_that_exists():

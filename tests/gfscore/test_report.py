@@ -60,7 +60,8 @@ def render(audit, **changes):
         audit.sensitivity,
     )
     drawn = {
-        name: svg_text(figure) for name, figure in figures.figures_of_audit(tables, measures=audit.measures, fp_lambda=LAM)
+        name: svg_text(figure)
+        for name, figure in figures.figures_of_audit(tables, measures=audit.measures, fp_lambda=LAM)
     }
     settings = {
         "title": "A synthetic audit",

@@ -305,9 +305,7 @@ def test_prl_needs_a_tail_of_at_least_one_sample(colours):
 
 
 def test_no_module_imports_torch_before_it_is_used():
-    modules = (
-        "attacks objectives training inference generators datasets datasets.digits datasets.arrays zoo zoo.trained"
-    )
+    modules = "attacks objectives training inference generators datasets datasets.digits datasets.npz zoo zoo.trained"
     code = "; ".join([*(f"import gfscore.{name}" for name in modules.split()), "import sys"])
     code += "; sys.exit(any(name in sys.modules for name in ('torch', 'sklearn', 'pandas')))"
     assert (

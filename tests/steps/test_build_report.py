@@ -32,7 +32,7 @@ def build(audit, folder):
             identity={**IDENTITY, "model": model["model"]},
         )
     build_report(
-        files | {"figures": folder / "figures", "logits": logits},
+        files | {"figures": folder / "figures", "samples": logits},
         folder / "report.html",
         audit=AUDIT,
         title="An audit",

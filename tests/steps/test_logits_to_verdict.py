@@ -18,6 +18,7 @@ from judge_audit import judge_audit
 from measure_sensitivity import measure_sensitivity
 from score_margins import score_margins
 from score_predictions import score_predictions
+from select_models import select_models
 from summarise_classes import summarise_classes
 from summarise_models import summarise_models
 from sweep_temperatures import sweep_temperatures
@@ -28,6 +29,7 @@ MEASURES = {"clean": {"kind": "clean"}, "great": {"kind": "great", "activation":
 SEARCH = {"low": 0.01, "high": 10.0, "coarse_step": 0.1, "fine_step": 0.001, "fine_radius": 0.1}
 OBJECTIVES = ["cross_model_accuracy", "within_model_class_accuracy", "ranking_stability", "likelihood"]
 AUDIT = "toy-audit"
+UNPUBLISHED = {"published": None, "tolerance": 0.01, "samples": None, "on_failure": "stop"}
 
 
 def made_logits(index, *, n=120):
@@ -49,6 +51,7 @@ class Folder:
             path / f"samples/{measure}/{model['model']}.parquet" for model in MODELS for measure in MEASURES
         ]
         self.sweeps = [path / f"sweeps/{model['model']}.parquet" for model in MODELS]
+        self.checks = [path / f"checks/{model['model']}.json" for model in MODELS]
         self.checkpoints = [path / f"trained/{model['model']}.json" for model in MODELS]
 
     def table(self, name):
@@ -61,38 +64,49 @@ class Folder:
             identity = {**model, "dataset_digest": "d", "checkpoint_sha256": f"c{index}"}
             ids = [f"toy-{row}" for row in range(len(labels))]
             write_logits(path, sample_id=ids, label=labels, logits=logits, identity=identity)
-            write_json(self.checkpoints[index], {"robust_accuracy": 0.2 * index, "robust_accuracy_attack": "PGD-20"})
+            write_json(
+                self.checkpoints[index], {**model, "robust_accuracy": 0.2 * index, "robust_accuracy_attack": "PGD-20"}
+            )
 
     def score(self):
         paths = iter(self.samples)
-        for model, path, sweep in zip(MODELS, self.logits, self.sweeps, strict=True):
+        for model, path, sweep, checked in zip(MODELS, self.logits, self.sweeps, self.checks, strict=True):
+            check_logits(path, self.manifest, checked, model=model, gate=UNPUBLISHED, allow_probabilities=False)
             score_predictions(path, next(paths), model=model, measure="clean")
             score_margins(path, next(paths), model=model, measure="great", activation="softmax")
             sweep_temperatures(path, self.manifest, sweep, model=model, activation="softmax", low=0.01, high=10.0)
 
     def audit(self):
+        selection = self.path / "audit/models.json"
+        select_models(self.checks, selection, models=MODELS)
+        published = [{"published_clean_accuracy": 0.9, "published_robust_accuracy": None}] * 3
+        files = {"selection": selection, "sweeps": self.sweeps, "logits": self.logits, "manifests": self.checkpoints}
         calibration = self.path / "audit/calibration.json"
         choose_temperature(
-            self.sweeps, self.logits, self.checkpoints, self.table("calibration"), calibration,
-            audit=AUDIT, models=MODELS, measure="great", objectives=OBJECTIVES, temperatures=SEARCH,
-            stability_window=0.05, seed=0,
+            files, self.table("calibration"), calibration, audit=AUDIT, models=MODELS, measure="great",
+            objectives=OBJECTIVES, search=SEARCH, stability_window=0.05, published=published, seed=0,
         )  # fmt: skip
-        inputs = AuditInputs(MODELS, MEASURES, "great", self.samples, self.logits, calibration)
+        inputs = AuditInputs(MODELS, MEASURES, "great", self.samples, self.logits, calibration, selection)
         settings = {"method": "hoeffding", "confidence": 0.95}
         summarise_classes(
             inputs, self.manifest, self.table("class_scores"), audit=AUDIT, intervals=settings, label_error_rates=None
         )
-        published = [{"published_clean_accuracy": 0.9, "published_robust_accuracy": None}] * 3
         summarise_models(
             inputs, self.table("class_scores"), self.checkpoints, self.table("model_summary"),
             self.table("vulnerability"), audit=AUDIT, published=published,
             disparity={"fp_lambda": 0.5, "permutations": 99, "seed": 0},
         )  # fmt: skip
         measure_sensitivity(
-            self.logits, self.table("sensitivity"), audit=AUDIT, models=MODELS, measures=MEASURES, shifts=[-1, 0, 5]
+            self.logits,
+            selection,
+            self.table("sensitivity"),
+            audit=AUDIT,
+            models=MODELS,
+            measures=MEASURES,
+            shifts=[-1, 0, 5],
         )
         judge_audit(
-            self.table("class_scores"), self.path / "audit/verdict.json", audit=AUDIT,
+            self.table("class_scores"), selection, self.path / "audit/verdict.json", audit=AUDIT,
             rules=[{"measure": "great", "at_least": 0.2, "confidence": 0.95}], measures=MEASURES,
         )  # fmt: skip
 
@@ -210,30 +224,47 @@ def test_all_models_wrong_leaves_temperatures_undefined_and_nrgc_missing(tmp_pat
     assert uncalibrated["wcr_tied"].map(len).eq(4).all()
 
 
-def check(folder, index=0, **changes):
-    settings = {"model": MODELS[index], "published": None, "tolerance": 0.01} | changes
-    check_logits(folder.logits[index], folder.manifest, folder.path / "check.json", **settings)
+def check(folder, index=0, *, manifest=None, model=None, **gate):
+    """Run the gate on the logits of one model; returns what it recorded."""
+    path = folder.path / "check.json"
+    path.unlink(missing_ok=True)
+    check_logits(
+        folder.logits[index], manifest or folder.manifest, path,
+        model=model or MODELS[index], gate=UNPUBLISHED | gate, allow_probabilities=False,
+    )  # fmt: skip
+    return json.loads(path.read_text())
 
 
 def test_the_gate_on_logits_records_what_it_measured(folder):
-    check(folder)
     logits, labels = made_logits(0)
-    recorded = json.loads((folder.path / "check.json").read_text())
+    recorded = check(folder)
     assert recorded["clean_accuracy"] == np.mean(logits.argmax(axis=1) == labels)
-    assert (recorded["samples"], recorded["classes"], recorded["published"]) == (120, 4, None)
+    assert (recorded["samples"], recorded["classes"], recorded["accepted"]) == (120, 4, True)
 
 
-def test_the_gate_refuses_another_accuracy_another_model_and_other_data(folder, tmp_path):
-    with pytest.raises(InputError, match=r"published 10\.00%"):
-        check(folder, published=0.1)
+def test_another_accuracy_than_the_published_one_stops_the_run_or_is_recorded(folder):
+    with pytest.raises(InputError, match=r"published 10\.00%.*correct the model's entry"):
+        check(folder, published=0.1, samples="full")
+    assert not (folder.path / "check.json").exists()
+    recorded = check(folder, published=0.1, samples="full", on_failure="exclude")
+    assert not recorded["accepted"]
+    assert "published 10.00%" in recorded["words"]
+
+
+def test_the_published_accuracy_binds_only_on_the_samples_it_was_published_on(folder):
+    assert check(folder, published=0.1, samples=None)["accepted"]
+    measured = check(folder)["clean_accuracy"]
+    assert not check(folder, published=measured + 0.05, samples="full", on_failure="exclude")["accepted"]
+    # On 120 samples of the test set five points are within chance.
+    assert check(folder, published=measured + 0.05, samples="subset")["accepted"]
+
+
+def test_the_gate_refuses_another_model_and_other_data(folder, tmp_path):
     with pytest.raises(InputError, match="its model is 'weak', but 'strong' is asked for"):
         check(folder, model=MODELS[2])
     write_json(tmp_path / "other.json", {"dataset": "toy", "digest": "e", "samples": 120, "classes": NAMES})
     with pytest.raises(InputError, match="its dataset_digest is 'd', but 'e' is asked for"):
-        check_logits(
-            folder.logits[0], tmp_path / "other.json", tmp_path / "c.json", model=MODELS[0], published=None, tolerance=0
-        )
-    assert not (tmp_path / "c.json").exists()
+        check(folder, manifest=tmp_path / "other.json")
 
 
 def test_the_gate_refuses_missing_rows_and_other_classes(folder, tmp_path):
@@ -241,7 +272,20 @@ def test_the_gate_refuses_missing_rows_and_other_classes(folder, tmp_path):
     write_json(tmp_path / "fewer.json", {"dataset": "toy", "digest": "d", "samples": 120, "classes": NAMES[:3]})
     for name, message in (("more", "120 rows, but toy has 121 samples"), ("fewer", "4 logits per row, but 3 classes")):
         with pytest.raises(InputError, match=message):
-            check_logits(
-                folder.logits[0], tmp_path / f"{name}.json", tmp_path / "c.json",
-                model=MODELS[0], published=None, tolerance=0,
-            )  # fmt: skip
+            check(folder, manifest=tmp_path / f"{name}.json")
+
+
+def test_a_refused_model_is_left_out_of_every_table_and_named(tmp_path):
+    folder = Folder(tmp_path)
+    folder.make_logits()
+    folder.score()
+    refused = json.loads(folder.checks[1].read_text()) | {"accepted": False, "words": "measured 1%, published 2%"}
+    write_json(folder.checks[1], refused)
+    folder.audit()
+    for name in ("class_scores", "model_summary", "sensitivity"):
+        assert set(read_table(folder.table(name), name)["model"]) == {"weak", "strong"}
+    verdict = json.loads((tmp_path / "audit/verdict.json").read_text())
+    assert verdict["excluded"] == [{"model": "none/middle", "reason": "measured 1%, published 2%"}]
+    assert "1 left out" in verdict["sentence"]
+    calibration = json.loads((tmp_path / "audit/calibration.json").read_text())
+    assert set(calibration["likelihood"]["t_star_by_model"]) == {"none/weak", "none/strong"}

@@ -6,13 +6,17 @@ numbers after raising a version: GFSCORE_STORE_GOLDEN=1 python -m pytest tests/s
 
 import json
 import os
+import tempfile
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 import yaml
+from safetensors.torch import save_file
 
 from gfscore import generators
+from gfscore.checkpoint_files import describe_checkpoint
 from gfscore.datasets import describe_images, load_all, open_images
 from gfscore.inference import extract_logits
 from gfscore.objectives import METHODS
@@ -60,8 +64,17 @@ def extracted():
     return [float(logits.mean()), float(logits.std()), *logits[0].astype(float)]
 
 
+def fetched_checkpoint(folder):
+    path = folder / "tiny.safetensors"
+    save_file({"weight": torch.arange(4.0)}, path)
+    settings = {"source": "torch", "path": str(path), "url": None, "sha256": None, "architecture": "a:b"}
+    manifest = describe_checkpoint(settings, identity={"dataset": "z", "threat": "none", "model": "m"})
+    return [int(manifest["sha256"][:8], 16), len(manifest), len(manifest["files"])]
+
+
 NUMBERS = {
     "fetch_dataset": fetched,
+    "fetch_checkpoint": lambda: fetched_checkpoint(Path(tempfile.mkdtemp())),
     "train_generator": generated,
     "extract_logits": extracted,
     **{f"train_model/{method}": (lambda method=method: summary_of(trained(method))) for method in METHODS},

@@ -11,6 +11,7 @@ MODELS = ["ERM", "ERM_DA", "FGSM", "PGD", "TRADES", "MART", "PRL", "PGD_mixer", 
 AGGREGATES = {
     "choose_temperature",
     "measure_sensitivity",
+    "select_models",
     "summarise_classes",
     "summarise_models",
     "judge_audit",

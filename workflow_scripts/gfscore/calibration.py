@@ -43,14 +43,15 @@ class SearchSettings:
 class Calibration:
     """Result of a temperature search.
 
-    `t_star` the grid point nearest the middle, in log T, of the optimal stretch; `interval` (first, last) of that
-    stretch; `edge` whether it touches the search bounds, where the optimum is not to be trusted; `best` the objective
-    there, `at_one` at T = 1; `temperatures` (T,) ascending and `objective` (T,) the searched curve, NaN where
-    undefined.
+    `stretches` are the (first, last) of every run of neighbouring temperatures that attain the maximum, ascending;
+    `interval` is the widest of them in log T, and `t_star` the temperature nearest its middle; `edge` says whether any
+    stretch touches the search bounds, where the optimum is not to be trusted; `best` is the objective there, `at_one`
+    at T = 1; `temperatures` (T,) ascending and `objective` (T,) the searched curve, NaN where undefined.
     """
 
     t_star: float
     interval: tuple
+    stretches: list
     edge: bool
     best: float
     at_one: float
@@ -61,8 +62,8 @@ class Calibration:
 def search_temperature(objective, settings):
     """Temperature that maximises an objective on the paper's two-phase grid.
 
-    `objective` maps temperatures (T,) to values (T,), NaN where undefined; `settings` are SearchSettings. Equal
-    maxima on neighbouring grid points form a stretch; of several stretches the first is taken.
+    `objective` maps temperatures (T,) to values (T,), NaN where undefined; `settings` are SearchSettings. The fine
+    phase refines the surroundings of the first best coarse temperature only, as the paper's does.
     Raises InputError when the objective is undefined everywhere. Source: GF-Score, section 3.4.
     """
     coarse = settings.coarse()
@@ -74,13 +75,13 @@ def search_temperature(objective, settings):
     values = np.concatenate([coarse_values, objective(fine)])[first]
 
     optimal = _optimal(values)
-    start = int(optimal.argmax())
-    stop = start + int((~np.append(optimal[start:], False)).argmax())
-    stretch = temperatures[start:stop]
+    stretches = [temperatures[run] for run in _runs(optimal)]
+    widest = max(stretches, key=lambda stretch: np.log(stretch[-1] / stretch[0]))
     return Calibration(
-        t_star=float(stretch[np.abs(np.log(stretch) - np.log(stretch[[0, -1]]).mean()).argmin()]),
-        interval=(float(stretch[0]), float(stretch[-1])),
-        edge=start == 0 or stop == len(temperatures),
+        t_star=float(widest[np.abs(np.log(widest) - np.log(widest[[0, -1]]).mean()).argmin()]),
+        interval=(float(widest[0]), float(widest[-1])),
+        stretches=[(float(stretch[0]), float(stretch[-1])) for stretch in stretches],
+        edge=bool(optimal[0] or optimal[-1]),
         best=float(np.nanmax(values)),
         at_one=float(objective(np.array([1.0]))[0]),
         temperatures=temperatures,
@@ -91,6 +92,12 @@ def search_temperature(objective, settings):
 def _optimal(values):
     # Objectives that differ by rounding only are the same optimum.
     return values >= np.nanmax(values) - 1e-12
+
+
+def _runs(mask):
+    # Slices of the unbroken runs of True.
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], mask, [False]])))
+    return [slice(start, stop) for start, stop in edges.reshape(-1, 2)]
 
 
 def cross_model_accuracy(curves, class_accuracy):

@@ -3,33 +3,74 @@
 Imports nothing heavy, because every run of Snakemake reads it.
 """
 
-from difflib import get_close_matches
+import ast
+import math
 
-from gfscore.errors import InputError
-from gfscore.plan import zoo_of
+from gfscore import leaderboard, plan
+from gfscore.errors import InputError, unknown
+from gfscore.measures import measure_of
+
+THREATS = ("none", "Linf", "L2", "corruptions")
+"""Threat models, as RobustBench spells them; none for models that are made for no particular one."""
+
+LONGEST_GRID = 100_000
+"""Temperatures in one phase of a search, beyond which it would only look endless."""
 
 TAGGED = {"datasets": "source", "measures": "kind"}
 """Sections whose entries are of several kinds, and the key that says which."""
 
 
+def complete_schema(schema, path_to_sources):
+    """The schema of config.yaml with one closed description per dataset source.
+
+    Each file of `path_to_sources` describes its own keys in a literal SETTINGS, which is read without running the
+    file; the keys that every dataset has are added. So a new source is one file, and nothing heavy is imported.
+    """
+    kinds = dict(schema["$defs"]["datasets"])
+    for path in sorted(path_to_sources.glob("[!_]*.py")):
+        own = _literal(path, "SETTINGS")
+        if own is not None:
+            kinds[path.stem] = {"properties": {"source": {"const": path.stem}, **own}, "required": ["source", *own]}
+    shared = schema["$defs"]["any_dataset"]
+    closed = {
+        name: {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {**kind["properties"], **shared},
+            "required": [*kind["required"], *shared],
+        }
+        for name, kind in kinds.items()
+    }
+    return {**schema, "$defs": {**schema["$defs"], "datasets": closed}}
+
+
+def _literal(path, name):
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets):
+            return ast.literal_eval(node.value)
+    return None
+
+
 def require_valid(config, schema):
     """Raise InputError, listing every mistake, unless `config` follows `schema` and its names exist.
 
-    `schema` is JSON Schema; its `$defs` hold one closed schema per kind of entry: `$defs/datasets/digits` describes
+    `schema` is JSON Schema, completed by complete_schema; its `$defs` hold one closed schema per kind of entry:
+    `$defs/datasets/digits` describes
     a dataset whose source is digits, and so on for measures and models.
     """
-    mistakes = _schema_mistakes(config, schema) or [*_tagged_mistakes(config, schema)]
-    mistakes = mistakes or [*_name_mistakes(config)]
+    mistakes = [*_numbers_that_are_none(config)] or _schema_mistakes(config, schema)
+    mistakes = mistakes or [*_tagged_mistakes(config, schema)] or [*_name_mistakes(config)]
     if mistakes:
-        listed = "\n".join(f"  - {mistake}" for mistake in mistakes)
+        listed = "\n".join(f"  - {mistake}" for mistake in dict.fromkeys(mistakes))
         raise InputError(f"config.yaml (with --config and --configfile merged in):\n{listed}")
 
 
-def unknown(what, name, known):
-    """Message for a name that does not exist, with the nearest known one."""
-    close = get_close_matches(str(name), [str(item) for item in known], n=1, cutoff=0.4)
-    hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(map(str, known)) or 'none'}"
-    return f"{what} {name!r} is unknown; {hint}"
+def _numbers_that_are_none(data, path=()):
+    """YAML's .nan and .inf pass every comparison of a schema or fail it silently."""
+    if isinstance(data, float) and not math.isfinite(data):
+        yield f"{': '.join(path)}: {data} is no finite number"
+    for key, part in data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ():
+        yield from _numbers_that_are_none(part, (*path, str(key)))
 
 
 def _schema_mistakes(config, schema):
@@ -94,6 +135,9 @@ def _name_mistakes(config):
     search = config["great"]["temperatures"]
     if not search["low"] < 1 < search["high"]:
         yield f"great: temperatures: low < 1 < high is needed, got {search['low']} and {search['high']}"
+    for width, step in ((search["high"] - search["low"], "coarse_step"), (search["fine_radius"], "fine_step")):
+        if width / search[step] > LONGEST_GRID:
+            yield f"great: temperatures: {step} {search[step]:g} gives more than {LONGEST_GRID:,} temperatures"
 
 
 def _model_mistakes(config, where, entry):
@@ -103,17 +147,40 @@ def _model_mistakes(config, where, entry):
 
 
 def _dataset_mistakes(config, name, entry):
-    if len(set(entry["classes"])) != len(entry["classes"]):
+    classes = entry["classes"] or []
+    if len(set(classes)) != len(classes):
         yield f"datasets: {name}: classes: a name stands more than once"
-    if entry["models_of"] is not None and entry["models_of"] not in config["models"]:
-        yield f"datasets: {name}: models_of: {unknown('zoo', entry['models_of'], config['models'])}"
+    zoos = list(dict.fromkeys([*config["models"], *(listing.dataset for listing in leaderboard.listings())]))
+    if entry["models_of"] is not None and entry["models_of"] not in zoos:
+        yield f"datasets: {name}: models_of: {unknown('zoo', entry['models_of'], zoos)}"
     if "fitted_on" in entry and entry["fitted_on"] not in config["datasets"]:
         yield f"datasets: {name}: fitted_on: {unknown('dataset', entry['fitted_on'], config['datasets'])}"
     rate = entry["label_error_rate"]
     if rate == "from_generator" and entry["source"] != "generated":
         yield f"datasets: {name}: label_error_rate: from_generator is for the source generated; give numbers or null"
-    if isinstance(rate, list) and len(rate) != len(entry["classes"]):
-        yield f"datasets: {name}: label_error_rate: {len(rate)} rates for {len(entry['classes'])} classes"
+    if isinstance(rate, list) and len(rate) != len(classes):
+        yield f"datasets: {name}: label_error_rate: {len(rate)} rates for {len(classes)} classes"
+
+
+def _unserved(config, audit, measure):
+    kind = config["measures"][measure]["kind"]
+    for model in plan.models_of(config, audit):
+        source = plan.entry_of(config, **model)["source"]
+        if kind not in plan.SERVES[source]:
+            yield (
+                f"audits: {audit}: measures: model {model['threat']}/{model['model']} (source {source}) cannot serve "
+                f"{measure!r} (kind {kind}); it serves {', '.join(sorted(plan.SERVES[source]))}"
+            )
+
+
+def _gate_mistakes(config, where, audit):
+    for rule in audit["gate"]:
+        if rule["measure"] not in audit["measures"]:
+            yield f"{where}: gate: {unknown('measure', rule['measure'], audit['measures'])}"
+        elif rule["measure"] in config["measures"]:
+            low, high = measure_of(config["measures"][rule["measure"]]).value_range
+            if not low <= rule["at_least"] <= high:
+                yield f"{where}: gate: at_least {rule['at_least']:g} is outside the measure's range {low:g} to {high:g}"
 
 
 def _audit_mistakes(config, name, audit):
@@ -121,17 +188,21 @@ def _audit_mistakes(config, name, audit):
     if audit["dataset"] not in config["datasets"]:
         yield f"{where}: dataset: {unknown('dataset', audit['dataset'], config['datasets'])}"
         return
-    zoo = zoo_of(config, audit["dataset"])
-    known = [f"{zoo}/{threat}/{model}" for threat, models in config["models"].get(zoo, {}).items() for model in models]
-    for model in audit["models"]:
-        if model not in known:
-            yield f"{where}: models: {unknown('model', model, known)}"
+    zoo = plan.zoo_of(config, audit["dataset"])
+    if zoo is None:
+        yield f"{where}: dataset: {audit['dataset']!r} names no models_of, so no model is evaluated on it; name a zoo"
+        return
+    known = [f"{zoo}/{threat}/{model}" for threat in THREATS for model in plan.known_models(config, zoo, threat)]
+    every = {f"{zoo}/{threat}/{plan.EVERY}" for threat in THREATS if plan.known_models(config, zoo, threat)}
+    strangers = [model for model in audit["models"] if model not in known and model not in every]
+    for model in strangers:
+        yield f"{where}: models: {unknown('model', model, known)}"
     for measure in audit["measures"]:
         if measure not in config["measures"]:
             yield f"{where}: measures: {unknown('measure', measure, config['measures'])}"
-    for rule in audit["gate"]:
-        if rule["measure"] not in audit["measures"]:
-            yield f"{where}: gate: {unknown('measure', rule['measure'], audit['measures'])}"
+        elif not strangers:
+            yield from _unserved(config, name, measure)
+    yield from _gate_mistakes(config, where, audit)
     if audit["calibration"] is not None:
         calibrated = audit["calibration"]["measure"]
         if calibrated not in audit["measures"]:

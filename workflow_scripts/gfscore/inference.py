@@ -1,58 +1,59 @@
-"""From a network and images to logits."""
+"""From a classifier and images to logits."""
 
 from contextlib import contextmanager
 
 import numpy as np
 
 from gfscore.errors import InputError
+from gfscore.zoo.classifier import Classifier, from_network
 
 
-def extract_logits(network, images, *, batch_size, device, threads=1):
+def extract_logits(classifier, images, *, batch_size, device, threads=1):
     """Logits of every sample of an image set.
 
-    `network` is a torch module from (n, C, H, W) float32 in [0, 1] to (n, K), used in eval mode; `images` a
-    gfscore.datasets.ImageSet; `device` "cpu", "cuda" or "auto" (see `resolve_device`). When memory runs out,
-    the batch is halved, down to single images. Float32 throughout: no reduced-precision multiplication on a
+    `classifier` is a gfscore.zoo.Classifier, or a torch module from (n, C, H, W) float32 in [0, 1] to (n, K), used in
+    eval mode; `images` a gfscore.datasets.ImageSet; `device` "cpu", "cuda" or "auto" (see `device_of`). When memory
+    runs out, the batch is halved, down to single images. Float32 throughout: no reduced-precision multiplication on a
     GPU. Values that are not finite are passed on as they are, for check_logits to refuse. Returns
     `(sample_id, labels, logits)`: (N,) str, (N,) int32, (N, K) float32.
     """
-    import torch
-
-    network = network.to(resolve_device(device)).eval()
+    if not isinstance(classifier, Classifier):
+        classifier = from_network(classifier)
+    if classifier.network is not None:
+        classifier.network.to(device_of(classifier, device)).eval()
     blocks, size = [], batch_size
-    with torch.inference_mode(), reproducible_arithmetic(threads=threads):
+    with reproducible_arithmetic(threads=threads):
         for batch in images.batches(batch_size):
             # A reduced size is kept: the next batches would run out of memory likewise.
-            block, size = _forward(network, batch, size)
+            block, size = _forward(classifier, batch, size)
             blocks.append(block)
     return images.sample_id, images.labels, np.concatenate(blocks)
 
 
-def require_fit(network, dataset, *, source):
-    """Refuse a network made for other images or classes than those of a dataset, by InputError.
+def require_fit(classifier, dataset, *, source):
+    """Refuse a classifier made for other images or classes than those of a dataset, by InputError.
 
-    `source` is the checkpoint, named in the error; `network` has a `recipe` (see gfscore.zoo), `dataset` is
-    the manifest of fetch_dataset.
+    `source` is the checkpoint, named in the error; `classifier` is a gfscore.zoo.Classifier, `dataset` the manifest of
+    fetch_dataset. What the classifier does not say is not compared.
     """
-    recipe = network.recipe
-    expected = [recipe["in_channels"], *recipe["image_size"]]
-    if expected != dataset["image_shape"]:
+    shape, name = classifier.image_shape, dataset["dataset"]
+    if shape is not None and list(shape) != dataset["image_shape"]:
         raise InputError(
-            f"{source}: made for images of shape {expected}, but {dataset['dataset']} has "
-            f"{dataset['image_shape']}; evaluate it on images of its own shape (models_of in config.yaml)"
+            f"{source}: made for images of shape {list(shape)}, but {name} has {dataset['image_shape']}; evaluate it "
+            "on images of its own shape (models_of and preprocessing in config.yaml)"
         )
-    if recipe["classes"] != len(dataset["classes"]):
+    if classifier.classes is not None and classifier.classes != len(dataset["classes"]):
         raise InputError(
-            f"{source}: made for {recipe['classes']} classes, but {dataset['dataset']} declares "
-            f"{len(dataset['classes'])}; correct `classes` or models_of in config.yaml"
+            f"{source}: made for {classifier.classes} classes, but {name} declares {len(dataset['classes'])}; correct "
+            "`classes` or models_of in config.yaml"
         )
 
 
-def identity_of(dataset, model, *, device):
+def identity_of(dataset, model, *, device, preprocessing=""):
     """Identity that a logits file repeats in its metadata: names, digests and arithmetic, str to str.
 
-    `dataset` and `model` are the manifests of fetch_dataset and train_model; the dataset named is the one
-    evaluated.
+    `dataset` is the manifest of fetch_dataset, `model` that of train_model or fetch_checkpoint; the dataset named is
+    the one evaluated. `preprocessing` is what the classifier itself does to the pixels, empty for nothing.
     """
     import torch
 
@@ -63,7 +64,7 @@ def identity_of(dataset, model, *, device):
         "dataset_digest": dataset["digest"],
         "checkpoint_sha256": model["sha256"],
         "architecture": model["architecture"],
-        "preprocessing": dataset["preprocessing"],
+        "preprocessing": "; ".join(filter(None, [dataset["preprocessing"], preprocessing])),
         "dtype": "float32",
         "device": resolve_device(device),
         "torch": str(torch.__version__),
@@ -77,6 +78,11 @@ def resolve_device(device):
     if device == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     return device
+
+
+def device_of(classifier, device):
+    """Name of the device that a classifier runs on: the resolved one, or "cpu" where it has no torch network."""
+    return "cpu" if classifier.network is None else resolve_device(device)
 
 
 @contextmanager
@@ -104,17 +110,14 @@ def reproducible_arithmetic(*, threads=1):
         torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32 = formats
 
 
-def _forward(network, batch, size):
-    import torch
-
-    device = next((parameter.device for parameter in network.parameters()), "cpu")
+def _forward(classifier, batch, size):
     done, start = [], 0
     while start < len(batch):
         try:
-            part = torch.from_numpy(batch[start : start + size]).to(device)
-            done.append(network(part).float().cpu().numpy())
+            done.append(classifier.logits(batch[start : start + size]))
             start += size
-        except RuntimeError as error:
+        # onnxruntime's errors derive from Exception alone.
+        except Exception as error:
             if size == 1 or not _out_of_memory(error):
                 raise
             size = (size + 1) // 2
@@ -124,5 +127,6 @@ def _forward(network, batch, size):
 def _out_of_memory(error):
     import torch
 
-    # The CPU allocator raises a bare RuntimeError.
-    return isinstance(error, torch.OutOfMemoryError) or "not enough memory" in str(error)
+    # The CPU allocators of torch and onnxruntime raise errors without a type of their own.
+    words = ("not enough memory", "Failed to allocate memory", "bad_alloc")
+    return isinstance(error, torch.OutOfMemoryError) or any(word in str(error) for word in words)

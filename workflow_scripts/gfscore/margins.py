@@ -6,9 +6,7 @@ from numbers import Real
 import numpy as np
 
 from gfscore.errors import InputError
-
-SCALE = math.sqrt(math.pi / 2)
-"""B = sqrt(pi/2), the upper end of the score's range [0, B]."""
+from gfscore.measures import SCALE
 
 # Rows are scored in blocks whose float64 copy stays in the processor's cache.
 BLOCK_ELEMENTS = 1 << 17
@@ -51,10 +49,7 @@ def require_temperature(temperature):
 
 def own_and_rival(logits, labels):
     """Logit of the true class and largest logit of the others, both (N,) float64."""
-    rows = np.arange(len(labels))
-    others = logits.astype(np.float64)
-    own = others[rows, labels]
-    others[rows, labels] = -np.inf
+    own, others = _split(logits, labels)
     return own, others.max(axis=1)
 
 
@@ -64,12 +59,18 @@ def predictions(logits, labels):
     So a sample is correct exactly when its logit margin is positive, and the softmax score tends to B times accuracy
     as T -> 0.
     """
+    own, others = _split(logits, labels)
+    rival = others.argmax(axis=1)
+    return np.where(own > others.max(axis=1), labels, rival).astype(np.int32)
+
+
+def _split(logits, labels):
+    # Logit of the true class, and all logits with that one out of the running.
     rows = np.arange(len(labels))
     others = np.array(logits, dtype=np.float64)
     own = others[rows, labels]
     others[rows, labels] = -np.inf
-    rival = others.argmax(axis=1)
-    return np.where(own > others[rows, rival], labels, rival).astype(np.int32)
+    return own, others
 
 
 def _sigmoid_margin(own, rival, gap):

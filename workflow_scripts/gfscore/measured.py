@@ -42,7 +42,7 @@ class AuditInputs:
     `models`: mappings with dataset, threat, model; `measures`: name -> settings (kind, and activation for great);
     `calibrated_measure`: the one whose temperature is searched, or None; `samples`: paths, one per model and measure,
     the measures of the first model first; `logits`: paths, one per model; `calibration`: path of calibration.json, or
-    None.
+    None; `selection`: path of models.json, which says which of the models take part.
     """
 
     models: list
@@ -51,14 +51,21 @@ class AuditInputs:
     samples: list
     logits: list
     calibration: str | None
+    selection: str
 
     def measured(self):
         """Yield a Measured for each model and measure at T = 1, and for each calibration of the calibrated one."""
         calibrations = read_json(self.calibration) if self.calibrated_measure else {}
+        selected = included(self.selection)
         paths = iter(self.samples)
-        for model, path_to_logits in zip(self.models, self.logits, strict=True):
-            for name, settings in self.measures.items():
-                yield _uncalibrated(next(paths), model, name, settings["kind"])
+        logits = iter(self.logits)
+        for model in self.models:
+            own = {name: next(paths) for name in self.measures}
+            path_to_logits = next(logits) if calibrations else None
+            if label_of(model) not in selected:
+                continue
+            for name, path in own.items():
+                yield _uncalibrated(path, model, name, self.measures[name]["kind"])
             if calibrations:
                 yield from self._calibrated(path_to_logits, model, calibrations)
 
@@ -83,6 +90,11 @@ def _uncalibrated(path_to_samples, model, measure, kind):
     temperature = 1.0 if kind == "great" else None
     key = {**model, "measure": measure, "calibration": UNCALIBRATED, "temperature": temperature}
     return Measured(key, samples["value"].to_numpy(), labels, correct)
+
+
+def included(path_to_selection):
+    """Labels of the models that take part in an audit, from models.json."""
+    return set(read_json(path_to_selection)["included"])
 
 
 def label_of(model):

@@ -1,8 +1,13 @@
-"""The measures: what each one says about a sample, in which range, unit and direction."""
+"""The measures: what each one says about a sample, in which range, unit and direction.
 
+Imports nothing heavy, because config.yaml is checked against the ranges.
+"""
+
+import math
 from dataclasses import dataclass
 
-from gfscore.margins import SCALE
+SCALE = math.sqrt(math.pi / 2)
+"""B = sqrt(pi/2), the upper end of the attack-free margin score's range [0, B]."""
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 
 DIGITS = 3
+MOST_DIGITS = 5
 ARITHMETIC_DIGITS = 12
 MISSING = "n/a"
 MINUS = "\u2212"
@@ -22,16 +23,31 @@ def lower_bound(value):
     return _printed(value, ROUND_FLOOR)
 
 
-def upper_bound(value):
-    """Upper bound to three significant digits, rounded up."""
-    return _printed(value, ROUND_CEILING)
+def upper_bound(value, *, highest=None):
+    """Upper bound to three significant digits, rounded up.
+
+    With `highest`, the end of the value's range, no number beyond it is printed: a bound too near to it gets up to five
+    digits, and the end itself is printed as end_of_range does.
+    """
+    if highest is None or _is_missing(value):
+        return _printed(value, ROUND_CEILING)
+    limit = _exact(highest)
+    for digits in range(DIGITS, MOST_DIGITS + 1):
+        if _rounded(_exact(value), ROUND_CEILING, digits) <= limit:
+            return _printed(value, ROUND_CEILING, digits)
+    return end_of_range(highest)
 
 
-def interval(low, high):
-    """Interval in words, "0.123 to 0.457", rounded outwards; "n/a" when either end is missing."""
+def end_of_range(highest):
+    """End of a measure's range by its first five digits, "1.2533" for sqrt(pi/2): it names the end exactly."""
+    return f"{_rounded(_exact(highest), ROUND_FLOOR, MOST_DIGITS).normalize():f}".replace("-", MINUS)
+
+
+def interval(low, high, highest=None):
+    """Interval in words, "0.123 to 0.457", rounded outwards, but not beyond `highest`; "n/a" when an end is missing."""
     if _is_missing(low) or _is_missing(high):
         return MISSING
-    return f"{lower_bound(low)} to {upper_bound(high)}"
+    return f"{lower_bound(low)} to {upper_bound(high, highest=highest)}"
 
 
 def signed(value):
@@ -71,18 +87,28 @@ def _is_missing(value):
     return value is None or math.isnan(value)
 
 
-def _printed(value, rounding):
+def _exact(value):
+    # Beyond 12 digits lies rounding of the arithmetic: 0.29 is no less than 0.290, and 1.0000000000000002 is 1.
+    return Decimal(f"{value:.{ARITHMETIC_DIGITS}g}")
+
+
+def _rounded(exact, rounding, digits):
+    if not exact.is_finite():
+        return exact
+    # Twice, because rounding 0.9996 up adds a digit.
+    for _ in range(2):
+        exact = exact.quantize(Decimal(1).scaleb(exact.adjusted() - digits + 1), rounding=rounding)
+    return exact
+
+
+def _printed(value, rounding, digits=DIGITS):
     if _is_missing(value):
         return MISSING
     if math.isinf(value):
         return "\u221e" if value > 0 else f"{MINUS}\u221e"
-    # Beyond 12 digits lies rounding of the arithmetic: 0.29 is no less than 0.290, and 1.0000000000000002 is 1.
-    exact = Decimal(f"{value:.{ARITHMETIC_DIGITS}g}")
+    exact = _exact(value)
     if exact == 0:
         return "0"
-    rounded = exact
-    # Twice, because rounding 0.9996 up adds a digit.
-    for _ in range(2):
-        rounded = rounded.quantize(Decimal(1).scaleb(rounded.adjusted() - DIGITS + 1), rounding=rounding)
-    text = f"{rounded:,f}" if abs(rounded) >= SMALLEST_PLAIN else f"{rounded:.{DIGITS - 1}e}"
+    rounded = _rounded(exact, rounding, digits)
+    text = f"{rounded:,f}" if abs(rounded) >= SMALLEST_PLAIN else f"{rounded:.{digits - 1}e}"
     return text.replace("-", MINUS)

@@ -5,6 +5,35 @@ Imports nothing heavy, because every run of Snakemake reads it. Expects a config
 
 import re
 
+from gfscore import leaderboard
+
+EVERY = "*"
+PUBLISHED = ("published_clean_accuracy", "published_robust_accuracy", "clean_accuracy_tolerance")
+"""Keys of a model's entry that say what was published about it."""
+
+CHECKPOINTS = "checkpoints"
+"""Folder of downloaded checkpoints, beside config.yaml; it may be a link to a larger disk."""
+NOTHING = "(?!)"
+"""Regular expression that matches nothing."""
+
+SERVES = {
+    "trained": {"clean", "great"},
+    "torch": {"clean", "great"},
+    "robustbench": {"clean", "great"},
+    "timm": {"clean", "great"},
+    "onnx": {"clean", "great"},
+    "logits": {"clean", "great"},
+    "samples": {"clean", "certified"},
+}
+"""Kinds of measures that each model source can serve."""
+
+
+FETCHED = {"torch", "robustbench", "timm", "onnx"}
+"""Sources whose checkpoint fetch_checkpoint finds or downloads."""
+
+FILE_SOURCES = {"generated", "npz", "labels"}
+"""Dataset sources that are one file, which jobs can depend on."""
+
 
 def dataset_of(config, audit):
     """Dataset that an audit evaluates."""
@@ -12,10 +41,24 @@ def dataset_of(config, audit):
 
 
 def models_of(config, audit):
-    """Models of an audit as mappings with dataset, threat, model, in the order of config."""
+    """Models of an audit as mappings with dataset, threat, model, in the order of config.
+
+    A name that ends in /* stands for every model of that zoo and threat: entries first, then RobustBench's.
+    """
     dataset = dataset_of(config, audit)
-    triples = (name.split("/") for name in config["audits"][audit]["models"])
-    return [{"dataset": dataset, "threat": threat, "model": model} for _, threat, model in triples]
+    models = []
+    for name in config["audits"][audit]["models"]:
+        zoo, threat, model = name.split("/")
+        names = known_models(config, zoo, threat) if model == EVERY else [model]
+        models += [{"dataset": dataset, "threat": threat, "model": name} for name in names]
+    return models
+
+
+def known_models(config, zoo, threat):
+    """Names of a zoo's models under one threat: entries of config, then RobustBench entries that need none."""
+    entries = list(config["models"].get(zoo, {}).get(threat, {}))
+    listed = [listing.model for listing in leaderboard.listings(zoo, threat) if listing.supported]
+    return entries + [name for name in listed if name not in entries]
 
 
 def described_models(config, audit):
@@ -33,8 +76,48 @@ def zoo_of(config, dataset):
 
 
 def entry_of(config, dataset, threat, model):
-    """Settings of one model."""
-    return config["models"][zoo_of(config, dataset)][threat][model]
+    """Settings of one model: its entry, or what RobustBench's table says about it."""
+    return zoo_entry_of(config, zoo_of(config, dataset), threat, model)
+
+
+def zoo_entry_of(config, zoo, threat, model):
+    """The same, by the zoo instead of a dataset that its models are evaluated on."""
+    entries = config["models"].get(zoo, {}).get(threat, {})
+    return entries[model] if model in entries else leaderboard.entry(zoo, threat, model, folder=CHECKPOINTS)
+
+
+def checkpoint_settings_of(config, zoo, threat, model):
+    """Settings that decide a fetched classifier: what was published about it does not."""
+    entry = zoo_entry_of(config, zoo, threat, model)
+    return {key: value for key, value in entry.items() if key not in PUBLISHED}
+
+
+def subjects_from(config, sources):
+    """Regular expression that matches "dataset/threat/model" for every model that comes from one of the sources."""
+    subjects = [
+        f"{dataset}/{threat}/{model}"
+        for dataset, settings in config["datasets"].items()
+        for threat, entries in config["models"].get(settings["models_of"], {}).items()
+        for model, entry in entries.items()
+        if entry["source"] in sources
+    ]
+    return "|".join(re.escape(subject) for subject in subjects) or NOTHING
+
+
+def largest_radius(config):
+    """Upper end of the range of certified radii, over the measures of that kind; 0 when there is none."""
+    radii = [entry["largest_radius"] for entry in config["measures"].values() if entry["kind"] == "certified"]
+    return max(radii, default=0)
+
+
+def has_logits(config, dataset, threat, model):
+    """Whether a model comes with logits, or with values per sample only."""
+    return entry_of(config, dataset, threat, model)["source"] != "samples"
+
+
+def has_kind(config, audit, kind):
+    """Whether an audit measures anything of a kind."""
+    return any(settings["kind"] == kind for settings in measures_of(config, audit).values())
 
 
 def classes_of(config, dataset):
@@ -44,7 +127,7 @@ def classes_of(config, dataset):
 
 def image_settings_of(config, dataset):
     """Settings that decide the images of a dataset: its source and that source's own keys."""
-    other = {"classes", "models_of", "label_error_rate", "fitted_on", "generator", "path"}
+    other = {"classes", "models_of", "label_error_rate", "published_accuracy", "fitted_on", "generator", "path"}
     return {key: value for key, value in config["datasets"][dataset].items() if key not in other}
 
 
@@ -80,6 +163,17 @@ def published_accuracies(config, audit):
     return [{name: entry[name] for name in names} for entry in entries]
 
 
+def accuracy_gate(config, dataset, threat, model):
+    """What the measured clean accuracy of a model is compared with: published, tolerance, and on which samples."""
+    entry = entry_of(config, dataset, threat, model)
+    return {
+        "published": entry["published_clean_accuracy"],
+        "tolerance": entry["clean_accuracy_tolerance"],
+        "samples": config["datasets"][dataset]["published_accuracy"],
+        "on_failure": config["checks"]["published_accuracy"],
+    }
+
+
 def datasets_of(config, audit):
     """Names of every dataset that an audit touches, for evaluation or training, sorted."""
     names = {dataset_of(config, audit)}
@@ -89,7 +183,12 @@ def datasets_of(config, audit):
     return sorted(names)
 
 
+def fetched_datasets_of(config, audit):
+    """Names of the datasets of an audit that come from outside, sorted: not those that the workflow generates."""
+    return [name for name in datasets_of(config, audit) if config["datasets"][name]["source"] != "generated"]
+
+
 def names_of_kind(config, kind):
     """Regular expression that matches the names of the measures of one kind, and nothing when there is none."""
     names = [re.escape(name) for name, entry in config["measures"].items() if entry["kind"] == kind]
-    return "|".join(names) or "(?!)"
+    return "|".join(names) or NOTHING

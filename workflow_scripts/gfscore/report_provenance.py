@@ -13,9 +13,9 @@ def provenance(files):
     """Headings mapped to names and values, for render_report.
 
     Takes the mapping of paths that build_report takes: class_scores, and where there are any calibration_json and
-    logits, a list of logits files whose metadata name dataset, checkpoint and versions.
+    samples, a list of samples files whose metadata name dataset, checkpoint and versions.
     """
-    identities = [read_identity(path) for path in files.get("logits") or []]
+    identities = [read_identity(path) for path in files.get("samples") or []]
     scores = read_identity(files["class_scores"])
     shared = {
         name.replace("_", " "): ", ".join(sorted({str(identity[name]) for identity in identities if name in identity}))

@@ -115,7 +115,7 @@ TABLES = {
             ("rdi_p", pa.float64(), "permutation p-value of RDI"),
             ("nrgc_p", pa.float64(), "permutation p-value of NRGC"),
             ("wcr_p", pa.float64(), "permutation p-value of WCR"),
-            ("between_class_sd", pa.float64(), "spread of the true class values, corrected for noise"),
+            ("between_class_sd", pa.float64(), "estimated spread of the true class values, corrected for noise"),
         ),
     ),
     "vulnerability": Table(

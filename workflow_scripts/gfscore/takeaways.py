@@ -10,7 +10,7 @@ import numpy as np
 
 from gfscore.disparity import worst_class_set
 from gfscore.names import capitalised, class_phrase, enumeration, model_labels, shortened
-from gfscore.numbers import number, setting, signed
+from gfscore.numbers import MISSING, number, setting, signed, temperature
 from gfscore.ranking import EXACT_UP_TO, exact_p_value, spearman
 
 SIGNIFICANT = 0.05
@@ -111,7 +111,10 @@ def metric_conflict(summary):
 
 
 def disparity(summary):
-    """Range of RDI over models, and in how many of them it exceeds chance (model_summary rows)."""
+    """Range of RDI over models, and in how many of them it exceeds chance (model_summary rows).
+
+    Exceeding chance is a permutation p of at most 5% after Holm's adjustment for the number of models.
+    """
     labels, values = model_labels(summary), summary["rdi"].to_numpy()
     best, worst = int(values.argmin()), int(values.argmax())
     if values[best] == values[worst]:
@@ -122,14 +125,21 @@ def disparity(summary):
             f"to {number(values[worst])} ({shortened(labels[worst], 28)})"
         )
     tested = summary["rdi_p"].dropna()
-    above, total = int((tested < SIGNIFICANT).sum()), len(tested)
+    above, total = holm_rejections(tested), len(tested)
     if total == 0:
         return span
     if above == 0:
-        return f"{span}, no more than chance alone gives" + (" in any model" if total > 1 else "")
+        return f"{span}, not distinguishable from chance" + (" in any model" if total > 1 else "")
     if total == 1:
-        return f"{span}, more than chance alone gives"
+        return f"{span}, above chance"
     return f"{span}, above chance in {f'all {total}' if above == total else f'{above} of {total}'} models"
+
+
+def holm_rejections(p_values):
+    """How many of several hypotheses Holm's procedure rejects at 5%, the error rate over all of them (Holm 1979)."""
+    ordered = np.sort(np.asarray(p_values, dtype=np.float64))
+    met = ordered <= SIGNIFICANT / np.arange(len(ordered), 0, -1)
+    return int(np.cumprod(met).sum())
 
 
 def vulnerability(table, scores):
@@ -192,6 +202,28 @@ def calibration(results):
         f"Calibrating by {title} gives the best agreement with robust accuracy: {signed(known[best])}, "
         f"against {signed(before)} at T = 1 and {signed(baselines[0])} for clean accuracy alone"
     )
+
+
+def optimal_stretches(result):
+    """Stretches (first, last) of searched temperatures that are as good as the best one, of one objective.
+
+    Empty for an objective without a common T*: there is none, or each model has its own.
+    """
+    if result["t_star"] is None:
+        return []
+    return result.get("stretches") or [result["interval"]]
+
+
+def optimal_range(result):
+    """Where the temperatures of an objective lie, in words: "0.01 to 0.041 and 3 more stretches"."""
+    if not result["interval"]:
+        return MISSING
+    first, last = result["interval"]
+    words = temperature(first) if first == last else f"{temperature(first)} to {temperature(last)}"
+    if result["t_star_by_model"]:
+        return f"{words} over models"
+    more = len(optimal_stretches(result)) - 1
+    return f"{words} and {more:,} more stretch{'' if more == 1 else 'es'}" if more else words
 
 
 OBJECTIVES = {

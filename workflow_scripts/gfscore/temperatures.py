@@ -69,6 +69,7 @@ def _shared(objective_of):
         result = _result(
             t_star=found.t_star,
             interval=list(found.interval),
+            stretches=[list(stretch) for stretch in found.stretches],
             edge=bool(found.edge),
             best=found.best,
             at_one=found.at_one,
@@ -108,11 +109,22 @@ def _class_errors(model, temperature):
     return calibration.class_calibration_error(*model.report, temperature=temperature).tolist()
 
 
-def _result(*, t_star=None, t_star_by_model=None, interval=None, edge=None, best=None, at_one=None, undefined=None):
+def _result(
+    *,
+    t_star=None,
+    t_star_by_model=None,
+    interval=None,
+    stretches=None,
+    edge=None,
+    best=None,
+    at_one=None,
+    undefined=None,
+):
     return {
         "t_star": t_star,
         "t_star_by_model": t_star_by_model,
         "interval": interval,
+        "stretches": stretches,
         "edge": edge,
         "best": best,
         "at_one": at_one,

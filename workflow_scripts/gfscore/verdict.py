@@ -11,20 +11,21 @@ from gfscore.measures import measure_of
 METHOD = "hoeffding"
 
 
-def judge(class_scores, rules, *, measures):
+def judge(class_scores, rules, *, measures, excluded=()):
     """Judge every rule of a gate for every model.
 
-    Takes the table class_scores, `rules` (mappings with measure, at_least, confidence) and each measure's settings.
-    A model passes when the lower bound of its WCR at T = 1 reaches the threshold, fails when the upper bound misses
-    it, and is undecided between. With probability at least the smallest `confidence` of the rules no model of the audit
-    passes or fails wrongly: alpha is split evenly over rules and models, and over classes by the union bound.
-    Source: audit rule of GF-Score, Definition 4; bounds of its Eq. 11.
+    Takes the table class_scores, `rules` (mappings with measure, at_least, confidence), each measure's settings, and
+    `excluded`, the models that models.json leaves out. A model passes when the lower bound of its WCR at T = 1 reaches
+    the threshold, fails when the upper bound misses it, and is undecided between. With probability at least the
+    smallest `confidence` of the rules no model passes or fails wrongly: alpha is split evenly over rules and models,
+    and over classes by the union bound. Source: audit rule of GF-Score, Definition 4; bounds of its Eq. 11.
     """
     judged = [
         _judge_rule(class_scores, rule, measure_of(measures[rule["measure"]]), rules=len(rules)) for rule in rules
     ]
     verdict = combine([model["verdict"] for rule in judged for model in rule["models"]])
-    return {"verdict": verdict, "sentence": _sentence(verdict, judged), "rules": judged}
+    sentence = _sentence(verdict, judged, len(excluded))
+    return {"verdict": verdict, "sentence": sentence, "rules": judged, "excluded": list(excluded)}
 
 
 def combine(verdicts):
@@ -96,7 +97,7 @@ def _words(rule):
     )
 
 
-def _sentence(verdict, rules):
+def _sentence(verdict, rules, excluded):
     parts = []
     for rule in rules:
         count = Counter(model["verdict"] for model in rule["models"])
@@ -104,4 +105,5 @@ def _sentence(verdict, rules):
             f"of {len(rule['models'])} models {count['PASS']} pass, {count['FAIL']} fail, "
             f"{count['INCONCLUSIVE']} undecided (rule: {rule['words']})"
         )
-    return f"{verdict}: {'; '.join(parts)}."
+    left_out = f"; {excluded} left out, which failed the gate on published accuracy" if excluded else ""
+    return f"{verdict}: {'; '.join(parts)}{left_out}."

@@ -1,132 +1,87 @@
 """Labelled images under one interface, whatever they are stored in.
 
-A new source is one module in this folder with a function `open_source(settings, path)` that returns an
-ImageSet, and one line in SOURCES.
+A source is one module in this folder with a function `open_source(settings, path)` that returns an ImageSet and
+a mapping SETTINGS, the JSON Schema of its own keys in config.yaml (see docs/add-a-dataset.md). Modules whose names
+start with an underscore are what sources share.
 """
 
-import hashlib
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import cached_property
 from importlib import import_module
+from pkgutil import iter_modules
 
 import numpy as np
 
+from gfscore.datasets._encoded import from_encoded
+from gfscore.datasets._images import DIGEST_BATCH, ImageSet, from_arrays, from_pixels
+from gfscore.datasets._subset import draw_subset
 from gfscore.errors import InputError
 from gfscore.files import read_json
 
+__all__ = [
+    "SOURCES",
+    "ImageSet",
+    "describe_images",
+    "from_arrays",
+    "from_encoded",
+    "from_pixels",
+    "load_all",
+    "open_described",
+    "open_images",
+]
+
 SOURCES = {
-    "digits": "gfscore.datasets.digits",
-    "npz": "gfscore.datasets.arrays",
-    "generated": "gfscore.datasets.arrays",
+    module.name: f"{__name__}.{module.name}" for module in iter_modules(__path__) if not module.name.startswith("_")
 }
-"""Source name in config.yaml -> module that opens it."""
-
-DIGEST_BATCH = 256
-
-
-@dataclass(frozen=True)
-class ImageSet:
-    """N labelled images in a fixed order, read in batches.
-
-    `sample_id` (N,) str, unique; `labels` (N,) int32; `image_shape` (C, H, W); `preprocessing` names what was
-    done to the stored pixels, in words; `stream(batch_size)` yields float32 arrays (n, C, H, W) in [0, 1], n
-    <= batch_size, in the order of `sample_id`, from the first sample on at every call. So a source too large
-    for memory implements `stream` alone.
-    """
-
-    sample_id: np.ndarray
-    labels: np.ndarray
-    image_shape: tuple[int, int, int]
-    preprocessing: str
-    stream: Callable[[int], Iterator[np.ndarray]]
-
-    def __len__(self):
-        """Return the number of samples N."""
-        return len(self.labels)
-
-    def batches(self, batch_size):
-        """Yield the images, (n, C, H, W) float32 in [0, 1], in order; InputError for pixels that are not."""
-        seen = 0
-        for images in self.stream(batch_size):
-            if images.dtype != np.float32 or images.shape[1:] != self.image_shape:
-                raise InputError(
-                    f"images from row {seen} on are {images.dtype} {images.shape[1:]}; "
-                    f"expected float32 {self.image_shape}: check the preprocessing of this dataset"
-                )
-            # Written so that NaN, for which every comparison is false, is refused too.
-            if not (images.min() >= 0 and images.max() <= 1):
-                raise InputError(f"images from row {seen} on have pixels outside [0, 1]: check the value range")
-            seen += len(images)
-            yield images
-        if seen != len(self):
-            raise InputError(f"{seen} images for {len(self)} labels; give one label per image")
-
-    @cached_property
-    def digest(self):
-        """SHA-256 (hex) of pixels, labels and order: equal digests mean equal data, in the same order.
-
-        Hashed are: the line "gfscore image set 1 C H W", then per sample its identifier in UTF-8, a zero
-        byte, the label as little-endian int32 and the pixels as little-endian float32 in C order.
-        """
-        state = hashlib.sha256("gfscore image set 1 {} {} {}\n".format(*self.image_shape).encode())
-        row = 0
-        for images in self.batches(DIGEST_BATCH):
-            for image in images:
-                state.update(str(self.sample_id[row]).encode() + b"\0")
-                state.update(self.labels[row].astype("<i4").tobytes())
-                state.update(np.ascontiguousarray(image, dtype="<f4").tobytes())
-                row += 1
-        return state.hexdigest()
-
-
-def from_arrays(images, labels, *, sample_id, preprocessing):
-    """Image set held in memory: `images` (N, C, H, W) float32 in [0, 1], `labels` (N,), `sample_id` (N,)."""
-    images = np.ascontiguousarray(images, dtype=np.float32)
-
-    def stream(batch_size):
-        for start in range(0, len(images), batch_size):
-            yield images[start : start + batch_size]
-
-    return ImageSet(
-        sample_id=np.asarray(sample_id, dtype=str),
-        labels=np.asarray(labels, dtype=np.int32),
-        image_shape=images.shape[1:],
-        preprocessing=preprocessing,
-        stream=stream,
-    )
+"""Source name in config.yaml -> module that opens it: every file of this folder."""
 
 
 def open_images(settings, path=None, *, classes):
     """Image set that a dataset entry of the configuration describes.
 
-    `settings` holds `source` (a key of SOURCES) and that source's own keys, `path` its file where it has one,
-    `classes` the K class names in label order. Raises InputError for an unknown source, fewer than 2 classes,
-    a label outside 0..K-1, a class without samples (named: a class that is audited must be seen), and
-    repeated identifiers.
+    `settings` holds `source` (a key of SOURCES) and that source's own keys, `path` its file or folder where it
+    has one, `classes` the K class names in label order. Its key `subset`, where it has one, holds `samples` and
+    `seed` of a stratified draw (see `draw_subset`), made after every check. Raises InputError for an unknown
+    source, fewer than 2 classes, class names in another order or number than the data's own, a label outside
+    0..K-1, a class without samples (named: a class that is audited must be seen), and repeated identifiers.
     """
     source = settings.get("source")
     if source not in SOURCES:
         raise InputError(f"source {source!r} is unknown; choose one of {', '.join(SOURCES)}")
     images = import_module(SOURCES[source]).open_source(settings, path)
     where = path or source
+    classes = classes or images.class_names
+    if classes is None:
+        raise InputError(f"{where}: the data name no classes of their own; list them under `classes` in config.yaml")
+    _require_names(images.class_names, classes, where)
     _require_classes(images, classes, where)
     if len(np.unique(images.sample_id)) != len(images):
         raise InputError(f"{where}: sample identifiers are repeated; make them unique")
+    if settings.get("subset"):
+        images = images.select(draw_subset(images.labels, **settings["subset"], where=where))
     return images
 
 
 def describe_images(settings, path=None, *, dataset, classes):
-    """Manifest of a dataset, a JSON-able mapping: what it is, its digest, and how to open it again."""
+    """Manifest of a dataset, a JSON-able mapping: what it is, its digest, and how to open it again.
+
+    Raises InputError as `open_images` does, and when the key `digest` of `settings`, where it has one, is not
+    the digest of the data.
+    """
     images = open_images(settings, path, classes=classes)
+    pinned = settings.get("digest") or images.digest
+    if pinned != images.digest:
+        raise InputError(
+            f"{path or dataset}: the data have digest {images.digest}, but config.yaml pins {pinned}; "
+            "restore the data, or correct `digest`"
+        )
     return {
         "dataset": dataset,
         "settings": dict(settings),
         "path": str(path) if path else None,
         "digest": images.digest,
+        "digest_covers": images.digest_covers,
         "samples": len(images),
-        "classes": list(classes),
-        "samples_per_class": np.bincount(images.labels, minlength=len(classes)).tolist(),
+        "classes": list(classes or images.class_names),
+        "samples_per_class": np.bincount(images.labels, minlength=len(classes or images.class_names)).tolist(),
         "image_shape": list(images.image_shape),
         "preprocessing": images.preprocessing,
     }
@@ -135,8 +90,9 @@ def describe_images(settings, path=None, *, dataset, classes):
 def open_described(path_to_manifest):
     """Image set and manifest of a dataset that fetch_dataset described.
 
-    Raises InputError as `open_images` does, and when the data are no longer those that the manifest
-    describes.
+    The digest is computed anew: of pixels where they are stored as such, of the encoded bytes (read, not
+    decoded) otherwise. Raises InputError as `open_images` does, and when the data are no longer those that the
+    manifest describes.
     """
     manifest = read_json(path_to_manifest)
     images = open_images(manifest["settings"], manifest["path"], classes=manifest["classes"])
@@ -152,6 +108,28 @@ def open_described(path_to_manifest):
 def load_all(images):
     """All images in memory, (N, C, H, W) float32 in [0, 1], and their labels (N,) int32."""
     return np.concatenate(list(images.batches(DIGEST_BATCH))), images.labels
+
+
+def _require_names(stored, classes, where):
+    repeated = [name for index, name in enumerate(classes) if name in classes[:index]]
+    if repeated:
+        raise InputError(f"{where}: class {repeated[0]!r} stands more than once in `classes`; name each class once")
+    if stored is None:
+        return
+    if len(stored) != len(classes):
+        extra, absent = sorted(set(stored) - set(classes)), sorted(set(classes) - set(stored))
+        raise InputError(
+            f"{where}: the data have {len(stored)} classes, `classes` declares {len(classes)}; only in the data: "
+            f"{', '.join(extra[:5]) or 'none'}; only declared: {', '.join(absent[:5]) or 'none'}; correct `classes`"
+        )
+    # Other spellings are the user's choice; the same name at another label is a mistake in the order.
+    place = {name: label for label, name in enumerate(stored)}
+    for label, name in enumerate(classes):
+        if place.get(name, label) != label:
+            raise InputError(
+                f"{where}: {name!r} is label {label} in `classes`, but label {place[name]} in the data; "
+                f"give the order of the data: {', '.join(stored[:5])}, ..."
+            )
 
 
 def _require_classes(images, classes, where):

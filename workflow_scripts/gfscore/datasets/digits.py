@@ -5,6 +5,17 @@ import numpy as np
 from gfscore.datasets import from_arrays
 from gfscore.errors import InputError
 
+SETTINGS = {
+    "split": {"description": "Half of the fixed split.", "enum": ["train", "test"]},
+    "test_share": {
+        "description": "Share of each class in the test half.",
+        "type": "number",
+        "exclusiveMinimum": 0,
+        "exclusiveMaximum": 1,
+    },
+    "seed": {"$ref": "#/$defs/seed"},
+}
+
 
 def open_source(settings, path=None):
     """1,797 grey 8x8 images of the digits 0 to 9, one half of a fixed split, (n, 1, 8, 8), pixels / 16.

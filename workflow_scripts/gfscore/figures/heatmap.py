@@ -6,11 +6,12 @@ from gfscore import takeaways
 from gfscore.disparity import worst_class_set
 from gfscore.figures.grid import class_grid, identity
 from gfscore.figures.style import ABSENT, INK, MUTED, PAPER, SEQUENTIAL, drawing, framed_figure, laid_out, sample_range
-from gfscore.numbers import number, percent, upper_bound
+from gfscore.numbers import end_of_range, number, percent, upper_bound
 
 MOST_NUMBERED_CLASSES, MOST_NUMBERED_MODELS = 16, 60
 MOST_NAMED_CLASSES = 60
 WIDTH = 10.5
+LEAST_SPAN = 0.05
 # Apart from the colours of the page, which follow its theme: cells do not.
 MIDDLE_LUMINANCE = 0.179  # black and white text have equal contrast here
 ON_BRIGHT, ON_DARK = "#10131a", "#ffffff"
@@ -36,7 +37,7 @@ def class_heatmap(scores, measure):
             title=takeaways.weakest_class(scores),
             subtitle=f"{measure.title} of each class, {identity(scores)}; {sample_range(grid.n)}. "
             "Dark is low, bright is high; higher is better.",
-            note=_how_to_read_heatmap(scores, grid, many),
+            note=_how_to_read_heatmap(scores, grid, measure, many=many),
         )
         axes = figure.subplots()
         image = axes.imshow(
@@ -67,7 +68,7 @@ def class_heatmap(scores, measure):
         return laid_out(figure)
 
 
-def _how_to_read_heatmap(scores, grid, many):
+def _how_to_read_heatmap(scores, grid, measure, *, many):
     known = grid.n > 0
     reach = np.maximum(grid.high - grid.value, grid.value - grid.low)[known].max()
     intervals = (
@@ -79,7 +80,12 @@ def _how_to_read_heatmap(scores, grid, many):
     else:
         order = "Box: lowest class of the model, solid where significantly so, dotted where other classes may be lower."
     absent = " Hatched: no samples." if not known.all() else ""
-    return f"{order} Right column: mean over all samples, by which models are sorted. {intervals}{absent}"
+    limits, (lowest, highest) = _limits(grid.value, measure), measure.value_range
+    colours = (
+        f"Colours run from {number(limits['vmin'])} to {number(limits['vmax'])}; "
+        f"the measure from {end_of_range(lowest)} to {end_of_range(highest)}."
+    )
+    return f"{order} Right column: mean over all samples, by which models are sorted. {colours} {intervals}{absent}"
 
 
 def _colours():
@@ -89,10 +95,12 @@ def _colours():
 
 
 def _limits(values, measure):
-    # The colours span the data, but never so little that noise fills the scale.
+    # The colours span the data and at least half of the measure's range below the highest value: small differences
+    # look small, and a class close to the best of all is never dark.
+    lowest, highest = measure.value_range
     low, high = np.nanmin(values), np.nanmax(values)
-    least = 0.05 * (measure.value_range[1] - measure.value_range[0])
-    return {"vmin": low, "vmax": max(high, low + least)}
+    start = min(low, max(lowest, high - (highest - lowest) / 2))
+    return {"vmin": start, "vmax": max(high, start + LEAST_SPAN * (highest - lowest))}
 
 
 def _name_classes(axes, names, *, many):

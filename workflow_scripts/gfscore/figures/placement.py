@@ -23,7 +23,7 @@ def place_labels(axes, x, y, labels, *, lines, colour, size):
     renderer = FigureCanvasAgg(figure).get_renderer()
     centers = axes.transData.transform(np.column_stack([x, y])) * to_points
     frame = axes.get_window_extent(renderer).get_points() * to_points
-    sizes = [_extent(axes, label, size, renderer) * to_points for label in labels]
+    sizes = [text_extent(axes, label, size) for label in labels]
 
     taken = [(cx - POINT_RADIUS, cy - POINT_RADIUS, cx + POINT_RADIUS, cy + POINT_RADIUS) for cx, cy in centers]
     starts = axes.transData.transform(lines[:, :2]) * to_points
@@ -51,11 +51,40 @@ def place_labels(axes, x, y, labels, *, lines, colour, size):
         ).set_in_layout(False)
 
 
-def _extent(axes, label, size, renderer):
+def text_extent(axes, label, size):
+    """Width and height of a text in points, an array (2,)."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
     text = axes.text(0, 0, label, size=size)
-    box = text.get_window_extent(renderer)
+    box = text.get_window_extent(FigureCanvasAgg(axes.figure).get_renderer())
     text.remove()
-    return np.array([box.width, box.height])
+    return np.array([box.width, box.height]) * 72 / axes.figure.dpi
+
+
+def spread_out(values, distance, *, low, high):
+    """Places (L,) near `values` (L,), in their order, at least `distance` apart and within [low, high].
+
+    Where there is too little room within the limits, the places are evenly spaced over all of it.
+    """
+    order = np.argsort(values, kind="stable")
+    distance = min(distance, (high - low) / max(1, len(values) - 1))
+    steps = distance * np.arange(len(values))
+    free = np.clip(np.asarray(values, dtype=np.float64)[order] - steps, low, high - steps[-1])
+    # Without the steps the places need only ascend: each run that does not is replaced by its mean.
+    places = np.empty(len(values))
+    places[order] = _ascending(free) + steps
+    return places
+
+
+def _ascending(values):
+    # The nearest ascending values by least squares (pool adjacent violators).
+    blocks = []
+    for value in values:
+        blocks.append((value, 1))
+        while len(blocks) > 1 and blocks[-2][0] > blocks[-1][0]:
+            (mean, n), (other, m) = blocks.pop(), blocks.pop()
+            blocks.append(((mean * n + other * m) / (n + m), n + m))
+    return np.concatenate([np.full(n, mean) for mean, n in blocks])
 
 
 def _places(center, size):

@@ -5,6 +5,7 @@ import textwrap
 import numpy as np
 
 from gfscore import takeaways
+from gfscore.figures.placement import spread_out, text_extent
 from gfscore.figures.style import (
     ACCENT,
     CONTRAST,
@@ -20,9 +21,12 @@ from gfscore.figures.style import (
     quiet,
 )
 from gfscore.names import model_labels, printable, shortened, shortened_all, without_threat
-from gfscore.numbers import number, signed
+from gfscore.numbers import number, signed, temperature
 
 WIDTH = 10.5
+MOST_NAMED_LINES, SOME_NAMED_LINES = 15, 8
+HEAD_LINE = 12.5
+LINE_NAME_SIZE, LINE_NAME_GAP = 8, 20
 PANEL_TITLES = {
     "cross_model_accuracy": "Cross-model accuracy (Eq. 8)",
     "within_model_class_accuracy": "Within-model class accuracy",
@@ -41,7 +45,7 @@ PANEL_AXES = {
 
 
 def calibration_curves(table, results, *, models):
-    """One panel per objective: the searched curve over T, its optimal range, T* and T = 1.
+    """One panel per objective: the searched curve over T, every optimal stretch of it, T* and T = 1.
 
     Takes calibration rows, the contents of calibration.json, and the number of models compared. An objective without
     a common T* (likelihood) shows every model's own T instead of a curve.
@@ -49,15 +53,22 @@ def calibration_curves(table, results, *, models):
     panels = list(results)
     columns = min(3 if len(panels) != 4 else 2, len(panels))
     rows = -(-len(panels) // columns)
+    shaded = any(len(takeaways.optimal_stretches(result)) for result in results.values())
+    words = {objective: _words(result) for objective, result in results.items()}
+    room = max(map(len, words.values()))
+    alone = any(result["t_star_by_model"] for result in results.values())
     with drawing():
         figure = framed_figure(
             WIDTH,
-            2.75 * rows,
+            (2.5 + room * HEAD_LINE / 72) * rows,
             title=takeaways.calibration(results),
             subtitle=f"{printable(next(iter(results.values()))['measure'])}: each objective against the temperature T, "
             f"{counted(models, 'model')}; higher is better.",
-            note="Shaded: every temperature that is as good as the best one. Solid line: T*. Dashed line: T = 1. "
-            "An optimum that reaches the end of the search says that the search range, not the data, chose T*.",
+            note=("Shaded: the searched temperatures that are as good as the best one. " if shaded else "")
+            + ("Filled dot: T*, in the widest shaded stretch. " if shaded else "")
+            + ("Likelihood: a dot is one model's own T. " if alone else "")
+            + "Dashed line: T = 1. An optimum that reaches the end of the search says that the search range, not the "
+            "data, chose T*.",
         )
         grid = figure.subplots(rows, columns, squeeze=False)
         for axes, objective in zip(grid.flat, panels, strict=False):
@@ -69,7 +80,7 @@ def calibration_curves(table, results, *, models):
             else:
                 _curve(axes, table[table["objective"] == objective], result)
                 axes.set_ylabel(PANEL_AXES.get(objective, "objective"), size=8)
-            axes.set_title(PANEL_TITLES.get(objective, objective.replace("_", " ")))
+            _head(axes, PANEL_TITLES.get(objective, objective.replace("_", " ")), words[objective], room=room)
         for axes in grid.flat[len(panels) :]:
             axes.set_visible(False)
         return laid_out(figure)
@@ -77,10 +88,10 @@ def calibration_curves(table, results, *, models):
 
 def _curve(axes, rows, result):
     rows = rows.sort_values("temperature")
-    low, high = result["interval"]
-    axes.axvspan(low, high, color=CONTRAST, alpha=0.18, linewidth=0)
+    for low, high in takeaways.optimal_stretches(result):
+        # The edge keeps a stretch of one temperature visible.
+        axes.axvspan(low, high, facecolor=CONTRAST, edgecolor=CONTRAST, alpha=0.3, linewidth=0.6, gid="stretch")
     axes.plot(rows["temperature"], rows["value"], color=ACCENT, linewidth=1.6)
-    axes.axvline(result["t_star"], color=CONTRAST, linewidth=1.6)
     axes.axvline(1, color=MUTED, linewidth=1, linestyle=(0, (4, 3)))
     axes.plot([result["t_star"]], [result["best"]], "o", color=CONTRAST, markersize=6)
     if result["at_one"] is not None:
@@ -88,21 +99,31 @@ def _curve(axes, rows, result):
     _log_axis(axes, rows["temperature"].min(), rows["temperature"].max())
     values = rows["value"].dropna()
     room = max(0.05, values.max() - values.min())
-    axes.set_ylim(values.max() - 1.5 * room, values.max() + 0.1 * room)
-    at_one = f"at T = 1: {signed(result['at_one'])}" if result["at_one"] is not None else "undefined at T = 1"
-    lines = [f"T* = {result['t_star']:.3g}: {signed(result['best'])}", at_one]
-    box = {"facecolor": PAPER, "alpha": 0.85, "edgecolor": "none", "pad": 2}
-    place = {"transform": axes.transAxes, "ha": "right", "va": "bottom", "size": 8, "bbox": box}
-    axes.text(0.985, 0.12 if result["edge"] else 0.03, "\n".join(lines), linespacing=1.45, color=INK, **place)
+    axes.set_ylim(values.max() - 1.12 * room, values.max() + 0.12 * room)
+
+
+def _words(result):
+    # What is written under the title of a panel, line by line, with its style.
+    lines = []
+    if result["t_star"] is not None:
+        at_one = f"at T = 1: {signed(result['at_one'])}" if result["at_one"] is not None else "undefined at T = 1"
+        lines.append((f"T* = {temperature(result['t_star'])}: {signed(result['best'])}; {at_one}", {"color": INK}))
+    if result["interval"]:
+        name = "T" if result["t_star_by_model"] else "as good"
+        lines.append((f"{name}: {takeaways.optimal_range(result)}", {"color": MUTED}))
     if result["edge"]:
-        _warn_of_edge(axes)
+        lines.append(("reaches the end of the search", {"color": WARNING, "weight": "bold"}))
+    return lines
 
 
-def _warn_of_edge(axes):
-    axes.text(
-        0.985, 0.03, "reaches the end of the search", transform=axes.transAxes, ha="right", va="bottom",
-        size=8, color=WARNING, weight="bold", bbox={"facecolor": PAPER, "alpha": 0.85, "edgecolor": "none", "pad": 2},
-    )  # fmt: skip
+def _head(axes, title, lines, *, room):
+    # Everything written about a panel stands above it, so that it hides neither curve nor shading.
+    axes.set_title(title, pad=5 + room * HEAD_LINE)
+    for index, (line, style) in enumerate(lines):
+        axes.annotate(
+            line, (0, 1), xycoords="axes fraction", xytext=(0, 5 + (room - 1 - index) * HEAD_LINE),
+            textcoords="offset points", ha="left", va="bottom", size=8, **style,
+        )  # fmt: skip
 
 
 def _no_curve(axes, result):
@@ -125,8 +146,6 @@ def _own_temperatures(axes, result):
     axes.set_yticks(y if few else [], shortened_all([name for name, _ in chosen], 22) if few else [])
     axes.tick_params(axis="y", labelsize=8 if len(chosen) <= 12 else 6)
     axes.set_ylim(-0.8, len(chosen) - 0.2)
-    if result["edge"]:
-        _warn_of_edge(axes)
     _log_axis(axes, min(0.5, temperatures.min()), max(2, temperatures.max()))
 
 
@@ -151,25 +170,26 @@ def logit_shift_sensitivity(table):
     """Aggregate score of each model against a constant added to all its logits, one panel per measure.
 
     Takes sensitivity rows. Predictions and softmax do not change; a sigmoid score does, so its level depends on a
-    constant that means nothing.
+    constant that means nothing. Beyond 15 models only those that move most are named.
     """
     measures = list(table["measure"].unique())
     models = table[["dataset", "threat", "model"]].drop_duplicates()
+    named = "" if len(models) <= MOST_NAMED_LINES else f" Named: the {SOME_NAMED_LINES} models that move most."
     with drawing():
         figure = framed_figure(
             WIDTH,
-            3.4,
+            3.9,
             title=takeaways.logit_shift(table),
             subtitle=f"Aggregate score of {counted(len(models), 'model')} on "
             f"{printable(table['dataset'].iloc[0])} when the same constant is added to every logit.",
             note="The classifier decides the same at every shift. Values on the samples at hand; no intervals, since "
-            "the samples are the same at every shift. Named: the model that moves most.",
+            f"the samples are the same at every shift. Thick line: the model that moves most.{named}",
         )
         panels = figure.subplots(1, len(measures), sharey=True, squeeze=False)[0]
+        lines = {}
         for axes, measure in zip(panels, measures, strict=True):
             rows = table[table["measure"] == measure]
-            rows = rows.assign(label=model_labels(rows))
-            _shift_lines(axes, rows)
+            lines[axes] = _shift_lines(axes, rows.assign(label=model_labels(rows)))
             moved = takeaways.largest_shift(rows)
             change = f"moves by up to {number(moved)}" if moved > takeaways.UNCHANGED else "does not move"
             axes.set_title(f"{shortened(measure, 30)}: {change}")
@@ -177,21 +197,53 @@ def logit_shift_sensitivity(table):
             quiet(axes, grid="y")
         panels[0].set_ylabel("aggregate score (higher is better)")
         panels[0].set_ylim(bottom=0)
+        laid_out(figure)
+        for axes, drawn in lines.items():
+            _name_lines(axes, drawn)
         return laid_out(figure)
 
 
 def _shift_lines(axes, rows):
-    changes = {}
+    # Draws one line per model; returns (label, shifts, values), the model that moves most first.
+    lines = []
     for label, model in rows.groupby("label", sort=False):
         ordered = model.sort_values("shift")
-        axes.plot(ordered["shift"], ordered["value"], ".-", color=ACCENT, alpha=0.45, linewidth=1.4, markersize=4)
-        changes[label] = (np.ptp(ordered["value"].to_numpy()), ordered)
+        lines.append((label, ordered["shift"].to_numpy(), ordered["value"].to_numpy()))
+    lines.sort(key=lambda line: -np.ptp(line[2]))
+    for index, (_, shifts, values) in enumerate(lines):
+        most = index == 0 and len(lines) > 1 and np.ptp(values) > takeaways.UNCHANGED
+        style = {"color": CONTRAST, "linewidth": 2.2, "zorder": 3} if most else {"color": ACCENT, "linewidth": 1.3}
+        axes.plot(shifts, values, ".-", alpha=1 if most else 0.55, markersize=4, **style)
     axes.axvline(0, color=MUTED, linewidth=1, linestyle=(0, (4, 3)))
-    label, (change, ordered) = max(changes.items(), key=lambda item: item[1][0])
-    if change > takeaways.UNCHANGED:
-        axes.plot(ordered["shift"], ordered["value"], color=CONTRAST, linewidth=2)
-        peak = ordered.iloc[int(ordered["value"].to_numpy().argmax())]
+    return lines
+
+
+def _name_lines(axes, lines):
+    # Names stand in a column at the end where the lines are further apart, in the order of their ends.
+    if len(lines) > MOST_NAMED_LINES:
+        lines = [line for line in lines[:SOME_NAMED_LINES] if np.ptp(line[2]) > takeaways.UNCHANGED]
+    if not lines:
+        return
+    ends = np.array([values[[0, -1]] for _, _, values in lines])
+    side = int(np.ptp(ends[:, 1]) >= np.ptp(ends[:, 0]))
+    names = shortened_all([label for label, _, _ in lines], 18)
+    extents = np.array([text_extent(axes, name, LINE_NAME_SIZE) for name in names])
+    first, last = min(line[1][0] for line in lines), max(line[1][-1] for line in lines)
+    box = axes.get_window_extent().bounds * np.array(72 / axes.figure.dpi)
+    taken = min(0.6, (extents[:, 0].max() + LINE_NAME_GAP + 4) / box[2])
+    room = (last - first) * 1.03 / (1 - taken) * taken
+    margin = 0.03 * (last - first)
+    # Ticks belong to the data, not to the room for names.
+    axes.set_xticks([tick for tick in axes.get_xticks() if first <= tick <= last])
+    axes.set_xlim(first - (margin if side else room), last + (room if side else margin))
+    low, high = axes.get_ylim()
+    height = 1.1 * extents[:, 1].max() / box[3] * (high - low)
+    places = spread_out(ends[:, side], height, low=low + height / 2, high=high - height / 2)
+    gap = LINE_NAME_GAP / box[2] * np.ptp(axes.get_xlim())
+    for (_, shifts, _), end, name, place in zip(lines, ends[:, side], names, places, strict=True):
+        x = shifts[-side]
         axes.annotate(
-            shortened(label, 26), (peak["shift"], peak["value"]), xytext=(0, 6), textcoords="offset points",
-            ha="center", va="bottom", color=INK, size=8,
-        )  # fmt: skip
+            name, (x, end), xytext=(x + (gap if side else -gap), place), textcoords="data",
+            ha="left" if side else "right", va="center", color=INK, size=LINE_NAME_SIZE,
+            arrowprops={"arrowstyle": "-", "color": MUTED, "linewidth": 0.5, "shrinkA": 1, "shrinkB": 3, "relpos": (1 - side, 0.5)},
+        ).set_in_layout(False)  # fmt: skip

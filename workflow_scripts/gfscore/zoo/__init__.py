@@ -1,50 +1,48 @@
-"""Networks that the workflow itself trains, by name.
+"""Classifiers of every source under one interface, whatever they are stored in.
 
-A new architecture is one function in architectures.py and one line in ARCHITECTURES.
+A new source is one module in this folder and one line in SOURCES. The module has a function `open_classifier(settings,
+path, *, image_shape, classes, threads)` that returns a Classifier: `settings` are the model's entry in config.yaml,
+`path` its checkpoint, whose digest was verified before; `image_shape` (C, H, W) and `classes` K are those of the data
+to be classified, `threads` how many the arithmetic may use where torch does not do it. A source whose own tables know
+where its files lie also has `files_of(settings)` (see gfscore.checkpoint_files).
 """
 
-import inspect
+from importlib import import_module
 
+from gfscore.checkpoint_files import require_digest
 from gfscore.errors import InputError
-from gfscore.zoo import architectures
+from gfscore.zoo.classifier import Classifier, from_network
+from gfscore.zoo.networks import ARCHITECTURES, build_network
 
-ARCHITECTURES = {
-    "small_convnet": architectures.small_convnet,
-    "patch_mixer": architectures.patch_mixer,
+__all__ = ["ARCHITECTURES", "SOURCES", "Classifier", "build_network", "from_network", "open_classifier"]
+
+SOURCES = {
+    "trained": "gfscore.zoo.trained",
+    "robustbench": "gfscore.zoo.robustbench_models",
+    "torch": "gfscore.zoo.checkpoint",
+    "timm": "gfscore.zoo.timm_models",
+    "onnx": "gfscore.zoo.onnx_models",
 }
-"""Architecture name in config.yaml -> function that builds it."""
+"""Source name in config.yaml -> module that opens it."""
 
-SMALLEST_SIDE = 8
+WITHOUT_GRADIENTS = {"onnx"}
+"""Sources whose classifiers give logits only: nothing can be differentiated through them."""
 
 
-def build_network(name, *, in_channels, image_size, classes, seed=0, **arguments):
-    """Freshly initialised network from images (n, C, H, W) in [0, 1] to logits (n, K), a torch module.
+def open_classifier(manifest, path=None, *, image_shape, classes, threads=1):
+    """Classifier that a manifest of train_model or fetch_checkpoint describes, on the CPU in eval mode.
 
-    `name` is a key of ARCHITECTURES, `in_channels` C, `image_size` (H, W) with both at least 8, `classes` K,
-    `seed` determines the weights, `arguments` are the architecture's own. The attribute `recipe` of the
-    result holds what is needed to build it again. Raises InputError for an unknown name or argument, and for
-    smaller images.
+    `path` replaces the manifest's own (train_model's manifest has none); `image_shape` (C, H, W) and `classes` K are
+    those of the data to be classified. The SHA-256 of every file is compared with the manifest's before any byte is
+    parsed. Raises InputError, naming file and remedy, for an unknown source, another digest, and whatever the source
+    refuses.
     """
-    import torch
-
-    if name not in ARCHITECTURES:
-        raise InputError(f"architecture {name!r} is unknown; choose one of {', '.join(ARCHITECTURES)}")
-    height, width = image_size
-    if min(height, width) < SMALLEST_SIDE:
-        raise InputError(f"architecture {name!r} needs images of at least 8x8 pixels, got {height}x{width}")
-    known = [key for key in inspect.signature(ARCHITECTURES[name]).parameters][3:]
-    unknown = sorted(set(arguments) - set(known))
-    if unknown:
-        raise InputError(f"architecture {name!r} has no argument {unknown[0]!r}; it knows {', '.join(known)}")
-    # The initialisation draws from torch's global generator: fork it, so that nobody else's draws move.
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        network = ARCHITECTURES[name](in_channels, (height, width), classes, **arguments)
-    network.recipe = {
-        "architecture": name,
-        "in_channels": in_channels,
-        "image_size": [height, width],
-        "classes": classes,
-        "arguments": arguments,
-    }
-    return network
+    source = manifest.get("source", "trained")
+    if source not in SOURCES:
+        raise InputError(f"source {source!r} is unknown; choose one of {', '.join(SOURCES)}")
+    path = path or manifest["path"]
+    for file in manifest.get("files") or [{"path": path, "sha256": manifest["sha256"]}]:
+        require_digest(file["path"], file["sha256"])
+    return import_module(SOURCES[source]).open_classifier(
+        manifest.get("settings", {}), path, image_shape=tuple(image_shape), classes=classes, threads=threads
+    )

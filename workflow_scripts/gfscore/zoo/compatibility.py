@@ -46,7 +46,9 @@ def import_torchvision():
     try:
         return import_module("torchvision")
     except (ImportError, RuntimeError) as error:
-        wanted = next((r for r in metadata.requires("torchvision") or [] if r.split()[0].startswith("torch")), "another")
+        wanted = next(
+            (r for r in metadata.requires("torchvision") or [] if r.split()[0].startswith("torch")), "another"
+        )
         raise InputError(
             f"torchvision {installed} cannot be imported beside torch {torch.__version__} ({error}); it was built for "
             f"{wanted}: install the pair that requirements.lock names"

@@ -4,9 +4,11 @@ import hashlib
 import json
 from pathlib import Path
 
+from gfscore.checkpoint_files import require_digest
 from gfscore.errors import InputError
 from gfscore.files import atomic
-from gfscore.zoo import build_network
+from gfscore.zoo.classifier import from_network
+from gfscore.zoo.networks import build_network
 
 HEADER_KEY = "gfscore"
 
@@ -35,19 +37,24 @@ def load_classifier(path, *, sha256):
     missing file, another digest, a file not written by `save_classifier`, and weights that do not fit the
     architecture.
     """
+    require_digest(path, sha256)
+    return _load(path)
+
+
+def open_classifier(settings, path, *, image_shape, classes, threads):
+    """Classifier that train_model stored; its own header says what it takes and gives. InputError as above."""
+    del settings, image_shape, classes, threads
+    network = _load(path)
+    recipe = network.recipe
+    shape = (recipe["in_channels"], *recipe["image_size"])
+    return from_network(network, architecture=recipe["architecture"], image_shape=shape, classes=recipe["classes"])
+
+
+def _load(path):
     from safetensors import SafetensorError
     from safetensors.torch import load
 
-    try:
-        content = Path(path).read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}); train or fetch this model first") from error
-    found = hashlib.sha256(content).hexdigest()
-    if found != sha256:
-        raise InputError(
-            f"{path}: sha256 is {found[:12]}, expected {sha256[:12]}: the file is damaged or another one; "
-            "delete it, so that it is made again, or correct the digest"
-        )
+    content = Path(path).read_bytes()
     header = _header(content, path)
     recipe = header["recipe"]
     network = build_network(

@@ -1,0 +1,54 @@
+# What somebody already has, logits or values per sample, takes the form of what the workflow computes itself.
+#
+#   in   the file that a model's entry names (source logits or samples), results/datasets/<dataset>.json
+#   out  results/logits/<dataset>/<threat>/<model>.parquet
+#        results/samples/<measure>/<dataset>/<threat>/<model>.parquet
+#
+#   import_logits   in place of extract_logits, for models with source logits; no torch
+#   import_samples  in place of score_predictions and the other measures, for models with source samples
+
+
+ruleorder: import_logits > extract_logits
+ruleorder: import_samples > score_predictions
+
+
+rule import_logits:
+    input:
+        code=code("import_logits"),
+        file=of_subject("path"),
+        dataset=lambda wildcards: f"results/datasets/{model_of_subject(wildcards)['dataset']}.json",
+    output:
+        logits="results/logits/{subject}.parquet",
+    log:
+        "results/logs/import_logits/{subject}.log",
+    wildcard_constraints:
+        subject=plan.subjects_from(config, {"logits"}),
+    conda:
+        "../envs/torch.yaml"
+    params:
+        model=model_of_subject,
+        allow_probabilities=of_subject("allow_probabilities"),
+    script:
+        "../workflow_scripts/import_logits.py"
+
+
+rule import_samples:
+    input:
+        code=code("import_samples"),
+        file=of_subject("path"),
+        dataset=lambda wildcards: f"results/datasets/{model_of_subject(wildcards)['dataset']}.json",
+    output:
+        samples="results/samples/{measure}/{subject}.parquet",
+    log:
+        "results/logs/import_samples/{measure}/{subject}.log",
+    wildcard_constraints:
+        subject=plan.subjects_from(config, {"samples"}),
+    conda:
+        "../envs/torch.yaml"
+    params:
+        model=model_of_subject,
+        measure=lambda wildcards: wildcards.measure,
+        kind=lambda wildcards: config["measures"][wildcards.measure]["kind"],
+        largest_radius=plan.largest_radius(config),
+    script:
+        "../workflow_scripts/import_samples.py"

@@ -1,0 +1,19 @@
+"""Make sure that a checkpoint is in place and whole, and record what it is."""
+
+from gfscore.checkpoint_files import describe_checkpoint
+from gfscore.files import write_json
+from gfscore.jobs import logged_job
+
+
+def fetch_checkpoint(settings, path_to_manifest, *, identity):
+    """Write the manifest (JSON) of the checkpoint of one model entry; a missing file is downloaded from its url.
+
+    `settings` holds the entry's source, path, url, sha256 and that source's own keys, `identity` dataset (the zoo),
+    threat and model. Raises InputError, naming file and remedy, for a file that cannot be had or must not be used.
+    """
+    write_json(path_to_manifest, describe_checkpoint(settings, identity=identity))
+
+
+if __name__ == "__main__":
+    with logged_job(snakemake.log[0]):
+        fetch_checkpoint(snakemake.params.settings, snakemake.output.manifest, identity=snakemake.params.identity)

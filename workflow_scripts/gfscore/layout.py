@@ -1,0 +1,146 @@
+"""Where the files of results/ stand that a step of the workflow asks for.
+
+Every function takes a configuration that require_valid accepted, and the name of an audit or dataset. Imports nothing
+heavy, because every run of Snakemake reads it.
+"""
+
+from gfscore import plan
+from gfscore.callables import source_file_of
+
+MODEL = "{dataset}/{threat}/{model}"
+"""The same tail in every stage: the data evaluated, the threat, the classifier."""
+
+
+def model_files(config, audit, stage, *, extension="parquet"):
+    """One file per model of an audit, in the order of config."""
+    return [f"results/{stage}/{MODEL.format(**model)}.{extension}" for model in plan.models_of(config, audit)]
+
+
+def logit_files(config, audit):
+    """Logits of every model of an audit."""
+    return model_files(config, audit, "logits")
+
+
+def sample_files(config, audit):
+    """Sample tables of an audit: one per model and measure, the measures of the first model first."""
+    return [
+        f"results/samples/{measure}/{MODEL.format(**model)}.parquet"
+        for model in plan.models_of(config, audit)
+        for measure in plan.measures_of(config, audit)
+    ]
+
+
+def check_files(config, audit):
+    """Checks of the models of an audit that come with logits."""
+    return [
+        f"results/checks/{MODEL.format(**model)}.json"
+        for model in plan.models_of(config, audit)
+        if plan.has_logits(config, **model)
+    ]
+
+
+def sweep_files(config, audit):
+    """Temperature sweeps of the measure that an audit calibrates; nothing when it searches no temperature."""
+    measure = plan.calibrated_measure(config, audit)
+    return model_files(config, audit, f"sweeps/{measure}") if measure else []
+
+
+def calibrated_logit_files(config, audit):
+    """Logits that an audit needs at other temperatures than 1; nothing when it searches none."""
+    return logit_files(config, audit) if plan.calibrated_measure(config, audit) else []
+
+
+def calibration_table(config, audit):
+    """Searched curves of an audit; nothing when it searches no temperature."""
+    return f"results/audits/{audit}/calibration.parquet" if plan.calibrated_measure(config, audit) else []
+
+
+def calibration_json(config, audit):
+    """Chosen temperatures of an audit; nothing when it searches none."""
+    return f"results/audits/{audit}/calibration.json" if plan.calibrated_measure(config, audit) else []
+
+
+def sensitivity_table(config, audit):
+    """Scores of an audit under a shift of the logits; nothing when it has no scores."""
+    return f"results/audits/{audit}/sensitivity.parquet" if plan.has_kind(config, audit, "great") else []
+
+
+def checkpoint_file(config, dataset, threat, model, *, extension):
+    """Checkpoint of a model (safetensors) or its manifest (json), one for all data of its zoo.
+
+    Classifiers of others stay where their manifest says, so they have no checkpoint file in results/.
+    """
+    zoo = plan.zoo_of(config, dataset)
+    if plan.entry_of(config, dataset, threat, model)["source"] == "trained":
+        return f"results/trained/{zoo}/{threat}/{model}.{extension}"
+    return f"results/checkpoints/{zoo}/{threat}/{model}.json" if extension == "json" else []
+
+
+def trained_manifests(config, audit):
+    """Manifests of the classifiers of an audit that the workflow trains: they record the measured robust accuracy."""
+    return [
+        checkpoint_file(config, **model, extension="json")
+        for model in plan.models_of(config, audit)
+        if plan.entry_of(config, **model)["source"] == "trained"
+    ]
+
+
+def fetched_manifests(config, audit):
+    """Manifests of the classifiers of an audit whose checkpoint is fetched or placed by hand."""
+    return [
+        checkpoint_file(config, **model, extension="json")
+        for model in plan.models_of(config, audit)
+        if plan.entry_of(config, **model)["source"] in plan.FETCHED
+    ]
+
+
+def dataset_manifest(config, audit):
+    """Manifest of the data that an audit evaluates."""
+    return f"results/datasets/{plan.dataset_of(config, audit)}.json"
+
+
+def generator_manifest(config, audit):
+    """Manifest of the generator that measured an audit's label-error rates; nothing when config states them."""
+    measured = plan.label_error_rate_of(config, audit) == "from_generator"
+    return f"results/generated/{plan.dataset_of(config, audit)}.json" if measured else []
+
+
+def path_of_images(config, dataset):
+    """File or folder that holds the images of a dataset; None where they ship with a package."""
+    entry = config["datasets"][dataset]
+    return f"results/generated/{dataset}.npz" if entry["source"] == "generated" else entry.get("path")
+
+
+def stored_images(config, dataset):
+    """The same where it is one file, which jobs depend on; nothing for folders, whose times of change say little."""
+    entry = config["datasets"][dataset]
+    if entry["source"] in plan.FILE_SOURCES:
+        return path_of_images(config, dataset)
+    # The file that names the images of a folder decides which there are.
+    return entry.get("list") or []
+
+
+def architecture_file(config, dataset, threat, model):
+    """File of the project's folder architectures/ that defines a network; nothing for all other networks."""
+    entry = plan.entry_of(config, dataset, threat, model)
+    return (source_file_of(entry["architecture"]) if entry["source"] == "torch" else None) or []
+
+
+def audit_results(config, audit):
+    """Every file of results/audits/<audit>/: naming them all heals the loss of any of them."""
+    tables = ["class_scores", "model_summary", "vulnerability"]
+    tables += ["calibration"] if plan.calibrated_measure(config, audit) else []
+    tables += ["sensitivity"] if plan.has_kind(config, audit, "great") else []
+    names = [f"{table}.{extension}" for table in tables for extension in ("parquet", "csv")]
+    names += ["models.json", "verdict.json", "figures", "report.html"]
+    return [f"results/audits/{audit}/{name}" for name in names]
+
+
+def model_results(config, audit):
+    """Every file per model that an audit stands on, for the same reason."""
+    models = plan.models_of(config, audit)
+    with_logits = [model for model in models if plan.has_logits(config, **model)]
+    files = [f"results/logits/{MODEL.format(**model)}.parquet" for model in with_logits]
+    files += check_files(config, audit) + sample_files(config, audit) + sweep_files(config, audit)
+    files += [checkpoint_file(config, **model, extension="safetensors") for model in models]
+    return [file for file in files if file]

@@ -1,0 +1,116 @@
+"""From the content of a checkpoint to weights that fit a network: wrappers, prefixes, averaged weights."""
+
+from collections.abc import Mapping
+
+from gfscore.errors import InputError
+
+WRAPPERS = ("state_dict", "model_state_dict", "model", "net", "network", "last")
+"""Keys under which training scripts keep the weights of a network, the most specific first."""
+
+AVERAGED = ("state_dict_ema", "ema_state_dict", "model_ema", "ema_model", "ema_model_state_dict", "ema")
+"""Keys under which they keep its exponential moving average."""
+
+PREFIXES = ("module.", "model.", "_orig_mod.", "net.")
+"""What DataParallel, wrappers and torch.compile put before every name."""
+
+SHOWN = 3
+
+
+def weights_of(content, path, *, which):
+    """State dict, name -> tensor, within the content of a checkpoint.
+
+    `which` is "model" for the weights themselves or "ema" for their moving average. A list of one state dict counts as
+    that one. Raises InputError, listing the keys that there are, when there is none.
+    """
+    if which not in ("model", "ema"):
+        raise InputError(f"{path}: weights {which!r} is not known; choose model or ema")
+    found = content
+    if which == "ema":
+        if not isinstance(content, Mapping) or not (keys := [key for key in AVERAGED if key in content]):
+            raise InputError(
+                f"{path}: no averaged weights under {', '.join(AVERAGED)}; it has {_keys(content)}; set weights: model"
+            )
+        found = content[keys[0]]
+    # Wrappers within wrappers; a file cannot make this go on for ever.
+    for _ in range(4):
+        found = _module_weights(found)
+        if isinstance(found, list | tuple) and len(found) == 1:
+            found = found[0]
+        elif isinstance(found, Mapping) and not _is_state_dict(found):
+            inner = [
+                key for key in WRAPPERS if isinstance(found.get(key), Mapping | list | tuple) or _module(found.get(key))
+            ]
+            if not inner:
+                break
+            found = found[inner[0]]
+    if not isinstance(found, Mapping) or not _is_state_dict(found):
+        raise InputError(
+            f"{path}: no state dict found; it has {_keys(found)}; save the weights with "
+            "torch.save(model.state_dict(), ...), or under the key state_dict"
+        )
+    return dict(found)
+
+
+def load_weights(network, weights, path):
+    """Put a state dict into a network; prefixes that stand before every name are taken off where that makes it fit.
+
+    Raises InputError, listing the first missing, unexpected and misshapen names, when it does not fit.
+    """
+    wanted = network.state_dict()
+    fitting = min(_without_prefixes(weights), key=lambda named: len(wanted.keys() ^ named.keys()))
+    # torch before 0.4.1 did not store this counter, and evaluation does not use it.
+    missing = [name for name in wanted if name not in fitting and not name.endswith("num_batches_tracked")]
+    unexpected = [name for name in fitting if name not in wanted]
+    if missing or unexpected:
+        raise InputError(
+            f"{path}: the weights do not fit the architecture: missing {_listed(missing)}; unexpected "
+            f"{_listed(unexpected)}; name the architecture that they were trained with, with its arguments"
+        )
+    misshapen = [
+        f"{name} {tuple(value.shape)} instead of {tuple(wanted[name].shape)}"
+        for name, value in fitting.items()
+        if value.shape != wanted[name].shape
+    ]
+    if misshapen:
+        raise InputError(
+            f"{path}: the weights have other shapes than the architecture: {_listed(misshapen)}; correct its arguments "
+            "(number of classes, width, input size)"
+        )
+    network.load_state_dict(fitting, strict=False)
+    return network
+
+
+def _is_state_dict(content):
+    import torch
+
+    return bool(content) and all(isinstance(value, torch.Tensor) for value in content.values())
+
+
+def _module(value):
+    import torch
+
+    return isinstance(value, torch.nn.Module)
+
+
+def _module_weights(value):
+    # Whole modules come out of trusted pickles only.
+    return value.state_dict() if _module(value) else value
+
+
+def _without_prefixes(weights):
+    named = weights
+    yield named
+    while named and (prefix := next((p for p in PREFIXES if all(str(name).startswith(p) for name in named)), None)):
+        named = {name[len(prefix) :]: value for name, value in named.items()}
+        yield named
+
+
+def _keys(content):
+    if not isinstance(content, Mapping):
+        return f"a {type(content).__name__}"
+    return f"the keys {_listed([str(key)[:80] for key in content])}"
+
+
+def _listed(names):
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return (", ".join(names[:SHOWN]) or "nothing") + more

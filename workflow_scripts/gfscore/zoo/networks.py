@@ -1,0 +1,50 @@
+"""Networks that the workflow itself trains, by name.
+
+A new architecture is one function in architectures.py and one line in ARCHITECTURES.
+"""
+
+import inspect
+
+from gfscore.errors import InputError
+from gfscore.zoo import architectures
+
+ARCHITECTURES = {
+    "small_convnet": architectures.small_convnet,
+    "patch_mixer": architectures.patch_mixer,
+}
+"""Architecture name in config.yaml -> function that builds it."""
+
+SMALLEST_SIDE = 8
+
+
+def build_network(name, *, in_channels, image_size, classes, seed=0, **arguments):
+    """Freshly initialised network from images (n, C, H, W) in [0, 1] to logits (n, K), a torch module.
+
+    `name` is a key of ARCHITECTURES, `in_channels` C, `image_size` (H, W) with both at least 8, `classes` K,
+    `seed` determines the weights, `arguments` are the architecture's own. The attribute `recipe` of the
+    result holds what is needed to build it again. Raises InputError for an unknown name or argument, and for
+    smaller images.
+    """
+    import torch
+
+    if name not in ARCHITECTURES:
+        raise InputError(f"architecture {name!r} is unknown; choose one of {', '.join(ARCHITECTURES)}")
+    height, width = image_size
+    if min(height, width) < SMALLEST_SIDE:
+        raise InputError(f"architecture {name!r} needs images of at least 8x8 pixels, got {height}x{width}")
+    known = [key for key in inspect.signature(ARCHITECTURES[name]).parameters][3:]
+    unknown = sorted(set(arguments) - set(known))
+    if unknown:
+        raise InputError(f"architecture {name!r} has no argument {unknown[0]!r}; it knows {', '.join(known)}")
+    # The initialisation draws from torch's global generator: fork it, so that nobody else's draws move.
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network = ARCHITECTURES[name](in_channels, (height, width), classes, **arguments)
+    network.recipe = {
+        "architecture": name,
+        "in_channels": in_channels,
+        "image_size": [height, width],
+        "classes": classes,
+        "arguments": arguments,
+    }
+    return network

@@ -1,0 +1,44 @@
+"""A network of the timm collection by name, with weights from a local file (source `timm`)."""
+
+from difflib import get_close_matches
+
+from gfscore.callables import PRETRAINED
+from gfscore.errors import InputError
+from gfscore.zoo.checkpoint import with_weights
+
+OURS = (*PRETRAINED, "num_classes", "in_chans", "cache_dir")
+"""Arguments that follow from the data, or that would fetch weights."""
+
+
+def open_classifier(settings, path, *, image_shape, classes, threads):
+    """Classifier of timm's architecture `architecture`, made for C channels and K classes; nothing is downloaded.
+
+    `settings` as for the source `torch`, the architecture being timm's name and `arguments` those of
+    timm.create_model (img_size of a transformer). Raises InputError for an unknown name, with the nearest known one,
+    for an argument that is not the user's to give, and for weights that do not fit.
+    """
+    del image_shape, threads
+    from gfscore.zoo.compatibility import import_torchvision
+
+    # timm imports torchvision, which beside a CPU build of torch needs help.
+    import_torchvision()
+    import timm
+
+    name, arguments = settings["architecture"], settings["arguments"]
+    if not timm.is_model(name):
+        close = get_close_matches(str(name), timm.list_models(), n=1)
+        hint = f"did you mean {close[0]!r}?" if close else "timm.list_models() lists the names"
+        raise InputError(f"{path}: timm {timm.__version__} has no architecture {name!r}; {hint}")
+    refused = [key for key in arguments if key in OURS]
+    if refused:
+        raise InputError(f"{path}: argument {refused[0]!r} follows from the data and `path`; remove it from arguments")
+    shape = {"num_classes": classes, "in_chans": settings["image_shape"][0]}
+    try:
+        network = timm.create_model(name, pretrained=False, **shape, **arguments)
+    # Hundreds of architectures, each with checks of its own: what they refuse is the user's to correct.
+    except Exception as error:
+        raise InputError(
+            f"{path}: timm's {name} cannot be built with {arguments} ({type(error).__name__}: {error}); correct its "
+            "arguments"
+        ) from error
+    return with_weights(network, settings, path)

@@ -1,0 +1,24 @@
+"""Which models of an audit take part: all whose logits passed the gate."""
+
+from gfscore.files import read_json, write_json
+from gfscore.jobs import logged_job
+from gfscore.measured import label_of
+
+
+def select_models(paths_to_checks, path_to_selection, *, models):
+    """Write which of `models` are included and which are excluded, with the reason that their check gives.
+
+    A check belongs to a model with logits; models that bring values per sample have none and are included.
+    """
+    checks = {label_of(check): check for check in map(read_json, paths_to_checks)}
+    refused = {label: check["words"] for label, check in checks.items() if not check["accepted"]}
+    selection = {
+        "included": [label_of(model) for model in models if label_of(model) not in refused],
+        "excluded": [{"model": label, "reason": words} for label, words in refused.items()],
+    }
+    write_json(path_to_selection, selection)
+
+
+if __name__ == "__main__":
+    with logged_job(snakemake.log[0]):
+        select_models(snakemake.input.checks, snakemake.output.selection, models=snakemake.params.models)
