@@ -21,6 +21,7 @@ MEASURES = {
     "great-softmax": {"kind": "great", "activation": "softmax"},
     "great-sigmoid": {"kind": "great", "activation": "sigmoid"},
 }
+CERTIFIED = {"certified": {"kind": "certified", "largest_radius": 2.0}}
 OBJECTIVES = ("cross_model_accuracy", "within_model_class_accuracy", "ranking_stability", "likelihood")
 SEARCH = SearchSettings(low=0.01, high=10, coarse_step=0.1, fine_step=0.01, fine_radius=0.1)
 SHIFTS = (-8.0, -4.0, -2.0, -1.0, 0.0, 1.0, 2.0, 4.0, 8.0)
@@ -91,12 +92,15 @@ def synthetic_audit(
     all_wrong=False,
     permutations=99,
     at_least=0.05,
+    rules=None,
+    excluded=(),
     seed=0,
 ):
     """Audit of `models` random classifiers on `classes` classes, as a SyntheticAudit.
 
     `weak_class` makes one class much harder in every model; `empty_class` has no samples; with `all_wrong` no
-    sample is classified correctly, so that every score is 0; `calibrated` searches temperatures as well.
+    sample is classified correctly, so that every score is 0; `calibrated` searches temperatures as well. The gate has `rules`,
+    by default one on the first score or measure with `at_least`, and `excluded` models.
     """
     rng = np.random.default_rng(seed)
     difficulty = rng.normal(scale=0.35, size=classes)
@@ -111,7 +115,7 @@ def synthetic_audit(
     drawn = [random_logits(rng, skill=skill, difficulty=difficulty, per_class=counts) for skill in skills]
     robust = [(index + 0.5) / (models + 1) for index in range(models)]
 
-    measured = {name: MEASURES[name] for name in measures}
+    measured = {name: (MEASURES | CERTIFIED)[name] for name in measures}
     great = next((name for name, settings in measured.items() if settings["kind"] == "great"), None)
     results, curves = {}, []
     if great and calibrated:
@@ -136,7 +140,7 @@ def synthetic_audit(
     class_scores = frame_of("class_scores", class_table)
     accuracies = [{"robust_accuracy": value, "robust_accuracy_source": "PGD, linf 0.15, 20 steps"} for value in robust]
     settings = {"fp_lambda": LAM, "permutations": permutations, "seed": seed}
-    rule = {"measure": great or next(iter(measured)), "at_least": at_least, "confidence": 1 - ALPHA}
+    rules = rules or [{"measure": great or next(iter(measured)), "at_least": at_least, "confidence": 1 - ALPHA}]
     return SyntheticAudit(
         class_scores=class_scores,
         model_summary=frame_of("model_summary", model_rows(inputs, class_scores, accuracies, settings)),
@@ -144,7 +148,7 @@ def synthetic_audit(
         calibration=frame_of("calibration", [{"measure": great, **row} for row in curves]),
         calibration_results=results,
         sensitivity=frame_of("sensitivity", _shifted(inputs) if great else []),
-        verdict=judge(class_scores, [rule], measures=measured),
+        verdict=judge(class_scores, rules, measures=measured, excluded=excluded),
         models=[{**subject, "method": "random", "architecture": "none"} for subject in subjects],
         measures=measured,
     )
@@ -177,6 +181,8 @@ class _Inputs:
         values = correct.astype(float)
         if settings["kind"] == "great":
             values = scores(logits, labels, activation=settings["activation"], temperature=temperature)
+        if settings["kind"] == "certified":
+            values = correct * np.clip(logits.max(axis=1) / 4, 0, settings["largest_radius"])
         named = {"measure": measure, "calibration": calibration, "temperature": temperature}
         return Measured(subject | named, values, labels, correct)
 

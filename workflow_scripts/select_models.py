@@ -1,5 +1,7 @@
 """Which models of an audit take part: all whose logits passed the gate."""
 
+from gfscore.checks import REMEDY
+from gfscore.errors import InputError
 from gfscore.files import read_json, write_json
 from gfscore.jobs import logged_job
 from gfscore.measured import label_of
@@ -16,6 +18,9 @@ def select_models(paths_to_checks, path_to_selection, *, models):
         "included": [label_of(model) for model in models if label_of(model) not in refused],
         "excluded": [{"model": label, "reason": words} for label, words in refused.items()],
     }
+    if not selection["included"]:
+        reasons = "; ".join(f"{label}: {words}" for label, words in refused.items())
+        raise InputError(f"no model of the audit passed the gate on published accuracy ({reasons}). {REMEDY}")
     write_json(path_to_selection, selection)
 
 

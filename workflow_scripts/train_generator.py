@@ -14,14 +14,17 @@ def train_generator(path_to_train, path_to_images, path_to_manifest, *, settings
     label order.
     """
     train, described = open_described(path_to_train)
+    images, labels = load_all(train)
     mixtures = generators.fit_mixtures(
-        *load_all(train),
+        images,
+        labels,
         classes=len(described["classes"]),
         **{key: settings[key] for key in ("dimensions", "mixture_components", "regularisation", "seed")},
     )
     generators.write_samples(path_to_images, mixtures, settings["samples_per_class"], seed=settings["seed"])
     # Another stream than that of the samples, so that the estimate does not lean on them.
-    rates = generators.label_error_rates(mixtures, draws=settings["label_error_draws"], seed=[settings["seed"], 1])
+    draws, seed = settings["label_error_draws"], [settings["seed"], 1]
+    rates = generators.label_error_rates(mixtures, images, labels, draws=draws, seed=seed)
     manifest = {key: described[key] for key in ("dataset", "digest", "classes")}
     manifest |= {"sha256": sha256_of_file(path_to_images), "settings": settings}
     write_json(path_to_manifest, {**manifest, "label_error_rate": rates.tolist()})

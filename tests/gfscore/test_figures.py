@@ -7,11 +7,13 @@ from xml.etree import ElementTree
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.text import Text
 
-from gfscore import figures
+from gfscore import figures, takeaways
 from gfscore.audit_tables import AuditTables
 from gfscore.figures.grid import class_grid
-from gfscore.figures.placement import place_labels
+from gfscore.figures.heatmap import colour_limits
+from gfscore.figures.placement import place_labels, spread_out
 from gfscore.figures.saving import save_figure
 from gfscore.figures.style import drawing
 from gfscore.figures.vulnerability import rank_bounds
@@ -237,6 +239,78 @@ def test_edge_of_the_search_is_said_in_words():
     assert warned(results) == 0
     results["ranking_stability"]["edge"] = True
     assert warned(results) == 1
+
+
+def test_every_optimal_stretch_is_shaded_and_nothing_else():
+    audit = synthetic_audit(models=5, per_class=40, measures=GREAT_ONLY)
+    results = {name: dict(result) for name, result in audit.calibration_results.items()}
+    results["ranking_stability"] |= {"interval": [2.0, 3.0], "stretches": [[0.5, 0.5], [1.0, 1.5], [2.0, 3.0]]}
+    figure = figures.calibration_curves(audit.calibration, results, models=5)
+    panels = dict(zip(results, figure.axes, strict=False))
+    for name, axes in panels.items():
+        shaded = [[span.get_x(), span.get_x() + span.get_width()] for span in axes.patches]
+        assert np.allclose(shaded, takeaways.optimal_stretches(results[name])), name
+    assert len(panels["ranking_stability"].patches) == 3
+    assert len(panels["likelihood"].patches) == 0
+    words = [text.get_text() for text in panels["ranking_stability"].texts]
+    assert "optimal: 2 to 3 and 2 more stretches" in words
+    note = " ".join(text.get_text() for text in figure.texts)
+    assert "Shaded: the searched temperatures that are as good as the best one." in note
+
+
+def test_nothing_is_written_over_curves_and_shading():
+    audit = synthetic_audit(models=5, per_class=40, measures=GREAT_ONLY)
+    figure = figures.calibration_curves(audit.calibration, audit.calibration_results, models=5)
+    for axes in figure.axes:
+        top = axes.get_window_extent().y1
+        boxes = [text.get_window_extent() for text in axes.texts]
+        assert all(box.y0 >= top for box in boxes)
+        assert not any(boxes[i].overlaps(boxes[j]) for i in range(len(boxes)) for j in range(i))
+
+
+@pytest.mark.parametrize(("models", "named"), [(9, 9), (17, 8)])
+def test_lines_of_the_sensitivity_are_named_without_overlap(models, named):
+    audit = synthetic_audit(models=models, per_class=20, calibrated=False)
+    figure = figures.logit_shift_sensitivity(audit.sensitivity)
+    still, moving = figure.axes
+    assert len(moving.texts) == named
+    assert len(still.texts) == (named if named == models else 0)
+    for axes in (still, moving):
+        # Without the lines that lead to them.
+        boxes = [Text.get_window_extent(text) for text in axes.texts]
+        frame = axes.get_window_extent()
+        assert not any(boxes[i].overlaps(boxes[j]) for i in range(len(boxes)) for j in range(i))
+        assert all(frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0 for box in boxes)
+
+
+def test_places_keep_their_order_and_distance_within_the_limits():
+    places = spread_out([0.5, 0.5, 0.52, 3.0], 1, low=0, high=4)
+    assert np.all(np.diff(places) >= 1 - 1e-12)
+    assert places[0] >= 0
+    assert places[-1] <= 4
+    assert np.allclose(spread_out([3, 1], 1, low=0, high=4), [3, 1])
+    assert np.allclose(spread_out([5, 5, 5], 1, low=0, high=1), [0, 0.5, 1])
+
+
+@pytest.mark.parametrize(
+    ("values", "limits"),
+    [
+        ([1.06, 1.25], (1.25 - GREAT.value_range[1] / 2, 1.25)),
+        ([0.2, 1.2], (0.2, 1.2)),
+        ([0.1, 0.3], (0.0, 0.3)),
+        ([0.0, 0.0], (0.0, 0.05 * GREAT.value_range[1])),
+    ],
+)
+def test_colours_do_not_make_small_differences_large(values, limits):
+    found = colour_limits(np.array(values), GREAT)
+    assert (found["vmin"], found["vmax"]) == pytest.approx(limits)
+
+
+def test_heatmap_says_what_its_colours_span():
+    figure = figures.class_heatmap(synthetic_audit(models=2, calibrated=False).of("class_scores"), GREAT)
+    bottom, top = figure.axes[0].images[0].get_clim()
+    note = " ".join(text.get_text() for text in figure.texts)
+    assert f"Colours run from {bottom:.3g} to {top:.3g}; the measure from 0 to 1.2533." in note
 
 
 def test_labels_of_points_do_not_overlap():

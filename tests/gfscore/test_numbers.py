@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from gfscore.numbers import (
     MINUS,
     count,
+    end_of_range,
     interval,
     lower_bound,
     number,
@@ -54,6 +55,35 @@ def test_printed_bounds_enclose_the_value(value):
     assert read(lower_bound(value)) <= value + slack
     assert read(upper_bound(value)) >= value - slack
     assert read(upper_bound(value)) - read(lower_bound(value)) <= 0.0101 * abs(value) + slack
+
+
+@pytest.mark.parametrize(
+    ("value", "highest", "text"),
+    [
+        (1.2533141373155, 1.2533141373155, "1.2533"),
+        (1.2532, 1.2533141373155, "1.2532"),
+        (1.25201, 1.2533141373155, "1.253"),
+        (1.2401, 1.2533141373155, "1.25"),
+        (0.9999, 1, "1.00"),
+        (1.0, 1, "1.00"),
+        (6 / 7, 6 / 7, "0.85714"),
+        (math.nan, 1, "n/a"),
+    ],
+)
+def test_upper_bounds_end_where_the_range_does(value, highest, text):
+    assert upper_bound(value, highest=highest) == text
+
+
+@given(st.floats(min_value=1e-3, max_value=2), st.floats(min_value=0, max_value=1))
+def test_no_bound_is_printed_beyond_the_range_nor_below_its_value(highest, share):
+    printed = upper_bound(share * highest, highest=highest)
+    assert read(printed) <= highest * (1 + 1e-11)
+    assert read(printed) >= share * highest * (1 - 1e-11) or printed == end_of_range(highest)
+
+
+def test_ends_of_ranges():
+    assert [end_of_range(value) for value in (0.0, 1.0, 10.0, 1.2533141373155)] == ["0", "1", "10", "1.2533"]
+    assert interval(1.0, 1.2533141373155, 1.2533141373155) == "1.00 to 1.2533"
 
 
 @pytest.mark.parametrize("missing", [None, math.nan])

@@ -10,6 +10,7 @@ import pytest
 from gfscore import figures
 from gfscore.audit_tables import AuditTables
 from gfscore.figures.saving import svg_text
+from gfscore.margins import SCALE
 from gfscore.report import render_report
 from synthetic import LAM, synthetic_audit
 
@@ -162,10 +163,12 @@ def test_every_number_of_the_ranking_is_printed_rounded_the_safe_way(page):
     table = Page(page[page.index('<table class="sortable ranking">') :].split("</table>")[0] + "</table>").text
     for row in ordinary().of("model_summary").to_dict("records"):
         for name in ("value", "class_mean", "rdi", "nrgc", "wcr", "fp"):
-            bounds = f"{lower_bound(row[f'{name}_low'])} to {upper_bound(row[f'{name}_high'])}"
+            highest = 0.9 if name == "nrgc" else SCALE
+            bounds = f"{lower_bound(row[f'{name}_low'])} to {upper_bound(row[f'{name}_high'], highest=highest)}"
             assert f"{number(row[name])} {bounds}" in re.sub(r"\s+", " ", table), name
         assert number(row["robust_accuracy"]) in table
     assert "PGD, linf 0.15, 20 steps" in page
+    assert "to 1.26" not in table
 
 
 def test_takeaways_of_the_figures_head_the_page(page):
@@ -235,8 +238,121 @@ def test_unknown_robust_accuracy_is_not_a_number():
     audit.model_summary["robust_accuracy"] = np.nan
     audit.model_summary["robust_accuracy_source"] = None
     text = Page(render(audit)).text
-    assert "n/a" in text
+    assert "Robust accuracy is not known for these models" in text
+    assert "n/a" not in text
+    assert "Share classified correctly under the attack" not in text
     assert not re.search(r"\bnan\b", text, re.IGNORECASE)
+
+
+def ranking_verdicts(text, measure):
+    """Verdict of each model in the ranking by one measure, in the order of the table."""
+    table = text[text.index(f'aria-label="Ranking by {measure}"') :].split("</table>")[0]
+    return re.findall(r'class="badge (\w+)"', table[table.index("<tbody>") :])
+
+
+def test_headline_ranking_shows_each_verdict_over_all_rules():
+    lenient = {"measure": "great-softmax", "at_least": 0.001, "confidence": 0.95}
+    strict = {"measure": "clean", "at_least": 0.9999, "confidence": 0.95}
+    options = {"models": 2, "per_class": 1000, "calibrated": False, "measures": ("clean", "great-softmax")}
+    text = render(synthetic_audit(**options, rules=[lenient, strict]))
+    assert ranking_verdicts(text, "great-softmax") == ["fail", "fail"]
+    assert ranking_verdicts(text, "clean") == ["fail", "fail"]
+    assert "Verdict: over all 2 rules, on great-softmax, clean." in Page(text).text
+    text = render(synthetic_audit(**options, rules=[lenient]))
+    assert ranking_verdicts(text, "great-softmax") == ["pass", "pass"]
+    assert ranking_verdicts(text, "clean") == []
+    text = render(synthetic_audit(**options, rules=[strict]))
+    assert ranking_verdicts(text, "great-softmax") == ["fail", "fail"]
+    assert "Verdict: over the rule, on clean." in Page(text).text
+
+
+def test_models_left_out_are_named_with_their_reason():
+    excluded = [{"model": "Linf/<b>Bad</b>", "reason": "measured clean accuracy 40.00%, published 94.00%"}]
+    audit = synthetic_audit(models=2, per_class=20, measures=("clean",), excluded=excluded)
+    page = render(audit)
+    for section in ("verdict", "audited"):
+        part = Page(page[page.index(f'<section id="{section}"') :].split("</section>")[0] + "</section>").text
+        assert "Left out" in part, section
+        assert "Linf/<b>Bad</b>" in part, section
+        assert excluded[0]["reason"] in part, section
+    assert "Left out" not in Page(render(synthetic_audit(models=2, per_class=20, measures=("clean",)))).text
+    del audit.verdict["excluded"]
+    assert "Left out" not in Page(render(audit)).text
+
+
+def test_stretches_and_spread_of_temperatures_are_told_apart():
+    audit = synthetic_audit(models=4, per_class=40, measures=GREAT_ONLY)
+    audit.calibration_results["ranking_stability"] |= {
+        "t_star": 0.02,
+        "interval": [0.01, 0.041],
+        "stretches": [[0.01, 0.041], [1, 1], [2, 3], [5, 5]],
+    }
+    page = render(audit)
+    own = audit.calibration_results["likelihood"]["t_star_by_model"].values()
+    cells = page[page.index('aria-label="Calibration objectives"') :].split("</table>")[0]
+    assert "<td>0.01 to 0.041 and 3 more stretches</td>" in cells
+    assert f"<td>{min(own):.3g} to {max(own):.3g} over models</td>" in cells
+
+
+def test_warning_about_an_accuracy_that_runs_against_robust_accuracy():
+    audit = synthetic_audit(models=4, per_class=40, measures=GREAT_ONLY)
+    for result in audit.calibration_results.values():
+        result["baseline"] = {"clean accuracy alone vs robust accuracy": -0.487}
+        result["agreement"]["robust accuracy"] = {"before": -0.8, "after": -0.5}
+    text = Page(render(audit)).text
+    assert "Neither clean accuracy alone (Spearman −0.487) nor the score calibrated by cross-model accuracy," in text
+    assert "ranks the models like robust accuracy." in text
+    assert "at least as well" not in text
+
+
+@pytest.fixture(scope="module")
+def certified():
+    audit = synthetic_audit(models=3, per_class=40, measures=("clean", "certified"))
+    audit.model_summary["robust_accuracy"] = np.nan
+    audit.model_summary["robust_accuracy_source"] = None
+    audit.models = [{**model, "method": None, "architecture": None} for model in audit.models]
+    return render(audit)
+
+
+def test_certified_radii_without_any_score(certified):
+    text = Page(certified).text
+    assert 'id="calibration"' not in certified
+    assert 'id="sensitivity"' not in certified
+    assert certified.index("Ranking by certified") < certified.index("Ranking by clean")
+    assert "Certified radii hold for the smoothed classifier," in text
+    assert "each with the confidence of its own test" in text
+    assert "2 measures" not in text
+    for words in ("GREAT", "The score is not a certificate", "T*", "1.2533", "calibrat", "Method, architecture"):
+        assert words not in text, words
+    assert not re.search(r"\b(nan|None|n/a)\b", text)
+
+
+def test_clean_accuracy_alone_is_not_called_robust():
+    text = Page(render(synthetic_audit(models=2, per_class=20, measures=("clean",)))).text
+    assert "Clean accuracy says nothing about robustness." in text
+    assert "Certified radii hold" not in text
+    assert "The score is not a certificate" not in text
+
+
+def test_published_accuracies_and_models_without_description():
+    audit = synthetic_audit(models=3, per_class=20, calibrated=False, measures=GREAT_ONLY)
+    summary = audit.model_summary
+    summary["robust_accuracy_source"] = "published"
+    summary["published_robust_accuracy"] = summary["robust_accuracy"]
+    audit.models = [{**model, "method": None, "architecture": None} for model in audit.models]
+    text = Page(render(audit)).text
+    assert "Robust accuracy: as published." in text
+    assert "Published robust accuracy" in text
+    assert "Published clean accuracy" not in text
+    assert "Method, architecture" not in text
+    assert "None" not in text
+
+
+def test_samples_that_differ_between_models_are_given_as_a_range():
+    audit = synthetic_audit(models=2, per_class=20, calibrated=False, measures=("clean",))
+    audit.class_scores.loc[audit.class_scores["model"] == "model_1", "n"] = 15
+    text = Page(render(audit)).text
+    assert "150 to 200 samples, 15 to 20 per class" in text
 
 
 def test_label_errors_are_said():
@@ -244,7 +360,8 @@ def test_label_errors_are_said():
     assert "Labels are assumed right." in Page(render(audit)).text
     audit.class_scores["label_error_rate"] = 0.0123
     text = Page(render(audit)).text
-    assert "up to 0.0123 of a class may be wrong" in text
+    assert "the bounds allow for a label-error rate of 0.0123 in each class" in text
+    assert "The label-error rate allowed for, at most 0.0123 per class, is stated or estimated, not proven." in text
     assert "Labels are assumed right." not in text
 
 

@@ -1,7 +1,6 @@
 """Every real checkpoint of the test data classifies as accurately here as where it was measured."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,51 +11,11 @@ from gfscore.datasets import from_arrays
 from gfscore.files import sha256_of_file
 from gfscore.inference import extract_logits
 from gfscore.zoo import open_classifier
-
-ARCHITECTURES = Path(__file__).parents[1] / "architectures"
-
-RESNET = {name: ("ResNet", {"blocks": blocks}) for name, blocks in zip(
-    ("std_resnet20", "std_resnet32", "std_resnet44", "std_resnet56"), (3, 5, 7, 9), strict=True
-)}  # fmt: skip
-CNN_A = {"channels": [16, 32], "features": 2048, "hidden": [100]}
-NARROW = {"channels": [8, 16], "features": 1024, "hidden": [100]}
-DEEP = {"channels": [8, 8, 8, 8], "kernels": [4, 3, 3, 4], "features": 512, "hidden": [100]}
-UNPADDED = {"channels": [16, 32], "features": 1152, "hidden": [100], "padding": 0}
-MARABOU = [([8, 16], 576), ([16, 32], 1152), ([32, 64], 2304)]
-NETWORKS = {
-    **RESNET,
-    **{f"cnn_a_{kind}": ("convnet", CNN_A) for kind in ("adv", "adv4", "adv_alt", "mix", "mix4")},
-    "kw_base_2_255": ("convnet", NARROW),
-    "kw_wide_2_255": ("convnet", CNN_A),
-    "kw_deep_2_255": ("convnet", DEEP),
-    "eran_conv_small_pgd": ("convnet", UNPADDED),
-    "sigmoid_conv_small": ("convnet", UNPADDED | {"activation": "sigmoid"}),
-    **{
-        f"std_marabou_{size}": (
-            "convnet", {"channels": channels, "features": features, "hidden": [128, 64], "padding": 0},
-        )
-        for size, (channels, features) in zip(("small", "medium", "large"), MARABOU, strict=True)
-    },
-}  # fmt: skip
+from shared_models import ARCHITECTURES, NETWORKS, torch_entry
 
 
 def manifest_of(name, facts, folder):
-    callable_name, arguments = NETWORKS[name]
-    normalisation = facts["normalisation"] or {"mean": None, "std": None}
-    settings = {
-        "source": "torch",
-        "path": str(folder / facts["file"]),
-        "url": None,
-        "sha256": facts["sha256"],
-        "architecture": f"architectures.cifar:{callable_name}",
-        "arguments": arguments,
-        "weights": "model",
-        "trust_pickle": False,
-        "image_shape": [3, 32, 32],
-        "channel_order": "rgb",
-        "value_range": 1,
-        **normalisation,
-    }
+    settings = torch_entry(name, facts, folder)
     identity = {"dataset": "cifar10", "threat": "none", "model": name}
     return {**identity, "source": "torch", "path": settings["path"], "sha256": facts["sha256"], "settings": settings}
 

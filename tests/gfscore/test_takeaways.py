@@ -137,8 +137,11 @@ def test_clear_relation_uses_the_exact_test_for_few_models():
     ("p", "ending"),
     [
         ([0.01, 0.01, 0.5], "above chance in 2 of 3 models"),
+        # Holm's thresholds are .05/3, .05/2 and .05/1, and the first that is missed ends the procedure.
+        ([0.01, 0.03, 0.04], "above chance in 1 of 3 models"),
+        ([0.02, 0.02, 0.02], "not distinguishable from chance in any model"),
         ([0.01, 0.01, 0.01], "above chance in all 3 models"),
-        ([0.5, 0.5, 0.5], "no more than chance alone gives in any model"),
+        ([0.5, 0.5, 0.5], "not distinguishable from chance in any model"),
         ([np.nan] * 3, "to 0.300 (m2)"),
     ],
 )
@@ -146,6 +149,38 @@ def test_disparity_above_chance(p, ending):
     sentence = takeaways.disparity(models(rdi=[0.1, 0.2, 0.3], rdi_p=p))
     assert sentence.startswith("RDI runs from 0.100 (m0) to 0.300 (m2)")
     assert sentence.endswith(ending)
+
+
+@pytest.mark.parametrize(
+    ("p", "rejected"), [([], 0), ([0.05], 1), ([0.051], 0), ([0.04, 0.025], 2), ([0.001, 0.04, 0.03], 1)]
+)
+def test_holm_rejections(p, rejected):
+    assert takeaways.holm_rejections(p) == rejected
+
+
+def searched(**changes):
+    return {"t_star": 0.02, "t_star_by_model": None, "interval": [0.01, 0.041], "stretches": None} | changes
+
+
+def test_optimal_temperatures_in_words():
+    assert takeaways.optimal_range(searched()) == "0.01 to 0.041"
+    several = searched(stretches=[[0.01, 0.041], [1.0, 1.1], [2.0, 2.0]])
+    assert takeaways.optimal_range(several) == "0.01 to 0.041 and 2 more stretches"
+    assert takeaways.optimal_stretches(several) == several["stretches"]
+    assert takeaways.optimal_range(searched(stretches=[[0.01, 0.041], [1, 1]])).endswith("and 1 more stretch")
+    assert takeaways.optimal_range(searched(interval=[0.01, 0.01])) == "0.01"
+    own = searched(t_star=None, t_star_by_model={"none/a": 0.4, "none/b": 1.7}, interval=[0.4, 1.7])
+    assert takeaways.optimal_range(own) == "0.4 to 1.7 over models"
+    assert takeaways.optimal_stretches(own) == []
+    undefined = searched(t_star=None, interval=None)
+    assert takeaways.optimal_range(undefined) == "n/a"
+    assert takeaways.optimal_stretches(undefined) == []
+
+
+def test_results_without_stretches_have_their_interval():
+    result = searched()
+    del result["stretches"]
+    assert takeaways.optimal_stretches(result) == [[0.01, 0.041]]
 
 
 def calibrated(after, *, before=0.5, alone=0.4, edge=False):

@@ -92,7 +92,7 @@ def test_logits_carry_the_identity_and_the_accuracy_of_the_manifest(folder):
 def test_the_generator_states_its_label_errors(folder):
     manifest = json.loads((folder / "g.json").read_text())
     assert len(manifest["label_error_rate"]) == 10
-    assert all(0 <= rate < 0.05 for rate in manifest["label_error_rate"])
+    assert all(0 < rate < 0.2 for rate in manifest["label_error_rate"])
     fetch_dataset({"source": "generated"}, NAMES, folder / "gen.json", dataset="gen", path_to_images=folder / "g.npz")
     extract(folder, "gen.json", "gen.parquet")
     _, label, logits = read_logits(folder / "gen.parquet")

@@ -1,5 +1,6 @@
 """The repository copied to a temporary folder, audited there by Snakemake."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -19,11 +20,17 @@ class Repository:
     def __init__(self, path):
         self.path = path
 
-    def snakemake(self, *arguments, check=True):
+    def snakemake(self, *arguments, check=True, environment=()):
         """Run Snakemake there; returns the finished process, its output as text in `.text`."""
         command = [sys.executable, "-m", "snakemake", "--cores", "2", *arguments]
         done = subprocess.run(
-            command, cwd=self.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+            command,
+            cwd=self.path,
+            env=os.environ | dict(environment),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
         )
         done.text = done.stdout
         assert not check or done.returncode == 0, done.text[-4000:]

@@ -1,6 +1,7 @@
 """The default audit, made with the README's command, against stored numbers and the public contract."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -104,6 +105,19 @@ def test_files_carry_their_identity(audited_once):
     assert identity["dataset_digest"] == dataset["digest"]
     assert (identity["dataset"], identity["threat"], identity["model"]) == ("digits", "none", "PGD")
     assert identity["measure"] == "great-softmax"
+
+
+def test_everything_after_the_logits_runs_without_torch(audited, tmp_path):
+    """With a torch that cannot be imported, the cheap steps give the same tables again."""
+    (tmp_path / "blocked").mkdir()
+    (tmp_path / "blocked/torch.py").write_text("raise ImportError('torch is not for cheap steps')")
+    before = {path.name: path.read_bytes() for path in (audited.path / "results/audits/digits").glob("*.parquet")}
+    for stage in ("checks", "samples", "sweeps", "audits"):
+        shutil.rmtree(audited.path / "results" / stage)
+    audited.snakemake("--config", "run=[digits]", environment={"PYTHONPATH": str(tmp_path / "blocked")})
+    after = {path.name: path.read_bytes() for path in (audited.path / "results/audits/digits").glob("*.parquet")}
+    assert after == before
+    assert len(before) == 5
 
 
 def test_two_runs_from_scratch_give_the_same_tables(fresh_copy):

@@ -92,16 +92,38 @@ def test_bad_logits_are_refused_by_the_gate(audited, change, expected):
     assert expected in audited.read("results/logs/check_logits/digits/none/ERM.log")
 
 
-def test_a_truncated_parquet_file_is_named_and_healed_by_deleting_it(audited):
-    path = audited.path / LOGITS
+@pytest.mark.parametrize(
+    "name",
+    [LOGITS, "results/samples/great-softmax/digits/none/ERM.parquet", "results/audits/digits/class_scores.parquet"],
+)
+def test_a_truncated_parquet_file_is_named_and_healed_by_deleting_it(audited, name):
+    path = audited.path / name
+    report = audited.read("results/audits/digits/report.html")
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
-    text = refusal(audited, CHECK)
-    assert f"{LOGITS}: not a Parquet file, or truncated" in text
+    text = refusal(audited)
+    assert f"{name}: not a Parquet file, or truncated" in text
     assert "delete it" in text
     path.unlink()
-    audited.snakemake(CHECK)
+    audited.snakemake()
     assert path.read_bytes() == whole
+    assert audited.read("results/audits/digits/report.html") == report
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "results/trained/digits/none/PRL.safetensors",
+        "results/checks/digits/none/PRL.json",
+        "results/sweeps/great-softmax/digits/none/PRL.parquet",
+        "results/audits/digits/model_summary.csv",
+        "results/audits/digits/verdict.json",
+    ],
+)
+def test_the_loss_of_any_file_is_noticed(audited, name):
+    (audited.path / name).unlink()
+    _, files = audited.planned()
+    assert name in files
 
 
 def test_a_class_without_samples_in_a_users_file_is_refused(audited):

@@ -43,7 +43,8 @@ def audit_logits(
 
     Takes `logits` (N, K) before any softmax, `labels` (N,) in 0..K-1, optional K `class_names`, the `activation`
     and `temperature` of the attack-free margin score, `lam` of FP, and `alpha`: every interval holds, together with
-    the others, with probability at least 1 - alpha over the samples (Hoeffding; GF-Score, Propositions 1 and 2).
+    the others, with probability at least 1 - alpha over the samples (Hoeffding; GF-Score, Propositions 1 and 2), if the
+    labels are right and `temperature` was not chosen on these samples.
     Raises InputError for non-finite logits, labels out of range, probabilities given as logits, K < 2, T <= 0.
     """
     import pandas as pd

@@ -6,6 +6,7 @@ import numpy as np
 
 from gfscore.errors import InputError
 from gfscore.files import atomic
+from gfscore.intervals import clopper_pearson
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ def sample_images(mixtures, samples_per_class, *, seed):
     images = []
     for label in range(mixtures.classes):
         coordinates = _draw(mixtures, label, samples_per_class, generator)
-        images.append(np.clip(coordinates @ mixtures.basis + mixtures.mean, 0, 1).astype(np.float32))
+        images.append(_pixels(mixtures, coordinates))
     labels = np.repeat(np.arange(mixtures.classes, dtype=np.int32), samples_per_class)
     return np.concatenate(images).reshape(-1, *mixtures.image_shape), labels
 
@@ -90,22 +91,40 @@ def write_samples(path, mixtures, samples_per_class, *, seed):
         np.savez(file, x=images, y=labels)
 
 
-def label_error_rates(mixtures, *, draws, seed):
-    """Share eta_k of a class's draws that another class explains better, (K,) float64 in [0, 1].
+NEIGHBOURS = 3
+"""Real images that vote on the class of a generated one."""
 
-    Estimated on `draws` fresh draws per class: a draw counts as an error when the class of highest density
-    under the fitted mixtures, at equal class weights (Bayes' rule), is not the intended one. Judged in
-    principal-component space, before clipping to [0, 1].
+CONFIDENCE = 0.95
+"""Joint confidence, over classes, of the bounds on the label-error rates."""
+
+
+def label_error_rates(mixtures, images, labels, *, draws, seed):
+    """Upper bounds of the share eta_k of a class's draws that show another class, (K,) float64 in [0, 1].
+
+    Estimated on `draws` fresh draws per class. A draw counts as an error when either of two judges names another class
+    than the intended one: Bayes' rule under the fitted mixtures at equal class weights, or the majority of its nearest
+    real `images` (N, C, H, W) with `labels` (N,), as pixels. The bounds are Clopper-Pearson's, for all classes
+    together with probability CONFIDENCE over the draws.
     """
-    # ASSUME: the fitted mixtures are the truth: a person may label a draw otherwise, and clipping, which
-    # comes after, may change what a draw shows. So eta measures how far the generator's own classes overlap.
+    # ASSUME: a person would name another class no more often than one of the two judges does. Both are fitted to the
+    # images that the generator was fitted to; the second one does not share the generator's form.
+    from sklearn.neighbors import KNeighborsClassifier
+
+    judge = KNeighborsClassifier(NEIGHBOURS).fit(images.reshape(len(images), -1), labels)
     generator = np.random.default_rng(seed)
-    return np.array(
-        [
-            np.mean(log_densities(mixtures, _draw(mixtures, label, draws, generator)).argmax(axis=1) != label)
-            for label in range(mixtures.classes)
-        ]
-    )
+    alpha = 2 * (1 - CONFIDENCE) / mixtures.classes
+    bounds = []
+    for label in range(mixtures.classes):
+        coordinates = _draw(mixtures, label, draws, generator)
+        overlap = log_densities(mixtures, coordinates).argmax(axis=1) != label
+        unlike = judge.predict(_pixels(mixtures, coordinates)) != label
+        # The upper end of a two-sided interval at 2 alpha is a one-sided bound at alpha.
+        bounds.append(clopper_pearson(int(np.sum(overlap | unlike)), draws, alpha=alpha)[1])
+    return np.array(bounds)
+
+
+def _pixels(mixtures, coordinates):
+    return np.clip(coordinates @ mixtures.basis + mixtures.mean, 0, 1).astype(np.float32)
 
 
 def log_densities(mixtures, coordinates):

@@ -5,8 +5,7 @@ from pathlib import Path
 
 from gfscore import numbers, report_rows, takeaways
 from gfscore.margins import SCALE
-from gfscore.measures import measure_of
-from gfscore.names import model_labels, printable
+from gfscore.names import enumeration, model_labels, printable
 from gfscore.ranking import EXACT_UP_TO, exact_p_value
 from gfscore.svg import inline_figure
 
@@ -24,18 +23,26 @@ def render_report(tables, verdict, figures, *, title, measures, models, fp_lambd
     answers questions. Every name is escaped.
     """
     drawn = {name: inline_figure(svg, prefix=f"f{index}-") for index, (name, svg) in enumerate(figures.items())}
+    headline = _headline(measures)
+    rules = {measure: [rule for rule in verdict["rules"] if rule["measure"] == measure] for measure in measures}
+    # The ranking that a reader sees first says how each model fares under every rule of the gate.
+    rules[headline] = verdict["rules"]
     views = [
-        report_rows.measure_view(tables, measure, measure_of(settings), models=models, verdict=verdict)
-        for measure, settings in measures.items()
+        report_rows.measure_view(
+            tables, measure, measures[measure], models=models, verdicts=report_rows.verdicts_of(rules[measure])
+        )
+        for measure in [headline, *(measure for measure in measures if measure != headline)]
     ]
-    headline = next((view for view in views if measures[view.name]["kind"] == "great"), views[0])
     return (
         _environment()
         .get_template("report.html")
         .render(
             title=title,
-            verdict=verdict,
-            views=[headline, *(view for view in views if view is not headline)],
+            verdict=verdict["verdict"],
+            rules=report_rows.judged_rules(verdict, measures),
+            excluded=verdict.get("excluded", []),
+            kinds={settings["kind"] for settings in measures.values()},
+            views=views,
             figures=drawn,
             samples=_samples(tables.class_scores),
             dataset=tables.class_scores["dataset"].iloc[0],
@@ -47,8 +54,16 @@ def render_report(tables, verdict, figures, *, title, measures, models, fp_lambd
             provenance=provenance,
             contact=contact,
             scale=SCALE,
+            exact_up_to=EXACT_UP_TO,
         )
     )
+
+
+def _headline(measures):
+    # The measure that the page puts first: robustness before accuracy, the attack-free score before all.
+    kinds = [settings["kind"] for settings in measures.values()]
+    first = next((kind for kind in ("great", "certified") if kind in kinds), kinds[0])
+    return next(measure for measure, settings in measures.items() if settings["kind"] == first)
 
 
 def _environment():
@@ -63,11 +78,16 @@ def _environment():
     )
     environment.filters |= {
         name: getattr(numbers, name)
-        for name in ("number", "upper_bound", "signed", "count", "setting", "percent", "p_value", "temperature")
+        for name in ("number", "signed", "count", "setting", "percent", "p_value", "temperature", "end_of_range")
     }
     environment.globals["interval"] = numbers.interval
-    environment.filters |= {"printable": printable, "breakable": _breakable}
+    environment.filters |= {"printable": printable, "breakable": _breakable, "source": _source}
     return environment
+
+
+def _source(name):
+    # Where a robust accuracy comes from, as it reads behind a colon.
+    return "as published" if name == "published" else printable(name)
 
 
 def _breakable(name):
@@ -80,16 +100,22 @@ def _breakable(name):
 
 
 def _samples(scores):
-    # Samples of each class: the same for every model and measure of an audit.
-    n = scores.drop_duplicates("class_index").sort_values("class_index")
+    # Samples of each class. Values that were computed elsewhere may cover other samples in each model.
+    n = scores[scores["calibration"] == "none"]
+    totals = n.groupby(["threat", "model", "measure"], sort=False)["n"].sum()
+    names = n.drop_duplicates("class_index").sort_values("class_index")
+    absent = set(n["class_index"][n["n"] == 0])
     return {
-        "total": int(n["n"].sum()),
-        "classes": len(n),
-        "least": int(n["n"].min()),
-        "most": int(n["n"].max()),
-        "absent": list(n["class_name"][n["n"] == 0]),
-        "unbalanced": n["n"].nunique() > 1,
+        "total": _span(totals),
+        "per_class": _span(n["n"][n["n"] > 0]),
+        "classes": len(names),
+        "absent": [row.class_name for row in names.itertuples() if row.class_index in absent],
     }
+
+
+def _span(counts):
+    low, high = counts.min(), counts.max()
+    return numbers.count(low) if low == high else f"{numbers.count(low)} to {numbers.count(high)}"
 
 
 def _label_errors(scores):
@@ -140,14 +166,19 @@ def _warnings(rows, models):
             f"goes to 0 a softmax score becomes {SCALE:.4f} times the clean accuracy, so agreement with accuracy can "
             "always be bought by forgetting the margin."
         )
-    if beaten:
-        alone = next(row["alone"] for row in rows if row["alone"] is not None)
+    alone = next((row["alone"] for row in rows if row["alone"] is not None), None)
+    if beaten and alone <= 0:
+        warnings.append(
+            f"Neither clean accuracy alone (Spearman {numbers.signed(alone)}) nor the score calibrated by "
+            f"{enumeration(beaten)} ranks the models like robust accuracy."
+        )
+    elif beaten:
         warnings.append(
             f"Clean accuracy alone ranks the models by robust accuracy at least as well (Spearman "
-            f"{numbers.signed(alone)}) as the score calibrated by {', '.join(beaten)}."
+            f"{numbers.signed(alone)}) as the score calibrated by {enumeration(beaten)}."
         )
     if lowered:
-        warnings.append(f"Calibration lowers the agreement with robust accuracy: {', '.join(lowered)}.")
+        warnings.append(f"Calibration lowers the agreement with robust accuracy: {enumeration(lowered)}.")
     if models < report_rows.FEW_MODELS:
         warnings.append(_few_models(models))
     return warnings

@@ -1,13 +1,16 @@
 """What the tables of the report page hold, row by row, before it is put into words."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from gfscore import takeaways
 from gfscore.disparity import worst_class_set
+from gfscore.measures import SUMMARY, measure_of
 from gfscore.names import model_labels, without_threat
 from gfscore.ranking import EXACT_UP_TO, exact_p_value, spearman_or_none
+from gfscore.verdict import combine
 
 MOST_CLASSES_LISTED, CLASSES_AT_EACH_END = 100, 12
 FEW_MODELS = 10
@@ -15,11 +18,12 @@ FEW_MODELS = 10
 
 @dataclass(frozen=True)
 class Bounded:
-    """A value with its lower and upper bound."""
+    """A value with its lower and upper bound, and the end of its range, beyond which no bound is printed."""
 
     value: float
     low: float
     high: float
+    highest: float
 
 
 @dataclass(frozen=True)
@@ -27,6 +31,7 @@ class MeasureView:
     """Everything the page says about one measure at T = 1."""
 
     name: str
+    kind: str
     meaning: object
     confidence: float
     interval: str
@@ -40,34 +45,41 @@ class MeasureView:
     conflict: str | None
     robust_sources: list
 
+    def any_known(self, column):
+        """Whether any model has a value in a column of the ranking that may be unknown for all."""
+        return any(not _unknown(row[column]) for row in self.ranking)
 
-def measure_view(tables, measure, meaning, *, models, verdict):
+
+def measure_view(tables, measure, settings, *, models, verdicts):
     """MeasureView of one measure.
 
-    Takes AuditTables, name and Measure, `models` (mappings with dataset, threat, model and what is known about each)
-    and the contents of verdict.json.
+    Takes AuditTables, name and settings of the measure, `models` (mappings with dataset, threat, model and what is
+    known about each) and `verdicts`, as verdicts_of returns them.
     """
+    meaning = measure_of(settings)
     summary = tables.of("model_summary", measure)
     scores = tables.of("class_scores", measure)
     known = {(entry["threat"], entry["model"]): entry for entry in models}
-    verdicts = _verdicts(verdict, measure)
+    names = _names_in_order(scores)
+    highest = _ends_of_ranges(meaning.value_range, len(names))
     summary = summary.assign(label=model_labels(summary)).sort_values(
         ["value", "label"], ascending=[False, True], ignore_index=True
     )
     ranking = [
-        _ranking_row(row, position + 1, known.get((row["threat"], row["model"]), {}), verdicts)
+        _ranking_row(row, position + 1, known.get((row["threat"], row["model"]), {}), verdicts, highest)
         for position, row in enumerate(summary.to_dict("records"))
     ]
-    classes = [_class_rows(scores, row) for row in ranking]
+    classes = [_class_rows(scores, row, highest["value"]) for row in ranking]
     ranked = tables.of("vulnerability", measure).to_dict("records")
     return MeasureView(
         name=measure,
+        kind=settings["kind"],
         meaning=meaning,
         confidence=float(summary["confidence"].iloc[0]),
         interval=summary["interval"].iloc[0].replace("_", " "),
         ranking=ranking,
         classes=classes,
-        class_names=_names_in_order(scores),
+        class_names=names,
         classes_left_out=len(ranked) - len(_ends(ranked)),
         vulnerability=_ends(ranked),
         agreements=[
@@ -80,11 +92,14 @@ def measure_view(tables, measure, meaning, *, models, verdict):
     )
 
 
-def _ranking_row(row, position, entry, verdicts):
-    bounded = {
-        name: Bounded(row[name], row[f"{name}_low"], row[f"{name}_high"])
-        for name in ("value", "class_mean", "rdi", "nrgc", "wcr", "fp")
-    }
+def _ends_of_ranges(value_range, classes):
+    # Largest possible value of each number of SUMMARY.
+    lowest, highest = value_range
+    return dict.fromkeys(SUMMARY, highest) | {"rdi": highest - lowest, "nrgc": 1 - 1 / classes}
+
+
+def _ranking_row(row, position, entry, verdicts, highest):
+    bounded = {name: Bounded(row[name], row[f"{name}_low"], row[f"{name}_high"], highest[name]) for name in SUMMARY}
     plain = (
         "accuracy", "published_clean_accuracy", "published_robust_accuracy", "robust_accuracy", "rdi_over_mean",
         "gini_unbiased", "ihdi", "between_class_sd", "wcr_class", "wcr_tied", "worst_class_set", "threat", "model",
@@ -110,24 +125,44 @@ def described(entry):
     return ", ".join(known) or str(entry.get("source") or "")
 
 
-def _verdicts(verdict, measure):
-    # The worst verdict of a model under the rules on this measure.
-    order = {"PASS": 0, "INCONCLUSIVE": 1, "FAIL": 2}
-    found = {}
-    for rule in verdict["rules"]:
-        if rule["measure"] != measure:
-            continue
+def _unknown(value):
+    return value is None or math.isnan(value)
+
+
+def verdicts_of(rules):
+    """Verdict of each model over all of `rules` (of verdict.json), by (threat, model)."""
+    judged = {}
+    for rule in rules:
         for model in rule["models"]:
-            key = (model.get("threat"), model["model"])
-            found[key] = max(found.get(key, "PASS"), model["verdict"], key=order.get)
-    return found
+            judged.setdefault((model["threat"], model["model"]), []).append(model["verdict"])
+    return {model: combine(verdicts) for model, verdicts in judged.items()}
+
+
+def judged_rules(verdict, measures):
+    """Rules of verdict.json as the page shows them: models with labels and bounds, and how many pass, fail or neither.
+
+    `measures` maps each measure to its settings.
+    """
+    return [_judged_rule(rule, measure_of(measures[rule["measure"]]).value_range) for rule in verdict["rules"]]
+
+
+def _judged_rule(rule, value_range):
+    labels = without_threat([f"{model['threat']}/{model['model']}" for model in rule["models"]])
+    models = [
+        {**model, "label": label, "bounded": Bounded(model["value"], model["low"], model["high"], value_range[1])}
+        for label, model in zip(labels, rule["models"], strict=True)
+    ]
+    by_verdict = {
+        word: [model for model in models if model["verdict"] == word] for word in ("PASS", "FAIL", "INCONCLUSIVE")
+    }
+    return {**rule, "models": models, "by_verdict": by_verdict, "value_range": value_range}
 
 
 def _names_in_order(scores):
     return list(scores.drop_duplicates("class_index").sort_values("class_index")["class_name"])
 
 
-def _class_rows(scores, model):
+def _class_rows(scores, model, highest):
     rows = scores[(scores["threat"] == model["threat"]) & (scores["model"] == model["model"])]
     rows = rows.sort_values("class_index", ignore_index=True)
     present = np.flatnonzero(rows["n"] > 0)
@@ -136,7 +171,7 @@ def _class_rows(scores, model):
         {
             "name": row.class_name,
             "n": int(row.n),
-            "value": Bounded(row.value, row.low, row.high),
+            "value": Bounded(row.value, row.low, row.high, highest),
             "accuracy": row.accuracy,
             "suspect": index in suspects,
         }
@@ -168,9 +203,12 @@ def _agreement(summary, first, second, words):
 
 
 def agreement_rows(views):
-    """Rank agreements of all measures as (measure or None, row), without those that hold by definition."""
+    """Rank agreements of all measures as (measure or None, row).
+
+    Without those that hold by definition, and those with an accuracy that is unknown for every model.
+    """
     rows = [(view.name, row) for view in views if not view.agreements[0]["trivial"] for row in view.agreements]
-    return [*rows, (None, views[0].alone)]
+    return [(name, row) for name, row in [*rows, (None, views[0].alone)] if row["models"]]
 
 
 def calibration_rows(results):
@@ -183,6 +221,7 @@ def calibration_rows(results):
                 **result,
                 "name": name,
                 "title": takeaways.OBJECTIVES.get(name, name.replace("_", " ")),
+                "range": takeaways.optimal_range(result) if result["interval"] else None,
                 "own": list(zip(without_threat(own), own.values(), strict=True)),
                 "alone": next(iter(result["baseline"].values()), None),
                 "clean": result["agreement"].get("clean accuracy", {}),

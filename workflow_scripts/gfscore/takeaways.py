@@ -266,7 +266,8 @@ def largest_shift(rows):
 def rank_relation(x, y):
     """Spearman rank correlation over models and whether it is clear (two-sided p below 5%), as a pair.
 
-    Exact permutation p up to 8 models, Student's t approximation beyond; descriptive, since models share the samples.
+    Exact permutation p up to EXACT_UP_TO models, Student's t approximation beyond; descriptive, since models share
+    the samples.
     """
     rho = float(spearman(x, y))
     pairs = int((np.isfinite(x) & np.isfinite(y)).sum())

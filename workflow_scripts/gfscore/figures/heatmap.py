@@ -41,7 +41,7 @@ def class_heatmap(scores, measure):
         )
         axes = figure.subplots()
         image = axes.imshow(
-            grid.value, aspect="auto", cmap=_colours(), interpolation="nearest", **_limits(grid.value, measure)
+            grid.value, aspect="auto", cmap=_colours(), interpolation="nearest", **colour_limits(grid.value, measure)
         )
         axes.set_yticks(range(m), grid.models)
         _name_classes(axes, grid.classes, many=many)
@@ -80,7 +80,7 @@ def _how_to_read_heatmap(scores, grid, measure, *, many):
     else:
         order = "Box: lowest class of the model, solid where significantly so, dotted where other classes may be lower."
     absent = " Hatched: no samples." if not known.all() else ""
-    limits, (lowest, highest) = _limits(grid.value, measure), measure.value_range
+    limits, (lowest, highest) = colour_limits(grid.value, measure), measure.value_range
     colours = (
         f"Colours run from {number(limits['vmin'])} to {number(limits['vmax'])}; "
         f"the measure from {end_of_range(lowest)} to {end_of_range(highest)}."
@@ -94,9 +94,11 @@ def _colours():
     return mpl.colormaps[SEQUENTIAL].with_extremes(bad=ABSENT)
 
 
-def _limits(values, measure):
-    # The colours span the data and at least half of the measure's range below the highest value: small differences
-    # look small, and a class close to the best of all is never dark.
+def colour_limits(values, measure):
+    """Ends of the colour scale, vmin and vmax: the data, and at least half of the measure's range below the highest.
+
+    Small differences look small, and a class close to the best of all is never dark.
+    """
     lowest, highest = measure.value_range
     low, high = np.nanmin(values), np.nanmax(values)
     start = min(low, max(lowest, high - (highest - lowest) / 2))

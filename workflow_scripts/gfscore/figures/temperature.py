@@ -90,7 +90,7 @@ def _curve(axes, rows, result):
     rows = rows.sort_values("temperature")
     for low, high in takeaways.optimal_stretches(result):
         # The edge keeps a stretch of one temperature visible.
-        axes.axvspan(low, high, facecolor=CONTRAST, edgecolor=CONTRAST, alpha=0.3, linewidth=0.6, gid="stretch")
+        axes.axvspan(low, high, facecolor=CONTRAST, edgecolor=CONTRAST, alpha=0.3, linewidth=0.6)
     axes.plot(rows["temperature"], rows["value"], color=ACCENT, linewidth=1.6)
     axes.axvline(1, color=MUTED, linewidth=1, linestyle=(0, (4, 3)))
     axes.plot([result["t_star"]], [result["best"]], "o", color=CONTRAST, markersize=6)
@@ -109,7 +109,7 @@ def _words(result):
         at_one = f"at T = 1: {signed(result['at_one'])}" if result["at_one"] is not None else "undefined at T = 1"
         lines.append((f"T* = {temperature(result['t_star'])}: {signed(result['best'])}; {at_one}", {"color": INK}))
     if result["interval"]:
-        name = "T" if result["t_star_by_model"] else "as good"
+        name = "T" if result["t_star_by_model"] else "optimal"
         lines.append((f"{name}: {takeaways.optimal_range(result)}", {"color": MUTED}))
     if result["edge"]:
         lines.append(("reaches the end of the search", {"color": WARNING, "weight": "bold"}))
@@ -239,11 +239,13 @@ def _name_lines(axes, lines):
     low, high = axes.get_ylim()
     height = 1.1 * extents[:, 1].max() / box[3] * (high - low)
     places = spread_out(ends[:, side], height, low=low + height / 2, high=high - height / 2)
+    leader = {"arrowstyle": "-", "color": MUTED, "linewidth": 0.5, "shrinkA": 1, "shrinkB": 3}
+    leader["relpos"] = (1 - side, 0.5)
     gap = LINE_NAME_GAP / box[2] * np.ptp(axes.get_xlim())
     for (_, shifts, _), end, name, place in zip(lines, ends[:, side], names, places, strict=True):
         x = shifts[-side]
         axes.annotate(
             name, (x, end), xytext=(x + (gap if side else -gap), place), textcoords="data",
             ha="left" if side else "right", va="center", color=INK, size=LINE_NAME_SIZE,
-            arrowprops={"arrowstyle": "-", "color": MUTED, "linewidth": 0.5, "shrinkA": 1, "shrinkB": 3, "relpos": (1 - side, 0.5)},
+            arrowprops=leader,
         ).set_in_layout(False)  # fmt: skip
