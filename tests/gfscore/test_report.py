@@ -252,8 +252,13 @@ def ranking_verdicts(text, measure):
 
 def test_headline_ranking_shows_each_verdict_over_all_rules():
     lenient = {"measure": "great-softmax", "at_least": 0.001, "confidence": 0.95}
-    strict = {"measure": "clean", "at_least": 0.9999, "confidence": 0.95}
-    options = {"models": 2, "per_class": 1000, "calibrated": False, "measures": ("clean", "great-softmax")}
+    strict = {"measure": "clean", "at_least": 1.01, "confidence": 0.95}
+    options = {
+        "models": 2,
+        "per_class": 400,
+        "calibrated": False,
+        "measures": ("clean", "great-softmax"),
+    }
     text = render(synthetic_audit(**options, rules=[lenient, strict]))
     assert ranking_verdicts(text, "great-softmax") == ["fail", "fail"]
     assert ranking_verdicts(text, "clean") == ["fail", "fail"]
@@ -322,7 +327,15 @@ def test_certified_radii_without_any_score(certified):
     assert "Certified radii hold for the smoothed classifier," in text
     assert "each with the confidence of its own test" in text
     assert "2 measures" not in text
-    for words in ("GREAT", "The score is not a certificate", "T*", "1.2533", "calibrat", "Method, architecture"):
+    for words in (
+        "GREAT",
+        "T = 1",
+        "The score is not a certificate",
+        "T*",
+        "1.2533",
+        "calibrat",
+        "Method, architecture",
+    ):
         assert words not in text, words
     assert not re.search(r"\b(nan|None|n/a)\b", text)
 

@@ -162,9 +162,9 @@ def _warnings(rows, models):
     warnings = []
     if edges:
         warnings.append(
-            f"Optimum at the end of the search ({', '.join(edges)}): the search range chose T*, not the data. As T "
-            f"goes to 0 a softmax score becomes {SCALE:.4f} times the clean accuracy, so agreement with accuracy can "
-            "always be bought by forgetting the margin."
+            f"Optimum at the end of the search ({enumeration(edges)}): the search range, not the data alone, decides "
+            f"where the optimum lies. As T goes to 0 a softmax score becomes {SCALE:.4f} times the clean accuracy, so "
+            "agreement with accuracy can always be bought by forgetting the margin."
         )
     alone = next((row["alone"] for row in rows if row["alone"] is not None), None)
     if beaten and alone <= 0:

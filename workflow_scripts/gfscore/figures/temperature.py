@@ -67,8 +67,8 @@ def calibration_curves(table, results, *, models):
             note=("Shaded: the searched temperatures that are as good as the best one. " if shaded else "")
             + ("Filled dot: T*, in the widest shaded stretch. " if shaded else "")
             + ("Likelihood: a dot is one model's own T. " if alone else "")
-            + "Dashed line: T = 1. An optimum that reaches the end of the search says that the search range, not the "
-            "data, chose T*.",
+            + "Dashed line: T = 1. Where an optimum reaches the end of the search, the search range, not the data "
+            "alone, decides where it lies.",
         )
         grid = figure.subplots(rows, columns, squeeze=False)
         for axes, objective in zip(grid.flat, panels, strict=False):
