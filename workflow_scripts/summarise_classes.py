@@ -31,9 +31,8 @@ def summarise_classes(inputs, path_to_manifest, path_to_table, *, audit, interva
 if __name__ == "__main__":
     with logged_job(snakemake.log[0]):
         given, settings = snakemake.input, snakemake.params
-        paths = {name: given[name] for name in ("samples", "logits", "calibration", "selection")}
         summarise_classes(
-            AuditInputs(**settings.subject, **paths),
+            AuditInputs.of(settings.subject, given),
             given.manifest,
             snakemake.output.table,
             audit=snakemake.wildcards.audit,

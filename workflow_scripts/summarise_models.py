@@ -37,9 +37,8 @@ def summarise_models(
 if __name__ == "__main__":
     with logged_job(snakemake.log[0]):
         given, settings = snakemake.input, snakemake.params
-        paths = {name: given[name] for name in ("samples", "logits", "calibration", "selection")}
         summarise_models(
-            AuditInputs(**settings.subject, **paths),
+            AuditInputs.of(settings.subject, given),
             given.class_scores,
             given.manifests,
             snakemake.output.table,

@@ -53,6 +53,11 @@ class AuditInputs:
     calibration: str | None
     selection: str
 
+    @classmethod
+    def of(cls, subject, files):
+        """From what plan.subject_of says, and a mapping that holds the paths by the names of the fields."""
+        return cls(**subject, **{name: files[name] for name in ("samples", "logits", "calibration", "selection")})
+
     def measured(self):
         """Yield a Measured for each model and measure at T = 1, and for each calibration of the calibrated one."""
         calibrations = read_json(self.calibration) if self.calibrated_measure else {}
