@@ -90,6 +90,16 @@ def of_zoo(key):
     return lambda wildcards: config["models"][wildcards.zoo][wildcards.threat][wildcards.model][key]
 
 
+def of_probe(pattern):
+    """Function from a probe "zoo/threat/model" to a file name made of its settings."""
+    return lambda wildcards: pattern.format(**plan.zoo_entry_of(config, *wildcards.probe.split("/")))
+
+
+def by_device(*, cpu, cuda):
+    """Function from a classifier of a zoo to the value for the device that it is trained on."""
+    return lambda wildcards: {"cpu": cpu, "cuda": cuda}[of_zoo("training")(wildcards)["device"]]
+
+
 def of_run(lookup):
     """What a lookup says about every audit named in `run`, in one list without repetitions."""
     return list(dict.fromkeys(item for audit in config["run"] for item in lookup(config, audit)))

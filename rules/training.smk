@@ -1,12 +1,18 @@
 # The embedded zoo and generator: classifiers and samples that the workflow makes itself, so that it needs no download.
 #
 #   in   results/datasets/<train_on>.json, results/datasets/<evaluate_on>.json
+#        results/checkpoints/<zoo>/<threat>/<model>.json      the backbone of a probe
 #   out  results/trained/<zoo>/<threat>/<model>.safetensors   weights
 #        results/trained/<zoo>/<threat>/<model>.json          digest, architecture, clean and PGD accuracy
 #        results/generated/<dataset>.npz, .json               samples, and the generator's label-error rates
 #
-#   train_model      one classifier by one training method, one thread: more threads change the weights
+#   train_model      one classifier by one training method, one thread: more threads change the weights;
+#                    on a GPU where the model's entry says so
+#   train_probe      a linear classifier of the features of somebody else's backbone
 #   train_generator  fits a class-conditional generator and draws from it
+
+
+ruleorder: train_probe > train_model
 
 
 rule train_model:
@@ -22,8 +28,10 @@ rule train_model:
         "../envs/torch.yaml"
     threads: 1
     resources:
-        mem_mb=2000,
-        runtime=60,
+        gpu=by_device(cpu=0, cuda=1),
+        # a training set of CIFAR's size is held in main memory as float32, beside the libraries of CUDA
+        mem_mb=by_device(cpu=2000, cuda=8000),
+        runtime=by_device(cpu=60, cuda=720),
     params:
         version=version("train_model"),
         identity=lambda wildcards: {"dataset": wildcards.zoo, "threat": wildcards.threat, "model": wildcards.model},
@@ -31,6 +39,32 @@ rule train_model:
         attack=of_zoo("attack"),
     script:
         "../workflow_scripts/train_model.py"
+
+
+rule train_probe:
+    input:
+        train=of_probe("results/datasets/{train_on}.json"),
+        test=of_probe("results/datasets/{evaluate_on}.json"),
+        backbone="results/checkpoints/{probe}.json",
+    output:
+        checkpoint="results/trained/{probe}.safetensors",
+        manifest="results/trained/{probe}.json",
+    log:
+        "results/logs/train_probe/{probe}.log",
+    wildcard_constraints:
+        probe=plan.zoo_models_from(config, "probe"),
+    conda:
+        "../envs/torch.yaml"
+    threads: all_local_cores
+    resources:
+        gpu=1,
+        mem_mb=8000,
+        runtime=120,
+    params:
+        version=version("train_probe"),
+        batch_size=config["inference"]["batch_size"],
+    script:
+        "../workflow_scripts/train_probe.py"
 
 
 rule train_generator:

@@ -11,9 +11,9 @@ from gfscore.zoo import open_classifier
 def extract_logits(path_to_dataset, path_to_model, path_to_checkpoint, path_to_logits, *, batch_size, threads):
     """Write sample_id, label and logits as Parquet, with the identity of data, model and arithmetic.
 
-    `path_to_dataset` is the manifest of fetch_dataset, `path_to_model` that of train_model or fetch_checkpoint;
-    `path_to_checkpoint` may be None where the manifest names the file; a GPU is used where there is one. Raises
-    InputError when data or checkpoint are not those of the manifests, or do not fit each other.
+    `path_to_dataset` is the manifest of fetch_dataset, `path_to_model` that of train_model, train_probe or
+    fetch_checkpoint; `path_to_checkpoint` may be None where the manifest names the file; a GPU is used where there is
+    one. Raises InputError when data or checkpoint are not those of the manifests, or do not fit each other.
     """
     images, dataset = open_described(path_to_dataset)
     model = read_json(path_to_model)

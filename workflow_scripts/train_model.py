@@ -8,7 +8,7 @@ from gfscore.zoo.trained import save_classifier
 
 
 def train_model(path_to_train, path_to_test, path_to_checkpoint, path_to_manifest, *, identity, settings, attack):
-    """Write a checkpoint (safetensors) and its manifest (JSON), the same bytes at every run on one machine.
+    """Write a checkpoint (safetensors) and its manifest (JSON), on the CPU the same bytes at every run.
 
     The first two paths are manifests of fetch_dataset. `identity` holds dataset (the zoo), threat and model,
     `settings` the arguments of `train_classifier`, `attack` the PGD that measures robust accuracy on test

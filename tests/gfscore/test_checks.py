@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from gfscore.binomial import clopper_pearson
 from gfscore.checks import CONFIDENCE, published_accuracy_verdict
-from gfscore.intervals import clopper_pearson
 
 
 def verdict(correct, samples, published, *, tolerance=0.005, subset=False):

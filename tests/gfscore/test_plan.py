@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from gfscore import plan
+from gfscore import layout, plan
 
 CONFIG = {
     "audits": {"a": {"dataset": "copy", "models": ["zoo/none/X", "zoo/L2/Y"], "measures": ["g"], "calibration": None}},
@@ -55,6 +55,23 @@ def test_datasets_of_an_audit_include_those_its_models_are_trained_on():
 def test_only_what_decides_the_images_counts_as_their_settings():
     assert plan.image_settings_of(CONFIG, "train") == {"source": "digits", "split": "train"}
     assert plan.image_settings_of(CONFIG, "copy") == {"source": "npz"}
+
+
+def test_a_probe_is_fetched_and_fitted_and_no_other_source_matches_its_pattern():
+    entries = {"P.1": {"source": "probe"}, "T": {"source": "timm"}}
+    config = {
+        "audits": {"a": {"dataset": "d", "models": ["z/none/P.1", "z/none/T"]}},
+        "datasets": {"d": {"models_of": "z"}},
+        "models": {"z": {"none": entries}},
+    }
+    pattern = re.compile(plan.zoo_models_from(config, "probe"))
+    assert [name for name in ("z/none/P.1", "z/none/Px1", "z/none/T") if pattern.fullmatch(name)] == ["z/none/P.1"]
+    assert not re.compile(plan.zoo_models_from(config, "onnx")).fullmatch("")
+    fetched = [f"results/checkpoints/z/none/{name}.json" for name in ("P.1", "T")]
+    assert layout.fetched_manifests(config, "a") == fetched
+    of_probe = {"dataset": "d", "threat": "none", "model": "P.1", "extension": "json"}
+    assert layout.checkpoint_file(config, **of_probe) == "results/trained/z/none/P.1.json"
+    assert layout.checkpoint_file(config, **of_probe | {"model": "T"}) == fetched[1]
 
 
 @pytest.mark.parametrize(("kind", "matching"), [("great", {"g", "g+"}), ("clean", {"c"}), ("absent", set())])

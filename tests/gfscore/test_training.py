@@ -43,6 +43,7 @@ QUICK = {
     "batch_size": 16,
     "learning_rate": 0.01,
     "weight_decay": 1e-4,
+    "device": "cpu",
     "threat": THREAT,
 }
 NAMES = [str(digit) for digit in range(10)]
@@ -297,6 +298,15 @@ def test_bad_settings_are_named(changes, message, colours):
         train_classifier(
             *colours, classes=3, **{**QUICK, "method": "TRADES", "coefficients": {"beta": 6}, "seed": 0, **changes}
         )
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a CUDA device")
+def test_a_missing_gpu_is_an_error_and_not_a_slow_training(colours):
+    with pytest.raises(InputError, match=r"finds no CUDA device; run this .* device: cpu in the model's entry"):
+        train(*colours, "ERM", device="cuda")
+    chosen = {**QUICK, "method": "ERM", "seed": 1, "device": "cuda"}
+    with pytest.raises(InputError, match="finds no CUDA device"):
+        describe_training(nn.Linear(1, 1), None, None, settings=chosen, attack={})
 
 
 def test_prl_needs_a_tail_of_at_least_one_sample(colours):

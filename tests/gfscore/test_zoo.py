@@ -52,6 +52,21 @@ def test_architectures_differ_in_kind():
     assert "LayerNorm" not in kinds["small_convnet"]
 
 
+def test_the_residual_network_is_as_large_as_its_model():
+    network = build_network("residual_network", in_channels=3, image_size=(32, 32), classes=10)
+    # ResNet-18 for CIFAR-10 with batch normalisation has as many.
+    assert sum(value.numel() for value in network.parameters()) == 11_173_962
+    assert not any(isinstance(module, torch.nn.modules.batchnorm._BatchNorm) for module in network.modules())
+    convolutions = [module for module in network.modules() if isinstance(module, torch.nn.Conv2d)]
+    assert len([module for module in convolutions if module.kernel_size == (3, 3)]) == 17
+
+
+@pytest.mark.parametrize("width", [4, 24, 33])
+def test_the_residual_network_takes_any_width_and_depth(width):
+    network = build_network("residual_network", width=width, blocks=1, **SHAPE)
+    assert network(torch.rand(2, 3, 9, 12)).shape == (2, 5)
+
+
 def test_bad_requests_are_named():
     with pytest.raises(InputError, match="'vgg' is unknown; choose one of small_convnet, patch_mixer"):
         build_network("vgg", **SHAPE)

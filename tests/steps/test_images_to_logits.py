@@ -21,6 +21,7 @@ SETTINGS = {
     "learning_rate": 0.005,
     "weight_decay": 0.0001,
     "seed": 1,
+    "device": "cpu",
     "threat": None,
     "coefficients": {},
 }

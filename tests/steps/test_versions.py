@@ -21,6 +21,8 @@ from gfscore.datasets import describe_images, load_all, open_images
 from gfscore.inference import extract_logits
 from gfscore.objectives import METHODS
 from gfscore.training import train_classifier
+from gfscore.zoo.compatibility import import_torchvision
+from gfscore.zoo.probe import fit_probe, open_backbone
 
 ROOT = Path(__file__).resolve().parents[2]
 VERSIONS = yaml.safe_load((ROOT / "workflow_scripts/versions.yaml").read_text())
@@ -72,10 +74,28 @@ def fetched_checkpoint(folder):
     return [int(manifest["sha256"][:8], 16), len(manifest), len(manifest["files"])]
 
 
+def probed():
+    import_torchvision()
+    import timm
+
+    torch.manual_seed(0)
+    network = timm.create_model("test_vit", num_classes=0, in_chans=1, img_size=32).eval()
+    settings = {"architecture": "test_vit", "arguments": {"img_size": 32}, "image_shape": [1, 32, 32]}
+    settings |= {"weights": "model", "channel_order": "rgb", "value_range": 1, "mean": [0.5], "std": [0.5]}
+    with tempfile.TemporaryDirectory() as folder:
+        save_file(network.state_dict(), f"{folder}/vit.safetensors")
+        backbone = open_backbone(settings, f"{folder}/vit.safetensors", image_shape=(1, 8, 8))
+    few = images().select(np.arange(120))
+    how = {"penalty": 1.0, "iterations": 500, "batch_size": 64}
+    head, summary = fit_probe(backbone, few, few, classes=10, **how)
+    return [*summary_of(head), summary["train_accuracy"], summary["features"]]
+
+
 NUMBERS = {
     "fetch_dataset": fetched,
     "fetch_checkpoint": lambda: fetched_checkpoint(Path(tempfile.mkdtemp())),
     "train_generator": generated,
+    "train_probe": probed,
     "extract_logits": extracted,
     **{f"train_model/{method}": (lambda method=method: summary_of(trained(method))) for method in METHODS},
 }

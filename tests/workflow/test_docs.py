@@ -65,7 +65,7 @@ def test_the_configuration_example_is_valid(workplace):
     assert yaml.safe_load(example)["datasets"]["mine"]["channels"] == "last"
     (workplace / "mine.yaml").write_text(example)
     labels = np.repeat(np.arange(10), 2)
-    np.savez(workplace / "mine.npz", x=np.zeros((20, 8, 8, 1), dtype=np.uint8), y=labels)
+    np.savez(workplace / "mine.npz", x=np.full((20, 8, 8, 1), 200, dtype=np.uint8), y=labels)
     command = [sys.executable, "-m", "snakemake", "--cores", "1", "--configfile", "mine.yaml"]
     subprocess.run([*command, "--", "results/datasets/mine.json"], cwd=workplace, check=True)
 

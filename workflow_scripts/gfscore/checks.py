@@ -1,6 +1,6 @@
 """Gates on what was measured: does the classifier do what its publication says?"""
 
-from gfscore.intervals import clopper_pearson
+from gfscore.binomial import clopper_pearson
 
 CONFIDENCE = 0.999
 """Of the interval on a subset of the published test set: one in a thousand right models is refused."""

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gfscore.binomial import clopper_pearson
 from gfscore.errors import InputError
 from gfscore.files import atomic
-from gfscore.intervals import clopper_pearson
 
 
 @dataclass(frozen=True)

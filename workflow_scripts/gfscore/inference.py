@@ -80,6 +80,17 @@ def resolve_device(device):
     return device
 
 
+def require_device(device):
+    """Refuse "cuda" where there is no CUDA device, by InputError: what was to take hours would take weeks."""
+    import torch
+
+    if device == "cuda" and not torch.cuda.is_available():
+        raise InputError(
+            f"device cuda is asked for, but torch {torch.__version__} finds no CUDA device; run this on a machine with "
+            "a GPU and a CUDA build of torch (README.md), or write device: cpu in the model's entry and be very patient"
+        )
+
+
 def device_of(classifier, device):
     """Name of the device that a classifier runs on: the resolved one, or "cpu" where it has no torch network."""
     return "cpu" if classifier.network is None else resolve_device(device)

@@ -71,7 +71,7 @@ def checkpoint_file(config, dataset, threat, model, *, extension):
     Classifiers of others stay where their manifest says, so they have no checkpoint file in results/.
     """
     zoo = plan.zoo_of(config, dataset)
-    if plan.entry_of(config, dataset, threat, model)["source"] == "trained":
+    if plan.entry_of(config, dataset, threat, model)["source"] in plan.FITTED:
         return f"results/trained/{zoo}/{threat}/{model}.{extension}"
     return f"results/checkpoints/{zoo}/{threat}/{model}.json" if extension == "json" else []
 
@@ -86,9 +86,10 @@ def trained_manifests(config, audit):
 
 
 def fetched_manifests(config, audit):
-    """Manifests of the classifiers of an audit whose checkpoint is fetched or placed by hand."""
+    """Manifests of the checkpoints, or backbones, of an audit that are fetched or placed by hand."""
+    zoo = plan.zoo_of(config, plan.dataset_of(config, audit))
     return [
-        checkpoint_file(config, **model, extension="json")
+        f"results/checkpoints/{zoo}/{model['threat']}/{model['model']}.json"
         for model in plan.models_of(config, audit)
         if plan.entry_of(config, **model)["source"] in plan.FETCHED
     ]

@@ -22,14 +22,18 @@ SERVES = {
     "robustbench": {"clean", "great"},
     "timm": {"clean", "great"},
     "onnx": {"clean", "great"},
+    "probe": {"clean", "great"},
     "logits": {"clean", "great"},
     "samples": {"clean", "certified"},
 }
 """Kinds of measures that each model source can serve."""
 
 
-FETCHED = {"torch", "robustbench", "timm", "onnx"}
-"""Sources whose checkpoint fetch_checkpoint finds or downloads."""
+FETCHED = {"torch", "robustbench", "timm", "onnx", "probe"}
+"""Sources whose checkpoint fetch_checkpoint finds or downloads; of a probe, the backbone."""
+
+FITTED = {"trained", "probe"}
+"""Sources whose weights, all of them or the last layer's, the workflow finds itself."""
 
 FILE_SOURCES = {"generated", "npz", "labels"}
 """Dataset sources that are one file, which jobs can depend on."""
@@ -102,6 +106,18 @@ def subjects_from(config, sources):
         if entry["source"] in sources
     ]
     return "|".join(re.escape(subject) for subject in subjects) or NOTHING
+
+
+def zoo_models_from(config, source):
+    """Regular expression that matches "zoo/threat/model" for every entry of a source."""
+    names = [
+        f"{zoo}/{threat}/{model}"
+        for zoo, threats in config["models"].items()
+        for threat, entries in threats.items()
+        for model, entry in entries.items()
+        if entry["source"] == source
+    ]
+    return "|".join(re.escape(name) for name in names) or NOTHING
 
 
 def largest_radius(config):

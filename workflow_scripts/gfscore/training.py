@@ -4,7 +4,7 @@ import numpy as np
 
 from gfscore.attacks import attack_name, robust_accuracy
 from gfscore.datasets import load_all
-from gfscore.inference import extract_logits, reproducible_arithmetic
+from gfscore.inference import extract_logits, reproducible_arithmetic, require_device
 from gfscore.margins import predictions
 from gfscore.objectives import METHODS, Setup, make_objective
 from gfscore.zoo import build_network
@@ -24,10 +24,10 @@ def train_classifier(
     learning_rate,
     weight_decay,
     seed,
+    device,
     arguments=None,
     threat=None,
     coefficients=None,
-    device="cpu",
 ):
     """Classifier trained by one of METHODS, a torch module in eval mode on the CPU.
 
@@ -36,11 +36,14 @@ def train_classifier(
     and step_size (pixels in [0, 1]) and steps, for the methods that perturb; `coefficients`, the method's
     own. Adam with decoupled weight decay; the learning rate rises to `learning_rate` and falls to zero once
     over the training (one cycle, Smith and Topin 2019). `seed` determines weights, order and perturbations:
-    on one machine two trainings end in the same weights. Raises InputError for unknown names, and for missing
-    or unknown coefficients.
+    on one machine two trainings on the CPU end in the same weights; on a GPU they may differ, since not every
+    kernel sums in a fixed order. `device` is "cpu" or "cuda"; the images stay in main memory and go there batch
+    by batch. Raises InputError for unknown names, for missing or unknown coefficients, and for "cuda" without a
+    CUDA device.
     """
     import torch
 
+    require_device(device)
     with reproducible_arithmetic():
         # Drawn on the CPU whatever the device, so that the device does not change the order of the samples.
         generator = torch.Generator().manual_seed(seed)
@@ -53,15 +56,15 @@ def train_classifier(
             seed=seed,
             **(arguments or {}),
         ).to(device)
-        x = torch.from_numpy(np.ascontiguousarray(images, dtype=np.float32)).to(device)
-        y = torch.from_numpy(np.asarray(labels, dtype=np.int64)).to(device)
+        x = torch.from_numpy(np.ascontiguousarray(images, dtype=np.float32))
+        y = torch.from_numpy(np.asarray(labels, dtype=np.int64))
         optimiser = torch.optim.AdamW(network.parameters(), lr=learning_rate, weight_decay=weight_decay)
         steps = epochs * -(-len(x) // batch_size)
         schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, learning_rate, total_steps=steps, pct_start=0.2)
         for _ in range(epochs):
-            for rows in torch.randperm(len(x), generator=generator).to(device).split(batch_size):
+            for rows in torch.randperm(len(x), generator=generator).split(batch_size):
                 optimiser.zero_grad()
-                objective(network, x[rows], y[rows]).backward()
+                objective(network, x[rows].to(device), y[rows].to(device)).backward()
                 optimiser.step()
                 schedule.step()
         return network.cpu().eval()
@@ -70,29 +73,38 @@ def train_classifier(
 def describe_training(network, train, test, *, settings, attack):
     """What a trained classifier is and how accurate it became, a JSON-able mapping; shares are 0..1.
 
-    `train` and `test` are ImageSets, `settings` the arguments of `train_classifier`; `attack` holds norm,
-    eps, step_size, steps, restarts and seed of the PGD that robust accuracy, overall and per class in label
-    order, is measured with on the test set.
+    `train` and `test` are ImageSets, `settings` the arguments of `train_classifier`, whose `device` the
+    accuracies are measured on; `attack` holds norm, eps, step_size, steps, restarts and seed of the PGD that
+    robust accuracy, overall and per class in label order, is measured with on the test set. The network ends
+    on the CPU. Raises InputError for "cuda" without a CUDA device.
     """
     import torch
 
+    device = settings["device"]
+    require_device(device)
+    network.to(device)
     with reproducible_arithmetic():
         survived = robust_accuracy(network, *load_all(test), **attack)
+    accuracies = {
+        "train_accuracy": _clean_accuracy(network, train, device=device),
+        "clean_accuracy": _clean_accuracy(network, test, device=device),
+    }
+    network.cpu()
     return {
         "method": settings["method"],
         "architecture": settings["architecture"],
         "parameters": sum(value.numel() for value in network.parameters()),
         "epochs": settings["epochs"],
         "seed": settings["seed"],
+        "device": device,
         "torch": str(torch.__version__),
-        "train_accuracy": _clean_accuracy(network, train),
-        "clean_accuracy": _clean_accuracy(network, test),
+        **accuracies,
         "robust_accuracy": float(survived.mean()),
         "robust_accuracy_per_class": [float(survived[test.labels == label].mean()) for label in np.unique(test.labels)],
         "robust_accuracy_attack": f"{attack_name(**attack)}, test split",
     }
 
 
-def _clean_accuracy(network, images):
-    _, labels, logits = extract_logits(network, images, batch_size=256, device="cpu")
+def _clean_accuracy(network, images, *, device):
+    _, labels, logits = extract_logits(network, images, batch_size=256, device=device)
     return float(np.mean(predictions(logits, labels) == labels))

@@ -22,6 +22,7 @@ SOURCES = {
     "torch": "gfscore.zoo.checkpoint",
     "timm": "gfscore.zoo.timm_models",
     "onnx": "gfscore.zoo.onnx_models",
+    "probe": "gfscore.zoo.probe",
 }
 """Source name in config.yaml -> module that opens it."""
 
@@ -30,9 +31,9 @@ WITHOUT_GRADIENTS = {"onnx"}
 
 
 def open_classifier(manifest, path=None, *, image_shape, classes, threads=1):
-    """Classifier that a manifest of train_model or fetch_checkpoint describes, on the CPU in eval mode.
+    """Classifier that a manifest of train_model, train_probe or fetch_checkpoint describes, on the CPU in eval mode.
 
-    `path` replaces the manifest's own (train_model's manifest has none); `image_shape` (C, H, W) and `classes` K are
+    `path` replaces the manifest's own (what was trained here has none); `image_shape` (C, H, W) and `classes` K are
     those of the data to be classified. The SHA-256 of every file is compared with the manifest's before any byte is
     parsed. Raises InputError, naming file and remedy, for an unknown source, another digest, and whatever the source
     refuses.
@@ -41,8 +42,10 @@ def open_classifier(manifest, path=None, *, image_shape, classes, threads=1):
     if source not in SOURCES:
         raise InputError(f"source {source!r} is unknown; choose one of {', '.join(SOURCES)}")
     path = path or manifest["path"]
-    for file in manifest.get("files") or [{"path": path, "sha256": manifest["sha256"]}]:
-        require_digest(file["path"], file["sha256"])
+    # A probe's head is `path`, its backbone stands among the files.
+    digests = {str(path): manifest["sha256"]} | {file["path"]: file["sha256"] for file in manifest.get("files", [])}
+    for file, sha256 in digests.items():
+        require_digest(file, sha256)
     return import_module(SOURCES[source]).open_classifier(
         manifest.get("settings", {}), path, image_shape=tuple(image_shape), classes=classes, threads=threads
     )

@@ -11,6 +11,7 @@ from gfscore.zoo import architectures
 ARCHITECTURES = {
     "small_convnet": architectures.small_convnet,
     "patch_mixer": architectures.patch_mixer,
+    "residual_network": architectures.residual_network,
 }
 """Architecture name in config.yaml -> function that builds it."""
 

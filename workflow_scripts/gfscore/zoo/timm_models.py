@@ -18,6 +18,14 @@ def open_classifier(settings, path, *, image_shape, classes, threads):
     for an argument that is not the user's to give, and for weights that do not fit.
     """
     del image_shape, threads
+    return with_weights(build(settings, path, classes=classes), settings, path)
+
+
+def build(settings, path, *, classes):
+    """Network of timm with arbitrary weights, a torch module; without a last layer where `classes` is 0.
+
+    `settings` as above. Raises InputError as above, naming `path`.
+    """
     from gfscore.zoo.compatibility import import_torchvision
 
     # timm imports torchvision, which beside a CPU build of torch needs help.
@@ -34,11 +42,10 @@ def open_classifier(settings, path, *, image_shape, classes, threads):
         raise InputError(f"{path}: argument {refused[0]!r} follows from the data and `path`; remove it from arguments")
     shape = {"num_classes": classes, "in_chans": settings["image_shape"][0]}
     try:
-        network = timm.create_model(name, pretrained=False, **shape, **arguments)
+        return timm.create_model(name, pretrained=False, **shape, **arguments)
     # Hundreds of architectures, each with checks of its own: what they refuse is the user's to correct.
     except Exception as error:
         raise InputError(
             f"{path}: timm's {name} cannot be built with {arguments} ({type(error).__name__}: {error}); correct its "
             "arguments"
         ) from error
-    return with_weights(network, settings, path)
