@@ -61,6 +61,6 @@ snakemake.cli.main(sys.argv[1:])
 def test_rule_files_lead_to_no_numpy_pandas_or_torch():
     """A dry run in a Python in which these packages cannot be imported any more."""
     code = f"HEAVY = {('numpy', 'pandas', 'scipy', 'torch', 'pyarrow')}" + DRY_RUN_WITHOUT_HEAVY_PACKAGES
-    command = [sys.executable, "-c", code, "--dry-run", "--cores", "1", "--quiet"]
+    command = [sys.executable, "-c", code, "--dry-run", "--cores", "1", "--quiet", "--rerun-incomplete"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
