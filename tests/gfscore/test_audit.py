@@ -243,3 +243,14 @@ def test_exported_names_are_the_public_ones():
         assert getattr(gfscore, name).__name__ == name
     with pytest.raises(AttributeError, match="module 'gfscore' has no attribute 'audit_logit'"):
         gfscore.audit_logit  # noqa: B018
+
+
+def test_pairwise_differences_are_those_of_the_class_values():
+    rng = np.random.default_rng(3)
+    labels = np.repeat(np.arange(4), 30)
+    logits = rng.normal(size=(120, 4)) + 2 * np.eye(4)[labels]
+    audit = audit_logits(logits, labels)
+    value = audit.classes["value"].to_numpy()
+    assert audit.pairwise.shape == (4, 4)
+    assert audit.pairwise.max() == pytest.approx(audit.summary["rdi"])
+    assert audit.pairwise[1, 2] == pytest.approx(abs(value[1] - value[2]))

@@ -7,16 +7,10 @@ import pytest
 import yaml
 
 from gfscore.configuration import complete_schema, require_valid
+from overlays import laid_over
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [path for path in sorted((ROOT / "docs").glob("*.md")) if "```yaml" in path.read_text()]
-
-
-def laid_over(below, above):
-    """Mappings merged key by key, as Snakemake does for --configfile; everything else replaced."""
-    if not (isinstance(below, dict) and isinstance(above, dict)):
-        return above
-    return {**below, **{key: laid_over(below.get(key), value) for key, value in above.items()}}
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)

@@ -6,8 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
+
+from overlays import laid_over
 
 pytestmark = pytest.mark.workflow
 
@@ -59,8 +62,6 @@ def test_every_python_block_runs(code, tmp_path):
 
 def test_the_configuration_example_is_valid(workplace):
     """The dataset of the example, with a file as it describes, is fetched."""
-    import numpy as np
-
     example = next(p.values[0] for p in blocks("yaml") if "mine.npz" in p.values[0])
     assert yaml.safe_load(example)["datasets"]["mine"]["channels"] == "last"
     (workplace / "mine.yaml").write_text(example)
@@ -68,6 +69,25 @@ def test_the_configuration_example_is_valid(workplace):
     np.savez(workplace / "mine.npz", x=np.full((20, 8, 8, 1), 200, dtype=np.uint8), y=labels)
     command = [sys.executable, "-m", "snakemake", "--cores", "1", "--configfile", "mine.yaml"]
     subprocess.run([*command, "--", "results/datasets/mine.json"], cwd=workplace, check=True)
+
+
+def test_the_audit_of_logits_runs_as_documented(workplace):
+    """The entries of that page, with files as it describes, and its command."""
+    page = (ROOT / "docs/audit-logits.md").read_text()
+    entries = {}
+    for block in re.findall(r"^```yaml\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL):
+        entries = laid_over(entries, yaml.safe_load(block))
+    (workplace / "mine.yaml").write_text(yaml.safe_dump(entries))
+    labels = np.repeat(np.arange(3), 40)
+    logits = np.random.default_rng(0).normal(size=(120, 3)) + 3 * np.eye(3)[labels]
+    np.save(workplace / "mine_labels.npy", labels)
+    np.save(workplace / "first.npy", logits)
+    command = next(line for line in page.splitlines() if line.startswith("snakemake "))
+    done = subprocess.run(
+        ["bash", "-c", f".venv/bin/{command}"], cwd=workplace, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "cat" in (workplace / "results/audits/mine/report.html").read_text()
 
 
 def test_links_and_pictures_exist():

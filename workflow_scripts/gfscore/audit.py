@@ -21,11 +21,13 @@ class Audit:
 
     `classes`: data frame with class_index, class_name, n, value, low, high, accuracy, one row per class; low and
     high hold for all classes together. `summary`: mapping with value, class_mean, rdi, nrgc, wcr, wcr_class (name),
-    wcr_tied (names), fp, accuracy, and for each number but accuracy `<name>_interval`, a pair (low, high).
+    wcr_tied (names), fp, accuracy, and for each number but accuracy `<name>_interval`, a pair (low, high). `pairwise`:
+    absolute differences of class values, (K, K) float64, NaN for classes without samples.
     """
 
     classes: object
     summary: dict
+    pairwise: np.ndarray
 
 
 def audit_logits(
@@ -67,7 +69,8 @@ def audit_logits(
         }
     )
     summary = summarise(values, low, high, class_names=names, lam=lam)
-    return Audit(classes=classes, summary=summary | {"accuracy": accuracy.aggregate})
+    pairwise = disparity.pairwise_differences(values.mean)
+    return Audit(classes=classes, summary=summary | {"accuracy": accuracy.aggregate}, pairwise=pairwise)
 
 
 def summarise(values, low, high, *, class_names, lam):
