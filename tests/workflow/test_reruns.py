@@ -93,8 +93,8 @@ def test_adding_a_model_leaves_the_others_alone(audited):
     )
     audited.edit(
         "config.yaml",
-        "\n      ERM_DA:\n",
-        "\n      NEW: {<<: *digits-model, training: {<<: *digits-training, seed: 1}}\n      ERM_DA:\n",
+        "\n      ERM_DA:\n        <<: *digits-model\n",
+        "\n      NEW: {<<: *digits-model, training: {<<: *digits-training, seed: 1}}\n      ERM_DA:\n        <<: *digits-model\n",
     )
     rules, files = audited.planned()
     assert rules == CHAIN_AFTER_LOGITS + Counter(train_model=1, extract_logits=1) + Counter(AGGREGATES)
