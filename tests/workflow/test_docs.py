@@ -54,7 +54,7 @@ def test_commands_that_are_not_run_here_are_run_by_ci():
     assert all(command in ci for command in RUN_ELSEWHERE)
 
 
-@pytest.mark.parametrize("code", blocks("python"))
+@pytest.mark.parametrize("code", list(blocks("python")))
 def test_every_python_block_runs(code, tmp_path):
     environment = os.environ | {"PYTHONPATH": str(ROOT / "workflow_scripts")}
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, check=True)
