@@ -5,7 +5,6 @@ import numpy as np
 from gfscore.errors import InputError
 
 COLUMNS = ("idx", "label", "predict", "radius", "correct")
-ABSTAIN = -1
 
 
 def read_certified_radii(path, *, labels, largest_radius):
