@@ -1,6 +1,7 @@
 # make setup   the environment, in .venv, from requirements.lock (made when missing, refreshed when stale)
 # make audit   the audits named in config.yaml; another: make audit RUN=digits-generated
-# make test    every test
+# make test    every test that needs nothing else
+# make test-slurm  the tests on a real SLURM, which they start; Debian's packages and root, or they are skipped
 # make bench   speed and memory side by side, into benchmarks/results.json
 # make lint    format and style, as CI checks them
 # make lock    new versions into requirements.lock, requirements.hashes and envs/ (for maintainers)
@@ -15,7 +16,7 @@ RUN ?=
 BIN = $(abspath $(VENV))/bin
 INSTALLED = $(VENV)/installed.lock
 
-.PHONY: setup audit test bench lint format lock
+.PHONY: setup audit test test-slurm bench lint format lock
 .DEFAULT_GOAL := audit
 
 setup:
@@ -33,6 +34,9 @@ audit: setup
 
 test: setup
 	@$(BIN)/python -m pytest $(ARGS)
+
+test-slurm: setup
+	@$(BIN)/python -m pytest tests/slurm $(ARGS)
 
 bench: setup
 	@$(BIN)/python benchmarks/run.py $(ARGS)

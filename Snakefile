@@ -17,9 +17,17 @@ include: "rules/training.smk"
 include: "rules/logits.smk"
 include: "rules/imports.smk"
 include: "rules/great.smk"
+include: "rules/attacks.smk"
+include: "rules/smoothing.smk"
+include: "rules/probabilistic.smk"
+include: "rules/corruptions.smk"
 include: "rules/classes.smk"
 include: "rules/audit.smk"
+include: "rules/comparison.smk"
+include: "rules/agreement.smk"
 include: "rules/report.smk"
+include: "rules/dashboard.smk"
+include: "rules/exports.smk"
 
 
 localrules:
@@ -28,6 +36,7 @@ localrules:
     logits,
     audit,
     report,
+    exports,
 
 
 rule all:
@@ -35,6 +44,7 @@ rule all:
     input:
         of_run(layout.audit_results),
         of_run(layout.model_results),
+        "results/index.html",
 
 
 # Everything that may need a network: run it on the login node, then the rest runs offline.
@@ -59,12 +69,18 @@ rule report:
         results_of_run("report.html"),
 
 
+# Tables in LaTeX, model cards and a research object to deposit; `all` does not make them.
+rule exports:
+    input:
+        of_run(export_layout.export_results),
+
+
 onsuccess:
     asked = set(workflow.dag_settings.targets)
     if asked <= {"all", "report"}:
         for name in config["run"]:
             verdict = json.loads(Path(f"results/audits/{name}/verdict.json").read_text())
-            print(f"\n{name}: {verdict['sentence']}\nOpen results/audits/{name}/report.html")
+            print(f"\n{name}: {verdict['sentence']}\nOpen results/audits/{name}/report.html or dashboard.html")
 
 
 onerror:

@@ -8,8 +8,8 @@
 #
 #   select_models     leaves out models that failed the gate on published accuracy, where config says so
 #   summarise_models
-#   judge_audit       always succeeds, whatever the verdict: a failing rule would lose its own output
-#   gate              stands apart from the targets; reads the verdicts and fails unless all are PASS
+#   judge_audit       bounds at the gate's own levels; succeeds whatever the verdict, or it would lose its output
+#   gate              stands apart from the targets; fails on FAIL, and on INCONCLUSIVE where the rule says stop
 
 
 localrules:
@@ -24,6 +24,8 @@ rule select_models:
         selection="results/audits/{audit}/models.json",
     log:
         "results/logs/select_models/{audit}.log",
+    group:
+        "audit"
     conda:
         "../envs/analysis.yaml"
     params:
@@ -48,8 +50,13 @@ rule summarise_models:
         vulnerability_csv="results/audits/{audit}/vulnerability.csv",
     log:
         "results/logs/summarise_models/{audit}.log",
+    group:
+        "audit"
     conda:
         "../envs/analysis.yaml"
+    resources:
+        mem_mb=by_attempt(4000),
+        runtime=by_attempt(30),
     params:
         subject=of_audit(plan.subject_of),
         published=of_audit(plan.published_accuracies),
@@ -61,17 +68,24 @@ rule summarise_models:
 rule judge_audit:
     input:
         code=code("judge_audit"),
+        samples=of_audit(layout.sample_files),
         selection="results/audits/{audit}/models.json",
-        class_scores="results/audits/{audit}/class_scores.parquet",
+        manifest=of_audit(layout.dataset_manifest),
+        generator=of_audit(layout.generator_manifest),
     output:
         verdict="results/audits/{audit}/verdict.json",
     log:
         "results/logs/judge_audit/{audit}.log",
+    group:
+        "audit"
     conda:
         "../envs/analysis.yaml"
     params:
+        subject=of_audit(plan.subject_of),
         rules=lambda wildcards: config["audits"][wildcards.audit]["gate"],
-        measures=of_audit(plan.measures_of),
+        intervals=config["intervals"],
+        label_error_rate=of_audit(plan.label_error_rate_of),
+        fp_lambda=config["disparity"]["fp_lambda"],
     script:
         "../workflow_scripts/judge_audit.py"
 

@@ -4,6 +4,7 @@ import json
 import sys
 from functools import cache
 from pathlib import Path
+from shutil import which
 
 import yaml
 from snakemake.exceptions import WorkflowError
@@ -12,7 +13,7 @@ ROOT = Path(workflow.basedir)
 SCRIPTS = ROOT / "workflow_scripts"
 sys.path.insert(0, str(SCRIPTS))
 
-from gfscore import layout, plan
+from gfscore import export_layout, figure_names, layout, measure_layout, plan
 from gfscore.configuration import complete_schema, require_valid
 from gfscore.errors import InputError
 from gfscore.sources import sources_of
@@ -52,9 +53,26 @@ def version(rule_name):
     return f"{own}, {torch}"
 
 
+# ---- what a job asks of the machine ----
+
+
 def all_local_cores(wildcards):
-    """Threads of a job that should have the machine, or its GPU, for itself unless a profile says otherwise."""
+    """Threads of a job that should have the machine, or its GPU, for itself (see also max-threads in profiles/)."""
     return workflow.cores or 1
+
+
+def cores_of_model(wildcards):
+    """The same for a job that shows images to a classifier, but one for a small network where no GPU is shared."""
+    model = wildcards.dataset, wildcards.threat, wildcards.model
+    # A login node knows nothing of the GPUs of the nodes, and both must ask for the same number.
+    here = workflow.nodes is None and not any(map(which, ("nvidia-smi", "rocm-smi")))
+    small = here and plan.trained_on_cpu(config, *model)
+    return 1 if small else all_local_cores(wildcards)
+
+
+def by_attempt(amount):
+    """A resource that grows: the amount (or what it says of the wildcards), twice as much at the second attempt, ..."""
+    return lambda wildcards, attempt: attempt * (amount(wildcards) if callable(amount) else amount)
 
 
 # ---- what config says about a job ----
@@ -65,6 +83,18 @@ def of_audit(lookup, **settings):
     return lambda wildcards: lookup(config, wildcards.audit, **settings)
 
 
+def audit_tables(step):
+    """Outputs of a step of MEASURE_TABLES: every table by its name, and each one's CSV."""
+    names = measure_layout.MEASURE_TABLES[step]
+    outputs = {name: f"results/audits/{{audit}}/{name}.parquet" for name in names}
+    return outputs | {f"{name}_csv": f"results/audits/{{audit}}/{name}.csv" for name in names}
+
+
+def of_figure(lookup):
+    """Function from a figure of an audit to what a lookup of gfscore.figure_names says about it."""
+    return lambda wildcards: lookup(wildcards.figure, plan.measures_of(config, wildcards.audit))
+
+
 def of_dataset(lookup):
     """Function from a dataset to what a lookup says about it."""
     return lambda wildcards: lookup(config, wildcards.dataset)
@@ -73,6 +103,11 @@ def of_dataset(lookup):
 def of_model(lookup, **settings):
     """Function from a (model, dataset) to what a lookup says about it."""
     return lambda wildcards: lookup(config, wildcards.dataset, wildcards.threat, wildcards.model, **settings)
+
+
+def of_measure(wildcards):
+    """Settings of the measure that a job computes."""
+    return config["measures"][wildcards.measure]
 
 
 def of_subject(key):
@@ -96,8 +131,13 @@ def of_probe(pattern):
 
 
 def by_device(*, cpu, cuda):
-    """Function from a classifier of a zoo to the value for the device that it is trained on."""
-    return lambda wildcards: {"cpu": cpu, "cuda": cuda}[of_zoo("training")(wildcards)["device"]]
+    """Function from a classifier of a zoo to the value for the device that it is trained on, or to what that says."""
+
+    def value(wildcards):
+        chosen = {"cpu": cpu, "cuda": cuda}[of_zoo("training")(wildcards)["device"]]
+        return chosen(wildcards) if callable(chosen) else chosen
+
+    return value
 
 
 def of_run(lookup):

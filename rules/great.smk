@@ -4,7 +4,7 @@
 #   out  results/samples/<measure>/<dataset>/<threat>/<model>.parquet   score per sample at T = 1
 #        results/sweeps/<measure>/<dataset>/<threat>/<model>.parquet    class scores at Chebyshev points in log T
 #        results/audits/<audit>/calibration.{parquet,csv,json}          temperatures chosen by each named objective
-#        results/audits/<audit>/sensitivity.{parquet,csv}               score when a constant is added to all logits
+#        results/audits/<audit>/sensitivity.{parquet,csv}               score and disparity when logits are shifted or scaled
 #
 #   score_margins        one number per sample
 #   sweep_temperatures   all temperatures at once, so that no per-model file depends on the one chosen later
@@ -23,6 +23,8 @@ rule score_margins:
         f"results/logs/score_margins/{{measure}}/{MODEL}.log",
     wildcard_constraints:
         measure=plan.names_of_kind(config, "great"),
+    group:
+        "model"
     conda:
         "../envs/analysis.yaml"
     params:
@@ -43,6 +45,8 @@ rule sweep_temperatures:
         f"results/logs/sweep_temperatures/{{measure}}/{MODEL}.log",
     wildcard_constraints:
         measure=plan.names_of_kind(config, "great"),
+    group:
+        "model"
     conda:
         "../envs/analysis.yaml"
     params:
@@ -60,14 +64,20 @@ rule choose_temperature:
         sweeps=of_audit(layout.sweep_files),
         logits=of_audit(layout.calibrated_logit_files),
         manifests=of_audit(layout.trained_manifests),
+        distances=of_audit(layout.distance_files),
     output:
         table="results/audits/{audit}/calibration.parquet",
         csv="results/audits/{audit}/calibration.csv",
         summary="results/audits/{audit}/calibration.json",
     log:
         "results/logs/choose_temperature/{audit}.log",
+    group:
+        "audit"
     conda:
         "../envs/analysis.yaml"
+    resources:
+        mem_mb=by_attempt(4000),
+        runtime=by_attempt(30),
     params:
         models=of_audit(plan.models_of),
         measure=of_audit(plan.calibrated_measure),
@@ -75,6 +85,8 @@ rule choose_temperature:
         search=config["great"]["temperatures"],
         published=of_audit(plan.published_accuracies),
         stability_window=config["great"]["stability_window"],
+        resampling=config["great"]["resampling"],
+        split=lambda wildcards: config["audits"][wildcards.audit]["calibration"]["split"],
         seed=config["disparity"]["seed"],
     script:
         "../workflow_scripts/choose_temperature.py"
@@ -90,11 +102,18 @@ rule measure_sensitivity:
         csv="results/audits/{audit}/sensitivity.csv",
     log:
         "results/logs/measure_sensitivity/{audit}.log",
+    group:
+        "audit"
     conda:
         "../envs/analysis.yaml"
+    resources:
+        mem_mb=by_attempt(4000),
+        runtime=by_attempt(30),
     params:
         models=of_audit(plan.models_of),
         measures=of_audit(plan.measures_of),
         shifts=config["great"]["shifts"],
+        scales=config["great"]["scales"],
+        fp_lambda=config["disparity"]["fp_lambda"],
     script:
         "../workflow_scripts/measure_sensitivity.py"

@@ -23,6 +23,8 @@ rule import_logits:
         "results/logs/import_logits/{subject}.log",
     wildcard_constraints:
         subject=plan.subjects_from(config, {"logits"}),
+    group:
+        "model"
     conda:
         "../envs/torch.yaml"
     params:
@@ -43,6 +45,8 @@ rule import_samples:
         "results/logs/import_samples/{measure}/{subject}.log",
     wildcard_constraints:
         subject=plan.subjects_from(config, {"samples"}),
+    group:
+        "model"
     conda:
         "../envs/torch.yaml"
     params:

@@ -33,6 +33,8 @@ rule fetch_dataset:
 
 
 rule fetch_checkpoint:
+    input:
+        placed=lambda wildcards: layout.placed_checkpoint(config, **wildcards),
     output:
         manifest=f"results/checkpoints/{ZOO_MODEL}.json",
     log:

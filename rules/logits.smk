@@ -12,22 +12,18 @@
 
 rule extract_logits:
     input:
-        dataset="results/datasets/{dataset}.json",
-        images=of_dataset(layout.stored_images),
-        checkpoint=of_model(layout.checkpoint_file, extension="safetensors"),
-        model=of_model(layout.checkpoint_file, extension="json"),
-        architecture=of_model(layout.architecture_file),
+        unpack(of_model(layout.classifier_files)),
     output:
         logits=f"results/logits/{MODEL}.parquet",
     log:
         f"results/logs/extract_logits/{MODEL}.log",
     conda:
         "../envs/torch.yaml"
-    threads: all_local_cores
+    threads: cores_of_model
     resources:
         gpu=1,
-        mem_mb=4000,
-        runtime=60,
+        mem_mb=by_attempt(4000),
+        runtime=by_attempt(60),
     params:
         version=version("extract_logits"),
         batch_size=config["inference"]["batch_size"],
@@ -44,6 +40,8 @@ rule check_logits:
         check=f"results/checks/{MODEL}.json",
     log:
         f"results/logs/check_logits/{MODEL}.log",
+    group:
+        "model"
     conda:
         "../envs/analysis.yaml"
     params:
@@ -64,6 +62,8 @@ rule score_predictions:
         f"results/logs/score_predictions/{{measure}}/{MODEL}.log",
     wildcard_constraints:
         measure=plan.names_of_kind(config, "clean"),
+    group:
+        "model"
     conda:
         "../envs/analysis.yaml"
     script:

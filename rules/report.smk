@@ -1,43 +1,86 @@
 # What a person looks at.
 #
-#   in   results/audits/<audit>/{class_scores,model_summary,vulnerability,calibration,sensitivity}.parquet, verdict.json
-#   out  results/audits/<audit>/figures/*.{svg,png}
+#   in   results/audits/<audit>/*.parquet, verdict.json; figures draw from the samples as well
+#   out  results/audits/<audit>/figures/*.{svg,pdf,png}
 #        results/audits/<audit>/report.html           one self-contained page
 #
+#        results/audits/<audit>/costs.{parquet,csv}   seconds and memory of every job behind the values
+#
+#   collect_costs   reads what jobs recorded in results/costs/; a missing record re-runs nothing
 #   plot_figures
 #   build_report
 
 
+rule collect_costs:
+    input:
+        code=code("collect_costs"),
+        class_scores="results/audits/{audit}/class_scores.parquet",
+    output:
+        table="results/audits/{audit}/costs.parquet",
+        csv="results/audits/{audit}/costs.csv",
+    log:
+        "results/logs/collect_costs/{audit}.log",
+    group:
+        "audit"
+    conda:
+        "../envs/analysis.yaml"
+    params:
+        records=of_audit(layout.cost_records),
+    script:
+        "../workflow_scripts/collect_costs.py"
+
+
 rule plot_figures:
     input:
+        **{name: f"results/audits/{{audit}}/{name}.parquet" for name in layout.COMPARISONS},
+        **{
+            name: of_audit(measure_layout.measure_table, table=name)
+            for names in measure_layout.MEASURE_TABLES.values()
+            for name in names
+        },
         code=code("plot_figures"),
         class_scores="results/audits/{audit}/class_scores.parquet",
         model_summary="results/audits/{audit}/model_summary.parquet",
         vulnerability="results/audits/{audit}/vulnerability.parquet",
+        confusions="results/audits/{audit}/confusions.parquet",
+        class_errors="results/audits/{audit}/class_errors.parquet",
+        similarities="results/audits/{audit}/similarities.parquet",
         sensitivity=of_audit(layout.sensitivity_table),
         calibration=of_audit(layout.calibration_table),
         calibration_json=of_audit(layout.calibration_json),
+        selection="results/audits/{audit}/models.json",
+        samples=of_audit(layout.sample_files),
     output:
         folder=report(
             directory("results/audits/{audit}/figures"),
             patterns=["{figure}.png"],
             caption="captions/figures.rst",
-            category="{audit}",
-            labels={"figure": "{figure}"},
+            category=lambda wildcards: config["audits"][wildcards.audit]["title"],
+            subcategory=of_figure(figure_names.measure_of_figure),
+            labels=of_figure(figure_names.labels_of),
         ),
     log:
         "results/logs/plot_figures/{audit}.log",
+    group:
+        "audit"
     conda:
         "../envs/analysis.yaml"
     params:
-        measures=of_audit(plan.measures_of),
+        subject=of_audit(plan.subject_of),
         fp_lambda=config["disparity"]["fp_lambda"],
+        seed=config["intervals"]["seed"],
     script:
         "../workflow_scripts/plot_figures.py"
 
 
 rule build_report:
     input:
+        **{name: f"results/audits/{{audit}}/{name}.parquet" for name in layout.COMPARISONS},
+        **{
+            name: of_audit(measure_layout.measure_table, table=name)
+            for names in measure_layout.MEASURE_TABLES.values()
+            for name in names
+        },
         code=code("build_report"),
         template=sorted(str(path.relative_to(ROOT)) for path in (SCRIPTS / "gfscore/templates").iterdir()),
         class_scores="results/audits/{audit}/class_scores.parquet",
@@ -46,6 +89,7 @@ rule build_report:
         sensitivity=of_audit(layout.sensitivity_table),
         calibration=of_audit(layout.calibration_table),
         calibration_json=of_audit(layout.calibration_json),
+        comparison_json="results/audits/{audit}/comparison.json",
         verdict="results/audits/{audit}/verdict.json",
         figures="results/audits/{audit}/figures",
         selection="results/audits/{audit}/models.json",
@@ -54,11 +98,13 @@ rule build_report:
         page=report(
             "results/audits/{audit}/report.html",
             caption="captions/report.rst",
-            category="{audit}",
-            labels={"figure": "report"},
+            category=lambda wildcards: config["audits"][wildcards.audit]["title"],
+            labels={"figure": "Report"},
         ),
     log:
         "results/logs/build_report/{audit}.log",
+    group:
+        "audit"
     conda:
         "../envs/analysis.yaml"
     params:

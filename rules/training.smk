@@ -26,12 +26,13 @@ rule train_model:
         f"results/logs/train_model/{ZOO_MODEL}.log",
     conda:
         "../envs/torch.yaml"
-    threads: 1
+    # torch takes one thread in either case; on a GPU the others keep a second job from the same GPU
+    threads: by_device(cpu=1, cuda=all_local_cores)
     resources:
         gpu=by_device(cpu=0, cuda=1),
         # a training set of CIFAR's size is held in main memory as float32, beside the libraries of CUDA
-        mem_mb=by_device(cpu=2000, cuda=8000),
-        runtime=by_device(cpu=60, cuda=720),
+        mem_mb=by_attempt(by_device(cpu=2000, cuda=8000)),
+        runtime=by_attempt(by_device(cpu=60, cuda=720)),
     params:
         version=version("train_model"),
         identity=lambda wildcards: {"dataset": wildcards.zoo, "threat": wildcards.threat, "model": wildcards.model},
@@ -58,8 +59,8 @@ rule train_probe:
     threads: all_local_cores
     resources:
         gpu=1,
-        mem_mb=8000,
-        runtime=120,
+        mem_mb=by_attempt(8000),
+        runtime=by_attempt(120),
     params:
         version=version("train_probe"),
         batch_size=config["inference"]["batch_size"],
@@ -78,6 +79,9 @@ rule train_generator:
     conda:
         "../envs/torch.yaml"
     threads: 1
+    resources:
+        mem_mb=by_attempt(4000),
+        runtime=by_attempt(60),
     params:
         version=version("train_generator"),
         settings=lambda wildcards: config["datasets"][wildcards.dataset]["generator"],

@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+# Before torch is imported: the networks here are so small that several threads only wait for one another.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 ROOT = Path(__file__).resolve().parents[1]
 
 

@@ -1,6 +1,21 @@
 """Made-up logits and labels for tests."""
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
+
+
+@dataclass
+class MadeCurves:
+    """Class scores given as a formula: `formula(T)` maps temperatures (T,) to a list of K arrays or numbers."""
+
+    formula: Any
+    n: np.ndarray
+
+    def __call__(self, temperatures):
+        temperatures = np.asarray(temperatures, dtype=float)
+        return np.stack([np.broadcast_to(x, temperatures.shape) for x in self.formula(temperatures)], axis=1)
 
 
 def logits_and_labels(seed, *, n=120, k=5, scale=3.0, signal=3.0):
@@ -31,3 +46,9 @@ def adversarial_logits(seed, *, n, k):
     tied = rng.random(n) < 0.1
     logits[tied] = logits[tied].max(axis=1, keepdims=True)
     return logits, labels
+
+
+def gate_rule(measure, *, statistic="wcr", **changes):
+    """Rule of a gate as config.yaml writes it, for one look; `changes` hold the threshold."""
+    rule = {"measure": measure, "statistic": statistic, "confidence": 0.95}
+    return rule | {"looks": {"planned": 1, "this": 1}, "on_inconclusive": "stop"} | changes

@@ -110,11 +110,42 @@ def empirical_bernstein(n, variance, classes, alpha, width):
     return math.sqrt(2 * variance * math.log(2 / delta) / n) + 7 * width * math.log(2 / delta) / (3 * (n - 1))
 
 
+def wealth(group, m, target):
+    """Largest wealth, in logarithms, of betting that the mean of values in [0, 1] exceeds m, over the values seen."""
+    most, log_wealth, total, squares = -math.inf, 0.0, 0.5, 0.25
+    for t, x in enumerate(group, start=1):
+        variance = squares / t
+        fraction = min(math.sqrt(2 * target / (len(group) * variance)), 0.75 / m)
+        log_wealth += math.log(1 + fraction * (x - m))
+        most = max(most, log_wealth)
+        total += x
+        squares += (x - total / (t + 1)) ** 2
+    return most
+
+
+def betting_lower(group, alpha):
+    """Smallest mean that betting does not refute, by trying from above in ever smaller steps."""
+    target, low, step = math.log(1 / alpha), 0.0, 0.5
+    while step > 1e-11:
+        if wealth(group, low + step, target) >= target:
+            low += step
+        step /= 2
+    return min(low, mean(group))
+
+
+def betting(group, classes, alpha):
+    side = alpha / (2 * classes)
+    return betting_lower(group, side), 1 - betting_lower([1 - x for x in group], side)
+
+
 def class_interval(group, method, classes, alpha, value_range):
     lowest, highest = value_range
     if not group or (method == "empirical_bernstein" and len(group) < 2):
         return lowest, highest
     width = highest - lowest
+    if method == "betting":
+        low, high = betting([(x - lowest) / width for x in group], classes, alpha)
+        return lowest + width * low, lowest + width * high
     if method == "hoeffding":
         half = hoeffding(len(group), classes, alpha, width)
     else:

@@ -5,16 +5,20 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from gfscore.calibration import SearchSettings, split_halves
 from gfscore.classes import class_values
 from gfscore.curves import sweep_class_scores
 from gfscore.files import write_json
 from gfscore.margins import predictions, scores
 from gfscore.measured import Measured, label_of
+from gfscore.model_evidence import ModelEvidence
+from gfscore.sensitivity import sensitivity_table
+from gfscore.splits import split_samples
 from gfscore.summaries import class_rows, model_rows, vulnerability_rows
 from gfscore.tables import frame_of, write_csv_beside, write_table
-from gfscore.temperatures import ModelEvidence, calibrate
-from gfscore.verdict import judge
+from gfscore.temperature_search import SearchSettings
+from gfscore.temperatures import Resampling, calibrate
+from gfscore.verdict import candidates_of, judge
+from made import gate_rule
 
 MEASURES = {
     "clean": {"kind": "clean"},
@@ -24,8 +28,13 @@ MEASURES = {
 CERTIFIED = {"certified": {"kind": "certified", "largest_radius": 2.0}}
 OBJECTIVES = ("cross_model_accuracy", "within_model_class_accuracy", "ranking_stability", "likelihood")
 SEARCH = SearchSettings(low=0.01, high=10, coarse_step=0.1, fine_step=0.01, fine_radius=0.1)
+RESAMPLING = Resampling(bootstrap=49, confidence=0.95, permutations=99, seed=0)
 SHIFTS = (-8.0, -4.0, -2.0, -1.0, 0.0, 1.0, 2.0, 4.0, 8.0)
-ALPHA, LAM = 0.05, 0.5
+SCALES = (0.25, 0.5, 1.0, 2.0, 4.0)
+LAM = 0.5
+INTERVALS = {
+    "method": "betting", "binary": "clopper_pearson", "confidence": 0.95, "seed": 0, "bootstrap_resamples": 99,
+}  # fmt: skip
 AUDIT = "synthetic"
 
 
@@ -120,7 +129,7 @@ def synthetic_audit(
     results, curves = {}, []
     if great and calibrated:
         evidence = [_evidence(*item, MEASURES[great]) for item in zip(subjects, drawn, robust, strict=True)]
-        results, curves = calibrate(evidence, OBJECTIVES, settings=SEARCH, stability_window=0.05)
+        results, curves = calibrate(evidence, OBJECTIVES, settings=SEARCH, stability_window=0.05, resampling=RESAMPLING)
         results = {name: {"measure": great, **result} for name, result in results.items()}
 
     inputs = _Inputs(subjects, drawn, measured, great, results)
@@ -132,23 +141,25 @@ def synthetic_audit(
             item,
             class_names,
             settings=measured[item.key["measure"]],
-            method="hoeffding",
-            alpha=ALPHA,
+            intervals=INTERVALS,
             label_error_rates=None,
         )
     ]
     class_scores = frame_of("class_scores", class_table)
     accuracies = [{"robust_accuracy": value, "robust_accuracy_source": "PGD, linf 0.15, 20 steps"} for value in robust]
     settings = {"fp_lambda": LAM, "permutations": permutations, "seed": seed}
-    rules = rules or [{"measure": great or next(iter(measured)), "at_least": at_least, "confidence": 1 - ALPHA}]
+    rules = rules or [gate_rule(great or next(iter(measured)), at_least=at_least)]
+    candidates = candidates_of(
+        inputs.measured(), class_names, rules=rules, measures=measured, intervals=INTERVALS, label_error_rates=None
+    )
     return SyntheticAudit(
         class_scores=class_scores,
         model_summary=frame_of("model_summary", model_rows(inputs, class_scores, accuracies, settings)),
         vulnerability=frame_of("vulnerability", vulnerability_rows(class_scores)),
         calibration=frame_of("calibration", [{"measure": great, **row} for row in curves]),
         calibration_results=results,
-        sensitivity=frame_of("sensitivity", _shifted(inputs) if great else []),
-        verdict=judge(class_scores, rules, measures=measured, excluded=excluded),
+        sensitivity=_sensitivity(inputs),
+        verdict=judge(candidates, rules, lam=LAM, excluded=excluded),
         models=[{**subject, "method": "random", "architecture": "none"} for subject in subjects],
         measures=measured,
     )
@@ -184,7 +195,8 @@ class _Inputs:
         if settings["kind"] == "certified":
             values = correct * np.clip(logits.max(axis=1) / 4, 0, settings["largest_radius"])
         named = {"measure": measure, "calibration": calibration, "temperature": temperature}
-        return Measured(subject | named, values, labels, correct)
+        sample_id = np.array([f"toy-{row}" for row in range(len(labels))])
+        return Measured(subject | named, values, labels, correct, sample_id, fresh=calibration == "none")
 
 
 def _evidence(subject, pair, robust, settings):
@@ -193,13 +205,15 @@ def _evidence(subject, pair, robust, settings):
         *pair, logits.shape[1], activation=settings["activation"], low=SEARCH.low, high=SEARCH.high
     )
     correct = predictions(logits, labels) == labels
-    held_out = split_halves(labels, np.random.default_rng(0))
+    held_out = split_samples(np.arange(len(labels)), labels, share=0.5, rng=np.random.default_rng(0))
     return ModelEvidence(
         name=label_of(subject),
         curves=curves,
         class_accuracy=class_values(correct, labels, logits.shape[1]).mean,
+        report_curves=curves,
         clean_accuracy=float(correct.mean()),
         robust_accuracy=robust,
+        attack_distance=robust / 2,
         checkpoint="c" * 64,
         dataset_digest="d" * 64,
         held_out=(logits[held_out], labels[held_out]),
@@ -207,16 +221,6 @@ def _evidence(subject, pair, robust, settings):
     )
 
 
-def _shifted(inputs):
-    return [
-        {
-            **subject,
-            "measure": measure,
-            "shift": shift,
-            "value": scores(logits.astype(np.float64) + shift, labels, activation=settings["activation"]).mean(),
-        }
-        for measure, settings in inputs.measures.items()
-        if settings["kind"] == "great"
-        for subject, (logits, labels) in zip(inputs.models, inputs.drawn, strict=True)
-        for shift in SHIFTS
-    ]
+def _sensitivity(inputs):
+    classifiers = [(subject, *drawn) for subject, drawn in zip(inputs.models, inputs.drawn, strict=True)]
+    return sensitivity_table(classifiers, inputs.measures, shifts=SHIFTS, scales=SCALES, lam=LAM)

@@ -23,7 +23,7 @@ ACCELERATOR = re.compile(r"^(nvidia-|cuda-|triton)")
 
 ENVIRONMENTS = {
     "analysis": (["report"], "Cheap steps: logits to report. No torch."),
-    "torch": (["models"], "Steps that touch images or weights."),
+    "torch": (["attacks"], "Steps that touch images or weights."),
 }
 
 

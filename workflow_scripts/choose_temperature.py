@@ -2,13 +2,12 @@
 
 import pandas as pd
 
-from gfscore.calibration import SearchSettings
-from gfscore.evidence import accuracies_of, read_evidence
+from gfscore.evidence import read_all_evidence
 from gfscore.files import write_json
 from gfscore.jobs import logged_job
-from gfscore.measured import included, label_of
 from gfscore.tables import write_csv_beside, write_table
-from gfscore.temperatures import calibrate
+from gfscore.temperature_search import SearchSettings
+from gfscore.temperatures import Resampling, calibrate
 
 
 def choose_temperature(
@@ -17,29 +16,28 @@ def choose_temperature(
     path_to_summary,
     *,
     audit,
-    models,
     measure,
     objectives,
     search,
     stability_window,
-    published,
+    resampling,
     seed,
+    split,
+    **models,
 ):
     """Write calibration.parquet (searched curves) and calibration.json (T* and rank agreements per objective).
 
-    `files` holds selection (models.json), sweeps and logits (one path per entry of `models`) and manifests (of the
-    checkpoints that record a robust accuracy); `search` are the fields of SearchSettings, `published` the published
-    accuracies of each model.
+    `files`, `models` (models and published), `split` and `seed` are those of `read_all_evidence`; `search` are the
+    fields of SearchSettings, `resampling` those of Resampling but its seed.
     """
-    selected = included(files["selection"])
-    accuracies = accuracies_of(models, published, files["manifests"])
-    evidence = [
-        read_evidence(sweep, logits, model=model, robust_accuracy=known["robust_accuracy"], seed=seed)
-        for model, known, sweep, logits in zip(models, accuracies, files["sweeps"], files["logits"], strict=True)
-        if label_of(model) in selected
-    ]
+    evidence = read_all_evidence(files, seed=seed, split=split, **models)
     results, rows = calibrate(
-        evidence, objectives, settings=SearchSettings(**search), stability_window=stability_window
+        evidence,
+        objectives,
+        settings=SearchSettings(**search),
+        stability_window=stability_window,
+        resampling=Resampling(**resampling, seed=seed),
+        split=split,
     )
     frame = pd.DataFrame(rows, columns=["objective", "temperature", "value"])
     frame.insert(0, "measure", measure)

@@ -1,4 +1,4 @@
-"""Stop a release pipeline unless every audit passes."""
+"""Stop a release pipeline when an audit fails, or is undecided under a rule that stops then."""
 
 from gfscore.errors import InputError
 from gfscore.files import read_json
@@ -6,11 +6,11 @@ from gfscore.jobs import logged_job
 
 
 def gate(paths_to_verdicts):
-    """Raise InputError, quoting the verdicts, unless every one is PASS."""
+    """Raise InputError, quoting the verdicts, when one of them stops: see `stops` in verdict.json."""
     verdicts = {path: read_json(path) for path in paths_to_verdicts}
     for path, verdict in verdicts.items():
         print(f"{path}: {verdict['sentence']}")
-    stopped = [f"{path}: {verdict['sentence']}" for path, verdict in verdicts.items() if verdict["verdict"] != "PASS"]
+    stopped = [f"{path}: {verdict['sentence']}" for path, verdict in verdicts.items() if verdict["stops"]]
     if stopped:
         raise InputError("the gate stays closed\n" + "\n".join(stopped))
 

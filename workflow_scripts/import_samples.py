@@ -5,7 +5,8 @@ import pandas as pd
 from gfscore.datasets import open_described
 from gfscore.files import sha256_of_file
 from gfscore.jobs import logged_job
-from gfscore.sample_files import read_certified_radii
+from gfscore.sample_columns import table_of
+from gfscore.sample_files import ABSTAINED, read_certified_radii
 from gfscore.tables import write_table
 
 
@@ -18,17 +19,21 @@ def import_samples(path_to_file, path_to_dataset, path_to_samples, *, model, mea
     images, dataset = open_described(path_to_dataset)
     rows, prediction, radius = read_certified_radii(path_to_file, labels=images.labels, largest_radius=largest_radius)
     label = images.labels[rows]
-    frame = pd.DataFrame(
-        {
-            "sample_id": images.sample_id[rows],
-            "label": label,
-            "prediction": prediction,
-            "value": radius if kind == "certified" else (prediction == label).astype(float),
-            "censored": False,
-        }
-    )
+    right = prediction == label
+    columns = {
+        "sample_id": images.sample_id[rows],
+        "label": label,
+        "prediction": prediction,
+        "value": right * radius if kind == "certified" else right.astype(float),
+        "censored": False,
+    }
+    if kind == "certified":
+        # What the file does not tell about the certification, and about the classifier before smoothing, stays unknown.
+        columns |= {"clean_prediction": None, "radius": radius, "abstained": prediction == ABSTAINED}
+        columns |= {"draws": None, "lower_bound": None, "attacked": None, "refuted": None}
+    frame = pd.DataFrame(columns)
     identity = {**model, "dataset_digest": dataset["digest"], "checkpoint_sha256": sha256_of_file(path_to_file)}
-    write_table(path_to_samples, "samples", frame, identity=identity | {"measure": measure})
+    write_table(path_to_samples, table_of(kind), frame, identity=identity | {"measure": measure})
 
 
 if __name__ == "__main__":

@@ -1,26 +1,48 @@
 """The verdict on an audit."""
 
+from gfscore.falsification_rows import add_contradictions
 from gfscore.files import read_json, write_json
 from gfscore.jobs import logged_job
-from gfscore.tables import read_table
-from gfscore.verdict import judge
+from gfscore.measured import AuditInputs
+from gfscore.summaries import resolve_label_error_rates
+from gfscore.verdict import candidates_of, judge
 
 
-def judge_audit(path_to_class_scores, path_to_selection, path_to_verdict, *, audit, rules, measures):
-    """Write verdict.json; succeeds whatever the verdict, which the rule `gate` turns into an exit status."""
-    class_scores = read_table(path_to_class_scores, "class_scores", expect={"audit": audit})
-    write_json(
-        path_to_verdict,
-        judge(class_scores, rules, measures=measures, excluded=read_json(path_to_selection)["excluded"]),
+def judge_audit(inputs, path_to_manifest, path_to_verdict, *, rules, intervals, label_error_rates, fp_lambda):
+    """Write verdict.json from AuditInputs and the manifest of the dataset.
+
+    Succeeds whatever the verdict, which the rule `gate` turns into an exit status.
+    """
+    class_names = read_json(path_to_manifest)["classes"]
+    candidates = candidates_of(
+        inputs.measured(),
+        class_names,
+        rules=rules,
+        measures=inputs.measures,
+        intervals=intervals,
+        label_error_rates=label_error_rates,
     )
+    add_contradictions(candidates, inputs, rules=rules, class_names=class_names, intervals=intervals)
+    excluded = read_json(inputs.selection)["excluded"]
+    write_json(path_to_verdict, judge(candidates, rules, lam=fp_lambda, excluded=excluded))
 
 
 if __name__ == "__main__":
     with logged_job(snakemake.log[0]):
+        given, settings = snakemake.input, snakemake.params
         judge_audit(
-            snakemake.input.class_scores,
-            snakemake.input.selection,
+            # Scores at T = 1 only: no rule judges a temperature that was chosen on the same samples.
+            AuditInputs(
+                **settings.subject | {"calibrated_measure": None},
+                samples=given.samples,
+                logits=[],
+                calibration=None,
+                selection=given.selection,
+            ),
+            given.manifest,
             snakemake.output.verdict,
-            audit=snakemake.wildcards.audit,
-            **snakemake.params,
+            rules=settings.rules,
+            intervals=settings.intervals,
+            label_error_rates=resolve_label_error_rates(settings.label_error_rate, given.manifest, given.generator),
+            fp_lambda=settings.fp_lambda,
         )

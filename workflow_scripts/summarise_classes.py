@@ -10,7 +10,7 @@ from gfscore.tables import frame_of, write_csv_beside, write_table
 def summarise_classes(inputs, path_to_manifest, path_to_table, *, audit, intervals, label_error_rates):
     """Write class_scores from AuditInputs and the manifest of the dataset.
 
-    `intervals` holds method and confidence, `label_error_rates` one number per class, or None: labels assumed right.
+    `intervals` is that section of config.yaml, `label_error_rates` one number per class, or None: labels assumed right.
     """
     manifest = read_json(path_to_manifest)
     rows = []
@@ -19,8 +19,7 @@ def summarise_classes(inputs, path_to_manifest, path_to_table, *, audit, interva
             measured,
             manifest["classes"],
             settings=inputs.measures[measured.key["measure"]],
-            method=intervals["method"],
-            alpha=1 - intervals["confidence"],
+            intervals=intervals,
             label_error_rates=label_error_rates,
         )
     frame = frame_of("class_scores", rows)

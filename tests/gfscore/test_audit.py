@@ -62,9 +62,10 @@ def test_hand_computed_example():
     assert audit.classes["n"].tolist() == [3, 2, 2]
     np.testing.assert_allclose(audit.classes["value"] / SCALE, [0.3, 0.1, 0.1])
     np.testing.assert_allclose(audit.classes["accuracy"], [1, 0.5, 1])
-    # Hoeffding, B sqrt(ln(2 * 3 / .1) / (2 n)): .826 B for n = 3, 1.01 B for n = 2.
-    np.testing.assert_allclose(audit.classes["low"], [0, 0, 0])
-    np.testing.assert_allclose(audit.classes["high"], [SCALE, SCALE, SCALE])
+    # A bet loses at most 3/4 and level .1 / 6 asks for 60 times the stake, which two or three such values cannot give:
+    # the wealth against m from below is at most (1 + .75 (.5 - m) / m) (1 + .75 (.3 - m) / m) (1 + .75 (.1 - m) / m).
+    assert (audit.classes["low"] / SCALE < 0.08).all()
+    assert (audit.classes["high"] / SCALE > 0.85).all()
     expected = {"value": 1.3 / 7, "class_mean": 0.5 / 3, "rdi": 0.2, "wcr": 0.1, "fp": 0.2 / 3}
     for name, value in expected.items():
         assert audit.summary[name] / SCALE == pytest.approx(value)
@@ -89,10 +90,12 @@ def test_agrees_with_the_plain_implementation(activation, temperature):
     assert audit.summary["wcr"] == pytest.approx(min(means))
     assert audit.summary["fp"] == pytest.approx(plain.fp(means, 0.8))
     assert audit.summary["wcr_class"] == str(int(np.argmin(means)))
+    order = np.random.default_rng(0).permutation(len(labels))
     for k in range(4):
-        expected = plain.class_interval(plain.members(values, labels, k), "hoeffding", 4, 0.2, (0.0, SCALE))
+        fed = [values[index] for index in order if labels[index] == k]
+        expected = plain.class_interval(fed, "betting", 4, 0.2, (0.0, SCALE))
         row = audit.classes.iloc[k]
-        assert (row["low"], row["high"]) == pytest.approx(expected)
+        assert (row["low"], row["high"]) == pytest.approx(expected, abs=1e-9)
 
 
 @given(st.integers(0, 2**32), st.sampled_from(sorted(ACTIVATIONS)))
@@ -122,7 +125,17 @@ def test_lemma_order_of_samples_and_names_of_classes_do_not_matter(seed):
     assert set(after.summary["wcr_tied"]) == set(before.summary["wcr_tied"])
     merged = before.classes.merge(after.classes, on="class_name")
     np.testing.assert_allclose(merged["value_x"], merged["value_y"], rtol=1e-10)
-    np.testing.assert_allclose(merged["low_x"], merged["low_y"], atol=1e-12)
+
+
+def test_names_of_classes_do_not_matter_for_the_intervals_nor_another_seed_for_the_values():
+    logits, labels = logits_and_labels(3, n=500)
+    renaming = np.random.default_rng(0).permutation(5)
+    before, after = audit_logits(logits, labels), audit_logits(logits[:, renaming], np.argsort(renaming)[labels])
+    np.testing.assert_array_equal(before.classes["low"].to_numpy()[renaming], after.classes["low"])
+    reordered = audit_logits(logits, labels, seed=1)
+    np.testing.assert_allclose(reordered.classes["value"], before.classes["value"], rtol=1e-12)
+    difference = np.abs(reordered.classes["low"] - before.classes["low"])
+    assert 0 < difference.median() < 0.02
 
 
 @given(st.integers(0, 2**32), st.sampled_from(sorted(ACTIVATIONS)))
@@ -133,8 +146,9 @@ def test_lemma_duplicating_every_sample_changes_nothing_but_the_intervals(seed, 
     for name in [*DISPARITIES, "accuracy"]:
         assert twice.summary[name] == pytest.approx(once.summary[name], rel=1e-11, abs=1e-13)
     assert twice.summary["wcr_tied"] == once.summary["wcr_tied"]
-    assert (twice.classes["low"] >= once.classes["low"]).all()
-    assert (twice.classes["high"] <= once.classes["high"]).all()
+    # Another order of more samples: narrower as a rule, not in every class.
+    width = {name: (found.classes["high"] - found.classes["low"]) for name, found in (("1", once), ("2", twice))}
+    assert width["2"].mean() < width["1"].mean()
 
 
 @given(st.integers(0, 2**32), st.floats(-5, 5))
@@ -238,7 +252,7 @@ def test_importing_the_package_loads_nothing_heavy():
 
 
 def test_exported_names_are_the_public_ones():
-    assert set(gfscore.__all__) == {"Audit", "InputError", "audit_logits"}
+    assert {"Audit", "InputError", "audit_logits"} <= set(gfscore.__all__)
     for name in gfscore.__all__:
         assert getattr(gfscore, name).__name__ == name
     with pytest.raises(AttributeError, match="module 'gfscore' has no attribute 'audit_logit'"):

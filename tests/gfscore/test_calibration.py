@@ -1,6 +1,4 @@
 import math
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pytest
@@ -9,125 +7,27 @@ import plain
 from gfscore import InputError
 from gfscore.calibration import (
     STABILITY_STEPS,
-    SearchSettings,
     class_calibration_error,
     cross_model_accuracy,
     likelihood_temperature,
     log_loss,
     ranking_stability,
-    search_temperature,
-    split_halves,
     within_model_class_accuracy,
 )
 from gfscore.classes import class_values
 from gfscore.curves import sweep_class_scores
 from gfscore.margins import SCALE, predictions
 from gfscore.ranking import spearman
-from made import logits_and_labels
+from gfscore.temperature_search import SearchSettings, Stretches, optimum, two_phase_grid
+from made import MadeCurves, logits_and_labels
 
 PAPER = SearchSettings(low=0.01, high=10.0, coarse_step=0.1, fine_step=0.001, fine_radius=0.1)
 
 
-@dataclass
-class MadeCurves:
-    """Class scores given as a formula: `formula(T)` maps temperatures (T,) to a list of K arrays or numbers."""
-
-    formula: Any
-    n: np.ndarray
-
-    def __call__(self, temperatures):
-        temperatures = np.asarray(temperatures, dtype=float)
-        return np.stack([np.broadcast_to(x, temperatures.shape) for x in self.formula(temperatures)], axis=1)
-
-
-def peak(center, height=1.0):
-    return lambda temperatures: height - np.abs(np.log(np.asarray(temperatures) / center))
-
-
-# The two-phase grid
-
-
-def test_the_papers_grid():
-    coarse = PAPER.coarse()
-    assert len(coarse) == 100
-    assert coarse[[0, 1, -1]] == pytest.approx([0.01, 0.11, 9.91])
-    fine = PAPER.fine(5.01)
-    assert len(fine) == 201
-    assert fine[[0, 1, -1]] == pytest.approx([4.91, 4.911, 5.11])
-
-
-@pytest.mark.parametrize("center", [0.01, 0.05, 9.91, 10.0])
-def test_the_fine_grid_stays_in_the_range(center):
-    fine = PAPER.fine(center)
-    assert fine.min() >= 0.01
-    assert fine.max() <= 10
-    assert (np.diff(fine) > 0).all()
-
-
-def test_the_coarse_grid_reaches_but_never_passes_the_upper_bound():
-    assert SearchSettings(0.5, 3.0, 0.5, 0.1, 0.5).coarse().tolist() == [0.5, 1, 1.5, 2, 2.5, 3]
-    assert SearchSettings(0.1, 0.4, 0.1, 0.01, 0.1).coarse().tolist() == [0.1, 0.2, 0.3, 0.4]
-    assert SearchSettings(0.5, 2.9, 0.5, 0.1, 0.5).coarse().max() == 2.5
-
-
-def test_a_temperature_of_both_grids_is_searched_once():
-    found = search_temperature(peak(3.0), PAPER)
-    assert (np.diff(found.temperatures) > 1e-9).all()
-    assert len(found.temperatures) == 100 + 201 - 3
-
-
-@pytest.mark.parametrize("center", [0.5, 1.234, 2.7, 7.77])
-def test_a_peak_is_found_to_the_fine_step(center):
-    found = search_temperature(peak(center), PAPER)
-    assert found.t_star == pytest.approx(center, abs=0.001)
-    assert found.interval == (found.t_star, found.t_star)
-    assert not found.edge
-    assert found.best == pytest.approx(1, abs=0.01)
-    assert found.at_one == pytest.approx(1 - abs(math.log(center)))
-
-
-@pytest.mark.parametrize("center", [0.001, 20.0])
-def test_an_optimum_outside_the_range_is_flagged_as_an_edge(center):
-    found = search_temperature(peak(center), PAPER)
-    assert found.edge
-    assert found.t_star == (0.01 if center < 1 else 10.0)
-
-
-def test_of_a_plateau_the_middle_in_log_temperature_is_taken():
-    found = search_temperature(lambda t: ((t >= 1) & (t <= 4)) * 1.0, PAPER)
-    assert found.interval == pytest.approx((1.0, 3.91), abs=0.011)
-    assert found.t_star == pytest.approx(math.sqrt(3.91), abs=0.05)
-    assert not found.edge
-
-
-def test_a_plateau_over_everything_is_an_edge():
-    found = search_temperature(lambda t: np.full(len(t), 0.4), PAPER)
-    assert found.edge
-    assert found.interval == pytest.approx((0.01, 9.91))
-    assert found.best == found.at_one == 0.4
-
-
-def test_of_several_optimal_stretches_the_first_is_taken_and_refined():
-    # The second stretch is better by rounding only, which must neither win nor draw the fine grid to itself.
-    def objective(t):
-        return 0.5 + 0.4 * (np.abs(t - 2) < 0.25) + (0.4 + 1e-16) * (np.abs(t - 6) < 0.25)
-
-    assert objective(np.array([6.0]))[0] > objective(np.array([2.0]))[0]
-    found = search_temperature(objective, PAPER)
-    assert found.interval[0] == pytest.approx(1.751, abs=0.0015)
-    assert 1.75 < found.t_star < 2.25
-
-
-def test_temperatures_where_the_objective_is_undefined_are_passed_over():
-    found = search_temperature(lambda t: np.where(t < 2, np.nan, -t), PAPER)
-    assert found.t_star == pytest.approx(2.0, abs=1e-6)
-    assert np.isnan(found.objective[found.temperatures < 2]).all()
-    assert math.isnan(found.at_one)
-
-
-def test_an_objective_that_is_undefined_everywhere_is_an_error():
-    with pytest.raises(InputError, match="undefined at every temperature"):
-        search_temperature(lambda t: np.full(len(t), np.nan), PAPER)
+def searched(objective, settings=PAPER):
+    """Optimum on the paper's grid."""
+    temperatures, values = two_phase_grid(objective, settings)
+    return optimum(Stretches.at(temperatures), values)
 
 
 # Cross-model accuracy (Eq. 8)
@@ -139,9 +39,10 @@ def test_planted_best_temperature_across_models():
     n = np.array([30, 10])
     best_model = MadeCurves(lambda t: [0.1 + 0.8 * ((t > 2) & (t < 3))] * 2, n)
     curves = [MadeCurves(lambda t: [0.3, 0.3], n), MadeCurves(lambda t: [0.4, 0.4], n), best_model]
-    found = search_temperature(cross_model_accuracy(curves, accuracy), PAPER)
+    objective = cross_model_accuracy(curves, accuracy)
+    found = searched(objective, PAPER)
     assert found.best == 1
-    assert found.at_one == pytest.approx(-0.5)  # ranks 2, 3, 1 against 1, 2, 3
+    assert objective(np.ones(1))[0] == pytest.approx(-0.5)  # ranks 2, 3, 1 against 1, 2, 3
     assert found.interval == pytest.approx((2.001, 2.91), abs=0.0015)
     assert found.t_star == pytest.approx(math.sqrt(2.001 * 2.91), abs=0.05)
     assert not found.edge
@@ -175,11 +76,11 @@ def made_models(seeds, *, k=5, activation="softmax", n=400):
 def test_softmax_calibration_against_accuracy_degenerates_to_accuracy_at_the_lower_edge():
     # H5: as T -> 0 the score becomes B times accuracy, so Eq. 8 is maximised by not measuring robustness at all.
     curves, accuracy = made_models(range(5))
-    found = search_temperature(cross_model_accuracy(curves, accuracy), PAPER)
+    found = searched(cross_model_accuracy(curves, accuracy), PAPER)
     assert found.edge
     assert found.interval[0] == 0.01
     assert found.best == 1
-    assert found.at_one < 0.9
+    assert cross_model_accuracy(curves, accuracy)(np.ones(1))[0] < 0.9
     at_edge = np.array([np.average(curve([0.01])[0], weights=curve.n) for curve in curves])
     shares = np.array([np.average(row, weights=curve.n) for row, curve in zip(accuracy, curves, strict=True)])
     np.testing.assert_allclose(at_edge, SCALE * shares, atol=0.02)
@@ -189,7 +90,7 @@ def test_softmax_calibration_against_accuracy_degenerates_to_accuracy_at_the_low
 def test_constant_accuracies_have_no_best_temperature(objective):
     curves, accuracy = made_models(range(3))
     with pytest.raises(InputError, match="undefined at every temperature"):
-        search_temperature(objective(curves, np.full_like(accuracy, 0.8)), PAPER)
+        searched(objective(curves, np.full_like(accuracy, 0.8)), PAPER)
 
 
 # Within-model class accuracy
@@ -358,27 +259,6 @@ def test_class_calibration_error_of_a_class_without_samples_is_missing():
     error = class_calibration_error(logits, np.zeros(len(logits), int), temperature=1.0)
     assert not np.isnan(error[0])
     assert np.isnan(error[1:]).all()
-
-
-# Halves
-
-
-def test_halves_are_stratified_and_random():
-    _, labels = logits_and_labels(7, n=301)
-    mask = split_halves(labels, np.random.default_rng(0))
-    assert abs(mask.sum() - (~mask).sum()) <= 1
-    per_class = np.bincount(labels[mask], minlength=5) - np.bincount(labels[~mask], minlength=5)
-    assert (np.abs(per_class) <= 1).all()
-    assert (mask != split_halves(labels, np.random.default_rng(1))).any()
-    np.testing.assert_array_equal(mask, split_halves(labels, np.random.default_rng(0)))
-
-
-def test_every_sample_is_as_likely_in_either_half():
-    _, labels = logits_and_labels(8, n=40)
-    rng = np.random.default_rng(0)
-    share = np.mean([split_halves(labels, rng) for _ in range(600)], axis=0)
-    assert (np.abs(share - 0.5) < 0.5).all()
-    assert np.abs(share - 0.5).mean() < 0.06
 
 
 def test_cross_model_objective_agrees_with_scores_computed_directly():

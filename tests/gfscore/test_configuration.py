@@ -87,7 +87,7 @@ def test_models_of_another_zoo_are_refused(config):
 
 
 def test_calibration_needs_a_measure_with_a_temperature(config):
-    config["audits"]["digits"]["calibration"] = {"measure": "clean", "objectives": ["likelihood"]}
+    config["audits"]["digits"]["calibration"] = {"measure": "clean", "objectives": ["likelihood"], "split": None}
     assert "measure 'clean' has no temperature" in refusal(config)
     config["audits"]["digits"]["calibration"]["measure"] = "great-sigmoid-of-softmax"
     assert "calibration: measure 'great-sigmoid-of-softmax' is unknown" in refusal(config)
@@ -96,6 +96,74 @@ def test_calibration_needs_a_measure_with_a_temperature(config):
 def test_a_gate_judges_a_measure_of_the_audit(config):
     config["audits"]["digits"]["gate"][0]["measure"] = "great-softmx"
     assert "did you mean 'great-softmax'" in refusal(config)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"statistic": "wrc"}, "value 'wrc' is unknown; did you mean 'wcr'?"),
+        ({"at_most": 0.3}, "a rule needs one threshold, either at_least or at_most"),
+        ({"at_least": 1.3}, "at_least 1.3 is outside the measure's range 0 to 1.25331"),
+        ({"statistic": "nrgc", "at_least": 0.95}, "at_least 0.95 is outside the range of nrgc 0 to 0.9"),
+        ({"statistic": "fp", "at_least": -0.7}, "at_least -0.7 is outside the range of fp -0.626657 to 1.25331"),
+        ({"statistic": "class"}, "the statistics class and falsification_rate, and no other, name a class"),
+        ({"class": "3"}, "the statistics class and falsification_rate, and no other, name a class"),
+        ({"statistic": "class", "class": "33"}, "class '33' is unknown; did you mean '3'?"),
+        ({"looks": {"planned": 2, "this": 3}}, "looks: this is 3, but 2 were planned; a further look needs fresh"),
+        ({"on_inconclusive": "go"}, "on_inconclusive"),
+    ],
+)
+def test_a_gate_rule_says_one_thing_that_can_be_judged(config, changes, expected):
+    config["audits"]["digits"]["gate"][0] |= changes
+    assert expected in refusal(config)
+
+
+def test_a_gate_may_judge_every_statistic_in_either_direction(config):
+    rule = config["audits"]["digits"]["gate"][0]
+    threshold = {"measure": rule["measure"], "confidence": 0.9, "looks": {"planned": 3, "this": 2}}
+    threshold["on_inconclusive"] = "pass"
+    config["audits"]["digits"]["gate"] = [
+        threshold | {"statistic": statistic, direction: 0.5}
+        for statistic in ("wcr", "rdi", "nrgc", "fp", "value", "class_mean")
+        for direction in ("at_least", "at_most")
+    ] + [threshold | {"statistic": "class", "class": "3", "at_least": 0.5}]
+    require_valid(config, SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"measure": "clean"}, "'clean' is no attack-free score; name a measure of kind great"),
+        ({"at_least": 0.1, "at_most": None}, "less is better; give its threshold as at_most"),
+        ({"at_most": 1.5}, "at_most 1.5 is outside the range of falsification_rate 0 to 1"),
+        ({"class": "33"}, "class '33' is unknown; did you mean '3'?"),
+    ],
+)
+def test_a_falsification_rate_is_at_most_something_and_of_a_score(config, changes, expected):
+    audit = config["audits"]["digits"]
+    audit["measures"] = ["clean", "great-softmax", "minimal-l2"]
+    rule = audit["gate"][0] | {"statistic": "falsification_rate", "at_most": 0.2}
+    del rule["at_least"]
+    audit["gate"] = [rule, rule | {"class": "3"}]
+    require_valid(config, SCHEMA)
+    audit["gate"] = [{key: value for key, value in (rule | changes).items() if value is not None}]
+    assert expected in refusal(config)
+
+
+def test_a_falsification_rate_needs_distances_and_right_labels(config):
+    audit = config["audits"]["digits"]
+    audit["measures"] = ["clean", "great-softmax"]
+    rule = audit["gate"][0] | {"statistic": "falsification_rate", "at_most": 0.2}
+    del rule["at_least"]
+    audit["gate"] = [rule]
+    assert "needs one measure of kind minimal with norm l2 in the audit, and there are 0" in refusal(config)
+    config["measures"]["minimal-linf"] = config["measures"]["minimal-l2"] | {"norm": "linf"}
+    audit["measures"].append("minimal-linf")
+    assert "and there are 0" in refusal(config)
+    audit["measures"].append("minimal-l2")
+    require_valid(config, SCHEMA)
+    config["datasets"]["digits"]["label_error_rate"] = 0.01
+    assert "takes labels as right, but dataset 'digits' has a label_error_rate" in refusal(config)
 
 
 @pytest.mark.parametrize("name", ["../up", "a/b", "a b", "<b>", "$(x)", "'", "", ".hidden", "-rf"])

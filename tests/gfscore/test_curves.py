@@ -89,11 +89,14 @@ def test_each_point_set_holds_the_smaller_ones(low, high):
 def test_refining_wastes_no_evaluation(monkeypatch):
     asked = []
 
-    def counted(logits, labels, *, activation, temperature):
-        asked.append(temperature)
-        return scores(logits, labels, activation=activation, temperature=temperature)
+    def counted(logits, labels, *, activation):
+        def scores_at(temperature):
+            asked.append(temperature)
+            return scores(logits, labels, activation=activation, temperature=temperature)
 
-    monkeypatch.setattr("gfscore.curves.scores", counted)
+        return scores_at
+
+    monkeypatch.setattr("gfscore.curves.scores_by_temperature", counted)
     logits, labels = logits_and_labels(4, k=10)
     curves = sweep_class_scores(logits, labels, 10, activation="softmax", low=1e-3, high=1e3)
     assert len(curves.temperatures) > POINTS[0]

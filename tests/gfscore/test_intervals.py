@@ -10,10 +10,9 @@ from scipy.stats import binom
 
 import plain
 from gfscore import InputError, disparity
-from gfscore.classes import ClassValues, class_values
+from gfscore.class_bounds import ClassBounds
+from gfscore.classes import class_samples
 from gfscore.intervals import (
-    METHODS,
-    class_intervals,
     correct_for_label_errors,
     disparity_intervals,
     empirical_bernstein_half_width,
@@ -21,8 +20,7 @@ from gfscore.intervals import (
     rdi_bound,
     samples_for_half_width,
 )
-from gfscore.margins import SCALE, scores
-from made import logits_and_labels
+from gfscore.margins import SCALE
 
 UNIT = (0.0, 1.0)
 
@@ -82,86 +80,7 @@ def test_a_half_width_that_cannot_be_reached_is_an_error(half_width):
         samples_for_half_width(half_width, classes=10, alpha=0.05, width=1)
 
 
-# Class intervals
-
-
-@pytest.mark.parametrize("method", sorted(METHODS))
-@pytest.mark.parametrize("value_range", [(0.0, SCALE), UNIT, (-1.0, 3.0)])
-def test_agrees_with_the_plain_implementation(method, value_range):
-    rng = np.random.default_rng(0)
-    labels = rng.permutation(np.repeat(np.arange(5), [400, 90, 30, 1, 0]))
-    values = value_range[0] + (value_range[1] - value_range[0]) * rng.beta(0.4, 0.6, len(labels))
-    low, high = class_intervals(class_values(values, labels, 5), method=method, alpha=0.1, value_range=value_range)
-    for k in range(5):
-        group = plain.members(values, labels, k)
-        expected = plain.class_interval(group, method, 5, 0.1, value_range)
-        assert (low[k], high[k]) == pytest.approx(expected, rel=1e-12)
-
-
-@given(st.integers(0, 2**32), st.sampled_from(sorted(METHODS)), st.floats(0.001, 0.999))
-def test_intervals_hold_the_measured_value_and_stay_in_the_range(seed, method, alpha):
-    logits, labels = logits_and_labels(seed)
-    values = class_values(scores(logits, labels, activation="softmax"), labels, 5)
-    low, high = class_intervals(values, method=method, alpha=alpha, value_range=(0, SCALE))
-    assert ((low >= 0) & (low <= values.mean) & (values.mean <= high) & (high <= SCALE)).all()
-
-
-@pytest.mark.parametrize("method", sorted(METHODS))
-def test_a_class_without_samples_gets_the_whole_range_so_that_it_never_passes_a_gate(method):
-    values = class_values(np.full(10_000, 0.9), np.zeros(10_000, int), 3)
-    low, high = class_intervals(values, method=method, alpha=0.05, value_range=(0, SCALE))
-    assert low[1:].tolist() == [0, 0]
-    assert high[1:].tolist() == [SCALE, SCALE]
-    assert low[0] > 0.8
-    assert disparity_intervals(low, high, n=values.n, lam=0.5)["wcr"][0] == 0
-    assert disparity.worst_class_set(low, high).tolist() == [0, 1, 2]
-
-
-def test_one_sample_gives_no_bernstein_interval_but_a_hoeffding_one():
-    values = class_values(np.array([0.0, 1.0]), np.array([0, 1]), 2)
-    low, high = class_intervals(values, method="empirical_bernstein", alpha=0.9, value_range=UNIT)
-    assert (low.tolist(), high.tolist()) == ([0, 0], [1, 1])
-    low, high = class_intervals(values, method="hoeffding", alpha=0.9, value_range=UNIT)
-    half = math.sqrt(math.log(4 / 0.9) / 2)
-    assert (low.tolist(), high.tolist()) == (pytest.approx([0, 1 - half]), pytest.approx([half, 1]))
-
-
-@pytest.mark.parametrize("method", sorted(METHODS))
-def test_duplicating_every_sample_narrows_the_intervals(method):
-    rng = np.random.default_rng(0)
-    values, labels = rng.beta(0.5, 0.5, 400), rng.permutation(np.repeat(np.arange(4), 100))
-
-    def widths(copies):
-        found = class_values(np.tile(values, copies), np.tile(labels, copies), 4)
-        low, high = class_intervals(found, method=method, alpha=0.05, value_range=UNIT)
-        return high - low
-
-    assert (widths(4) < 0.75 * widths(1)).all()
-
-
-def test_bernstein_is_tighter_than_hoeffding_only_when_the_variance_is_small():
-    def widths(values):
-        found = class_values(values, np.repeat([0, 1], 1000), 2)
-        both = (class_intervals(found, method=m, alpha=0.05, value_range=UNIT) for m in METHODS)
-        return {method: (high - low)[0] for method, (low, high) in zip(METHODS, both, strict=True)}
-
-    calm = widths(np.tile([0.45, 0.55], 1000))
-    wild = widths(np.tile([0.0, 1.0], 1000))
-    assert calm["empirical_bernstein"] < 0.5 * calm["hoeffding"]
-    assert wild["empirical_bernstein"] > wild["hoeffding"]
-
-
-@pytest.mark.parametrize("alpha", [0, 1, -0.1, 1.5, math.nan])
-def test_alpha_outside_zero_and_one_is_an_error(alpha):
-    values = ClassValues(n=np.array([5, 5]), mean=np.array([0.5, 0.5]), variance=np.array([0.1, 0.1]))
-    with pytest.raises(InputError, match="alpha must lie strictly between 0 and 1"):
-        class_intervals(values, method="hoeffding", alpha=alpha, value_range=UNIT)
-
-
-def test_an_unknown_method_is_an_error_that_lists_the_known_ones():
-    values = ClassValues(n=np.array([5, 5]), mean=np.array([0.5, 0.5]), variance=np.array([0.1, 0.1]))
-    with pytest.raises(InputError, match="'bootstrap' is unknown; choose one of hoeffding, empirical_bernstein"):
-        class_intervals(values, method="bootstrap", alpha=0.05, value_range=UNIT)
+# Exact half-widths at the edges
 
 
 def test_no_sample_gives_an_infinite_half_width():
@@ -379,92 +298,11 @@ def test_label_error_bounds_cover_the_value_of_rightly_labelled_samples(wrong_sc
         exact = np.array([0.2, 0.6, SCALE - SCALE**2 / 4])  # E min(U(0, 2), B) = B - B^2 / 4
         wrong = rng.random((classes, n)) < eta
         values[wrong] = wrong_score
-        found = class_values(values.ravel(), np.repeat(np.arange(classes), n), classes)
-        low, high = class_intervals(found, method="empirical_bernstein", alpha=alpha, value_range=(0, SCALE))
+        found = class_samples(values.ravel(), np.repeat(np.arange(classes), n), classes, seed=0)
+        low, high = ClassBounds(found, (0, SCALE), "empirical_bernstein").interval(alpha)
         missed_raw += not ((low <= exact) & (exact <= high)).all()
         low, high = correct_for_label_errors(low, high, eta, value_range=(0, SCALE))
         missed_corrected += not ((low <= exact) & (exact <= high)).all()
     assert missed_corrected <= binom.ppf(0.999, trials, alpha)
     if eta == 0.3 and wrong_score != 0.3:
         assert missed_raw > trials / 2
-
-
-# Coverage by simulation
-
-DISTRIBUTIONS = {
-    # name: (draw n x K values in [0, 1], true means); the classes differ
-    "skewed": (
-        lambda rng, n, k: rng.beta(0.3, np.linspace(2, 6, k), size=(n, k)),
-        lambda k: 0.3 / (0.3 + np.linspace(2, 6, k)),
-    ),
-    "zero-inflated": (
-        lambda rng, n, k: (rng.random((n, k)) < np.linspace(0.02, 0.3, k)) * rng.uniform(0.5, 1, (n, k)),
-        lambda k: 0.75 * np.linspace(0.02, 0.3, k),
-    ),
-    "binary": (
-        lambda rng, n, k: (rng.random((n, k)) < np.linspace(0.05, 0.95, k)) * 1.0,
-        lambda k: np.linspace(0.05, 0.95, k),
-    ),
-}
-CLASSES = 5
-
-
-def simulated(name, n, seed, trials):
-    draw, true_means = DISTRIBUTIONS[name]
-    rng = np.random.default_rng(seed)
-    labels = np.tile(np.arange(CLASSES), n)
-    for _ in range(trials):
-        yield class_values(draw(rng, n, CLASSES).ravel(), labels, CLASSES), true_means(CLASSES)
-
-
-@pytest.mark.parametrize("method", sorted(METHODS))
-@pytest.mark.parametrize("n", [20, 50, 1000])
-@pytest.mark.parametrize("name", DISTRIBUTIONS)
-def test_class_intervals_cover_all_classes_at_least_as_often_as_stated(name, n, method):
-    # A large alpha makes the statement a sharp one.
-    trials, alpha = 1000, 0.5
-    missed = 0
-    for values, truth in simulated(name, n, seed=n, trials=trials):
-        low, high = class_intervals(values, method=method, alpha=alpha, value_range=UNIT)
-        missed += not ((low <= truth) & (truth <= high)).all()
-    assert missed <= binom.ppf(0.999, trials, alpha)
-
-
-def test_the_simulation_can_tell_a_wrong_interval_from_a_right_one():
-    # Bernstein without its second term collapses when a rare event was not drawn.
-    trials, alpha, missed = 300, 0.5, 0
-    for values, truth in simulated("zero-inflated", 20, seed=1, trials=trials):
-        half = np.sqrt(2 * values.variance * math.log(4 * CLASSES / alpha) / values.n)
-        missed += not (np.abs(values.mean - truth) <= half).all()
-    assert missed > binom.ppf(0.999, trials, alpha)
-
-
-@pytest.mark.parametrize("method", sorted(METHODS))
-@pytest.mark.parametrize("n", [20, 50, 1000])
-@pytest.mark.parametrize("name", DISTRIBUTIONS)
-def test_disparity_intervals_cover_at_least_as_often_as_stated(name, n, method):
-    trials, alpha = 300, 0.5
-    missed = 0
-    for values, truth in simulated(name, n, seed=10 + n, trials=trials):
-        low, high = class_intervals(values, method=method, alpha=alpha, value_range=UNIT)
-        bounds = disparity_intervals(low, high, n=values.n, lam=0.5)
-        exact = {
-            "value": truth.mean(),
-            "class_mean": truth.mean(),
-            "rdi": disparity.rdi(truth),
-            "nrgc": disparity.nrgc(truth),
-            "wcr": disparity.wcr(truth),
-            "fp": disparity.fp(truth, 0.5),
-        }
-        missed += not all(bounds[key][0] <= exact[key] <= bounds[key][1] for key in exact)
-    assert missed <= binom.ppf(0.999, trials, alpha)
-
-
-def test_rdi_bound_covers():
-    trials, alpha, n = 300, 0.5, 50
-    bound = rdi_bound(n, classes=CLASSES, alpha=alpha, width=1)
-    missed = sum(
-        abs(disparity.rdi(values.mean) - disparity.rdi(truth)) > bound
-        for values, truth in simulated("binary", n, seed=3, trials=trials)
-    )
-    assert missed <= binom.ppf(0.999, trials, alpha)

@@ -9,7 +9,15 @@ from hypothesis.extra.numpy import arrays
 import plain
 from gfscore import InputError
 from gfscore.classes import class_values
-from gfscore.margins import ACTIVATIONS, BLOCK_ELEMENTS, SCALE, own_and_rival, predictions, scores
+from gfscore.margins import (
+    ACTIVATIONS,
+    BLOCK_ELEMENTS,
+    SCALE,
+    own_and_rival,
+    predictions,
+    scores,
+    scores_by_temperature,
+)
 from made import logits_and_labels
 
 EVERY_ACTIVATION = sorted(ACTIVATIONS)
@@ -336,3 +344,20 @@ def test_not_a_certified_radius_temperature_changes_the_score_and_not_the_classi
     assert at[0] > 0.99 * SCALE
     assert 0.1 < at[1] < SCALE / 2 + 0.1
     assert at[2] < 1e-3
+
+
+@pytest.mark.parametrize("activation", sorted(ACTIVATIONS))
+def test_scores_by_temperature_are_the_scores_at_each_temperature(activation):
+    logits, labels = logits_and_labels(3, n=2 * BLOCK_ELEMENTS // 5)
+    scores_at = scores_by_temperature(logits, labels, activation=activation)
+    for temperature in (0.01, 1.0, 7.0, 0.01):
+        np.testing.assert_array_equal(
+            scores_at(temperature), scores(logits, labels, activation=activation, temperature=temperature)
+        )
+    with pytest.raises(InputError, match="temperature must be a positive number"):
+        scores_at(0)
+
+
+def test_scores_by_temperature_refuse_an_unknown_activation():
+    with pytest.raises(InputError, match="activation 'relu' is unknown"):
+        scores_by_temperature(np.eye(2), np.arange(2), activation="relu")

@@ -12,6 +12,7 @@ from gfscore.audit_tables import AuditTables
 from gfscore.figures.saving import svg_text
 from gfscore.margins import SCALE
 from gfscore.report import render_report
+from made import gate_rule
 from synthetic import LAM, synthetic_audit
 
 HOSTILE_MODELS = ["<script>alert(1)</script>", "$x_1$", "</svg><b>'\"", "a" * 90, "{{ 7*7 }}"]
@@ -251,8 +252,8 @@ def ranking_verdicts(text, measure):
 
 
 def test_headline_ranking_shows_each_verdict_over_all_rules():
-    lenient = {"measure": "great-softmax", "at_least": 0.001, "confidence": 0.95}
-    strict = {"measure": "clean", "at_least": 1.01, "confidence": 0.95}
+    lenient = gate_rule("great-softmax", at_least=0.001)
+    strict = gate_rule("clean", at_least=1.01)
     options = {
         "models": 2,
         "per_class": 400,

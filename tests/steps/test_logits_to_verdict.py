@@ -13,8 +13,10 @@ from gfscore import audit_logits
 from gfscore.errors import InputError
 from gfscore.files import write_json
 from gfscore.measured import AuditInputs
+from gfscore.splits import choosing_samples
 from gfscore.tables import read_table, write_logits
 from judge_audit import judge_audit
+from made import gate_rule
 from measure_sensitivity import measure_sensitivity
 from score_margins import score_margins
 from score_predictions import score_predictions
@@ -27,8 +29,13 @@ NAMES = ["cat", "dog", "frog", "ship"]
 MODELS = [{"dataset": "toy", "threat": "none", "model": name} for name in ("weak", "middle", "strong")]
 MEASURES = {"clean": {"kind": "clean"}, "great": {"kind": "great", "activation": "softmax"}}
 SEARCH = {"low": 0.01, "high": 10.0, "coarse_step": 0.1, "fine_step": 0.001, "fine_radius": 0.1}
+RESAMPLING = {"bootstrap": 49, "confidence": 0.95, "permutations": 99}
 OBJECTIVES = ["cross_model_accuracy", "within_model_class_accuracy", "ranking_stability", "likelihood"]
 AUDIT = "toy-audit"
+INTERVALS = {
+    "method": "betting", "binary": "clopper_pearson", "confidence": 0.95, "seed": 0, "bootstrap_resamples": 99,
+}  # fmt: skip
+RULES = [gate_rule("great", at_least=0.2), gate_rule("clean", statistic="rdi", at_most=0.9)]
 UNPUBLISHED = {"published": None, "tolerance": 0.01, "samples": None, "on_failure": "stop"}
 
 
@@ -43,8 +50,9 @@ def made_logits(index, *, n=120):
 class Folder:
     """Paths of one audit, as the rules lay them out."""
 
-    def __init__(self, path):
+    def __init__(self, path, *, split=None):
         self.path = path
+        self.split = split
         self.manifest = path / "dataset.json"
         self.logits = [path / f"logits/{model['model']}.parquet" for model in MODELS]
         self.samples = [
@@ -81,15 +89,16 @@ class Folder:
         select_models(self.checks, selection, models=MODELS)
         published = [{"published_clean_accuracy": 0.9, "published_robust_accuracy": None}] * 3
         files = {"selection": selection, "sweeps": self.sweeps, "logits": self.logits, "manifests": self.checkpoints}
+        files["distances"] = []
         calibration = self.path / "audit/calibration.json"
         choose_temperature(
             files, self.table("calibration"), calibration, audit=AUDIT, models=MODELS, measure="great",
-            objectives=OBJECTIVES, search=SEARCH, stability_window=0.05, published=published, seed=0,
+            objectives=OBJECTIVES, search=SEARCH, stability_window=0.05, resampling=RESAMPLING, split=self.split,
+            published=published, seed=0,
         )  # fmt: skip
         inputs = AuditInputs(MODELS, MEASURES, "great", self.samples, self.logits, calibration, selection)
-        settings = {"method": "hoeffding", "confidence": 0.95}
         summarise_classes(
-            inputs, self.manifest, self.table("class_scores"), audit=AUDIT, intervals=settings, label_error_rates=None
+            inputs, self.manifest, self.table("class_scores"), audit=AUDIT, intervals=INTERVALS, label_error_rates=None
         )
         summarise_models(
             inputs, self.table("class_scores"), self.checkpoints, self.table("model_summary"),
@@ -104,10 +113,12 @@ class Folder:
             models=MODELS,
             measures=MEASURES,
             shifts=[-1, 0, 5],
+            scales=[0.5, 2],
+            fp_lambda=0.5,
         )
         judge_audit(
-            self.table("class_scores"), selection, self.path / "audit/verdict.json", audit=AUDIT,
-            rules=[{"measure": "great", "at_least": 0.2, "confidence": 0.95}], measures=MEASURES,
+            AuditInputs(MODELS, MEASURES, None, self.samples, [], None, selection), self.manifest,
+            self.path / "audit/verdict.json", rules=RULES, intervals=INTERVALS, label_error_rates=None, fp_lambda=0.5,
         )  # fmt: skip
 
 
@@ -185,11 +196,28 @@ def test_rank_agreement_is_given_before_and_after_by_name(folder):
     assert len(result["models_digest"]) == 64
 
 
+def test_what_the_samples_can_tell_apart_is_twice_the_widest_interval_at_most(folder):
+    scores = read_table(folder.table("class_scores"), "class_scores")
+    summary = read_table(folder.table("model_summary"), "model_summary")
+    bounded = summary[summary["calibration"] == "none"]
+    assert summary["rdi_detectable"].notna().equals(summary["calibration"] == "none")
+    for row in bounded.to_dict("records"):
+        own = scores[(scores["model"] == row["model"]) & (scores["measure"] == row["measure"])]
+        own = own[own["calibration"] == "none"]
+        assert row["rdi_detectable"] == pytest.approx((own["high"] - own["low"]).nlargest(2).sum())
+        assert own["bootstrap_low"].notna().all()
+
+
 def test_sensitivity_shows_that_softmax_ignores_a_shift(folder):
     table = read_table(folder.table("sensitivity"), "sensitivity")
-    spread = table.groupby("model")["value"].agg(lambda values: values.max() - values.min())
-    assert spread.max() < 1e-6
-    assert len(table) == 3 * 3
+    assert len(table) == 3 * 5
+    shifts, scales = table[table["scale"] == 1], table[table["shift"] == 0]
+    spread = [
+        rows.groupby("model")["value"].agg(lambda values: values.max() - values.min()) for rows in (shifts, scales)
+    ]
+    assert spread[0].max() < 1e-6
+    assert spread[1].min() > 0.05
+    assert table["place"].between(1, 3).all()
 
 
 def test_the_verdict_follows_the_bounds(folder):
@@ -199,8 +227,19 @@ def test_the_verdict_follows_the_bounds(folder):
     for model in by_model.values():
         expected = "PASS" if model["low"] >= 0.2 else "FAIL" if model["high"] < 0.2 else "INCONCLUSIVE"
         assert model["verdict"] == expected
+    assert [rule["interval"] for rule in verdict["rules"]] == ["betting", "clopper_pearson"]
+    scores = read_table(folder.table("class_scores"), "class_scores")
+    assert set(scores["interval"][scores["measure"] == "clean"]) == {"clopper_pearson"}
+    assert verdict["stops"]
     with pytest.raises(InputError, match="the gate stays closed"):
         gate([folder.path / "audit/verdict.json"])
+
+
+def test_the_gate_opens_for_what_does_not_stop_it(folder, capsys):
+    path = folder.path / "audit/undecided.json"
+    write_json(path, {"verdict": "INCONCLUSIVE", "sentence": "INCONCLUSIVE: of 1 models", "stops": False})
+    gate([path])
+    assert "INCONCLUSIVE: of 1 models" in capsys.readouterr().out
 
 
 def test_all_models_wrong_leaves_temperatures_undefined_and_nrgc_missing(tmp_path):
@@ -289,3 +328,29 @@ def test_a_refused_model_is_left_out_of_every_table_and_named(tmp_path):
     assert "1 left out" in verdict["sentence"]
     calibration = json.loads((tmp_path / "audit/calibration.json").read_text())
     assert set(calibration["likelihood"]["t_star_by_model"]) == {"none/weak", "none/strong"}
+
+
+def test_a_temperature_chosen_on_other_samples_is_reported_on_fresh_ones(tmp_path):
+    split = {"share": 0.5, "seed": 3}
+    folder = Folder(tmp_path, split=split)
+    folder.make_logits()
+    folder.score()
+    folder.audit()
+    results = json.loads((tmp_path / "audit/calibration.json").read_text())
+    assert all(result["split"] == split for result in results.values())
+    scores = read_table(folder.table("class_scores"), "class_scores")
+    samples = scores.groupby(["model", "calibration"])["n"].sum().unstack()
+    assert (samples["none"] % 120 == 0).all()
+    assert samples.drop(columns="none").isin([60]).all(axis=None)
+    half = choosing_samples(np.array([f"toy-{row}" for row in range(120)]), made_logits(0)[1], split)
+    for objective, result in results.items():
+        rows = scores[(scores["model"] == "weak") & (scores["calibration"] == objective)]
+        logits, labels = made_logits(0)
+        expected = audit_logits(
+            logits[~half], labels[~half], class_names=NAMES, temperature=rows["temperature"].iloc[0]
+        )
+        assert rows["value"].to_numpy() == pytest.approx(expected.classes["value"].to_numpy(), rel=1e-12), objective
+        # So these rows carry intervals, and they are those of the fresh samples.
+        assert (rows["low"] <= rows["value"]).all()
+        assert (rows["value"] <= rows["high"]).all()
+        assert result["best"] is not None

@@ -15,12 +15,13 @@ import torch
 import yaml
 from safetensors.torch import save_file
 
-from gfscore import generators
+from gfscore import adversarial, corruptions, generators, minimal, neighbourhoods, smoothing, targeted
 from gfscore.checkpoint_files import describe_checkpoint
 from gfscore.datasets import describe_images, load_all, open_images
-from gfscore.inference import extract_logits
+from gfscore.inference import extract_logits, reproducible_arithmetic
 from gfscore.objectives import METHODS
 from gfscore.training import train_classifier
+from gfscore.zoo import from_network
 from gfscore.zoo.compatibility import import_torchvision
 from gfscore.zoo.probe import fit_probe, open_backbone
 
@@ -86,10 +87,35 @@ def probed():
         save_file(network.state_dict(), f"{folder}/vit.safetensors")
         backbone = open_backbone(settings, f"{folder}/vit.safetensors", image_shape=(1, 8, 8))
     few = images().select(np.arange(120))
-    how = {"penalty": 1.0, "iterations": 500, "batch_size": 64}
+    # Well conditioned: a weak penalty leaves directions in which another processor ends somewhere else.
+    how = {"penalty": 100.0, "iterations": 2000, "batch_size": 64}
     head, summary = fit_probe(backbone, few, few, classes=10, **how)
     return [*summary_of(head), summary["train_accuracy"], summary["features"]]
 
+
+def measured(measure_batch, measure):
+    """Means of the numeric columns that a shipped measure gives for 40 images."""
+    settings = CONFIG["measures"][measure]
+    few = images().select(np.arange(40))
+    x = np.concatenate(list(few.batches(40)))
+    with reproducible_arithmetic():
+        columns = measure_batch(
+            from_network(trained("PGD"), classes=10), x, few.labels.astype(np.int64), settings=settings, seed=7
+        )
+    numeric = {
+        name: np.asarray(values) for name, values in columns.items() if name not in ("attack", "state", "corruption")
+    }
+    return [float(np.nanmean(values.astype(float))) for _, values in sorted(numeric.items())]
+
+
+MEASURES = {
+    "attack_model": (adversarial, "adversarial-linf"),
+    "measure_distances": (minimal, "minimal-l2"),
+    "target_model": (targeted, "targeted-linf"),
+    "certify_model": (smoothing, "certified-l2"),
+    "test_neighbourhoods": (neighbourhoods, "probabilistic-linf"),
+    "score_corruptions": (corruptions, "corruption"),
+}
 
 NUMBERS = {
     "fetch_dataset": fetched,
@@ -97,6 +123,7 @@ NUMBERS = {
     "train_generator": generated,
     "train_probe": probed,
     "extract_logits": extracted,
+    **{step: (lambda of=of: measured(of[0].measure_batch, of[1])) for step, of in MEASURES.items()},
     **{f"train_model/{method}": (lambda method=method: summary_of(trained(method))) for method in METHODS},
 }
 

@@ -20,9 +20,9 @@ class Repository:
     def __init__(self, path):
         self.path = path
 
-    def snakemake(self, *arguments, check=True, environment=()):
-        """Run Snakemake there; returns the finished process, its output as text in `.text`."""
-        command = [sys.executable, "-m", "snakemake", "--cores", "2", *arguments]
+    def snakemake(self, *arguments, check=True, environment=(), within=()):
+        """Run Snakemake there, by the command `within` (unshare, say); its output is `.text` of what is returned."""
+        command = [*within, sys.executable, "-m", "snakemake", "--cores", "2", *arguments]
         done = subprocess.run(
             command,
             cwd=self.path,
@@ -39,10 +39,13 @@ class Repository:
     def planned(self, *arguments):
         """What a dry run would do: a Counter of rules, and the set of files that would be written."""
         text = self.snakemake("--dry-run", *arguments).text
-        rules = re.findall(r"^(?:local)?rule (\w+):$", text, flags=re.MULTILINE)
-        outputs = re.findall(r"^    output: (.+)$", text, flags=re.MULTILINE)
+        outputs = re.findall(r"^ +output: (.+)$", text, flags=re.MULTILINE)
         files = {name for line in outputs for name in line.split(", ")}
-        return Counter(rule for rule in rules if rule not in TARGETS), files
+        return rules_in(text), files
+
+    def ran(self, *arguments, **options):
+        """What a run did: a Counter of rules."""
+        return rules_in(self.snakemake(*arguments, **options).text)
 
     def copy_to(self, path):
         """Another copy, times of change included, so that nothing counts as changed in it."""
@@ -58,11 +61,28 @@ class Repository:
         assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times in {name}"
         (self.path / name).write_text(text.replace(old, new), encoding="utf-8")
 
+    def jobs_of_models(self, rules):
+        """Those of a Counter of rules that concern single models, after checking that the others ran once each."""
+        text = "".join(path.read_text() for path in (self.path / "rules").glob("*.smk"))
+        # Steps of an audit, or of all audits, have no other wildcard in the name of their log.
+        aggregates = set(re.findall(r'"results/logs/(\w+)(?:/\{audit\})?\.log"', text))
+        assert {"summarise_models", "build_report"} <= aggregates & set(rules)
+        assert all(rules[rule] == 1 for rule in aggregates & set(rules))
+        return Counter({rule: count for rule, count in rules.items() if rule not in aggregates})
+
     def config(self):
         return yaml.safe_load(self.read("config.yaml"))
 
 
-TARGETS = {"all", "inputs", "logits", "audit", "report"}
+def rules_in(text):
+    """Counter of the rules that Snakemake says to have started, or would."""
+    # A dry run indents the jobs of a group.
+    rules = re.findall(r"^ *(?:local)?rule (\w+):$", text, flags=re.MULTILINE)
+    return Counter(rule for rule in rules if rule not in TARGETS)
+
+
+TARGETS = set(re.findall(r"^rule (\w+):", (ROOT / "Snakefile").read_text(), flags=re.MULTILINE))
+"""Rules that only name what is to be made."""
 
 TWO_MODELS = "tests/workflow/two_models.yaml"
 

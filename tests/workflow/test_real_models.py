@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from gfscore.tables import read_table
+from made import gate_rule
 from shared_models import ARCHITECTURES, NETWORKS, torch_entry
 
 pytestmark = pytest.mark.workflow
@@ -19,7 +20,7 @@ SHARED = {"label_error_rate": None, "subset": None, "digest": None}
 
 
 def audit(dataset, models, measures, gate, calibration=None):
-    rule = {"measure": measures[-1], "at_least": gate, "confidence": 0.95}
+    rule = gate_rule(measures[-1], at_least=gate)
     return {
         "title": dataset,
         "dataset": dataset,
@@ -100,7 +101,7 @@ def real_config(data):
         "audits": {
             "real-checkpoints": audit(
                 "cifar10-1017", ["checkpoints/none/*"], ["clean", "great-softmax"], 0.1,
-                {"measure": "great-softmax", "objectives": ["cross_model_accuracy", "likelihood"]},
+                {"measure": "great-softmax", "objectives": ["cross_model_accuracy", "likelihood"], "split": None},
             ),
             "real-logits": audit("cifar10-labels", ["logits/none/*"], ["clean", "great-softmax"], 0.9),
             "real-radii": audit("cifar10-smoothed", ["radii/L2/*"], ["clean", "certified"], 0.01),

@@ -24,9 +24,29 @@ The names exported here are loaded on first use, so that importing one module do
 
 from importlib import import_module
 
-_EXPORTS = {"audit_logits": "audit", "Audit": "audit", "InputError": "errors"}
+_EXPORTS = {
+    "Audit": "audit",
+    "ClassBounds": "class_bounds",
+    "InputError": "errors",
+    "audit_logits": "audit",
+    "class_samples": "classes",
+    "detectable_rdi": "planner",
+    "samples_for_half_width": "intervals",
+    "samples_for_interval": "planner",
+    "samples_for_rule": "planner",
+}
 
-__all__ = ["Audit", "InputError", "audit_logits"]
+__all__ = [
+    "Audit",
+    "ClassBounds",
+    "InputError",
+    "audit_logits",
+    "class_samples",
+    "detectable_rdi",
+    "samples_for_half_width",
+    "samples_for_interval",
+    "samples_for_rule",
+]
 
 
 def __getattr__(name):

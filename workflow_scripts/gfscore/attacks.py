@@ -66,7 +66,7 @@ def pgd(
             start = project(images + random_in_ball(images, generator=generator, **ball), images, **ball)
         end = _ascend(network, start, images, labels, step_size=step_size, steps=steps, loss=loss, **ball)
         best = end if best is None else _harder(network, best, end, labels, loss=loss)
-    _assert_allowed(best, images, **ball)
+    assert_allowed(best, images, **ball)
     return best
 
 
@@ -132,7 +132,7 @@ def random_in_ball(images, *, norm, eps, generator):
     pixels = images[0].numel()
     # Volume grows with the radius to the power of the dimension.
     radius = eps * draw("uniform_", (len(images),)) ** (1 / pixels)
-    return direction * _per_sample(radius, images)
+    return direction * per_image(radius, images)
 
 
 def steepest(gradient, *, norm):
@@ -140,7 +140,7 @@ def steepest(gradient, *, norm):
     if norm == "linf":
         return gradient.sign()
     length = gradient.flatten(1).norm(dim=1)
-    return gradient / _per_sample(length.clamp_min(1e-30), gradient)
+    return gradient / per_image(length.clamp_min(1e-30), gradient)
 
 
 def project(points, images, *, norm, eps):
@@ -150,7 +150,7 @@ def project(points, images, *, norm, eps):
         difference = difference.clamp(-eps, eps)
     else:
         length = difference.flatten(1).norm(dim=1)
-        difference = difference * _per_sample((eps / length.clamp_min(1e-30)).clamp_max(1), images)
+        difference = difference * per_image((eps / length.clamp_min(1e-30)).clamp_max(1), images)
     return (images + difference).clamp(0, 1)
 
 
@@ -171,14 +171,16 @@ def _harder(network, first, second, labels, *, loss):
 
     with torch.no_grad():
         better = loss(network(second), labels) > loss(network(first), labels)
-    return torch.where(_per_sample(better, first), second, first)
+    return torch.where(per_image(better, first), second, first)
 
 
-def _per_sample(values, images):
+def per_image(values, images):
+    """Values (n,) in a shape that broadcasts over images (n, C, H, W)."""
     return values.reshape(-1, *[1] * (images.ndim - 1))
 
 
-def _assert_allowed(adversarial, images, *, norm, eps):
+def assert_allowed(adversarial, images, *, norm, eps):
+    """Assert that points lie in the ball around their images, but for rounding, and in [0, 1]."""
     difference = (adversarial - images).flatten(1)
     length = difference.abs().amax(1) if norm == "linf" else difference.norm(dim=1)
     # float32: a difference of numbers in [0, 1] is off by up to 6e-8, a norm by that times sqrt(pixels).

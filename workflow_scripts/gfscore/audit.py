@@ -5,14 +5,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from gfscore import disparity
-from gfscore.classes import class_values
+from gfscore.class_bounds import ClassBounds
+from gfscore.classes import class_samples, class_values
 from gfscore.errors import InputError
-from gfscore.intervals import class_intervals, disparity_intervals
+from gfscore.intervals import disparity_intervals
 from gfscore.logits import require_logits
 from gfscore.margins import SCALE, predictions, scores
 from gfscore.measures import SUMMARY
 
-INTERVAL_METHOD = "hoeffding"
+INTERVAL_METHOD = "betting"
 
 
 @dataclass(frozen=True)
@@ -39,14 +40,16 @@ def audit_logits(
     temperature=1.0,
     lam=0.5,
     alpha=0.05,
+    seed=0,
     allow_probabilities=False,
 ):
     """Audit a classifier for class-wise robustness from its logits.
 
     Takes `logits` (N, K) before any softmax, `labels` (N,) in 0..K-1, optional K `class_names`, the `activation`
     and `temperature` of the attack-free margin score, `lam` of FP, and `alpha`: every interval holds, together with
-    the others, with probability at least 1 - alpha over the samples (Hoeffding; GF-Score, Propositions 1 and 2), if the
-    labels are right and `temperature` was not chosen on these samples.
+    the others, with probability at least 1 - alpha over the samples, if the labels are right and neither `temperature`
+    nor `seed` was chosen on these samples. Intervals are Waudby-Smith and Ramdas's by betting, fed in an order that
+    `seed` decides.
     Raises InputError for non-finite logits, labels out of range, probabilities given as logits, K < 2, T <= 0.
     """
     import pandas as pd
@@ -54,9 +57,11 @@ def audit_logits(
     logits, labels = require_logits(logits, labels, allow_probabilities=allow_probabilities)
     k = logits.shape[1]
     names = _require_names(class_names, k)
-    values = class_values(scores(logits, labels, activation=activation, temperature=temperature), labels, k)
+    measured = scores(logits, labels, activation=activation, temperature=temperature)
+    values = class_values(measured, labels, k)
     accuracy = class_values(predictions(logits, labels) == labels, labels, k)
-    low, high = class_intervals(values, method=INTERVAL_METHOD, alpha=alpha, value_range=(0.0, SCALE))
+    samples = class_samples(measured, labels, k, seed=seed)
+    low, high = ClassBounds(samples, (0.0, SCALE), INTERVAL_METHOD).interval(alpha)
     classes = pd.DataFrame(
         {
             "class_index": np.arange(k, dtype=np.int32),

@@ -1,103 +1,17 @@
-"""Choosing the temperature of the attack-free margin score without attacks.
+"""Objectives that choose the temperature of the attack-free margin score without attacks.
 
 Each objective has a name and they are never mixed up: what the GF-Score paper defines (Eq. 8) is not what its
-reported numbers measure (methods 0, H1 to H4).
+reported numbers measure (methods 0, H1 to H4). Here each is defined as a function of the temperature; where the rank
+objectives are constant, and largest, is found in rank_objectives.
 """
-
-from dataclasses import dataclass
 
 import numpy as np
 
-from gfscore.errors import InputError
 from gfscore.margins import require_temperature
 from gfscore.ranking import spearman
 
 STABILITY_STEPS = 10
 """Steps into which each half of the stability window [T - delta, T + delta] is divided."""
-
-
-@dataclass(frozen=True)
-class SearchSettings:
-    """The paper's two-phase grid: coarse over [low, high], then fine within `radius` of the best coarse point."""
-
-    low: float
-    high: float
-    coarse_step: float
-    fine_step: float
-    fine_radius: float
-
-    def coarse(self):
-        """Coarse temperatures (T,), from `low` in steps of `coarse_step`, never above `high`."""
-        steps = int((self.high - self.low) / self.coarse_step + 1e-9)
-        # Rounded as the fine grid is, so that a temperature of both is one temperature.
-        return np.round(self.low + self.coarse_step * np.arange(steps + 1), 12)
-
-    def fine(self, center):
-        """Fine temperatures (T,) around `center`, clipped to [low, high]."""
-        steps = round(self.fine_radius / self.fine_step)
-        grid = np.clip(center + self.fine_step * np.arange(-steps, steps + 1), self.low, self.high)
-        return np.unique(np.round(grid, 12))
-
-
-@dataclass(frozen=True)
-class Calibration:
-    """Result of a temperature search.
-
-    `stretches` are the (first, last) of every run of neighbouring temperatures that attain the maximum, ascending;
-    `interval` is the widest of them in log T, and `t_star` the temperature nearest its middle; `edge` says whether any
-    stretch touches the search bounds, where the optimum is not to be trusted; `best` is the objective there, `at_one`
-    at T = 1; `temperatures` (T,) ascending and `objective` (T,) the searched curve, NaN where undefined.
-    """
-
-    t_star: float
-    interval: tuple
-    stretches: list
-    edge: bool
-    best: float
-    at_one: float
-    temperatures: np.ndarray
-    objective: np.ndarray
-
-
-def search_temperature(objective, settings):
-    """Temperature that maximises an objective on the paper's two-phase grid.
-
-    `objective` maps temperatures (T,) to values (T,), NaN where undefined; `settings` are SearchSettings. The fine
-    phase refines the surroundings of the first best coarse temperature only, as the paper's does.
-    Raises InputError when the objective is undefined everywhere. Source: GF-Score, section 3.4.
-    """
-    coarse = settings.coarse()
-    coarse_values = objective(coarse)
-    if np.isnan(coarse_values).all():
-        raise InputError("the calibration objective is undefined at every temperature (constant accuracies?)")
-    fine = settings.fine(coarse[np.argmax(_optimal(coarse_values))])
-    temperatures, first = np.unique(np.concatenate([coarse, fine]), return_index=True)
-    values = np.concatenate([coarse_values, objective(fine)])[first]
-
-    optimal = _optimal(values)
-    stretches = [temperatures[run] for run in _runs(optimal)]
-    widest = max(stretches, key=lambda stretch: np.log(stretch[-1] / stretch[0]))
-    return Calibration(
-        t_star=float(widest[np.abs(np.log(widest) - np.log(widest[[0, -1]]).mean()).argmin()]),
-        interval=(float(widest[0]), float(widest[-1])),
-        stretches=[(float(stretch[0]), float(stretch[-1])) for stretch in stretches],
-        edge=bool(optimal[0] or optimal[-1]),
-        best=float(np.nanmax(values)),
-        at_one=float(objective(np.array([1.0]))[0]),
-        temperatures=temperatures,
-        objective=values,
-    )
-
-
-def _optimal(values):
-    # Objectives that differ by rounding only are the same optimum.
-    return values >= np.nanmax(values) - 1e-12
-
-
-def _runs(mask):
-    # Slices of the unbroken runs of True.
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], mask, [False]])))
-    return [slice(start, stop) for start, stop in edges.reshape(-1, 2)]
 
 
 def cross_model_accuracy(curves, class_accuracy):
@@ -107,13 +21,18 @@ def cross_model_accuracy(curves, class_accuracy):
     Returns a function from temperatures (T,) to values (T,) in [-1, 1]. For softmax it tends to +1 as T -> 0 by
     construction, since the score tends to B times accuracy (methods 0, H5).
     """
-    accuracy = np.array([_aggregate(row[None], curve.n)[0] for row, curve in zip(class_accuracy, curves, strict=True)])
+    scores, accuracy = aggregates(curves), aggregate_accuracy(curves, class_accuracy)
+    return lambda temperatures: spearman(scores(temperatures), accuracy)
 
-    def objective(temperatures):
-        aggregates = np.stack([_aggregate(curve(temperatures), curve.n) for curve in curves], axis=1)
-        return spearman(aggregates, accuracy)
 
-    return objective
+def aggregates(curves):
+    """Function from temperatures (T,) to the aggregate score of each of M ScoreCurves, (T, M)."""
+    return lambda temperatures: np.stack([_aggregate(curve(temperatures), curve.n) for curve in curves], axis=1)
+
+
+def aggregate_accuracy(curves, class_accuracy):
+    """Clean accuracy over all samples (M,) from class accuracies (M, K) and the samples that M ScoreCurves count."""
+    return np.array([_aggregate(row[None], curve.n)[0] for row, curve in zip(class_accuracy, curves, strict=True)])
 
 
 def within_model_class_accuracy(curves, class_accuracy):
@@ -198,15 +117,6 @@ def class_calibration_error(logits, labels, *, temperature, bins=15):
         gap = np.bincount(bin_of, weights=probability[:, k] - (labels == k), minlength=bins)
         error[k] = np.abs(gap).sum() / n
     return error
-
-
-def split_halves(labels, rng):
-    """Boolean mask (N,) of a random half of the samples, stratified by class."""
-    order = rng.permutation(len(labels))
-    by_class = order[np.argsort(labels[order], kind="stable")]
-    mask = np.zeros(len(labels), dtype=bool)
-    mask[by_class[::2]] = True
-    return mask
 
 
 def _aggregate(class_scores, n):

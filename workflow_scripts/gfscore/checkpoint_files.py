@@ -9,7 +9,6 @@ import zipfile
 from importlib import import_module
 from pathlib import Path
 
-from gfscore.downloads import download
 from gfscore.errors import InputError
 from gfscore.files import sha256_of_file, write_text
 
@@ -70,6 +69,9 @@ def obtain(path, *, url=None, sha256=None):
                 f"{path}: there is no such checkpoint, and the entry has no url; put the file there, or correct `path` "
                 "in config.yaml"
             )
+        # Here, because every job that opens a classifier imports this module, and only this one needs a network.
+        from gfscore.downloads import download
+
         download(url, path, check=require_checkpoint, sha256=expected)
     try:
         require_checkpoint(path)

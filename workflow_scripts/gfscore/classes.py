@@ -38,12 +38,46 @@ def class_values(values, labels, classes):
     a silent 0 that would become the worst class. Raises InputError for a value that is NaN, since its class would
     look like one without samples. Source: GF-Score, Definition 1 (Eq. 2).
     """
-    values = np.asarray(values, dtype=np.float64)
-    if np.isnan(values).any():
-        raise InputError(f"row {np.isnan(values).argmax()} has no value (NaN); every sample must be measured")
+    values = require_values(values)
     n = np.bincount(labels, minlength=classes)
     sums = np.bincount(labels, weights=values, minlength=classes)
     mean = np.divide(sums, n, out=np.full(classes, np.nan), where=n > 0)
     squares = np.bincount(labels, weights=(values - mean[labels]) ** 2, minlength=classes)
     variance = np.divide(squares, n - 1, out=np.full(classes, np.nan), where=n > 1)
     return ClassValues(n=n, mean=mean, variance=variance)
+
+
+@dataclass(frozen=True)
+class ClassSamples:
+    """The values behind class values: `values` (N,) float64, class after class, and `n` (K,) int64.
+
+    Within each class they stand in a random order that does not depend on them, as betting needs.
+    """
+
+    values: np.ndarray
+    n: np.ndarray
+
+    @property
+    def summary(self):
+        """ClassValues of the samples."""
+        return class_values(self.values, np.repeat(np.arange(len(self.n)), self.n), len(self.n))
+
+
+def class_samples(values, labels, classes, *, seed):
+    """ClassSamples of `values` (N,) by `labels` (N,) in 0..K-1.
+
+    The order within a class is drawn from `seed` and the number of samples alone, so it is the same for every model.
+    Raises InputError for a value that is NaN.
+    """
+    values, labels = require_values(values), np.asarray(labels)
+    shuffled = np.random.default_rng(seed).permutation(len(values))
+    order = shuffled[np.argsort(labels[shuffled], kind="stable")]
+    return ClassSamples(values=values[order], n=np.bincount(labels, minlength=classes))
+
+
+def require_values(values):
+    """Values (N,) as float64; raises InputError for NaN, since its class would look like one without samples."""
+    values = np.asarray(values, dtype=np.float64)
+    if np.isnan(values).any():
+        raise InputError(f"row {np.isnan(values).argmax()} has no value (NaN); every sample must be measured")
+    return values

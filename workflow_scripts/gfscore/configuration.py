@@ -6,9 +6,10 @@ Imports nothing heavy, because every run of Snakemake reads it.
 import ast
 import math
 
-from gfscore import leaderboard, plan
+from gfscore import gate_rules, leaderboard, plan
+from gfscore.attack_settings import require_attacks
 from gfscore.errors import InputError, unknown
-from gfscore.measures import measure_of
+from gfscore.measures import largest_radius, measure_of
 
 THREATS = ("none", "Linf", "L2", "corruptions")
 """Threat models, as RobustBench spells them; none for models that are made for no particular one."""
@@ -101,9 +102,12 @@ def _tagged_mistakes(config, schema):
 
 def _mistakes_of(data, part, schema, where):
     from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import best_match
 
     validator = Draft202012Validator({**part, "$defs": schema["$defs"]})
-    for error in sorted(validator.iter_errors(data), key=lambda error: [str(step) for step in error.absolute_path]):
+    for found in sorted(validator.iter_errors(data), key=lambda error: [str(step) for step in error.absolute_path]):
+        # Of several forms that an entry may have, the one that it comes nearest to says what is wrong.
+        error = best_match([found])
         path = ": ".join([*([where] if where else []), *(str(step) for step in error.absolute_path)]) or "top level"
         if error.validator == "additionalProperties" and isinstance(error.instance, dict):
             allowed = error.schema.get("properties", {})
@@ -130,6 +134,8 @@ def _name_mistakes(config):
                 yield from _model_mistakes(config, f"models: {zoo}/{threat}/{name}", entry)
     for name, entry in config["datasets"].items():
         yield from _dataset_mistakes(config, name, entry)
+    for name, entry in config["measures"].items():
+        yield from _measure_mistakes(f"measures: {name}", entry)
     for name, audit in config["audits"].items():
         yield from _audit_mistakes(config, name, audit)
     search = config["great"]["temperatures"]
@@ -144,6 +150,33 @@ def _model_mistakes(config, where, entry):
     for key in ("train_on", "evaluate_on"):
         if key in entry and entry[key] not in config["datasets"]:
             yield f"{where}: {key}: {unknown('dataset', entry[key], config['datasets'])}"
+
+
+def _attack_mistakes(where, entry, *, classes):
+    try:
+        require_attacks(entry, classes)
+    except InputError as error:
+        yield f"{where}: attacks: {error}"
+
+
+def _measure_mistakes(where, entry):
+    names = [attack["name"] for attack in entry.get("attacks", [])]
+    if entry["kind"] == "adversarial":
+        yield from _attack_mistakes(where, entry, classes=math.inf)
+    if entry["kind"] == "minimal" and "carlini-wagner" in names and entry["norm"] != "l2":
+        yield f"{where}: attacks: carlini-wagner searches in l2 only; leave it out, or set norm: l2"
+    if "smoothing" in entry:
+        smoothing = entry["smoothing"]
+        if "largest_radius" in entry:
+            yield f"{where}: largest_radius is for radii computed elsewhere, smoothing for computed ones; give one"
+        elif largest_radius(entry) <= 0:
+            yield (
+                f"{where}: smoothing: {smoothing['estimation_samples']} estimation_samples can prove nothing at alpha "
+                f"{smoothing['alpha']:g}; give more"
+            )
+        sandwich = smoothing["sandwich"]
+        if sandwich and sandwich["gradient_draws"] > smoothing["batch_size"]:
+            yield f"{where}: smoothing: sandwich: gradient_draws must be at most batch_size ({smoothing['batch_size']})"
 
 
 def _dataset_mistakes(config, name, entry):
@@ -164,8 +197,15 @@ def _dataset_mistakes(config, name, entry):
 
 def _unserved(config, audit, measure):
     kind = config["measures"][measure]["kind"]
+    elsewhere = "largest_radius" in config["measures"][measure]
     for model in plan.models_of(config, audit):
         source = plan.entry_of(config, **model)["source"]
+        if kind == "certified" and elsewhere != (source == "samples"):
+            needed = "smoothing" if elsewhere else "largest_radius"
+            yield (
+                f"audits: {audit}: measures: {measure!r} does not fit model {model['threat']}/{model['model']} (source "
+                f"{source}); name a measure of kind certified with {needed}"
+            )
         if kind not in plan.SERVES[source]:
             yield (
                 f"audits: {audit}: measures: model {model['threat']}/{model['model']} (source {source}) cannot serve "
@@ -177,10 +217,56 @@ def _gate_mistakes(config, where, audit):
     for rule in audit["gate"]:
         if rule["measure"] not in audit["measures"]:
             yield f"{where}: gate: {unknown('measure', rule['measure'], audit['measures'])}"
+            continue
+        if sum(direction in rule for direction in gate_rules.DIRECTIONS) != 1:
+            yield f"{where}: gate: a rule needs one threshold, either {' or '.join(gate_rules.DIRECTIONS)}"
         elif rule["measure"] in config["measures"]:
-            low, high = measure_of(config["measures"][rule["measure"]]).value_range
-            if not low <= rule["at_least"] <= high:
-                yield f"{where}: gate: at_least {rule['at_least']:g} is outside the measure's range {low:g} to {high:g}"
+            yield from _threshold_mistakes(config, where, audit, rule)
+        if rule["statistic"] == gate_rules.FALSIFICATION:
+            yield from _falsification_mistakes(config, where, audit, rule)
+        elif ("class" in rule) != (rule["statistic"] == "class"):
+            yield f"{where}: gate: the statistics class and {gate_rules.FALSIFICATION}, and no other, name a class"
+        looks = rule["looks"]
+        if looks["this"] > looks["planned"]:
+            yield (
+                f"{where}: gate: looks: this is {looks['this']}, but {looks['planned']} were planned; "
+                "a further look needs fresh samples"
+            )
+
+
+def _falsification_mistakes(config, where, audit, rule):
+    known = [config["measures"][name] for name in audit["measures"] if name in config["measures"]]
+    distances = sum(settings["kind"] == "minimal" and settings["norm"] == "l2" for settings in known)
+    what = f"{where}: gate: {gate_rules.FALSIFICATION}"
+    if config["measures"].get(rule["measure"], {}).get("kind") != "great":
+        yield f"{what}: {rule['measure']!r} is no attack-free score; name a measure of kind great"
+    if "at_least" in rule:
+        yield f"{what}: less is better; give its threshold as at_most"
+    if distances != 1:
+        yield f"{what}: needs one measure of kind minimal with norm l2 in the audit, and there are {distances}"
+    if config["datasets"].get(audit["dataset"], {}).get("label_error_rate") is not None:
+        yield f"{what}: takes labels as right, but dataset {audit['dataset']!r} has a label_error_rate; drop the rule"
+
+
+def _threshold_mistakes(config, where, audit, rule):
+    names = plan.classes_of(config, audit["dataset"])
+    if names and "class" in rule and rule["class"] not in names:
+        yield f"{where}: gate: {unknown('class', rule['class'], names)}"
+    direction, threshold = gate_rules.threshold_of(rule)
+    low, high = gate_rules.range_of(
+        rule["statistic"],
+        measure_of(config["measures"][rule["measure"]]).value_range,
+        # Names that only the data hold leave the number of classes open.
+        classes=len(names) if names else math.inf,
+        lam=config["disparity"]["fp_lambda"],
+    )
+    if not low <= threshold <= high:
+        what = (
+            "measure's range"
+            if rule["statistic"] in gate_rules.IN_RANGE_OF_MEASURE
+            else f"range of {rule['statistic']}"
+        )
+        yield f"{where}: gate: {direction} {threshold:g} is outside the {what} {low:g} to {high:g}"
 
 
 def _audit_mistakes(config, name, audit):
@@ -202,6 +288,11 @@ def _audit_mistakes(config, name, audit):
             yield f"{where}: measures: {unknown('measure', measure, config['measures'])}"
         elif not strangers:
             yield from _unserved(config, name, measure)
+            names = plan.classes_of(config, audit["dataset"])
+            if names and config["measures"][measure]["kind"] == "adversarial":
+                yield from _attack_mistakes(
+                    f"{where}: measures: {measure}", config["measures"][measure], classes=len(names)
+                )
     yield from _gate_mistakes(config, where, audit)
     if audit["calibration"] is not None:
         calibrated = audit["calibration"]["measure"]
@@ -209,3 +300,13 @@ def _audit_mistakes(config, name, audit):
             yield f"{where}: calibration: {unknown('measure', calibrated, audit['measures'])}"
         elif config["measures"].get(calibrated, {}).get("kind") != "great":
             yield f"{where}: calibration: measure {calibrated!r} has no temperature; name one of kind great"
+        known = all(measure in config["measures"] for measure in audit["measures"])
+        if (
+            known
+            and "attack_distance" in audit["calibration"]["objectives"]
+            and not plan.distance_measure(config, name)
+        ):
+            yield (
+                f"{where}: calibration: the objective attack_distance needs distances; name a measure of kind minimal "
+                "with norm: l2 among `measures`"
+            )

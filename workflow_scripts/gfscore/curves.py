@@ -11,7 +11,7 @@ from numpy.polynomial import chebyshev
 
 from gfscore.classes import class_values
 from gfscore.errors import InputError
-from gfscore.margins import scores
+from gfscore.margins import scores_by_temperature
 
 TOLERANCE = 1e-10
 """Largest interpolation error, relative to the score's range [0, B]."""
@@ -56,13 +56,13 @@ def sweep_class_scores(logits, labels, classes, *, activation, low, high):
     if not 0 < low < high:
         raise InputError(f"temperature range must satisfy 0 < low < high, got {low}, {high}")
     known, n = {}, np.bincount(labels, minlength=classes)
+    scores_at = scores_by_temperature(logits, labels, activation=activation)
     finest = chebyshev_points(POINTS[-1], low, high)
     for points in POINTS:
         temperatures = finest[:: (POINTS[-1] - 1) // (points - 1)]
         for temperature in temperatures:
             if temperature not in known:
-                sample_scores = scores(logits, labels, activation=activation, temperature=temperature)
-                known[temperature] = class_values(sample_scores, labels, classes).mean
+                known[temperature] = class_values(scores_at(temperature), labels, classes).mean
         values = np.array([known[temperature] for temperature in temperatures])
         tail = np.abs(_coefficients(values[:, n > 0])[-points // 8 :])
         if tail.max() <= TOLERANCE:

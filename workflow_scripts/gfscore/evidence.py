@@ -2,46 +2,98 @@
 
 import numpy as np
 
-from gfscore.calibration import split_halves
-from gfscore.curves import ScoreCurves
+from gfscore.classes import class_values
+from gfscore.curves import ScoreCurves, sweep_class_scores
 from gfscore.errors import InputError
 from gfscore.files import read_json
 from gfscore.margins import predictions
-from gfscore.measured import label_of, row_generator
+from gfscore.measured import included, label_of, row_generator
+from gfscore.model_evidence import ModelEvidence
+from gfscore.sample_columns import table_of
+from gfscore.splits import choosing_samples, split_samples
+from gfscore.survival import mean_distance
 from gfscore.tables import read_identity, read_logits, read_table
-from gfscore.temperatures import ModelEvidence
 
 
-def read_evidence(path_to_sweep, path_to_logits, *, model, robust_accuracy, seed):
-    """ModelEvidence from a model's sweep and logits.
+def read_all_evidence(files, *, models, published, seed, split):
+    """ModelEvidence of the models that take part in an audit.
 
-    `model` is a mapping with dataset, threat, model; `robust_accuracy` a fraction or NaN; `seed` decides which half of
-    the samples is held out for the likelihood objective. Raises InputError when sweep and logits are not of the same
-    data and checkpoint.
+    `files` holds selection (models.json), sweeps and logits (one path per entry of `models`), manifests (of checkpoints
+    that record a robust accuracy) and distances (tables of a minimal measure in l2, one per model, or none); the others
+    are as for read_evidence, `published` the published accuracies of each model.
+    """
+    selected = included(files["selection"])
+    accuracies = accuracies_of(models, published, files["manifests"])
+    distances = files["distances"] or [None] * len(models)
+    return [
+        read_evidence(
+            sweep,
+            logits,
+            model=model,
+            robust_accuracy=known["robust_accuracy"],
+            path_to_distances=distance,
+            seed=seed,
+            split=split,
+        )
+        for model, known, sweep, logits, distance in zip(
+            models, accuracies, files["sweeps"], files["logits"], distances, strict=True
+        )
+        if label_of(model) in selected
+    ]
+
+
+def read_evidence(path_to_sweep, path_to_logits, *, model, robust_accuracy, seed, split=None, path_to_distances=None):
+    """ModelEvidence from a model's sweep and logits, and the distances of its minimal measure where there are any.
+
+    `model` is a mapping with dataset, threat, model; `robust_accuracy` a fraction or NaN. Without a `split` all samples
+    choose the temperature that the models share and report it, and `seed` decides which half is held out for the
+    likelihood objective. A split (share and seed) parts the samples, the same ones in every model, into those that
+    choose every temperature and those that report it. Raises InputError when sweep and logits are not of the same data
+    and checkpoint.
     """
     identity = read_identity(path_to_logits)
     same = {key: identity[key] for key in ("dataset_digest", "checkpoint_sha256")}
     sweep = read_table(path_to_sweep, "sweep", expect={**model, **same})
-    _, labels, logits = read_logits(path_to_logits, expect=model)
+    sample_id, labels, logits = read_logits(path_to_logits, expect=model)
     classes = logits.shape[1]
     if len(sweep) % classes:
         raise InputError(
             f"{path_to_sweep}: {len(sweep)} rows for {classes} classes; delete it, so that it is made anew"
         )
     points = sweep[["temperature", "value"]].to_numpy().reshape(-1, classes, 2)
-    curves = ScoreCurves(points[:, 0, 0].copy(), points[:, :, 1].copy(), sweep["n"].to_numpy()[:classes])
-    held_out = split_halves(labels, row_generator(seed, model))
+    curves = report_curves = ScoreCurves(
+        points[:, 0, 0].copy(), points[:, :, 1].copy(), sweep["n"].to_numpy()[:classes]
+    )
+    correct = predictions(logits, labels) == labels
+    chooses = reports = np.ones(len(labels), dtype=bool)
+    held_out = split_samples(sample_id, labels, share=0.5, rng=row_generator(seed, model))
+    if split is not None:
+        low, high = curves.temperatures[[0, -1]]
+        swept = {"activation": read_identity(path_to_sweep)["activation"], "low": low, "high": high}
+        held_out = chooses = choosing_samples(sample_id, labels, split)
+        reports = ~chooses
+        curves, report_curves = (
+            sweep_class_scores(logits[part], labels[part], classes, **swept) for part in (chooses, reports)
+        )
     return ModelEvidence(
         name=label_of(model),
         curves=curves,
-        class_accuracy=sweep["accuracy"].to_numpy()[:classes],
-        clean_accuracy=float(np.mean(predictions(logits, labels) == labels)),
+        class_accuracy=class_values(correct[chooses], labels[chooses], classes).mean,
+        report_curves=report_curves,
+        clean_accuracy=float(np.mean(correct[reports])),
         robust_accuracy=robust_accuracy,
+        attack_distance=_mean_distance(path_to_distances, model),
         checkpoint=identity["checkpoint_sha256"],
         dataset_digest=identity["dataset_digest"],
         held_out=(logits[held_out], labels[held_out]),
         report=(logits[~held_out], labels[~held_out]),
     )
+
+
+def _mean_distance(path, model):
+    if path is None:
+        return float("nan")
+    return mean_distance(read_table(path, table_of("minimal"), expect=model)["value"].to_numpy())
 
 
 def accuracies_of(models, published, paths_to_manifests):

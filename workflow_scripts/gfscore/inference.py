@@ -5,6 +5,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from gfscore.errors import InputError
+from gfscore.gpus import hold_gpu
 from gfscore.zoo.classifier import Classifier, from_network
 
 
@@ -72,11 +73,16 @@ def identity_of(dataset, model, *, device, preprocessing=""):
 
 
 def resolve_device(device):
-    """Name of the device to use: "auto" is "cuda" where there is one, else "cpu"; others stay."""
+    """Name of the device to use: "auto" is "cuda" where there is one, else "cpu"; others stay.
+
+    Of several GPUs "cuda" is one that no other job holds (see gfscore.gpus).
+    """
     import torch
 
     if device == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    if device == "cuda":
+        hold_gpu()
     return device
 
 
@@ -89,6 +95,8 @@ def require_device(device):
             f"device cuda is asked for, but torch {torch.__version__} finds no CUDA device; run this on a machine with "
             "a GPU and a CUDA build of torch (README.md), or write device: cpu in the model's entry and be very patient"
         )
+    if device == "cuda":
+        hold_gpu()
 
 
 def device_of(classifier, device):
@@ -129,13 +137,14 @@ def _forward(classifier, batch, size):
             start += size
         # onnxruntime's errors derive from Exception alone.
         except Exception as error:
-            if size == 1 or not _out_of_memory(error):
+            if size == 1 or not out_of_memory(error):
                 raise
             size = (size + 1) // 2
     return np.concatenate(done), size
 
 
-def _out_of_memory(error):
+def out_of_memory(error):
+    """Whether an exception says that memory ran out, on the CPU or on a GPU."""
     import torch
 
     # The CPU allocators of torch and onnxruntime raise errors without a type of their own.

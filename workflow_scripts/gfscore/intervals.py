@@ -1,4 +1,4 @@
-"""Confidence intervals of class values and of the disparity made of them.
+"""Half-widths of confidence intervals of class values, and intervals of the disparity made of those values.
 
 All class intervals hold simultaneously: with probability at least 1 - alpha over the samples, every class's true
 value lies in its interval.  # ASSUME: samples of a class are independent draws from that class's distribution.
@@ -46,39 +46,10 @@ def empirical_bernstein_half_width(n, variance, *, classes, alpha, width):
     return half
 
 
-def class_intervals(values, *, method, alpha, value_range):
-    """Simultaneous interval of each class value.
-
-    Takes ClassValues, `method` in METHODS, `alpha` in (0, 1), `value_range` (lowest, highest) of the measure.
-    Returns `(low, high)`, each (K,) float64 within the range; a class without samples gets the whole range, so that
-    it can never pass a gate. Coverage at least 1 - alpha for all classes together (GF-Score, Proposition 1).
-    """
-    if method not in METHODS:
-        raise InputError(f"interval method {method!r} is unknown; choose one of {', '.join(METHODS)}")
-    require_alpha(alpha)
-    lowest, highest = value_range
-    half = METHODS[method](values, alpha, highest - lowest)
-    # An absent class has mean NaN and an infinite half-width.
-    mean = np.where(values.n > 0, values.mean, lowest)
-    return np.maximum(mean - half, lowest), np.minimum(mean + half, highest)
-
-
 def require_alpha(alpha):
     """Raise InputError unless 0 < alpha < 1."""
     if not 0 < alpha < 1:
         raise InputError(f"alpha must lie strictly between 0 and 1, got {alpha!r}")
-
-
-def _hoeffding(values, alpha, width):
-    return hoeffding_half_width(values.n, classes=len(values.n), alpha=alpha, width=width)
-
-
-def _empirical_bernstein(values, alpha, width):
-    return empirical_bernstein_half_width(values.n, values.variance, classes=len(values.n), alpha=alpha, width=width)
-
-
-METHODS = {"hoeffding": _hoeffding, "empirical_bernstein": _empirical_bernstein}
-"""Interval methods by name: each gives half-widths (K,) from ClassValues, alpha and the width of the range."""
 
 
 def correct_for_label_errors(low, high, error_rate, *, value_range):
@@ -110,18 +81,23 @@ def disparity_intervals(low, high, *, n, lam):
     return {
         "value": (float(weights @ low), float(weights @ high)),
         "class_mean": (float(low.mean()), float(high.mean())),
-        "rdi": (_largest_gap(low, high), _largest_gap(high, low)),
-        "nrgc": _nrgc_interval(low, high),
+        "rdi": (largest_gap(low, high), largest_gap(high, low)),
+        "nrgc": nrgc_interval(low, high),
         "wcr": (float(low.min()), float(high.min())),
-        "fp": (_lowest_fp(low, high, lam), _highest_fp(low, high, lam)),
+        "fp": fp_interval(low, high, lam),
     }
 
 
-def _largest_gap(upper, lower):
-    # max over i != j of upper_i - lower_j, at least 0.
+def largest_gap(upper, lower):
+    """Largest upper_i - lower_j over classes i != j, at least 0: the upper end of RDI over a box, or the lower one."""
     gap = upper[:, None] - lower[None, :]
     np.fill_diagonal(gap, -np.inf)
     return max(0.0, float(gap.max()))
+
+
+def fp_interval(low, high, lam):
+    """Smallest and largest FP over a box of class values."""
+    return _lowest_fp(low, high, lam), _highest_fp(low, high, lam)
 
 
 def _lowest_fp(low, high, lam):
@@ -145,7 +121,8 @@ def _highest_fp(low, high, lam):
     return float((points.mean(axis=1) - lam * (points.max(axis=1) - points.min(axis=1))).max())
 
 
-def _nrgc_interval(low, high):
+def nrgc_interval(low, high):
+    """Smallest and largest NRGC over a box of class values >= 0; (NaN, NaN) when the whole box is 0."""
     if high.max() == 0:
         return float("nan"), float("nan")
     flattest = (np.clip(t, low, high) for t in np.unique(np.concatenate([low, high])))

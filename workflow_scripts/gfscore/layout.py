@@ -4,11 +4,17 @@ Every function takes a configuration that require_valid accepted, and the name o
 heavy, because every run of Snakemake reads it.
 """
 
+from pathlib import Path
+
 from gfscore import plan
 from gfscore.callables import source_file_of
+from gfscore.measure_layout import measure_tables
 
 MODEL = "{dataset}/{threat}/{model}"
 """The same tail in every stage: the data evaluated, the threat, the classifier."""
+
+COMPARISONS = ["comparisons", "model_comparisons", "rank_intervals", "lambda_swaps", "metric_ranks"]
+"""Tables that compare the models of an audit, keys of gfscore.comparison_columns.COMPARISON_COLUMNS."""
 
 
 def model_files(config, audit, stage, *, extension="parquet"):
@@ -50,6 +56,12 @@ def calibrated_logit_files(config, audit):
     return logit_files(config, audit) if plan.calibrated_measure(config, audit) else []
 
 
+def distance_files(config, audit):
+    """Attack distances that an audit calibrates by; nothing when it does not."""
+    measure = plan.distance_measure(config, audit)
+    return model_files(config, audit, f"samples/{measure}") if measure else []
+
+
 def calibration_table(config, audit):
     """Searched curves of an audit; nothing when it searches no temperature."""
     return f"results/audits/{audit}/calibration.parquet" if plan.calibrated_measure(config, audit) else []
@@ -74,6 +86,28 @@ def checkpoint_file(config, dataset, threat, model, *, extension):
     if plan.entry_of(config, dataset, threat, model)["source"] in plan.FITTED:
         return f"results/trained/{zoo}/{threat}/{model}.{extension}"
     return f"results/checkpoints/{zoo}/{threat}/{model}.json" if extension == "json" else []
+
+
+def placed_checkpoint(config, zoo, threat, model):
+    """Checkpoint file of an entry without url, so that another file in its place is noticed; nothing for other entries.
+
+    Nothing either where the file is missing: fetch_checkpoint says what to do about it.
+    """
+    entry = plan.zoo_entry_of(config, zoo, threat, model)
+    own = entry["source"] != "robustbench" and not entry["url"]
+    return entry["path"] if own and Path(entry["path"]).is_file() else []
+
+
+def classifier_files(config, dataset, threat, model):
+    """What a job needs that shows images to a classifier, by the names of its inputs."""
+    of_model = {"dataset": dataset, "threat": threat, "model": model}
+    return {
+        "dataset": f"results/datasets/{dataset}.json",
+        "images": stored_images(config, dataset),
+        "checkpoint": checkpoint_file(config, **of_model, extension="safetensors"),
+        "model": checkpoint_file(config, **of_model, extension="json"),
+        "architecture": architecture_file(config, **of_model),
+    }
 
 
 def trained_manifests(config, audit):
@@ -127,13 +161,39 @@ def architecture_file(config, dataset, threat, model):
     return (source_file_of(entry["architecture"]) if entry["source"] == "torch" else None) or []
 
 
+def cost_records(config, audit):
+    """Where the cost of every job stands that an audit's values come from, with what it was spent on, in order."""
+    records = []
+    for model in plan.models_of(config, audit):
+        source = plan.entry_of(config, **model)["source"]
+        of_zoo = {**model, "dataset": plan.zoo_of(config, model["dataset"])}
+        records += [_cost(step, of_zoo, model=model) for name, step in _FITTING.items() if name == source]
+        if source != "samples":
+            records += [_cost("import_logits" if source == "logits" else "extract_logits", model)]
+        for measure, settings in plan.measures_of(config, audit).items():
+            step = "import_samples" if source == "samples" else plan.STEPS[settings["kind"]]
+            records += [_cost(step, model, measure=measure)]
+    return records
+
+
+_FITTING = {"trained": "train_model", "probe": "train_probe"}
+
+
+def _cost(step, place, *, model=None, measure=None):
+    folder = f"{measure}/" if measure else ""
+    path = f"results/costs/{step}/{folder}{MODEL.format(**place)}.json"
+    return {"step": step, **(model or place), "measure": measure, "path": path}
+
+
 def audit_results(config, audit):
     """Every file of results/audits/<audit>/: naming them all heals the loss of any of them."""
-    tables = ["class_scores", "model_summary", "vulnerability"]
+    tables = ["class_scores", "model_summary", "vulnerability", "costs", "confusions", "class_errors", "similarities"]
     tables += ["calibration"] if plan.calibrated_measure(config, audit) else []
     tables += ["sensitivity"] if plan.has_kind(config, audit, "great") else []
+    tables += COMPARISONS + measure_tables(config, audit)
     names = [f"{table}.{extension}" for table in tables for extension in ("parquet", "csv")]
-    names += ["models.json", "verdict.json", "figures", "report.html"]
+    names += ["comparison.json"]
+    names += ["models.json", "verdict.json", "figures", "report.html", "dashboard.html"]
     return [f"results/audits/{audit}/{name}" for name in names]
 
 
@@ -143,5 +203,9 @@ def model_results(config, audit):
     with_logits = [model for model in models if plan.has_logits(config, **model)]
     files = [f"results/logits/{MODEL.format(**model)}.parquet" for model in with_logits]
     files += check_files(config, audit) + sample_files(config, audit) + sweep_files(config, audit)
-    files += [checkpoint_file(config, **model, extension="safetensors") for model in models]
-    return [file for file in files if file]
+    # A step that fails loses its output: what stands on a manifest that is gone must not count as up to date.
+    files += [f"results/datasets/{name}.json" for name in plan.datasets_of(config, audit)]
+    files += fetched_manifests(config, audit)
+    fitted = [model for model in models if plan.entry_of(config, **model)["source"] in plan.FITTED]
+    files += [checkpoint_file(config, **model, extension=end) for model in fitted for end in ("safetensors", "json")]
+    return files

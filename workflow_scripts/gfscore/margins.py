@@ -22,23 +22,51 @@ def scores(logits, labels, *, activation, temperature=1.0):
     Source: GREAT Score (Li et al. 2024); GF-Score, Eq. 1.
     """
     require_temperature(temperature)
-    if activation not in ACTIVATIONS:
-        raise InputError(f"activation {activation!r} is unknown; choose one of {', '.join(ACTIVATIONS)}")
-    logits, labels = np.asarray(logits), np.asarray(labels)
-    margin_of_correct = ACTIVATIONS[activation]
-    result = np.zeros(len(labels))
+    _require_activation(activation)
+    return _scores(_correct_blocks(np.asarray(logits), np.asarray(labels)), len(labels), activation, temperature)
+
+
+def scores_by_temperature(logits, labels, *, activation):
+    """Function from a temperature to the scores (N,) that `scores` gives: what no temperature changes is done once.
+
+    Takes `logits`, `labels` and `activation` as `scores` does; holds a copy of the logits. Raises InputError for an
+    unknown activation, and the function for a temperature that is not a positive number.
+    """
+    _require_activation(activation)
+    blocks = list(_correct_blocks(np.asarray(logits), np.asarray(labels)))
+
+    def scores_at(temperature):
+        require_temperature(temperature)
+        return _scores(blocks, len(labels), activation, temperature)
+
+    return scores_at
+
+
+def _scores(blocks, n, activation, temperature):
+    result = np.zeros(n)
+    # Quotients beyond the largest float64 become infinite, and the exponentials of those are right.
+    with np.errstate(over="ignore"):
+        for rows, sample in blocks:
+            result[rows] = SCALE * ACTIVATIONS[activation](*sample, float(temperature))
+    return result
+
+
+def _correct_blocks(logits, labels):
+    # Correctly classified rows of each block, and their logits, labels, own and rival logits. Elsewhere g = 0; leaving
+    # those rows out keeps every exponent below non-positive.
     step = max(1, BLOCK_ELEMENTS // logits.shape[1])
     for start in range(0, len(labels), step):
         block = slice(start, start + step)
         own, rival = own_and_rival(logits[block], labels[block])
-        # Elsewhere g = 0; leaving those rows out keeps every exponent below non-positive.
         correct = own > rival
-        # Quotients beyond the largest float64 become infinite, and the exponentials of those are right.
-        with np.errstate(over="ignore"):
-            result[block][correct] = SCALE * margin_of_correct(
-                logits[block][correct], labels[block][correct], own[correct], rival[correct], float(temperature)
-            )
-    return result
+        rows = start + np.flatnonzero(correct)
+        # Class after class in memory, so that sums over classes run along it.
+        yield rows, (np.asfortranarray(logits[rows]), labels[rows], own[correct], rival[correct])
+
+
+def _require_activation(activation):
+    if activation not in ACTIVATIONS:
+        raise InputError(f"activation {activation!r} is unknown; choose one of {', '.join(ACTIVATIONS)}")
 
 
 def require_temperature(temperature):
@@ -92,7 +120,11 @@ def _sigmoid(logits, labels, own, rival, temperature):
 
 
 def _softmax(logits, labels, own, rival, temperature):
-    return _softmax_margin((logits - own[:, None]) / temperature, labels)
+    # In place: fresh memory for every step costs as much as the exponentials.
+    exponentials = logits - own[:, None]
+    exponentials /= temperature
+    np.exp(exponentials, out=exponentials)
+    return -np.expm1((rival - own) / temperature) / exponentials.sum(axis=1)
 
 
 def _sigmoid_of_softmax(logits, labels, own, rival, temperature):

@@ -16,18 +16,34 @@ CHECKPOINTS = "checkpoints"
 NOTHING = "(?!)"
 """Regular expression that matches nothing."""
 
+_FROM_LOGITS = {"clean", "great"}
+_FORWARD = _FROM_LOGITS | {"certified", "probabilistic", "corruption"}
+_DIFFERENTIABLE = _FORWARD | {"adversarial", "minimal", "targeted"}
+
 SERVES = {
-    "trained": {"clean", "great"},
-    "torch": {"clean", "great"},
-    "robustbench": {"clean", "great"},
-    "timm": {"clean", "great"},
-    "onnx": {"clean", "great"},
-    "probe": {"clean", "great"},
-    "logits": {"clean", "great"},
+    "trained": _DIFFERENTIABLE,
+    "torch": _DIFFERENTIABLE,
+    "robustbench": _DIFFERENTIABLE,
+    "timm": _DIFFERENTIABLE,
+    "probe": _DIFFERENTIABLE,
+    # its runtime gives logits and no gradients
+    "onnx": _FORWARD,
+    "logits": _FROM_LOGITS,
     "samples": {"clean", "certified"},
 }
 """Kinds of measures that each model source can serve."""
 
+STEPS = {
+    "clean": "score_predictions",
+    "great": "score_margins",
+    "adversarial": "attack_model",
+    "minimal": "measure_distances",
+    "certified": "certify_model",
+    "probabilistic": "test_neighbourhoods",
+    "corruption": "score_corruptions",
+    "targeted": "target_model",
+}
+"""Step that computes each kind of measure."""
 
 FETCHED = {"torch", "robustbench", "timm", "onnx", "probe"}
 """Sources whose checkpoint fetch_checkpoint finds or downloads; of a probe, the backbone."""
@@ -84,6 +100,11 @@ def entry_of(config, dataset, threat, model):
     return zoo_entry_of(config, zoo_of(config, dataset), threat, model)
 
 
+def trained_on_cpu(config, dataset, threat, model):
+    """Whether the workflow trains a classifier on the CPU: then it is so small that several threads only slow it."""
+    return entry_of(config, dataset, threat, model).get("training", {}).get("device") == "cpu"
+
+
 def zoo_entry_of(config, zoo, threat, model):
     """The same, by the zoo instead of a dataset that its models are evaluated on."""
     entries = config["models"].get(zoo, {}).get(threat, {})
@@ -121,8 +142,8 @@ def zoo_models_from(config, source):
 
 
 def largest_radius(config):
-    """Upper end of the range of certified radii, over the measures of that kind; 0 when there is none."""
-    radii = [entry["largest_radius"] for entry in config["measures"].values() if entry["kind"] == "certified"]
+    """Largest certified radius that somebody else's file may hold, over all measures; 0 when there is none."""
+    radii = [entry["largest_radius"] for entry in config["measures"].values() if "largest_radius" in entry]
     return max(radii, default=0)
 
 
@@ -161,6 +182,15 @@ def calibrated_measure(config, audit):
     """The measure whose temperature an audit searches, or None."""
     calibration = config["audits"][audit]["calibration"]
     return calibration and calibration["measure"]
+
+
+def distance_measure(config, audit):
+    """The measure of attack distances in l2 that an audit calibrates by, or None when it does not."""
+    calibration = config["audits"][audit]["calibration"]
+    if not calibration or "attack_distance" not in calibration["objectives"]:
+        return None
+    kinds = [name for name, entry in measures_of(config, audit).items() if entry["kind"] == "minimal"]
+    return next((name for name in kinds if config["measures"][name]["norm"] == "l2"), None)
 
 
 def subject_of(config, audit):

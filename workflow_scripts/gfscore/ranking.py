@@ -1,6 +1,5 @@
 """Rank agreement between scores and accuracies, and rankings of classes."""
 
-import itertools
 import math
 from functools import cache
 
@@ -65,11 +64,19 @@ def exact_p_value(rho, models):
 
 
 @cache
+def every_order(items):
+    """All orders of 0..M-1, (M!, M) int8, the identity first; for M up to EXACT_UP_TO."""
+    orders = np.zeros((1, 1), dtype=np.int8)
+    for last in range(1, items):
+        # The last item at every place of every order of the others.
+        orders = np.concatenate([np.insert(orders, place, last, axis=1) for place in range(last, -1, -1)])
+    return orders
+
+
+@cache
 def _all_rhos(models):
     # Spearman's rho of every order of 0..M-1 with the identity.
-    identity = np.arange(models)
-    orders = np.array(list(itertools.permutations(range(models))), dtype=np.int8)
-    squares = ((orders - identity) ** 2).sum(axis=1)
+    squares = ((every_order(models) - np.arange(models)) ** 2).sum(axis=1)
     return 1 - 6 * squares / (models * (models**2 - 1))
 
 

@@ -3,9 +3,9 @@
 import re
 from pathlib import Path
 
-from gfscore import numbers, report_rows, takeaways
+from gfscore import numbers, report_comparison, report_measures, report_rows, takeaways
 from gfscore.margins import SCALE
-from gfscore.names import enumeration, model_labels, printable
+from gfscore.names import enumeration, printable
 from gfscore.ranking import EXACT_UP_TO, exact_p_value
 from gfscore.svg import inline_figure
 
@@ -27,19 +27,22 @@ def render_report(tables, verdict, figures, *, title, measures, models, fp_lambd
     rules = {measure: [rule for rule in verdict["rules"] if rule["measure"] == measure] for measure in measures}
     # The ranking that a reader sees first says how each model fares under every rule of the gate.
     rules[headline] = verdict["rules"]
+    order = [headline, *(measure for measure in measures if measure != headline)]
     views = [
         report_rows.measure_view(
             tables, measure, measures[measure], models=models, verdicts=report_rows.verdicts_of(rules[measure])
         )
-        for measure in [headline, *(measure for measure in measures if measure != headline)]
+        for measure in order
     ]
+    sensitivity = report_comparison.sensitivity_views(tables.sensitivity, verdict["rules"])
     return (
         _environment()
         .get_template("report.html")
         .render(
             title=title,
             verdict=verdict["verdict"],
-            rules=report_rows.judged_rules(verdict, measures),
+            rules=report_rows.judged_rules(verdict),
+            note=verdict["note"],
             excluded=verdict.get("excluded", []),
             kinds={settings["kind"] for settings in measures.values()},
             views=views,
@@ -47,7 +50,11 @@ def render_report(tables, verdict, figures, *, title, measures, models, fp_lambd
             samples=_samples(tables.class_scores),
             dataset=tables.class_scores["dataset"].iloc[0],
             calibration=_calibration(tables),
-            sensitivity=_sensitivity(tables.sensitivity),
+            sensitivity=sensitivity,
+            comparisons=report_comparison.comparison_views(
+                tables, {name: measures[name] for name in order}, lam=fp_lambda
+            ),
+            measured_together=report_measures.measures_view(tables, measures),
             label_errors=_label_errors(tables.class_scores),
             agreements=report_rows.agreement_rows(views),
             fp_lambda=fp_lambda,
@@ -78,7 +85,18 @@ def _environment():
     )
     environment.filters |= {
         name: getattr(numbers, name)
-        for name in ("number", "signed", "count", "setting", "percent", "p_value", "temperature", "end_of_range")
+        for name in (
+            "number",
+            "signed",
+            "count",
+            "setting",
+            "percent",
+            "p_value",
+            "temperature",
+            "end_of_range",
+            "lower_bound",
+            "upper_bound",
+        )
     }
     environment.globals["interval"] = numbers.interval
     environment.filters |= {"printable": printable, "breakable": _breakable, "source": _source}
@@ -136,6 +154,7 @@ def _calibration(tables):
         "models": models,
         "rows": rows,
         "warnings": _warnings(rows, models),
+        "uncertainty": report_rows.calibration_uncertainty(results),
         "rankings": {
             row["title"]: report_rows.calibrated_ranking(tables, measure, row["name"])
             for row in rows
@@ -195,19 +214,3 @@ def _few_models(models):
         f"{words}: a random order reaches a rank correlation of 0.9 or more, of either sign, with probability "
         f"{chance}; that of a maximised objective is more optimistic still."
     )
-
-
-def _sensitivity(table):
-    if table is None or table.empty:
-        return None
-    labelled = table.assign(label=model_labels(table))
-    return {
-        measure: {
-            "shifts": sorted(rows["shift"].unique()),
-            "rows": [
-                (label, group.sort_values("shift")["value"].tolist())
-                for label, group in rows.groupby("label", sort=False)
-            ],
-        }
-        for measure, rows in labelled.groupby("measure", sort=False)
-    }

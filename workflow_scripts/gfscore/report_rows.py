@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gfscore import takeaways
+from gfscore import numbers, takeaways
 from gfscore.disparity import worst_class_set
 from gfscore.measures import SUMMARY, measure_of
 from gfscore.names import model_labels, without_threat
@@ -138,24 +138,21 @@ def verdicts_of(rules):
     return {model: combine(verdicts) for model, verdicts in judged.items()}
 
 
-def judged_rules(verdict, measures):
-    """Rules of verdict.json as the page shows them: models with labels and bounds, and how many pass, fail or neither.
-
-    `measures` maps each measure to its settings.
-    """
-    return [_judged_rule(rule, measure_of(measures[rule["measure"]]).value_range) for rule in verdict["rules"]]
+def judged_rules(verdict):
+    """Rules of verdict.json as the page shows them: models with labels and bounds, and which pass, fail or neither."""
+    return [_judged_rule(rule) for rule in verdict["rules"]]
 
 
-def _judged_rule(rule, value_range):
+def _judged_rule(rule):
     labels = without_threat([f"{model['threat']}/{model['model']}" for model in rule["models"]])
     models = [
-        {**model, "label": label, "bounded": Bounded(model["value"], model["low"], model["high"], value_range[1])}
+        {**model, "label": label, "bounded": Bounded(model["value"], model["low"], model["high"], rule["range"][1])}
         for label, model in zip(labels, rule["models"], strict=True)
     ]
     by_verdict = {
         word: [model for model in models if model["verdict"] == word] for word in ("PASS", "FAIL", "INCONCLUSIVE")
     }
-    return {**rule, "models": models, "by_verdict": by_verdict, "value_range": value_range}
+    return {**rule, "models": models, "by_verdict": by_verdict}
 
 
 def _names_in_order(scores):
@@ -229,6 +226,35 @@ def calibration_rows(results):
             }
         )
     return rows
+
+
+def calibration_uncertainty(results):
+    """One row per searched objective: p-value, and temperatures under resampling, leaving out and the paper's grid."""
+    rows = []
+    for name, result in results.items():
+        drawn = result.get("bootstrap")
+        if not drawn:
+            continue
+        chosen = [each["t_star"] for each in (result["leave_one_out"] or {}).values() if each]
+        rows.append(
+            {
+                "title": takeaways.OBJECTIVES.get(name, name.replace("_", " ")),
+                "search": result["search"],
+                "p": (result["permutation"] or {}).get("p"),
+                "confidence": drawn["confidence"],
+                "bootstrap": _from_to(drawn["t_star"]),
+                "left_out": _from_to(chosen),
+                "grid": (result["paper_grid"] or {}).get("t_star"),
+            }
+        )
+    return rows
+
+
+def _from_to(temperatures):
+    if not temperatures or None in temperatures:
+        return None
+    low, high = (numbers.temperature(end(temperatures)) for end in (min, max))
+    return low if low == high else f"{low} to {high}"
 
 
 def calibrated_ranking(tables, measure, objective):

@@ -5,16 +5,17 @@ import numpy as np
 from gfscore.errors import InputError
 
 COLUMNS = ("idx", "label", "predict", "radius", "correct")
+ABSTAINED = -1
+"""Prediction of a smoothed classifier that abstains."""
 
 
 def read_certified_radii(path, *, labels, largest_radius):
-    """Certified radii of a smoothed classifier: `(rows (n,), prediction (n,) int32, value (n,) float64)`.
+    """Certified radii of a smoothed classifier: `(rows (n,), prediction (n,) int32, radius (n,) float64)`.
 
     Reads the tab-separated form idx, label, predict, radius, correct, time of Cohen et al. 2019 (also gzipped), where
-    idx counts the samples of the dataset and predict -1 is an abstention. The value is the radius where the prediction
-    is right, else 0, so its mean is the average certified radius. `labels` (N,) are the dataset's. Raises InputError,
-    naming file and line, for missing columns, an idx outside 0..N-1 or repeated, another label than the dataset's, and
-    a radius that is negative, not finite or above `largest_radius`.
+    idx counts the samples of the dataset and predict -1 is an abstention. `labels` (N,) are the dataset's. Raises
+    InputError, naming file and line, for missing columns, an idx outside 0..N-1 or repeated, another label than the
+    dataset's, and a radius that is negative, not finite or above `largest_radius`.
     """
     import pandas as pd
 
@@ -38,7 +39,7 @@ def read_certified_radii(path, *, labels, largest_radius):
     _refuse(path, label != labels[rows], label, "label differs from the dataset's")
     _refuse(path, ~((radius >= 0) & (radius <= largest_radius)), radius, f"radius is not within 0..{largest_radius:g}")
     _refuse(path, (correct == 1) != (prediction == label), correct, "correct disagrees with predict and label")
-    return rows, prediction.astype(np.int32), np.where(prediction == label, radius, 0.0)
+    return rows, prediction.astype(np.int32), radius
 
 
 def _refuse(path, bad, values, what):

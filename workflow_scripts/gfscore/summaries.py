@@ -4,32 +4,29 @@ import numpy as np
 
 from gfscore import disparity
 from gfscore.audit import summarise
+from gfscore.bootstrap import bootstrap_intervals
+from gfscore.class_bounds import bounds_of
 from gfscore.classes import class_values
 from gfscore.files import read_json
-from gfscore.intervals import class_intervals, correct_for_label_errors
-from gfscore.measured import UNCALIBRATED
 from gfscore.measures import SUMMARY, measure_of
 from gfscore.noise import noise_floor
+from gfscore.planner import detectable_rdi
 from gfscore.ranking import vulnerability
 
 
-def class_rows(measured, class_names, *, settings, method, alpha, label_error_rates):
+def class_rows(measured, class_names, *, settings, intervals, label_error_rates):
     """Rows of the table class_scores for one Measured.
 
-    Takes K names, the measure's settings, interval method and alpha, and the rate of wrong labels to allow for: (K,)
-    numbers, or None when the labels are assumed right. Rows at a calibrated temperature get no bounds: it was chosen
-    on the same samples, which voids the guarantee (methods 1.3).
+    Takes K names, the measure's settings, config's section `intervals`, and the rate of wrong labels to allow for: (K,)
+    numbers, or None when the labels are assumed right. Rows at a temperature chosen on the same samples get no bounds:
+    that voids the guarantee (methods 1.3).
     """
-    value_range = measure_of(settings).value_range
     classes = len(class_names)
     values = class_values(measured.values, measured.labels, classes)
     accuracy = class_values(measured.correct, measured.labels, classes)
-    bounded = measured.key["calibration"] == UNCALIBRATED
-    low = high = np.full(classes, np.nan)
-    if bounded:
-        low, high = class_intervals(values, method=method, alpha=alpha, value_range=value_range)
-        if label_error_rates is not None:
-            low, high = correct_for_label_errors(low, high, label_error_rates, value_range=value_range)
+    known = {}
+    if measured.fresh:
+        known = _bounds(measured, classes, measure_of(settings), intervals, label_error_rates)
     return [
         {
             **measured.key,
@@ -37,16 +34,38 @@ def class_rows(measured, class_names, *, settings, method, alpha, label_error_ra
             "class_name": class_names[k],
             "n": values.n[k],
             "value": values.mean[k],
-            "low": low[k],
-            "high": high[k],
-            "interval": method if bounded else None,
-            "confidence": 1 - alpha if bounded else None,
+            **{name: known[name][k] if known else None for name in ("low", "high", "bootstrap_low", "bootstrap_high")},
+            "interval": known.get("interval"),
+            "confidence": intervals["confidence"] if known else None,
             "accuracy": accuracy.mean[k],
             "variance": values.variance[k],
             "label_error_rate": None if label_error_rates is None else label_error_rates[k],
         }
         for k in range(classes)
     ]
+
+
+def _bounds(measured, classes, measure, intervals, label_error_rates):
+    alpha = 1 - intervals["confidence"]
+    bounds = bounds_of(
+        measured.values,
+        measured.labels,
+        classes,
+        measure=measure,
+        intervals=intervals,
+        label_error_rates=label_error_rates,
+        upper_values=measured.upper_values,
+    )
+    low, high = bounds.interval(alpha)
+    resampled = bootstrap_intervals(
+        bounds.samples,
+        alpha=alpha,
+        resamples=intervals["bootstrap_resamples"],
+        value_range=measure.value_range,
+        seed=intervals["seed"],
+    )
+    named = dict(zip(("bootstrap_low", "bootstrap_high"), resampled, strict=True))
+    return {"interval": bounds.method, "low": low, "high": high, **named}
 
 
 def model_rows(inputs, class_scores, accuracies, settings):
@@ -72,7 +91,8 @@ def model_rows(inputs, class_scores, accuracies, settings):
 def _model_row(measured, class_frame, accuracies, settings):
     names = class_frame["class_name"].tolist()
     bounds = class_frame["low"].to_numpy(), class_frame["high"].to_numpy()
-    if measured.key["calibration"] != UNCALIBRATED:
+    detectable = detectable_rdi(*bounds)
+    if not measured.fresh:
         bounds = None, None
     values = class_values(measured.values, measured.labels, len(names))
     summary = summarise(values, *bounds, class_names=names, lam=settings["fp_lambda"])
@@ -101,6 +121,7 @@ def _model_row(measured, class_frame, accuracies, settings):
         **{f"{name}_permuted": value for name, value in noise.permuted.items()},
         **{f"{name}_p": value for name, value in noise.p_value.items()},
         "between_class_sd": noise.between_class_sd,
+        "rdi_detectable": detectable,
     }
 
 

@@ -13,9 +13,12 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from gfscore.agreement_columns import AGREEMENT_COLUMNS
+from gfscore.comparison_columns import COMPARISON_COLUMNS
 from gfscore.errors import InputError
 from gfscore.files import atomic
 from gfscore.measures import SUMMARY
+from gfscore.sample_columns import OWN_COLUMNS, SAMPLE_COLUMNS
 
 IDENTITY_KEY = b"gfscore"
 
@@ -46,16 +49,11 @@ TABLES = {
             ("logits", pa.list_(pa.float32()), "K unnormalised class scores"),
         ),
     ),
-    "samples": Table(
-        version=1,
-        columns=(
-            ("sample_id", pa.string(), "name of the sample within its dataset"),
-            ("label", pa.int32(), "true class, 0..K-1"),
-            ("prediction", pa.int32(), "predicted class; a tie at the top counts against the true class"),
-            ("value", pa.float64(), "the measure, in its declared range"),
-            ("censored", pa.bool_(), "the value is a bound, not a measurement"),
-        ),
-    ),
+    "samples": Table(version=1, columns=SAMPLE_COLUMNS),
+    **{
+        f"samples of kind {kind}": Table(version=1, columns=(*SAMPLE_COLUMNS, *own))
+        for kind, own in OWN_COLUMNS.items()
+    },
     "sweep": Table(
         version=1,
         columns=(
@@ -85,6 +83,8 @@ TABLES = {
             ("accuracy", pa.float64(), "clean accuracy on the same samples"),
             ("variance", pa.float64(), "unbiased variance of the samples' values"),
             ("label_error_rate", pa.float64(), "share of wrong labels the bounds allow for; null: assumed right"),
+            ("bootstrap_low", pa.float64(), "lower end by bootstrap: approximate, no guarantee; null as low"),
+            ("bootstrap_high", pa.float64(), "upper end by bootstrap, likewise"),
         ),
     ),
     "model_summary": Table(
@@ -116,6 +116,62 @@ TABLES = {
             ("nrgc_p", pa.float64(), "permutation p-value of NRGC"),
             ("wcr_p", pa.float64(), "permutation p-value of WCR"),
             ("between_class_sd", pa.float64(), "estimated spread of the true class values, corrected for noise"),
+            ("rdi_detectable", pa.float64(), "true RDI above which intervals so wide are sure to tell it from 0"),
+        ),
+    ),
+    "costs": Table(
+        version=1,
+        columns=(
+            *_KEY[:4],
+            ("step", pa.string(), "step of the workflow; its work serves every measure where measure is null"),
+            ("wall_s", pa.float64(), "seconds on the clock, without the start of Python; null where not recorded"),
+            ("cpu_s", pa.float64(), "seconds of all processor cores together"),
+            ("gpu_s", pa.float64(), "wall time times GPUs allocated, in seconds"),
+            ("peak_memory_mib", pa.float64(), "largest resident memory of the process, in MiB"),
+            ("samples", pa.int64(), "samples that the measure covers; null where measure is null"),
+        ),
+    ),
+    "confusions": Table(
+        version=1,
+        columns=(
+            *_KEY[:4],
+            ("true_index", pa.int32(), "true class, 0..K-1"),
+            ("predicted_index", pa.int32(), "predicted class, 0..K-1"),
+            ("count", pa.int64(), "samples, or corrupted copies of samples; pairs that never occur have no row"),
+        ),
+    ),
+    "class_errors": Table(
+        version=1,
+        columns=(
+            *_KEY[:4],
+            ("corruption", pa.string(), "kind of corruption; null for all together, or none"),
+            ("severity", pa.int32(), "1 (mild) to 5 (strong); null likewise"),
+            ("class_index", pa.int32(), "class, 0..K-1"),
+            ("class_name", pa.string(), "name of the class"),
+            ("n", pa.int64(), "samples of the class, or corrupted copies of them"),
+            ("recall", pa.float64(), "share of the class that is recognised: what is usually called class accuracy"),
+            ("precision", pa.float64(), "share of the predictions of the class that are right"),
+            ("f1", pa.float64(), "harmonic mean of recall and precision"),
+            ("one_vs_rest_accuracy", pa.float64(), "(TP + TN) / N, the class-wise analysis paper's CWA"),
+            ("false_positive_rate", pa.float64(), "share of the other classes' samples that are taken for this class"),
+            ("cfps", pa.float64(), "share of all errors that fall on this class (CFPS)"),
+            ("cfps_relative", pa.float64(), "CFPS times K: 1 when errors fall on all classes alike"),
+            ("false_positives", pa.float64(), "samples of other classes that are taken for this class"),
+            ("group", pa.string(), "strong: recall above the model's accuracy; weak: below; else neither"),
+        ),
+    ),
+    "similarities": Table(
+        version=1,
+        columns=(
+            _KEY[0],
+            _KEY[3],
+            ("first", pa.string(), "threat/model"),
+            ("second", pa.string(), "threat/model"),
+            ("similarity", pa.string(), "how alike is measured, see gfscore.similarity"),
+            ("n", pa.int64(), "samples that both models were measured on"),
+            ("value", pa.float64(), "similarity; null where undefined"),
+            ("baseline", pa.float64(), "its mean when what the models share is shuffled away"),
+            ("p_value", pa.float64(), "share of the shuffles that reach the value"),
         ),
     ),
     "vulnerability": Table(
@@ -132,22 +188,26 @@ TABLES = {
         ),
     ),
     "calibration": Table(
-        version=1,
+        version=2,
         columns=(
             ("measure", pa.string(), "the great variant that is calibrated"),
             ("objective", pa.string(), "name of the objective"),
-            ("temperature", pa.float64(), "searched temperature"),
+            ("temperature", pa.float64(), "end of a stretch of constant value, or a searched temperature"),
             ("value", pa.float64(), "objective; null where undefined"),
         ),
     ),
     "sensitivity": Table(
-        version=1,
+        version=2,
         columns=(
             *_KEY[:4],
             ("shift", pa.float64(), "constant added to every logit"),
-            ("value", pa.float64(), "aggregate score"),
+            ("scale", pa.float64(), "factor of every logit: 1 / T for sigmoid and softmax"),
+            *((name, pa.float64(), f"{name} of the changed logits") for name in SUMMARY),
+            ("place", pa.float64(), "place by aggregate under the same change, 1 for the largest; ties share the mean"),
         ),
     ),
+    **{name: Table(version=1, columns=columns) for name, columns in COMPARISON_COLUMNS.items()},
+    **{name: Table(version=1, columns=columns) for name, columns in AGREEMENT_COLUMNS.items()},
 }
 
 
@@ -204,11 +264,11 @@ def read_identity(path):
     """Identity metadata of a table file, a dictionary; raises InputError when the file is no table of ours."""
     metadata = _open(path).schema_arrow.metadata or {}
     if IDENTITY_KEY not in metadata:
-        raise InputError(f"{path}: no identity metadata, so it was not written by this workflow; {_REMEDY}")
+        raise InputError(f"{path}: no identity metadata, so it was not written by this workflow; {_remedy(path)}")
     try:
         return json.loads(metadata[IDENTITY_KEY])
     except ValueError as error:
-        raise InputError(f"{path}: damaged identity metadata ({error}); {_REMEDY}") from error
+        raise InputError(f"{path}: damaged identity metadata ({error}); {_remedy(path)}") from error
 
 
 def read_table(path, table, *, expect=None):
@@ -233,10 +293,10 @@ def read_logits(path, *, expect=None):
     rows = table.column("logits").combine_chunks()
     lengths = np.diff(rows.offsets.to_numpy())
     if not len(lengths):
-        raise InputError(f"{path}: no samples; {_REMEDY}")
+        raise InputError(f"{path}: no samples; {_remedy(path)}")
     if (lengths != lengths[0]).any():
         row = int(np.flatnonzero(lengths != lengths[0])[0])
-        raise InputError(f"{path}: row {row} has {lengths[row]} logits, row 0 has {lengths[0]}; {_REMEDY}")
+        raise InputError(f"{path}: row {row} has {lengths[row]} logits, row 0 has {lengths[0]}; {_remedy(path)}")
     logits = rows.flatten().to_numpy(zero_copy_only=False).reshape(len(lengths), -1)
     return (
         table.column("sample_id").to_numpy(zero_copy_only=False),
@@ -245,7 +305,8 @@ def read_logits(path, *, expect=None):
     )
 
 
-_REMEDY = "delete it and run the workflow again, so that it is made anew"
+def _remedy(path):
+    return f"delete it and run the same command again, or do both at once by adding -R {path} to the command"
 
 
 def _open(path):
@@ -254,7 +315,7 @@ def _open(path):
     try:
         return pq.ParquetFile(path, page_checksum_verification=True)
     except (OSError, ValueError, pa.ArrowException) as error:
-        raise InputError(f"{path}: not a Parquet file, or truncated ({error}); {_REMEDY}") from error
+        raise InputError(f"{path}: not a Parquet file, or truncated ({error}); {_remedy(path)}") from error
 
 
 def _read(path, table, expect):
@@ -262,9 +323,9 @@ def _read(path, table, expect):
     try:
         read = _open(path).read()
     except (OSError, ValueError, pa.ArrowException) as error:
-        raise InputError(f"{path}: damaged ({error}); {_REMEDY}") from error
+        raise InputError(f"{path}: damaged ({error}); {_remedy(path)}") from error
     if [(field.name, field.type) for field in read.schema] != [(n, kind) for n, kind, _ in TABLES[table].columns]:
-        raise InputError(f"{path}: its columns are not those of table {table!r}; {_REMEDY}")
+        raise InputError(f"{path}: its columns are not those of table {table!r}; {_remedy(path)}")
     return read
 
 
@@ -273,7 +334,9 @@ def _require_identity(path, table, expect):
     expected = {"table": table, "table_version": TABLES[table].version, **expect}
     for name, value in expected.items():
         if identity.get(name) != value:
-            raise InputError(f"{path}: its {name} is {identity.get(name)!r}, but {value!r} is asked for; {_REMEDY}")
+            raise InputError(
+                f"{path}: its {name} is {identity.get(name)!r}, but {value!r} is asked for; {_remedy(path)}"
+            )
 
 
 def write_csv_beside(path_to_parquet, frame):

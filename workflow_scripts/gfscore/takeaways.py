@@ -238,7 +238,7 @@ OBJECTIVES = {
 
 
 def logit_shift(table):
-    """How far each measure moves when a constant is added to all logits (sensitivity rows)."""
+    """How far each measure moves when a constant is added to all logits (sensitivity rows of scale 1)."""
     moved, still = {}, []
     for measure, rows in table.groupby("measure", sort=False):
         largest = largest_shift(rows)

@@ -1,52 +1,48 @@
 """The temperatures of one audit: every named objective, searched, with its rank agreements before and after."""
 
-import hashlib
-import json
 from dataclasses import dataclass
+from zlib import crc32
 
 import numpy as np
 
-from gfscore import calibration
-from gfscore.curves import ScoreCurves
+from gfscore import calibration, calibration_inference, rank_objectives
 from gfscore.errors import InputError
-from gfscore.ranking import spearman_or_none
+from gfscore.model_evidence import agreement, agreement_at, attack_distances, models_digest
+from gfscore.temperature_search import EQUAL, SearchSettings, Stretches, optimum, two_phase_grid
 
 CURVE_POINTS = 25
 """Temperatures at which the held-out log-loss is recorded, evenly spaced in log T."""
 
 
 @dataclass(frozen=True)
-class ModelEvidence:
-    """What calibration knows about one model.
+class Resampling:
+    """How the uncertainty of a search is measured.
 
-    `curves` its class scores over T; `class_accuracy` (K,) clean accuracy per class, NaN without samples;
-    `clean_accuracy` and `robust_accuracy` fractions, the latter NaN when unknown; `checkpoint` and `dataset_digest`
-    identify what was measured; `held_out` and `report` are (logits, labels) of two disjoint halves of the samples.
+    `bootstrap` resamples of the models at `confidence`, and `permutations` of the accuracies where there are too many
+    orders to enumerate, drawn from `seed`.
     """
 
-    name: str
-    curves: ScoreCurves
-    class_accuracy: np.ndarray
-    clean_accuracy: float
-    robust_accuracy: float
-    checkpoint: str
-    dataset_digest: str
-    held_out: tuple
-    report: tuple
+    bootstrap: int
+    confidence: float
+    permutations: int
+    seed: int
 
 
-def calibrate(models, objectives, *, settings, stability_window):
+def calibrate(models, objectives, *, settings, stability_window, resampling, split=None):
     """Search the temperature of each named objective.
 
-    Takes ModelEvidence of M models, names of OBJECTIVES, SearchSettings and delta of Eq. 9. Returns
+    Takes ModelEvidence of M models, names of OBJECTIVES, SearchSettings, delta of Eq. 9, Resampling, and how the
+    samples of the models were split (share and seed, None when they were not), which is recorded. Returns
     `(results, rows)`: per objective a mapping as design 6 describes calibration.json, and the searched curves as rows
     (objective, temperature, value). An objective that has no optimum (all accuracies equal) says so under `undefined`.
     """
     results, rows = {}, []
     for name in objectives:
-        result, temperatures, values = OBJECTIVES[name](models, settings, stability_window)
+        search = Search(models, settings, stability_window, resampling, crc32(name.encode()))
+        result, temperatures, values = OBJECTIVES[name](search)
         chosen = result["t_star_by_model"] or {model.name: result["t_star"] for model in models}
-        results[name] = result | _agreements(models, chosen) | {"models_digest": models_digest(models)}
+        shared = {"split": split, "models_digest": models_digest(models)}
+        results[name] = result | agreement_at(models, chosen) | shared
         rows += [
             {"objective": name, "temperature": float(t), "value": float(v)}
             for t, v in zip(temperatures, values, strict=True)
@@ -54,32 +50,95 @@ def calibrate(models, objectives, *, settings, stability_window):
     return results, rows
 
 
-def models_digest(models):
-    """SHA-256 over the models and data a temperature was chosen on; scores with different digests do not compare."""
-    described = sorted([model.name, model.checkpoint, model.dataset_digest] for model in models)
-    return hashlib.sha256(json.dumps(described).encode()).hexdigest()
+@dataclass(frozen=True)
+class Search:
+    """What an objective's search takes: M ModelEvidence, SearchSettings, delta of Eq. 9, Resampling, and a number that
+    tells the objectives' random draws apart."""
+
+    models: list
+    settings: SearchSettings
+    window: float
+    resampling: Resampling
+    stream: int
+
+    @property
+    def evidence(self):
+        """Curves of the models, and their class accuracies (M, K)."""
+        return [model.curves for model in self.models], np.array([model.class_accuracy for model in self.models])
 
 
 def _shared(objective_of):
-    def run(models, settings, window):
+    def run(search):
+        objective = objective_of(search)
+        values = objective.values(np.ones((1, len(search.models))))[0]
         try:
-            found = calibration.search_temperature(objective_of(models, settings, window), settings)
+            found = optimum(objective.stretches, values)
         except InputError as error:
             return _result(undefined=str(error)), [], []
         result = _result(
+            search="exact" if objective.exact else "grid",
             t_star=found.t_star,
             interval=list(found.interval),
             stretches=[list(stretch) for stretch in found.stretches],
-            edge=bool(found.edge),
+            edge=found.edge,
             best=found.best,
-            at_one=found.at_one,
+            at_one=float(values[objective.stretches.holding(np.array([1.0]))[0]]),
+            paper_grid=_paper_grid(objective.stretches, values, search.settings),
+            **_uncertainty(objective, search),
         )
-        return result, found.temperatures, found.objective
+        return result, *_drawn(objective.stretches, values)
 
     return run
 
 
-def _likelihood(models, settings, _window):
+def _paper_grid(stretches, values, settings):
+    # What the paper's two-phase grid finds of the same objective: its first best temperature.
+    temperatures, there = two_phase_grid(lambda each: values[stretches.holding(each)], settings)
+    found = optimum(Stretches.at(temperatures), there)
+    return {"t_star": found.stretches[0][0], "best": found.best, "edge": found.edge}
+
+
+def _uncertainty(objective, search):
+    resampling, models = search.resampling, search.models
+    rng = np.random.default_rng([resampling.seed, search.stream])
+    return {
+        "leave_one_out": _without_each(objective, models),
+        "bootstrap": calibration_inference.bootstrap(
+            objective, models=len(models), draws=resampling.bootstrap, confidence=resampling.confidence, rng=rng
+        ),
+        "permutation": calibration_inference.permutation_p_value(objective, draws=resampling.permutations, rng=rng),
+    }
+
+
+def _without_each(objective, models):
+    # What is chosen without each model, and how the scores of the others agree then.
+    found = calibration_inference.leave_one_out(objective, models=len(models))
+    temperatures = [1.0, *(each.t_star if each else 1.0 for each in found)]
+    scores = calibration.aggregates([model.report_curves for model in models])(temperatures)
+    result = {}
+    for index, (model, each) in enumerate(zip(models, found, strict=True)):
+        before, after = (np.delete(scores[row], index) for row in (0, index + 1))
+        others = models[:index] + models[index + 1 :]
+        result[model.name] = each and {
+            "t_star": each.t_star,
+            "best": each.best,
+            "agreement": agreement(others, before, after),
+        }
+    return result
+
+
+def _drawn(stretches, values):
+    # The curve as points: both ends of every run of stretches with one value, or every temperature of a grid.
+    if (stretches.first == stretches.last).all():
+        return stretches.first, values
+    new = np.flatnonzero(np.concatenate([[True], ~np.isclose(np.diff(values), 0, rtol=0, atol=EQUAL)]))
+    ends = np.append(new[1:], len(values)) - 1
+    temperatures = np.stack([stretches.first[new], stretches.last[ends]], axis=1)
+    return temperatures.ravel(), np.repeat(values[new], 2)
+
+
+def _likelihood(search):
+    models, settings = search.models, search.settings
     by_model = {
         model.name: calibration.likelihood_temperature(*model.held_out, low=settings.low, high=settings.high)
         for model in models
@@ -88,6 +147,7 @@ def _likelihood(models, settings, _window):
     loss = [np.mean([calibration.log_loss(*model.held_out, t) for model in models]) for t in temperatures]
     chosen = list(by_model.values())
     result = _result(
+        search="minimisation",
         t_star_by_model=by_model,
         interval=[min(chosen), max(chosen)],
         # The bounded search stops within its tolerance of a bound that it runs into.
@@ -109,80 +169,36 @@ def _class_errors(model, temperature):
     return calibration.class_calibration_error(*model.report, temperature=temperature).tolist()
 
 
-def _result(
-    *,
-    t_star=None,
-    t_star_by_model=None,
-    interval=None,
-    stretches=None,
-    edge=None,
-    best=None,
-    at_one=None,
-    undefined=None,
-):
-    return {
-        "t_star": t_star,
-        "t_star_by_model": t_star_by_model,
-        "interval": interval,
-        "stretches": stretches,
-        "edge": edge,
-        "best": best,
-        "at_one": at_one,
-        "undefined": undefined,
-        "class_calibration_error": None,
-    }
+_FIELDS = (
+    *("search", "t_star", "t_star_by_model", "interval", "stretches", "edge", "best", "at_one", "undefined"),
+    *("paper_grid", "leave_one_out", "bootstrap", "permutation", "class_calibration_error"),
+)
 
 
-def _agreements(models, chosen):
-    clean = np.array([model.clean_accuracy for model in models])
-    robust = np.array([model.robust_accuracy for model in models])
-    before = _aggregates(models, {model.name: 1.0 for model in models})
-    after = _aggregates(models, chosen) if all(chosen.values()) else np.full(len(models), np.nan)
-    return {
-        "baseline": {"clean accuracy alone vs robust accuracy": spearman_or_none(clean, robust)},
-        "agreement": {
-            "clean accuracy": {
-                "before": spearman_or_none(before, clean),
-                "after": spearman_or_none(after, clean),
-            },
-            "robust accuracy": {
-                "before": spearman_or_none(before, robust),
-                "after": spearman_or_none(after, robust),
-            },
-        },
-    }
+def _result(**known):
+    return {name: known.get(name) for name in _FIELDS}
 
 
-def _aggregates(models, temperatures):
-    result = []
-    for model in models:
-        class_scores = model.curves(np.array([temperatures[model.name]]))[0]
-        present = model.curves.n > 0
-        result.append(np.average(class_scores[present], weights=model.curves.n[present]))
-    return np.array(result)
-
-
-def _evidence(models):
-    return [model.curves for model in models], np.array([model.class_accuracy for model in models])
-
-
-def _stability(models, settings, window, *, endpoints_only):
-    return calibration.ranking_stability(
-        [model.curves for model in models],
-        delta=window,
-        low=settings.low,
-        high=settings.high,
-        endpoints_only=endpoints_only,
+def _stability(search, *, endpoints_only):
+    return rank_objectives.ranking_stability(
+        search.evidence[0], search.settings, delta=search.window, endpoints_only=endpoints_only
     )
 
 
 OBJECTIVES = {
-    "cross_model_accuracy": _shared(lambda models, *_: calibration.cross_model_accuracy(*_evidence(models))),
-    "within_model_class_accuracy": _shared(
-        lambda models, *_: calibration.within_model_class_accuracy(*_evidence(models))
+    "cross_model_accuracy": _shared(
+        lambda search: rank_objectives.cross_model_accuracy(*search.evidence, search.settings)
     ),
-    "ranking_stability": _shared(lambda *args: _stability(*args, endpoints_only=False)),
-    "ranking_stability_endpoints": _shared(lambda *args: _stability(*args, endpoints_only=True)),
+    "attack_distance": _shared(
+        lambda search: rank_objectives.attack_distance(
+            search.evidence[0], attack_distances(search.models), search.settings
+        )
+    ),
+    "within_model_class_accuracy": _shared(
+        lambda search: rank_objectives.within_model_class_accuracy(*search.evidence, search.settings)
+    ),
+    "ranking_stability": _shared(lambda search: _stability(search, endpoints_only=False)),
+    "ranking_stability_endpoints": _shared(lambda search: _stability(search, endpoints_only=True)),
     "likelihood": _likelihood,
 }
 """Objectives by name. `likelihood` gives each model its own temperature; its value is minus the log-loss, so that

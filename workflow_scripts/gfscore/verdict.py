@@ -1,100 +1,162 @@
 """The verdict on an audit: PASS, FAIL or INCONCLUSIVE, with a stated confidence."""
 
 from collections import Counter
+from dataclasses import dataclass
 
 import numpy as np
 
-from gfscore.classes import ClassValues
-from gfscore.intervals import class_intervals, correct_for_label_errors, samples_for_half_width
+from gfscore.class_bounds import bounds_of
+from gfscore.gate_rules import (
+    FALSIFICATION,
+    alpha_of,
+    combine,
+    evidence_of,
+    range_of,
+    threshold_of,
+    verdict_of,
+    words_of,
+)
+from gfscore.gate_statistics import statistic_of
+from gfscore.measured import UNCALIBRATED
 from gfscore.measures import measure_of
+from gfscore.planner import samples_for_rule
 
-METHOD = "hoeffding"
+NOTE = (
+    "The confidence covers the models listed here, judged on these samples at the looks that were planned. A model "
+    "that was chosen, tuned or retrained because of an audit on these samples needs a gate on fresh ones."
+)
 
 
-def judge(class_scores, rules, *, measures, excluded=()):
-    """Judge every rule of a gate for every model.
+TOGETHER = "all classes"
+"""Stands for the class in rules that judge all samples together."""
 
-    Takes the table class_scores, `rules` (mappings with measure, at_least, confidence), each measure's settings, and
-    `excluded`, the models that models.json leaves out. A model passes when the lower bound of its WCR at T = 1 reaches
-    the threshold, fails when the upper bound misses it, and is undecided between. With probability at least the
-    smallest `confidence` of the rules no model passes or fails wrongly: alpha is split evenly over rules and models,
-    and over classes by the union bound. Source: audit rule of GF-Score, Definition 4; bounds of its Eq. 11.
+
+@dataclass(frozen=True)
+class Candidate:
+    """A model at the gate.
+
+    `bounds` maps what each rule rests on (gfscore.gate_rules.evidence_of) to bounds of its K classes, or of all
+    together: ClassBounds, or anything with the same `samples`, `value_range`, `method`, `n`, `lower` and `upper`.
     """
-    judged = [
-        _judge_rule(class_scores, rule, measure_of(measures[rule["measure"]]), rules=len(rules)) for rule in rules
-    ]
+
+    threat: str
+    model: str
+    class_names: list
+    bounds: dict
+
+
+def candidates_of(measured, class_names, *, rules, measures, intervals, label_error_rates):
+    """Candidates from Measured values, those at a chosen temperature left out.
+
+    Takes an iterable of Measured, K names, the rules, each measure's settings, config's section `intervals`, and the
+    rates of wrong labels, (K,) or None.
+    """
+    judged = {rule["measure"] for rule in rules}
+    found = {}
+    for item in measured:
+        name = item.key["measure"]
+        if name not in judged or item.key["calibration"] != UNCALIBRATED:
+            continue
+        key = item.key["threat"], item.key["model"]
+        candidate = found.setdefault(key, Candidate(*key, class_names=list(class_names), bounds={}))
+        candidate.bounds[name] = bounds_of(
+            item.values,
+            item.labels,
+            len(class_names),
+            measure=measure_of(measures[name]),
+            intervals=intervals,
+            label_error_rates=label_error_rates,
+            upper_values=item.upper_values,
+        )
+    return list(found.values())
+
+
+def judge(candidates, rules, *, lam, excluded=()):
+    """Judge every rule of a gate for every Candidate; returns the contents of verdict.json.
+
+    Takes `rules` as config.yaml writes them, `lam` of FP, and `excluded`, the models that models.json leaves out. With
+    probability at least the smallest `confidence` of the rules no model passes or fails wrongly, at any of the planned
+    looks: alpha is split evenly over rules, models and looks. A model passes when the statistic's bound on the safe
+    side reaches the threshold and fails when the bound on the other side misses it; each needs the whole alpha of the
+    model, since the truth lies on one side only. Source: audit rule of GF-Score, Definition 4;
+    intersection-union test for a minimum, Berger 1982.
+    """
+    judged = [_judge_rule(candidates, rule, rules=len(rules), lam=lam) for rule in rules]
     verdict = combine([model["verdict"] for rule in judged for model in rule["models"]])
-    sentence = _sentence(verdict, judged, len(excluded))
-    return {"verdict": verdict, "sentence": sentence, "rules": judged, "excluded": list(excluded)}
+    return {
+        "verdict": verdict,
+        "sentence": _sentence(verdict, judged, len(excluded)),
+        "stops": not judged or any(_stops(rule) for rule in judged),
+        "note": NOTE,
+        "rules": judged,
+        "excluded": list(excluded),
+    }
 
 
-def combine(verdicts):
-    """FAIL if anything fails, PASS if everything passes, INCONCLUSIVE otherwise."""
-    if "FAIL" in verdicts:
-        return "FAIL"
-    return "PASS" if verdicts and all(verdict == "PASS" for verdict in verdicts) else "INCONCLUSIVE"
+def _stops(rule):
+    return rule["verdict"] == "FAIL" or (rule["verdict"] == "INCONCLUSIVE" and rule["on_inconclusive"] == "stop")
 
 
-def _judge_rule(class_scores, rule, measure, *, rules):
-    rows = class_scores[(class_scores["measure"] == rule["measure"]) & (class_scores["calibration"] == "none")]
-    groups = rows.groupby(["threat", "model"], sort=False)
-    alpha = (1 - rule["confidence"]) / (rules * groups.ngroups)
-    models = [
-        {
-            "threat": threat,
-            "model": model,
-            **_judge_model(group.sort_values("class_index"), rule, measure.value_range, alpha),
-        }
-        for (threat, model), group in groups
-    ]
+def _judge_rule(candidates, rule, *, rules, lam):
+    alpha = alpha_of(rule, rules=rules, models=len(candidates))
+    models = [_judge_model(candidate, rule, alpha, lam) for candidate in candidates]
+    direction, threshold = threshold_of(rule)
+    bounds = candidates[0].bounds[evidence_of(rule)]
+    title = statistic_of(rule, class_names=candidates[0].class_names, lam=lam).title
     return {
         "measure": rule["measure"],
-        "statistic": "wcr",
-        "at_least": rule["at_least"],
+        "statistic": rule["statistic"],
+        "class": rule.get("class"),
+        "direction": direction,
+        "threshold": threshold,
+        direction: threshold,
         "confidence": rule["confidence"],
-        "interval": METHOD,
-        "words": _words(rule),
+        "looks": rule["looks"],
+        "alpha": alpha,
+        "on_inconclusive": rule["on_inconclusive"],
+        "interval": bounds.method,
+        "range": range_of(rule["statistic"], bounds.value_range, classes=len(bounds.n), lam=lam),
+        "title": title,
+        "words": words_of(rule, title),
         "verdict": combine([model["verdict"] for model in models]),
         "models": models,
     }
 
 
-def _judge_model(classes, rule, value_range, alpha):
-    values = ClassValues(
-        n=classes["n"].to_numpy(), mean=classes["value"].to_numpy(), variance=classes["variance"].to_numpy()
-    )
-    low, high = class_intervals(values, method=METHOD, alpha=alpha, value_range=value_range)
-    known_rate = classes["label_error_rate"].notna().all()
-    if known_rate:
-        low, high = correct_for_label_errors(low, high, classes["label_error_rate"].to_numpy(), value_range=value_range)
-    worst_low, worst_high = float(low.min()), float(high.min())
-    verdict = "FAIL" if worst_high < rule["at_least"] else "INCONCLUSIVE"
-    if worst_low >= rule["at_least"]:
-        verdict = "PASS"
-    worst = int(np.nanargmin(values.mean))
-    distance = abs(float(values.mean[worst]) - rule["at_least"])
+def _judge_model(candidate, rule, alpha, lam):
+    bounds, names = candidate.bounds[evidence_of(rule)], candidate.class_names
+    if len(bounds.n) != len(names):
+        names = [TOGETHER]
+    statistic = statistic_of(rule, class_names=names, lam=lam)
+    values = bounds.samples.summary
+    low, high = (float(end) for end in statistic.bounds(bounds, alpha))
+    verdict = verdict_of(rule, low, high)
     needed = None
-    # With label errors the interval does not shrink to a point, so no number of samples is promised.
-    if verdict == "INCONCLUSIVE" and distance > 0 and not known_rate:
-        needed = samples_for_half_width(
-            distance, classes=len(values.n), alpha=alpha, width=value_range[1] - value_range[0]
-        )
+    if verdict == "INCONCLUSIVE":
+        needed = samples_for_rule(bounds, rule, alpha=alpha, class_names=names, lam=lam)
     return {
+        "threat": candidate.threat,
+        "model": candidate.model,
         "verdict": verdict,
-        "value": float(values.mean[worst]),
-        "low": worst_low,
-        "high": worst_high,
-        "worst_class": classes["class_name"].iloc[worst],
-        "classes_without_samples": classes["class_name"][classes["n"] == 0].tolist(),
+        "value": float(statistic.value(values)),
+        "low": low,
+        "high": high,
+        "worst_class": _worst_class(values.mean, names, rule["statistic"]),
+        "classes_without_samples": [name for name, n in zip(names, bounds.n, strict=True) if n == 0],
         "samples_needed_per_class": needed,
+        "further_samples_needed": needed and _further(needed, bounds.n, statistic.only),
     }
 
 
-def _words(rule):
-    return (
-        f"every class has a mean {rule['measure']} of at least {rule['at_least']:g}, "
-        f"judged for all models together with {100 * rule['confidence']:g}% confidence"
-    )
+def _worst_class(means, names, statistic):
+    if np.isnan(means).all():
+        return None
+    return names[int(np.nanargmax(means) if statistic == FALSIFICATION else np.nanargmin(means))]
+
+
+def _further(needed, n, only):
+    missing = np.maximum(needed - n, 0)
+    return int(missing.sum() if only is None else missing[only])
 
 
 def _sentence(verdict, rules, excluded):

@@ -20,6 +20,7 @@ __all__ = [
     "SOURCES",
     "ImageSet",
     "describe_images",
+    "draw_subset",
     "from_arrays",
     "from_encoded",
     "from_pixels",

@@ -4,13 +4,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gfscore.names import model_labels, shortened_all
+from gfscore.names import model_labels, printable, shortened, shortened_all
+
+ROOM_OF_PANELS = 105
+"""Characters of a panel's name that fit side by side over the width of a figure."""
 
 
 @dataclass(frozen=True)
 class ClassGrid:
-    """Class values of one measure: names of M models, best first, names of K classes, arrays (M, K), totals (M,)."""
+    """Class values of one measure: arrays (M, K) and totals (M,) of M models, best first, and K classes.
 
+    `labels` are the models' names, `models` and `classes` short ones.
+    """
+
+    labels: list
     models: list
     classes: list
     n: np.ndarray
@@ -23,6 +30,7 @@ class ClassGrid:
         """The same grid, classes ascending by their mean over models; classes without samples last."""
         order = np.argsort(self.value.mean(axis=0), kind="stable")
         return ClassGrid(
+            labels=self.labels,
             models=self.models,
             classes=[self.classes[index] for index in order],
             n=self.n[:, order],
@@ -47,6 +55,7 @@ def class_grid(scores):
         return np.stack([rows[label][column].to_numpy(dtype=np.float64) for label in order])
 
     return ClassGrid(
+        labels=order,
         models=shortened_all(order, 34),
         classes=shortened_all(rows[order[0]]["class_name"], 18),
         n=stacked("n"),
@@ -55,6 +64,24 @@ def class_grid(scores):
         high=stacked("high"),
         total=np.array([totals[label] for label in order]),
     )
+
+
+def panel_names(names, columns):
+    """Names of small panels of which `columns` stand side by side, each on one or two lines that fit its width.
+
+    A name too long for one line breaks, at an underscore where it can; one too long for two loses its middle.
+    """
+    room = ROOM_OF_PANELS // max(columns, 3)
+    broken = [_broken(printable(name), room) for name in names]
+    return [f"{first}\n{shortened(rest, room)}" if rest else first for first, rest in broken]
+
+
+def _broken(name, room):
+    places = [place for place, character in enumerate(name) if character == "_" and place <= room]
+    if len(name) <= room:
+        return name, ""
+    place = places[-1] if places else room
+    return name[:place], name[place:]
 
 
 def identity(rows):

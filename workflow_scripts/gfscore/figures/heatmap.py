@@ -4,17 +4,24 @@ import numpy as np
 
 from gfscore import takeaways
 from gfscore.disparity import worst_class_set
+from gfscore.figures.cells import (
+    bare,
+    colour_bar,
+    colours,
+    legible,
+    name_columns,
+    name_some_columns,
+    number_cells,
+    separate_cells,
+)
 from gfscore.figures.grid import class_grid, identity
-from gfscore.figures.style import ABSENT, INK, MUTED, PAPER, SEQUENTIAL, drawing, framed_figure, laid_out, sample_range
+from gfscore.figures.style import INK, MUTED, drawing, framed_figure, laid_out, sample_range
 from gfscore.numbers import end_of_range, number, percent, upper_bound
 
 MOST_NUMBERED_CLASSES, MOST_NUMBERED_MODELS = 16, 60
 MOST_NAMED_CLASSES = 60
 WIDTH = 10.5
 LEAST_SPAN = 0.05
-# Apart from the colours of the page, which follow its theme: cells do not.
-MIDDLE_LUMINANCE = 0.179  # black and white text have equal contrast here
-ON_BRIGHT, ON_DARK = "#10131a", "#ffffff"
 
 
 def class_heatmap(scores, measure):
@@ -41,12 +48,14 @@ def class_heatmap(scores, measure):
         )
         axes = figure.subplots()
         image = axes.imshow(
-            grid.value, aspect="auto", cmap=_colours(), interpolation="nearest", **colour_limits(grid.value, measure)
+            grid.value, aspect="auto", cmap=colours(), interpolation="nearest", **colour_limits(grid.value, measure)
         )
         axes.set_yticks(range(m), grid.models)
-        _name_classes(axes, grid.classes, many=many)
-        axes.tick_params(length=0)
-        axes.spines[:].set_visible(False)
+        if many:
+            name_some_columns(axes, grid.classes, label=f"rank of {k:,} classes by mean value")
+        else:
+            name_columns(axes, grid.classes, room=62)
+        bare(axes)
         for index, total in enumerate(grid.total):
             axes.annotate(
                 number(total), (1, index), xycoords=("axes fraction", "data"), xytext=(8, 0),
@@ -57,14 +66,11 @@ def class_heatmap(scores, measure):
         )
         _hatch_absent(axes, grid)
         if numbered:
-            _number_cells(axes, grid, image)
+            number_cells(axes, grid.value, image, number)
         if not many:
-            _separate_cells(axes, m, k)
+            separate_cells(axes, m, k)
             _mark_weakest(axes, grid, image)
-        bar = figure.colorbar(image, ax=axes, fraction=0.03, pad=0.065, aspect=max(16, 2.2 * m))
-        bar.outline.set_visible(False)
-        bar.ax.tick_params(length=0)
-        bar.set_label(measure.unit)
+        colour_bar(figure, image, axes, measure.unit, pad=0.065, aspect=max(16, 2.2 * m))
         return laid_out(figure)
 
 
@@ -88,12 +94,6 @@ def _how_to_read_heatmap(scores, grid, measure, *, many):
     return f"{order} Right column: mean over all samples, by which models are sorted. {colours} {intervals}{absent}"
 
 
-def _colours():
-    import matplotlib as mpl
-
-    return mpl.colormaps[SEQUENTIAL].with_extremes(bad=ABSENT)
-
-
 def colour_limits(values, measure):
     """Ends of the colour scale, vmin and vmax: the data, and at least half of the measure's range below the highest.
 
@@ -105,55 +105,12 @@ def colour_limits(values, measure):
     return {"vmin": start, "vmax": max(high, start + LEAST_SPAN * (highest - lowest))}
 
 
-def _name_classes(axes, names, *, many):
-    k = len(names)
-    if many:
-        positions = np.unique(np.linspace(0, k - 1, 5).round().astype(int))
-        axes.set_xticks(positions, [f"{position + 1}\n{names[position]}" for position in positions])
-        labels = axes.get_xticklabels()
-        labels[0].set_ha("left")
-        labels[-1].set_ha("right")
-        axes.set_xlabel(f"rank of {k:,} classes by mean value")
-        return
-    axes.xaxis.set_ticks_position("top")
-    axes.set_xticks(range(k), names)
-    room = 62 / k
-    if max(map(len, names)) > room:
-        for label in axes.get_xticklabels():
-            label.set(rotation=90 if k > MOST_NUMBERED_CLASSES * 2 else 40, ha="left", rotation_mode="anchor")
-            if k > MOST_NUMBERED_CLASSES * 2:
-                label.set(ha="left", va="center", size=7.5)
-
-
 def _hatch_absent(axes, grid):
     from matplotlib.patches import Rectangle
 
     for row, column in np.argwhere(np.isnan(grid.value)):
         corner = (column - 0.5, row - 0.5)
         axes.add_patch(Rectangle(corner, 1, 1, fill=False, hatch="////", edgecolor="#9aa3b0", linewidth=0))
-
-
-def _number_cells(axes, grid, image):
-    for (row, column), value in np.ndenumerate(grid.value):
-        if np.isnan(value):
-            continue
-        colour = _legible(image, value)
-        text = axes.text(column, row, number(value), ha="center", va="center_baseline", size=8.5, color=colour)
-        text.set_in_layout(False)
-
-
-def _legible(image, value):
-    # Black or white, by the relative luminance of the cell (Web Content Accessibility Guidelines).
-    channels = np.array(image.cmap(image.norm(value))[:3])
-    linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
-    return ON_BRIGHT if linear @ [0.2126, 0.7152, 0.0722] > MIDDLE_LUMINANCE else ON_DARK
-
-
-def _separate_cells(axes, m, k):
-    for position in range(1, k):
-        axes.axvline(position - 0.5, color=PAPER, linewidth=1.5)
-    for position in range(1, m):
-        axes.axhline(position - 0.5, color=PAPER, linewidth=1.5)
 
 
 def _mark_weakest(axes, grid, image):
@@ -164,7 +121,7 @@ def _mark_weakest(axes, grid, image):
         if np.ptp(values[known]) == 0:
             continue
         suspects = worst_class_set(grid.low[row, known], grid.high[row, known])
-        edge = {"edgecolor": _legible(image, values[known].min()), "linewidth": 1.6}
+        edge = {"edgecolor": legible(image, values[known].min()), "linewidth": 1.6}
         edge["linestyle"] = "-" if len(suspects) == 1 else (0, (1.2, 1.4))
         for column in known[values[known] == values[known].min()]:
             corner = (column - 0.44, row - 0.42)

@@ -1,4 +1,4 @@
-"""Figures as files: SVG and PNG, atomically, the same bytes on every run."""
+"""Figures as files: SVG, PDF and PNG, atomically, the same bytes on every run."""
 
 import io
 import re
@@ -9,15 +9,19 @@ from gfscore.files import atomic, write_text
 
 PNG_DPI = 160
 
+METADATA = {"png": {"Software": None}, "pdf": {"CreationDate": None, "Creator": None, "Producer": None}}
+"""What would name the day or the version of a library, left out."""
+
 # Text stays text in the SVG, laid out for DejaVu Sans; narrower fonts of the reader's system fit in its place.
 FONTS = "'DejaVu Sans', Verdana, 'Segoe UI', system-ui, Arial, sans-serif"
 
 
 def save_figure(figure, path_without_suffix):
-    """Write `<path>.svg` and `<path>.png`. Two runs give identical bytes: no dates, no random identifiers."""
+    """Write `<path>.svg`, `.pdf` and `.png`. Two runs give identical bytes: no dates, no random identifiers."""
     path = Path(path_without_suffix)
-    with drawing(), atomic(path.with_name(f"{path.name}.png")) as temporary:
-        figure.savefig(temporary, format="png", dpi=PNG_DPI, metadata={"Software": None})
+    for kind, metadata in METADATA.items():
+        with drawing(), atomic(path.with_name(f"{path.name}.{kind}")) as temporary:
+            figure.savefig(temporary, format=kind, dpi=PNG_DPI, metadata=metadata)
     write_text(path.with_name(f"{path.name}.svg"), svg_text(figure))
 
 

@@ -50,6 +50,8 @@ SETTINGS = {
     "legend.frameon": False,
     "legend.fontsize": 8.5,
     "svg.fonttype": "none",
+    # Publishers refuse Type 3 fonts.
+    "pdf.fonttype": 42,
     "svg.hashsalt": "gfscore",
     "svg.image_inline": True,
     "path.simplify": False,
@@ -71,6 +73,7 @@ def drawing():
         yield
 
 
+MOST_IN_ROW = 5
 LAYOUT_DECIMALS = 5
 """Decimals of the places of axes, as shares of the figure: a hundredth of a pixel."""
 
@@ -166,6 +169,13 @@ def sample_range(n):
         return "no samples"
     low, high = int(known.min()), int(known.max())
     return f"n = {low:,} samples per class" if low == high else f"n = {low:,} to {high:,} samples per class"
+
+
+def panel_columns(panels):
+    """How many small panels stand side by side: five or four, whichever leaves fewer places empty; few in one row."""
+    if panels <= MOST_IN_ROW:
+        return panels
+    return 3 if panels == 6 else min((MOST_IN_ROW, 4), key=lambda columns: -panels % columns)
 
 
 def counted(number, noun):

@@ -64,7 +64,7 @@ def calibration_curves(table, results, *, models):
             title=takeaways.calibration(results),
             subtitle=f"{printable(next(iter(results.values()))['measure'])}: each objective against the temperature T, "
             f"{counted(models, 'model')}; higher is better.",
-            note=("Shaded: the searched temperatures that are as good as the best one. " if shaded else "")
+            note=("Shaded: the temperatures that are as good as the best one. " if shaded else "")
             + ("Filled dot: T*, in the widest shaded stretch. " if shaded else "")
             + ("Likelihood: a dot is one model's own T. " if alone else "")
             + "Dashed line: T = 1. Where an optimum reaches the end of the search, the search range, not the data "
@@ -87,7 +87,8 @@ def calibration_curves(table, results, *, models):
 
 
 def _curve(axes, rows, result):
-    rows = rows.sort_values("temperature")
+    # Both values of a step stand at its temperature, in their order.
+    rows = rows.sort_values("temperature", kind="stable")
     for low, high in takeaways.optimal_stretches(result):
         # The edge keeps a stretch of one temperature visible.
         axes.axvspan(low, high, facecolor=CONTRAST, edgecolor=CONTRAST, alpha=0.3, linewidth=0.6)

@@ -1,0 +1,191 @@
+"""Strength and speed of the attacks within a ball beside public libraries: python benchmarks/attacks.py.
+
+Each attack gets as many steps, restarts and the same step size on the images that a trained network classifies
+correctly. Robust accuracy counts all images, so lower is stronger. Times are of one thread, from images to robust
+accuracy: the pass that finds the correctly classified ones and the pass that judges the perturbed ones are in all of
+them.
+"""
+
+import argparse
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent / folder) for folder in ("workflow_scripts", "tests")]
+
+import foolbox
+import numpy as np
+import torch
+from art.attacks.evasion import AutoProjectedGradientDescent, ProjectedGradientDescentNumpy
+from art.estimators.classification import PyTorchClassifier
+from pyautoattack.autopgd_base import APGDAttack
+
+from gfscore.adversarial import measure_batch
+from gfscore.attacks import correct
+from gfscore.callables import FOLDER_VARIABLE
+from gfscore.zoo import open_classifier
+from shared_models import ARCHITECTURES, torch_entry
+
+DATA = Path(os.environ.get("GFSCORE_TEST_DATA", HERE.parents[1] / "shared" / "data")) / "cifar10"
+MODELS = ("cnn_a_adv", "kw_wide_2_255", "eran_conv_small_pgd", "cnn_a_mix")
+RADII = {"linf": 2 / 255, "l2": 0.25}
+PGD_STEPS = 20
+APGD_STEPS = 50
+STRENGTH_TARGET = 0.005
+"""Share of images by which our robust accuracy may be higher than that of the strongest library."""
+
+
+def classifier_of(name):
+    """One of the shared checkpoints as a Classifier."""
+    facts = json.loads((DATA / "models/models.json").read_text())[name]
+    settings = torch_entry(name, facts, DATA / "models")
+    identity = {"dataset": "cifar10", "threat": "none", "model": name, "source": "torch"}
+    manifest = {**identity, "path": settings["path"], "sha256": facts["sha256"], "settings": settings}
+    return open_classifier(manifest, image_shape=[3, 32, 32], classes=10)
+
+
+def test_images(count):
+    """The first images of the test data and their labels."""
+    with np.load(DATA / "test_lossless_1017.npz") as file:
+        return file["x"][:count].astype(np.float32) / 255, file["y"][:count].astype(np.int64)
+
+
+def measured(classifier, images, labels, *, settings):
+    """Our robust accuracy."""
+    return measure_batch(classifier, images, labels, settings=settings, seed=0)["value"].mean()
+
+
+def step_size_of(eps):
+    """Step of projected gradient ascent: 2.5 radii in all (Madry et al. 2018)."""
+    return 2.5 * eps / PGD_STEPS
+
+
+def our_attacks(eps):
+    """Entries of a measure's attacks, by name."""
+    return {
+        "pgd": {"name": "pgd", "steps": PGD_STEPS, "step_size": step_size_of(eps), "restarts": 1},
+        "apgd-ce": {"name": "apgd-ce", "steps": APGD_STEPS, "restarts": 1},
+        "apgd-dlr": {"name": "apgd-dlr", "steps": APGD_STEPS, "restarts": 1},
+    }
+
+
+def library_attacks(network, norm, eps):
+    """Functions from (images, labels) to perturbed images, tensors, by our name of the attack and the library's."""
+    model = foolbox.PyTorchModel(network, bounds=(0, 1), device="cpu")
+    kind = {"linf": foolbox.attacks.LinfPGD, "l2": foolbox.attacks.L2PGD}[norm]
+    of_foolbox = kind(abs_stepsize=step_size_of(eps), steps=PGD_STEPS, random_start=True)
+    estimator = PyTorchClassifier(
+        network, torch.nn.CrossEntropyLoss(), (3, 32, 32), 10, clip_values=(0, 1), device_type="cpu"
+    )
+    common = {"norm": {"linf": np.inf, "l2": 2}[norm], "eps": eps, "batch_size": 1024, "verbose": False}
+    of_art = ProjectedGradientDescentNumpy(
+        estimator, eps_step=step_size_of(eps), max_iter=PGD_STEPS, num_random_init=1, **common
+    )
+
+    def autopgd(loss):
+        options = {"norm": {"linf": "Linf", "l2": "L2"}[norm], "n_iter": APGD_STEPS, "seed": 0, "device": "cpu"}
+        return APGDAttack(network, eps=eps, loss=loss, **options).perturb
+
+    def autopgd_of_art(loss):
+        attack = AutoProjectedGradientDescent(
+            estimator, eps_step=2 * eps, max_iter=APGD_STEPS, nb_random_init=1, loss_type=loss, **common
+        )
+        return lambda x, y: torch.from_numpy(attack.generate(x.numpy(), y.numpy()))
+
+    return {
+        "pgd": {
+            "foolbox": lambda x, y: of_foolbox.run(model, x, foolbox.Misclassification(y), epsilon=eps),
+            "ART": lambda x, y: torch.from_numpy(of_art.generate(x.numpy(), y.numpy())),
+        },
+        "apgd-ce": {"pyautoattack": autopgd("ce"), "ART": autopgd_of_art("cross_entropy")},
+        "apgd-dlr": {"pyautoattack": autopgd("dlr"), "ART": autopgd_of_art("difference_logits_ratio")},
+    }
+
+
+def timed(runs, *, repeats):
+    """Result of each function and its shortest time in seconds of processor time, taken in turn, not in blocks."""
+    times, results = {name: [] for name in runs}, {}
+    for _ in range(repeats):
+        for name, run in runs.items():
+            start = time.process_time()
+            results[name] = run()
+            times[name].append(time.process_time() - start)
+    return {name: (results[name], min(times[name])) for name in runs}
+
+
+def robust_accuracy(network, images, labels, *, attack, norm, eps):
+    """Share of images that are classified correctly and that a library's attack leaves so or moves out of the ball."""
+    with torch.no_grad():
+        right = correct(network(images), labels)
+        x, y = images[right], labels[right]
+    points = attack(x, y)
+    length = (points - x).flatten(1).norm(p=2 if norm == "l2" else float("inf"), dim=1)
+    with torch.no_grad():
+        return int((correct(network(points), y) | (length > eps * 1.0001)).sum()) / len(images)
+
+
+def compare(name, norm, *, count, repeats):
+    """Rows of every attack on one model: attack, library, robust accuracy, seconds; ours first."""
+    classifier = classifier_of(name)
+    network, eps = classifier.network.eval().requires_grad_(requires_grad=False), RADII[norm]
+    images, labels = test_images(count)
+    x, y = torch.from_numpy(images), torch.from_numpy(labels)
+    libraries = library_attacks(network, norm, eps)
+    rows = []
+    for attack, entry in our_attacks(eps).items():
+        settings = {"norm": norm, "eps": eps, "attacks": [entry]}
+        runs = {"ours": lambda settings=settings: measured(classifier, images, labels, settings=settings)}
+        for library, run in libraries[attack].items():
+            runs[library] = lambda run=run: robust_accuracy(network, x, y, attack=run, norm=norm, eps=eps)
+        rows += [(attack, library, *found) for library, found in timed(runs, repeats=repeats).items()]
+    return rows
+
+
+def figures(name, norm, rows, *, count):
+    """Figures of one model and norm for results.json: strength and speed of each of our attacks."""
+    found = []
+    for attack in dict.fromkeys(row[0] for row in rows):
+        (_, _, ours, seconds), *libraries = [row for row in rows if row[0] == attack]
+        strongest = min(row[2] for row in libraries)
+        fastest = min(row[3] for row in libraries)
+        held = ours <= strongest + STRENGTH_TARGET and seconds <= fastest
+        print(f"{name}, {norm}, {attack}{'' if held else ', TARGET MISSED'}")
+        for _, library, accuracy, took in [row for row in rows if row[0] == attack]:
+            print(f"    {library:14s} robust accuracy {accuracy:.4f}  {took:.2f} s", flush=True)
+        found.append(
+            {
+                "name": f"{attack}, {name}, {norm} {RADII[norm]:.4g}: time of the fastest library over ours",
+                "ratio": fastest / seconds,
+                "target": 1,
+                "unit": "times as fast",
+                "detail": f"{count} images; robust accuracy ours {ours:.4f}, strongest library {strongest:.4f}"
+                f" (ours at most {STRENGTH_TARGET} above); ours {seconds:.2f} s",
+            }
+        )
+    return found
+
+
+def main():
+    """Print every comparison, and write the figures where --output says."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--images", type=int, default=200, help="how many test images, right or wrong")
+    parser.add_argument("--repeats", type=int, default=2, help="timed runs, of which the shortest counts")
+    parser.add_argument("--models", nargs="+", default=MODELS)
+    parser.add_argument("--output", type=Path, help="file for the figures as JSON")
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    os.environ[FOLDER_VARIABLE] = str(ARCHITECTURES)
+    results = []
+    for norm in RADII:
+        for name in given.models:
+            rows = compare(name, norm, count=given.images, repeats=given.repeats)
+            results += figures(name, norm, rows, count=given.images)
+    if given.output:
+        given.output.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,109 @@
+"""Time and memory that Snakemake needs to plan an audit of many models, and to find nothing left to do.
+
+    python benchmarks/dag_scale.py 190 2000
+
+No model is run: every file that the plan names is made empty and marked as up to date, with the settings that it would
+have been made with, so that finding nothing to do compares the same things as after a real run.
+"""
+
+import argparse
+import json
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).resolve().parent.parent
+TARGETS = {190: {"dry run": 15, "nothing to do": 20}, 2000: {"dry run": 180, "nothing to do": 180}}
+"""Seconds wanted, on two cores."""
+
+
+def made_config(models):
+    """config.yaml with an audit of so many checkpoints of others by every measure that the shipped file names."""
+    config = yaml.safe_load((ROOT / "config.yaml").read_text())
+    entry = {"source": "torch", "url": None, "sha256": None, "architecture": "torchvision.models:resnet18"}
+    entry |= {"arguments": {}, "weights": "model", "trust_pickle": False, "image_shape": [3, 32, 32]}
+    entry |= {"channel_order": "rgb", "value_range": 1, "mean": None, "std": None, "clean_accuracy_tolerance": 0.01}
+    entry |= {"published_clean_accuracy": None, "published_robust_accuracy": None}
+    names = [f"model_{index:04d}" for index in range(models)]
+    config["models"]["many"] = {"Linf": {name: entry | {"path": f"checkpoints/{name}.pt"} for name in names}}
+    config["datasets"]["many"] = config["datasets"]["cifar10"] | {"models_of": "many", "published_accuracy": None}
+    measures = [name for name, settings in config["measures"].items() if "largest_radius" not in settings]
+    audit = config["audits"]["cifar10-l2"] | {"dataset": "many", "models": ["many/Linf/*"], "measures": measures}
+    config["audits"] = {"many": audit}
+    config["run"] = ["many"]
+    return config
+
+
+def copy_of_the_repository(folder):
+    """What git tracks or would track, without results."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+    names = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    for name in filter(None, names.split("\0")):
+        if (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes((ROOT / name).read_bytes())
+
+
+def snakemake(folder, *arguments):
+    """Run Snakemake there; its output, seconds, and peak memory in MiB of the largest process so far."""
+    started = time.perf_counter()
+    command = [sys.executable, "-m", "snakemake", "--cores", "2", *arguments]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(arguments)} failed:\n{(done.stdout + done.stderr)[-3000:]}")
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    return done.stdout + done.stderr, time.perf_counter() - started, peak
+
+
+def make_every_file(folder, plan):
+    """Make each output that a dry run names, and each checkpoint, so that --touch can mark it."""
+    for line in re.findall(r"^    output: (.+)$", plan, flags=re.MULTILINE):
+        for name in line.split(", "):
+            path = folder / name
+            if path.suffix:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.touch()
+            else:
+                path.mkdir(parents=True, exist_ok=True)
+
+
+def measure(models):
+    """Rows for benchmarks/results.json about so many models."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        copy_of_the_repository(folder)
+        (folder / "config.yaml").write_text(yaml.safe_dump(made_config(models), sort_keys=False))
+        (folder / "data/cifar10").mkdir(parents=True)
+        plan, dry, memory = snakemake(folder, "--dry-run")
+        jobs = int(re.search(r"^total +(\d+)", plan, flags=re.MULTILINE).group(1))
+        make_every_file(folder, plan)
+        snakemake(folder, "--touch", "--quiet", "all")
+        text, nothing, memory_of_nothing = snakemake(folder, "--dry-run")
+        if "Nothing to be done" not in text:
+            raise SystemExit(f"after marking every file there is still something to do:\n{text[-2000:]}")
+    rows = []
+    for what, seconds, peak in (("dry run", dry, memory), ("nothing to do", nothing, memory_of_nothing)):
+        wanted = TARGETS.get(models, {}).get(what)
+        rows.append(
+            {
+                "name": f"planning {models:,} models, {what}",
+                # Seconds wanted over seconds needed: 1 or more meets the target.
+                "ratio": wanted / seconds if wanted else None,
+                "target": 1 if wanted else None,
+                "unit": "x",
+                "detail": f"{jobs:,} jobs, {seconds:.1f} s, {peak:.0f} MiB",
+            }
+        )
+    return rows
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", type=int, nargs="*", default=[190, 2000], help="numbers of models")
+    print(json.dumps([row for models in parser.parse_args().models for row in measure(models)], indent=1))

@@ -1,0 +1,72 @@
+# An audit in the forms that others read; nothing else stands on these files.
+#
+#   in   results/audits/<audit>/: its tables, verdict, figures and report
+#   out  results/audits/<audit>/exports/latex/<measure>-{models,classes}.tex   Tables 3 to 5 of the GF-Score paper
+#        results/audits/<audit>/exports/model-cards/<threat>__<model>.md       evaluation block of a Hugging Face card
+#        results/audits/<audit>/exports/ro-crate/                              Workflow Run RO-Crate, to deposit and cite
+#
+#   export_tables
+#   export_cards
+#   export_crate
+
+
+rule export_tables:
+    input:
+        code=code("export_tables"),
+        class_scores="results/audits/{audit}/class_scores.parquet",
+        model_summary="results/audits/{audit}/model_summary.parquet",
+    output:
+        folder=directory("results/audits/{audit}/exports/latex"),
+    log:
+        "results/logs/exports/{audit}/export_tables.log",
+    group:
+        "audit"
+    conda:
+        "../envs/analysis.yaml"
+    params:
+        measures=of_audit(plan.measures_of),
+        fp_lambda=config["disparity"]["fp_lambda"],
+    script:
+        "../workflow_scripts/export_tables.py"
+
+
+rule export_cards:
+    input:
+        code=code("export_cards"),
+        class_scores="results/audits/{audit}/class_scores.parquet",
+        model_summary="results/audits/{audit}/model_summary.parquet",
+    output:
+        folder=directory("results/audits/{audit}/exports/model-cards"),
+    log:
+        "results/logs/exports/{audit}/export_cards.log",
+    group:
+        "audit"
+    conda:
+        "../envs/analysis.yaml"
+    params:
+        title=lambda wildcards: config["audits"][wildcards.audit]["title"],
+        measures=of_audit(plan.measures_of),
+    script:
+        "../workflow_scripts/export_cards.py"
+
+
+rule export_crate:
+    input:
+        code=code("export_crate"),
+        workflow=lambda wildcards: export_layout.workflow_files(ROOT),
+        manifests=of_audit(export_layout.manifests),
+        verdict="results/audits/{audit}/verdict.json",
+        results=of_audit(export_layout.deposited_results),
+    output:
+        folder=directory("results/audits/{audit}/exports/ro-crate"),
+    log:
+        "results/logs/exports/{audit}/export_crate.log",
+    group:
+        "audit"
+    conda:
+        "../envs/analysis.yaml"
+    params:
+        title=lambda wildcards: config["audits"][wildcards.audit]["title"],
+        config=config,
+    script:
+        "../workflow_scripts/export_crate.py"

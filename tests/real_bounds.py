@@ -1,0 +1,117 @@
+"""Proofs and attacks, sample by sample, on the provably trained networks of the test data."""
+
+import json
+import os
+from dataclasses import dataclass
+from unittest.mock import patch
+
+import numpy as np
+
+from gfscore.adversarial import measure_batch as attack
+from gfscore.attack_settings import VERSIONS
+from gfscore.bound_propagation import certified
+from gfscore.callables import FOLDER_VARIABLE
+from gfscore.known_truth.page import table
+from gfscore.minimal import measure_batch as nearest
+from gfscore.zoo import from_network, open_classifier
+from shared_models import ARCHITECTURES, torch_entry
+
+SAMPLES = {"kw_base_2_255": 20, "kw_deep_2_255": 10}
+"""Network -> first so many images: a proof for the deeper one takes about 2 s on one core."""
+
+EPS = 2 / 255
+
+# Shorter than in AutoAttack proper, so that the tests stay fast; Square is the slowest.
+LENGTHS = {"steps": 30, "targets": 9, "queries": 300}
+PARTS = [
+    {"name": "pgd", "steps": 20, "step_size": EPS / 8, "restarts": 2},
+    *({name: LENGTHS.get(name, value) for name, value in part.items()} for part in VERSIONS["standard"]),
+]
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What proofs and attacks say of one network's n samples.
+
+    `right`, `proven` at EPS and `broken` (attack -> (n,)) bool; `distance` (n,) of the nearest adversarial example
+    found, l_inf, 0 for a wrong prediction and infinite where none was found.
+    """
+
+    network: str
+    right: np.ndarray
+    proven: np.ndarray
+    broken: dict
+    distance: np.ndarray
+
+    @property
+    def survived(self):
+        """Samples that are right and that no attack broke, (n,) bool."""
+        return self.right & ~np.any(list(self.broken.values()), axis=0)
+
+
+def compare_bounds(data):
+    """Bounds of each network on the first images of the lossless test set; `data` is the folder of the test data."""
+    with np.load(data / "cifar10/test_lossless_1017.npz") as file:
+        images, labels = file["x"][: max(SAMPLES.values())].astype(np.float32) / 255, file["y"]
+    return [_compare(name, data / "cifar10/models", images[:n], labels[:n]) for name, n in SAMPLES.items()]
+
+
+def _compare(name, folder, images, labels):
+    import torch
+
+    network = sequence_of(name, folder)
+    classifier = from_network(network, classes=10)
+    right = classifier.logits(images).argmax(1) == labels
+    broken = {}
+    for part in PARTS:
+        settings = {"norm": "linf", "eps": EPS, "attacks": [part]}
+        found = attack(classifier, images, labels, settings=settings, seed=0)
+        broken[part["name"]] = right & (found["value"] == 0)
+    settings = {
+        "norm": "linf",
+        "largest_distance": 0.5,
+        "attacks": [{"name": "fmn", "steps": 50}, {"name": "deepfool", "steps": 30}],
+        "bisection_steps": 12,
+    }
+    found = nearest(classifier, images, labels, settings=settings, seed=0)
+    proven = np.zeros(len(labels), dtype=bool)
+    x, y = torch.from_numpy(images[right]), torch.from_numpy(labels[right])
+    proven[right] = certified(network, x, y, eps=EPS).numpy()
+    return Bounds(
+        network=name,
+        right=right,
+        proven=proven,
+        broken=broken,
+        distance=np.where(found["censored"], np.inf, found["value"]),
+    )
+
+
+def sequence_of(name, folder):
+    """The network as the sequence of layers that bound propagation takes, its normalisation first."""
+    from torch import nn
+
+    facts = json.loads((folder / "models.json").read_text())[name]
+    settings = torch_entry(name, facts, folder)
+    manifest = {"source": "torch", "path": settings["path"], "sha256": facts["sha256"], "settings": settings}
+    with patch.dict(os.environ, {FOLDER_VARIABLE: str(ARCHITECTURES)}):
+        opened = open_classifier(manifest, image_shape=[3, 32, 32], classes=10).network
+
+    class Normalised(nn.Module):
+        def forward(self, images):
+            return (images - opened.mean) / opened.std
+
+    return nn.Sequential(Normalised(), opened.network).eval()
+
+
+def bounds_table(found):
+    """Markdown of a list of Bounds, for docs/known-truth.md."""
+    attacks = list(found[0].broken)
+    header = ["network", "images", "right", *(f"survive {name}" for name in attacks), "survive all"]
+    header += ["proven", "proven and broken", "nearest example of a proven image, times 2/255"]
+    rows = []
+    for bounds in found:
+        survivors = [bounds.right & ~broken for broken in bounds.broken.values()]
+        counts = [bounds.right, *survivors, bounds.survived, bounds.proven, bounds.proven & ~bounds.survived]
+        rows.append([bounds.network, str(len(bounds.right)), *(str(int(chosen.sum())) for chosen in counts)])
+        rows[-1].append(f"{bounds.distance[bounds.proven].min() / EPS:.2f}")
+    return table(header, rows)

@@ -1,0 +1,377 @@
+"""Steps of rules/agreement.smk and the gate on attack distances, from sample files to tables, verdict and page."""
+
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analyse_targets import analyse_targets
+from compare_measures import compare_measures
+from count_decisions import count_decisions
+from falsify_scores import falsify_scores
+from gfscore.agreement_columns import ALL
+from gfscore.files import read_json, write_json
+from gfscore.margins import SCALE, predictions, scores
+from gfscore.measure_layout import MEASURE_TABLES
+from gfscore.measured import AuditInputs
+from gfscore.report import _environment
+from gfscore.report_measures import measures_view
+from gfscore.sample_columns import table_of
+from gfscore.splits import choosing_samples
+from gfscore.tables import TABLES, frame_of, read_table, write_logits, write_table
+from judge_audit import judge_audit
+from made import gate_rule
+from trace_radii import trace_radii
+
+MEASURES = {
+    "clean": {"kind": "clean"},
+    "great": {"kind": "great", "activation": "softmax"},
+    "attacked": {
+        "kind": "adversarial", "norm": "l2", "eps": 0.9, "attacks": [{"name": "pgd", "steps": 1, "step_size": 1, "restarts": 1}],
+    },
+    "distances": {"kind": "minimal", "norm": "l2", "largest_distance": 2.0, "attacks": [{"name": "fmn", "steps": 1}]},
+    "smoothed": {
+        "kind": "certified",
+        "smoothing": {"sigma": 0.25, "estimation_samples": 1000, "alpha": 0.001, "sandwich": {"steps": 1}},
+    },
+    "imported": {"kind": "certified", "largest_radius": 1.0},
+    "probable": {"kind": "probabilistic", "kappa": 0.01, "alpha": 0.05},
+    "targeted": {"kind": "targeted", "norm": "linf", "eps": 0.1},
+}  # fmt: skip
+CONFIDENCE = 0.95
+INTERVALS = {"method": "betting", "binary": "clopper_pearson", "confidence": CONFIDENCE, "seed": 0}
+
+
+@dataclass
+class Folder:
+    """An audit of `models` models on n samples of each of `classes` classes; the last class has none if `absent`."""
+
+    path: object
+    classes: int = 3
+    n: int = 20
+    models: int = 2
+    absent: bool = False
+
+    def __post_init__(self):
+        present = self.classes - self.absent
+        self.names = [f"class {k}" for k in range(self.classes)]
+        self.labels = np.tile(np.arange(present), self.n).astype(np.int32)
+        self.ids = np.array([f"s{row}" for row in range(len(self.labels))])
+        self.listed = [{"dataset": "toy", "threat": "none", "model": f"m{index}"} for index in range(self.models)]
+        self.samples, self.logits = [], []
+        write_json(self.path / "models.json", {"included": [f"none/m{i}" for i in range(self.models)], "excluded": []})
+        write_json(self.path / "toy.json", {"classes": self.names, "digest": "d"})
+        for index, model in enumerate(self.listed):
+            self._write_model(index, model)
+
+    def _write_model(self, index, model):
+        rng, labels, total = np.random.default_rng(index), self.labels, len(self.labels)
+        z = rng.normal(size=(total, self.classes)).astype(np.float32)
+        z[np.arange(total), labels] += 1.5
+        guess = predictions(z, labels)
+        right, g = guess == labels, scores(z, labels, activation="softmax")
+        self.logits.append(self.path / f"logits-{index}.parquet")
+        write_logits(self.logits[-1], sample_id=self.ids, label=labels, logits=z, identity=model)
+        # Adversarial examples at a tenth of the score for class 0, between it and B for the others; the last ones not found.
+        distance = np.where(right, np.where(labels == 0, 0.1 * g, (g + SCALE) / 2), 0.0)
+        censored = right & (np.arange(total) >= total - 3)
+        radius = np.where(right, 0.1 * (1 + labels), 0.0)
+        state = np.where(right, "robust", "not_robust").astype(object)
+        state[:4] = "undecided"
+        frames = {
+            "clean": {"prediction": guess, "value": right},
+            "great": {"prediction": guess, "value": g},
+            "attacked": {
+                "prediction": guess, "value": right & (labels > 0), "steps": 2,
+                "attack": np.where(right, np.where(labels == 0, "pgd", None), "clean"),
+                "distance": np.where(right, np.where(labels == 0, 0.4, np.nan), 0.0),
+            },
+            "distances": {
+                "prediction": guess, "value": np.where(censored, 2.0, distance), "censored": censored, "steps": 2,
+                "attack": np.where(right & ~censored, "fmn", None),
+            },
+            "smoothed": {
+                "prediction": guess, "value": radius, "radius": 0.2, "abstained": False, "draws": 10,
+                "lower_bound": 0.9, "attacked": True, "refuted": np.arange(total) < index,
+            },
+            "imported": {"prediction": guess, "value": radius, "radius": radius, "abstained": False},
+            "probable": {
+                "prediction": guess, "value": (state == "robust"), "censored": state == "undecided", "state": state,
+                "changes": 0, "draws": 9,
+            },
+        }  # fmt: skip
+        for measure, columns in frames.items():
+            self._write(model, measure, pd.DataFrame({"sample_id": self.ids, "label": labels, **columns}))
+        rows = np.concatenate([np.flatnonzero(labels != target) for target in range(self.classes)])
+        target = np.concatenate([np.full((labels != k).sum(), k) for k in range(self.classes)])
+        # Every second sample is turned into class 0, none into another one.
+        reached = (target == 0) & (rows % 2 == 0)
+        attacked = {"sample_id": self.ids[rows], "label": labels[rows], "target": target, "distance": 0.1}
+        attacked |= {
+            "prediction": np.where(reached, 0, guess[rows]),
+            "clean_prediction": guess[rows],
+            "value": ~reached,
+        }
+        self._write(model, "targeted", pd.DataFrame(attacked))
+
+    def _write(self, model, measure, frame):
+        path = self.path / f"{model['model']}-{measure}.parquet"
+        table = table_of(MEASURES[measure]["kind"])
+        columns = [name for name, _, _ in TABLES[table].columns]
+        frame = frame.assign(**({"censored": False} if "censored" not in frame else {}))
+        frame = frame.assign(value=frame["value"].astype(float)).reindex(columns=columns)
+        write_table(path, table, frame, identity={**model, "measure": measure})
+        self.samples.append(path)
+
+    def inputs(self, *, calibration=None, measures=MEASURES):
+        calibrated = "great" if calibration else None
+        subject = {"models": self.listed, "measures": measures, "calibrated_measure": calibrated}
+        files = {"samples": self.samples, "selection": self.path / "models.json", "logits": self.logits}
+        return AuditInputs.of(subject, files | {"calibration": calibration})
+
+    def run(self, *, calibration=None):
+        """Every table of the steps, by name."""
+        inputs, manifest, shared = self.inputs(calibration=calibration), self.path / "toy.json", {"audit": "toy"}
+        paths = {table: self.path / f"{table}.parquet" for tables in MEASURE_TABLES.values() for table in tables}
+        ranking = {"confidence": CONFIDENCE, "permutations": 99, "seed": 0}
+        falsify_scores(inputs, manifest, paths, confidence=CONFIDENCE, **shared)
+        trace_radii(inputs, manifest, paths, **ranking, **shared)
+        count_decisions(inputs, manifest, paths, confidence=CONFIDENCE, **shared)
+        analyse_targets(inputs, manifest, paths, **shared)
+        write_table(self.path / "class_scores.parquet", "class_scores", self.class_scores(), identity=shared)
+        compare_measures(
+            inputs,
+            self.path / "class_scores.parquet",
+            manifest,
+            paths,
+            wanted=MEASURE_TABLES["compare_measures"],
+            methods=[{**model, "method": f"M{index}"} for index, model in enumerate(self.listed)],
+            ranking=ranking,
+            **shared,
+        )
+        for path in paths.values():
+            assert path.with_suffix(".csv").is_file()
+        return SimpleNamespace(**{name: read_table(path, name, expect=shared) for name, path in paths.items()})
+
+    def class_scores(self):
+        rows = []
+        for item in self.inputs().measured():
+            for k, name in enumerate(self.names):
+                own = item.labels == k
+                value = item.values[own].mean() if own.any() else None
+                shown = {"class_index": k, "class_name": name, "n": own.sum(), "value": value}
+                rows.append({**item.key, **shown})
+        return frame_of("class_scores", rows)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return Folder(tmp_path_factory.mktemp("agreement"))
+
+
+@pytest.fixture(scope="module")
+def tables(folder):
+    return folder.run()
+
+
+def of(frame, model="m0", **chosen):
+    for name, value in ({"model": model} | chosen).items():
+        frame = frame[frame[name] == value]
+    return frame.reset_index(drop=True)
+
+
+def test_only_scores_beyond_distances_found_are_refuted(folder, tables):
+    rows = of(tables.falsification).set_index("class_index")
+    clean = read_table(folder.path / "m0-clean.parquet", "samples")
+    right = (clean["value"] == 1).to_numpy()
+    # The last three samples, of classes 0 to 2, have no distance.
+    assert rows.loc[0, "violations"] == (right & (folder.labels == 0))[:-3].sum()
+    assert rows.loc[[1, 2], "violations"].tolist() == [0, 0]
+    assert rows.loc[ALL, "correct"] == right.sum()
+    assert rows.loc[ALL, "rate"] == rows.loc[0, "violations"] / right.sum()
+    assert rows.loc[ALL, "low"] < rows.loc[ALL, "rate"] < rows.loc[ALL, "high"]
+    assert set(tables.falsification["calibration"]) == {"none"}
+
+
+@pytest.mark.parametrize("split", [None, {"share": 0.5, "seed": 0}])
+def test_no_interval_at_a_temperature_chosen_on_the_same_samples(tmp_path, split):
+    folder = Folder(tmp_path)
+    chosen = {"t_star": 0.01, "t_star_by_model": None, "split": split}
+    nowhere = {"t_star": None, "t_star_by_model": None, "split": None}
+    write_json(tmp_path / "calibration.json", {"sharp": chosen, "undefined": nowhere})
+    rows = of(folder.run(calibration=tmp_path / "calibration.json").falsification, calibration="sharp")
+    whole = rows[rows["class_index"] == ALL].iloc[0]
+    reports = ~choosing_samples(folder.ids, folder.labels, split) if split else np.ones(60, dtype=bool)
+    assert whole["n"] == reports.sum()
+    assert np.isnan(whole["low"]) == (split is None)
+    # At T = 0.01 every score is B, above all distances found.
+    assert whole["violations"] == whole["correct"] - (whole["censored"])
+    assert whole["mean_score"] == pytest.approx(SCALE * whole["correct"] / whole["n"], rel=1e-3)
+
+
+def test_curves_fall_from_right_to_none_and_bounds_lie_on_their_side(tables):
+    survival = of(tables.radius_curves, measure="distances")
+    for _, curve in survival.groupby("class_index"):
+        known = curve["share"].dropna()
+        assert known.is_monotonic_decreasing
+        assert (curve["high"][known.index] >= known).all()
+    assert survival["low"].isna().all()
+    assert np.isnan(survival["share"].iloc[-1])
+    certified = of(tables.radius_curves, measure="smoothed", class_index=1)
+    # Class 1 is certified to 0.2.
+    assert (certified["share"][certified["radius"] <= 0.2] > 0.5).all()
+    assert (certified["share"][certified["radius"] > 0.2] == 0).all()
+    assert (certified["low"] <= certified["share"]).all()
+    assert of(tables.radius_curves, measure="imported")[["low", "high"]].isna().all(axis=None)
+
+
+def test_classes_of_other_distances_are_told_apart(tables):
+    whole = of(tables.class_distances, class_index=ALL).iloc[0]
+    assert whole["n"] == whole["misclassified"] + whole["found"] + whole["censored"] == 60
+    test = of(tables.log_rank_tests).iloc[0]
+    assert test["degrees_of_freedom"] == 2
+    assert 0.01 <= test["p_permutation"] <= 0.05
+    assert 0 < test["p_chi_square"] <= 0.05
+
+
+def test_refuted_certificates_are_held_against_chance(tables):
+    rows = tables.refutations.set_index("model")
+    assert rows["refuted"].to_dict() == {"m0": 0, "m1": 1}
+    assert rows["n"].tolist() == [60, 60]
+    assert rows["within_chance"].all() and rows["allowed"].tolist() == [2, 2]
+    assert set(tables.refutations["measure"]) == {"smoothed"}
+
+
+def test_decisions_stand_with_both_forms(tables):
+    whole = of(tables.class_shares, class_index=ALL).iloc[0]
+    assert whole["undecided"] == 4
+    assert whole["robust"] + whole["not_robust"] == 56
+    assert whole["paper_low"] == pytest.approx((whole["robust"] / 60 - 0.05) / 1.05)
+    assert whole["low"] <= whole["robust"] / 60 <= whole["high"]
+
+
+def test_targets_reached_and_what_predicts_them(folder, tables):
+    rows = of(tables.target_success).set_index("class_index")
+    others = folder.labels != 0
+    clean = read_table(folder.path / "m0-clean.parquet", "samples")["prediction"].to_numpy()
+    reached = np.where(np.arange(60) % 2 == 0, 0, clean)
+    assert rows.loc[0, "success"] == np.mean(reached[others] == 0)
+    assert rows.loc[0, "excess"] == pytest.approx(np.mean(reached[others] == 0) - np.mean(clean[others] == 0))
+    assert rows["cfps"].sum() == pytest.approx(1)
+    assert len(of(tables.target_matrix)) == 6
+    predicted = of(tables.target_predictors, definition="success").iloc[0]
+    assert predicted["errors_of"] == "clean" and predicted["classes"] == 3
+    assert predicted["difference"] == predicted["rho_cfps"] - predicted["rho_miss_rate"]
+
+
+def test_every_pair_of_measures_is_compared_over_classes_and_models(tables):
+    pairs = len(MEASURES) * (len(MEASURES) - 1) // 2
+    assert tables.measure_agreement["over"].value_counts().to_dict() == {"classes": 2 * pairs, "models": pairs}
+    exact = of(tables.measure_agreement, first="smoothed", second="imported").iloc[0]
+    assert exact["rho"] == 1 and exact["n"] == 3
+    assert exact["p"] == pytest.approx(2 / 6) and exact["p_method"] == "every order"
+
+
+def test_training_methods_side_by_side(folder, tables):
+    assert tables.training_methods["training"].tolist() == ["M0", "M1"]
+    assert tables.training_methods["model"].tolist() == ["m0", "m1"]
+    attacked = read_table(folder.path / "m0-attacked.parquet", table_of("adversarial"))
+    assert tables.training_methods["attack_failure_rate"].iloc[0] == attacked["value"].mean()
+
+
+def test_samples_that_survive_an_attack_but_have_a_nearer_distance_are_signs_of_masking(tables):
+    rows = of(tables.masking_signs, measure="attacked", other="distances")
+    assert len(rows) == 1 and rows["proof"].all() and rows["count"].iloc[0] > 0
+
+
+@pytest.mark.parametrize(("classes", "absent", "models"), [(2, False, 1), (3, True, 3), (4, False, 1)])
+def test_few_classes_an_absent_class_and_one_model(tmp_path, classes, absent, models):
+    tables = Folder(tmp_path, classes=classes, absent=absent, models=models, n=12).run()
+    assert of(tables.falsification)["class_index"].tolist() == [*range(classes), ALL]
+    over_models = tables.measure_agreement[tables.measure_agreement["over"] == "models"]
+    assert over_models.empty == (models == 1)
+    if absent:
+        last = of(tables.class_distances, class_index=classes - 1).iloc[0]
+        assert last["n"] == 0 and np.isnan(last["success_rate"])
+        gone = of(tables.falsification, class_index=classes - 1).iloc[0]
+        assert gone["correct"] == 0 and np.isnan(gone["rate"])
+        empty = of(tables.class_shares, class_index=classes - 1).iloc[0]
+        assert (empty["low"], empty["high"]) == (0, 1)
+        assert of(tables.radius_curves, class_index=classes - 1)["share"].isna().all()
+    view = view_of(tables)
+    assert "<h3>Classes that targeted attacks reach" in page_of(view)
+    assert set(view) == set(vars(tables)) - {"log_rank_tests", "target_success", "target_matrix"}
+
+
+def view_of(tables):
+    labels = tables.falsification[["dataset", "threat", "model"]].drop_duplicates()
+    return measures_view(SimpleNamespace(model_summary=labels, measures=vars(tables)), MEASURES)
+
+
+def page_of(view):
+    text = '{% import "macros.html" as m with context %}{% include "measures.html" %}'
+    return _environment().from_string(text).render(measured_together=view)
+
+
+def test_the_page_is_empty_without_tables_and_escapes_names(tables):
+    assert "<" not in page_of({})
+    marked = SimpleNamespace(**{name: frame.replace("m0", "<u>m0</u>") for name, frame in vars(tables).items()})
+    page = page_of(view_of(marked))
+    assert "&lt;u&gt;" in page and "<u>" not in page
+
+
+def test_the_page_says_in_plain_words_what_is_refuted(tables):
+    view = view_of(tables)
+    page = page_of(view)
+    assert "refuted by its attack distances" in page and "Signs of gradient masking" in page
+    (warning,) = view["falsification"]["warnings"]
+    assert warning["title"].startswith("Attack distances refute great as a lower bound")
+    assert warning["title"].endswith("for 2 of 2 models")
+    assert "is refuted by its attack distances" in warning["sentences"][0]
+    assert view["refutations"][1]["words"].startswith("m1: 1 of 60 samples have a certificate")
+    assert not view["refutations"][1]["alarm"]
+    assert "8 of 120 decisions" in view["class_shares"][0]["sentence"]
+    assert len(view["target_predictors"][0]["sentences"]) == 3
+    assert view["target_predictors"][0]["matrix"][0][0] is None
+    assert view["radius_curves"][0]["lines"][0][0] == "m0"
+
+
+# The gate
+
+
+def judged(folder, **changes):
+    rule = gate_rule("great", statistic="falsification_rate", **changes)
+    judge_audit(
+        folder.inputs(),
+        folder.path / "toy.json",
+        folder.path / "verdict.json",
+        rules=[rule],
+        intervals=INTERVALS,
+        label_error_rates=None,
+        fp_lambda=0.5,
+    )
+    return read_json(folder.path / "verdict.json")["rules"][0]
+
+
+def test_the_gate_judges_what_attacks_refuted(folder, tables):
+    strict, lenient = judged(folder, at_most=0.05), judged(folder, at_most=0.9)
+    assert strict["verdict"] == "FAIL" and lenient["verdict"] == "PASS"
+    rates = tables.falsification[tables.falsification["class_index"] == ALL].set_index("model")["rate"]
+    assert {model["model"]: model["value"] for model in strict["models"]} == pytest.approx(rates.to_dict())
+    assert "a lower bound on the share of violations" in strict["words"]
+    assert strict["range"] == [0, 1]
+
+
+def test_the_gate_judges_one_class_or_all(folder):
+    first, last = (judged(folder, at_most=0.5, **{"class": f"class {k}"}) for k in (0, 2))
+    assert (first["verdict"], last["verdict"]) == ("FAIL", "PASS")
+    assert first["models"][0]["worst_class"] == "class 0"
+
+
+def test_a_class_without_samples_never_passes(tmp_path):
+    folder = Folder(tmp_path, absent=True)
+    rule = judged(folder, at_most=0.99, **{"class": "class 2"})
+    assert rule["verdict"] == "INCONCLUSIVE"
+    assert rule["models"][0]["value"] is None

@@ -1,0 +1,255 @@
+"""The comparison of models, from sample files to tables, sentences and the page's sections."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from compare_models import compare_models
+from gfscore import comparison_words, sensitivity_words
+from gfscore.audit_tables import AuditTables
+from gfscore.files import write_json
+from gfscore.layout import COMPARISONS
+from gfscore.measured import AuditInputs
+from gfscore.report_comparison import comparison_views, sensitivity_views
+from gfscore.sensitivity import sensitivity_table
+from gfscore.tables import frame_of, read_table, write_table
+
+NAMES = ["cat", "dog", "frog"]
+MEASURES = {"clean": {"kind": "clean"}, "great": {"kind": "great", "activation": "softmax"}}
+SETTINGS = {"confidence": 0.95, "most": 1000, "flips": 99, "seed": 0}
+GREAT = np.array([[0.3, 0.3, 0.3], [0.9, 0.3, 0.3], [0.6, 0.6, 0.2], [0.6, 0.6, 0.2]])
+"""Class means of four models: 1 wins class 0, 2 and 3 win class 1."""
+
+
+class Folder:
+    def __init__(self, path, *, models=4, n=600):
+        self.path = path
+        rng = np.random.default_rng(0)
+        self.models = [{"dataset": "toy", "threat": "none", "model": f"m{index}"} for index in range(models)]
+        self.labels = np.repeat(np.arange(3), n).astype(np.int32)
+        self.samples = []
+        for index, model in enumerate(self.models):
+            right = rng.random(3 * n) < 0.8
+            values = np.clip(GREAT[index, self.labels] + rng.uniform(-0.2, 0.2, 3 * n), 0, 1.25)
+            for measure, value in (("clean", right.astype(float)), ("great", values)):
+                self.write(index, model, measure, value, rng.permutation(3 * n))
+        write_json(path / "models.json", {"included": [f"none/{m['model']}" for m in self.models], "excluded": []})
+        write_json(path / "dataset.json", {"classes": NAMES})
+
+    def write(self, index, model, measure, values, order, *, prefix="s"):
+        path = self.path / f"samples/{measure}/{index}.parquet"
+        rows = {
+            "sample_id": [f"{prefix}{row}" for row in range(len(values))],
+            "label": self.labels,
+            "prediction": self.labels,
+            "value": values,
+            "censored": False,
+        }
+        write_table(path, "samples", pd.DataFrame(rows).iloc[order], identity={**model, "measure": measure})
+        if path not in self.samples:
+            self.samples.append(path)
+
+    def compare(self, **changes):
+        files = {"samples": self.samples, "selection": self.path / "models.json", "logits": [], "calibration": None}
+        subject = {"models": self.models, "measures": MEASURES, "calibrated_measure": None}
+        compare_models(
+            AuditInputs.of(subject, files),
+            self.path / "dataset.json",
+            {name: self.path / f"{name}.parquet" for name in COMPARISONS},
+            self.path / "comparison.json",
+            audit="toy",
+            comparison=SETTINGS | changes,
+            fp_lambda=0.5,
+        )
+        tables = {
+            name: read_table(self.path / f"{name}.parquet", name, expect={"audit": "toy"}) for name in COMPARISONS
+        }
+        about = json.loads((self.path / "comparison.json").read_text())
+        return AuditTables(None, None, None, comparison=about, **tables)
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory):
+    return Folder(tmp_path_factory.mktemp("comparison")).compare()
+
+
+def of(frame, measure="great"):
+    return frame[frame["measure"] == measure].reset_index(drop=True)
+
+
+def test_rows_are_joined_by_sample_although_files_are_in_different_orders(tables):
+    rows = of(tables.comparisons)
+    assert len(rows) == 6 * 3
+    means = {row.model: row.value for row in of(tables.rank_intervals).itertuples()}
+    for row in of(tables.model_comparisons).itertuples():
+        assert row.difference == pytest.approx(means[row.first_model] - means[row.second_model])
+        assert row.difference >= 0
+    one = rows[(rows["first_model"] == "m1") & (rows["second_model"] == "m0")].set_index("class_name")
+    assert one["difference"]["cat"] == pytest.approx(0.6, abs=0.03)
+    assert one["low"]["cat"] > 0.5 and one["p_holm"]["cat"] < 1e-6
+    assert one["p_holm"]["dog"] > 0.05 and one["low"]["dog"] < 0 < one["high"]["dog"]
+    assert one["p_sign_flip"]["cat"] == pytest.approx(1 / 100)
+
+
+def test_ranks_and_wins_are_those_planted(tables):
+    ranks = of(tables.rank_intervals).set_index("model")
+    assert ranks.loc["m0", ["rank_best", "rank_worst"]].tolist() == [4, 4]
+    assert ranks["rank_best"].drop("m0").max() <= 2
+    pairs = of(tables.model_comparisons)
+    won = {
+        frozenset([row.first_model, row.second_model]): {
+            row.first_model: row.sure_wins_first, row.second_model: row.sure_wins_second,
+        }
+        for row in pairs.itertuples()
+    }  # fmt: skip
+    assert won[frozenset(["m1", "m2"])] == {"m1": 2, "m2": 1}
+    assert won[frozenset(["m2", "m3"])] == {"m2": 0, "m3": 0}
+    assert won[frozenset(["m0", "m2"])] == {"m0": 1, "m2": 2}
+
+
+def test_swaps_and_places_follow_from_the_class_values(tables):
+    metrics = of(tables.metric_ranks)
+    assert len(metrics) == 4 * 8
+    rdi = metrics[metrics["metric"] == "rdi"].set_index("model")
+    assert rdi["place"]["m0"] == 1
+    mean = metrics[metrics["metric"] == "class_mean"].set_index("model")["value"]
+    for swap in of(tables.lambda_swaps).itertuples():
+        at = {name: mean[name] - swap.fp_lambda * rdi["value"][name] for name in (swap.before_model, swap.after_model)}
+        assert at[swap.before_model] == pytest.approx(at[swap.after_model], abs=1e-9)
+        assert mean[swap.before_model] > mean[swap.after_model]
+
+
+def test_models_on_other_samples_are_not_compared(tmp_path):
+    folder = Folder(tmp_path, n=30)
+    folder.write(2, folder.models[2], "great", np.full(90, 0.5), np.arange(90), prefix="other")
+    tables = folder.compare()
+    assert tables.comparison["great"]["compared"] is False
+    assert "none/m0 and none/m2 were measured on different samples" in tables.comparison["great"]["reason"]
+    assert of(tables.comparisons).empty and len(of(tables.comparisons, "clean")) == 18
+    views = comparison_views(tables, MEASURES, lam=0.5)
+    assert "different samples" in views[1]["reason"] and "sentences" not in views[1]
+
+
+def test_labels_must_agree(tmp_path):
+    folder = Folder(tmp_path, n=30)
+    folder.labels = folder.labels[::-1].copy()
+    folder.write(1, folder.models[1], "great", np.full(90, 0.5), np.arange(90))
+    assert "disagree about the labels" in folder.compare().comparison["great"]["reason"]
+
+
+def test_one_model_has_nobody_to_be_compared_with(tmp_path):
+    tables = Folder(tmp_path, models=1, n=30).compare()
+    assert tables.comparison["clean"]["reason"] == "only one model takes part"
+    assert all(view["choices"] == [] for view in comparison_views(tables, MEASURES, lam=0.5))
+
+
+def test_many_comparisons_are_made_with_the_best_model_alone(tmp_path):
+    tables = Folder(tmp_path, n=60).compare(most=10)
+    about = tables.comparison["great"]
+    assert about["every_pair"] is False and about["pairs_listed"] == 3 and about["pairs_corrected_for"] == 6
+    assert set(of(tables.comparisons)["first_model"]) == {about["reference"].split("/")[1]}
+    sentence = comparison_words.differences_found(of(tables.comparisons), of(tables.model_comparisons), about)
+    assert sentence.startswith("Of 3 pairs with m") and "(of 6; all are allowed for)" in sentence
+
+
+def test_sentences_say_what_was_planted(tables):
+    ranks, pairs = of(tables.rank_intervals), of(tables.model_comparisons)
+    assert comparison_words.best_model(ranks).startswith("m1 is significantly the best of 4 models")
+    only = ranks.assign(rank_best=[1, 2, 2, 4])
+    assert "is significantly the best of 4 models (with 95% confidence" in comparison_words.best_model(only)
+    assert "any of the 4 models may be the best" in comparison_words.best_model(ranks.assign(rank_best=1))
+    assert "pairs the model of the smaller aggregate is significantly better" in comparison_words.reversals(pairs)
+    clean = of(tables.model_comparisons, "clean")
+    assert comparison_words.reversals(clean).startswith("No model with a smaller aggregate")
+    found = comparison_words.differences_found(of(tables.comparisons), pairs, tables.comparison["great"])
+    assert found.startswith("Of 6 pairs of models, ") and "18 differences on one class" in found
+
+
+def test_views_hold_a_win_matrix_with_an_empty_diagonal(tables):
+    view = comparison_views(tables, MEASURES, lam=0.5)[1]
+    matrix = {label: wins for label, wins in view["matrix"]}
+    assert all(wins[index] is None for index, wins in enumerate(matrix.values()))
+    assert [wins.count(None) for wins in matrix.values()] == [1] * 4
+    assert len(view["sentences"]) == 3 and len(view["choices"]) == 2
+
+
+# Words about sensitivity
+
+
+def swaps(*lambdas):
+    rows = [{"dataset": "d", "measure": "m", "fp_lambda": value} for value in lambdas]
+    return frame_of("lambda_swaps", rows)
+
+
+def test_lambda_in_words():
+    choice = sensitivity_words.lambda_choice
+    assert choice(swaps(), lam=0.5) == "No two models change places under FP, whatever lambda is"
+    assert choice(swaps(0.25, 0.75), lam=0.5) == (
+        "The ranking by FP at lambda = 0.5 holds from lambda = 0.250 to 0.750; 2 pairs of models change places at some "
+        "lambda above 0, first at 0.250"
+    )
+    assert "holds from lambda = 0.250 on; 1 pair of models changes" in choice(swaps(0.25), lam=0.5)
+    assert choice(swaps(0.5), lam=0.5).startswith("At lambda = 0.5 itself two models change places")
+
+
+def metric_rows(**places):
+    return frame_of(
+        "metric_ranks",
+        [
+            {"dataset": "d", "threat": "t", "model": f"m{index}", "measure": "m", "metric": metric, "place": place}
+            for metric, listed in places.items()
+            for index, place in enumerate(listed)
+        ],
+    )
+
+
+def test_choice_of_the_metric_in_words():
+    same = metric_rows(rdi=[1, 2], nrgc=[1, 2], rdi_over_mean=[1, 2], wcr=[1, 2])
+    assert sensitivity_words.metric_choice(same).endswith("first place: m0 by RDI, NRGC, RDI / mean and WCR")
+    other = metric_rows(rdi=[1, 2], nrgc=[2, 1], rdi_over_mean=[2, 1], wcr=[1.5, 1.5])
+    assert sensitivity_words.metric_choice(other) == (
+        "Which model comes first depends on the metric: m0 by RDI; m1 by NRGC and RDI / mean; m0 and m1 by WCR"
+    )
+    undefined = metric_rows(rdi=[1, 2], nrgc=[np.nan, np.nan], rdi_over_mean=[1, 2], wcr=[1, 2])
+    assert sensitivity_words.metric_choice(undefined) is None
+
+
+def sensitivity(*, swapped):
+    # Of two models one is right by little and often, the other by much and seldom: scaling changes who is ahead.
+    labels = np.random.default_rng(0).integers(0, 3, 200).astype(np.int32)
+    often = np.where(np.arange(3) == labels[:, None], 1.0, 0.0)
+    seldom = np.where(np.arange(200)[:, None] < 100, 20.0, -20.0) * often
+    steady = (4.0 if swapped else 40.0) * often * 0.25
+    classifiers = [
+        ({"dataset": "d", "threat": "t", "model": name}, z, labels)
+        for name, z in (("steady", steady), ("seldom", seldom))
+    ]
+    return sensitivity_table(classifiers, MEASURES, shifts=[-1, 0], scales=[0.25, 1, 4], lam=0.5)
+
+
+def test_order_under_a_scale_in_words():
+    table = sensitivity(swapped=True)
+    sentence = sensitivity_words.order_under_changes(table)
+    assert sentence.startswith(
+        "Shifting the logits by up to ±1 or scaling them by 0.25 to 4 changes no prediction, yet "
+    )
+    assert "Spearman down to −1.00" in sentence and "seldom and steady come first under some change" in sentence
+    still = sensitivity_words.order_under_changes(sensitivity(swapped=False))
+    assert still.endswith("leaves the order of the 2 models as it is")
+    assert sensitivity_words.order_under_changes(table[table["model"] == "steady"]) is None
+
+
+def test_a_threshold_that_the_scale_decides():
+    table = sensitivity(swapped=True)
+    steady = table[(table["model"] == "steady") & (table["shift"] == 0)].sort_values("scale")["wcr"].to_numpy()
+    rule = {"measure": "great", "words": "rule", "statistic": "wcr", "threshold": steady[1]}
+    sentence = sensitivity_words.gate_under_changes(rule, table)
+    assert "1 model stands above or below the threshold" in sentence or "2 models stand" in sentence
+    far = sensitivity_words.gate_under_changes(rule | {"threshold": 2.0}, table)
+    assert far.endswith("every model stays on its side of the threshold 2")
+    assert sensitivity_words.gate_under_changes(rule | {"statistic": "class"}, table) is None
+    view = sensitivity_views(table, [rule])["great"]
+    assert view["gate"] == {"rule": sentence} and view["order"] == view["sentences"][0]
+    assert sensitivity_views(None, []) == {}

@@ -1,0 +1,141 @@
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from fetch_dataset import fetch_dataset
+from gfscore.errors import InputError
+from gfscore.measured import one_row_per_sample, read_samples
+from gfscore.measuring import measure_model
+from gfscore.tables import read_identity, read_table
+from gfscore.zoo import build_network
+from gfscore.zoo.trained import save_classifier
+
+NAMES = [str(digit) for digit in range(10)]
+MODEL = {"dataset": "digits", "threat": "none", "model": "tiny"}
+SETTINGS = {"kind": "targeted", "subset": {"samples": 25, "seed": 3}, "seed": 5}
+HOW = {"batch_size": 10, "threads": 1, "version": "1"}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("measured")
+    digits = {"source": "digits", "split": "test", "test_share": 0.5, "seed": 0, "subset": None}
+    fetch_dataset(digits, NAMES, folder / "digits.json", dataset="digits")
+    network = build_network("small_convnet", in_channels=1, image_size=(8, 8), classes=10, width=2, pool=4)
+    sha256 = save_classifier(folder / "tiny.safetensors", network, metadata=MODEL)
+    manifest = {**MODEL, "sha256": sha256, "architecture": "small_convnet", "settings": {}}
+    (folder / "tiny.json").write_text(json.dumps(manifest))
+    return {
+        "dataset": folder / "digits.json",
+        "model": folder / "tiny.json",
+        "checkpoint": folder / "tiny.safetensors",
+    }
+
+
+class Recorder:
+    """A measure of two targets per sample that records what it was given, and may fail once."""
+
+    def __init__(self, *, fail_at=None, too_many=None):
+        self.seeds, self.sizes, self.fail_at, self.too_many = [], [], fail_at, too_many
+
+    def __call__(self, classifier, images, labels, *, settings, seed):
+        assert settings is not None and classifier.classes == 10
+        if self.too_many and len(images) > self.too_many:
+            raise torch.OutOfMemoryError("not enough memory")
+        if len(self.sizes) == self.fail_at:
+            raise KeyboardInterrupt
+        self.seeds.append(seed)
+        self.sizes.append(len(images))
+        rows = np.repeat(np.arange(len(images)), 2)
+        values = np.tile([0.0, 1.0], len(images))
+        draws = np.random.default_rng(seed).random(len(rows))
+        return {
+            "row": rows,
+            "prediction": labels[rows],
+            "value": values,
+            "censored": np.zeros(len(rows), dtype=bool),
+            "target": np.tile([1, 2], len(images)),
+            "distance": draws,
+        }
+
+
+def run(files, folder, measure_batch, *, how=HOW, settings=SETTINGS):
+    measure_model(
+        files,
+        folder / "samples.parquet",
+        folder / "progress",
+        measure_batch,
+        measure="targeted-8",
+        settings=settings,
+        how=how,
+    )
+    return read_table(folder / "samples.parquet", "samples of kind targeted", expect={"measure": "targeted-8"})
+
+
+def test_a_subset_is_measured_in_full_batches_with_seeds_of_their_own(files, tmp_path):
+    recorder = Recorder()
+    frame = run(files, tmp_path, recorder)
+    assert recorder.sizes == [10, 10, 5]
+    assert len(set(recorder.seeds)) == 3
+    assert len(frame) == 50
+    assert frame["sample_id"].nunique() == 25
+    assert not (tmp_path / "progress").exists()
+    assert json.loads(read_identity(tmp_path / "samples.parquet")["settings"]) == SETTINGS
+
+
+def test_several_rows_of_a_sample_count_once_with_their_mean(files, tmp_path):
+    run(files, tmp_path, Recorder())
+    samples = read_samples(tmp_path / "samples.parquet", MODEL, "targeted-8", "targeted")
+    single = one_row_per_sample(samples)
+    assert single["value"].tolist() == [0.5] * 25
+    assert single["sample_id"].tolist() == samples["sample_id"].drop_duplicates().tolist()
+    clean = samples.drop_duplicates("sample_id")
+    assert single["correct"].tolist() == (clean["clean_prediction"] == clean["label"]).tolist()
+
+
+def test_an_interrupted_measure_goes_on_and_gives_the_same_table(files, tmp_path):
+    undisturbed = run(files, tmp_path / "whole", Recorder())
+    with pytest.raises(KeyboardInterrupt):
+        run(files, tmp_path, Recorder(fail_at=2))
+    assert not (tmp_path / "samples.parquet").exists()
+    again = Recorder()
+    frame = run(files, tmp_path, again)
+    assert again.sizes == [5], "finished batches must not be computed again"
+    pd.testing.assert_frame_equal(frame, undisturbed)
+
+
+@pytest.mark.parametrize("change", ["version", "settings", "damage"])
+def test_kept_batches_of_something_else_are_not_used(files, tmp_path, change):
+    with pytest.raises(KeyboardInterrupt):
+        run(files, tmp_path, Recorder(fail_at=2))
+    how, settings = HOW, SETTINGS
+    if change == "version":
+        how = HOW | {"version": "2"}
+    elif change == "settings":
+        settings = SETTINGS | {"seed": 6}
+    else:
+        part = next((tmp_path / "progress").rglob("000000.parquet"))
+        part.write_bytes(part.read_bytes()[:100])
+    again = Recorder()
+    run(files, tmp_path, again, how=how, settings=settings)
+    assert again.sizes == ([10, 5] if change == "damage" else [10, 10, 5])
+
+
+def test_a_batch_that_does_not_fit_is_halved_and_nothing_is_lost(files, tmp_path):
+    recorder = Recorder(too_many=3)
+    frame = run(files, tmp_path, recorder)
+    assert max(recorder.sizes) == 3
+    assert len(set(recorder.seeds)) == len(recorder.seeds), "halves must not draw the same numbers"
+    whole = run(files, tmp_path / "whole", Recorder())
+    assert frame["sample_id"].tolist() == whole["sample_id"].tolist()
+    with pytest.raises(torch.OutOfMemoryError):
+        run(files, tmp_path / "none", Recorder(too_many=0.5))
+
+
+def test_too_large_a_subset_names_the_measure(files, tmp_path):
+    settings = SETTINGS | {"subset": {"samples": 5000, "seed": 0}}
+    with pytest.raises(InputError, match="measures: targeted-8: subset: samples 5000"):
+        run(files, tmp_path, Recorder(), settings=settings)

@@ -1,0 +1,53 @@
+"""The report archive and the exports of a finished audit."""
+
+import os
+import re
+import subprocess
+import zipfile
+
+import pytest
+import yaml
+
+pytestmark = pytest.mark.workflow
+
+WITHOUT_NETWORK = ("unshare", "--net")
+
+
+@pytest.fixture(scope="module")
+def offline():
+    """Command that runs another where no network is."""
+    done = subprocess.run([*WITHOUT_NETWORK, "true"], capture_output=True, text=True, check=False)
+    if done.returncode:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(f"unshare --net is not permitted: {done.stderr}")
+    return WITHOUT_NETWORK
+
+
+def test_report_archive_needs_no_network_and_is_built_from_config(audited, offline):
+    audited.snakemake("report", "--report", "results/report.zip", within=offline)
+    with zipfile.ZipFile(audited.path / "results/report.zip") as archive:
+        page = archive.read("report/report.html").decode()
+        names = [name.rpartition("/")[2] for name in archive.namelist()]
+    audit = audited.config()["audits"]["digits"]
+    assert audit["title"] in page
+    for measure in ("clean", "great-softmax"):
+        assert f"class_heatmap_{measure}.png" in names
+    assert "Mean value of every class (columns) in every model (rows)." in page
+    assert "Figure of the audit." not in page
+    assert not re.search(r'(src|href)="https?://', page)
+
+
+def test_exports_are_made_of_a_finished_audit(audited):
+    ran = audited.ran("exports")
+    assert set(ran) == {"export_tables", "export_cards", "export_crate", "exports"}
+    folder = audited.path / "results/audits/digits/exports"
+    models = [name.split("/")[-1] for name in audited.config()["audits"]["digits"]["models"]]
+    assert {path.stem for path in (folder / "model-cards").iterdir() if path.suffix} == {
+        f"none__{name}" for name in models
+    }
+    card = (folder / "model-cards/none__PGD.md").read_text(encoding="utf-8")
+    assert yaml.safe_load(card.split("---\n")[1])["model-index"][0]["name"] == "PGD"
+    assert "\\toprule" in (folder / "latex/great-softmax-models.tex").read_text(encoding="utf-8")
+    metadata = (folder / "ro-crate/ro-crate-metadata.json").read_text(encoding="utf-8")
+    assert str(audited.path) not in metadata
+    assert (folder / "ro-crate/results/audits/digits/class_scores.parquet").is_file()
+    assert audited.ran("exports") == {}

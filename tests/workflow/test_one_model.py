@@ -1,0 +1,228 @@
+"""One model computed again: each way of docs/re-running.md, with the jobs that run and the files that change."""
+
+import os
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import yaml
+
+from foreign_models import DEFINITION, place_logits, place_network
+from gfscore.datasets import open_described
+from gfscore.files import sha256_of_file
+from small_audits import small_audit, trained_for_one_epoch
+
+pytestmark = pytest.mark.workflow
+
+OVERLAY = "one.yaml"
+OPTIONS = ("--configfile", OVERLAY)
+MODELS = ["ERM", "Network", "Given"]
+AFTER_LOGITS = Counter(check_logits=1, score_predictions=1, score_margins=1, sweep_temperatures=1)
+FROM_LOGITS = Counter(extract_logits=1) + AFTER_LOGITS
+
+
+@pytest.fixture(scope="module")
+def once(fresh_copy):
+    """An audit of three models: one trained (for an epoch), one checkpoint, one file of logits."""
+    repository = fresh_copy()
+    config = repository.config()
+    models = trained_for_one_epoch(config, ["ERM"]) | {
+        "Network": place_network(repository.path, "Network", image_shape=(1, 8, 8), classes=10),
+        "Given": {"source": "logits", "path": "Given.npy"},
+    }
+    overlay = {
+        "run": ["one"],
+        "datasets": {"one": config["datasets"]["digits"] | {"models_of": "one"}},
+        "models": {"one": {"none": models}},
+        "audits": {"one": small_audit(config, dataset="one", models=[f"one/none/{name}" for name in MODELS])},
+    }
+    repository.snakemake("--", "results/datasets/digits.json")
+    images, _ = open_described(repository.path / "results/datasets/digits.json")
+    models["Given"] = place_logits(repository.path, "Given", labels=images.labels, classes=10)
+    (repository.path / OVERLAY).write_text(yaml.safe_dump(overlay, sort_keys=False))
+    repository.snakemake(*OPTIONS)
+    return repository
+
+
+@pytest.fixture
+def audited_one(once, tmp_path):
+    return once.copy_to(tmp_path / "copy")
+
+
+def edit_entry(repository, model, **settings):
+    """Change settings of one model's entry; those of its training by their own names."""
+    overlay = yaml.safe_load(repository.read(OVERLAY))
+    entry = overlay["models"]["one"]["none"][model]
+    for name, value in settings.items():
+        place = entry if name in entry else entry["training"]
+        assert place[name] != value
+        place[name] = value
+    (repository.path / OVERLAY).write_text(yaml.safe_dump(overlay, sort_keys=False))
+
+
+def files_of_models(repository):
+    """What the files of each model hold: {model: {path: (time of change, sha256)}}."""
+    found = {model: {} for model in MODELS}
+    for path in (repository.path / "results").rglob("*"):
+        if path.is_file() and path.stem in found and not {"logs", "costs"} & set(path.parts):
+            found[path.stem][path] = (path.stat().st_mtime_ns, sha256_of_file(path))
+    return found
+
+
+def planned(repository, model, *options):
+    """Jobs of models in a dry run, after checking that they are all of one model and aggregates run once each."""
+    rules, files = repository.planned(*OPTIONS, *options)
+    assert {name for name in MODELS if any(f"/{name}." in file for file in files)} == {model}
+    return repository.jobs_of_models(rules)
+
+
+def rerun(repository, model, *options):
+    """The same of a run, after which no file of another model has changed and nothing is left to do."""
+    before = files_of_models(repository)
+    rules = repository.ran(*OPTIONS, *options)
+    after = files_of_models(repository)
+    assert {name for name in MODELS if after[name] != before[name]} == {model}
+    assert repository.planned(*OPTIONS) == (Counter(), set())
+    return repository.jobs_of_models(rules)
+
+
+# ---- its entry ----
+
+
+def test_a_changed_training_trains_it_again(audited_one):
+    edit_entry(audited_one, "ERM", seed=7)
+    assert rerun(audited_one, "ERM") == Counter(train_model=1) + FROM_LOGITS
+
+
+def test_what_is_published_about_it_moves_no_image(audited_one):
+    edit_entry(audited_one, "ERM", clean_accuracy_tolerance=0.9)
+    assert planned(audited_one, "ERM") == AFTER_LOGITS
+
+
+def test_another_preprocessing_of_a_checkpoint_computes_its_logits_again(audited_one):
+    edit_entry(audited_one, "Network", mean=[0.5])
+    assert planned(audited_one, "Network") == Counter(fetch_checkpoint=1) + FROM_LOGITS
+
+
+# ---- its files ----
+
+
+def test_another_checkpoint_is_refused_until_the_change_is_meant(audited_one):
+    place_network(audited_one.path, "Network", image_shape=(1, 8, 8), classes=10, seed=1)
+    refused = audited_one.snakemake(*OPTIONS, check=False)
+    assert refused.returncode != 0
+    assert "recorded in Network.pt.sha256: the file changed since it was first seen" in refused.text
+    (audited_one.path / "checkpoints/Network.pt.sha256").unlink()
+    assert rerun(audited_one, "Network") == Counter(fetch_checkpoint=1) + FROM_LOGITS
+
+
+def test_another_checkpoint_with_its_digest_pinned(audited_one):
+    place_network(audited_one.path, "Network", image_shape=(1, 8, 8), classes=10, seed=1)
+    edit_entry(audited_one, "Network", sha256=sha256_of_file(audited_one.path / "checkpoints/Network.pt"))
+    assert planned(audited_one, "Network") == Counter(fetch_checkpoint=1) + FROM_LOGITS
+
+
+def test_another_definition_of_its_network(audited_one):
+    (audited_one.path / "architectures/mine.py").write_text(f"{DEFINITION}\n# changed\n")
+    assert planned(audited_one, "Network") == FROM_LOGITS
+
+
+def test_other_logits_of_somebody_else(audited_one):
+    images, _ = open_described(audited_one.path / "results/datasets/one.json")
+    place_logits(audited_one.path, "Given", labels=images.labels, classes=10, seed=1)
+    assert planned(audited_one, "Given") == Counter(import_logits=1) + AFTER_LOGITS
+
+
+# ---- by hand ----
+
+
+@pytest.mark.parametrize(
+    ("model", "file", "expected"),
+    [
+        ("ERM", "results/logits/one/none/ERM.parquet", FROM_LOGITS),
+        ("ERM", "results/trained/one/none/ERM.safetensors", Counter(train_model=1) + FROM_LOGITS),
+        ("Network", "results/checkpoints/one/none/Network.json", Counter(fetch_checkpoint=1) + FROM_LOGITS),
+        ("Given", "results/logits/one/none/Given.parquet", Counter(import_logits=1) + AFTER_LOGITS),
+    ],
+)
+def test_a_file_named_after_forcerun_is_made_again_and_all_that_follows(once, model, file, expected):
+    assert planned(once, model, "-R", file) == expected
+
+
+# ---- files that are lost or damaged ----
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("results/logits/one/none/ERM.parquet", FROM_LOGITS),
+        ("results/audits/one/class_scores.parquet", Counter()),
+    ],
+)
+def test_a_damaged_table_is_named_with_the_command_that_makes_it_anew(audited_one, name, expected):
+    """And what is made anew has the same bytes: computing a model again is a check, not another result."""
+    path = audited_one.path / name
+    before = contents(audited_one)
+    data = bytearray(path.read_bytes())
+    data[len(data) // 3 : len(data) // 2] = bytes(len(data) // 2 - len(data) // 3)
+    path.write_bytes(data)
+    refused = audited_one.snakemake(*OPTIONS, check=False)
+    assert refused.returncode != 0
+    assert "Traceback" not in refused.text
+    (advice,) = set(re.findall(rf"error: {re.escape(name)}: .*adding (-R \S+) to the command", refused.text))
+    assert audited_one.jobs_of_models(audited_one.ran(*OPTIONS, *advice.split())) == expected
+    assert contents(audited_one) == before
+    assert audited_one.planned(*OPTIONS) == (Counter(), set())
+
+
+def test_damage_that_leaves_the_time_of_change_alone_is_noticed_by_nobody_until_the_file_is_read(audited_one):
+    path = audited_one.path / "results/logits/one/none/ERM.parquet"
+    times = path.stat().st_atime_ns, path.stat().st_mtime_ns
+    path.write_bytes(path.read_bytes()[:100])
+    os.utime(path, ns=times)
+    assert audited_one.planned(*OPTIONS) == (Counter(), set())
+
+
+def test_lost_files_are_made_again_by_the_same_command(audited_one):
+    before = contents(audited_one)
+    lost = [
+        "results/checks/one/none/Network.json",
+        "results/logits/one/none/Given.parquet",
+        "results/audits/one/model_summary.csv",
+        "results/audits/one/report.html",
+    ]
+    for name in lost:
+        (audited_one.path / name).unlink()
+    rules = audited_one.ran(*OPTIONS)
+    assert rules["extract_logits"] == rules["train_model"] == 0
+    assert contents(audited_one) == before
+
+
+def test_every_result_is_missed_when_it_is_lost(audited_one):
+    """One stage at a time: a stage alone tells what is missing in it, with all that follows in place."""
+    stages = {}
+    for path in kept(audited_one):
+        stages.setdefault(path.relative_to(audited_one.path).parts[1], []).append(path)
+    assert set(stages) >= {"datasets", "checkpoints", "trained", "logits", "checks", "samples", "sweeps", "audits"}
+    for stage, paths in stages.items():
+        for path in paths:
+            path.rename(f"{path}.lost")
+        _, files = audited_one.planned(*OPTIONS)
+        missed = {str(path.relative_to(audited_one.path)) for path in paths if path.parent.name != "figures"}
+        assert missed <= files, stage
+        for path in paths:
+            Path(f"{path}.lost").rename(path)
+
+
+def kept(repository):
+    """Every file of results/ that a step made as its output."""
+    files = sorted((repository.path / "results").rglob("*"))
+    other = {"logs", "costs", "progress"}
+    return [path for path in files if path.is_file() and path.name != ".gitignore" and not other & set(path.parts)]
+
+
+def contents(repository):
+    """Digest of each of them, but tables and pages that say how long something took."""
+    paths = [path for path in kept(repository) if path.stem != "costs" and path.suffix != ".html"]
+    return {str(path.relative_to(repository.path)): sha256_of_file(path) for path in paths}

@@ -1,0 +1,116 @@
+"""What the profiles make of an audit: which steps run at once, and what each asks of the machine."""
+
+import re
+import subprocess
+import sys
+from collections import defaultdict
+
+import pytest
+import yaml
+
+from workflow.conftest import ROOT, TWO_MODELS
+
+pytestmark = pytest.mark.workflow
+
+PROFILES = sorted(path.parent.name for path in (ROOT / "profiles").glob("*/config.yaml"))
+ON_A_GPU = "models: {digits: {none: {ERM: {training: &cuda {device: cuda}}, PGD_mixer: {training: *cuda}}}}"
+
+
+@pytest.fixture(scope="module")
+def asked_for(fresh_copy):
+    """Function: the (threads, resources) that a dry run with some options gives each job, by step."""
+    repository = fresh_copy()
+    (repository.path / "on_a_gpu.yaml").write_text(ON_A_GPU)
+
+    def planned(*options):
+        command = [sys.executable, "-m", "snakemake", "--dry-run", *options]
+        done = subprocess.run(
+            command, cwd=repository.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout[-3000:]
+        jobs = defaultdict(list)
+        for step, job in re.findall(r"^ *rule (\w+):\n((?: +\w+: .*\n)+)", done.stdout, flags=re.MULTILINE):
+            threads = re.search(r"^ +threads: (\d+)", job, flags=re.MULTILINE)
+            resources = dict(re.findall(r"(\w+)=([^ ,\n]+)", re.search("resources: (.*)", job)[1]))
+            jobs[step].append((int(threads[1]) if threads else 1, resources))
+        return jobs
+
+    return planned
+
+
+def rules():
+    """Text of every rule, by name."""
+    found = {}
+    for path in (ROOT / "rules").glob("*.smk"):
+        parts = re.split(r"^rule (\w+):\n", path.read_text(), flags=re.MULTILINE)
+        found |= dict(zip(parts[1::2], parts[2::2], strict=True))
+    return found
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_every_profile_plans_the_audits_of_config(asked_for, profile):
+    assert asked_for("--profile", f"profiles/{profile}")["extract_logits"]
+
+
+def test_without_a_profile_steps_on_a_gpu_run_one_at_a_time(asked_for):
+    """Each takes all cores, which without a GPU are the threads of its arithmetic."""
+    jobs = asked_for("--cores", "8", "--configfile", TWO_MODELS, "on_a_gpu.yaml")
+    on_gpu = [threads for of_step in jobs.values() for threads, resources in of_step if resources.get("gpu") == "1"]
+    assert len(on_gpu) >= 4 and set(on_gpu) == {8}
+
+
+def test_training_on_the_cpu_takes_one_thread_because_the_weights_depend_on_it(asked_for):
+    jobs = asked_for("--cores", "8", "--configfile", TWO_MODELS)["train_model"]
+    assert [(threads, resources["gpu"]) for threads, resources in jobs] == [(1, "0")] * 2
+
+
+def test_a_workstation_runs_as_many_steps_on_gpus_as_it_has_gpus(asked_for):
+    options = "--profile", "profiles/workstation-gpu", "--cores", "32", "--configfile", TWO_MODELS, "on_a_gpu.yaml"
+    jobs = asked_for(*options)
+    gpus = yaml.safe_load((ROOT / "profiles/workstation-gpu/config.yaml").read_text())["resources"]["gpu"]
+    on_gpu = [job for jobs_of_step in jobs.values() for job in jobs_of_step if job[1].get("gpu", "0") != "0"]
+    assert len(on_gpu) >= 3 and {(threads, resources["gpu"]) for threads, resources in on_gpu} == {(8, "1")}
+    assert 8 * gpus <= 32
+
+
+def test_on_a_cluster_every_job_has_memory_and_time_and_more_at_each_attempt(asked_for):
+    options = "--profile", "profiles/slurm-gpu", "--configfile", TWO_MODELS
+    first, second = asked_for(*options), asked_for(*options, "--attempt", "2")
+    assert first.keys() == second.keys() >= {"train_model", "extract_logits", "check_logits", "build_report"}
+    for step in first:
+        for (threads, before), (_, after) in zip(first[step], second[step], strict=True):
+            assert threads == (4 if before.get("gpu") == "1" else 1), step
+            assert [int(after[name]) for name in ("mem_mb", "runtime")] == [
+                2 * int(before[name]) for name in ("mem_mb", "runtime")
+            ], step
+
+
+def test_steps_of_an_audit_share_one_job_on_a_cluster():
+    """All of them: a step outside the group, between two that are in it, would make the group wait for itself."""
+    of_audits = {name: text for name, text in rules().items() if '"results/audits/{audit}/' in text}
+    assert len(of_audits) >= 8
+    assert [name for name, text in of_audits.items() if 'group:\n        "audit"' not in text] == []
+
+
+def test_a_step_is_small_and_shares_a_job_or_says_what_it_needs():
+    local = set()
+    for path in (ROOT / "rules").glob("*.smk"):
+        for names in re.findall(r"^localrules:\n((?: +\w+,\n)+)", path.read_text(), flags=re.MULTILINE):
+            local |= set(re.findall(r"\w+", names))
+    assert {"fetch_dataset", "fetch_checkpoint"} <= local
+    small = {name for name, text in rules().items() if "group:" in text}
+    demanding = {
+        name for name, text in rules().items() if "runtime=by_attempt(" in text and "mem_mb=by_attempt(" in text
+    }
+    assert rules().keys() == local | small | demanding
+
+
+def test_steps_on_a_gpu_take_all_cores_and_are_those_of_the_list_in_the_profile():
+    on_gpu = {name for name, text in rules().items() if re.search(r"^ +gpu=1,", text, flags=re.MULTILINE)}
+    assert [
+        name for name in on_gpu if not re.search(r"threads: (all_local_cores|cores_of_model)\n", rules()[name])
+    ] == []
+    text = (ROOT / "profiles/slurm-gpu/config.yaml").read_text()
+    (commented,) = re.findall(r"^# set-resources:\n(?:# .*\n)+", text, flags=re.MULTILINE)
+    listed = yaml.safe_load(re.sub("^# ", "", commented, flags=re.MULTILINE))
+    assert listed["set-resources"].keys() == on_gpu

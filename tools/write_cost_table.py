@@ -1,0 +1,62 @@
+"""Write the table of measured costs into docs/measures.md, from the table `costs` of an audit.
+
+Run from anywhere: `.venv/bin/python tools/write_cost_table.py [COSTS]`; COSTS is results/audits/digits/costs.parquet
+unless given.
+"""
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+# The package need not be installed: its folder is the one that the workflow's scripts use.
+sys.path.insert(0, str(ROOT / "workflow_scripts"))
+
+from gfscore.errors import InputError  # noqa: E402
+from gfscore.files import write_text  # noqa: E402
+from gfscore.tables import read_table  # noqa: E402
+
+PAGE = ROOT / "docs" / "measures.md"
+COSTS = ROOT / "results" / "audits" / "digits" / "costs.parquet"
+MARKS = ("<!-- costs: made by tools/write_cost_table.py -->\n", "<!-- end of costs -->\n")
+LOGITS = "extract_logits"
+
+
+def cost_table(costs):
+    """Markdown of a frame of the table costs: per measure, the median over models of what it cost.
+
+    Work that serves several measures stands in one row of its own, the logits. Rows that were not recorded, and
+    measures without any that was, are left out. Raises InputError when nothing was recorded.
+    """
+    known = costs[costs["wall_s"].notna() & (costs["measure"].notna() | (costs["step"] == LOGITS))]
+    if known.empty:
+        raise InputError("the table holds no recorded cost; run the audit again from nothing, then write this table")
+    named = known.assign(what=known["measure"].fillna("logits, which clean and great need"))
+    per_model = named.groupby(["what", "threat", "model"], sort=False).agg(
+        wall_s=("wall_s", "sum"),
+        cpu_s=("cpu_s", "sum"),
+        peak_memory_mib=("peak_memory_mib", "max"),
+        samples=("samples", "max"),
+    )
+    lines = ["| measure | models | samples | seconds per model | core-seconds per model | core-ms per sample | MiB |\n"]
+    lines.append("| --- | --- | --- | --- | --- | --- | --- |\n")
+    for what, rows in per_model.groupby("what", sort=False):
+        middle = rows.median()
+        each = "" if middle.isna()["samples"] else f"{1000 * middle['cpu_s'] / middle['samples']:.3g}"
+        samples = "" if middle.isna()["samples"] else f"{middle['samples']:.0f}"
+        seconds = f"{middle['wall_s']:.3g} | {middle['cpu_s']:.3g} | {each} | {middle['peak_memory_mib']:.0f}"
+        lines.append(f"| {what} | {len(rows)} | {samples} | {seconds} |\n")
+    return "".join(lines)
+
+
+def with_table(text, table):
+    """The page's text with `table` between MARKS; raises InputError where the marks are missing."""
+    if any(mark not in text for mark in MARKS):
+        raise InputError(f"{PAGE.name} lacks the lines {MARKS[0].strip()} and {MARKS[1].strip()}; restore them")
+    before, after = text.split(MARKS[0])[0], text.split(MARKS[1])[1]
+    return before + MARKS[0] + "\n" + table + "\n" + MARKS[1] + after
+
+
+if __name__ == "__main__":
+    path = Path(sys.argv[1]) if len(sys.argv) > 1 else COSTS
+    write_text(PAGE, with_table(PAGE.read_text(encoding="utf-8"), cost_table(read_table(path, "costs"))))
+    print(f"wrote {PAGE.relative_to(ROOT)}")

@@ -1,0 +1,37 @@
+"""Which classes are taken for which, by every model, undisturbed, attacked and corrupted."""
+
+from gfscore.confusion_rows import confusion_rows, error_rows, predictions_of, similarity_rows
+from gfscore.files import read_json
+from gfscore.jobs import logged_job
+from gfscore.measured import AuditInputs
+from gfscore.tables import frame_of, write_csv_beside, write_table
+
+
+def analyse_confusions(inputs, path_to_manifest, paths, *, audit, comparison):
+    """Write the tables confusions, class_errors and similarities, whose paths `paths` holds by these names.
+
+    Takes AuditInputs and the manifest of the dataset; `comparison` holds shuffles, models and seed of the similarities.
+    """
+    names = read_json(path_to_manifest)["classes"]
+    predicted = list(predictions_of(inputs))
+    rows = {
+        "confusions": [row for item in predicted for row in confusion_rows(item, len(names))],
+        "class_errors": [row for item in predicted for row in error_rows(item, names)],
+        "similarities": similarity_rows(predicted, len(names), **comparison),
+    }
+    for table, found in rows.items():
+        frame = frame_of(table, found)
+        write_table(paths[table], table, frame, identity={"audit": audit})
+        write_csv_beside(paths[table], frame)
+
+
+if __name__ == "__main__":
+    with logged_job(snakemake.log[0]):
+        given, settings = snakemake.input, snakemake.params
+        analyse_confusions(
+            AuditInputs.of(settings.subject, given),
+            given.manifest,
+            snakemake.output,
+            audit=snakemake.wildcards.audit,
+            comparison=settings.comparison,
+        )

@@ -1,0 +1,42 @@
+"""The dashboard of an audit: one self-contained page that recomputes while its reader looks."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from gfscore.audit_tables import read_audit_tables
+from gfscore.dashboard.rendering import render_dashboard
+from gfscore.dashboard.temperature import read_sweeps
+from gfscore.files import read_json, write_text
+from gfscore.jobs import logged_job
+from gfscore.report_provenance import provenance
+from gfscore.tables import read_table
+
+
+def build_dashboard(files, path_to_page, *, audit, **settings):
+    """Write dashboard.html from the audit's tables, verdict.json, its sweeps and the samples' metadata.
+
+    `files` maps what build_report takes but the figures, and sweeps (a list) and costs to paths; the settings are
+    those of render_dashboard.
+    """
+    measured = datetime.fromtimestamp(Path(files["class_scores"]).stat().st_mtime, UTC)
+    page = render_dashboard(
+        read_audit_tables(files, audit=audit),
+        read_json(files["verdict"]),
+        audit=audit,
+        provenance=provenance(files),
+        measured=f"{measured:%-d %B %Y}",
+        sweeps=read_sweeps(files.get("sweeps") or []),
+        costs=read_table(files["costs"], "costs", expect={"audit": audit}) if files.get("costs") else None,
+        **settings,
+    )
+    write_text(path_to_page, page)
+
+
+if __name__ == "__main__":
+    with logged_job(snakemake.log[0]):
+        build_dashboard(
+            dict(snakemake.input.items()),
+            snakemake.output.page,
+            audit=snakemake.wildcards.audit,
+            **snakemake.params,
+        )

@@ -1,0 +1,23 @@
+"""What every value of an audit cost: time, memory, GPU."""
+
+from gfscore.costs import cost_rows
+from gfscore.jobs import logged_job
+from gfscore.tables import frame_of, read_table, write_csv_beside, write_table
+
+
+def collect_costs(path_to_class_scores, path_to_table, *, audit, records):
+    """Write the table costs; `records` are those of `layout.cost_records`, of which each may be absent."""
+    class_scores = read_table(path_to_class_scores, "class_scores", expect={"audit": audit})
+    frame = frame_of("costs", cost_rows(records, class_scores))
+    write_table(path_to_table, "costs", frame, identity={"audit": audit})
+    write_csv_beside(path_to_table, frame)
+
+
+if __name__ == "__main__":
+    with logged_job(snakemake.log[0]):
+        collect_costs(
+            snakemake.input.class_scores,
+            snakemake.output.table,
+            audit=snakemake.wildcards.audit,
+            records=snakemake.params.records,
+        )

@@ -1,0 +1,27 @@
+"""Evaluation results of every model of an audit, for its card on the Hugging Face Hub."""
+
+from pathlib import Path
+
+from gfscore.exports.cards import model_cards
+from gfscore.files import write_text
+from gfscore.jobs import logged_job
+from gfscore.tables import read_identity, read_table
+
+
+def export_cards(path_to_scores, path_to_summary, path_to_folder, *, audit, title, measures):
+    """Write <folder>/<threat>__<model>.md for every model."""
+    summary = read_table(path_to_summary, "model_summary", expect={"audit": audit})
+    digest = read_identity(path_to_scores)["dataset_digest"]
+    for name, card in model_cards(summary, measures, audit=audit, title=title, digest=digest).items():
+        write_text(Path(path_to_folder) / f"{name}.md", card)
+
+
+if __name__ == "__main__":
+    with logged_job(snakemake.log[0]):
+        export_cards(
+            snakemake.input.class_scores,
+            snakemake.input.model_summary,
+            snakemake.output.folder,
+            audit=snakemake.wildcards.audit,
+            **snakemake.params,
+        )

@@ -1,0 +1,43 @@
+"""An audit as a research object that can be deposited and cited."""
+
+from pathlib import Path
+
+from gfscore.exports.crate import write_crate
+from gfscore.files import read_json
+from gfscore.jobs import logged_job
+
+
+def export_crate(path_to_verdict, path_to_folder, *, root, audit, title, config, workflow, inputs, outputs):
+    """Write a Workflow Run RO-Crate of the audit into a folder; its time is that of verdict.json.
+
+    `root` is the folder that the other paths are relative to: those of the files of the `workflow`, of the `inputs`
+    (manifests) and of the `outputs`. `config` is the configuration, what the command line changed included.
+    """
+    write_crate(
+        path_to_folder,
+        root=root,
+        workflow=workflow,
+        config=config,
+        inputs=inputs,
+        outputs=[path_to_verdict, *outputs],
+        audit=audit,
+        title=title,
+        sentence=read_json(path_to_verdict)["sentence"],
+        finished=Path(path_to_verdict).stat().st_mtime,
+    )
+
+
+if __name__ == "__main__":
+    with logged_job(snakemake.log[0]):
+        given = snakemake.input
+        export_crate(
+            given.verdict,
+            snakemake.output.folder,
+            root=".",
+            audit=snakemake.wildcards.audit,
+            title=snakemake.params.title,
+            config=snakemake.params.config,
+            workflow=list(given.workflow),
+            inputs=list(given.manifests),
+            outputs=list(given.results),
+        )

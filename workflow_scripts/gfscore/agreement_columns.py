@@ -1,0 +1,165 @@
+"""Columns of the tables about what the measures of an audit say of each other, and of their curves."""
+
+import pyarrow as pa
+
+ALL = -1
+"""Index in place of a class for all samples together; its name is ALL_NAME."""
+
+ALL_NAME = "all"
+
+_MODEL = (
+    ("dataset", pa.string(), "data evaluated"),
+    ("threat", pa.string(), "threat model the classifier was made for"),
+    ("model", pa.string(), "classifier"),
+    ("measure", pa.string(), "key of config.yaml's measures"),
+)
+
+_CLASS = (
+    ("class_index", pa.int32(), "class, 0..K-1; -1 for all samples together"),
+    ("class_name", pa.string(), "name of the class; all for all samples together"),
+)
+
+_CONFIDENCE = ("confidence", pa.float64(), "confidence of the bounds")
+
+AGREEMENT_COLUMNS = {
+    "falsification": (
+        *_MODEL,
+        ("distances", pa.string(), "measure of kind minimal that the score is held against"),
+        ("calibration", pa.string(), "none, or the objective that chose the temperature"),
+        ("temperature", pa.float64(), "temperature of the score"),
+        *_CLASS,
+        ("n", pa.int64(), "samples measured both ways"),
+        ("correct", pa.int64(), "of these classified right by both"),
+        ("violations", pa.int64(), "of these with an adversarial example nearer than the score"),
+        ("rate", pa.float64(), "violations / correct, a lower bound on the true share; null without correct samples"),
+        ("low", pa.float64(), "lower Clopper-Pearson bound, of this row alone; null at a T chosen on these samples"),
+        ("high", pa.float64(), "upper one, likewise: of the share that these attacks contradict, not of the true one"),
+        _CONFIDENCE,
+        ("censored", pa.int64(), "samples for which no adversarial example was found"),
+        ("mean_score", pa.float64(), "mean score over the n samples, 0 where misclassified"),
+        ("mean_distance", pa.float64(), "mean distance found, 0 where misclassified, the largest searched where none"),
+    ),
+    "radius_curves": (
+        *_MODEL,
+        ("kind", pa.string(), "minimal: samples not broken within the radius; certified: certified to it"),
+        *_CLASS,
+        ("n", pa.int64(), "samples of the class"),
+        ("radius", pa.float64(), "distance in the norm of the measure"),
+        ("share", pa.float64(), "share right and robust to the radius; of minimal an upper bound on the true one"),
+        ("low", pa.float64(), "certified: lower bound of the true share, joint over classes at each radius"),
+        ("high", pa.float64(), "minimal: upper bound of the true share, likewise"),
+        _CONFIDENCE,
+    ),
+    "class_distances": (
+        *_MODEL,
+        *_CLASS,
+        ("n", pa.int64(), "samples of the class"),
+        ("misclassified", pa.int64(), "of these without any perturbation, at distance 0"),
+        ("found", pa.int64(), "with an adversarial example"),
+        ("censored", pa.int64(), "without one up to the largest distance searched"),
+        ("success_rate", pa.float64(), "share found among those classified right; null without any"),
+        ("median", pa.float64(), "median distance over all n; null when it lies among the censored ones"),
+        ("mean", pa.float64(), "mean distance, censored ones at the largest searched"),
+    ),
+    "log_rank_tests": (
+        *_MODEL,
+        ("n", pa.int64(), "samples"),
+        ("classes", pa.int64(), "classes with samples"),
+        ("statistic", pa.float64(), "log-rank chi-square statistic"),
+        ("degrees_of_freedom", pa.int64(), "its degrees of freedom; 0: nothing to compare"),
+        ("p_chi_square", pa.float64(), "p-value that holds for large classes"),
+        ("p_permutation", pa.float64(), "p-value by shuffled classes, which holds for every number of samples"),
+    ),
+    "refutations": (
+        *_MODEL,
+        ("n", pa.int64(), "samples that were to be certified, abstentions included"),
+        ("attacked", pa.int64(), "certificates that were attacked"),
+        ("refuted", pa.int64(), "of these shown wrong by an attack on the smoothed classifier"),
+        ("allowed", pa.int64(), "most that chance explains: 99.9% quantile of Binomial(n, alpha)"),
+        ("alpha", pa.float64(), "error probability of one certificate"),
+        ("within_chance", pa.bool_(), "refuted is at most allowed"),
+    ),
+    "class_shares": (
+        *_MODEL,
+        *_CLASS,
+        ("n", pa.int64(), "samples of the class"),
+        ("robust", pa.int64(), "called robust"),
+        ("not_robust", pa.int64(), "called not robust"),
+        ("undecided", pa.int64(), "not decided within the budget"),
+        ("low", pa.float64(), "lower bound of the share truly robust; the classes' hold jointly, that of all alone"),
+        ("high", pa.float64(), "upper bound, likewise"),
+        _CONFIDENCE,
+        ("paper_low", pa.float64(), "the exact-binomial paper's Eq. 7 as printed: no confidence interval"),
+        ("paper_high", pa.float64(), "its upper end, likewise"),
+        ("kappa", pa.float64(), "share of changed neighbours that is tolerated"),
+        ("alpha", pa.float64(), "error probability of each decision"),
+    ),
+    "target_success": (
+        *_MODEL,
+        ("class_index", pa.int32(), "target, 0..K-1"),
+        ("class_name", pa.string(), "name of the target"),
+        ("n", pa.int64(), "samples of the other classes"),
+        ("success", pa.float64(), "share of these that the attack turns into the target"),
+        ("clean", pa.float64(), "share that is taken for the target without any attack"),
+        ("excess", pa.float64(), "success minus clean"),
+        ("among_misclassified", pa.float64(), "share of the target among those misclassified under attack"),
+        ("cfps", pa.float64(), "class false positive score of the target, undisturbed"),
+        ("miss_rate", pa.float64(), "1 - recall of the target class, undisturbed"),
+    ),
+    "target_matrix": (
+        *_MODEL,
+        ("source_index", pa.int32(), "true class, 0..K-1"),
+        ("target_index", pa.int32(), "class that the attack aims at"),
+        ("success", pa.float64(), "share of the source's samples turned into the target; null without samples"),
+    ),
+    "target_predictors": (
+        *_MODEL,
+        ("errors_of", pa.string(), "measure whose undisturbed predictions give CFPS and recall"),
+        ("definition", pa.string(), "column of target_success that is predicted"),
+        ("classes", pa.int64(), "classes compared"),
+        ("rho_cfps", pa.float64(), "Spearman over classes of CFPS and success; null where undefined"),
+        ("rho_miss_rate", pa.float64(), "Spearman over classes of 1 - recall and success; null where undefined"),
+        ("difference", pa.float64(), "rho_cfps - rho_miss_rate; positive: CFPS predicts better"),
+    ),
+    "measure_agreement": (
+        ("dataset", pa.string(), "data evaluated"),
+        ("over", pa.string(), "classes (of one model) or models (by aggregate)"),
+        ("threat", pa.string(), "threat model of the classifier; null over models"),
+        ("model", pa.string(), "classifier; null over models"),
+        ("first", pa.string(), "measure"),
+        ("second", pa.string(), "measure"),
+        ("n", pa.int64(), "classes or models that both measures have a value of"),
+        ("rho", pa.float64(), "Spearman rank correlation; null where undefined"),
+        ("low", pa.float64(), "lower bound, approximate (Bonett and Wright 2000); null below n = 4 and at rho = +-1"),
+        ("high", pa.float64(), "upper bound, likewise"),
+        _CONFIDENCE,
+        ("p", pa.float64(), "two-sided permutation p-value of no relation, of this row alone"),
+        ("p_method", pa.string(), "every order, or random orders"),
+    ),
+    "training_methods": (
+        ("dataset", pa.string(), "data evaluated"),
+        ("adversarial", pa.string(), "measure of kind adversarial"),
+        ("probabilistic", pa.string(), "measure of kind probabilistic"),
+        ("threat", pa.string(), "threat model the classifier was made for"),
+        ("model", pa.string(), "classifier"),
+        ("training", pa.string(), "training method"),
+        ("n", pa.int64(), "samples that all three measures cover"),
+        ("accuracy", pa.float64(), "clean accuracy"),
+        ("attack_failure_rate", pa.float64(), "share classified right though attacked, an upper bound on robustness"),
+        ("robust", pa.float64(), "share called probabilistically robust"),
+        ("undecided", pa.float64(), "share not decided within the budget"),
+        ("observation", pa.float64(), "lower bound of the share robust as the paper prints it (Eq. 7)"),
+        ("robust_low", pa.float64(), "lower bound of the share truly robust, of this row alone"),
+        ("robust_high", pa.float64(), "upper bound, likewise"),
+        _CONFIDENCE,
+    ),
+    "masking_signs": (
+        *_MODEL,
+        ("other", pa.string(), "measure that gives it away; null: this one by itself"),
+        ("count", pa.int64(), "samples that show the sign"),
+        ("n", pa.int64(), "samples looked at"),
+        ("proof", pa.bool_(), "the attacks certainly failed on them; else that is suspected"),
+        ("text", pa.string(), "the sign in words"),
+    ),
+}
+"""Columns by table, all at T = 1 except falsification."""

@@ -1,0 +1,30 @@
+"""Cloud-like noise by the diamond-square algorithm."""
+
+import numpy as np
+
+
+def plasma(number, side, *, decay, rng):
+    """Height maps (number, side, side) in [0, 1], periodic, rougher for a smaller `decay`.
+
+    Midpoints of ever smaller squares are the mean of their corners plus noise whose range falls by `decay` each time.
+    Source: Fournier et al. 1982.
+    """
+    size = 1 << max(1, int(np.ceil(np.log2(side))))
+    heights = np.zeros((number, size, size))
+    step, spread = size, 100.0
+    while step >= 2:
+        half = step // 2
+        corners = heights[:, ::step, ::step]
+        shape = corners.shape
+
+        def around(values, *, spread=spread, shape=shape):
+            return values / 4 + spread * rng.uniform(-1, 1, shape)
+
+        below, right = np.roll(corners, -1, axis=1), np.roll(corners, -1, axis=2)
+        heights[:, half::step, half::step] = around(corners + below + right + np.roll(below, -1, axis=2))
+        middles = heights[:, half::step, half::step]
+        heights[:, ::step, half::step] = around(corners + right + middles + np.roll(middles, 1, axis=1))
+        heights[:, half::step, ::step] = around(corners + below + middles + np.roll(middles, 1, axis=2))
+        step, spread = half, spread / decay
+    heights -= heights.min(axis=(1, 2), keepdims=True)
+    return (heights / heights.max(axis=(1, 2), keepdims=True))[:, :side, :side]

@@ -1,0 +1,78 @@
+"""What a job cost: wall time, processor time, memory, and the time that a GPU was held."""
+
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+from gfscore.files import read_json, write_json
+
+LOGS, COSTS = "results/logs", "results/costs"
+
+
+@contextmanager
+def recorded_cost(path):
+    """Write what the block cost to a JSON file, if it succeeds; nothing where `path` is None.
+
+    wall_s, cpu_s (all threads, and processes that ended) and gpu_s (wall time times the GPUs allocated, which is one
+    for a job that used CUDA) in seconds, without the start of Python; peak_memory_mib of the whole process.
+    """
+    started = time.monotonic(), _cpu_seconds()
+    yield
+    if path is not None:
+        wall = time.monotonic() - started[0]
+        record = {"wall_s": wall, "cpu_s": _cpu_seconds() - started[1], "gpu_s": wall * _gpus()}
+        write_json(path, record | {"peak_memory_mib": _peak_memory_mib()})
+
+
+def cost_file(path_to_log):
+    """Where the cost of a job is recorded: as its log, in the folder of costs; None for a log that stands elsewhere."""
+    path = Path(path_to_log)
+    if not path.is_relative_to(LOGS):
+        return None
+    return (Path(COSTS) / path.relative_to(LOGS)).with_suffix(".json")
+
+
+def read_cost(path):
+    """Cost recorded by `recorded_cost`, an empty mapping where there is none: no record is no reason to run again."""
+    return read_json(path) if Path(path).is_file() else {}
+
+
+def cost_rows(records, class_scores):
+    """Rows of the table costs: one per record, null where its file is missing.
+
+    `records` are mappings with step, dataset, threat, model, measure (or None) and path; the table class_scores says
+    how many samples each measure covers.
+    """
+    at_one = class_scores[class_scores["calibration"] == "none"]
+    samples = at_one.groupby(["threat", "model", "measure"], sort=False)["n"].sum()
+    rows = []
+    for record in records:
+        what = {name: value for name, value in record.items() if name != "path"}
+        key = (record["threat"], record["model"], record["measure"])
+        rows.append(what | read_cost(record["path"]) | {"samples": samples.get(key)})
+    return rows
+
+
+def _cpu_seconds():
+    import resource
+
+    parts = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(part.ru_utime + part.ru_stime for part in parts)
+
+
+def _peak_memory_mib():
+    status = Path("/proc/self/status")
+    if status.is_file():
+        # Not getrusage's figure: on Linux that counts the process that started this one, too.
+        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
+        return int(line.split()[1]) / 1024
+    import resource
+
+    # macOS counts bytes, the other systems KiB.
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20 if sys.platform == "darwin" else 1 << 10)
+
+
+def _gpus():
+    torch = sys.modules.get("torch")
+    return int(torch is not None and torch.cuda.is_initialized())

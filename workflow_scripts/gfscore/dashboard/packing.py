@@ -1,0 +1,22 @@
+"""Arrays inside a page: base64 of little-endian float64, so that the page computes with the numbers of the tables."""
+
+import base64
+
+import numpy as np
+
+
+def packed(array):
+    """Array of numbers as a mapping of its shape and base64 text, NaN included; page/data.js unpacks it."""
+    array = np.asarray(array, dtype="<f8")
+    return {"shape": list(array.shape), "f64": base64.b64encode(array.tobytes()).decode("ascii")}
+
+
+def plain(value):
+    """Value for JSON: numpy scalars as Python's, what is not finite as None, lists item by item."""
+    if isinstance(value, list | tuple | np.ndarray):
+        return [plain(item) for item in value]
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, np.generic):
+        value = value.item()
+    return None if isinstance(value, float) and not np.isfinite(value) else value

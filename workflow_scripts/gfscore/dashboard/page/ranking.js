@@ -1,0 +1,184 @@
+// Which model is better: FP at the chosen lambda, re-ranked as it moves, and where each model stood at lambda = 0.
+
+const at = (id) => document.getElementById(id);
+const VERDICT_WORDS = { PASS: "passes", FAIL: "fails", INCONCLUSIVE: "undecided" };
+
+function ranked() {
+  const { entries, measure } = current();
+  const values = entries.map((entry) => penalised(entry.summary, state.lambda));
+  const now = places(values), before = places(entries.map((entry) => penalised(entry.summary, 0)));
+  const rows = entries.map((entry, index) => {
+    const { low, high } = entry, bounds = entry.bounded ? penalisedBounds(low, high, state.lambda) : [null, null];
+    return { ...entry, fp: values[index], fp_low: bounds[0], fp_high: bounds[1], place: now[index], before: before[index] };
+  });
+  rows.sort((first, second) => (first.place ?? Infinity) - (second.place ?? Infinity) || first.model.label.localeCompare(second.model.label));
+  return { rows, measure };
+}
+
+function rankingSentence(rows) {
+  const best = rows.filter((row) => row.place === rows[0].place), moved = rows.filter((row) => row.place !== row.before).length;
+  const lead = best.length > 1 ? `${best.length} models share the first place` : `${best[0].model.label} ranks first`;
+  const change = !state.lambda ? "with no penalty on disparity" : moved ? `${moved} of ${rows.length} models stand elsewhere than at λ = 0` : "and no model moves from its place at λ = 0";
+  return rows.length === 1 ? `One model: ${rows[0].model.label}, FP ${number(rows[0].fp)} at λ = ${setting(state.lambda)}` : `${lead} by FP at λ = ${setting(state.lambda)}, ${change}`;
+}
+
+function moveText(row) {
+  const steps = row.before - row.place;
+  return setting(row.before) + (steps ? ` ${steps > 0 ? "▲" : "▼"}${setting(Math.abs(steps))}` : "");
+}
+
+function badge(verdict) {
+  const text = verdict ? `${GLYPHS[verdict]} ${verdict}` : "–";
+  return element("span", { class: "badge " + (verdict ?? "none").toLowerCase() }, text);
+}
+
+function rankingColumns(measure) {
+  const highest = measure.range[1], width = highest - measure.range[0], classes = CLASSES.length;
+  const bounded = (key, title, about, end) => ({
+    key, title, about, numeric: true, best: key !== "rdi" && key !== "nrgc",
+    csv: [key, `${key}_low`, `${key}_high`],
+    value: (row) => row.summary[key],
+    values: (row) => [row.summary[key], row.summary[`${key}_low`], row.summary[`${key}_high`]],
+    node: (row) => valueNode(row.summary[key], row.summary[`${key}_low`], row.summary[`${key}_high`], end),
+  });
+  const share = (key, title, about) => ({ key, title, about, numeric: true, best: true, value: (row) => row.summary[key], text: (row) => number(row.summary[key]) });
+  const columns = [
+    { key: "model", title: "Model", value: (row) => row.model.label, node: modelNode },
+    {
+      key: "place", title: "Place", about: "Place by FP at the chosen lambda, and by the class mean alone; ties share the mean", numeric: true,
+      csv: ["place", "place_at_lambda_0"], value: (row) => row.place, values: (row) => [row.place, row.before],
+      node: (row) => element("span", { class: "value" }, setting(row.place), element("small", { class: "bounds" }, `λ = 0: ${moveText(row)}`)),
+    },
+    { key: "gate", title: "Gate", about: "Verdict of the audit's gate, all rules together", value: (row) => gateVerdict(row.index) ?? "", node: (row) => badge(gateVerdict(row.index)) },
+    { key: "at_tau", title: `WCR ≥ ${setting(tau())}`, about: "Verdict at the chosen tau", value: (row) => modelVerdict(row, state.measure, tau()) ?? "", node: (row) => badge(modelVerdict(row, state.measure, tau())) },
+    {
+      key: "fp", title: "FP", numeric: true, best: true, csv: ["fp", "fp_low", "fp_high"], about: `Class mean minus ${setting(state.lambda)} times RDI`,
+      value: (row) => row.fp, values: (row) => [row.fp, row.fp_low, row.fp_high], node: (row) => valueNode(row.fp, row.fp_low, row.fp_high, highest),
+    },
+    bounded("class_mean", "Class mean", "Mean over classes, each weighing the same", highest),
+    {
+      ...bounded("wcr", "Worst class", "Value of the weakest class, and which it is", highest),
+      csv: ["wcr", "wcr_low", "wcr_high", "worst_classes"],
+      values: (row) => [row.summary.wcr, row.summary.wcr_low, row.summary.wcr_high, row.summary.worst.map((index) => CLASSES[index].name).join("|")],
+      node: (row) => element("span", {}, valueNode(row.summary.wcr, row.summary.wcr_low, row.summary.wcr_high, highest), element("small", { class: "bounds" }, worstNames(row))),
+    },
+    bounded("rdi", "RDI", "Largest minus smallest class value: lower is more equal", width),
+    bounded("nrgc", "NRGC", "Gini coefficient of the class values: lower is more equal", 1 - 1 / classes),
+    {
+      key: "falsified", title: "Falsified", numeric: true, about: "Share of correctly classified samples whose score exceeds the distance of an adversarial example found: a lower bound on violations",
+      csv: ["falsified", "falsified_low", "falsified_high"], value: (row) => falsified(row)?.rate, values: (row) => ["rate", "low", "high"].map((name) => falsified(row)?.[name]),
+      node: (row) => valueNode(falsified(row)?.rate, falsified(row)?.low, falsified(row)?.high, 1),
+    },
+    share("accuracy", "Accuracy", "Clean accuracy on the same samples"),
+    share("robust_accuracy", "Robust", "Robust accuracy, as published or measured in training"),
+  ];
+  const { entries } = current();
+  return columns.filter((column) => !["robust_accuracy", "falsified"].includes(column.key) || entries.some((row) => !isMissing(column.value(row))));
+}
+
+const falsified = (row) => (state.t === 1 ? DATA.falsification?.[state.measure]?.[row.index] : null);
+
+function worstNames(row) {
+  const names = row.summary.worst.map((index) => classPhrase(CLASSES[index].short));
+  return names.length > 2 ? `${names.length} classes tied` : names.join(", ");
+}
+
+function valueNode(value, low, high, highest) {
+  const bounds = isMissing(low) || isMissing(high) ? [] : [element("small", { class: "bounds" }, interval(low, high, highest))];
+  return element("span", { class: "value" }, number(value), ...bounds);
+}
+
+function modelNode(row) {
+  const open = () => { change({ model: row.index }); at("model").scrollIntoView(); };
+  return element("span", {}, element("button", { type: "button", class: "link", onclick: open, title: "See this model in depth" }, row.model.short),
+    ...(row.model.about ? [element("small", { class: "bounds" }, row.model.about)] : []));
+}
+
+function showRanking() {
+  const { rows, measure } = ranked(), [lowest, highest] = measure.range;
+  at("ranking-takeaway").textContent = rankingSentence(rows);
+  const points = rows.flatMap((row) => [
+    { model: row.model.short, what: "class mean", value: row.summary.class_mean, lower: row.summary.class_mean_low ?? row.summary.class_mean, upper: row.summary.class_mean_high ?? row.summary.class_mean, text: withInterval(row.summary.class_mean, row.summary.class_mean_low, row.summary.class_mean_high, highest) },
+    { model: row.model.short, what: "FP", value: row.fp, lower: row.fp_low ?? row.fp, upper: row.fp_high ?? row.fp, text: withInterval(row.fp, row.fp_low, row.fp_high, highest) },
+  ]);
+  const ends = points.flatMap((point) => [point.lower, point.upper]).filter((value) => !isMissing(value));
+  const low = Math.min(...ends), high = Math.max(...ends, low + 1e-6), margin = 0.03 * (high - low);
+  draw(at("ranking-chart"), "ranking", {
+    data: { rows: points },
+    signals: { low: low - margin, high: high + margin },
+    bands: rows.length,
+    words: { "@value": axisTitle(measure) },
+  });
+  const swaps = DATA.swaps[state.measure].filter(() => state.t === 1);
+  const most = Number(at("lambda").max);
+  const shown = swaps.filter(([lambda]) => lambda <= most).map(([lambda, before, after]) => ({ lambda, words: `${MODELS[after].short} passes ${MODELS[before].short}` }));
+  draw(at("swaps-chart"), "swaps", { data: { rows: shown }, signals: { most } });
+  at("swaps-note").textContent = state.t !== 1 ? "Exact swaps are computed at T = 1." : shown.length ? `Each tick marks an exact λ at which two models change places (${shown.length}).` : "No two models change places in this range of λ.";
+  table(at("ranking-table"), {
+    columns: rankingColumns(measure),
+    rows,
+    caption: "Ranking",
+    sorted: { key: state.sort, change: (sort) => change({ sort }) },
+    chosen: (row) => row.index === chosenModel(),
+  });
+  at("ranking-note").textContent = intervalNote(measure);
+}
+
+const isNarrow = () => window.innerWidth < 480;
+const axisTitle = (measure) => (isNarrow() ? [measure.name, measure.unit, "higher is better"] : [measure.title, `(${measure.unit}; higher is better)`]);
+
+function intervalNote(measure) {
+  if (state.t !== 1) return `At T = ${temperature(state.t)} values carry no interval and no verdict: a temperature that is looked for on these samples has none that holds.`;
+  return `Small figures and lines: intervals (${measure.interval}), joint over the classes of a model with ${percent(measure.confidence)} confidence; lower ends are rounded down, upper ends up.`;
+}
+
+function showScatter() {
+  const { entries, measure } = current(), metric = state.metric, [, highest] = measure.range;
+  const sentences = DATA.sentences[state.measure];
+  const rows = entries.map(({ summary, model, index }) => ({
+    model: model.short, chosen: index === chosenModel(),
+    x: summary.value, x_low: summary.value_low ?? summary.value, x_high: summary.value_high ?? summary.value,
+    y: summary[metric], y_low: summary[`${metric}_low`] ?? summary[metric], y_high: summary[`${metric}_high`] ?? summary[metric],
+    x_text: withInterval(summary.value, summary.value_low, summary.value_high, highest),
+    y_text: withInterval(summary[metric], summary[`${metric}_low`], summary[`${metric}_high`]),
+  })).filter((row) => !isMissing(row.y));
+  nameApart(rows, "x", "y");
+  const rho = spearman(entries.map((entry) => entry.summary.value), entries.map((entry) => entry.summary[metric]));
+  const plain = entries.length < 3 ? `${plural(entries.length, "model")}: a relation between mean and disparity needs 3 or more` : `Spearman ${signed(rho)} between mean and ${METRICS[metric].replace(/ \(.*/, "")} over ${entries.length} models`;
+  at("scatter-takeaway").textContent = metric === "rdi" && state.t === 1 ? sentences.relation : plain;
+  at("scatter-note").textContent = state.t === 1 && sentences.conflict ? sentences.conflict : "";
+  at("disparity-note").textContent = state.t === 1 ? sentences.disparity + "." : "";
+  draw(at("scatter-chart"), "scatter", { data: { rows }, words: { "@value": [`mean ${measure.name}`, `(${measure.unit}; higher is better)`], "@metric": METRICS[metric] } });
+  tableBehind(at("scatter-data"), () => ({
+    rows,
+    columns: [
+      { key: "model", title: "model", value: (row) => row.model, text: (row) => row.model },
+      { key: "x", title: "mean", numeric: true, value: (row) => row.x, text: (row) => row.x_text },
+      { key: "y", title: metric, numeric: true, value: (row) => row.y, text: (row) => row.y_text },
+    ],
+  }));
+}
+
+// Name the points of a chart as long as the names do not run into each other; the chosen model's always stands.
+function nameApart(rows, x, y) {
+  const spread = (key) => Math.max(...rows.map((row) => row[key])) - Math.min(...rows.map((row) => row[key])) || 1;
+  const [width, height] = [spread(x), spread(y)], named = [];
+  for (const row of [...rows].sort((first, second) => (second.chosen ?? 0) - (first.chosen ?? 0))) {
+    const apart = named.every((other) => Math.abs(other[x] - row[x]) / width > 0.14 || Math.abs(other[y] - row[y]) / height > 0.07);
+    row.name = apart ? row.model : "";
+    if (apart) named.push(row);
+  }
+}
+
+// The model that the page looks at: chosen by the reader, else the first of the ranking at lambda of the audit.
+function chosenModel() {
+  if (state.model !== null) return state.model;
+  const { entries } = current();
+  const values = entries.map((entry) => penalised(entry.summary, DATA.fp_lambda));
+  return entries[values.indexOf(Math.max(...values))]?.index ?? 0;
+}
+
+onChange((changed) => {
+  if (["measure", "t", "lambda", "tau", "sort", "model"].some((key) => changed.has(key))) showRanking();
+  if (["measure", "t", "metric", "model"].some((key) => changed.has(key))) showScatter();
+});

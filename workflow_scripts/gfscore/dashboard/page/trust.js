@@ -1,0 +1,117 @@
+// Whether the score can be trusted: attack distances, calibration, sensitivity; then what it cost.
+
+function showDistances() {
+  const known = DATA.falsification ?? {}, score = state.measure in known ? state.measure : Object.keys(known)[0];
+  at("distances").hidden = !score;
+  if (!score) return;
+  const above = "above the line: refuted on average", below = "on or below", chosen = chosenModel();
+  const rows = known[score].map((found, index) => found && {
+    model: MODELS[index].short, chosen: index === chosen, score: found.mean_score, distance: found.mean_distance, rate: found.rate,
+    side: found.mean_score > found.mean_distance ? above : below,
+    text: `score ${number(found.mean_score)}, distance ${number(found.mean_distance)}; contradicted on ${withInterval(found.rate, found.low, found.high, 1)} of ${count(found.correct)} samples`,
+  }).filter(Boolean);
+  nameApart(rows, "distance", "score");
+  const most = 1.08 * Math.max(...rows.flatMap((row) => [row.score, row.distance]), 1e-6), refuted = rows.filter((row) => row.side === above).length;
+  at("distances-takeaway").textContent = `The mean score exceeds the mean distance of an attack that succeeded in ${refuted} of ${plural(rows.length, "model")}`;
+  draw(at("distances-chart"), "distances", { data: { rows, line: [{ at: 0 }, { at: most }] }, signals: { most }, words: { "@distance": ["mean distance of the nearest", "adversarial example found (l2)"], "@score": `mean ${score}` } });
+  tableBehind(at("distances-data"), () => ({
+    rows,
+    columns: ["model", "score", "distance", "rate"].map((key) => ({ key, title: key, numeric: key !== "model", value: (row) => row[key], text: (row) => (key === "model" ? row[key] : number(row[key])) })),
+  }));
+}
+
+function showCalibration() {
+  const { calibration } = DATA;
+  at("calibration").hidden = !calibration;
+  if (!calibration) return;
+  const host = at("calibration-grid");
+  at("calibration-takeaway").textContent = calibration.sentence;
+  if (!host.children.length) {
+    for (const objective of calibration.objectives) host.append(element("figure", {}, element("figcaption", {}, ""), element("div", { class: "chart" }), element("p", { class: "note" }, "")));
+  }
+  calibration.objectives.forEach((objective, place) => {
+    const [caption, chart, note] = host.children[place].children;
+    caption.textContent = objectiveSentence(objective);
+    note.textContent = objectiveNote(objective);
+    chart.hidden = !objective.points.length;
+    if (chart.hidden) return;
+    const searched = objective.points.map(([t]) => t), middle = Math.sqrt(searched[0] * searched.at(-1));
+    const side = (t) => (t > middle ? "right" : "left");
+    const marks = [{ temperature: 1, words: "T = 1", side: side(1), raised: false }], levels = isMissing(objective.at_one) ? [] : [{ value: objective.at_one }];
+    if (objective.t_star !== null) marks.push({ temperature: objective.t_star, words: `T* = ${temperature(objective.t_star)}`, side: side(objective.t_star), raised: true });
+    draw(chart, "curve", {
+      data: { rows: objective.points.map(([t, value]) => ({ temperature: t, value })), stretches: objective.stretches.map(([from, to]) => ({ from, to: Math.max(to, from * 1.01) })), marks, levels },
+      words: { "@objective": `${objective.title} (higher is better)` },
+    });
+  });
+}
+
+function objectiveSentence(objective) {
+  if (objective.own) return `${objective.title}: every model has its own temperature (${objective.range})`;
+  if (objective.t_star === null) return `${objective.title}: no optimum`;
+  const edge = objective.edge ? ", at the end of the search: not to be trusted" : "";
+  return `${objective.title}: best ${signed(objective.best)} at T = ${objective.range}${edge} (${signed(objective.at_one)} at T = 1)`;
+}
+
+function objectiveNote({ robust, alone, p }) {
+  const parts = [];
+  if (!isMissing(robust.after)) parts.push(`Agreement with robust accuracy: ${signed(robust.before)} at T = 1, ${signed(robust.after)} at T*${isMissing(alone) ? "" : `, ${signed(alone)} for clean accuracy alone`}.`);
+  if (!isMissing(p)) parts.push(`Permutation p of the maximum: ${pValue(p)}.`);
+  return parts.join(" ");
+}
+
+function showSensitivity() {
+  const known = DATA.sensitivity, measure = known && (state.measure in known.sentences ? state.measure : Object.keys(known.sentences)[0]);
+  at("sensitivity").hidden = !known;
+  if (!known) return;
+  at("sensitivity-takeaway").textContent = known.sentences[measure];
+  const rows = known.rows.filter(([name]) => name === measure), chosen = chosenModel();
+  const drawOne = (id, chart, change, words) => {
+    const points = change.map(([, model, shift, scale, value, at]) => ({ model: MODELS[model].short, chosen: model === chosen, change: at, value, text: number(value) }));
+    draw(at(id), "sensitivity", { data: { rows: points }, words: { "@change": words, "@value": `mean ${measure}` } });
+  };
+  const shifted = rows.filter(([, , , scale]) => scale === 1).map((row) => [...row, row[2]]);
+  const scaled = rows.filter(([, , shift]) => shift === 0).map((row) => [...row, Math.log2(row[3])]);
+  drawOne("shift-chart", "sensitivity", shifted.sort((x, y) => x[5] - y[5]), "constant added to every logit");
+  drawOne("scale-chart", "sensitivity", scaled.sort((x, y) => x[5] - y[5]), "log2 of the factor on every logit");
+  at("sensitivity-note").textContent = `Neither change alters a prediction. ${MODELS[chosen].label} stands out; the other models are grey.`;
+  tableBehind(at("sensitivity-data"), () => ({
+    rows: known.rows,
+    columns: [
+      { key: "measure", title: "measure", value: (row) => row[0], text: (row) => row[0] },
+      { key: "model", title: "model", value: (row) => MODELS[row[1]].label, text: (row) => MODELS[row[1]].label },
+      ...["shift", "scale", "value"].map((title, place) => ({ key: title, title, numeric: true, value: (row) => row[place + 2], text: (row) => number(row[place + 2]) })),
+    ],
+  }));
+}
+
+function showCosts() {
+  const rows = DATA.costs;
+  at("costs").hidden = !rows;
+  if (!rows) return;
+  const totals = new Map();
+  for (const row of rows) {
+    const what = row.measure ? `${row.measure} (${row.step})` : row.step, found = totals.get(what) ?? { what, seconds: 0, gpu: 0, jobs: 0 };
+    totals.set(what, { what, seconds: found.seconds + (row.wall_s ?? 0), gpu: found.gpu + (row.gpu_s ?? 0), jobs: found.jobs + 1 });
+  }
+  const bars = [...totals.values()].filter((row) => row.seconds > 0).sort((x, y) => y.seconds - x.seconds), all = sum(bars.map((row) => row.seconds));
+  at("costs-takeaway").textContent = `${bars[0].what} took ${percent(Number((bars[0].seconds / all).toPrecision(2)))} of ${duration(all)} in all`;
+  draw(at("costs-chart"), "costs", { data: { rows: bars.map((row) => ({ ...row, text: `${duration(row.seconds)}, ${plural(row.jobs, "job")}${row.gpu ? `, ${duration(row.gpu)} of GPU` : ""}` })) }, bands: bars.length });
+  tableBehind(at("costs-data"), () => ({
+    rows,
+    columns: [
+      { key: "step", title: "step", value: (row) => row.step, text: (row) => row.step },
+      { key: "measure", title: "measure", value: (row) => row.measure ?? "", text: (row) => row.measure ?? "–" },
+      { key: "model", title: "model", value: (row) => row.model, text: (row) => row.model },
+      ...[["wall_s", "seconds"], ["cpu_s", "processor s"], ["gpu_s", "GPU s"], ["peak_memory_mib", "memory MiB"], ["samples", "samples"]].map(([key, title]) => ({ key, title, numeric: true, best: true, value: (row) => row[key], text: (row) => number(row[key]) })),
+    ],
+  }));
+}
+
+const duration = (seconds) => (seconds < 120 ? `${number(seconds)} s` : seconds < 7200 ? `${number(seconds / 60)} min` : `${number(seconds / 3600)} h`);
+
+onChange((changed) => {
+  if (changed.has("measure") || changed.has("model")) showDistances();
+  if (["measure", "model", "lambda"].some((key) => changed.has(key))) showSensitivity();
+  if (changed.has("everything")) { showCalibration(); showCosts(); }
+});

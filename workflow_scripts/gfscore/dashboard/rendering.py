@@ -1,0 +1,112 @@
+"""The page of a dashboard as text: template, style, scripts, charts and numbers in one file that asks no network."""
+
+import json
+from functools import cache
+
+from gfscore import report_rows
+from gfscore.dashboard.charts import charts
+from gfscore.dashboard.contents import page_contents
+from gfscore.dashboard.packing import plain
+from gfscore.dashboard.templates import environment, text_of
+from gfscore.reproduction import ledger
+
+SCRIPTS = (
+    "numbers",
+    "statistics",
+    "data",
+    "state",
+    "drawing",
+    "tables",
+    "ranking",
+    "classes",
+    "model",
+    "trust",
+    "main",
+)
+"""Scripts of the page in the order that they need each other."""
+
+
+def render_dashboard(
+    tables,
+    verdict,
+    *,
+    audit,
+    title,
+    measures,
+    models,
+    fp_lambda,
+    provenance,
+    measured,
+    sweeps=None,
+    costs=None,
+    contact=None,
+):
+    """The page as text.
+
+    Takes AuditTables, the contents of verdict.json, `audit` and `title`, its key and heading, `measures`, `models`,
+    `fp_lambda`, `provenance` and `contact` as render_report does, `measured`, the day that the values are from in
+    words, and `sweeps` and `costs` as page_contents does. Every name is escaped.
+    """
+    contents = page_contents(
+        tables,
+        verdict,
+        audit=audit,
+        measures=measures,
+        models=models,
+        fp_lambda=fp_lambda,
+        sweeps=sweeps,
+        costs=costs,
+    )
+    scores = tables.class_scores[tables.class_scores["calibration"] == "none"]
+    return (
+        environment()
+        .get_template("dashboard.html")
+        .render(
+            audit=audit,
+            title=title,
+            dataset=scores["dataset"].iloc[0],
+            samples=_samples(scores),
+            measured=measured,
+            measures=list(measures),
+            kinds={settings["kind"] for settings in measures.values()},
+            verdict=verdict["verdict"],
+            rules=report_rows.judged_rules(verdict),
+            note=verdict["note"],
+            excluded=verdict.get("excluded", []),
+            label_errors=bool(scores["label_error_rate"].notna().any()),
+            claims=ledger(),
+            provenance=provenance,
+            contact=contact,
+            bundle=_library(),
+            style=text_of("dashboard.css"),
+            script="".join(text_of(f"{name}.js") for name in SCRIPTS),
+            charts=in_script(charts()),
+            data=in_script(contents),
+        )
+    )
+
+
+def in_script(value):
+    """JSON that can stand inside a script element: no name in it can end the element or open a comment."""
+    text = json.dumps(plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+@cache
+def _library():
+    # Vega, Vega-Lite and vega-embed with everything they need, once for all charts of a page.
+    import vl_convert
+
+    return vl_convert.javascript_bundle().replace("</script", "<\\/script")
+
+
+def _samples(scores):
+    # Largest numbers of samples of one model and measure; values computed elsewhere may cover fewer.
+    totals = scores.groupby(["threat", "model", "measure"], sort=False)["n"].sum()
+    per_class = scores["n"][scores["n"] > 0]
+    return {
+        "total": int(totals.max()),
+        "classes": int(scores["class_index"].nunique()),
+        "fewest": int(per_class.min()),
+        "most": int(per_class.max()),
+    }

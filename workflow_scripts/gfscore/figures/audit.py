@@ -1,0 +1,122 @@
+"""Which figures an audit has: those whose tables have the data."""
+
+from gfscore.class_names import readable_classes
+from gfscore.figures import profiles, radii, targets
+from gfscore.figures.concentration import rdi_concentration
+from gfscore.figures.confusions import confusion_figures
+from gfscore.figures.corruptions import corruption_by_class
+from gfscore.figures.disparities import disparity_bars, score_against_rdi
+from gfscore.figures.distances import score_against_distance
+from gfscore.figures.errors import false_positive_shares, has_errors
+from gfscore.figures.heatmap import class_heatmap
+from gfscore.figures.reranking import fp_reranking
+from gfscore.figures.similarity import similarity_matrix
+from gfscore.figures.temperature import calibration_curves, logit_shift_sensitivity
+from gfscore.figures.vulnerability import class_vulnerability
+from gfscore.measures import measure_of
+from gfscore.sensitivity_words import shifted
+
+FEWEST_TO_RANK = 2
+UNCALIBRATED = "none"
+
+
+def figures_of_audit(tables, *, measures, fp_lambda, measured=None, seed=0):
+    """Yield (name, Figure) for every figure of an audit, scores at T = 1.
+
+    Takes AuditTables, the settings of each measure, and lambda of FP. `measured` maps measures to a list of Measured,
+    one per model, for the figures that draw from samples, with the `seed` of the draws. Figures of one measure are
+    named <figure>_<measure>.
+    """
+    scored = {name for name, settings in measures.items() if settings["kind"] == "great"} or set(measures)
+    for measure, settings in measures.items():
+        meaning = measure_of(settings)
+        yield f"class_heatmap_{measure}", class_heatmap(_readable(tables.of("class_scores", measure)), meaning)
+        # Disparity is drawn for the scores that the audit is about; its numbers stand in the tables for every measure.
+        if measure in scored:
+            for name, figure in _of_values(tables, measure, meaning, fp_lambda=fp_lambda):
+                yield f"{name}_{measure}", figure
+        for name, figure in _of_errors(tables, measure, meaning):
+            yield f"{name}_{measure}", figure
+        for name, figure in _of_attacks(tables, measure, meaning, measures=measures):
+            yield f"{name}_{measure}", figure
+        if measure in scored and measured and measured.get(measure):
+            confidence = float(tables.of("class_scores", measure)["confidence"].iloc[0])
+            yield (
+                f"rdi_concentration_{measure}",
+                rdi_concentration(measured[measure], meaning, confidence=confidence, seed=seed),
+            )
+    if tables.calibration_results:
+        models = len(tables.of("model_summary", next(iter(measures))))
+        yield (
+            "calibration_curves",
+            calibration_curves(tables.calibration, tables.calibration_results, models=models),
+        )
+    if tables.sensitivity is not None and len(tables.sensitivity):
+        yield "logit_shift_sensitivity", logit_shift_sensitivity(shifted(tables.sensitivity))
+
+
+def _of_values(tables, measure, meaning, *, fp_lambda):
+    scores, summary, ranking = (tables.of(name, measure) for name in PER_MEASURE)
+    scores, ranking = _readable(scores), _readable(ranking)
+    yield "class_vulnerability", class_vulnerability(ranking, scores, meaning)
+    yield "score_against_rdi", score_against_rdi(summary, meaning)
+    yield "disparity_bars", disparity_bars(summary, meaning, fp_lambda=fp_lambda)
+    if profiles.drawable(scores):
+        yield "class_profiles", profiles.class_profiles(scores, meaning)
+    if tables.lambda_swaps is not None and len(summary) >= FEWEST_TO_RANK:
+        swaps = tables.lambda_swaps[tables.lambda_swaps["measure"] == measure]
+        yield "fp_reranking", fp_reranking(summary, swaps, meaning, fp_lambda=fp_lambda)
+
+
+def _of_errors(tables, measure, meaning):
+    if tables.class_errors is not None:
+        errors = tables.class_errors[tables.class_errors["measure"] == measure]
+        together, apart = errors[errors["corruption"].isna()], errors[errors["corruption"].notna()]
+        if has_errors(together):
+            yield "cfps", false_positive_shares(together, meaning, independent=apart.empty)
+        if tables.confusions is not None and len(together):
+            confusions = tables.confusions[tables.confusions["measure"] == measure]
+            yield from confusion_figures(confusions, together, meaning)
+        if len(apart):
+            yield "corruption_by_class", corruption_by_class(apart, meaning)
+    if tables.similarities is not None:
+        similar = tables.similarities[tables.similarities["measure"] == measure]
+        if len(similar):
+            yield "similarity", similarity_matrix(similar)
+
+
+def _of_attacks(tables, measure, meaning, *, measures):
+    curves = _rows(tables, "radius_curves", measure)
+    if len(curves):
+        kind = {"minimal": "survival", "certified": "certified_accuracy"}[curves["kind"].iloc[0]]
+        yield kind, radii.model_curves(curves, meaning)
+        if radii.drawable(curves):
+            yield f"{kind}_by_class", radii.class_curves(curves, meaning)
+    cells, reached = (_rows(tables, name, measure) for name in ("target_matrix", "target_success"))
+    if len(cells) and targets.drawable(reached):
+        yield "target_matrix", targets.target_success_matrix(cells, reached, meaning)
+    claims = _rows(tables, "falsification", measure)
+    for distances, rows in claims[claims["calibration"] == UNCALIBRATED].groupby("distances", sort=False):
+        found = measure_of(measures[distances])
+        # The name tells apart audits with several measures of distance.
+        name = "score_against_distance" if claims["distances"].nunique() == 1 else f"score_against_{distances}"
+        yield name, score_against_distance(rows, found)
+
+
+def _rows(tables, name, measure):
+    table = tables.measures.get(name)
+    if table is None:
+        import pandas as pd
+
+        return pd.DataFrame(columns=["calibration", "distances"])
+    return table[table["measure"] == measure].reset_index(drop=True)
+
+
+def _readable(frame):
+    # Tables of 1,000 classes name them by codes that only a machine reads.
+    names = frame.drop_duplicates("class_index").set_index("class_index")["class_name"]
+    readable = dict(zip(names.index, readable_classes(names), strict=True))
+    return frame.assign(class_name=frame["class_index"].map(readable))
+
+
+PER_MEASURE = ("class_scores", "model_summary", "vulnerability")

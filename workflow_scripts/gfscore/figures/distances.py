@@ -1,0 +1,90 @@
+"""Attack-free score against attack distance, model by model: what lies above the line is refuted."""
+
+import numpy as np
+
+from gfscore.agreement_columns import ALL
+from gfscore.figures.placement import place_labels
+from gfscore.figures.style import ACCENT, CONTRAST, INK, MUTED, PAPER, counted, drawing, framed_figure, laid_out, quiet
+from gfscore.names import model_labels, printable, shortened_all
+from gfscore.numbers import number, percent
+
+WIDTH = 10.5
+MOST_LABELLED = 40
+
+
+def score_against_distance(rows, distance):
+    """Mean score against mean distance found, one point per model, with the share of samples refuted.
+
+    Takes falsification rows of one score at T = 1 and one measure of distances, and that measure. The score claims that
+    no adversarial example is nearer than itself.
+    """
+    whole = rows[rows["class_index"] == ALL].reset_index(drop=True)
+    x, y = whole["mean_distance"].to_numpy(), whole["mean_score"].to_numpy()
+    refuted = y > x
+    low, high = whole["low"].to_numpy(), whole["high"].to_numpy()
+    labels = [
+        f"{name}  {number(rate)}"
+        for name, rate in zip(shortened_all(model_labels(whole), 26), whole["rate"], strict=True)
+    ]
+    confidence = percent(whole["confidence"].iloc[0])
+    censored = int(whole["censored"].sum())
+    with drawing():
+        figure = framed_figure(
+            WIDTH,
+            4.6,
+            title=_sentence(whole, refuted),
+            subtitle=f"{printable(whole['measure'].iloc[0])} at T = 1 against {printable(whole['distances'].iloc[0])}, "
+            f"{printable(whole['dataset'].iloc[0])}; {counted(len(whole), 'model')}, n = {int(whole['n'].min()):,} "
+            "samples or more. Above the line the mean score exceeds the mean distance found: refuted.",
+            note="Beside each name: falsification rate, the share of correctly classified samples with an adversarial "
+            f"example nearer than their score (lower is better; {_rates(low, high, confidence)}). A rate is a lower "
+            "bound on the violations: attacks that fail confirm nothing."
+            + (
+                f" {censored:,} samples without an adversarial example count at the largest distance searched."
+                if censored
+                else ""
+            )
+            + " Means over the samples at hand, without intervals.",
+        )
+        axes = figure.subplots()
+        end = 1.08 * max(x.max(), y.max())
+        axes.set_xlim(0, end)
+        axes.set_ylim(0, end)
+        axes.fill_between([0, end], [0, end], end, color=CONTRAST, alpha=0.06, linewidth=0)
+        axes.plot([0, end], [0, end], color=MUTED, linewidth=1, linestyle=(0, (4, 3)))
+        axes.plot(x[~refuted], y[~refuted], "o", color=ACCENT, markersize=7, markeredgecolor=PAPER)
+        axes.plot(x[refuted], y[refuted], "^", color=CONTRAST, markersize=8, markeredgecolor=PAPER)
+        axes.text(
+            0.02, 0.97, "refuted: score above distance", transform=axes.transAxes, va="top", color=CONTRAST, size=8.5,
+            weight="bold",
+        )  # fmt: skip
+        axes.set_xlabel(f"mean distance of the nearest adversarial example found ({distance.unit}; higher is better)")
+        axes.set_ylabel("mean score (same unit, as claimed; higher is better)")
+        quiet(axes, grid="both")
+        laid_out(figure)
+        shown = np.arange(len(labels))[:MOST_LABELLED]
+        place_labels(
+            axes, x[shown], y[shown], [labels[index] for index in shown], lines=np.empty((0, 4)), colour=INK, size=8.5
+        )
+        return laid_out(figure)
+
+
+def _rates(low, high, confidence):
+    known = ~np.isnan(low)
+    if not known.any():
+        return "no intervals"
+    return f"{confidence} Clopper-Pearson intervals are at most {number(float((high - low)[known].max()))} wide"
+
+
+def _sentence(whole, refuted):
+    total = len(whole)
+    rates = whole["rate"].dropna()
+    low, high = number(rates.min()), number(rates.max())
+    share = f"examples nearer than the score for {low if low == high else f'{low} to {high}'} of the samples"
+    if total == 1:
+        verb = "refute" if refuted[0] else "do not refute"
+        return f"Attacks {verb} the mean score; {share}"
+    if not refuted.any():
+        return f"Attacks refute the mean score of none of the {total} models, yet find {share}"
+    often = f"all {total}" if refuted.all() else f"{int(refuted.sum())} of {total}"
+    return f"Attacks refute the mean score of {often} models, with {share}"

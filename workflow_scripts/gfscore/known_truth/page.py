@@ -1,0 +1,168 @@
+"""The page "Which measure recovers the truth", as Markdown."""
+
+import math
+
+from gfscore.known_truth import cases, planted
+from gfscore.known_truth.classifiers import TWINS
+
+MARKS = ("<!-- bounds: made from the real networks -->", "<!-- end of bounds -->")
+"""Lines around the part that needs data of others; it is kept when they are not there."""
+
+GRADIENT_BASED = ("PGD", "minimal l_inf distance")
+"""Measures whose failure the signs of masking are meant to show."""
+
+INTRODUCTION = f"""\
+# Which measure recovers the truth
+
+On real networks nobody knows how robust a class is, so a measure can only be compared with another. Here the truth is \
+known. A classifier of small images predicts the brightest of K rows; its l2 and l_inf distances to the boundary, the \
+radius of its smoothed version and its probability of changing under noise follow from a formula, and the tests check \
+that formula against simulation. Each class has a mean l2 distance of its own, from {planted.WEAKEST_OTHER} to \
+{planted.STRONGEST}, and one, the *weak class*, has {planted.WEAK}. Every image is classified correctly.
+
+The same decisions can be dressed in other logits. Each *twin* below decides as the plain classifier does on every \
+image, so every distance and probability is the same:
+
+{{twins}}
+A measure of robustness ought to give the twins equal values, rank the classes by their distance, and find the weak \
+class. Adversarial measures use l_inf {cases.EPS}, smoothing and its certificates sigma = {cases.SIGMA}, probabilistic \
+ones kappa = {cases.KAPPA}. Square has {cases.SQUARE["queries"]} queries, far fewer than usual, and shows it.
+
+![Class values of six measures against the planted distance](images/known-truth.png)
+"""
+
+SUMMARY = """\
+## What it shows
+
+- **Clean accuracy and corruptions say little.** Brightness and contrast change nothing here; Gaussian noise shows \
+the weak class, but leaves the others near 1 in no reliable order.
+- **The GREAT score ranks classes within the plain twin and is not a distance.** Ten times the logits, and it exceeds \
+the true distance of every image. Make the classifier surer of its weak class only, and that class is no longer the \
+lowest. Nothing about the classifier's robustness has changed in either case.
+- **Gradient attacks are exact where gradients are honest, and blind where they are not.** PGD overstates robustness \
+on the last three twins; minimal-norm attacks stand the saturated softmax, since they follow the margin, but not \
+gradients of zero. Targeted PGD stands it too: the probability of the target still has a gradient.
+- **The warnings fire.** Square, which needs no gradients, and survivors at l_inf 0.5, where every ball holds the grey \
+image, give the blind attacks away. Values that carry such a warning are not evidence of robustness.
+- **Certificates and sequential tests see decisions only**, so they are the same for all twins, number by number. \
+Certificates never exceed the true radius here, and stay below it: draws are few, and with more than two classes they \
+do not use how the remaining probability is shared between rivals. The sequential tests leave images near kappa \
+undecided, which count as not robust.
+- **None is complete.** One radius or one kappa ties all classes that lie far below or above it.
+
+What this does not show: real networks are not linear, and their attacks are harder than these. The suite can refute a \
+measure, or an implementation; it cannot prove that one works everywhere.
+"""
+
+FOOTER = "Made by `tools/write_known_truth_page.py`; a test fails when this file and the computed numbers differ.\n"
+
+
+def page(found, bounds):
+    """The whole page as Markdown.
+
+    Takes `found`, the number of classes K -> list of Twin as run_suite gives them, and `bounds`, what stands between
+    MARKS.
+    """
+    twins = "".join(f"- *{name}*: {words}\n" for name, words in TWINS.items())
+    parts = [INTRODUCTION.format(twins=twins), SUMMARY]
+    most = max(found)
+    for classes in sorted(found, reverse=True):
+        parts.append(f"## {classes} classes\n\n{_samples(found[classes])}\n")
+        parts += [_ranking(found[classes])] + [_differences(found[classes])] * (classes == most)
+    parts += [
+        _promises(found),
+        _signs(found),
+        BOUNDS,
+        "\n".join([MARKS[0], "", bounds.strip(), "", MARKS[1], ""]),
+        FOOTER,
+    ]
+    return "\n".join(parts)
+
+
+BOUNDS = """\
+## Proofs and attacks on real networks
+
+Where the truth is unknown, two measures can still contradict each other: a sample that is proven robust in a ball \
+must not be broken by any attack in it. Here are two small CIFAR-10 networks that were trained to be provable at l_inf \
+2/255: linear bounds (CROWN) against the attacks of this package in that ball, on the first images of the test set. \
+Proven samples are a part of those that survive, as they must be; what is true of the samples between is not known. \
+The samples are few, because the bounds of the deeper network take seconds each. The attacks are PGD (20 steps, 2 \
+restarts), the members of AutoAttack (30 steps, Square with 300 queries), and, for the last column, the nearer of the \
+examples that FMN and DeepFool find.
+"""
+
+
+def bounds_of(text):
+    """The part of an existing page between MARKS; empty where there is none."""
+    return text.split(MARKS[0])[1].split(MARKS[1])[0].strip() if MARKS[0] in text else ""
+
+
+def table(header, rows):
+    """Markdown table of strings."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
+
+
+def _samples(twins):
+    rows = twins[0].rows
+    return f"{rows[0].samples // rows[0].classes} images per class, {rows[0].samples} in all."
+
+
+def _by_measure(twins, cell):
+    names = [row.measure for row in twins[0].rows]
+    rows = [[name, *(cell(twin.rows[place]) for twin in twins)] for place, name in enumerate(names)]
+    return table(["", *(twin.name for twin in twins)], rows)
+
+
+def _ranking(twins):
+    words = "Weak class found (✓) or not (✗), and Spearman's correlation of class values with true distances:\n\n"
+    return words + _by_measure(twins, _rank_cell)
+
+
+def _rank_cell(row):
+    agreement = "all equal" if math.isnan(row.rank_agreement) else f"{row.rank_agreement:+.2f}"
+    return f"{'✓' if row.finds_weak else '✗'} {agreement}"
+
+
+def _differences(twins):
+    words = (
+        "Mean of value minus truth, in the unit of the measure (distances for the score, as its literature claims), "
+        "and how many values are above and below the truth:\n\n"
+    )
+    return words + _by_measure(twins, _difference_cell)
+
+
+def _difference_cell(row):
+    # Adding zero turns -0.00 into 0.00.
+    difference = f"{round(row.difference, 2) + 0:+.2f}"
+    return difference if math.isnan(row.above) else f"{difference} ({row.above:.0f}↑ {row.below:.0f}↓)"
+
+
+def _promises(found):
+    rows = []
+    for place, case in enumerate(cases.CASES):
+        if case.promise == cases.NOTHING:
+            continue
+        of_case = [[twin.rows[place] for twin in twins] for twins in found.values()]
+        # Twins share images and draws, so that only the worst of them counts.
+        broken = sum(max(row.broken for row in rows_of) for rows_of in of_case)
+        samples = sum(rows_of[0].samples for rows_of in of_case)
+        rows.append([case.name, case.promise, f"{broken} of {samples}", str(case.allowed(samples))])
+    header = ["", "promised, relative to the truth", "broken, worst twin", "chance explains"]
+    words = (
+        "What each measure promises of a single value, and how often it broke that, over all K. The score promises "
+        "nothing here; read as the lower bound on the distance that its literature says it is, it is broken by every "
+        "↑ in its rows above.\n\n"
+    )
+    return f"## Promises\n\n{words}" + table(header, rows)
+
+
+def _signs(found):
+    rows = []
+    for twin in found[max(found)]:
+        for measure in GRADIENT_BASED:
+            signs = [sign for sign in twin.signs if sign.measure == measure]
+            words = "; ".join(f"{'proof' if sign.proof else 'suspicion'}: {sign.text}" for sign in signs)
+            rows.append([twin.name, measure, words or "none"])
+    words = f"What the package itself says, without knowing the truth, at K = {max(found)}:\n\n"
+    return f"## Signs of gradient masking\n\n{words}" + table(["twin", "measure", "sign"], rows)

@@ -1,0 +1,15 @@
+"""Correctness of every sample under common corruptions."""
+
+from gfscore.corruptions import measure_batch
+from gfscore.jobs import logged_job
+from gfscore.measuring import measure_model, of_job
+
+
+def score_corruptions(files, path_to_samples, path_to_progress, **settings):
+    """Write the samples table of one model; files and settings as `measure_model` takes them."""
+    measure_model(files, path_to_samples, path_to_progress, measure_batch, **settings)
+
+
+if __name__ == "__main__":
+    with logged_job(snakemake.log[0]):
+        score_corruptions(**of_job(snakemake))
