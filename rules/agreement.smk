@@ -23,7 +23,7 @@ rule falsify_scores:
     log:
         "results/logs/falsify_scores/{audit}.log",
     group:
-        "audit"
+        submitted_with("audit")
     conda:
         "../envs/analysis.yaml"
     resources:
@@ -47,7 +47,7 @@ rule trace_radii:
     log:
         "results/logs/trace_radii/{audit}.log",
     group:
-        "audit"
+        submitted_with("audit")
     conda:
         "../envs/analysis.yaml"
     params:
@@ -70,7 +70,7 @@ rule count_decisions:
     log:
         "results/logs/count_decisions/{audit}.log",
     group:
-        "audit"
+        submitted_with("audit")
     conda:
         "../envs/analysis.yaml"
     params:
@@ -91,7 +91,7 @@ rule analyse_targets:
     log:
         "results/logs/analyse_targets/{audit}.log",
     group:
-        "audit"
+        submitted_with("audit")
     conda:
         "../envs/analysis.yaml"
     params:
@@ -112,7 +112,7 @@ rule compare_measures:
     log:
         "results/logs/compare_measures/{audit}.log",
     group:
-        "audit"
+        submitted_with("audit")
     conda:
         "../envs/analysis.yaml"
     params:

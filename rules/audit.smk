@@ -25,7 +25,7 @@ rule select_models:
     log:
         "results/logs/select_models/{audit}.log",
     group:
-        "audit"
+        submitted_with("audit")
     conda:
         "../envs/analysis.yaml"
     params:
@@ -51,7 +51,7 @@ rule summarise_models:
     log:
         "results/logs/summarise_models/{audit}.log",
     group:
-        "audit"
+        submitted_with("audit")
     conda:
         "../envs/analysis.yaml"
     resources:
@@ -77,7 +77,7 @@ rule judge_audit:
     log:
         "results/logs/judge_audit/{audit}.log",
     group:
-        "audit"
+        submitted_with("audit")
     conda:
         "../envs/analysis.yaml"
     params:

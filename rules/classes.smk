@@ -24,7 +24,7 @@ rule summarise_classes:
     log:
         "results/logs/summarise_classes/{audit}.log",
     group:
-        "audit"
+        submitted_with("audit")
     conda:
         "../envs/analysis.yaml"
     resources:
@@ -53,7 +53,7 @@ rule analyse_confusions:
     log:
         "results/logs/analyse_confusions/{audit}.log",
     group:
-        "audit"
+        submitted_with("audit")
     conda:
         "../envs/analysis.yaml"
     params:

@@ -70,6 +70,14 @@ def cores_of_model(wildcards):
     return 1 if small else all_local_cores(wildcards)
 
 
+def submitted_with(group):
+    """Group of steps that one submitted job runs; none without a cluster, or in a dry run, where nothing is submitted.
+
+    Snakemake's search for steps that can start grows with the square of a group: planning many models would be slow.
+    """
+    return lambda wildcards: None if workflow.nodes is None or workflow.dryrun else group
+
+
 def by_attempt(amount):
     """A resource that grows: the amount (or what it says of the wildcards), twice as much at the second attempt, ..."""
     return lambda wildcards, attempt: attempt * (amount(wildcards) if callable(amount) else amount)

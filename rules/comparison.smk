@@ -24,7 +24,7 @@ rule compare_models:
     log:
         "results/logs/compare_models/{audit}.log",
     group:
-        "audit"
+        submitted_with("audit")
     conda:
         "../envs/analysis.yaml"
     resources:

@@ -45,7 +45,7 @@ rule build_dashboard:
     log:
         "results/logs/build_dashboard/{audit}.log",
     group:
-        "audit"
+        submitted_with("audit")
     conda:
         "../envs/analysis.yaml"
     params:

@@ -20,7 +20,7 @@ rule export_tables:
     log:
         "results/logs/exports/{audit}/export_tables.log",
     group:
-        "audit"
+        submitted_with("audit")
     conda:
         "../envs/analysis.yaml"
     params:
@@ -40,7 +40,7 @@ rule export_cards:
     log:
         "results/logs/exports/{audit}/export_cards.log",
     group:
-        "audit"
+        submitted_with("audit")
     conda:
         "../envs/analysis.yaml"
     params:
@@ -62,7 +62,7 @@ rule export_crate:
     log:
         "results/logs/exports/{audit}/export_crate.log",
     group:
-        "audit"
+        submitted_with("audit")
     conda:
         "../envs/analysis.yaml"
     params:

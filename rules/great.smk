@@ -24,7 +24,7 @@ rule score_margins:
     wildcard_constraints:
         measure=plan.names_of_kind(config, "great"),
     group:
-        "model"
+        submitted_with("model")
     conda:
         "../envs/analysis.yaml"
     params:
@@ -46,7 +46,7 @@ rule sweep_temperatures:
     wildcard_constraints:
         measure=plan.names_of_kind(config, "great"),
     group:
-        "model"
+        submitted_with("model")
     conda:
         "../envs/analysis.yaml"
     params:
@@ -72,7 +72,7 @@ rule choose_temperature:
     log:
         "results/logs/choose_temperature/{audit}.log",
     group:
-        "audit"
+        submitted_with("audit")
     conda:
         "../envs/analysis.yaml"
     resources:
@@ -103,7 +103,7 @@ rule measure_sensitivity:
     log:
         "results/logs/measure_sensitivity/{audit}.log",
     group:
-        "audit"
+        submitted_with("audit")
     conda:
         "../envs/analysis.yaml"
     resources:

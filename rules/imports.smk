@@ -24,7 +24,7 @@ rule import_logits:
     wildcard_constraints:
         subject=plan.subjects_from(config, {"logits"}),
     group:
-        "model"
+        submitted_with("model")
     conda:
         "../envs/torch.yaml"
     params:
@@ -46,7 +46,7 @@ rule import_samples:
     wildcard_constraints:
         subject=plan.subjects_from(config, {"samples"}),
     group:
-        "model"
+        submitted_with("model")
     conda:
         "../envs/torch.yaml"
     params:

@@ -41,7 +41,7 @@ rule check_logits:
     log:
         f"results/logs/check_logits/{MODEL}.log",
     group:
-        "model"
+        submitted_with("model")
     conda:
         "../envs/analysis.yaml"
     params:
@@ -63,7 +63,7 @@ rule score_predictions:
     wildcard_constraints:
         measure=plan.names_of_kind(config, "clean"),
     group:
-        "model"
+        submitted_with("model")
     conda:
         "../envs/analysis.yaml"
     script:

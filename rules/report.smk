@@ -21,7 +21,7 @@ rule collect_costs:
     log:
         "results/logs/collect_costs/{audit}.log",
     group:
-        "audit"
+        submitted_with("audit")
     conda:
         "../envs/analysis.yaml"
     params:
@@ -62,7 +62,7 @@ rule plot_figures:
     log:
         "results/logs/plot_figures/{audit}.log",
     group:
-        "audit"
+        submitted_with("audit")
     conda:
         "../envs/analysis.yaml"
     params:
@@ -104,7 +104,7 @@ rule build_report:
     log:
         "results/logs/build_report/{audit}.log",
     group:
-        "audit"
+        submitted_with("audit")
     conda:
         "../envs/analysis.yaml"
     params:

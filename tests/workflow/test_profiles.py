@@ -89,7 +89,7 @@ def test_steps_of_an_audit_share_one_job_on_a_cluster():
     """All of them: a step outside the group, between two that are in it, would make the group wait for itself."""
     of_audits = {name: text for name, text in rules().items() if '"results/audits/{audit}/' in text}
     assert len(of_audits) >= 8
-    assert [name for name, text in of_audits.items() if 'group:\n        "audit"' not in text] == []
+    assert [name for name, text in of_audits.items() if 'submitted_with("audit")' not in text] == []
 
 
 def test_a_step_is_small_and_shares_a_job_or_says_what_it_needs():
