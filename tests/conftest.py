@@ -7,6 +7,9 @@ import pytest
 
 # Before torch is imported: the networks here are so small that several threads only wait for one another.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# A `make test ARGS=...` that runs the tests must not hand its options on to a `make audit` that they run.
+for name in ("MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "ARGS"):
+    os.environ.pop(name, None)
 
 ROOT = Path(__file__).resolve().parents[1]
 
