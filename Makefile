@@ -2,6 +2,7 @@
 # make audit   the audits named in config.yaml; another: make audit RUN=digits-generated
 # make test    every test that needs nothing else
 # make test-slurm  the tests on a real SLURM, which they start; Debian's packages and root, or they are skipped
+# make test-faults  damaged files, full disks, kills; make torture: ten times as much of it
 # make bench   speed and memory side by side, into benchmarks/results.json
 # make lint    format and style, as CI checks them
 # make lock    new versions into requirements.lock, requirements.hashes and envs/ (for maintainers)
@@ -16,7 +17,7 @@ RUN ?=
 BIN = $(abspath $(VENV))/bin
 INSTALLED = $(VENV)/installed.lock
 
-.PHONY: setup audit test test-slurm bench lint format lock
+.PHONY: setup audit test test-slurm test-faults torture bench lint format lock
 .DEFAULT_GOAL := audit
 
 setup:
@@ -37,6 +38,12 @@ test: setup
 
 test-slurm: setup
 	@$(BIN)/python -m pytest tests/slurm $(ARGS)
+
+test-faults: setup
+	@$(BIN)/python -m pytest tests/faults $(ARGS)
+
+torture: setup
+	@$(BIN)/python -m pytest tests/faults --torture $(ARGS)
 
 bench: setup
 	@$(BIN)/python benchmarks/run.py $(ARGS)

@@ -1,163 +1,95 @@
-"""Speed side by side in one run: python benchmarks/run.py writes benchmarks/results.json.
+"""Speed, strength and memory side by side: python benchmarks/run.py [NAME ...] writes benchmarks/results.json.
 
-Ratios, not seconds: each figure is the baseline's time divided by ours on the same machine in the same run, so higher
-is better. A slow baseline runs on a stated subset and is scaled up.
+Ratios, not seconds: higher is better, and the target beside each is what is wanted. Times are of the processor, taken
+in turns with what they are compared with, so that other work on the machine disturbs both alike. Without names all
+benchmarks run; with names the figures of the others stay as they were.
 """
 
 import argparse
 import json
 import os
 import platform
+import subprocess
 import sys
-import time
+import tempfile
+from importlib import import_module
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "workflow_scripts")]
 
-import baseline
 import numpy as np
 
-from gfscore.calibration import cross_model_accuracy
-from gfscore.classes import class_values
-from gfscore.curves import sweep_class_scores
-from gfscore.disparity import nrgc
-from gfscore.margins import predictions, scores
-from gfscore.model_evidence import ModelEvidence
-from gfscore.temperature_search import SearchSettings, two_phase_grid
-from gfscore.temperatures import Resampling, calibrate
 
-SEARCH = SearchSettings(low=0.01, high=10.0, coarse_step=0.1, fine_step=0.001, fine_radius=0.1)
+def of_module(name):
+    """Rows that a module beside this one measures in this process."""
+    return lambda: import_module(name).rows()
 
 
-def made_logits(n, k, seed):
-    """Logits (n, k) float32 of a classifier that is right on about three samples in four, and labels (n,)."""
-    rng = np.random.default_rng(seed)
-    labels = np.arange(n, dtype=np.int32) % k
-    logits = rng.normal(size=(n, k)).astype(np.float32)
-    logits[np.arange(n), labels] += 2.5
-    return logits, labels
+def of_script(name, *arguments):
+    """Rows that a script beside this one writes to the file that --output names."""
+
+    def rows():
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "rows.json"
+            subprocess.run([sys.executable, HERE / f"{name}.py", *arguments, "--output", path], check=True)
+            return json.loads(path.read_text())
+
+    return rows
 
 
-def seconds(function, *, repeats=5):
-    """Shortest of several runs, in seconds, and the function's result."""
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        result = function()
-        times.append(time.perf_counter() - start)
-    return min(times), result
+def planning():
+    """Time of the planning of many models."""
+    dag_scale = import_module("dag_scale")
+    return (row for models in dag_scale.TARGETS for row in dag_scale.measure(models))
 
 
-def one_temperature(activation):
-    """Class scores of 10,000 x 10 at one temperature."""
-    logits, labels = made_logits(10_000, 10, seed=0)
-    subset = slice(0, 2_000)
-    slow, expected = seconds(
-        lambda: baseline.class_scores(logits[subset], labels[subset], activation=activation, temperature=1.0), repeats=1
-    )
-    values = scores(logits[subset], labels[subset], activation=activation)
-    np.testing.assert_allclose(class_values(values, labels[subset], 10).mean, expected, rtol=1e-5)
-    fast, _ = seconds(lambda: class_values(scores(logits, labels, activation=activation), labels, 10).mean)
-    return {
-        "name": f"class scores at one temperature, {activation}",
-        "ratio": slow * 5 / fast,
-        "target": None,
-        "detail": f"10,000 x 10; ours {1e3 * fast:.2f} ms; baseline on 2,000 samples x 5 = {1e3 * slow * 5:.0f} ms",
-    }
+def boundaries():
+    """Time of the search of fairness boundaries."""
+    search = import_module("projection").boundary_search
+    unit = {"unit": "times as fast as the baseline"}
+    return (search(classifier) | unit for classifier in ("linear", "convolutional"))
 
 
-def calibration():
-    """Cross-model calibration of 17 models x 10,000 x 10 over the paper's two-phase grid, from the logits."""
-    models = [made_logits(10_000, 10, seed) for seed in range(17)]
-    accuracy = np.array([class_values(predictions(*pair) == pair[1], pair[1], 10).mean for pair in models])
-
-    def ours():
-        curves = [sweep_class_scores(*pair, 10, activation="sigmoid", low=0.01, high=10.0) for pair in models]
-        return two_phase_grid(cross_model_accuracy(curves, accuracy), SEARCH)
-
-    fast, (temperatures, _) = seconds(ours, repeats=3)
-    evaluations = len(temperatures)
-    whole = plain_seconds(models[0]) * 17 * evaluations
-    return {
-        "name": "calibration over the two-phase grid",
-        "ratio": whole / fast,
-        "target": None,
-        "detail": f"17 x 10,000 x 10, {evaluations} temperatures; ours {fast:.2f} s; baseline on 2,000 samples "
-        f"of one model at one temperature, scaled to {whole:.0f} s",
-    }
+BENCHMARKS = {
+    "score": of_module("scores"),
+    "storage": of_module("storage"),
+    "growth": of_module("growth"),
+    "projection": boundaries,
+    "attacks": of_script("attacks"),
+    "minimal_norm": of_script("minimal_norm"),
+    "stage": of_module("score_stage"),
+    "dag_scale": planning,
+}
+"""Functions that yield rows (name, ratio, target, unit, detail), by the name that chooses them."""
 
 
-def exact_calibration():
-    """Every rank objective of 17 models x 10,000 x 10, searched exactly with its uncertainty, from the logits."""
-    models = [made_logits(10_000, 10, seed) for seed in range(17)]
-    objectives = ["cross_model_accuracy", "within_model_class_accuracy", "ranking_stability"]
-    resampling = Resampling(bootstrap=999, confidence=0.95, permutations=9_999, seed=0)
-
-    def evidence(index, logits, labels):
-        curves = sweep_class_scores(logits, labels, 10, activation="sigmoid", low=SEARCH.low, high=SEARCH.high)
-        accuracy = class_values(predictions(logits, labels) == labels, labels, 10)
-        measured = (curves, accuracy.mean, curves, accuracy.aggregate, index / 17)
-        return ModelEvidence(f"none/{index}", *measured, "", "", held_out=(), report=())
-
-    def ours():
-        known = [evidence(index, *pair) for index, pair in enumerate(models)]
-        return calibrate(known, objectives, settings=SEARCH, stability_window=0.05, resampling=resampling)
-
-    fast, _ = seconds(ours, repeats=3)
-    evaluations = len(SEARCH.coarse()) + len(SEARCH.fine(5.0))
-    whole = plain_seconds(models[0]) * 17 * evaluations
-    return {
-        "name": "exact calibration by three rank objectives",
-        "ratio": whole / fast,
-        "target": None,
-        "detail": f"17 x 10,000 x 10 with bootstrap and permutations; ours {fast:.2f} s; baseline only scores the "
-        f"{evaluations} temperatures of the two-phase grid, scaled to {whole:.0f} s",
-    }
-
-
-def plain_seconds(pair):
-    """Seconds that the baseline takes for the class scores of one model at one temperature, from 2,000 samples."""
-    logits, labels = pair
-    slow, _ = seconds(
-        lambda: baseline.class_scores(logits[:2_000], labels[:2_000], activation="sigmoid", temperature=2.0), repeats=1
-    )
-    return slow * len(labels) / 2_000
-
-
-def gini():
-    """Gini coefficient of 1,000 class values."""
-    values = np.random.default_rng(0).random(1_000)
-    slow, expected = seconds(lambda: baseline.gini(values.tolist()), repeats=1)
-    fast, result = seconds(lambda: nrgc(values), repeats=50)
-    np.testing.assert_allclose(result, expected, rtol=1e-12)
-    return {
-        "name": "Gini coefficient of 1,000 classes",
-        "ratio": slow / fast,
-        "target": None,
-        "detail": f"ours {1e6 * fast:.0f} us; baseline {slow:.2f} s",
-    }
+def described(row):
+    """One row in words."""
+    missed = row["target"] is not None and row["ratio"] is not None and row["ratio"] < row["target"]
+    ratio = "" if row["ratio"] is None else f" {row['ratio']:.3g} {row['unit']}"
+    target = "" if row["target"] is None else f" (wanted {row['target']:.3g}{', MISSED' if missed else ''})"
+    return f"{row['name']}:{ratio}{target}\n    {row['detail']}"
 
 
 def main():
-    """Run every comparison, print a table and write results.json."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    """Run what is asked for, print each row and put it into the file of results."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", help=", ".join(BENCHMARKS))
     parser.add_argument("--output", type=Path, default=HERE / "results.json", help="where the figures go")
-    output = parser.parse_args().output
+    given = parser.parse_args()
+    unknown = set(given.names) - set(BENCHMARKS)
+    if unknown:
+        parser.error(f"no benchmark {', '.join(sorted(unknown))}; choose from {', '.join(BENCHMARKS)}")
     machine = f"{os.cpu_count()} cores, Python {platform.python_version()}, numpy {np.__version__}"
-    results = []
-    for compare in (
-        lambda: one_temperature("sigmoid"),
-        lambda: one_temperature("softmax"),
-        calibration,
-        exact_calibration,
-        gini,
-    ):
-        result = compare()
-        results.append({**result, "unit": "times as fast as the baseline", "machine": machine})
-        target = f"(target {result['target']})" if result["target"] else ""
-        print(f"{result['name']}: {result['ratio']:.0f} times as fast {target}\n    {result['detail']}", flush=True)
-    output.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
+    known = json.loads(given.output.read_text()) if given.output.exists() else []
+    for name in given.names or BENCHMARKS:
+        rows = []
+        for row in BENCHMARKS[name]():
+            rows.append({"benchmark": name, **row, "machine": machine})
+            print(described(row), flush=True)
+        known = [row for row in known if row.get("benchmark") not in (name, None)] + rows
+        given.output.write_text(json.dumps(known, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

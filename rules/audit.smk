@@ -72,6 +72,7 @@ rule judge_audit:
         selection="results/audits/{audit}/models.json",
         manifest=of_audit(layout.dataset_manifest),
         generator=of_audit(layout.generator_manifest),
+        attributes=of_audit(layout.gate_attributes),
     output:
         verdict="results/audits/{audit}/verdict.json",
     log:

@@ -15,6 +15,8 @@ rule collect_costs:
     input:
         code=code("collect_costs"),
         class_scores="results/audits/{audit}/class_scores.parquet",
+        # not read: by then their cost is recorded
+        projections=of_audit(projection_layout.projection_files),
     output:
         table="results/audits/{audit}/costs.parquet",
         csv="results/audits/{audit}/costs.csv",
@@ -50,6 +52,7 @@ rule plot_figures:
         calibration_json=of_audit(layout.calibration_json),
         selection="results/audits/{audit}/models.json",
         samples=of_audit(layout.sample_files),
+        pictures=of_audit(projection_layout.mapper_file, extension="npz"),
     output:
         folder=report(
             directory("results/audits/{audit}/figures"),

@@ -30,7 +30,7 @@ rule train_model:
     threads: by_device(cpu=1, cuda=all_local_cores)
     resources:
         gpu=by_device(cpu=0, cuda=1),
-        # a training set of CIFAR's size is held in main memory as float32, beside the libraries of CUDA
+        # up to 2 GB of training images are held in main memory as float32, beside the libraries of CUDA
         mem_mb=by_attempt(by_device(cpu=2000, cuda=8000)),
         runtime=by_attempt(by_device(cpu=60, cuda=720)),
     params:
@@ -38,6 +38,7 @@ rule train_model:
         identity=lambda wildcards: {"dataset": wildcards.zoo, "threat": wildcards.threat, "model": wildcards.model},
         settings=of_zoo("training"),
         attack=of_zoo("attack"),
+        progress=f"results/progress/train_model/{ZOO_MODEL}",
     script:
         "../workflow_scripts/train_model.py"
 

@@ -50,6 +50,7 @@ def every_measure(data, samples):
             "split": None,
         },
         "groups": None,
+        "projection": None,
         "gate": [gate_rule("adversarial-linf", at_least=0.05)],
     }
     return {

@@ -14,6 +14,8 @@ def small_audit(config, *, dataset, models, measures=("clean", "great-softmax"))
         "models": models,
         "measures": list(measures),
         "calibration": calibration if "great-softmax" in measures else None,
+        "groups": None,
+        "projection": None,
         "gate": [gate_rule(measures[-1], at_least=0.1)],
     }
 

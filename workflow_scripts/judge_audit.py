@@ -2,16 +2,20 @@
 
 from gfscore.falsification_rows import add_contradictions
 from gfscore.files import read_json, write_json
+from gfscore.group_gate import add_group_bounds
 from gfscore.jobs import logged_job
 from gfscore.measured import AuditInputs
 from gfscore.summaries import resolve_label_error_rates
 from gfscore.verdict import candidates_of, judge
 
 
-def judge_audit(inputs, path_to_manifest, path_to_verdict, *, rules, intervals, label_error_rates, fp_lambda):
+def judge_audit(
+    inputs, path_to_manifest, path_to_verdict, *, rules, intervals, label_error_rates, fp_lambda, attributes=None
+):
     """Write verdict.json from AuditInputs and the manifest of the dataset.
 
-    Succeeds whatever the verdict, which the rule `gate` turns into an exit status.
+    `attributes` is the path of the dataset's attributes, for rules about groups. Succeeds whatever the verdict,
+    which the rule `gate` turns into an exit status.
     """
     class_names = read_json(path_to_manifest)["classes"]
     candidates = candidates_of(
@@ -23,6 +27,7 @@ def judge_audit(inputs, path_to_manifest, path_to_verdict, *, rules, intervals, 
         label_error_rates=label_error_rates,
     )
     add_contradictions(candidates, inputs, rules=rules, class_names=class_names, intervals=intervals)
+    add_group_bounds(candidates, inputs, attributes, rules=rules, intervals=intervals)
     excluded = read_json(inputs.selection)["excluded"]
     write_json(path_to_verdict, judge(candidates, rules, lam=fp_lambda, excluded=excluded))
 
@@ -45,4 +50,5 @@ if __name__ == "__main__":
             intervals=settings.intervals,
             label_error_rates=resolve_label_error_rates(settings.label_error_rate, given.manifest, given.generator),
             fp_lambda=settings.fp_lambda,
+            attributes=given.get("attributes") or None,
         )

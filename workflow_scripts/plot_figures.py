@@ -5,6 +5,7 @@ from pathlib import Path
 from gfscore.audit_tables import read_audit_tables
 from gfscore.figures import figures_of_audit, save_figure
 from gfscore.jobs import logged_job
+from gfscore.mappers.pictures import read_pictures
 from gfscore.measured import AuditInputs
 
 DRAWN_FROM = "great"
@@ -14,12 +15,15 @@ DRAWN_FROM = "great"
 def plot_figures(files, path_to_folder, *, audit, measures, fp_lambda, inputs=None, seed=0):
     """Write <folder>/<name>.svg, .pdf and .png for every figure.
 
-    `files` maps what read_audit_tables takes to paths; `measures` maps each measure to its settings, `fp_lambda` is
-    lambda of FP. `inputs` are AuditInputs for the figures that draw from samples, with the `seed` of the draws.
+    `files` maps what read_audit_tables takes, and pictures (those of the mapper), where there are any, to paths;
+    `measures` maps each measure to its settings, `fp_lambda` is lambda of FP. `inputs` are AuditInputs for the figures
+    that draw from samples, with the `seed` of the draws.
     """
     tables = read_audit_tables(files, audit=audit)
     measured = measured_by_measure(inputs) if inputs else None
-    for name, figure in figures_of_audit(tables, measures=measures, fp_lambda=fp_lambda, measured=measured, seed=seed):
+    pictures = read_pictures(files["pictures"]) if files.get("pictures") else None
+    drawn_from = {"measured": measured, "seed": seed, "pictures": pictures}
+    for name, figure in figures_of_audit(tables, measures=measures, fp_lambda=fp_lambda, **drawn_from):
         save_figure(figure, Path(path_to_folder) / name)
         print(f"{name}: drawn")
 

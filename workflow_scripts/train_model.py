@@ -1,36 +1,40 @@
 """Train one classifier of the zoo and record how accurate and how robust it became."""
 
-from gfscore.datasets import load_all, open_described
+from gfscore.datasets import open_described
 from gfscore.files import write_json
 from gfscore.jobs import logged_job
+from gfscore.progress import forget
 from gfscore.training import describe_training, train_classifier
+from gfscore.training_images import training_images
+from gfscore.training_progress import TrainingProgress
 from gfscore.zoo.trained import save_classifier
 
 
-def train_model(path_to_train, path_to_test, path_to_checkpoint, path_to_manifest, *, identity, settings, attack):
+def train_model(files, path_to_checkpoint, path_to_manifest, path_to_progress, *, version, identity, settings, attack):
     """Write a checkpoint (safetensors) and its manifest (JSON), on the CPU the same bytes at every run.
 
-    The first two paths are manifests of fetch_dataset. `identity` holds dataset (the zoo), threat and model,
-    `settings` the arguments of `train_classifier`, `attack` the PGD that measures robust accuracy on test
-    images.
+    `files` maps train and test to manifests of fetch_dataset. `identity` holds dataset (the zoo), threat and model,
+    `settings` the arguments of `train_classifier`, `attack` the PGD that measures robust accuracy on test images. An
+    interrupted training goes on from what is kept in the folder `path_to_progress`.
     """
-    train, described = open_described(path_to_train)
-    test, _ = open_described(path_to_test)
-    network = train_classifier(*load_all(train), classes=len(described["classes"]), **settings)
+    train, described = open_described(files["train"])
+    test, _ = open_described(files["test"])
+    progress = TrainingProgress(f"{path_to_progress}/epoch.pt", [settings, train.digest, version])
+    pixels, classes = training_images(train), len(described["classes"])
+    network = train_classifier(pixels, train.labels, classes=classes, progress=progress, **settings)
     metadata = {**identity, "settings": settings, "trained_on": train.digest}
     sha256 = save_classifier(path_to_checkpoint, network, metadata=metadata)
     summary = describe_training(network, train, test, settings=settings, attack=attack)
     write_json(path_to_manifest, {**identity, "sha256": sha256, **summary})
+    forget(path_to_progress)
 
 
 if __name__ == "__main__":
     with logged_job(snakemake.log[0]):
         train_model(
-            snakemake.input.train,
-            snakemake.input.test,
+            {"train": snakemake.input.train, "test": snakemake.input.test},
             snakemake.output.checkpoint,
             snakemake.output.manifest,
-            identity=snakemake.params.identity,
-            settings=snakemake.params.settings,
-            attack=snakemake.params.attack,
+            snakemake.params.progress,
+            **{key: snakemake.params[key] for key in ("version", "identity", "settings", "attack")},
         )

@@ -1,14 +1,18 @@
+import re
 import time
+from pathlib import Path
 
 import pandas as pd
 import pytest
+import yaml
 
-from gfscore import plan
+from gfscore import layout, plan
 from gfscore.costs import cost_file, cost_rows, read_cost, recorded_cost
 from gfscore.files import write_json
 from gfscore.jobs import logged_job
 from gfscore.measures import KINDS
 
+ROOT = Path(__file__).resolve().parents[2]
 MODEL = {"dataset": "d", "threat": "none", "model": "m"}
 SCORES = pd.DataFrame(
     {
@@ -67,3 +71,16 @@ def test_rows_say_what_is_not_recorded_and_how_many_samples_were_measured(tmp_pa
 
 def test_every_kind_of_measure_has_its_step():
     assert set(plan.STEPS) == set(KINDS)
+
+
+def test_costs_are_looked_for_where_the_rules_let_their_jobs_write_them():
+    config = yaml.safe_load((ROOT / "config.yaml").read_text())
+    rules = "".join(path.read_text() for path in (ROOT / "rules").glob("*.smk"))
+    logs = [log.removeprefix("results/logs/") for log in re.findall(r'f?"(results/logs/[^"]+)\.log"', rules)]
+    logs = [log.replace("{MODEL}", layout.MODEL).replace("{ZOO_MODEL}", "{dataset}/{threat}/{model}") for log in logs]
+    known = [re.sub(r"\{+\w+\}+", "[^/]+", log) for log in logs]
+    records = layout.cost_records(config, "digits")
+    assert {record["step"] for record in records} > {"train_model", "extract_logits", "project_attributes"}
+    for record in records:
+        path = record["path"].removeprefix("results/costs/").removesuffix(".json")
+        assert any(re.fullmatch(pattern, path) for pattern in known), path

@@ -66,7 +66,7 @@ def test_curves_pass_through_their_points(activation):
     logits, labels = logits_and_labels(2)
     curves = sweep_class_scores(logits, labels, 5, activation=activation, low=0.1, high=3)
     expected = direct(logits, labels, 5, activation, curves.temperatures)
-    np.testing.assert_array_equal(curves.values, expected)
+    np.testing.assert_allclose(curves.values, expected, rtol=1e-13)
     np.testing.assert_allclose(curves(curves.temperatures), expected, rtol=0, atol=1e-14)
 
 
@@ -89,14 +89,14 @@ def test_each_point_set_holds_the_smaller_ones(low, high):
 def test_refining_wastes_no_evaluation(monkeypatch):
     asked = []
 
-    def counted(logits, labels, *, activation):
-        def scores_at(temperature):
-            asked.append(temperature)
-            return scores(logits, labels, activation=activation, temperature=temperature)
+    def counted(logits, labels, classes, *, activation):
+        def scores_at(temperatures):
+            asked.extend(temperatures)
+            return direct(logits, labels, classes, activation, temperatures)
 
         return scores_at
 
-    monkeypatch.setattr("gfscore.curves.scores_by_temperature", counted)
+    monkeypatch.setattr("gfscore.curves.class_scores_by_temperature", counted)
     logits, labels = logits_and_labels(4, k=10)
     curves = sweep_class_scores(logits, labels, 10, activation="softmax", low=1e-3, high=1e3)
     assert len(curves.temperatures) > POINTS[0]

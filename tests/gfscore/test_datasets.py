@@ -1,5 +1,4 @@
 import hashlib
-import json
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -9,6 +8,7 @@ import pytest
 
 from gfscore.datasets import SOURCES, ImageSet, describe_images, from_arrays, load_all, open_described, open_images
 from gfscore.errors import InputError
+from gfscore.files import write_json
 
 DIGITS = {"source": "digits", "test_share": 0.5, "seed": 0}
 NAMES = [str(digit) for digit in range(10)]
@@ -224,12 +224,22 @@ def test_missing_classes_are_named_and_one_class_is_refused():
 
 
 def test_an_unknown_source_names_the_known_ones():
-    with pytest.raises(InputError, match=r"'mnist' is unknown; choose one of cifar, .*npz"):
+    with pytest.raises(InputError, match=r"'mnist' is unknown; choose one of .*cifar, .*npz"):
         open_images({"source": "mnist"}, classes=NAMES)
 
 
 def test_a_source_is_a_file_of_the_folder():
-    assert set(SOURCES) == {"cifar", "corrupted", "digits", "generated", "image_folder", "labels", "npz", "parquet"}
+    assert set(SOURCES) == {
+        "celeba",
+        "cifar",
+        "corrupted",
+        "digits",
+        "generated",
+        "image_folder",
+        "labels",
+        "npz",
+        "parquet",
+    }
     for module in SOURCES.values():
         path = Path(import_module(module).__file__)
         assert callable(import_module(module).open_source)
@@ -271,7 +281,7 @@ def test_a_described_dataset_is_opened_again_and_a_changed_one_refused(saved, tm
     described = describe_images(NPZ, path, dataset="pets", classes=PAIR)
     assert described["samples_per_class"] == [2, 2]
     assert described["image_shape"] == [3, 9, 8]
-    manifest.write_text(json.dumps(described))
+    write_json(manifest, described)
     images, read = open_described(manifest)
     assert images.digest == read["digest"] == described["digest"]
     saved(y=np.array([0, 0, 1, 1]))

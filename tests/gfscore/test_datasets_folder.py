@@ -1,5 +1,4 @@
 import io
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +10,7 @@ from PIL import Image
 from gfscore.datasets import _encoded, describe_images, load_all, open_described, open_images
 from gfscore.datasets._preprocessing import prepare
 from gfscore.errors import InputError
+from gfscore.files import write_json
 
 NONE = {"method": "none"}
 CROP = {"method": "center_crop", "resize": 256, "size": 224, "interpolation": "bilinear"}
@@ -216,7 +216,7 @@ def test_a_described_folder_is_verified_without_decoding(root, tmp_path, monkeyp
     assert described["digest_covers"] == "encoded images, labels, identifiers and preprocessing"
     assert described["preprocessing"].startswith("decoded to RGB, short side 256 (bilinear, antialiased), centre crop")
     manifest = tmp_path / "pets.json"
-    manifest.write_text(json.dumps(described))
+    write_json(manifest, described)
     decoded = []
     monkeypatch.setattr(_encoded, "prepare", lambda *given, name: decoded.append(name) or prepare(*given, name=name))
     images, _ = open_described(manifest)

@@ -10,7 +10,13 @@ from PIL import Image
 from gfscore.datasets import load_all, open_images
 from gfscore.errors import InputError
 
-SETTINGS = {"source": "parquet", "image": "image", "label": "label", "preprocessing": {"method": "none"}}
+SETTINGS = {
+    "source": "parquet",
+    "image": "image",
+    "label": "label",
+    "part": None,
+    "preprocessing": {"method": "none"},
+}
 PAIR = ["cat", "dog"]
 TEN = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
 
@@ -48,6 +54,35 @@ def test_shards_are_read_in_order_across_row_groups(shards):
     part = images.select(rows)
     np.testing.assert_array_equal(load_all(part)[0], x[rows])
     assert part.sample_id.tolist() == ["test-0/000001", "test-0/000004", "test-1/000001"]
+
+
+def test_a_column_of_names_makes_classes_in_alphabetical_order(tmp_path):
+    for shard, names in enumerate((["b", "c", "b"], ["a", "c"])):
+        made = table(range(3 * shard, 3 * shard + len(names)), [0] * len(names)).append_column("kind", [names])
+        pq.write_table(made, tmp_path / f"{shard}.parquet")
+    images = open_images({**SETTINGS, "label": "kind"}, tmp_path, classes=None)
+    assert images.class_names == ("a", "b", "c")
+    assert images.labels.tolist() == [1, 2, 1, 0, 2]
+    with pytest.raises(InputError, match="'b' is label 0 in `classes`, but label 1 in the data"):
+        open_images({**SETTINGS, "label": "kind"}, tmp_path, classes=["b", "a", "c"])
+    pq.write_table(table([9], [1]).rename_columns(["image", "kind", "other"]), tmp_path / "2.parquet")
+    with pytest.raises(InputError, match="labels are numbers in some files and names in others"):
+        open_images({**SETTINGS, "label": "kind"}, tmp_path, classes=None)
+
+
+def test_two_parts_make_the_whole_and_keep_the_shares_of_the_classes(shards):
+    def part(name, seed=0):
+        chosen = {"name": name, "test_share": 0.5, "seed": seed}
+        return open_images({**SETTINGS, "part": chosen}, shards, classes=PAIR)
+
+    whole, train, test = open_images(SETTINGS, shards, classes=PAIR), part("train"), part("test")
+    assert sorted([*train.sample_id, *test.sample_id]) == whole.sample_id.tolist()
+    assert np.bincount(test.labels).tolist() == np.bincount(train.labels).tolist() == [2, 2]
+    rows = np.flatnonzero(np.isin(whole.sample_id, test.sample_id))
+    np.testing.assert_array_equal(load_all(test)[0], load_all(whole)[0][rows])
+    np.testing.assert_array_equal(test.labels, whole.labels[rows])
+    assert part("test").digest == test.digest != whole.digest
+    assert {tuple(part("test", seed).sample_id) for seed in range(8)} != {tuple(test.sample_id)}
 
 
 def test_plain_bytes_and_other_column_names_are_read(tmp_path):

@@ -1,3 +1,4 @@
+import errno
 import hashlib
 import json
 import os
@@ -121,13 +122,39 @@ def test_json_keeps_the_order_of_keys_and_reads_back(tmp_path):
 @pytest.mark.parametrize("nan", [float("nan"), np.nan, np.float32("nan"), np.float64("nan")])
 def test_nan_becomes_null(tmp_path, nan):
     write_json(tmp_path / "x.json", {"a": nan, "b": [nan, {"c": nan}], "d": (nan, 1.0)})
-    assert json.loads((tmp_path / "x.json").read_text()) == {"a": None, "b": [None, {"c": None}], "d": [None, 1.0]}
+    assert "NaN" not in (tmp_path / "x.json").read_text()
+    assert read_json(tmp_path / "x.json") == {"a": None, "b": [None, {"c": None}], "d": [None, 1.0]}
 
 
 def test_numpy_numbers_and_arrays_become_plain_ones(tmp_path):
     data = {"i": np.int64(3), "f": np.float32(0.5), "b": np.bool_(True), "a": np.array([[1.0, np.nan]])}
     write_json(tmp_path / "x.json", data)
-    assert json.loads((tmp_path / "x.json").read_text()) == {"i": 3, "f": 0.5, "b": True, "a": [[1.0, None]]}
+    assert read_json(tmp_path / "x.json") == {"i": 3, "f": 0.5, "b": True, "a": [[1.0, None]]}
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS])
+def test_an_error_of_the_disk_names_the_file_that_was_to_be_written(tmp_path, number):
+    with pytest.raises(OSError, match=r"x\.txt'$") as caught, atomic(tmp_path / "x.txt"):
+        raise OSError(number, "whatever", ".x.txt.123.part")
+    assert caught.value.errno == number
+    assert names_in(tmp_path) == []
+
+
+def test_json_that_was_changed_since_it_was_written_is_refused(tmp_path):
+    path = tmp_path / "x.json"
+    write_json(path, {"samples": 900, 1: "a"})
+    assert list(json.loads(path.read_text())) == ["samples", "1", "checksum"]
+    for text in (path.read_text().replace("900", "980"), '{"samples": 900}', "{}"):
+        path.write_text(text)
+        with pytest.raises(InputError, match=r"x\.json: damaged, or edited by hand.*delete it"):
+            read_json(path)
+
+
+@pytest.mark.parametrize("text", ["[1]", "1", "null", '"a"', "[" * 100_000])
+def test_json_that_is_no_mapping_is_refused(tmp_path, text):
+    (tmp_path / "x.json").write_text(text)
+    with pytest.raises(InputError, match=r"x\.json: "):
+        read_json(tmp_path / "x.json")
 
 
 def test_an_infinite_number_is_never_written_as_broken_json(tmp_path):

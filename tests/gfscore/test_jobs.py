@@ -1,3 +1,4 @@
+import errno
 import os
 import subprocess
 import sys
@@ -49,6 +50,17 @@ def test_any_other_exception_leaves_a_traceback_in_log_and_stderr(tmp_path, caps
         assert text.startswith("Traceback (most recent call last):")
         assert "in step" in text
         assert "KeyError: 'missing'" in text
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EFBIG])
+def test_a_disk_that_takes_no_more_is_one_line_that_names_the_file(tmp_path, capsys, number):
+    path = tmp_path / "job.log"
+    with pytest.raises(SystemExit) as caught, logged_job(path):
+        raise OSError(number, "whatever", "results/x.parquet")
+    assert caught.value.code == 1
+    message = f"error: results/x.parquet: {os.strerror(number)}; make room, or the folder writable, and run"
+    assert path.read_text().startswith(message)
+    assert capsys.readouterr().err.startswith(message)
 
 
 def test_a_log_of_an_earlier_run_is_replaced(tmp_path):

@@ -103,6 +103,22 @@ def test_wrong_logits_are_an_error(logits, labels, message):
         require_logits(logits, labels)
 
 
+def test_bfloat16_becomes_float32_exactly():
+    import ml_dtypes
+
+    stored = (np.array(LOGITS) + 0.1).astype(ml_dtypes.bfloat16)
+    logits, _ = require_logits(stored, LABELS)
+    assert logits.dtype == np.float32
+    assert [float(value) for value in stored.ravel()] == logits.ravel().tolist()
+
+
+def test_tensors_that_numpy_cannot_show_are_refused_with_the_remedy():
+    import torch
+
+    with pytest.raises(InputError, match=r"no array of numbers .*tensor\.detach\(\)"):
+        require_logits(torch.zeros(2, 3, requires_grad=True), LABELS)
+
+
 def test_the_number_of_classes_must_be_the_declared_one():
     with pytest.raises(InputError, match="3 logits per row, but 4 classes are declared"):
         require_logits(LOGITS, LABELS, classes=4)

@@ -4,8 +4,10 @@ import pytest
 import yaml
 
 from gfscore.agreement_columns import AGREEMENT_COLUMNS
+from gfscore.group_columns import GROUP_COLUMNS
 from gfscore.layout import audit_results
 from gfscore.measure_layout import MEASURE_TABLES, NEEDS, measure_table, measure_tables
+from gfscore.projection_columns import PROJECTION_COLUMNS
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -16,13 +18,14 @@ def config():
 
 
 def tables_with(config, measures):
+    config["audits"]["digits"] |= {"groups": None, "projection": None}
     config["audits"]["digits"]["measures"] = measures
     return set(measure_tables(config, "digits"))
 
 
 def test_every_table_has_columns_and_a_condition():
     names = [name for tables in MEASURE_TABLES.values() for name in tables]
-    assert set(names) == set(AGREEMENT_COLUMNS) == set(NEEDS)
+    assert set(names) == set(AGREEMENT_COLUMNS) | set(GROUP_COLUMNS) | set(PROJECTION_COLUMNS) == set(NEEDS)
 
 
 @pytest.mark.parametrize(
@@ -50,6 +53,11 @@ def test_other_norms_refute_no_score_and_certificates_without_attack_are_not_cou
     assert tables_with(config, ["certified-l2"]) == {"radius_curves"}
     config["measures"]["imported"] = {"kind": "certified", "largest_radius": 1.0}
     assert tables_with(config, ["imported"]) == {"radius_curves"}
+
+
+def test_groups_are_compared_where_the_audit_names_attributes(config):
+    assert {"group_scores", "group_metrics"} <= set(measure_tables(config, "digits"))
+    assert not {"group_scores", "group_metrics"} & tables_with(config, ["clean"])
 
 
 def test_training_methods_need_two_of_them(config):

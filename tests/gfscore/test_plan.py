@@ -4,16 +4,19 @@ import pytest
 
 from gfscore import layout, plan
 
+AUDIT = {"dataset": "copy", "models": ["zoo/none/X", "zoo/L2/Y"], "measures": ["g"], "calibration": None}
+COPY = {"source": "npz", "path": "p", "classes": ["u", "v"], "models_of": "zoo", "label_error_rate": 0.1}
 CONFIG = {
-    "audits": {"a": {"dataset": "copy", "models": ["zoo/none/X", "zoo/L2/Y"], "measures": ["g"], "calibration": None}},
+    "audits": {"a": AUDIT | {"groups": None, "projection": None}},
     "datasets": {
-        "copy": {"source": "npz", "path": "p", "classes": ["u", "v"], "models_of": "zoo", "label_error_rate": 0.1},
+        "copy": COPY | {"attributes": None},
         "train": {
             "source": "digits",
             "split": "train",
             "classes": ["u", "v"],
             "models_of": None,
             "label_error_rate": None,
+            "attributes": None,
         },
     },
     "models": {
@@ -78,3 +81,13 @@ def test_a_probe_is_fetched_and_fitted_and_no_other_source_matches_its_pattern()
 def test_names_of_kind_match_exactly_the_measures_of_that_kind(kind, matching):
     pattern = re.compile(plan.names_of_kind(CONFIG, kind))
     assert {name for name in [*CONFIG["measures"], "gg", ""] if pattern.fullmatch(name)} == matching
+
+
+def test_the_samples_that_fix_thresholds_of_attributes_belong_to_an_audit_that_compares_groups():
+    digits = COPY | {"attributes": {"source": "digits", "fixed_on": "other"}}
+    datasets = CONFIG["datasets"] | {"copy": digits}
+    audits = {"a": AUDIT | {"groups": {"attributes": ["slant"]}, "projection": None}, "b": CONFIG["audits"]["a"]}
+    config = CONFIG | {"datasets": datasets, "audits": audits}
+    assert "other" in plan.datasets_of(config, "a") and "other" not in plan.datasets_of(config, "b")
+    assert layout.attributes_reference(config, "copy") == "results/datasets/other.json"
+    assert "attributes" not in plan.image_settings_of(config, "copy")

@@ -1,7 +1,5 @@
 """The source probe: a linear classifier on the features of a frozen backbone."""
 
-import json
-
 import numpy as np
 import pytest
 import torch
@@ -13,7 +11,7 @@ from extract_logits import extract_logits
 from fetch_checkpoint import fetch_checkpoint
 from fetch_dataset import fetch_dataset
 from gfscore.errors import InputError
-from gfscore.files import read_json, sha256_of_file
+from gfscore.files import read_json, sha256_of_file, write_json
 from gfscore.tables import read_identity, read_logits
 from gfscore.zoo import open_classifier
 from gfscore.zoo.compatibility import import_torchvision
@@ -142,7 +140,7 @@ def test_another_file_in_place_of_the_head_is_named(probed):
     save_file({"weight": torch.zeros(3)}, probed / "head.safetensors")
     manifest = read_json(probed / "head.json")
     manifest["sha256"] = sha256_of_file(probed / "head.safetensors")
-    (probed / "head.json").write_text(json.dumps(manifest))
+    write_json(probed / "head.json", manifest)
     with pytest.raises(InputError, match=r"head\.safetensors: is no head of a probe"):
         opened(probed)
 

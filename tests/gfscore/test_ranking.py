@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 import plain
 from gfscore import InputError
@@ -163,3 +164,9 @@ def test_a_class_without_samples_in_any_model_is_ranked_nowhere():
 def test_vulnerability_compares_the_same_classes_only():
     with pytest.raises(InputError, match="some models lack samples of a class"):
         vulnerability([[0.1, np.nan, 0.3], [0.2, 0.5, 0.1]], ["a", "b", "c"])
+
+
+@pytest.mark.parametrize("shape", [(1,), (9,), (30, 17), (2, 3, 200), (0, 4), (4, 0)])
+def test_ranks_are_the_average_ranks_of_a_library(shape):
+    values = np.random.default_rng(0).integers(0, 9, shape).astype(float)
+    np.testing.assert_array_equal(ranks(values), stats.rankdata(values, axis=-1))

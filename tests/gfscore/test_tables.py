@@ -422,3 +422,27 @@ def test_frame_of_orders_columns_and_leaves_absent_keys_missing():
 def test_frame_of_refuses_a_key_that_is_no_column():
     with pytest.raises(KeyError, match="table 'calibration' has no column valeu"):
         frame_of("calibration", [{"value": 0.5}, {"valeu": 0.5}])
+
+
+def test_logits_are_written_in_groups_and_read_as_one(tmp_path, monkeypatch):
+    monkeypatch.setattr("gfscore.tables.GROUP_ELEMENTS", 60)
+    write_logits(tmp_path / "m.parquet", **made_logits(), identity=IDENTITY)
+    assert pq.ParquetFile(tmp_path / "m.parquet").num_row_groups == 4
+    sample_id, label, logits = read_logits(tmp_path / "m.parquet", expect=IDENTITY)
+    made = made_logits()
+    assert sample_id.tolist() == made["sample_id"].tolist()
+    assert label.dtype == np.int32
+    np.testing.assert_array_equal(label, made["label"])
+    np.testing.assert_array_equal(logits, made["logits"])
+
+
+def test_a_short_row_of_a_later_group_is_named_by_its_place_in_the_file(path_to_logits, tmp_path):
+    table = pq.read_table(path_to_logits)
+    rows = table.column("logits").to_pylist()
+    rows[17] = rows[17][:-1]
+    column = pa.array(rows, type=pa.list_(pa.float32()))
+    path = tmp_path / "ragged.parquet"
+    made = table.set_column(2, "logits", column).replace_schema_metadata(table.schema.metadata)
+    pq.write_table(made, path, row_group_size=7)
+    with pytest.raises(InputError, match=r"ragged\.parquet: row 17 has 5 logits, row 0 has 6"):
+        read_logits(path)

@@ -11,7 +11,7 @@ from analyse_targets import analyse_targets
 from compare_measures import compare_measures
 from count_decisions import count_decisions
 from falsify_scores import falsify_scores
-from gfscore.agreement_columns import ALL
+from gfscore.agreement_columns import AGREEMENT_COLUMNS, ALL
 from gfscore.files import read_json, write_json
 from gfscore.margins import SCALE, predictions, scores
 from gfscore.measure_layout import MEASURE_TABLES
@@ -134,7 +134,7 @@ class Folder:
     def run(self, *, calibration=None):
         """Every table of the steps, by name."""
         inputs, manifest, shared = self.inputs(calibration=calibration), self.path / "toy.json", {"audit": "toy"}
-        paths = {table: self.path / f"{table}.parquet" for tables in MEASURE_TABLES.values() for table in tables}
+        paths = {table: self.path / f"{table}.parquet" for table in AGREEMENT_COLUMNS}
         ranking = {"confidence": CONFIDENCE, "permutations": 99, "seed": 0}
         falsify_scores(inputs, manifest, paths, confidence=CONFIDENCE, **shared)
         trace_radii(inputs, manifest, paths, **ranking, **shared)

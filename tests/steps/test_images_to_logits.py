@@ -6,6 +6,7 @@ import pytest
 from extract_logits import extract_logits
 from fetch_dataset import fetch_dataset
 from gfscore.errors import InputError
+from gfscore.files import read_json, write_json
 from gfscore.tables import read_identity, read_logits
 from train_generator import train_generator
 from train_model import train_model
@@ -42,10 +43,11 @@ def run_all(folder):
         settings = {"source": "digits", "split": split, "test_share": 0.5, "seed": 0}
         fetch_dataset(settings, NAMES, folder / f"{split}.json", dataset=f"digits-{split}")
     train_model(
-        folder / "train.json",
-        folder / "test.json",
+        {"train": folder / "train.json", "test": folder / "test.json"},
         folder / "ERM.safetensors",
         folder / "ERM.json",
+        folder / "progress",
+        version="1",
         identity=IDENTITY,
         settings=SETTINGS,
         attack=ATTACK,
@@ -72,6 +74,7 @@ def test_manifests_say_what_was_made(folder):
     assert dataset["image_shape"] == [1, 8, 8]
     model = json.loads((folder / "ERM.json").read_text())
     assert {key: model[key] for key in IDENTITY} == IDENTITY
+    assert not (folder / "progress").exists()
     assert model["clean_accuracy"] > 0.85 > model["robust_accuracy"]
     assert model["robust_accuracy_attack"] == "PGD-3, l_inf 0.15, test split"
     assert len(model["robust_accuracy_per_class"]) == 10
@@ -108,7 +111,7 @@ def test_two_runs_make_the_same_bytes(folder, tmp_path):
 
 
 def changed(path, target, **changes):
-    target.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+    write_json(target, {**read_json(path), **changes})
     return target.name
 
 

@@ -11,7 +11,7 @@ from choose_temperature import choose_temperature
 from gate import gate
 from gfscore import audit_logits
 from gfscore.errors import InputError
-from gfscore.files import write_json
+from gfscore.files import read_json, write_json
 from gfscore.measured import AuditInputs
 from gfscore.splits import choosing_samples
 from gfscore.tables import read_table, write_logits
@@ -170,7 +170,7 @@ def test_a_temperature_chosen_on_the_same_samples_gets_no_bounds(folder):
 
 
 def test_calibrated_rows_stand_at_the_temperature_that_calibration_json_records(folder):
-    results = json.loads((folder.path / "audit/calibration.json").read_text())
+    results = read_json(folder.path / "audit/calibration.json")
     scores = read_table(folder.table("class_scores"), "class_scores")
     for objective, result in results.items():
         rows = scores[scores["calibration"] == objective]
@@ -336,7 +336,7 @@ def test_a_temperature_chosen_on_other_samples_is_reported_on_fresh_ones(tmp_pat
     folder.make_logits()
     folder.score()
     folder.audit()
-    results = json.loads((tmp_path / "audit/calibration.json").read_text())
+    results = read_json(tmp_path / "audit/calibration.json")
     assert all(result["split"] == split for result in results.values())
     scores = read_table(folder.table("class_scores"), "class_scores")
     samples = scores.groupby(["model", "calibration"])["n"].sum().unstack()

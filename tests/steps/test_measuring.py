@@ -7,6 +7,7 @@ import torch
 
 from fetch_dataset import fetch_dataset
 from gfscore.errors import InputError
+from gfscore.files import write_json
 from gfscore.measured import one_row_per_sample, read_samples
 from gfscore.measuring import measure_model
 from gfscore.tables import read_identity, read_table
@@ -27,7 +28,7 @@ def files(tmp_path_factory):
     network = build_network("small_convnet", in_channels=1, image_size=(8, 8), classes=10, width=2, pool=4)
     sha256 = save_classifier(folder / "tiny.safetensors", network, metadata=MODEL)
     manifest = {**MODEL, "sha256": sha256, "architecture": "small_convnet", "settings": {}}
-    (folder / "tiny.json").write_text(json.dumps(manifest))
+    write_json(folder / "tiny.json", manifest)
     return {
         "dataset": folder / "digits.json",
         "model": folder / "tiny.json",

@@ -19,7 +19,10 @@ from gfscore import adversarial, corruptions, generators, minimal, neighbourhood
 from gfscore.checkpoint_files import describe_checkpoint
 from gfscore.datasets import describe_images, load_all, open_images
 from gfscore.inference import extract_logits, reproducible_arithmetic
+from gfscore.mappers.stored import of_network
+from gfscore.mappers.training import fit_mapper
 from gfscore.objectives import METHODS
+from gfscore.projection import search_boundaries
 from gfscore.training import train_classifier
 from gfscore.zoo import from_network
 from gfscore.zoo.compatibility import import_torchvision
@@ -108,6 +111,32 @@ def measured(measure_batch, measure):
     return [float(np.nanmean(values.astype(float))) for _, values in sorted(numeric.items())]
 
 
+def mapped():
+    settings = CONFIG["mappers"]["digits-vae"] | {"epochs": 3}
+    x, _ = load_all(images())
+    with tempfile.TemporaryDirectory() as folder:
+        network, losses = fit_mapper(x[:192], settings, path_to_progress=f"{folder}/epoch.pt", version="1")
+    return [*summary_of(network), *losses.values(), *of_network(network, x[:192]).sigma]
+
+
+def projected():
+    """Boundaries along a decoder of fixed weights, which no processor rounds to another prediction of many."""
+    x, _ = load_all(images())
+    axes = np.linalg.svd(x[:200].reshape(200, -1).astype(np.float64), full_matrices=False)[2][:3]
+    decode = lambda codes: (codes @ axes).reshape(-1, 1, 8, 8).astype(np.float32)  # noqa: E731
+    codes = x[:40].reshape(40, -1) @ axes.T
+    found = search_boundaries(
+        decode,
+        lambda shown: np.digitize(shown[:, 0, 3:5, 3:5].mean(axis=(1, 2)), [0.2, 0.4, 0.6]),
+        codes,
+        codes.std(axis=0),
+        **{key: CONFIG["mappers"]["digits-vae"]["search"][key] for key in ("steps", "bisections", "batch_size")},
+    )
+    return [
+        float(part.mean()) for part in (found.reference, found.up, found.down, found.up_censored, found.down_censored)
+    ]
+
+
 MEASURES = {
     "attack_model": (adversarial, "adversarial-linf"),
     "measure_distances": (minimal, "minimal-l2"),
@@ -121,6 +150,8 @@ NUMBERS = {
     "fetch_dataset": fetched,
     "fetch_checkpoint": lambda: fetched_checkpoint(Path(tempfile.mkdtemp())),
     "train_generator": generated,
+    "train_mapper": mapped,
+    "project_attributes": projected,
     "train_probe": probed,
     "extract_logits": extracted,
     **{step: (lambda of=of: measured(of[0].measure_batch, of[1])) for step, of in MEASURES.items()},

@@ -14,6 +14,14 @@ import yaml
 ROOT = Path(__file__).resolve().parents[2]
 
 
+def pytest_collection_modifyitems(items):
+    """What two test processes may run side by side: the default audit is made once, other audits once per file."""
+    for item in items:
+        if item.path.parent == Path(__file__).parent:
+            shared = "audited_once" in item.fixturenames
+            item.add_marker(pytest.mark.xdist_group("default audit" if shared else item.path.stem))
+
+
 class Repository:
     """A copy of the repository in which Snakemake can run."""
 

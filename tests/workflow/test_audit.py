@@ -35,7 +35,10 @@ def test_a_second_make_audit_says_that_there_is_nothing_to_do(audited):
 def test_the_results_of_the_contract_are_there(audited_once):
     folder = audited_once.path / "results/audits/digits"
     compared = ("comparisons", "model_comparisons", "rank_intervals", "lambda_swaps", "metric_ranks")
-    for table in ("class_scores", "model_summary", "vulnerability", "calibration", "sensitivity", *compared):
+    grouped = ("group_scores", "group_metrics", "projection_scores", "projection_models", "projection_ranks")
+    agreeing = ("falsification", "radius_curves", "class_shares", "target_success", "measure_agreement")
+    always = ("class_scores", "model_summary", "vulnerability", "calibration", "sensitivity")
+    for table in (*always, *compared, *grouped, *agreeing):
         frame = read_table(folder / f"{table}.parquet", table, expect={"audit": "digits"})
         assert len(pd.read_csv(folder / f"{table}.csv")) == len(frame) > 0
         assert list(frame.columns) == [name for name, _, _ in TABLES[table].columns]

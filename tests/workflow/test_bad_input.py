@@ -141,7 +141,7 @@ def test_a_class_without_samples_in_a_users_file_is_refused(audited):
     np.savez(audited.path / "own.npz", x=np.zeros((27, 1, 8, 8), dtype=np.float32), y=labels)
     (audited.path / "own.yaml").write_text(
         "datasets:\n  own: {source: npz, path: own.npz, value_range: 1, channels: first, "
-        "classes: ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9'], models_of: digits, label_error_rate: null, published_accuracy: null, subset: null, digest: null}\n"
+        "classes: ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9'], models_of: digits, label_error_rate: null, published_accuracy: null, subset: null, digest: null, attributes: null}\n"
     )
     text = refusal(audited, "--configfile", "own.yaml", "--", "results/datasets/own.json")
     assert "own.npz" in text

@@ -80,7 +80,7 @@ def configure(repository, served, address):
     few = {
         "source": "npz", "path": "few.npz", "value_range": 1, "channels": "first",
         "classes": [str(k) for k in range(CLASSES)], "models_of": "few", "published_accuracy": None,
-        "label_error_rate": None, "subset": None, "digest": None,
+        "label_error_rate": None, "subset": None, "digest": None, "attributes": None,
     }  # fmt: skip
     transformer = place_transformer(repository.path, "Transformer", classes=CLASSES)
     fitted = {"source": "probe", "train_on": "few", "evaluate_on": "few", "penalty": 1.0, "iterations": 50}

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.workflow
 CIFAR10 = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
 UNPUBLISHED = {"published_clean_accuracy": None, "published_robust_accuracy": None}
 CHECKPOINTS = sorted(NETWORKS)[:10]
-SHARED = {"label_error_rate": None, "subset": None, "digest": None}
+SHARED = {"label_error_rate": None, "subset": None, "digest": None, "attributes": None}
 
 
 def audit(dataset, models, measures, gate, calibration=None):
@@ -27,6 +27,8 @@ def audit(dataset, models, measures, gate, calibration=None):
         "models": models,
         "measures": measures,
         "calibration": calibration,
+        "groups": None,
+        "projection": None,
         "gate": [rule],
     }
 

@@ -16,7 +16,8 @@ def chain_after_logits(repository):
     """Jobs that follow the logits of one model of the default audit: one for each measure, and what is done once."""
     config = repository.config()
     kinds = [config["measures"][name]["kind"] for name in config["audits"]["digits"]["measures"]]
-    return Counter(check_logits=1, sweep_temperatures=1) + Counter(plan.STEPS[kind] for kind in kinds)
+    once = Counter(check_logits=1, sweep_temperatures=1, project_attributes=1)
+    return once + Counter(plan.STEPS[kind] for kind in kinds)
 
 
 def names_a_model(files, models):

@@ -70,10 +70,19 @@ def pgd(
     return best
 
 
-def robust_accuracy(network, images, labels, *, norm, eps, step_size, steps, restarts=1, seed, batch_size=256):
+def robust_accuracy(network, images, labels, *, batch_size=256, **attack):
     """Which samples are classified correctly and survive PGD, (N,) bool; their mean is the robust accuracy.
 
-    Takes `images` (N, C, H, W) float32 and `labels` (N,) as numpy arrays. A sample that is misclassified,
+    Takes `images` (N, C, H, W) float32 and `labels` (N,) as numpy arrays, and the attack as `survivors` does.
+    """
+    batches = (images[start : start + batch_size] for start in range(0, len(images), batch_size))
+    return survivors(network, batches, labels, **attack)
+
+
+def survivors(network, batches, labels, *, norm, eps, step_size, steps, restarts=1, seed):
+    """The same for images that come in `batches`, arrays (n, C, H, W) float32 in the order of `labels` (N,).
+
+    A sample that is misclassified,
     clean or under an earlier restart, has not survived and leaves the batch. Surviving an attack proves
     nothing, so this is an upper bound on the share of robust samples. `seed` determines the random starts.
     """
@@ -82,10 +91,10 @@ def robust_accuracy(network, images, labels, *, norm, eps, step_size, steps, res
     attack = {"norm": norm, "eps": eps, "step_size": step_size, "steps": steps}
     device = next((value.device for value in network.parameters()), "cpu")
     generator = torch.Generator().manual_seed(seed)
-    survived = np.zeros(len(images), dtype=bool)
-    for start in range(0, len(images), batch_size):
-        x = torch.from_numpy(images[start : start + batch_size]).to(device)
-        y = torch.from_numpy(labels[start : start + batch_size].astype(np.int64)).to(device)
+    survived, start = np.zeros(len(labels), dtype=bool), 0
+    for batch in batches:
+        x = torch.from_numpy(batch).to(device)
+        y = torch.from_numpy(labels[start : start + len(batch)].astype(np.int64)).to(device)
         with torch.no_grad():
             alive = torch.nonzero(correct(network(x), y)).flatten()
         for _ in range(restarts):
@@ -95,6 +104,7 @@ def robust_accuracy(network, images, labels, *, norm, eps, step_size, steps, res
             with torch.no_grad():
                 alive = alive[correct(network(adversarial), y[alive])]
         survived[start + alive.cpu().numpy()] = True
+        start += len(batch)
     return survived
 
 

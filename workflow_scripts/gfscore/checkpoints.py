@@ -74,9 +74,8 @@ def load_checkpoint(settings, path):
             # They tell of archives and protocols that are refused by an error next.
             warnings.simplefilter("ignore")
             return torch.load(path, map_location="cpu", weights_only=True)
-    except MemoryError:
-        raise
-    # A file from anywhere can make the reader stumble in any way; every one means that it is not read.
+    # A file from anywhere can make the reader stumble in any way, a length that no memory holds included; every one
+    # means that it is not read.
     except Exception as error:
         if trusted:
             return _unpickled(path, settings["sha256"])

@@ -38,7 +38,7 @@ def class_values(values, labels, classes):
     a silent 0 that would become the worst class. Raises InputError for a value that is NaN, since its class would
     look like one without samples. Source: GF-Score, Definition 1 (Eq. 2).
     """
-    values = require_values(values)
+    values, labels = require_values(values), np.asarray(labels, dtype=np.intp)
     n = np.bincount(labels, minlength=classes)
     sums = np.bincount(labels, weights=values, minlength=classes)
     mean = np.divide(sums, n, out=np.full(classes, np.nan), where=n > 0)

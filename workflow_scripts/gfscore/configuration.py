@@ -10,30 +10,47 @@ from gfscore import gate_rules, leaderboard, plan
 from gfscore.attack_settings import require_attacks
 from gfscore.errors import InputError, unknown
 from gfscore.measures import largest_radius, measure_of
+from gfscore.projection_settings import mapper_mistakes, projection_mistakes
 
 THREATS = ("none", "Linf", "L2", "corruptions")
 """Threat models, as RobustBench spells them; none for models that are made for no particular one."""
 
+OF_SNAKEMAKE = set("{}<>")
+"""Characters that mean something to Snakemake in the name of a file."""
+
 LONGEST_GRID = 100_000
 """Temperatures in one phase of a search, beyond which it would only look endless."""
 
-TAGGED = {"datasets": "source", "measures": "kind"}
+TAGGED = {"datasets": "source", "measures": "kind", "mappers": "kind"}
 """Sections whose entries are of several kinds, and the key that says which."""
 
 
 def complete_schema(schema, path_to_sources):
-    """The schema of config.yaml with one closed description per dataset source.
+    """The schema of config.yaml with one closed description per source of datasets and of attributes.
 
     Each file of `path_to_sources` describes its own keys in a literal SETTINGS, which is read without running the
-    file; the keys that every dataset has are added. So a new source is one file, and nothing heavy is imported.
+    file; the keys that every dataset has are added. So a new source is one file, and nothing heavy is imported. The
+    sources of attributes stand in the folder attributes/ beside it.
     """
-    kinds = dict(schema["$defs"]["datasets"])
-    for path in sorted(path_to_sources.glob("[!_]*.py")):
-        own = _literal(path, "SETTINGS")
-        if own is not None:
-            kinds[path.stem] = {"properties": {"source": {"const": path.stem}, **own}, "required": ["source", *own]}
-    shared = schema["$defs"]["any_dataset"]
-    closed = {
+    known = schema["$defs"]
+    kinds = {**known["datasets"], **_described_sources(path_to_sources)}
+    attributes = _described_sources(path_to_sources.with_name("attributes"))
+    closed = {"datasets": _closed(kinds, known["any_dataset"])}
+    closed["attributes"] = _closed(attributes, known["any_attributes"])
+    return {**schema, "$defs": {**known, **closed}}
+
+
+def _described_sources(folder):
+    found = {path.stem: _literal(path, "SETTINGS") for path in sorted(folder.glob("[!_]*.py"))}
+    return {
+        name: {"properties": {"source": {"const": name}, **own}, "required": ["source", *own]}
+        for name, own in found.items()
+        if own is not None
+    }
+
+
+def _closed(kinds, shared):
+    return {
         name: {
             "type": "object",
             "additionalProperties": False,
@@ -42,7 +59,6 @@ def complete_schema(schema, path_to_sources):
         }
         for name, kind in kinds.items()
     }
-    return {**schema, "$defs": {**schema["$defs"], "datasets": closed}}
 
 
 def _literal(path, name):
@@ -91,9 +107,14 @@ def _tagged_mistakes(config, schema):
         for threat, models in threats.items()
         for name, entry in models.items()
     ]
+    entries += [
+        ("attributes", "source", name, entry["attributes"])
+        for name, entry in config["datasets"].items()
+        if entry.get("attributes") is not None
+    ]
     for section, tag, name, entry in entries:
         kinds = schema["$defs"][section]
-        where = f"{section}: {name}"
+        where = f"datasets: {name}: attributes" if section == "attributes" else f"{section}: {name}"
         if entry[tag] not in kinds:
             yield f"{where}: {unknown(tag, entry[tag], kinds)}"
         else:
@@ -136,6 +157,8 @@ def _name_mistakes(config):
         yield from _dataset_mistakes(config, name, entry)
     for name, entry in config["measures"].items():
         yield from _measure_mistakes(f"measures: {name}", entry)
+    for name, entry in config["mappers"].items():
+        yield from mapper_mistakes(config, name, entry)
     for name, audit in config["audits"].items():
         yield from _audit_mistakes(config, name, audit)
     search = config["great"]["temperatures"]
@@ -146,7 +169,14 @@ def _name_mistakes(config):
             yield f"great: temperatures: {step} {search[step]:g} gives more than {LONGEST_GRID:,} temperatures"
 
 
+def _path_mistakes(where, entry):
+    for key in ("path", "list"):
+        if isinstance(entry.get(key), str) and set(entry[key]) & OF_SNAKEMAKE:
+            yield f"{where}: {key}: Snakemake takes braces and angle brackets in {entry[key]!r} for its own; rename it"
+
+
 def _model_mistakes(config, where, entry):
+    yield from _path_mistakes(where, entry)
     for key in ("train_on", "evaluate_on"):
         if key in entry and entry[key] not in config["datasets"]:
             yield f"{where}: {key}: {unknown('dataset', entry[key], config['datasets'])}"
@@ -180,6 +210,7 @@ def _measure_mistakes(where, entry):
 
 
 def _dataset_mistakes(config, name, entry):
+    yield from _path_mistakes(f"datasets: {name}", entry)
     classes = entry["classes"] or []
     if len(set(classes)) != len(classes):
         yield f"datasets: {name}: classes: a name stands more than once"
@@ -188,11 +219,60 @@ def _dataset_mistakes(config, name, entry):
         yield f"datasets: {name}: models_of: {unknown('zoo', entry['models_of'], zoos)}"
     if "fitted_on" in entry and entry["fitted_on"] not in config["datasets"]:
         yield f"datasets: {name}: fitted_on: {unknown('dataset', entry['fitted_on'], config['datasets'])}"
+    yield from _attribute_mistakes(config, f"datasets: {name}: attributes", entry["attributes"])
     rate = entry["label_error_rate"]
     if rate == "from_generator" and entry["source"] != "generated":
         yield f"datasets: {name}: label_error_rate: from_generator is for the source generated; give numbers or null"
     if isinstance(rate, list) and len(rate) != len(classes):
         yield f"datasets: {name}: label_error_rate: {len(rate)} rates for {len(classes)} classes"
+
+
+def _attribute_mistakes(config, where, attributes):
+    if attributes is None:
+        return
+    columns = attributes["columns"] or []
+    names = [column if isinstance(column, str) else column["column"] for column in columns]
+    for name in dict.fromkeys(names):
+        if names.count(name) > 1:
+            yield f"{where}: columns: {name!r} stands more than once"
+    for column in columns:
+        if isinstance(column, str):
+            continue
+        cuts = column.get("cut") or column.get("quantiles")
+        if cuts != sorted(set(cuts)):
+            yield f"{where}: columns: {column['column']}: thresholds must ascend, got {cuts}"
+        if len(column["names"]) != len(cuts) + 1:
+            yield f"{where}: columns: {column['column']}: {len(cuts)} thresholds make {len(cuts) + 1} groups; name each"
+        if "quantiles" in column and "fixed_on" not in attributes:
+            yield f"{where}: columns: {column['column']}: quantiles are for the source digits; give `cut`"
+    if "fixed_on" in attributes and attributes["fixed_on"] not in config["datasets"]:
+        yield f"{where}: fixed_on: {unknown('dataset', attributes['fixed_on'], config['datasets'])}"
+
+
+def _group_mistakes(config, where, audit):
+    groups, dataset = audit["groups"], config["datasets"][audit["dataset"]]
+    compared = groups["attributes"] if groups else []
+    for rule in audit["gate"]:
+        if rule["statistic"] == gate_rules.GROUP_GAP and rule.get("attribute") not in compared:
+            yield f"{where}: gate: {gate_rules.GROUP_GAP} needs an `attribute` that `groups` of the audit names"
+        if rule["statistic"] != gate_rules.GROUP_GAP and "attribute" in rule:
+            yield f"{where}: gate: the statistic {gate_rules.GROUP_GAP}, and no other, names an attribute"
+    if groups is None:
+        return
+    if dataset["attributes"] is None:
+        yield f"{where}: groups: dataset {audit['dataset']!r} has no attributes; describe them in its entry"
+        return
+    if dataset["label_error_rate"] is not None:
+        yield f"{where}: groups: the rate of wrong labels within a group is unknown; set label_error_rate: null"
+    columns = dataset["attributes"]["columns"]
+    known = [column if isinstance(column, str) else column["column"] for column in columns or []]
+    balanced = [groups["balanced"]["attribute"]] if groups["balanced"] else []
+    for name in [*groups["attributes"], *balanced]:
+        if columns and name not in known:
+            yield f"{where}: groups: {unknown('attribute', name, known)}"
+    names = plan.classes_of(config, audit["dataset"])
+    if names and groups["positive"] is not None and groups["positive"] not in names:
+        yield f"{where}: groups: positive: {unknown('class', groups['positive'], names)}"
 
 
 def _unserved(config, audit, measure):
@@ -294,6 +374,9 @@ def _audit_mistakes(config, name, audit):
                     f"{where}: measures: {measure}", config["measures"][measure], classes=len(names)
                 )
     yield from _gate_mistakes(config, where, audit)
+    yield from _group_mistakes(config, where, audit)
+    if not strangers:
+        yield from projection_mistakes(config, name)
     if audit["calibration"] is not None:
         calibrated = audit["calibration"]["measure"]
         if calibrated not in audit["measures"]:

@@ -9,15 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.polynomial import chebyshev
 
-from gfscore.classes import class_values
 from gfscore.errors import InputError
-from gfscore.margins import scores_by_temperature
+from gfscore.margin_sweeps import class_scores_by_temperature
 
 TOLERANCE = 1e-10
 """Largest interpolation error, relative to the score's range [0, B]."""
 
 # Nested point sets: each holds the one before, so refining wastes no evaluation.
-POINTS = (33, 65, 129, 257, 513)
+POINTS = (65, 129, 257, 513)
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,8 @@ class ScoreCurves:
         position = _to_unit(temperatures, low, high)
         present = self.n > 0
         result = np.full((len(temperatures), len(self.n)), np.nan)
-        result[:, present] = chebyshev.chebval(position, _coefficients(self.values[:, present])).T
+        series = chebyshev.chebvander(position, len(self.values) - 1)
+        result[:, present] = series @ _coefficients(self.values[:, present])
         # Interpolation noise must not leave the range of the score.
         return np.maximum(result, 0)
 
@@ -55,21 +55,28 @@ def sweep_class_scores(logits, labels, classes, *, activation, low, high):
     """
     if not 0 < low < high:
         raise InputError(f"temperature range must satisfy 0 < low < high, got {low}, {high}")
-    known, n = {}, np.bincount(labels, minlength=classes)
-    scores_at = scores_by_temperature(logits, labels, activation=activation)
+    n = np.bincount(labels, minlength=classes)
+    scores_at = class_scores_by_temperature(logits, labels, classes, activation=activation)
     finest = chebyshev_points(POINTS[-1], low, high)
+    values = None
     for points in POINTS:
         temperatures = finest[:: (POINTS[-1] - 1) // (points - 1)]
-        for temperature in temperatures:
-            if temperature not in known:
-                known[temperature] = class_values(scores_at(temperature), labels, classes).mean
-        values = np.array([known[temperature] for temperature in temperatures])
+        values = _refined(values, temperatures, scores_at)
         tail = np.abs(_coefficients(values[:, n > 0])[-points // 8 :])
         if tail.max() <= TOLERANCE:
             return ScoreCurves(temperatures=temperatures, values=values, n=n)
     raise InputError(
         f"class scores do not settle between T = {low:g} and {high:g} with {POINTS[-1]} points; narrow the range"
     )
+
+
+def _refined(values, temperatures, scores_at):
+    # Class scores at every temperature, of which those at every other one may be known already.
+    if values is None:
+        return scores_at(temperatures)
+    refined = np.empty((len(temperatures), values.shape[1]))
+    refined[::2], refined[1::2] = values, scores_at(temperatures[1::2])
+    return refined
 
 
 def chebyshev_points(points, low, high):

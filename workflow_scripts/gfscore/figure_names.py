@@ -18,9 +18,15 @@ TITLES = {
     "survival_by_class": "Survival under attack by class",
     "certified_accuracy": "Certified accuracy",
     "certified_accuracy_by_class": "Certified accuracy by class",
+    "group_scores": "Groups of samples",
+    "group_classes": "Groups by class",
     "target_matrix": "Targeted attacks",
     "score_against_distance": "Score against attack distance",
     "calibration_curves": "Calibration",
+    "projection_tolerance": "Tolerance and Deviation by latent dimension",
+    "projection_effects": "What latent dimensions change",
+    "mapper_reconstructions": "Reconstructions",
+    "mapper_traversals": "Traversals of latent dimensions",
     "logit_shift_sensitivity": "Sensitivity to a shift of the logits",
 }
 """Title by kind of figure."""

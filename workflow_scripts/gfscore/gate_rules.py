@@ -9,6 +9,9 @@ DIRECTIONS = ("at_least", "at_most")
 FALSIFICATION = "falsification_rate"
 """Statistic of a score against attack distances: the share of correct samples whose score exceeds a distance found."""
 
+GROUP_GAP = "group_gap"
+"""Statistic of the groups that an attribute makes: the largest difference between their values of a measure."""
+
 IN_RANGE_OF_MEASURE = ("wcr", "value", "class_mean", "class")
 """Statistics whose range is that of the measure."""
 
@@ -19,21 +22,28 @@ def threshold_of(rule):
 
 
 def evidence_of(rule):
-    """Key of the bounds that a rule rests on: the measure; or its contradictions, class by class or all together."""
+    """Key of the bounds that a rule rests on.
+
+    The measure; or with its attribute, by groups; or its contradictions, class by class or all together.
+    """
+    if rule["statistic"] == GROUP_GAP:
+        return rule["measure"], GROUP_GAP, rule["attribute"]
     if rule["statistic"] != FALSIFICATION:
         return rule["measure"]
     return rule["measure"], FALSIFICATION, "classes" if rule.get("class") is not None else "together"
 
 
 def range_of(statistic, value_range, *, classes, lam):
-    """Smallest and largest possible value of a statistic, for a measure's range, K classes and lambda of FP."""
+    """Smallest and largest possible value of a statistic, for a measure's range, K classes or groups, lambda of FP."""
     lowest, highest = value_range
     if statistic in IN_RANGE_OF_MEASURE:
         return lowest, highest
     if statistic == FALSIFICATION:
         return 0.0, 1.0
     width = highest - lowest
-    return {"rdi": (0.0, width), "nrgc": (0.0, 1 - 1 / classes), "fp": (lowest - lam * width, highest)}[statistic]
+    if statistic in ("rdi", GROUP_GAP):
+        return 0.0, width
+    return {"nrgc": (0.0, 1 - 1 / classes), "fp": (lowest - lam * width, highest)}[statistic]
 
 
 def verdict_of(rule, low, high):

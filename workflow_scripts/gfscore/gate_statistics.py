@@ -1,16 +1,16 @@
 """What a rule of the gate may judge: a number made of class values, with a bound on each side at a stated level.
 
-Each statistic takes bounds of classes at any level: `lower(alpha)` and `upper(alpha)`, (K,), one side and one class at
-a time, and `n` (K,). It gives `(low, high)`, of which each holds with probability at least 1 - alpha, not both
-together: a rule's verdict can only be wrong on one side, the one that the truth is not on.
+Each statistic takes bounds of classes, or of groups in their place, at any level: `lower(alpha)` and `upper(alpha)`,
+(K,), one side and one class at a time, and `n` (K,). It gives `(low, high)`, of which each holds with probability at
+least 1 - alpha, not both together: a rule's verdict can only be wrong on one side, the one that the truth is not on.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gfscore import disparity
 from gfscore.errors import InputError, unknown
-from gfscore.gate_rules import FALSIFICATION
+from gfscore.gate_rules import FALSIFICATION, GROUP_GAP
 from gfscore.intervals import fp_interval, largest_gap, nrgc_interval
 
 
@@ -37,6 +37,8 @@ def statistic_of(rule, *, class_names, lam):
         return _one_class(rule["class"], list(class_names), CONTRADICTED)
     if name == "fp":
         return _fp(lam)
+    if name == GROUP_GAP:
+        return replace(_STATISTICS["rdi"], title=f"largest difference between the groups by {rule['attribute']}")
     return _STATISTICS[name]
 
 

@@ -114,18 +114,18 @@ def reproducible_arithmetic(*, threads=1):
     """
     import torch
 
-    before = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
+    before = torch.get_num_threads(), torch.get_deterministic_debug_mode()
     formats = torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32
-    warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
     torch.set_num_threads(threads)
-    # Only a warning: some kernels have no deterministic form on a GPU.
-    torch.use_deterministic_algorithms(True, warn_only=True)
+    # Only a warning: some kernels have no deterministic form on a GPU. torch.use_deterministic_algorithms does as much,
+    # but imports the compiler first, which takes more than a second.
+    torch.set_deterministic_debug_mode("warn")
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
     try:
         yield
     finally:
         torch.set_num_threads(before[0])
-        torch.use_deterministic_algorithms(before[1], warn_only=warn_only)
+        torch.set_deterministic_debug_mode(before[1])
         torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32 = formats
 
 

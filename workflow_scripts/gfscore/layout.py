@@ -6,9 +6,10 @@ heavy, because every run of Snakemake reads it.
 
 from pathlib import Path
 
-from gfscore import plan
+from gfscore import gate_rules, plan
 from gfscore.callables import source_file_of
 from gfscore.measure_layout import measure_tables
+from gfscore.projection_layout import projection_results
 
 MODEL = "{dataset}/{threat}/{model}"
 """The same tail in every stage: the data evaluated, the threat, the classifier."""
@@ -155,6 +156,34 @@ def stored_images(config, dataset):
     return entry.get("list") or []
 
 
+def attributes_reference(config, dataset):
+    """Manifest of the dataset whose samples fix the thresholds of a dataset's attributes; nothing where none does."""
+    name = plan.attributes_of(config, dataset).get("fixed_on")
+    return f"results/datasets/{name}.json" if name else []
+
+
+def attributes_file(config, dataset):
+    """File that a dataset's attributes are read from; nothing where that is the dataset itself.
+
+    Nothing either where the file is missing: read_attributes says what to do about it.
+    """
+    path = plan.attributes_of(config, dataset).get("path")
+    return path if path and Path(path).is_file() else []
+
+
+def attributes_table(config, audit):
+    """Attributes of the samples that an audit evaluates; nothing when it compares no groups."""
+    dataset = plan.dataset_of(config, audit)
+    return f"results/attributes/{dataset}.parquet" if plan.groups_of(config, audit) else []
+
+
+def gate_attributes(config, audit):
+    """The same when a rule of its gate judges groups."""
+    rules = config["audits"][audit]["gate"]
+    judged = any(rule["statistic"] == gate_rules.GROUP_GAP for rule in rules)
+    return attributes_table(config, audit) if judged else []
+
+
 def architecture_file(config, dataset, threat, model):
     """File of the project's folder architectures/ that defines a network; nothing for all other networks."""
     entry = plan.entry_of(config, dataset, threat, model)
@@ -173,15 +202,18 @@ def cost_records(config, audit):
         for measure, settings in plan.measures_of(config, audit).items():
             step = "import_samples" if source == "samples" else plan.STEPS[settings["kind"]]
             records += [_cost(step, model, measure=measure)]
+        mapper = plan.projection_of(config, audit)
+        records += [_cost("project_attributes", model, folder=mapper)] if mapper else []
     return records
 
 
 _FITTING = {"trained": "train_model", "probe": "train_probe"}
 
 
-def _cost(step, place, *, model=None, measure=None):
-    folder = f"{measure}/" if measure else ""
-    path = f"results/costs/{step}/{folder}{MODEL.format(**place)}.json"
+def _cost(step, place, *, model=None, measure=None, folder=None):
+    # As the job's log: in a folder named after the measure, or after what else tells its jobs apart.
+    folder = folder or measure
+    path = f"results/costs/{step}/{f'{folder}/' if folder else ''}{MODEL.format(**place)}.json"
     return {"step": step, **(model or place), "measure": measure, "path": path}
 
 
@@ -203,9 +235,12 @@ def model_results(config, audit):
     with_logits = [model for model in models if plan.has_logits(config, **model)]
     files = [f"results/logits/{MODEL.format(**model)}.parquet" for model in with_logits]
     files += check_files(config, audit) + sample_files(config, audit) + sweep_files(config, audit)
+    files += projection_results(config, audit)
     # A step that fails loses its output: what stands on a manifest that is gone must not count as up to date.
     files += [f"results/datasets/{name}.json" for name in plan.datasets_of(config, audit)]
     files += fetched_manifests(config, audit)
+    attributes = attributes_table(config, audit)
+    files += [attributes] if attributes else []
     fitted = [model for model in models if plan.entry_of(config, **model)["source"] in plan.FITTED]
     files += [checkpoint_file(config, **model, extension=end) for model in fitted for end in ("safetensors", "json")]
     return files

@@ -5,6 +5,8 @@ from pathlib import Path
 import numpy as np
 
 from gfscore.errors import InputError
+from gfscore.numpy_files import whole_array
+from gfscore.parquet_files import opened_parquet
 
 LABELS = ("labels", "label", "y")
 SAMPLE_ID = "sample_id"
@@ -68,11 +70,12 @@ def _columns(path, *, bare):
 
 def _read_npz(path, _bare):
     with np.load(path, allow_pickle=False) as file:
-        return {name: file[name] for name in file.files}
+        return {name: whole_array(file, name) for name in file.files}
 
 
 def _read_npy(path, bare):
-    return {bare: np.load(path, allow_pickle=False)}
+    # Mapped first: that compares the size that the header promises with that of the file.
+    return {bare: np.array(np.load(path, mmap_mode="r", allow_pickle=False))}
 
 
 def _read_csv(path, _bare):
@@ -84,9 +87,9 @@ def _read_csv(path, _bare):
 
 def _read_parquet(path, _bare):
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
-    table = pq.read_table(path)
+    with opened_parquet(path) as file:
+        table = file.read()
     columns = {}
     for name in table.column_names:
         column = table.column(name).combine_chunks()

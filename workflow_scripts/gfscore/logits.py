@@ -16,7 +16,7 @@ def require_logits(logits, labels, *, classes=None, source="logits", allow_proba
     int32 (N,). Raises InputError for a wrong shape, K < 2, N = 0, a label outside 0..K-1, a non-finite logit
     (naming its row), and, unless `allow_probabilities`, for rows that are probabilities instead of logits.
     """
-    logits = np.asarray(logits)
+    logits = _array(logits, source)
     if logits.dtype.kind not in "fiu":
         raise InputError(f"{source}: logits have dtype {logits.dtype}; give real numbers")
     if logits.dtype not in (np.float32, np.float64):
@@ -44,6 +44,18 @@ def require_logits(logits, labels, *, classes=None, source="logits", allow_proba
     if not allow_probabilities:
         _refuse_probabilities(logits, source)
     return logits, labels.astype(np.int32)
+
+
+def _array(logits, source):
+    try:
+        logits = np.asarray(logits)
+    # Tensors of torch that numpy cannot show: bfloat16, on a GPU, or with a gradient.
+    except (TypeError, RuntimeError, ValueError) as error:
+        raise InputError(
+            f"{source}: no array of numbers ({error}); of a tensor of torch give tensor.detach().float().cpu().numpy()"
+        ) from error
+    # ml_dtypes' type, which numpy does not know as a number; every value of it is one of float32.
+    return logits.astype(np.float32) if logits.dtype.name == "bfloat16" else logits
 
 
 def _require_labels(labels, source):

@@ -8,8 +8,11 @@ import numpy as np
 from gfscore.errors import InputError
 from gfscore.measures import SCALE
 
-# Rows are scored in blocks whose float64 copy stays in the processor's cache.
-BLOCK_ELEMENTS = 1 << 17
+BLOCK_ELEMENTS = 1 << 16
+"""Rows are scored in blocks whose float64 copy stays in the processor's cache."""
+
+FEW_CLASSES = 64
+"""Up to so many classes a block is stored class after class, since steps along short rows cost more than their work."""
 
 
 def scores(logits, labels, *, activation, temperature=1.0):
@@ -22,49 +25,30 @@ def scores(logits, labels, *, activation, temperature=1.0):
     Source: GREAT Score (Li et al. 2024); GF-Score, Eq. 1.
     """
     require_temperature(temperature)
-    _require_activation(activation)
-    return _scores(_correct_blocks(np.asarray(logits), np.asarray(labels)), len(labels), activation, temperature)
-
-
-def scores_by_temperature(logits, labels, *, activation):
-    """Function from a temperature to the scores (N,) that `scores` gives: what no temperature changes is done once.
-
-    Takes `logits`, `labels` and `activation` as `scores` does; holds a copy of the logits. Raises InputError for an
-    unknown activation, and the function for a temperature that is not a positive number.
-    """
-    _require_activation(activation)
-    blocks = list(_correct_blocks(np.asarray(logits), np.asarray(labels)))
-
-    def scores_at(temperature):
-        require_temperature(temperature)
-        return _scores(blocks, len(labels), activation, temperature)
-
-    return scores_at
-
-
-def _scores(blocks, n, activation, temperature):
-    result = np.zeros(n)
+    require_activation(activation)
+    logits, labels = real_logits(logits), np.asarray(labels)
+    result = np.zeros(len(labels))
     # Quotients beyond the largest float64 become infinite, and the exponentials of those are right.
     with np.errstate(over="ignore"):
-        for rows, sample in blocks:
-            result[rows] = SCALE * ACTIVATIONS[activation](*sample, float(temperature))
+        for rows, *sample in _worth_scoring(logits, labels):
+            result[rows] = ACTIVATIONS[activation](*sample, once=True)(float(temperature))
+    result *= SCALE
     return result
 
 
-def _correct_blocks(logits, labels):
-    # Correctly classified rows of each block, and their logits, labels, own and rival logits. Elsewhere g = 0; leaving
-    # those rows out keeps every exponent below non-positive.
-    step = max(1, BLOCK_ELEMENTS // logits.shape[1])
-    for start in range(0, len(labels), step):
-        block = slice(start, start + step)
-        own, rival = own_and_rival(logits[block], labels[block])
-        correct = own > rival
-        rows = start + np.flatnonzero(correct)
-        # Class after class in memory, so that sums over classes run along it.
-        yield rows, (np.asfortranarray(logits[rows]), labels[rows], own[correct], rival[correct])
+def _worth_scoring(logits, labels):
+    # Blocks as below. Exponentials of many classes cost more than leaving out the rows whose score is 0 anyway.
+    for rows, z, own, rival in _blocks(logits, labels):
+        if len(z) <= FEW_CLASSES:
+            yield rows, z, own, rival
+        else:
+            correct = np.flatnonzero(own > rival)
+            chosen = rows.start + correct
+            yield chosen, logits[chosen].T, own[correct], rival[correct]
 
 
-def _require_activation(activation):
+def require_activation(activation):
+    """Raise InputError unless the activation is one of ACTIVATIONS."""
     if activation not in ACTIVATIONS:
         raise InputError(f"activation {activation!r} is unknown; choose one of {', '.join(ACTIVATIONS)}")
 
@@ -77,8 +61,10 @@ def require_temperature(temperature):
 
 def own_and_rival(logits, labels):
     """Logit of the true class and largest logit of the others, both (N,) float64."""
-    own, others = _split(logits, labels)
-    return own, others.max(axis=1)
+    own, rival = np.empty(len(labels)), np.empty(len(labels))
+    for rows, _, block_own, block_rival in _blocks(real_logits(logits), np.asarray(labels)):
+        own[rows], rival[rows] = block_own, block_rival
+    return own, rival
 
 
 def predictions(logits, labels):
@@ -87,54 +73,101 @@ def predictions(logits, labels):
     So a sample is correct exactly when its logit margin is positive, and the softmax score tends to B times accuracy
     as T -> 0.
     """
-    own, others = _split(logits, labels)
-    rival = others.argmax(axis=1)
-    return np.where(own > others.max(axis=1), labels, rival).astype(np.int32)
+    logits, labels = real_logits(logits), np.asarray(labels)
+    predicted = labels.astype(np.int32)
+    for rows, _, own, rival in _blocks(logits, labels):
+        wrong = rows.start + np.flatnonzero(own <= rival)
+        others = logits[wrong]
+        others[np.arange(len(wrong)), labels[wrong]] = -np.inf
+        predicted[wrong] = others.argmax(axis=1)
+    return predicted
 
 
-def _split(logits, labels):
-    # Logit of the true class, and all logits with that one out of the running.
-    rows = np.arange(len(labels))
-    others = np.array(logits, dtype=np.float64)
-    own = others[rows, labels]
-    others[rows, labels] = -np.inf
-    return own, others
+def real_logits(logits):
+    """Logits (N, K) as float32 or float64: half precision and integers have no fast arithmetic of their own."""
+    logits = np.asarray(logits)
+    return logits if logits.dtype in (np.float32, np.float64) else logits.astype(np.float64)
+
+
+def _blocks(logits, labels):
+    # Rows of each block as a slice, their logits (K, rows) with the class first, own and rival logits (rows,) float64.
+    n, k = logits.shape
+    step = min(n, max(1, BLOCK_ELEMENTS // k))
+    # Taken once, since fresh memory costs as much as the work on it.
+    buffer = np.empty(step * k, logits.dtype if k > FEW_CLASSES else np.float64)
+    for start in range(0, n, step):
+        rows = slice(start, min(start + step, n))
+        yield rows, *_split(logits[rows], labels[rows], buffer)
+
+
+def _split(logits, labels, buffer):
+    n, k = logits.shape
+    flat = buffer[: n * k]
+    if k > FEW_CLASSES:
+        z, place = flat.reshape(n, k).T, np.arange(0, n * k, k) + labels
+    else:
+        z, place = flat.reshape(k, n), labels * np.intp(n) + np.arange(n)
+    z[...] = logits.T
+    own = flat[place]
+    # Out of the running for a moment.
+    flat[place] = -np.inf
+    rival = z.max(axis=0)
+    flat[place] = own
+    return z, own.astype(np.float64, copy=False), rival.astype(np.float64, copy=False)
+
+
+# Each activation takes logits (K, rows) in any layout, which it may overwrite, own and rival logits (rows,) float64,
+# and whether it is asked for one temperature only. It does once what no temperature changes, and returns a function
+# from T to the margins max(m, 0), (rows,). A misclassified row has gap 0 and so margin 0: all else is finite, or an
+# infinite divisor.
+
+FLOOR = -700.0
+"""Exponents are raised to this where 1 is added to the exponential: the sum is the same, and underflow is slow."""
+
+
+def _gap(own, rival):
+    return np.maximum(own - rival, 0)
 
 
 def _sigmoid_margin(own, rival, gap):
     # sig(own) - sig(rival) without cancellation; the gap own - rival >= 0 is given, since both may be infinite.
-    from scipy.special import expit
-
-    return expit(own) * expit(-rival) * -np.expm1(-gap)
+    return -np.expm1(-gap) / ((1 + np.exp(np.maximum(-own, FLOOR))) * (1 + np.exp(np.maximum(rival, FLOOR))))
 
 
-def _softmax_margin(differences, labels):
-    # `differences` (N, K) are (u_j - u_y) / T <= 0, with 0 at j = y: the denominator is at least 1.
-    total = np.exp(differences).sum(axis=1)
-    differences[np.arange(len(labels)), labels] = -np.inf
-    return -np.expm1(differences.max(axis=1)) / total
+def _sigmoid(_, own, rival, *, once=False):
+    gap = _gap(own, rival)
+    return lambda temperature: _sigmoid_margin(own / temperature, rival / temperature, gap / temperature)
 
 
-def _sigmoid(logits, labels, own, rival, temperature):
-    return _sigmoid_margin(own / temperature, rival / temperature, (own - rival) / temperature)
+def _softmax(z, own, rival, *, once=False):
+    gap = _gap(own, rival)
+    differences = np.subtract(z, own, out=z if z.dtype == own.dtype else None)
+    lowest = differences.min(initial=0)
+    # Steps are done in place.
+    scaled = differences if once else np.empty_like(differences)
+
+    def margins(temperature):
+        exponents = differences if temperature == 1 else np.divide(differences, temperature, out=scaled)
+        if lowest / temperature < FLOOR:
+            exponents = np.maximum(exponents, FLOOR, out=scaled)
+        return -np.expm1(-gap / temperature) / np.exp(exponents, out=scaled).sum(axis=0)
+
+    return margins
 
 
-def _softmax(logits, labels, own, rival, temperature):
-    # In place: fresh memory for every step costs as much as the exponentials.
-    exponentials = logits - own[:, None]
-    exponentials /= temperature
-    np.exp(exponentials, out=exponentials)
-    return -np.expm1((rival - own) / temperature) / exponentials.sum(axis=1)
+def _sigmoid_of_softmax(z, own, rival, *, once=False):
+    gap = _gap(own, rival)
+    scale = np.exp(np.minimum(z - own, 0)).sum(axis=0)
+    top, second, difference = 1 / scale, np.exp(-gap) / scale, -np.expm1(-gap) / scale
+    return lambda temperature: _sigmoid_margin(top / temperature, second / temperature, difference / temperature)
 
 
-def _sigmoid_of_softmax(logits, labels, own, rival, temperature):
-    scale = np.exp(logits - own[:, None]).sum(axis=1) * temperature
-    return _sigmoid_margin(1 / scale, np.exp(rival - own) / scale, -np.expm1(rival - own) / scale)
-
-
-def _softmax_of_sigmoid(logits, labels, own, rival, temperature):
-    differences = _sigmoid_margin(own[:, None], logits.astype(np.float64), own[:, None] - logits)
-    return _softmax_margin(-differences / temperature, labels)
+def _softmax_of_sigmoid(z, own, rival, *, once=False):
+    # The outputs of the first layer take the place of logits; only their differences are known without cancellation.
+    smaller = np.minimum(z, own)
+    differences = -_sigmoid_margin(own, smaller, own - smaller)
+    nearest = -_sigmoid_margin(own, rival, _gap(own, rival))
+    return _softmax(differences, np.zeros(len(own)), nearest, once=once)
 
 
 ACTIVATIONS = {

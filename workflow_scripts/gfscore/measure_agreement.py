@@ -37,7 +37,7 @@ def rank_agreement(x, y, *, confidence, permutations, seed):
     variance (1 + rho^2 / 2) / (n - 3). Source: Bonett and Wright 2000; Phipson and Smyth 2010 for the p-value.
     # ASSUME: for the interval, that classes (or models) are independent draws from a wider population of them.
     """
-    from scipy.stats import norm
+    from scipy.special import ndtri
 
     x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     known = ~(np.isnan(x) | np.isnan(y))
@@ -47,7 +47,7 @@ def rank_agreement(x, y, *, confidence, permutations, seed):
         return RankAgreement(n, math.nan, math.nan, math.nan, math.nan, None)
     low = high = math.nan
     if n > 3 and abs(rho) < 1 - ROUNDING:
-        half = norm.isf((1 - confidence) / 2) * math.sqrt((1 + rho**2 / 2) / (n - 3))
+        half = -ndtri((1 - confidence) / 2) * math.sqrt((1 + rho**2 / 2) / (n - 3))
         low, high = (math.tanh(math.atanh(rho) + side * half) for side in (-1, 1))
     exact = n <= EXACT_UP_TO
     orders = every_order(n) if exact else _random_orders(n, permutations, seed)

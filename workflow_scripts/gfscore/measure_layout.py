@@ -10,9 +10,11 @@ MEASURE_TABLES = {
     "trace_radii": ("radius_curves", "class_distances", "log_rank_tests", "refutations"),
     "count_decisions": ("class_shares",),
     "analyse_targets": ("target_success", "target_matrix", "target_predictors"),
+    "compare_groups": ("group_scores", "group_metrics"),
+    "summarise_projections": ("projection_scores", "projection_models", "projection_ranks", "projection_effects"),
     "compare_measures": ("measure_agreement", "training_methods", "masking_signs"),
 }
-"""Tables by the step that writes them, keys of gfscore.agreement_columns.AGREEMENT_COLUMNS."""
+"""Tables by the step that writes them, keys of AGREEMENT_COLUMNS, GROUP_COLUMNS and PROJECTION_COLUMNS."""
 
 
 def measure_tables(config, audit):
@@ -53,7 +55,21 @@ def _training_methods(config, audit):
     return len(methods) > 1 and _measured("clean", "adversarial", "probabilistic")(config, audit)
 
 
+def _groups(config, audit):
+    return plan.groups_of(config, audit) is not None
+
+
+def _projections(config, audit):
+    return plan.projection_of(config, audit) is not None
+
+
 NEEDS = {
+    "group_scores": _groups,
+    "group_metrics": _groups,
+    "projection_scores": _projections,
+    "projection_models": _projections,
+    "projection_ranks": _projections,
+    "projection_effects": _projections,
     "falsification": _scores_and_l2_distances,
     "radius_curves": _any_measured("minimal", "certified"),
     "class_distances": _measured("minimal"),

@@ -15,7 +15,9 @@ from gfscore.tables import TABLES, write_table
 from gfscore.zoo import open_classifier
 
 
-def measure_model(files, path_to_samples, path_to_progress, measure_batch, *, measure, settings, how):
+def measure_model(
+    files, path_to_samples, path_to_progress, measure_batch, *, measure, settings, how, of_samples=lambda sample_id: {}
+):
     """Write the samples table of one measure of one model.
 
     `files` maps dataset, model and checkpoint (or None) to paths, as extract_logits takes them. `measure_batch(
@@ -23,8 +25,9 @@ def measure_model(files, path_to_samples, path_to_progress, measure_batch, *, me
     [0, 1], labels (n,) int64 and the seed of the batch, and returns one array per column of the measure's table but
     sample_id, label and clean_prediction; with several rows per sample also `row`, the index of each row's sample in
     the batch. `settings` are the measure's entry in config.yaml, of which `subset` and `seed` are used here; `how`
-    holds batch_size, threads and version. Finished batches are kept in `path_to_progress` until the table is written.
-    A batch that does not fit into memory is halved.
+    holds batch_size, threads and version. `of_samples` maps the identifiers (n,) of a batch to more keyword arguments
+    of `measure_batch`. Finished batches are kept in `path_to_progress` until the table is written. A batch that does
+    not fit into memory is halved.
     """
     images, dataset = open_described(files["dataset"])
     model = read_json(files["model"])
@@ -44,7 +47,8 @@ def measure_model(files, path_to_samples, path_to_progress, measure_batch, *, me
 
     def compute(part):
         start, batch = stream.at(part)
-        return _measured(measure_batch, classifier, images, batch, start=start, settings=settings, table=table)
+        how_measured = {"settings": settings, "table": table, "of_samples": of_samples}
+        return _measured(measure_batch, classifier, images, batch, start=start, **how_measured)
 
     with inference.reproducible_arithmetic(threads=how["threads"]):
         started = time.monotonic()
@@ -64,7 +68,7 @@ class _Positioned:
     """Batches of an image set by number, read in ascending order only; what is not asked for is skipped."""
 
     def __init__(self, images, batch_size):
-        self._batches = enumerate(_of_size(images.batches(batch_size), batch_size))
+        self._batches = enumerate(images.full_batches(batch_size))
         self._batch_size = batch_size
         self.batches = -(-len(images) // batch_size)
 
@@ -76,27 +80,14 @@ class _Positioned:
         raise IndexError(f"there is no batch {number}")
 
 
-def _of_size(batches, size):
-    # A subset's stream gives what each batch of the whole holds of it: anything from 1 to batch_size.
-    waiting, count = [], 0
-    for batch in batches:
-        waiting.append(batch)
-        count += len(batch)
-        while count >= size:
-            joined = np.concatenate(waiting)
-            yield joined[:size]
-            waiting, count = [joined[size:]], count - size
-    if count:
-        yield np.concatenate(waiting)
-
-
-def _measured(measure_batch, classifier, images, batch, *, start, settings, table):
+def _measured(measure_batch, classifier, images, batch, *, start, settings, table, of_samples):
     labels = np.asarray(images.labels[start : start + len(batch)], dtype=np.int64)
     # The seed belongs to the place in the dataset, so that an interrupted job draws what an undisturbed one draws.
     seed = int(np.random.SeedSequence([settings["seed"], start]).generate_state(1)[0])
     try:
         clean = predictions(classifier.logits(batch), labels)
-        columns = dict(measure_batch(classifier, batch, labels, settings=settings, seed=seed))
+        own = of_samples(images.sample_id[start : start + len(batch)])
+        columns = dict(measure_batch(classifier, batch, labels, settings=settings, seed=seed, **own))
     # onnxruntime's errors derive from Exception alone.
     except Exception as error:
         if len(batch) == 1 or not inference.out_of_memory(error):
@@ -104,7 +95,7 @@ def _measured(measure_batch, classifier, images, batch, *, start, settings, tabl
         half = (len(batch) + 1) // 2
         print(f"out of memory with {len(batch)} images at a time: {half} from here")
         parts = [(start, batch[:half]), (start + half, batch[half:])]
-        rest = {"settings": settings, "table": table}
+        rest = {"settings": settings, "table": table, "of_samples": of_samples}
         return pd.concat(
             [_measured(measure_batch, classifier, images, part, start=at, **rest) for at, part in parts],
             ignore_index=True,
@@ -119,14 +110,17 @@ def _measured(measure_batch, classifier, images, batch, *, start, settings, tabl
     return frame[[name for name, _, _ in TABLES[table].columns]]
 
 
-def of_job(job):
-    """What `measure_model` takes besides the function, from Snakemake's description of a job, as a mapping."""
+def of_job(job, *, named_by="measure"):
+    """What `measure_model` takes besides the function, from Snakemake's description of a job, as a mapping.
+
+    `named_by` is the wildcard that names what is measured.
+    """
     given, settings = job.input, job.params
     return {
         "files": {"dataset": given.dataset, "model": given.model, "checkpoint": given.get("checkpoint") or None},
         "path_to_samples": job.output.samples,
         "path_to_progress": settings.progress,
-        "measure": job.wildcards.measure,
+        "measure": job.wildcards[named_by],
         "settings": settings.settings,
         "how": {"batch_size": settings.batch_size, "version": settings.version, "threads": job.threads},
     }

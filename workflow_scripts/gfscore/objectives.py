@@ -2,7 +2,8 @@
 
 An objective is made once per training by a function `(setup, *, coefficients)` and then called with a
 network, a batch of images (n, C, H, W) in [0, 1] and labels (n,) int64; it returns the scalar loss to
-differentiate. A new method is one such function and one line in METHODS.
+differentiate. What it remembers from batch to batch are tensors in its attribute `memory`, a mapping, changed in place,
+so that an interrupted training can go on. A new method is one such function and one line in METHODS.
 """
 
 import inspect
@@ -146,13 +147,13 @@ def worst_class(setup, *, rate, floor):
     weights = torch.full((setup.classes,), 1 / setup.classes)
 
     def objective(network, images, labels):
-        nonlocal weights
         adversarial = pgd(network, images, labels, generator=setup.generator, **attack)
         means, present = class_means(cross_entropy(network(adversarial), labels), labels, classes=setup.classes)
-        weights = exponentiated_gradient(weights.to(means.device), means.detach(), rate=rate)
-        used = (floor / setup.classes + (1 - floor) * weights) * present
+        weights.copy_(exponentiated_gradient(weights.to(means.device), means.detach(), rate=rate))
+        used = (floor / setup.classes + (1 - floor) * weights.to(means.device)) * present
         return (used * means).sum() / used.sum()
 
+    objective.memory = {"weights": weights}
     return objective
 
 

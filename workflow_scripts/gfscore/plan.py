@@ -165,7 +165,23 @@ def classes_of(config, dataset):
 def image_settings_of(config, dataset):
     """Settings that decide the images of a dataset: its source and that source's own keys."""
     other = {"classes", "models_of", "label_error_rate", "published_accuracy", "fitted_on", "generator", "path"}
+    other |= {"attributes"}
     return {key: value for key, value in config["datasets"][dataset].items() if key not in other}
+
+
+def attributes_of(config, dataset):
+    """How the attributes of a dataset's samples are found, or None where it has none."""
+    return config["datasets"][dataset]["attributes"]
+
+
+def groups_of(config, audit):
+    """Attributes by which an audit compares groups, and how; None when it does not."""
+    return config["audits"][audit]["groups"]
+
+
+def projection_of(config, audit):
+    """Mapper that an audit projects its classifiers on, or None when it projects none."""
+    return config["audits"][audit]["projection"]
 
 
 def label_error_rate_of(config, audit):
@@ -226,6 +242,11 @@ def datasets_of(config, audit):
     for model in models_of(config, audit):
         entry = entry_of(config, **model)
         names |= {entry[key] for key in ("train_on", "evaluate_on") if key in entry}
+    mapper = projection_of(config, audit)
+    names |= {config["mappers"][mapper][key] for key in ("train_on", "evaluate_on")} if mapper else set()
+    fixed_on = (attributes_of(config, dataset_of(config, audit)) or {}).get("fixed_on")
+    if fixed_on and groups_of(config, audit):
+        names.add(fixed_on)
     return sorted(names)
 
 

@@ -71,10 +71,10 @@ def _reserve(power, classes):
         return 0.0
     if not 0 < power < 1:
         raise InputError(f"power must lie strictly between 0 and 1, got {power!r}")
-    from scipy.stats import norm
+    from scipy.special import ndtri
 
     # Every class must be lucky at once, so that each gets its share of the bad luck.
-    return max(0.0, float(norm.isf((1 - power) / classes)))
+    return max(0.0, float(-ndtri((1 - power) / classes)))
 
 
 def _smallest(n):

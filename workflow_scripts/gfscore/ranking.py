@@ -4,7 +4,6 @@ import math
 from functools import cache
 
 import numpy as np
-from scipy.stats import rankdata
 
 from gfscore.disparity import TIE_TOLERANCE
 from gfscore.errors import InputError
@@ -21,9 +20,16 @@ def ranks(values):
     values = np.asarray(values, dtype=np.float64)
     order = np.argsort(values, axis=-1)
     apart = np.diff(np.take_along_axis(values, order, axis=-1), axis=-1) > TIE_TOLERANCE
-    tied_group = np.zeros(values.shape, dtype=np.int64)
-    np.put_along_axis(tied_group, order[..., 1:], np.cumsum(apart, axis=-1), axis=-1)
-    return rankdata(tied_group, axis=-1)
+    # Places in order of the first and the last value of each run of ties, whose mean is the rank of all in it.
+    places = np.arange(values.shape[-1])
+    bounds = np.ones((*values.shape[:-1], 1), dtype=bool)
+    first = np.where(np.concatenate([bounds, apart], axis=-1), places, 0)
+    last = np.where(np.concatenate([apart, bounds], axis=-1), places, values.shape[-1])
+    np.maximum.accumulate(first, axis=-1, out=first)
+    last = np.minimum.accumulate(last[..., ::-1], axis=-1)[..., ::-1]
+    result = np.empty(values.shape)
+    np.put_along_axis(result, order, (first + last) / 2 + 1, axis=-1)
+    return result
 
 
 def spearman(x, y):

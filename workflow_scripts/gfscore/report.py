@@ -3,7 +3,15 @@
 import re
 from pathlib import Path
 
-from gfscore import numbers, report_comparison, report_measures, report_rows, takeaways
+from gfscore import (
+    numbers,
+    report_comparison,
+    report_groups,
+    report_measures,
+    report_projection,
+    report_rows,
+    takeaways,
+)
 from gfscore.margins import SCALE
 from gfscore.names import enumeration, printable
 from gfscore.ranking import EXACT_UP_TO, exact_p_value
@@ -55,6 +63,8 @@ def render_report(tables, verdict, figures, *, title, measures, models, fp_lambd
                 tables, {name: measures[name] for name in order}, lam=fp_lambda
             ),
             measured_together=report_measures.measures_view(tables, measures),
+            groups=report_groups.groups_view(tables, {name: measures[name] for name in order}),
+            projection=report_projection.projection_view(tables),
             label_errors=_label_errors(tables.class_scores),
             agreements=report_rows.agreement_rows(views),
             fp_lambda=fp_lambda,

@@ -3,7 +3,7 @@
 import numpy as np
 
 from gfscore import measure_words
-from gfscore.agreement_columns import ALL
+from gfscore.agreement_columns import AGREEMENT_COLUMNS, ALL
 from gfscore.names import model_labels
 from gfscore.report_rows import Bounded
 
@@ -22,7 +22,7 @@ def measures_view(tables, measures):
     found = {
         name: frame.assign(label=[labels.get((t, m)) for t, m in zip(frame["threat"], frame["model"], strict=True)])
         for name, frame in tables.measures.items()
-        if len(frame)
+        if len(frame) and name in AGREEMENT_COLUMNS
     }
     builders = {
         "falsification": _falsification,

@@ -47,6 +47,15 @@ OWN_COLUMNS = {
         ("corruption", pa.string(), "kind of corruption"),
         ("severity", pa.int32(), "1 (mild) to 5 (strong)"),
     ),
+    # value: Tolerance of one latent dimension; prediction: that on the reconstruction; censored: on either side
+    "projection": (
+        *_CLEAN,
+        ("dimension", pa.string(), "latent dimension of the mapper that is moved"),
+        ("up", pa.float64(), "smallest move upwards that changes the prediction, in units of sigma; 1 where none does"),
+        ("down", pa.float64(), "smallest move downwards, likewise"),
+        ("up_censored", pa.bool_(), "no move upwards up to sigma changes the prediction"),
+        ("down_censored", pa.bool_(), "no move downwards does"),
+    ),
     "targeted": (
         *_CLEAN,
         ("target", pa.int32(), "class that the attack aims at"),

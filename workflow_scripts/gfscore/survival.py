@@ -108,14 +108,14 @@ def log_rank(values, censored, labels, classes):
     nothing was found. Source: Mantel 1966; Peto and Peto 1972; variance with ties after Kalbfleisch and Prentice 2002,
     Eq. 1.18.
     """
-    from scipy.stats import chi2
+    from scipy.special import chdtrc
 
     values, censored, labels = _checked(values, censored, labels)
     present, compact = np.unique(labels, return_inverse=True)
     statistic, observed, expected, rank = _statistic(values, censored, compact, len(present))
     every = np.zeros((2, classes))
     every[:, present] = observed, expected
-    p_value = float(chi2.sf(statistic, rank)) if rank else math.nan
+    p_value = float(chdtrc(rank, statistic)) if rank else math.nan
     return LogRank(statistic, rank, p_value, *every)
 
 

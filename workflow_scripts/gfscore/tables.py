@@ -6,6 +6,8 @@ file whose identity differs from what is asked of it.
 
 import json
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -17,10 +19,15 @@ from gfscore.agreement_columns import AGREEMENT_COLUMNS
 from gfscore.comparison_columns import COMPARISON_COLUMNS
 from gfscore.errors import InputError
 from gfscore.files import atomic
+from gfscore.group_columns import GROUP_COLUMNS
 from gfscore.measures import SUMMARY
+from gfscore.parquet_files import opened_parquet
+from gfscore.projection_columns import PROJECTION_COLUMNS
 from gfscore.sample_columns import OWN_COLUMNS, SAMPLE_COLUMNS
 
 IDENTITY_KEY = b"gfscore"
+GROUP_ELEMENTS = 1 << 24
+"""Logits of one row group: what is read in one go, 64 MiB; more is put together group by group."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +56,8 @@ TABLES = {
             ("logits", pa.list_(pa.float32()), "K unnormalised class scores"),
         ),
     ),
+    # Its other columns, one string per attribute, are named by config.yaml.
+    "attributes": Table(version=1, columns=(("sample_id", pa.string(), "name of the sample within its dataset"),)),
     "samples": Table(version=1, columns=SAMPLE_COLUMNS),
     **{
         f"samples of kind {kind}": Table(version=1, columns=(*SAMPLE_COLUMNS, *own))
@@ -208,6 +217,8 @@ TABLES = {
     ),
     **{name: Table(version=1, columns=columns) for name, columns in COMPARISON_COLUMNS.items()},
     **{name: Table(version=1, columns=columns) for name, columns in AGREEMENT_COLUMNS.items()},
+    **{name: Table(version=1, columns=columns) for name, columns in GROUP_COLUMNS.items()},
+    **{name: Table(version=1, columns=columns) for name, columns in PROJECTION_COLUMNS.items()},
 }
 
 
@@ -229,18 +240,47 @@ def write_table(path, table, frame, *, identity):
 def write_logits(path, *, sample_id, label, logits, identity):
     """Write logits (N, K) float32 with sample ids (N,) and labels (N,), atomically."""
     n, k = logits.shape
-    flat = pa.array(np.ascontiguousarray(logits, dtype=np.float32).ravel())
-    offsets = pa.array(np.arange(0, (n + 1) * k, k, dtype=np.int32))
+    rows = max(1, GROUP_ELEMENTS // max(1, k))
+    lists = [_list_array(logits[start : start + rows]) for start in range(0, n, rows)]
     arrays = [
         pa.array(np.asarray(sample_id).astype(str).tolist(), type=pa.string()),
         pa.array(np.asarray(label), type=pa.int32()),
-        pa.ListArray.from_arrays(offsets, flat),
+        pa.chunked_array(lists, type=pa.list_(pa.float32())),
     ]
-    _write(path, "logits", arrays, identity)
+    _write(path, "logits", arrays, identity, rows_per_group=rows)
 
 
-def _write(path, table, arrays, identity):
-    declared = TABLES[table].columns
+def _list_array(rows):
+    n, k = rows.shape
+    flat = pa.array(np.ascontiguousarray(rows, dtype=np.float32).ravel())
+    return pa.ListArray.from_arrays(pa.array(np.arange(0, (n + 1) * k, k, dtype=np.int32)), flat)
+
+
+def write_attributes(path, frame, *, identity):
+    """Write the attributes of a dataset's samples, atomically.
+
+    `frame` holds sample_id and one column per attribute: categories as str, None where missing; an attribute need not
+    vary. `identity` must hold `categories`, which maps each attribute to its categories in their order.
+    """
+    names = list(frame.columns)
+    columns = tuple((name, pa.string(), "category") for name in names)
+    arrays = [pa.array(frame[name].to_numpy(dtype=object), type=pa.string(), from_pandas=True) for name in names]
+    _write(path, "attributes", arrays, identity, columns=columns)
+
+
+def read_attributes(path, *, expect=None):
+    """Read attributes: `(frame, categories)`, a data frame as write_attributes takes it and categories by attribute.
+
+    Rows stand in the order of the dataset; a missing value is None. Raises InputError as read_table does.
+    """
+    file = _open(path)
+    _require_identity(file, path, "attributes", expect or {})
+    frame = _decoded(path, file.read).to_pandas()
+    return frame.astype(object).where(frame.notna(), None), _identity(file, path)["categories"]
+
+
+def _write(path, table, arrays, identity, *, columns=None, rows_per_group=None):
+    declared = columns or TABLES[table].columns
     metadata = {**identity, "table": table, "table_version": TABLES[table].version}
     schema = pa.schema([pa.field(name, kind) for name, kind, _ in declared]).with_metadata(
         {IDENTITY_KEY: json.dumps(metadata, sort_keys=True)}
@@ -254,15 +294,21 @@ def _write(path, table, arrays, identity):
             compression="zstd",
             # A flipped bit in a float is still a float: without checksums nobody would notice.
             write_page_checksum=True,
-            use_dictionary=[name for name, kind, _ in declared if pa.types.is_string(kind)],
+            # Names of samples do not recur.
+            use_dictionary=[name for name, kind, _ in declared if pa.types.is_string(kind) and name != "sample_id"],
             # Floats compress a tenth better when their bytes are stored plane by plane.
             column_encoding={name: "BYTE_STREAM_SPLIT" for name in floats},
+            row_group_size=rows_per_group,
         )
 
 
 def read_identity(path):
     """Identity metadata of a table file, a dictionary; raises InputError when the file is no table of ours."""
-    metadata = _open(path).schema_arrow.metadata or {}
+    return _identity(_open(path), path)
+
+
+def _identity(file, path):
+    metadata = file.schema_arrow.metadata or {}
     if IDENTITY_KEY not in metadata:
         raise InputError(f"{path}: no identity metadata, so it was not written by this workflow; {_remedy(path)}")
     try:
@@ -289,19 +335,38 @@ def read_logits(path, *, expect=None):
 
     Raises InputError as read_table does, when there is no row, and when rows differ in length.
     """
-    table = _read(path, "logits", expect)
+    file = _checked(path, "logits", expect)
+    n = file.metadata.num_rows
+    if not n:
+        raise InputError(f"{path}: no samples; {_remedy(path)}")
+    groups = (
+        _decoded(path, partial(file.read_row_group, group, use_threads=False)) for group in range(file.num_row_groups)
+    )
+    first = _columns_of(next(groups), path)
+    if len(first[0]) == n:
+        return first
+    # Row group by row group, so that the logits stand in memory once.
+    columns = [np.empty((n, *column.shape[1:]), column.dtype) for column in first]
+    start = 0
+    for part in chain([first], (_columns_of(group, path, columns[2].shape[1], start) for group in groups)):
+        for column, values in zip(columns, part, strict=True):
+            column[start : start + len(values)] = values
+        start += len(part[0])
+    return tuple(columns)
+
+
+def _columns_of(table, path, classes=None, start=0):
+    # Columns of rows that begin at row `start` of the file.
     rows = table.column("logits").combine_chunks()
     lengths = np.diff(rows.offsets.to_numpy())
-    if not len(lengths):
-        raise InputError(f"{path}: no samples; {_remedy(path)}")
-    if (lengths != lengths[0]).any():
-        row = int(np.flatnonzero(lengths != lengths[0])[0])
-        raise InputError(f"{path}: row {row} has {lengths[row]} logits, row 0 has {lengths[0]}; {_remedy(path)}")
-    logits = rows.flatten().to_numpy(zero_copy_only=False).reshape(len(lengths), -1)
+    classes = lengths[0] if classes is None else classes
+    if (lengths != classes).any():
+        row = int(np.flatnonzero(lengths != classes)[0])
+        raise InputError(f"{path}: row {start + row} has {lengths[row]} logits, row 0 has {classes}; {_remedy(path)}")
     return (
         table.column("sample_id").to_numpy(zero_copy_only=False),
         table.column("label").to_numpy(),
-        logits,
+        rows.flatten().to_numpy(zero_copy_only=False).reshape(len(lengths), -1),
     )
 
 
@@ -313,24 +378,34 @@ def _open(path):
     if not Path(path).is_file():
         raise InputError(f"{path}: no such file; run the workflow to make it")
     try:
-        return pq.ParquetFile(path, page_checksum_verification=True)
+        return opened_parquet(path)
     except (OSError, ValueError, pa.ArrowException) as error:
         raise InputError(f"{path}: not a Parquet file, or truncated ({error}); {_remedy(path)}") from error
 
 
 def _read(path, table, expect):
-    _require_identity(path, table, expect or {})
+    return _decoded(path, _checked(path, table, expect).read)
+
+
+def _checked(path, table, expect):
+    # The open file, when its identity and columns are those of the table.
+    file = _open(path)
+    _require_identity(file, path, table, expect or {})
+    schema = file.schema_arrow
+    if [(field.name, field.type) for field in schema] != [(n, kind) for n, kind, _ in TABLES[table].columns]:
+        raise InputError(f"{path}: its columns are not those of table {table!r}; {_remedy(path)}")
+    return file
+
+
+def _decoded(path, read):
     try:
-        read = _open(path).read()
+        return read()
     except (OSError, ValueError, pa.ArrowException) as error:
         raise InputError(f"{path}: damaged ({error}); {_remedy(path)}") from error
-    if [(field.name, field.type) for field in read.schema] != [(n, kind) for n, kind, _ in TABLES[table].columns]:
-        raise InputError(f"{path}: its columns are not those of table {table!r}; {_remedy(path)}")
-    return read
 
 
-def _require_identity(path, table, expect):
-    identity = read_identity(path)
+def _require_identity(file, path, table, expect):
+    identity = _identity(file, path)
     expected = {"table": table, "table_version": TABLES[table].version, **expect}
     for name, value in expected.items():
         if identity.get(name) != value:

@@ -275,7 +275,7 @@ def rank_relation(x, y):
         return rho, False
     if pairs <= EXACT_UP_TO:
         return rho, exact_p_value(rho, pairs) < SIGNIFICANT
-    from scipy.stats import t
+    from scipy.special import stdtr
 
     statistic = abs(rho) * math.sqrt((pairs - 2) / max(1e-12, 1 - rho**2))
-    return rho, bool(2 * t.sf(statistic, pairs - 2) < SIGNIFICANT)
+    return rho, bool(2 * stdtr(pairs - 2, -statistic) < SIGNIFICANT)

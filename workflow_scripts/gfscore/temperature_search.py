@@ -88,24 +88,31 @@ def optimum(stretches, values):
 
     Raises InputError when the objective is undefined everywhere.
     """
-    if np.isnan(values).all():
+    # NaN where every value is.
+    best = float(np.fmax.reduce(values))
+    if np.isnan(best):
         raise InputError("the calibration objective is undefined at every temperature (constant accuracies?)")
-    optimal = values >= np.nanmax(values) - EQUAL
-    ends = np.flatnonzero(np.diff(np.concatenate([[False], optimal, [False]]))).reshape(-1, 2) - [0, 1]
-    first, last = stretches.first[ends[:, 0]], stretches.last[ends[:, 1]]
+    optimal = values >= best - EQUAL
+    steps = np.flatnonzero(optimal[1:] != optimal[:-1]) + 1
+    starts, stops = steps[optimal[steps]], steps[~optimal[steps]]
+    if optimal[0]:
+        starts = np.concatenate([[0], starts])
+    if optimal[-1]:
+        stops = np.concatenate([stops, [len(values)]])
+    first, last = stretches.first[starts], stretches.last[stops - 1]
     widest = np.argmax(np.log(last / first))
     return Optimum(
-        t_star=_middle_of(stretches, *ends[widest]),
+        t_star=_middle_of(stretches, starts[widest], stops[widest]),
         interval=(float(first[widest]), float(last[widest])),
         stretches=list(zip(first.tolist(), last.tolist(), strict=True)),
         edge=bool(optimal[0] or optimal[-1]),
-        best=float(np.nanmax(values)),
+        best=best,
     )
 
 
 def _middle_of(stretches, start, stop):
     # Temperature nearest to the middle of the run, but off the boundaries within it: there scores are tied.
-    run = slice(start, stop + 1)
+    run = slice(start, stop)
     first, last = stretches.first[run], stretches.last[run]
     middle = np.sqrt(first[0] * last[-1])
     nearest = np.abs(np.log(np.clip(middle, first, last) / middle)).argmin()

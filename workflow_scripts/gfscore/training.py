@@ -2,11 +2,12 @@
 
 import numpy as np
 
-from gfscore.attacks import attack_name, robust_accuracy
-from gfscore.datasets import load_all
+from gfscore.attacks import attack_name, survivors
 from gfscore.inference import extract_logits, reproducible_arithmetic, require_device
 from gfscore.margins import predictions
 from gfscore.objectives import METHODS, Setup, make_objective
+from gfscore.training_images import in_batches
+from gfscore.training_recipe import Trainer, seeded
 from gfscore.zoo import build_network
 
 __all__ = ["METHODS", "describe_training", "train_classifier"]
@@ -28,14 +29,19 @@ def train_classifier(
     arguments=None,
     threat=None,
     coefficients=None,
+    recipe=None,
+    progress=None,
 ):
     """Classifier trained by one of METHODS, a torch module in eval mode on the CPU.
 
-    Takes `images` (N, C, H, W) float32 in [0, 1] and `labels` (N,) in 0..`classes`-1 as numpy arrays;
+    Takes `images` (N, C, H, W) float32 in [0, 1], an array or gfscore.training_images.ReadImages, which gives the same
+    weights, and `labels` (N,) in 0..`classes`-1;
     `architecture` with its `arguments` (see gfscore.zoo); `threat`, a mapping with norm ("linf" or "l2"), eps
     and step_size (pixels in [0, 1]) and steps, for the methods that perturb; `coefficients`, the method's
     own. Adam with decoupled weight decay; the learning rate rises to `learning_rate` and falls to zero once
-    over the training (one cycle, Smith and Topin 2019). `seed` determines weights, order and perturbations:
+    over the training, by one cycle or by a `recipe` (gfscore.training_recipe.Trainer). `progress`, a
+    TrainingProgress, keeps finished epochs and goes on after those that it finds: on the CPU the weights are those of
+    an uninterrupted training. `seed` determines weights, order and perturbations:
     on one machine two trainings on the CPU end in the same weights; on a GPU they may differ, since not every
     kernel sums in a fixed order. `device` is "cpu" or "cuda"; the images stay in main memory and go there batch
     by batch. Raises InputError for unknown names, for missing or unknown coefficients, and for "cuda" without a
@@ -56,17 +62,19 @@ def train_classifier(
             seed=seed,
             **(arguments or {}),
         ).to(device)
-        x = torch.from_numpy(np.ascontiguousarray(images, dtype=np.float32))
         y = torch.from_numpy(np.asarray(labels, dtype=np.int64))
-        optimiser = torch.optim.AdamW(network.parameters(), lr=learning_rate, weight_decay=weight_decay)
-        steps = epochs * -(-len(x) // batch_size)
-        schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, learning_rate, total_steps=steps, pct_start=0.2)
-        for _ in range(epochs):
-            for rows in torch.randperm(len(x), generator=generator).split(batch_size):
-                optimiser.zero_grad()
-                objective(network, x[rows].to(device), y[rows].to(device)).backward()
-                optimiser.step()
-                schedule.step()
+        steps = {"steps": -(-len(y) // batch_size), "epochs": epochs}
+        rates = {"learning_rate": learning_rate, "weight_decay": weight_decay}
+        trainer = Trainer(network, objective, **rates, **steps, device=device, recipe=recipe)
+        memory = getattr(objective, "memory", {})
+        state = {"parts": trainer.parts, "memory": memory, "generator": generator}
+        for epoch in range(progress.restore(**state) if progress else 0, epochs):
+            order = torch.randperm(len(y), generator=generator).split(batch_size)
+            with seeded(seed, epoch):
+                for rows, batch in zip(order, in_batches(images, [rows.numpy() for rows in order]), strict=True):
+                    trainer.step(torch.from_numpy(np.ascontiguousarray(batch, dtype=np.float32)), y[rows])
+            if progress:
+                progress.keep(epoch + 1, **state)
         return network.cpu().eval()
 
 
@@ -84,7 +92,7 @@ def describe_training(network, train, test, *, settings, attack):
     require_device(device)
     network.to(device)
     with reproducible_arithmetic():
-        survived = robust_accuracy(network, *load_all(test), **attack)
+        survived = survivors(network, test.full_batches(256), test.labels, **attack)
     accuracies = {
         "train_accuracy": _clean_accuracy(network, train, device=device),
         "clean_accuracy": _clean_accuracy(network, test, device=device),

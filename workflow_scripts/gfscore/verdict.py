@@ -1,7 +1,7 @@
 """The verdict on an audit: PASS, FAIL or INCONCLUSIVE, with a stated confidence."""
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -36,13 +36,15 @@ class Candidate:
     """A model at the gate.
 
     `bounds` maps what each rule rests on (gfscore.gate_rules.evidence_of) to bounds of its K classes, or of all
-    together: ClassBounds, or anything with the same `samples`, `value_range`, `method`, `n`, `lower` and `upper`.
+    together: ClassBounds, or anything with the same `samples`, `value_range`, `method`, `n`, `lower` and `upper`;
+    `names` maps the keys of bounds of groups to the names of these.
     """
 
     threat: str
     model: str
     class_names: list
     bounds: dict
+    names: dict = field(default_factory=dict)
 
 
 def candidates_of(measured, class_names, *, rules, measures, intervals, label_error_rates):
@@ -107,6 +109,7 @@ def _judge_rule(candidates, rule, *, rules, lam):
         "measure": rule["measure"],
         "statistic": rule["statistic"],
         "class": rule.get("class"),
+        "attribute": rule.get("attribute"),
         "direction": direction,
         "threshold": threshold,
         direction: threshold,
@@ -124,7 +127,8 @@ def _judge_rule(candidates, rule, *, rules, lam):
 
 
 def _judge_model(candidate, rule, alpha, lam):
-    bounds, names = candidate.bounds[evidence_of(rule)], candidate.class_names
+    bounds = candidate.bounds[evidence_of(rule)]
+    names = candidate.names.get(evidence_of(rule), candidate.class_names)
     if len(bounds.n) != len(names):
         names = [TOGETHER]
     statistic = statistic_of(rule, class_names=names, lam=lam)

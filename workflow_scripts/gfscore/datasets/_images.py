@@ -57,6 +57,22 @@ class ImageSet:
         if seen != len(self):
             raise InputError(f"{seen} images for {len(self)} labels; give one label per image")
 
+    def full_batches(self, batch_size):
+        """The same, each of `batch_size` images but the last: what does not depend on the source has one division.
+
+        A subset's stream gives what each batch of the whole holds of it: anything from 1 to `batch_size`.
+        """
+        waiting, count = [], 0
+        for batch in self.batches(batch_size):
+            waiting.append(batch)
+            count += len(batch)
+            while count >= batch_size:
+                joined = np.concatenate(waiting)
+                yield joined[:batch_size]
+                waiting, count = [joined[batch_size:]], count - batch_size
+        if count:
+            yield np.concatenate(waiting)
+
     def select(self, rows):
         """Image set of the samples `rows` (n,), ascending, each once; the stream stays a stream."""
         if self.choose is not None:

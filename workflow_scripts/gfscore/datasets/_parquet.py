@@ -3,7 +3,10 @@
 from contextlib import contextmanager
 from functools import partial
 
+import numpy as np
+
 from gfscore.errors import InputError
+from gfscore.parquet_files import opened_parquet
 
 BATCH = 64
 """Rows decoded from Parquet's own encoding at a time."""
@@ -13,14 +16,23 @@ BATCH = 64
 def opened(file, column):
     """Open a Parquet file that has a column; InputError, naming the file, when it is damaged or has none."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     try:
-        with pq.ParquetFile(file, page_checksum_verification=True) as parquet:
+        with _whole(file) as parquet:
             if column not in parquet.schema_arrow.names:
                 raise InputError(f"{file}: no column {column}, only {', '.join(parquet.schema_arrow.names)}")
             yield parquet
     except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{file}: not a whole Parquet file ({error}); copy or download it again") from error
+
+
+def _whole(file):
+    # Only here: whoever reads images may raise a ValueError of another kind.
+    try:
+        return opened_parquet(file)
+    except InputError:
+        raise
+    except ValueError as error:
         raise InputError(f"{file}: not a whole Parquet file ({error}); copy or download it again") from error
 
 
@@ -46,3 +58,30 @@ def _bytes_of(value, file, row):
     if not isinstance(content, bytes):
         raise InputError(f"{file}: row {row} holds no encoded image; save images as bytes, not as paths")
     return content
+
+
+def labels_in(file, column):
+    """Labels (n,) of a file, int64 or str; InputError for missing values and other types."""
+    with opened(file, column) as parquet:
+        values = parquet.read([column])[column]
+    whole = str(values.type).removeprefix("u").startswith("int")
+    text = str(values.type) in ("string", "large_string")
+    if values.null_count or not (whole or text):
+        raise InputError(
+            f"{file}: column {column} is {values.type}, {values.null_count} null; give whole numbers or names"
+        )
+    return values.to_numpy().astype(str) if text else values.to_numpy().astype(np.int64)
+
+
+def numbered(labels, path):
+    """Labels of several files as whole numbers, and the names of the classes in order, or None for numbers.
+
+    Raises InputError, naming `path`, for files of both kinds.
+    """
+    kinds = {values.dtype.kind for values in labels if len(values)}
+    if len(kinds) > 1:
+        raise InputError(f"{path}: labels are numbers in some files and names in others; write the files again")
+    if "U" not in kinds:
+        return labels, None
+    names = np.unique(np.concatenate([values for values in labels if len(values)]))
+    return [np.searchsorted(names, values) for values in labels], tuple(names.tolist())

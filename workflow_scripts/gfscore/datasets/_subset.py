@@ -28,6 +28,16 @@ def draw_subset(labels, *, samples, seed, where):
     return np.sort(np.concatenate(drawn))
 
 
+def in_test_part(labels, *, share, seed):
+    """Which samples are in the test part of a seeded split, (N,) bool: of each class a share, rounded."""
+    generator = np.random.default_rng(seed)
+    chosen = np.zeros(len(labels), dtype=bool)
+    for label in np.unique(labels):
+        rows = generator.permutation(np.flatnonzero(labels == label))
+        chosen[rows[: round(share * len(rows))]] = True
+    return chosen
+
+
 def _shares(counts, samples):
     k, n = len(counts), counts.sum()
     # Whole-number arithmetic: a quota of exactly 3 must not become 2.9999.

@@ -57,5 +57,6 @@ def _open_arrays(root, settings, prefix):
 def _mapped(file):
     try:
         return np.load(file, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
+    # A damaged header is evaluated as a Python literal, which fails in many ways.
+    except Exception as error:
         raise InputError(f"{file}: not a whole .npy file of numbers ({error}); download it again") from error

@@ -1,13 +1,11 @@
 """Images in an .npz file with arrays x and y: a user's own data, or samples of a user's own generator."""
 
-import zipfile
-import zlib
-
 import numpy as np
 
 from gfscore.datasets import from_arrays
 from gfscore.datasets._arrays import channels_first, require_pixels, whole_labels
 from gfscore.errors import InputError
+from gfscore.numpy_files import whole_array
 
 SETTINGS = {
     "path": {"description": "File with arrays x and y.", "type": "string", "minLength": 1},
@@ -54,22 +52,13 @@ def _read(path):
                     f"{path}: no array {' and '.join(missing)}, only {', '.join(file.files) or 'nothing'}; "
                     "save it with numpy.savez(path, x=images, y=labels)"
                 )
-            return file["x"], file["y"]
+            return whole_array(file, "x"), whole_array(file, "y")
     except InputError:
         raise
     except FileNotFoundError as error:
         raise InputError(f"{path}: there is no such file; check `path` of this dataset in config.yaml") from error
-    # A bare .npy file gives an array, which is no context manager: TypeError or AttributeError.
-    except (
-        OSError,
-        ValueError,
-        EOFError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        zipfile.BadZipFile,
-        zlib.error,
-    ) as error:
+    # A bare .npy file, which is no context manager, and damaged ones fail inside the reader in many ways.
+    except Exception as error:
         raise InputError(
             f"{path}: not a whole .npz file without pickled objects ({error}); "
             "copy or download it again, or save it anew with numpy.savez(path, x=images, y=labels)"

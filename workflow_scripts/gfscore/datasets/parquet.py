@@ -6,13 +6,19 @@ from pathlib import Path
 import numpy as np
 
 from gfscore.datasets import from_encoded
-from gfscore.datasets._parquet import encoded_images, opened
+from gfscore.datasets._parquet import encoded_images, labels_in, numbered, opened
+from gfscore.datasets._subset import in_test_part
 from gfscore.errors import InputError
 
 SETTINGS = {
     "path": {"description": "Parquet file, or folder of them (shards).", "type": "string", "minLength": 1},
     "image": {"description": "Column of encoded images: bytes, or {bytes, path}.", "type": "string", "minLength": 1},
-    "label": {"description": "Column of labels, whole numbers from 0.", "type": "string", "minLength": 1},
+    "label": {
+        "description": "Column of labels: whole numbers from 0, or names, in alphabetical order the classes.",
+        "type": "string",
+        "minLength": 1,
+    },
+    "part": {"$ref": "#/$defs/part"},
     "preprocessing": {"$ref": "#/$defs/preprocessing"},
 }
 
@@ -20,15 +26,16 @@ SETTINGS = {
 def open_source(settings, path):
     """Images of one Parquet file or, in the order of their names, of every .parquet file of a folder.
 
-    `settings`: the columns `image` and `label`, and `preprocessing`. Identifiers are "<file>/<row>". Row groups
-    are read one after another. Raises InputError, naming the file, for damaged files, missing columns, and
-    labels or images that are missing or of another type.
+    `settings`: the columns `image` and `label`, `part` (None, or name, test_share and seed of a split in two) and
+    `preprocessing`. A column of text gives the names of the classes, in alphabetical order. Identifiers are
+    "<file>/<row>", also those of a part. Row groups are read one after another. Raises InputError, naming the file,
+    for damaged files, missing columns, and labels or images that are missing or of another type.
     """
     path = Path(path or "")
     files = sorted(path.glob("[!.]*.parquet")) if path.is_dir() else [path]
     if not files:
         raise InputError(f"{path}: no .parquet file in this folder; check `path` of this dataset")
-    labels = [_labels(file, settings["label"]) for file in files]
+    labels, names_of_labels = numbered([labels_in(file, settings["label"]) for file in files], path)
     if not any(map(len, labels)):
         raise InputError(f"{path}: no rows; check `path` of this dataset")
     starts = np.cumsum([0, *map(len, labels)])
@@ -39,16 +46,14 @@ def open_source(settings, path):
             yield from encoded_images(file, settings["image"], inside)
 
     names = [f"{file.stem}/{row:06d}" for file, part in zip(files, labels, strict=True) for row in range(len(part))]
-    chosen = {"preprocessing": settings["preprocessing"], "class_names": _class_names(files[0], settings["label"])}
-    return from_encoded(blobs, np.concatenate(labels), sample_id=names, **chosen)
-
-
-def _labels(file, column):
-    with opened(file, column) as parquet:
-        values = parquet.read([column])[column]
-    if values.null_count or not str(values.type).removeprefix("u").startswith("int"):
-        raise InputError(f"{file}: column {column} is {values.type}, {values.null_count} null; give whole numbers")
-    return values.to_numpy().astype(np.int64)
+    class_names = names_of_labels or _class_names(files[0], settings["label"])
+    chosen = {"preprocessing": settings["preprocessing"], "class_names": class_names}
+    labels, part = np.concatenate(labels), settings["part"]
+    images = from_encoded(blobs, labels, sample_id=names, **chosen)
+    if part is None:
+        return images
+    test = in_test_part(labels, share=part["test_share"], seed=part["seed"])
+    return images.select(np.flatnonzero(test == (part["name"] == "test")))
 
 
 def _class_names(file, column):

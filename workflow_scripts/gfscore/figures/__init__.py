@@ -11,6 +11,7 @@ from gfscore.figures.corruptions import corruption_by_class
 from gfscore.figures.disparities import disparity_bars, score_against_rdi
 from gfscore.figures.distances import score_against_distance
 from gfscore.figures.errors import false_positive_shares
+from gfscore.figures.groups import group_class_heatmap, group_score_plot
 from gfscore.figures.heatmap import class_heatmap
 from gfscore.figures.profiles import class_profiles
 from gfscore.figures.radii import class_curves, model_curves
@@ -33,6 +34,8 @@ __all__ = [
     "false_positive_shares",
     "figures_of_audit",
     "fp_reranking",
+    "group_class_heatmap",
+    "group_score_plot",
     "logit_shift_sensitivity",
     "model_curves",
     "rdi_concentration",

@@ -1,13 +1,14 @@
 """Which figures an audit has: those whose tables have the data."""
 
 from gfscore.class_names import readable_classes
-from gfscore.figures import profiles, radii, targets
+from gfscore.figures import profiles, projections, radii, targets, traversals
 from gfscore.figures.concentration import rdi_concentration
 from gfscore.figures.confusions import confusion_figures
 from gfscore.figures.corruptions import corruption_by_class
 from gfscore.figures.disparities import disparity_bars, score_against_rdi
 from gfscore.figures.distances import score_against_distance
 from gfscore.figures.errors import false_positive_shares, has_errors
+from gfscore.figures.groups import group_class_heatmap, group_score_plot
 from gfscore.figures.heatmap import class_heatmap
 from gfscore.figures.reranking import fp_reranking
 from gfscore.figures.similarity import similarity_matrix
@@ -18,14 +19,17 @@ from gfscore.sensitivity_words import shifted
 
 FEWEST_TO_RANK = 2
 UNCALIBRATED = "none"
+ATTACKED = "adversarial"
+"""Kind of measure whose groups are drawn beside those of the scores; all others stand in the tables."""
 
 
-def figures_of_audit(tables, *, measures, fp_lambda, measured=None, seed=0):
+def figures_of_audit(tables, *, measures, fp_lambda, measured=None, seed=0, pictures=None):
     """Yield (name, Figure) for every figure of an audit, scores at T = 1.
 
     Takes AuditTables, the settings of each measure, and lambda of FP. `measured` maps measures to a list of Measured,
-    one per model, for the figures that draw from samples, with the `seed` of the draws. Figures of one measure are
-    named <figure>_<measure>.
+    one per model, for the figures that draw from samples, with the `seed` of the draws; `pictures` are those of
+    the audit's mapper, arrays by name (gfscore.mappers.description), or None. Figures of one measure are named
+    <figure>_<measure>.
     """
     scored = {name for name, settings in measures.items() if settings["kind"] == "great"} or set(measures)
     for measure, settings in measures.items():
@@ -39,6 +43,9 @@ def figures_of_audit(tables, *, measures, fp_lambda, measured=None, seed=0):
             yield f"{name}_{measure}", figure
         for name, figure in _of_attacks(tables, measure, meaning, measures=measures):
             yield f"{name}_{measure}", figure
+        if measure in scored or settings["kind"] == ATTACKED:
+            for name, figure in _of_groups(tables, measure, meaning):
+                yield f"{name}_{measure}", figure
         if measure in scored and measured and measured.get(measure):
             confidence = float(tables.of("class_scores", measure)["confidence"].iloc[0])
             yield (
@@ -53,6 +60,7 @@ def figures_of_audit(tables, *, measures, fp_lambda, measured=None, seed=0):
         )
     if tables.sensitivity is not None and len(tables.sensitivity):
         yield "logit_shift_sensitivity", logit_shift_sensitivity(shifted(tables.sensitivity))
+    yield from _of_projections(tables.measures, pictures)
 
 
 def _of_values(tables, measure, meaning, *, fp_lambda):
@@ -101,6 +109,25 @@ def _of_attacks(tables, measure, meaning, *, measures):
         # The name tells apart audits with several measures of distance.
         name = "score_against_distance" if claims["distances"].nunique() == 1 else f"score_against_{distances}"
         yield name, score_against_distance(rows, found)
+
+
+def _of_groups(tables, measure, meaning):
+    scores = _rows(tables, "group_scores", measure)
+    if len(scores) and (scores["n"] > 0).any():
+        yield "group_scores", group_score_plot(scores, meaning)
+        yield "group_classes", group_class_heatmap(scores, meaning)
+
+
+def _of_projections(tables, pictures):
+    scores, effects = tables.get("projection_scores"), tables.get("projection_effects")
+    if scores is None or scores.empty:
+        return
+    yield "projection_tolerance", projections.tolerance_by_dimension(scores)
+    yield "projection_effects", projections.effects_of_dimensions(effects)
+    if pictures is not None:
+        mapper = scores["mapper"].iloc[0]
+        yield "mapper_reconstructions", traversals.reconstructions(pictures, mapper=mapper)
+        yield "mapper_traversals", traversals.traversals(pictures, mapper=mapper)
 
 
 def _rows(tables, name, measure):

@@ -4,6 +4,7 @@ The tables are facts to compare with, never results of this package. Percentages
 a column that holds them says so in its name or in its reader.
 """
 
+from functools import cache
 from importlib import resources
 
 THREAT_OF = {"cifar10": "L2", "imagenet": "Linf"}
@@ -67,6 +68,12 @@ def projection_tables():
 
 
 def _read(name):
+    # A copy, which the reader may change.
+    return _table(name).copy()
+
+
+@cache
+def _table(name):
     import pandas as pd
 
     with resources.files(__name__).joinpath(name).open(encoding="utf-8") as file:

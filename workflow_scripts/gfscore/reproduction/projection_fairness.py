@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from gfscore.projection_scores import deviation, tolerance
 from gfscore.ranking import spearman
 from gfscore.reference import projection_tables
 from gfscore.reproduction.claims import Claim, untestable, verdict
@@ -10,16 +11,6 @@ PAPER = "Projection fairness"
 TASKS = ("Attractive", "Eyeglasses")
 STEPS = 20
 """M, the number of perturbation steps."""
-
-
-def tolerance(up, down):
-    """Tol of one attribute, from the shares in [0, 1] of sigma at which the prediction first changes."""
-    return (up + down) / 2
-
-
-def deviation(up, down):
-    """Dev of one attribute, in units of sigma, from the same shares."""
-    return abs(up - down) / 2
 
 
 def formula_violations():

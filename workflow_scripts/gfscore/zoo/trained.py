@@ -57,13 +57,7 @@ def _load(path):
     content = Path(path).read_bytes()
     header = _header(content, path)
     recipe = header["recipe"]
-    network = build_network(
-        recipe["architecture"],
-        in_channels=recipe["in_channels"],
-        image_size=recipe["image_size"],
-        classes=recipe["classes"],
-        **recipe["arguments"],
-    )
+    network = _built(recipe, path)
     try:
         network.load_state_dict(load(content))
     except (RuntimeError, SafetensorError) as error:
@@ -75,11 +69,26 @@ def _load(path):
     return network.eval()
 
 
+def _built(recipe, path):
+    try:
+        return build_network(
+            recipe["architecture"],
+            in_channels=recipe["in_channels"],
+            image_size=recipe["image_size"],
+            classes=recipe["classes"],
+            **recipe["arguments"],
+        )
+    # A recipe that this version did not write can be wrong in any way.
+    except Exception as error:
+        raise InputError(f"{path}: its network cannot be built ({error}); train the model again") from error
+
+
 def _header(content, path):
     # safetensors: 8 bytes little-endian length of the JSON header, then the header.
     try:
         end = 8 + int.from_bytes(content[:8], "little")
-        return json.loads(json.loads(content[8:end])["__metadata__"][HEADER_KEY])
+        header = json.loads(json.loads(content[8:end])["__metadata__"][HEADER_KEY])
+        return {key: header[key] for key in ("recipe", "metadata")}
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(
             f"{path}: no header of a classifier trained by this workflow; name its architecture's source in "

@@ -1,0 +1,191 @@
+"""Speed of the score kernels and of calibration beside a plain loop over samples, on one core."""
+
+import subprocess
+import sys
+import tempfile
+from functools import partial
+from pathlib import Path
+
+import baseline
+import numpy as np
+from timing import in_turns, made_logits, row
+
+from gfscore.calibration import cross_model_accuracy
+from gfscore.classes import class_values
+from gfscore.curves import sweep_class_scores
+from gfscore.disparity import nrgc
+from gfscore.margin_sweeps import CHUNK_ELEMENTS, class_scores_by_temperature
+from gfscore.margins import predictions, scores
+from gfscore.model_evidence import ModelEvidence
+from gfscore.tables import write_logits
+from gfscore.temperature_search import SearchSettings, two_phase_grid
+from gfscore.temperatures import Resampling, calibrate
+
+SEARCH = SearchSettings(low=0.01, high=10.0, coarse_step=0.1, fine_step=0.001, fine_radius=0.1)
+SUBSET = 1_000
+"""Samples that the loop of the baseline does; its time is scaled up to all of them."""
+
+MODELS = 17
+MEMORY_WANTED = 1024
+"""MiB of a process that reads 50,000 x 1,000 logits and sweeps them."""
+
+
+def looped(logits, labels, activation):
+    """Class scores by the baseline on a subset, as a function without arguments."""
+    part = logits[:SUBSET], labels[:SUBSET]
+    return partial(baseline.class_scores, *part, activation=activation, temperature=1.0)
+
+
+def one_temperature(activation):
+    """Class scores of 10,000 x 10 at one temperature."""
+    logits, labels = made_logits(10_000, 10)
+
+    def ours():
+        return class_values(scores(logits, labels, activation=activation), labels, 10).mean
+
+    part = class_values(scores(logits[:SUBSET], labels[:SUBSET], activation=activation), labels[:SUBSET], 10).mean
+    np.testing.assert_allclose(part, looped(logits, labels, activation)(), rtol=1e-5)
+    # A call is too short for the clock of the processor.
+    spent = in_turns(
+        {"loop": looped(logits, labels, activation), "ours": lambda: [ours() for _ in range(20)]}, repeats=9
+    )
+    slow, fast = spent["loop"] * len(labels) / SUBSET, spent["ours"] / 20
+    return row(
+        f"class scores at one temperature, {activation}",
+        slow / fast,
+        f"10,000 x 10; ours {1e3 * fast:.2f} ms; baseline on {SUBSET:,} samples, scaled to {1e3 * slow:.0f} ms",
+        target=150,
+    )
+
+
+def grid_calibration():
+    """Cross-model calibration of 17 models x 10,000 x 10 over the paper's two-phase grid, from the logits."""
+    models = [made_logits(10_000, 10, seed) for seed in range(MODELS)]
+    accuracy = np.array([class_values(predictions(*pair) == pair[1], pair[1], 10).mean for pair in models])
+
+    def ours():
+        curves = [sweep_class_scores(*pair, 10, activation="sigmoid", low=0.01, high=10.0) for pair in models]
+        return two_phase_grid(cross_model_accuracy(curves, accuracy), SEARCH)
+
+    evaluations = len(ours()[0])
+    spent = in_turns({"loop": looped(*models[0], "sigmoid"), "ours": ours})
+    slow = spent["loop"] * 10_000 / SUBSET * MODELS * evaluations
+    return row(
+        "calibration over the two-phase grid",
+        slow / spent["ours"],
+        f"{MODELS} x 10,000 x 10, {evaluations} temperatures; ours {spent['ours']:.2f} s; baseline on {SUBSET:,} "
+        f"samples of one model at one temperature, scaled to {slow:.0f} s",
+        target=1_000,
+    )
+
+
+def exact_calibration():
+    """Every rank objective of 17 models x 10,000 x 10, searched exactly with its uncertainty, from softmax logits."""
+    models = [made_logits(10_000, 10, seed) for seed in range(MODELS)]
+    objectives = ["cross_model_accuracy", "within_model_class_accuracy", "ranking_stability"]
+    resampling = Resampling(bootstrap=999, confidence=0.95, permutations=9_999, seed=0)
+
+    def evidence(index, logits, labels):
+        curves = sweep_class_scores(logits, labels, 10, activation="softmax", low=SEARCH.low, high=SEARCH.high)
+        accuracy = class_values(predictions(logits, labels) == labels, labels, 10)
+        measured = (curves, accuracy.mean, curves, accuracy.aggregate, index / MODELS, np.nan)
+        return ModelEvidence(f"none/{index}", *measured, "", "", held_out=(), report=())
+
+    def ours():
+        known = [evidence(index, *pair) for index, pair in enumerate(models)]
+        return calibrate(known, objectives, settings=SEARCH, stability_window=0.05, resampling=resampling)
+
+    spent = in_turns({"ours": ours}, repeats=3)["ours"]
+    return row(
+        "exact calibration by three rank objectives",
+        2 / spent,
+        f"{MODELS} x 10,000 x 10, softmax, from the logits, with bootstrap, leave-one-out and permutations; "
+        f"{spent:.2f} s of 2 s wanted on one core",
+        target=1,
+        unit="seconds wanted over seconds needed",
+    )
+
+
+def many_classes():
+    """Class scores of 50,000 x 1,000 over 110 temperatures, and the bare exponentials that they take."""
+    logits, labels = made_logits(50_000, 1_000)
+    temperatures = np.linspace(0.01, 10, 110)
+    right = int((predictions(logits, labels) == labels).sum())
+    chunk = np.random.default_rng(0).uniform(-30, 0, CHUNK_ELEMENTS)
+    chunks = right * 1_000 // CHUNK_ELEMENTS
+
+    def ours():
+        return class_scores_by_temperature(logits, labels, 1_000, activation="softmax")(temperatures)
+
+    def exponentials():
+        out = np.empty_like(chunk)
+        for _ in range(chunks):
+            np.exp(chunk, out=out)
+
+    spent = in_turns({"loop": looped(logits, labels, "softmax"), "exponentials": exponentials, "ours": ours}, repeats=3)
+    slow, bare = spent["loop"] * 50_000 / SUBSET * 110, spent["exponentials"] * 110
+    detail = f"50,000 x 1,000, {right / 50_000:.0%} right; ours {spent['ours']:.1f} s"
+    fast = row(
+        "softmax sweep over 110 temperatures",
+        slow / spent["ours"],
+        f"{detail}; baseline on {SUBSET:,} samples at one temperature, scaled to {slow:.0f} s",
+        target=40,
+    )
+    near = row(
+        "softmax sweep beside its exponentials",
+        bare / spent["ours"],
+        f"{detail}; exponentials of the samples that are right {bare:.1f} s",
+        target=1 / 1.5,
+        unit="bare time over time needed",
+    )
+    return [fast, near, memory(logits, labels)]
+
+
+MEASURED = """
+import resource, sys
+from gfscore.curves import sweep_class_scores
+from gfscore.tables import read_logits
+_, labels, logits = read_logits(sys.argv[1])
+sweep_class_scores(logits, labels, logits.shape[1], activation="softmax", low=0.01, high=10.0)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+"""
+
+
+def memory(logits, labels):
+    """Peak memory of a process that reads the logits from their table and sweeps them."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "logits.parquet"
+        write_logits(path, sample_id=np.arange(len(labels)), label=labels, logits=logits, identity={})
+        command = [sys.executable, "-c", MEASURED, str(path)]
+        package = Path(__file__).resolve().parent.parent / "workflow_scripts"
+        done = subprocess.run(command, env={"PYTHONPATH": str(package)}, check=True, capture_output=True, text=True)
+    peak = float(done.stdout)
+    return row(
+        "memory of a softmax sweep",
+        MEMORY_WANTED / peak,
+        f"50,000 x 1,000 read from Parquet, {peak:.0f} MiB of {MEMORY_WANTED} MiB wanted",
+        target=1,
+        unit="memory wanted over memory needed",
+    )
+
+
+def gini():
+    """Gini coefficient of 1,000 class values."""
+    values = np.random.default_rng(0).random(1_000)
+    np.testing.assert_allclose(nrgc(values), baseline.gini(values.tolist()), rtol=1e-12)
+    listed = values.tolist()
+    functions = {"loop": lambda: baseline.gini(listed), "ours": lambda: [nrgc(values) for _ in range(500)]}
+    spent = in_turns(functions, repeats=3)
+    fast = spent["ours"] / 500
+    detail = f"ours {1e6 * fast:.0f} us; baseline {spent['loop']:.2f} s"
+    return row("Gini coefficient of 1,000 classes", spent["loop"] / fast, detail, target=1_000)
+
+
+def rows():
+    """Every comparison of this module."""
+    yield one_temperature("sigmoid")
+    yield one_temperature("softmax")
+    yield grid_calibration()
+    yield exact_calibration()
+    yield gini()
+    yield from many_classes()

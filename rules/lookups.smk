@@ -1,0 +1,78 @@
+# No rules: what config.yaml says about a job, as functions of its wildcards.
+
+
+def of_audit(lookup, **settings):
+    """Function from an audit to what a lookup of gfscore.plan or gfscore.layout says about it."""
+    return lambda wildcards: lookup(config, wildcards.audit, **settings)
+
+
+def audit_tables(step):
+    """Outputs of a step of MEASURE_TABLES: every table by its name, and each one's CSV."""
+    names = measure_layout.MEASURE_TABLES[step]
+    outputs = {name: f"results/audits/{{audit}}/{name}.parquet" for name in names}
+    return outputs | {f"{name}_csv": f"results/audits/{{audit}}/{name}.csv" for name in names}
+
+
+def of_figure(lookup):
+    """Function from a figure of an audit to what a lookup of gfscore.figure_names says about it."""
+    return lambda wildcards: lookup(wildcards.figure, plan.measures_of(config, wildcards.audit))
+
+
+def of_dataset(lookup):
+    """Function from a dataset to what a lookup says about it."""
+    return lambda wildcards: lookup(config, wildcards.dataset)
+
+
+def of_model(lookup, **settings):
+    """Function from a (model, dataset) to what a lookup says about it."""
+    return lambda wildcards: lookup(config, wildcards.dataset, wildcards.threat, wildcards.model, **settings)
+
+
+def of_measure(wildcards):
+    """Settings of the measure that a job computes."""
+    return config["measures"][wildcards.measure]
+
+
+def of_subject(key):
+    """Function from a subject "dataset/threat/model" to one setting of the model."""
+    return lambda wildcards: plan.entry_of(config, **model_of_subject(wildcards))[key]
+
+
+def model_of_subject(wildcards):
+    """Dataset, threat and model of a subject "dataset/threat/model"."""
+    return dict(zip(("dataset", "threat", "model"), wildcards.subject.split("/"), strict=True))
+
+
+def of_zoo(key):
+    """Function from a classifier of a zoo to one of its settings."""
+    return lambda wildcards: config["models"][wildcards.zoo][wildcards.threat][wildcards.model][key]
+
+
+def of_probe(pattern):
+    """Function from a probe "zoo/threat/model" to a file name made of its settings."""
+    return lambda wildcards: pattern.format(**plan.zoo_entry_of(config, *wildcards.probe.split("/")))
+
+
+def by_device(*, cpu, cuda):
+    """Function from a classifier of a zoo to the value for the device that it is trained on, or to what that says."""
+
+    def value(wildcards):
+        chosen = {"cpu": cpu, "cuda": cuda}[of_zoo("training")(wildcards)["device"]]
+        return chosen(wildcards) if callable(chosen) else chosen
+
+    return value
+
+
+def by_mapper_device(*, cpu, cuda):
+    """Function from a mapper to the value for the device that it is trained on."""
+    return lambda wildcards: {"cpu": cpu, "cuda": cuda}[config["mappers"][wildcards.mapper]["device"]]
+
+
+def of_run(lookup):
+    """What a lookup says about every audit named in `run`, in one list without repetitions."""
+    return list(dict.fromkeys(item for audit in config["run"] for item in lookup(config, audit)))
+
+
+def results_of_run(name):
+    """One result file of every audit named in `run`."""
+    return [f"results/audits/{audit}/{name}" for audit in config["run"]]

@@ -1,0 +1,87 @@
+# Latent dimensions that a classifier's predictions depend on, and how far they tolerate a move.
+#
+#   in   results/datasets/{<train_on>,<evaluate_on>,<dataset>}.json, results/attributes/<dataset>.parquet (conditional)
+#        checkpoint and manifest of the model, gated by results/checks/... (ancient: see attacks.smk)
+#   out  results/mappers/<mapper>.{safetensors,json,npz}                         weights, manifest, pictures
+#        results/projections/<mapper>/<dataset>/<threat>/<model>.parquet         boundaries per sample and dimension
+#        results/audits/<audit>/projection_{scores,models,ranks,effects}.{parquet,csv}
+#
+#   train_mapper            one thread: more threads change the weights; an interrupted training goes on
+#   project_attributes      one job per model: images are decoded again for each, because which ones it needs depends on
+#                           its predictions, and all of them would fill gigabytes at the sizes where decoding is slow
+#   summarise_projections
+
+
+rule train_mapper:
+    input:
+        unpack(lambda wildcards: projection_layout.mapper_inputs(config, wildcards.mapper)),
+    output:
+        weights="results/mappers/{mapper}.safetensors",
+        manifest="results/mappers/{mapper}.json",
+        pictures="results/mappers/{mapper}.npz",
+    log:
+        "results/logs/train_mapper/{mapper}.log",
+    conda:
+        "../envs/torch.yaml"
+    # as in train_model
+    threads: by_mapper_device(cpu=1, cuda=workflow.cores or 1)
+    resources:
+        gpu=by_mapper_device(cpu=0, cuda=1),
+        mem_mb=by_attempt(by_mapper_device(cpu=2000, cuda=16000)),
+        runtime=by_attempt(by_mapper_device(cpu=60, cuda=720)),
+    params:
+        version=version("train_mapper"),
+        settings=lambda wildcards: projection_layout.mapper_settings(config, wildcards.mapper),
+        progress="results/progress/train_mapper/{mapper}",
+    script:
+        "../workflow_scripts/train_mapper.py"
+
+
+rule project_attributes:
+    input:
+        unpack(of_model(layout.classifier_files)),
+        check=ancient(f"results/checks/{MODEL}.json"),
+        weights="results/mappers/{mapper}.safetensors",
+        mapper="results/mappers/{mapper}.json",
+        attributes=lambda wildcards: projection_layout.mapper_attributes(config, wildcards.mapper, wildcards.dataset),
+    output:
+        samples=f"results/projections/{{mapper}}/{MODEL}.parquet",
+    log:
+        f"results/logs/project_attributes/{{mapper}}/{MODEL}.log",
+    conda:
+        "../envs/torch.yaml"
+    threads: cores_of_model
+    resources:
+        gpu=1,
+        mem_mb=by_attempt(4000),
+        runtime=by_attempt(240),
+    params:
+        version=version("project_attributes"),
+        batch_size=config["inference"]["batch_size"],
+        settings=lambda wildcards: config["mappers"][wildcards.mapper]["search"],
+        progress=f"results/progress/{{mapper}}/{MODEL}",
+    script:
+        "../workflow_scripts/project_attributes.py"
+
+
+rule summarise_projections:
+    input:
+        code=code("summarise_projections"),
+        samples=of_audit(projection_layout.projection_files),
+        mapper=of_audit(projection_layout.mapper_file, extension="json"),
+        selection="results/audits/{audit}/models.json",
+        manifest=of_audit(layout.dataset_manifest),
+    output:
+        **audit_tables("summarise_projections"),
+    log:
+        "results/logs/summarise_projections/{audit}.log",
+    group:
+        submitted_with("audit")
+    conda:
+        "../envs/analysis.yaml"
+    params:
+        models=of_audit(plan.models_of),
+        mapper=of_audit(plan.projection_of),
+        confidence=config["intervals"]["confidence"],
+    script:
+        "../workflow_scripts/summarise_projections.py"

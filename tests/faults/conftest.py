@@ -1,0 +1,33 @@
+"""How long the fault suite is: a few minutes in CI, or as many trials as somebody has patience for."""
+
+import time
+
+import pytest
+
+from faults.audits import OPTIONS, TARGETS, configure
+from workflow.conftest import fresh_copy  # noqa: F401  (a fixture)
+
+
+def pytest_addoption(parser):
+    parser.addoption("--torture", action="store_true", help="the long form: ten times the trials, other seeds included")
+
+
+@pytest.fixture(scope="session")
+def trials(request):
+    """Function from the number of trials in CI to the number asked for."""
+    return lambda number: 10 * number if request.config.getoption("--torture") else number
+
+
+@pytest.fixture(scope="session")
+def configured(fresh_copy):  # noqa: F811
+    """Function that makes a copy of the repository in which the cheap audit can run."""
+    return lambda: configure(fresh_copy())
+
+
+@pytest.fixture(scope="session")
+def undisturbed(configured):
+    """The cheap audit made without disturbance, and its `seconds`; tests do not change this copy."""
+    repository, started = configured(), time.monotonic()
+    repository.snakemake(*OPTIONS, "--", *TARGETS)
+    repository.seconds = time.monotonic() - started
+    return repository

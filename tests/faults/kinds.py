@@ -1,0 +1,51 @@
+"""Every kind of file that the workflow reads.
+
+`make(folder)` writes a whole one and returns its path; `read(path)` does what a step does, checks that the result is
+well formed, and returns what must be equal to the original where `exact` (the format carries a checksum).
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from faults import model_files, result_files, user_files
+from faults.user_files import AS_STORED
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of file."""
+
+    name: str
+    make: Any
+    read: Any
+    exact: bool = False
+    json: bool = False
+
+
+KINDS = [
+    Kind("logits.npy", user_files.npy_logits, user_files.read_user_logits),
+    Kind("logits.npz", user_files.npz_logits, user_files.read_user_logits, exact=True),
+    Kind("logits.csv", user_files.csv_logits, user_files.read_user_logits),
+    Kind("logits.csv.gz", user_files.gzipped_logits, user_files.read_user_logits, exact=True),
+    Kind("logits.parquet", user_files.parquet_logits, user_files.read_user_logits, exact=True),
+    Kind("radii.tsv", user_files.tsv_radii, user_files.read_radii),
+    Kind("images.npz", user_files.npz_images, user_files.images_of(source="npz", value_range=255, channels="last"), exact=True),
+    Kind("labels.npy", user_files.npy_labels, user_files.read_labels),
+    Kind("images.parquet", user_files.parquet_images, user_files.images_of(source="parquet", image="image", label="label", part=None, preprocessing=AS_STORED)),
+    Kind("folder of PNG", user_files.folder_images("PNG"), user_files.read_folder),
+    Kind("folder of JPEG", user_files.folder_images("JPEG"), user_files.read_folder),
+    Kind("folder of TIFF", user_files.folder_images("TIFF"), user_files.read_folder),
+    Kind("corrupted images", user_files.corrupted_images, user_files.read_corrupted),
+    Kind("CIFAR", user_files.cifar_pickle, user_files.read_cifar),
+    Kind("PyTorch checkpoint", model_files.pt("zip"), model_files.read_weights),
+    Kind("old PyTorch checkpoint", model_files.pt("old"), model_files.read_weights),
+    Kind("safetensors", model_files.safetensors, model_files.read_weights),
+    Kind("trained classifier", model_files.trained, model_files.read_trained),
+    Kind("ONNX", model_files.onnx_graph, model_files.read_onnx),
+    Kind("logits table", result_files.logits_table, result_files.read_logits_table, exact=True),
+    Kind("samples table", result_files.samples_table, result_files.read_samples_table, exact=True),
+    Kind("manifest of a dataset", result_files.dataset_manifest, result_files.read_dataset_manifest, exact=True, json=True),
+    Kind("manifest of a model", result_files.model_manifest, result_files.read_model_manifest, exact=True, json=True),
+    Kind("check", result_files.check_file, result_files.read_check, exact=True, json=True),
+    Kind("verdict", result_files.verdict_file, result_files.read_verdict, json=True),
+]  # fmt: skip

@@ -1,0 +1,110 @@
+"""What the workflow itself wrote: how a whole file is made, and what is done to read it."""
+
+import json
+
+import numpy as np
+
+from faults.user_files import CLASSES, IDENTITY, LABELS, LOGITS, SAMPLES, npz_images
+
+
+def logits_table(folder):
+    from gfscore.tables import write_logits
+
+    names = [f"s{i}" for i in range(SAMPLES)]
+    write_logits(folder / "table.parquet", sample_id=names, label=LABELS, logits=LOGITS, identity=IDENTITY)
+    return folder / "table.parquet"
+
+
+def read_logits_table(path):
+    from gfscore.tables import read_logits
+
+    return list(read_logits(path, expect=IDENTITY))
+
+
+def samples_table(folder):
+    import pandas as pd
+
+    from gfscore.tables import write_table
+
+    values = {"value": np.linspace(0, 1, SAMPLES), "censored": False}
+    names = [f"s{i}" for i in range(SAMPLES)]
+    frame = pd.DataFrame({"sample_id": names, "label": LABELS, "prediction": LABELS, **values})
+    write_table(folder / "samples.parquet", "samples", frame, identity=IDENTITY)
+    return folder / "samples.parquet"
+
+
+def read_samples_table(path):
+    from gfscore.tables import read_table
+
+    frame = read_table(path, "samples", expect=IDENTITY)
+    return [frame[name].to_numpy() for name in frame]
+
+
+def dataset_manifest(folder):
+    from gfscore.datasets import describe_images
+    from gfscore.files import write_json
+
+    settings = {"source": "npz", "value_range": 255, "channels": "last", "subset": None}
+    made = describe_images(settings, npz_images(folder), dataset="made", classes=CLASSES)
+    write_json(folder / "made.json", made)
+    return folder / "made.json"
+
+
+def read_dataset_manifest(path):
+    from gfscore.datasets import load_all, open_described
+
+    images, manifest = open_described(path)
+    load_all(images)
+    return [np.array(manifest["classes"]), images.labels]
+
+
+def model_manifest(folder):
+    from foreign_models import place_graph
+    from gfscore.checkpoint_files import describe_checkpoint
+    from gfscore.files import write_json
+
+    settings = place_graph(folder, "graph", image_shape=(3, 8, 8), classes=len(CLASSES))
+    settings |= {"path": str(folder / settings["path"])}
+    write_json(
+        folder / "A.json",
+        describe_checkpoint(settings, identity={k: IDENTITY[k] for k in ("dataset", "threat", "model")}),
+    )
+    return folder / "A.json"
+
+
+def read_model_manifest(path):
+    from gfscore.files import read_json
+    from gfscore.zoo import open_classifier
+
+    manifest = read_json(path)
+    classifier = open_classifier(manifest, None, image_shape=(3, 8, 8), classes=len(CLASSES))
+    assert classifier.logits(np.zeros((2, 3, 8, 8), np.float32)).shape == (2, 3)
+    return [np.array(json.dumps({**manifest, "path": None, "files": None, "settings": None}))]
+
+
+def check_file(folder):
+    from gfscore.files import write_json
+
+    measured = {"samples": SAMPLES, "classes": len(CLASSES), "clean_accuracy": 1.0, "accepted": True, "words": None}
+    write_json(folder / "check.json", {**IDENTITY, **measured})
+    return folder / "check.json"
+
+
+def read_check(path):
+    from select_models import select_models
+
+    select_models([path], path.with_name("models.json"), models=[IDENTITY])
+    return [np.array(path.with_name("models.json").read_text())]
+
+
+def verdict_file(folder):
+    from gfscore.files import write_json
+
+    write_json(folder / "verdict.json", {"verdict": "PASS", "stops": False, "sentence": "PASS: all", "rules": []})
+    return folder / "verdict.json"
+
+
+def read_verdict(path):
+    from gate import gate
+
+    gate([path])

@@ -1,0 +1,167 @@
+"""Headers that promise what no file can hold: refused by name, before the memory for it is asked for."""
+
+import io
+import json
+import resource
+import struct
+import zipfile
+import zlib
+
+import numpy as np
+import onnxruntime  # noqa: F401  (loaded here, because loading them takes memory)
+import pytest
+import torch  # noqa: F401
+
+from faults import model_files, result_files, user_files
+from faults.pool import watched
+from gfscore.errors import InputError
+
+ROWS = 10**12
+GROWTH = 200
+"""MiB of resident memory that refusing a file may cost, libraries included."""
+
+
+def npy_header(shape):
+    buffer = io.BytesIO()
+    np.lib.format.write_array_header_1_0(buffer, {"descr": "<f4", "fortran_order": False, "shape": shape})
+    return buffer.getvalue()
+
+
+def npy(folder, name="logits.npy", shape=(ROWS, 3)):
+    (folder / name).write_bytes(npy_header(shape) + user_files.LOGITS.tobytes())
+    return folder / name
+
+
+def npz(folder):
+    with zipfile.ZipFile(folder / "logits.npz", "w") as archive:
+        archive.writestr("logits.npy", npy_header((ROWS, 3)) + user_files.LOGITS.tobytes())
+    return folder / "logits.npz"
+
+
+def npz_whose_directory_lies_too(folder):
+    path, size = npz(folder), len(npy_header((ROWS, 3))) + user_files.LOGITS.nbytes
+    # One size of 32 bits in the member's own header, one in the directory: 4 GiB at most, so fewer rows.
+    promise = 2**32 - 2
+    rows = npy_header(((promise - 128) // 12, 3))
+    content = path.read_bytes().replace(npy_header((ROWS, 3)), rows)
+    path.write_bytes(content.replace(struct.pack("<I", size), struct.pack("<I", promise)))
+    return path
+
+
+def npz_images(folder):
+    with zipfile.ZipFile(folder / "images.npz", "w") as archive:
+        archive.writestr("x.npy", npy_header((ROWS, 8, 8, 3)))
+        archive.writestr("y.npy", npy_header((ROWS,)))
+    return folder / "images.npz"
+
+
+def corrupted(folder):
+    user_files.corrupted_images(folder)
+    return npy(folder, "fog.npy", (5 * ROWS, 8, 8, 3))
+
+
+def parquet(folder):
+    """A whole file: one row is written, and the others are equal to it."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns = {name: pa.array(np.zeros(2 * 10**7, dtype=np.int8)) for name in ("label", *user_files.CLASSES)}
+    pq.write_table(pa.table(columns), folder / "logits.parquet", compression="zstd")
+    assert (folder / "logits.parquet").stat().st_size < 10**6
+    return folder / "logits.parquet"
+
+
+def table(folder):
+    """The footer's number of rows, a varint in its Thrift structure, is another."""
+    path = result_files.logits_table(folder)
+    content = path.read_bytes()
+    # Field 3 of FileMetaData: i64, zigzag; the same field in the row group.
+    small, large = b"\x16" + _varint(2 * user_files.SAMPLES), b"\x16" + _varint(2 * ROWS)
+    start = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    footer = content[start:-8].replace(small, large)
+    assert footer != content[start:-8]
+    path.write_bytes(content[:start] + footer + len(footer).to_bytes(4, "little") + b"PAR1")
+    return path
+
+
+def _varint(number):
+    parts = []
+    while number > 127:
+        parts.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*parts, number])
+
+
+def safetensors(folder):
+    header = {"weight": {"dtype": "F32", "shape": [ROWS, 4], "data_offsets": [0, 16 * ROWS]}}
+    text = json.dumps(header).encode()
+    (folder / "weights.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + bytes(64))
+    return folder / "weights.safetensors"
+
+
+def safetensors_header(folder):
+    (folder / "weights.safetensors").write_bytes((2**40).to_bytes(8, "little") + b'{"a": 1}' + bytes(64))
+    return folder / "weights.safetensors"
+
+
+def old_checkpoint(folder):
+    """The storage's number of elements, in the pickle and before its bytes."""
+    path = model_files.pt("old")(folder)
+    content = path.read_bytes()
+    elements = 4 * len(user_files.CLASSES)
+    assert struct.pack("<q", elements) in content
+    path.write_bytes(content.replace(struct.pack("<q", elements), struct.pack("<q", ROWS)))
+    return path
+
+
+def image(folder):
+    path = user_files.folder_images("PNG")(folder)
+    header = b"IHDR" + struct.pack(">IIBBBBB", 10**6, 10**6, 8, 2, 0, 0, 0)
+    content = path.read_bytes()
+    path.write_bytes(content[:12] + header + struct.pack(">I", zlib.crc32(header)) + content[33:])
+    return path
+
+
+def graph(folder):
+    import onnx
+
+    path = model_files.onnx_graph(folder)
+    made = onnx.load(path)
+    made.graph.initializer[0].dims[0] = ROWS
+    path.write_bytes(made.SerializeToString())
+    return path
+
+
+PROMISES = {
+    "npy": (npy, user_files.read_user_logits),
+    "npz": (npz, user_files.read_user_logits),
+    "npz, directory too": (npz_whose_directory_lies_too, user_files.read_user_logits),
+    "npz of images": (npz_images, user_files.images_of(source="npz", value_range=255, channels="last")),
+    "corrupted images": (corrupted, user_files.read_corrupted),
+    "Parquet": (parquet, user_files.read_user_logits),
+    "logits table": (table, result_files.read_logits_table),
+    "safetensors": (safetensors, model_files.read_weights),
+    "safetensors header": (safetensors_header, model_files.read_weights),
+    "old PyTorch checkpoint": (old_checkpoint, model_files.read_weights),
+    "PNG": (image, user_files.read_folder),
+    "ONNX": (graph, model_files.read_onnx),
+}
+
+
+@pytest.mark.parametrize("name", PROMISES)
+def test_a_header_that_promises_too_much_is_refused_without_the_memory(name, tmp_path):
+    make, read = PROMISES[name]
+    path = make(tmp_path)
+
+    def attempt(_):
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        try:
+            read(path)
+        except InputError as error:
+            assert path.name in str(error)
+            return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024
+        raise AssertionError("not refused")
+
+    ((_, fault, growth),) = watched(attempt, [0])
+    assert fault is None, fault
+    assert growth < GROWTH

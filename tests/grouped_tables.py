@@ -1,0 +1,85 @@
+"""Tables about groups of samples and about projections for synthetic audits, with numbers that a test can state."""
+
+import numpy as np
+
+from gfscore.agreement_columns import ALL
+from gfscore.group_metrics import MACRO, WORST
+from gfscore.tables import frame_of
+
+ATTRIBUTES = {"side": ["left", "right"], "size": ["tiny", "normal", "huge"]}
+DIMENSIONS = ["z0", "z1", "slant=left"]
+METRICS = ("dp", "eopp", "eodd", "aodd")
+
+
+def grouped_tables(audit, attributes=ATTRIBUTES, dimensions=DIMENSIONS):
+    """The tables group_* and projection_* of an audit as data frames, by name.
+
+    Group g of attribute a of model m has the value 0.5 + 0.1 a + 0.05 g + 0.01 m, 0.04 on either side; the last group
+    of the last attribute has few samples. Metric i has 0.1 (1 + a) + 0.02 i. Dimension d has the Tolerance
+    0.9 - 0.1 d + 0.01 m and the Deviation 0.05 (1 + d).
+    """
+    keys = [{key: model[key] for key in ("dataset", "threat", "model")} for model in audit.models]
+    scores = [row for m, key in enumerate(keys) for name in audit.measures for row in _groups(key, name, m, attributes)]
+    metrics = [row for m, key in enumerate(keys) for row in _metrics(key, attributes)]
+    projected = [row for m, key in enumerate(keys) for row in _projected(key, m, dimensions)]
+    models = [
+        {
+            **key,
+            "mapper": "vae",
+            "n": 100,
+            "dimensions": len(dimensions),
+            "constant": False,
+            "tolerance": row["tolerance"],
+        }
+        for key, row in zip(keys, (row for row in projected if row["dimension_index"] == ALL), strict=True)
+    ]
+    effects = [
+        {"mapper": "vae", "dimension_index": d, "dimension": name, "sigma": 1.0, "trait": trait, "how": "measured",
+         "shift": shift, "strength": abs(shift)}
+        for d, name in enumerate(dimensions) for trait, shift in (("contrast", 0.1), ("brightness", -0.5))
+    ]  # fmt: skip
+    frames = {"group_scores": scores, "group_metrics": metrics, "projection_scores": projected}
+    frames |= {"projection_models": models, "projection_effects": effects}
+    return {name: frame_of(name, rows) for name, rows in frames.items()}
+
+
+def _groups(key, measure, m, attributes):
+    for a, (attribute, groups) in enumerate(attributes.items()):
+        for g, group in enumerate(groups):
+            few = a == len(attributes) - 1 and g == len(groups) - 1
+            value = 0.5 + 0.1 * a + 0.05 * g + 0.01 * m
+            row = {**key, "measure": measure, "attribute": attribute, "group_index": g, "group": group}
+            row |= {
+                "class_index": ALL,
+                "class_name": "all",
+                "n": 8 if few else 200,
+                "value": value,
+                "low": value - 0.04,
+            }
+            row |= {"high": value + 0.04, "interval": "betting", "confidence": 0.95, "small": few, "left_out": 5 * a}
+            yield row
+            yield row | {"class_index": 0, "class_name": "0", "value": 0.0, "low": 0.0, "high": 1.0}
+
+
+def _metrics(key, attributes):
+    for a, attribute in enumerate(attributes):
+        for i, metric in enumerate(METRICS):
+            value = 0.1 * (1 + a) + 0.02 * i
+            row = {**key, "measure": "clean", "attribute": attribute, "class_index": ALL, "metric": metric, "n": 400}
+            row |= {"bootstrap_low": value - 0.03, "bootstrap_high": value + 0.03, "confidence": 0.95, "small": a > 0}
+            row |= {"value": value, "as_printed": value / 2, "smallest_cell": 30}
+            yield row | {"class_name": MACRO}
+            yield row | {"class_name": WORST, "value": 2 * value}
+
+
+def _projected(key, m, dimensions):
+    beside = {"censored": 0.8, "agreement": 0.9, "accuracy": 0.95, "decoded_accuracy": 0.85, "confidence": 0.95}
+    own = [(0.9 - 0.1 * d + 0.01 * m, 0.05 * (1 + d)) for d in range(len(dimensions))]
+    rows = [(ALL, "all", np.mean(own, axis=0)), *((d, name, own[d]) for d, name in enumerate(dimensions))]
+    for place, name, (tolerance, deviation) in rows:
+        yield {
+            **key, "mapper": "vae", "dimension_index": place, "dimension": name, "class_index": ALL,
+            "class_name": "all", "n": 100, "tolerance": tolerance, "tolerance_low": tolerance - 0.03,
+            "tolerance_high": tolerance + 0.03, "deviation": deviation, "up": tolerance, "down": tolerance,
+            "tolerance_agreeing": tolerance, **beside,
+        }  # fmt: skip

@@ -1,0 +1,312 @@
+"""Groups of samples, from sample files and attributes to tables, verdict, figures and the page's section."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from compare_groups import compare_groups
+from gfscore.agreement_columns import ALL
+from gfscore.audit_tables import AuditTables
+from gfscore.errors import InputError
+from gfscore.figures import group_class_heatmap, group_score_plot, save_figure
+from gfscore.files import read_json, write_json
+from gfscore.gate_rules import GROUP_GAP
+from gfscore.group_words import group_gaps, sure_gaps, widest_attributes, widest_gap
+from gfscore.measured import AuditInputs
+from gfscore.measures import measure_of
+from gfscore.report import _environment
+from gfscore.report_groups import groups_view
+from gfscore.sample_columns import table_of
+from gfscore.tables import TABLES, read_table, write_attributes, write_table
+from judge_audit import judge_audit
+from made import gate_rule
+
+NAMES = ["cat", "dog"]
+MEASURES = {
+    "clean": {"kind": "clean"},
+    "great": {"kind": "great", "activation": "softmax"},
+    "attacked": {"kind": "adversarial", "norm": "l2", "eps": 0.5, "attacks": []},
+    "corrupted": {"kind": "corruption"},
+    "probable": {"kind": "probabilistic", "kappa": 0.01, "alpha": 0.05},
+}
+INTERVALS = {"method": "betting", "binary": "clopper_pearson", "confidence": 0.95, "seed": 0}
+GROUPS = {
+    "attributes": ["side", "size"], "positive": None, "minimum_cell": 20, "bootstrap_resamples": 49, "seed": 0,
+    "balanced": {"attribute": "side", "seed": 0},
+}  # fmt: skip
+MODELS = [{"dataset": "toy", "threat": "none", "model": name} for name in ("fair", "unfair")]
+N = 400
+
+
+class Folder:
+    """Two models on N samples. The unfair one misses every cat on the right side; `small` has no sample of size tiny."""
+
+    def __init__(self, path):
+        self.path, self.samples = path, []
+        rng = np.random.default_rng(0)
+        self.labels = np.tile([0, 1], N // 2).astype(np.int32)
+        self.ids = np.array([f"s{row}" for row in range(N)])
+        self.right = rng.random(N) < 0.3
+        self.size = np.where(rng.random(N) < 0.03, "huge", "normal").astype(object)
+        self.size[:10] = None
+        columns = {"sample_id": self.ids, "side": np.where(self.right, "right", "left"), "size": self.size}
+        categories = {"side": ["left", "right"], "size": ["tiny", "normal", "huge"]}
+        identity = {
+            "dataset": "toy",
+            "dataset_digest": "d",
+            "categories": categories,
+            "missing": {"side": 0, "size": 10},
+        }
+        write_attributes(path / "attributes.parquet", pd.DataFrame(columns, dtype=object), identity=identity)
+        write_json(path / "models.json", {"included": ["none/fair", "none/unfair"], "excluded": []})
+        write_json(path / "toy.json", {"classes": NAMES, "digest": "d"})
+        for model in MODELS:
+            wrong = self.right & (self.labels == 0) & (model["model"] == "unfair")
+            guess = np.where(wrong, 1, self.labels)
+            value = np.where(wrong, 0.0, 1.0)
+            self.write(model, "clean", value, guess)
+            self.write(model, "great", value * 0.8, guess)
+            self.write(model, "attacked", value, guess, clean_prediction=guess)
+            self.write(model, "corrupted", value, guess, copies=3, clean_prediction=guess)
+            self.write(model, "probable", value, guess, clean_prediction=guess, censored=np.arange(N) == 1)
+
+    def write(self, model, measure, value, guess, *, copies=1, **columns):
+        table = table_of(MEASURES[measure]["kind"])
+        frame = pd.DataFrame(
+            {"sample_id": self.ids, "label": self.labels, "prediction": guess, "value": value, "censored": False}
+            | columns
+        )
+        if measure == "probable":
+            frame.loc[frame["censored"], "value"] = 0.0
+        frame = pd.concat([frame] * copies, ignore_index=True)
+        if measure == "corrupted":
+            # The last copy of every cat is misread, whatever its side.
+            frame.loc[(frame.index >= 2 * N) & (frame["label"] == 0), ["prediction", "value"]] = [1, 0.0]
+        path = self.path / f"{measure}-{model['model']}.parquet"
+        frame = frame.reindex(columns=[name for name, _, _ in TABLES[table].columns])
+        write_table(path, table, frame, identity={**model, "measure": measure})
+        self.samples.append(path)
+
+    def inputs(self):
+        files = {"samples": self.samples, "selection": self.path / "models.json", "logits": [], "calibration": None}
+        return AuditInputs.of({"models": MODELS, "measures": MEASURES, "calibrated_measure": None}, files)
+
+    def compare(self, **changes):
+        paths = {name: self.path / f"{name}.parquet" for name in ("group_scores", "group_metrics")}
+        compare_groups(
+            self.inputs(), self.path / "attributes.parquet", self.path / "toy.json", paths,
+            audit="toy", groups=GROUPS | changes, intervals=INTERVALS,
+        )  # fmt: skip
+        return {name: read_table(path, name, expect={"audit": "toy"}) for name, path in paths.items()}
+
+    def judge(self, *rules):
+        judge_audit(
+            self.inputs(), self.path / "toy.json", self.path / "verdict.json", rules=list(rules), intervals=INTERVALS,
+            label_error_rates=None, fp_lambda=0.5, attributes=self.path / "attributes.parquet",
+        )  # fmt: skip
+        return read_json(self.path / "verdict.json")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return Folder(tmp_path_factory.mktemp("groups"))
+
+
+@pytest.fixture(scope="module")
+def tables(folder):
+    return folder.compare()
+
+
+def one(frame, **where):
+    for name, value in where.items():
+        frame = frame[frame[name] == value]
+    (row,) = frame.to_dict("records")
+    return row
+
+
+def test_every_measure_has_values_of_every_group_and_of_its_classes(tables, folder):
+    scores = tables["group_scores"]
+    assert set(scores["measure"]) == set(MEASURES)
+    # Two and three groups, each whole and in two classes.
+    assert len(scores) == 2 * len(MEASURES) * (2 + 3) * 3
+    right = one(scores, model="unfair", measure="clean", attribute="side", group="right", class_name="all")
+    assert right["n"] == folder.right.sum()
+    assert right["value"] == pytest.approx((folder.labels[folder.right] == 1).mean())
+    assert right["low"] < right["value"] < right["high"]
+    cats = one(scores, model="unfair", measure="great", attribute="side", group="right", class_name="cat")
+    assert (cats["value"], cats["low"]) == (0, 0)
+    assert one(scores, model="unfair", measure="corrupted", attribute="side", group="left", class_name="cat")[
+        "value"
+    ] == (pytest.approx(2 / 3))
+
+
+def test_groups_without_samples_have_no_value_and_small_ones_are_marked(tables, folder):
+    scores = tables["group_scores"]
+    tiny = one(scores, model="fair", measure="clean", attribute="size", group="tiny", class_name="all")
+    assert tiny["n"] == 0 and np.isnan(tiny["value"]) and (tiny["low"], tiny["high"]) == (0, 1) and tiny["small"]
+    huge = one(scores, model="fair", measure="clean", attribute="size", group="huge", class_name="all")
+    assert huge["n"] == (folder.size == "huge").sum() < 20 and huge["small"]
+    assert set(scores.loc[scores["attribute"] == "size", "left_out"]) == {10}
+    metrics = tables["group_metrics"]
+    assert metrics.loc[metrics["attribute"] == "size", "value"].isna().all()
+
+
+def test_undecided_samples_widen_the_upper_bound_only(tables, folder):
+    group = "right" if folder.right[1] else "left"
+    open_, decided = (
+        one(tables["group_scores"], model="fair", measure=measure, attribute="side", group=group, class_name="dog")
+        for measure in ("probable", "clean")
+    )
+    assert open_["value"] < decided["value"] == 1
+    assert open_["high"] == decided["high"] == 1
+
+
+def test_metrics_of_predictions_clean_attacked_and_corrupted(tables, folder):
+    metrics = tables["group_metrics"]
+    assert set(metrics["measure"]) == {"clean", "attacked", "corrupted"}
+    for measure in ("clean", "attacked"):
+        unfair = one(metrics, model="unfair", measure=measure, attribute="side", class_name="cat", metric="eopp")
+        assert (unfair["value"], unfair["class_index"]) == (1, 0)
+        assert unfair["wilson_low"] > 0.8 and unfair["wilson_high"] == pytest.approx(1)
+        assert unfair["smallest_cell"] == (folder.right & (folder.labels == 0)).sum()
+        fair = one(metrics, model="fair", measure=measure, attribute="side", class_name="cat", metric="eodd")
+        assert (fair["value"], fair["as_printed"]) == (0, 1)
+        assert (fair["wilson_low"], fair["bootstrap_high"]) == (0, 0)
+    # A third of the copies of each left cat is misread, and all copies of each right one.
+    corrupted = one(metrics, model="unfair", measure="corrupted", attribute="side", class_name="cat", metric="eopp")
+    assert corrupted["value"] == pytest.approx(2 / 3)
+    assert corrupted["n"] == N
+
+
+def test_macro_and_worst_follow_from_the_classes(tables):
+    metrics = tables["group_metrics"]
+    of_classes = [
+        one(metrics, model="unfair", measure="clean", attribute="side", class_name=name, metric="eopp")["value"]
+        for name in NAMES
+    ]
+    for name, expected in (("macro", np.mean(of_classes)), ("worst", max(of_classes))):
+        row = one(metrics, model="unfair", measure="clean", attribute="side", class_name=name, metric="eopp")
+        assert row["value"] == pytest.approx(expected)
+        assert row["class_index"] == ALL and np.isnan(row["wilson_low"])
+        assert row["bootstrap_low"] <= row["value"] <= row["bootstrap_high"]
+
+
+def test_one_positive_class_and_no_balancing(folder, tables):
+    found = folder.compare(positive="dog", balanced=None)
+    metrics = found["group_metrics"]
+    assert set(metrics["class_name"]) == {"dog"}
+    assert metrics["balanced_value"].isna().all() and found["group_scores"]["balanced_n"].isna().all()
+    row = one(metrics, model="unfair", measure="clean", attribute="side", metric="dp")
+    before = one(
+        tables["group_metrics"], model="unfair", measure="clean", attribute="side", metric="dp", class_name="dog"
+    )
+    assert row["value"] == before["value"]
+
+
+def test_balancing_makes_the_groups_equal_and_shows_what_that_changes(tables, folder):
+    scores, smallest = tables["group_scores"], folder.right.sum()
+    whole = scores[(scores["class_index"] == ALL) & (scores["model"] == "unfair") & (scores["measure"] == "clean")]
+    assert whole.loc[whole["attribute"] == "side", "balanced_n"].tolist() == [smallest, smallest]
+    assert whole.loc[whole["attribute"] == "side", "n"].tolist() == [N - smallest, smallest]
+    row = one(
+        tables["group_metrics"], model="unfair", measure="clean", attribute="side", class_name="cat", metric="aodd"
+    )
+    assert row["balanced_n"] == 2 * smallest
+    assert row["balanced_value"] == row["value"] == 0.5
+
+
+def test_the_gate_judges_the_largest_difference_of_groups(folder):
+    rule = gate_rule("great", statistic=GROUP_GAP, at_most=0.2, attribute="side")
+    verdict = folder.judge(rule)
+    (judged,) = verdict["rules"]
+    fair, unfair = judged["models"]
+    assert (fair["verdict"], unfair["verdict"]) == ("PASS", "FAIL")
+    assert (fair["low"], fair["value"]) == (0, pytest.approx(0, abs=1e-12)) and unfair["low"] > 0.2
+    assert judged["range"] == pytest.approx([0, 1.2533141373155])
+    assert judged["attribute"] == "side" and "largest difference between the groups by side of great" in judged["words"]
+    assert unfair["worst_class"] == "right"
+    # A group without samples may have any value.
+    verdict = folder.judge(rule | {"attribute": "size", "at_most": 0.5})
+    assert [model["verdict"] for model in verdict["rules"][0]["models"]] == ["INCONCLUSIVE"] * 2
+    assert verdict["rules"][0]["models"][0]["classes_without_samples"] == ["tiny"]
+
+
+def test_two_runs_give_the_same_tables(folder, tables):
+    again = folder.compare()
+    for name, frame in tables.items():
+        pd.testing.assert_frame_equal(frame, again[name])
+
+
+def test_an_attribute_that_is_not_there_is_refused(folder):
+    with pytest.raises(InputError, match="attribute 'sid' is unknown; did you mean 'side'"):
+        folder.compare(attributes=["sid"])
+    with pytest.raises(InputError, match="positive: class 'dg' is unknown; did you mean 'dog'"):
+        folder.compare(positive="dg")
+
+
+def audit_tables(tables):
+    summary = pd.DataFrame(MODELS)
+    return AuditTables(None, summary, None, measures=tables)
+
+
+def test_sentences_name_the_widest_gap_and_what_is_beyond_doubt(tables):
+    gaps = group_gaps(tables["group_scores"])
+    assert len(gaps) == len(MODELS) * len(MEASURES) * 2
+    clean = gaps[gaps["measure"] == "clean"]
+    assert widest_gap(clean).startswith("Groups by side differ most: unfair, 0.5")
+    assert "beyond doubt (95% confidence for each model and attribute) by side in 1 of 2 models" in sure_gaps(clean)
+    fair = clean[clean["model"] == "fair"]
+    assert widest_gap(fair) == "No model tells the groups of any attribute apart"
+    assert sure_gaps(fair) == "No difference between groups is beyond doubt, in any model and by any attribute"
+    # The group without samples has no value, but its bounds count.
+    size = one(fair, attribute="size")
+    assert (size["gap"], size["gap_low"], size["gap_high"]) == (0, 0, 1)
+    assert widest_attributes(clean, 1) == ["side"]
+
+
+@pytest.mark.parametrize("balanced", [GROUPS["balanced"], None])
+@pytest.mark.parametrize("positive", [None, "dog"])
+def test_the_page_shows_gaps_metrics_and_what_balancing_changes(folder, balanced, positive):
+    tables = folder.compare(balanced=balanced, positive=positive)
+    view = groups_view(audit_tables(tables), MEASURES)
+    assert [item["name"] for item in view["measures"]] == list(MEASURES)
+    assert [item["measure"] for item in view["metrics"]] == ["clean", "attacked", "corrupted"]
+    assert view["left_out"] == [{"attribute": "size", "left_out": 10}]
+    unfair = next(row for row in view["metrics"][0]["rows"] if (row["label"], row["attribute"]) == ("unfair", "side"))
+    # Dogs are recognised on both sides; cats on the right are taken for dogs.
+    assert unfair["eodd"]["bounded"].value == 1
+    assert unfair["eopp"]["bounded"].value == (0.5 if positive is None else 0)
+    assert (view["balanced"] is None) == (balanced is None)
+    page = (
+        _environment()
+        .from_string("{% import 'macros.html' as m with context %}{% include 'groups.html' %}")
+        .render(groups=view, figures={})
+    )
+    assert "Differences of great between groups" in page and "10 of size" in page
+    assert ("balanced</th>" in page) == (balanced is not None)
+    assert ("Class dog against the rest" in page) == (positive is not None)
+    assert "nan" not in re.sub("<[^>]+>", "", page)
+
+
+def test_an_audit_without_groups_has_no_section(tables):
+    assert groups_view(audit_tables({}), MEASURES) is None
+    assert groups_view(audit_tables({name: frame[:0] for name, frame in tables.items()}), MEASURES) is None
+
+
+def test_figures_of_groups_are_drawn_with_empty_and_small_cells(tables, tmp_path):
+    scores = tables["group_scores"]
+    clean = scores[scores["measure"] == "clean"]
+    plot = group_score_plot(clean, measure_of(MEASURES["clean"]))
+    words = [text.get_text() for axes in plot.axes for text in axes.get_yticklabels()]
+    assert {"fair", "unfair"} <= set(words)
+    assert [axes.get_title(loc="left") for axes in plot.axes if axes.get_visible()] == ["side", "size"]
+    heatmap = group_class_heatmap(clean, measure_of(MEASURES["clean"]))
+    rows = [label.get_text() for label in heatmap.axes[0].get_yticklabels()]
+    assert rows == ["side: left", "side: right", "size: tiny", "size: normal", "size: huge"]
+    values = heatmap.axes[0].images[0].get_array()
+    assert values.mask[2].all() and not values.mask[[0, 1, 3]].any()
+    for name, figure in (("plot", plot), ("heatmap", heatmap)):
+        save_figure(figure, tmp_path / name)
+        assert (tmp_path / f"{name}.png").stat().st_size > 10_000

@@ -1,0 +1,291 @@
+"""Steps of rules/projection.smk, from images to tables, figures and the page."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+
+from fetch_dataset import fetch_dataset
+from gfscore import figures
+from gfscore.audit_tables import AuditTables
+from gfscore.datasets import load_all, open_described
+from gfscore.errors import InputError
+from gfscore.figures import projections, traversals
+from gfscore.figures.saving import save_figure
+from gfscore.files import read_json, write_json
+from gfscore.mappers.pictures import read_pictures
+from gfscore.report import _environment
+from gfscore.report_projection import projection_view
+from gfscore.tables import read_table, write_attributes
+from gfscore.zoo import build_network
+from gfscore.zoo.trained import save_classifier
+from project_attributes import project_attributes
+from summarise_projections import summarise_projections
+from train_mapper import train_mapper
+
+ROOT = Path(__file__).resolve().parents[2]
+NAMES = [str(digit) for digit in range(10)]
+DIGITS = {"source": "digits", "test_share": 0.5, "seed": 0, "subset": {"samples": 300, "seed": 0}}
+HOW = {"width": 4, "features": 16, "epochs": 25, "batch_size": 32, "learning_rate": 0.01, "seed": 0, "device": "cpu"}
+VAE = {"kind": "beta_vae", "latent": 2, "beta": 1, "pixel_sd": 0.03, **HOW}
+GAN = {
+    "kind": "conditional",
+    "attributes": ["side"],
+    "latent": 4,
+    "adversarial_weight": 0.05,
+    "attribute_weight": 0.1,
+    **HOW,
+}
+SEARCH = {"subset": {"samples": 30, "seed": 1}, "steps": 10, "bisections": 5, "sigma": "aggregated", "batch_size": 64}
+TABLES = ("projection_scores", "projection_models", "projection_ranks", "projection_effects")
+
+
+class Folder:
+    """Digits, three classifiers (one of them constant) and both kinds of mapper."""
+
+    def __init__(self, path):
+        self.path, self.models = path, []
+        for name, split in (("train", "train"), ("digits", "test")):
+            fetch_dataset(DIGITS | {"split": split}, NAMES, path / f"{name}.json", dataset=name)
+            ids = self._ids(name)
+            sides = np.where(np.arange(len(ids)) % 3 == 0, "left", "right").astype(object)
+            sides[:5] = None
+            identity = {"dataset": name, "categories": {"side": ["left", "right"]}}
+            write_attributes(
+                path / f"{name}.parquet", pd.DataFrame({"sample_id": ids, "side": sides}), identity=identity
+            )
+        for name in ("first", "second", "constant"):
+            self._classifier(name)
+        included = [f"none/{model['model']}" for model in self.models]
+        write_json(path / "models.json", {"included": included, "excluded": []})
+
+    def _ids(self, name):
+        return open_described(self.path / f"{name}.json")[0].sample_id.astype(object)
+
+    def _classifier(self, name):
+        import torch
+
+        network = build_network("small_convnet", in_channels=1, image_size=(8, 8), classes=10, seed=len(name), width=4)
+        with torch.no_grad():
+            last = network[-1]
+            if name == "constant":
+                last.weight.zero_()
+                last.bias.copy_(torch.arange(10.0))
+            else:
+                # Untrained logits hardly differ: centred on the images, they spread over the classes.
+                images = torch.from_numpy(load_all(open_described(self.path / "digits.json")[0])[0])
+                last.bias.sub_(network(images).mean(dim=0))
+        model = {"dataset": "digits", "threat": "none", "model": name}
+        sha256 = save_classifier(self.path / f"{name}.safetensors", network, metadata=model)
+        manifest = {**model, "sha256": sha256, "architecture": "small_convnet", "settings": {}}
+        write_json(self.path / f"{name}.json", manifest)
+        self.models.append(model)
+
+    def train(self, mapper, settings, *, out=None):
+        out = out or self.path
+        attributes = settings["kind"] == "conditional"
+        files = {"train": self.path / "train.json", "test": self.path / "digits.json"}
+        files |= {
+            f"{n}_attributes": self.path / f"{d}.parquet" if attributes else None
+            for n, d in (("train", "train"), ("test", "digits"))
+        }
+        ends = {"weights": "safetensors", "manifest": "json", "pictures": "npz"}
+        outputs = {name: out / f"{mapper}.{end}" for name, end in ends.items()}
+        train_mapper(files, outputs, self.path / "progress", name=mapper, settings=settings, version="1")
+        return outputs
+
+    def project(self, mapper, name, *, attributes=None, search=SEARCH, dataset="digits", batch_size=20):
+        files = {"dataset": self.path / f"{dataset}.json", "model": self.path / f"{name}.json"}
+        project_attributes(
+            files | {"checkpoint": self.path / f"{name}.safetensors"},
+            self.path / f"{mapper}-{name}.parquet",
+            self.path / "searching",
+            mapper_files={
+                "weights": self.path / f"{mapper}.safetensors",
+                "manifest": self.path / f"{mapper}.json",
+                "attributes": attributes,
+            },
+            settings=search,
+            measure=mapper,
+            how={"batch_size": batch_size, "threads": 1, "version": "1"},
+        )
+        model = {"dataset": dataset, "threat": "none", "model": name}
+        expect = {**model, "measure": mapper}
+        return read_table(self.path / f"{mapper}-{name}.parquet", "samples of kind projection", expect=expect)
+
+    def summarise(self, mapper):
+        files = {
+            "samples": [self.path / f"{mapper}-{model['model']}.parquet" for model in self.models],
+            "selection": self.path / "models.json",
+            "manifest": self.path / "digits.json",
+            "mapper": self.path / f"{mapper}.json",
+        }
+        paths = {name: self.path / f"{name}.parquet" for name in TABLES}
+        summarise_projections(files, paths, audit="toy", models=self.models, mapper=mapper, confidence=0.95)
+        return {name: read_table(paths[name], name, expect={"audit": "toy"}) for name in TABLES}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = Folder(tmp_path_factory.mktemp("projections"))
+    made.train("vae", VAE)
+    made.train("gan", GAN)
+    return made
+
+
+@pytest.fixture(scope="module")
+def tables(folder):
+    for model in folder.models:
+        folder.project("vae", model["model"])
+    return folder.summarise("vae")
+
+
+def test_a_mapper_is_the_same_bytes_at_every_run_and_says_what_it_is(folder, tmp_path):
+    again = folder.train("vae", VAE, out=tmp_path)
+    for path in again.values():
+        assert path.read_bytes() == (folder.path / path.name).read_bytes()
+    manifest = read_json(again["manifest"])
+    assert (manifest["mapper"], manifest["kind"], manifest["image_shape"]) == ("vae", "beta_vae", [1, 8, 8])
+    assert len(manifest["sigma"]) == len(manifest["divergence"]) == len(manifest["dimensions"]) == 2
+    assert manifest["trained_on"] == "train" and manifest["settings"]["beta"] == 1
+    assert {effect["trait"] for effect in manifest["effects"]} >= {"brightness", "slant"}
+    assert not (folder.path / "progress").exists()
+
+
+def test_boundaries_are_those_of_the_same_samples_for_every_model(folder, tables):
+    first, second = (folder.project("vae", name) for name in ("first", "second"))
+    assert len(first) == 30 * 2 and list(first["dimension"][:2]) == ["z0", "z1"]
+    assert list(first["sample_id"]) == list(second["sample_id"])
+    np.testing.assert_allclose(first["value"], (first["up"] + first["down"]) / 2)
+    assert ((first["up"] == 1) | ~first["up_censored"]).all()
+    assert (first["censored"] == (first["up_censored"] | first["down_censored"])).all()
+    assert first["censored"].mean() < 1 and (first["prediction"] != first["clean_prediction"]).any()
+
+
+def test_boundaries_do_not_depend_on_batches(folder):
+    small = folder.project("vae", "first", search=SEARCH | {"batch_size": 7}, batch_size=11)
+    large = folder.project("vae", "first", search=SEARCH | {"batch_size": 4096}, batch_size=256)
+    np.testing.assert_allclose(small["value"], large["value"], atol=1e-12)
+
+
+def test_the_posterior_unit_is_smaller_so_more_is_tolerated(folder):
+    aggregated = folder.project("vae", "first")
+    posterior = folder.project("vae", "first", search=SEARCH | {"sigma": "posterior"})
+    assert posterior["value"].mean() > aggregated["value"].mean()
+
+
+def test_attributes_are_moved_between_their_values(folder):
+    samples = folder.project("gan", "first", attributes=folder.path / "digits.parquet")
+    assert set(samples["dimension"]) == {"side=right"} and len(samples) == 30
+    manifest = read_json(folder.path / "gan.json")
+    assert manifest["categories"] == {"side": ["left", "right"]} and manifest["divergence"] is None
+    # a sample at one end has no way to go beyond it
+    known = {"left": "down_censored", "right": "up_censored"}
+    sides = dict(zip(folder._ids("digits"), read_table_of(folder), strict=True))
+    for row in samples.to_dict("records"):
+        side = sides[row["sample_id"]]
+        assert side is None or row[known[side]]
+
+
+def read_table_of(folder):
+    from gfscore.tables import read_attributes
+
+    return read_attributes(folder.path / "digits.parquet")[0]["side"]
+
+
+def test_images_of_another_shape_and_unknown_attributes_are_refused(folder):
+    manifest = read_json(folder.path / "vae.json")
+    write_json(folder.path / "large.json", manifest | {"image_shape": [3, 32, 32]})
+    (folder.path / "large.safetensors").write_bytes((folder.path / "vae.safetensors").read_bytes())
+    with pytest.raises(
+        InputError, match=r"large\.json: made for images of shape \[3, 32, 32\], but digits has \[1, 8, 8\]"
+    ):
+        folder.project("large", "first")
+    with pytest.raises(InputError, match="attribute 'sid' is unknown; did you mean 'side'"):
+        folder.train("gan", GAN | {"attributes": ["sid"]})
+
+
+def test_tables_hold_every_model_dimension_and_class_and_flag_the_constant_one(tables):
+    scores, models = tables["projection_scores"], tables["projection_models"]
+    assert len(scores) == 3 * 3 * 11
+    assert models.set_index("model")["constant"].to_dict() == {"first": False, "second": False, "constant": True}
+    constant = models.set_index("model").loc["constant"]
+    assert (constant["tolerance"], constant["deviation"], constant["censored"]) == (1, 0, 1)
+    assert (scores["deviation"] <= 1 - scores["tolerance"] + 1e-12).all()
+    assert (scores["tolerance_low"] <= scores["tolerance"]).all() and (
+        scores["tolerance"] <= scores["tolerance_high"]
+    ).all()
+    whole = scores[(scores["class_index"] == -1) & (scores["dimension_index"] == -1)]
+    np.testing.assert_allclose(whole["tolerance"], models["tolerance"])
+    assert tables["projection_ranks"]["n"].max() == 2
+
+
+def test_figures_show_the_tables_and_are_the_same_at_every_run(folder, tables, tmp_path):
+    pictures = read_pictures(folder.path / "vae.npz")
+    drawn = {
+        "tolerance": projections.tolerance_by_dimension(tables["projection_scores"]),
+        "effects": projections.effects_of_dimensions(tables["projection_effects"]),
+        "reconstructions": traversals.reconstructions(pictures, mapper="vae"),
+        "traversals": traversals.traversals(pictures, mapper="vae"),
+    }
+    for name, figure in drawn.items():
+        save_figure(figure, tmp_path / name)
+        assert (tmp_path / f"{name}.png").stat().st_size > 1000
+    matrix = drawn["tolerance"].axes[0].images[0].get_array()
+    assert matrix.shape == (3, 3) and matrix[0].tolist() == [1, 1, 1]
+    words = " ".join(text.get_text() for text in drawn["tolerance"].texts)
+    assert "Predictions depend most on z" in words and "constant classifier has Tolerance 1" in words.replace("\n", " ")
+
+
+def test_an_audit_with_projections_has_their_figures(folder, tables):
+    from gfscore.figures.audit import _of_projections
+
+    names = [name for name, _ in _of_projections(tables, read_pictures(folder.path / "vae.npz"))]
+    assert names == ["projection_tolerance", "projection_effects", "mapper_reconstructions", "mapper_traversals"]
+    assert not list(_of_projections({}, None))
+    assert figures.figures_of_audit
+
+
+def test_the_page_shows_accuracy_beside_tolerance_and_warns_of_the_constant_classifier(tables):
+    view = projection_view(AuditTables(None, None, None, measures=tables))
+    page = (
+        _environment()
+        .from_string('{% import "macros.html" as m with context %}{% include "projection.html" %}')
+        .render(projection=view, figures={})
+    )
+    assert "constant gave every image the same class" in page
+    assert "Not comparable across runs" in page and "Agreement" in page
+    assert "DP" not in page.split("Coupling")[0].split("<thead>")[1]
+    assert view["constant"] == ["constant"] and view["n"] == 30
+    assert [row["tolerance"] for row in view["rows"]] == sorted(tables["projection_models"]["tolerance"], reverse=True)
+    assert projection_view(AuditTables(None, None, None)) is None
+
+
+def test_differences_between_groups_stand_beside_tolerance_where_the_audit_has_them(tables):
+    rows = [
+        {
+            "threat": "none",
+            "model": "first",
+            "measure": "clean",
+            "attribute": attribute,
+            "class_name": name,
+            "metric": "dp",
+            "value": value,
+        }
+        for attribute, name, value in (
+            ("a", "macro", 0.2),
+            ("a", "worst", 0.9),
+            ("b", "macro", 0.4),
+            ("b", "worst", 0.9),
+        )
+    ]
+    view = projection_view(AuditTables(None, None, None, measures={**tables, "group_metrics": pd.DataFrame(rows)}))
+    by_label = {row["label"]: row["groups"] for row in view["rows"]}
+    assert by_label["first"]["dp"] == pytest.approx(0.3) and by_label["second"]["dp"] is None
+
+
+def test_the_shipped_search_is_what_the_step_takes():
+    config = yaml.safe_load((ROOT / "config.yaml").read_text())
+    assert set(config["mappers"]["digits-vae"]["search"]) == set(SEARCH)

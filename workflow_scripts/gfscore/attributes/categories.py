@@ -1,0 +1,73 @@
+"""From raw values to categories: text as it is, numbers cut at thresholds."""
+
+import numpy as np
+
+from gfscore.errors import InputError, unknown
+
+MOST_CATEGORIES = 100
+"""Groups of one attribute beyond which a column is taken for numbers or names that were not meant as groups."""
+
+
+def name_of(entry):
+    """Name of the attribute that an entry of `columns` makes: a column, or {column, cut or quantiles, names}."""
+    return entry if isinstance(entry, str) else entry["column"]
+
+
+def thresholds_of(entry, reference):
+    """Thresholds of an attribute, or None: as config states them, or quantiles of the reference's raw column."""
+    if isinstance(entry, str):
+        return None
+    if "cut" in entry:
+        return entry["cut"]
+    values = _numbers(reference, entry["column"])
+    return np.quantile(values[~np.isnan(values)], entry["quantiles"]).tolist()
+
+
+def categorised(raw, entry, thresholds, *, where):
+    """Categories of the samples, (N,) of str or None, and the list of them in order.
+
+    Takes a data frame of raw columns. Without thresholds each value is a category, numbers in ascending order. With T
+    thresholds there are T + 1 categories, named by the entry's `names` from low to high; a value at a threshold belongs
+    to the upper one. Raises InputError, naming `where`, for fractions without thresholds and too many categories.
+    """
+    name = name_of(entry)
+    if name not in raw:
+        raise InputError(f"attributes of {where}: {unknown('column', name, list(raw.columns))}")
+    if thresholds is None:
+        return _as_they_are(raw[name], f"attributes of {where}: column {name}")
+    numbers = _numbers(raw, name)
+    names = np.array([*entry["names"], None], dtype=object)
+    place = np.where(np.isnan(numbers), len(entry["names"]), np.digitize(numbers, thresholds))
+    return names[place], list(entry["names"])
+
+
+def _as_they_are(column, where):
+    import pandas as pd
+
+    present = column.dropna()
+    order = sorted(present.unique(), key=str)
+    if pd.api.types.is_bool_dtype(present.infer_objects()):
+        words = {value: "yes" if value else "no" for value in order}
+    elif pd.api.types.is_numeric_dtype(present.infer_objects()):
+        order = sorted(order)
+        if any(float(value) != int(value) for value in order):
+            raise InputError(f"{where} holds fractions; say where to cut: {{column: ..., cut: [...], names: [...]}}")
+        words = {value: str(int(value)) for value in order}
+    else:
+        words = {value: str(value) for value in order}
+    words = {value: word for value, word in words.items() if word.strip()}
+    if len(words) > MOST_CATEGORIES:
+        raise InputError(
+            f"{where} holds {len(words):,} values, more than {MOST_CATEGORIES} groups; cut it or leave it out"
+        )
+    values = np.array([words.get(value) for value in column.to_numpy()], dtype=object)
+    return values, list(dict.fromkeys(words.values()))
+
+
+def _numbers(raw, name):
+    import pandas as pd
+
+    try:
+        return pd.to_numeric(raw[name]).to_numpy(dtype=np.float64)
+    except (ValueError, TypeError) as error:
+        raise InputError(f"attributes: column {name} cannot be cut, since not all are numbers ({error})") from error

@@ -1,0 +1,31 @@
+"""Attributes in a file of their own: Parquet or CSV, one row per sample."""
+
+from pathlib import Path
+
+from gfscore.errors import InputError
+
+SETTINGS = {
+    "path": {"description": "File of attributes: .parquet, .csv or .csv.gz.", "type": "string", "minLength": 1},
+    "key": {"description": "Column that names the samples as the dataset does.", "type": "string", "minLength": 1},
+    "columns": {"$ref": "#/$defs/attribute_columns"},
+}
+
+
+def open_source(settings, _dataset):
+    """Raw columns of the file by the samples' identifiers; samples that it does not name have missing values.
+
+    `settings`: `path` and `key`. Raises InputError, naming the file, when it is missing, damaged or without the key.
+    """
+    import pandas as pd
+
+    path, key = Path(settings["path"]), settings["key"]
+    if not path.is_file():
+        raise InputError(f"{path}: there is no such file; check `path` of these attributes")
+    try:
+        frame = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path, dtype={key: str})
+    # Damaged files fail inside the readers in many ways; each means the same to the user.
+    except Exception as error:
+        raise InputError(f"{path}: not readable as {path.suffix} ({error}); write the file again") from error
+    if key not in frame:
+        raise InputError(f"{path}: no column {key!r}, only {', '.join(map(str, frame.columns))}; correct `key`")
+    return frame.set_index(frame[key].astype(str)).drop(columns=key)

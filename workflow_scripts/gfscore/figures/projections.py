@@ -1,0 +1,130 @@
+"""Tolerance and Deviation of every model along every latent dimension, and what moving a dimension does to images."""
+
+import numpy as np
+
+from gfscore.agreement_columns import ALL
+from gfscore.figures.cells import bare, colour_bar, colours, name_columns, number_cells, separate_cells
+from gfscore.figures.style import ABSENT, counted, drawing, framed_figure, laid_out
+from gfscore.names import model_labels, printable, shortened_all
+from gfscore.numbers import number, percent
+
+WIDTH = 10.5
+MOST_ROWS, MOST_NUMBERED = 60, 24
+DIVERGING = "PuOr"
+"""Two hues that people without colour vision tell apart, light at zero."""
+
+
+def tolerance_by_dimension(scores):
+    """Two matrices of models (rows) by latent dimensions: mean Tolerance and mean Deviation, all dimensions first.
+
+    Takes rows of projection_scores; models are in the order of their Tolerance, accuracy beside their names.
+    """
+    whole = scores[scores["class_index"] == ALL]
+    means = whole[whole["dimension_index"] == ALL].sort_values("tolerance", ascending=False, kind="stable")
+    shown = means.head(MOST_ROWS)
+    labels = [f"{name}  ({percent(a)})" for name, a in zip(_labels(shown), shown["accuracy"], strict=True)]
+    order = whole.drop_duplicates("dimension_index").sort_values("dimension_index")
+    matrices = {name: _matrix(whole, shown, order["dimension_index"], name) for name in ("tolerance", "deviation")}
+    rows, columns = len(shown), len(order)
+    with drawing():
+        figure = framed_figure(
+            WIDTH,
+            0.9 + 0.3 * max(rows, 3),
+            title=_sentence(whole, len(means)),
+            subtitle=f"Mean over n = {int(means['n'].max()):,} samples of {means['dataset'].iloc[0]}, latent "
+            f"dimensions of {means['mapper'].iloc[0]}, moves of up to one sigma. In brackets: clean "
+            "accuracy of these samples.",
+            note=f"{percent(means['censored'].mean())} of all moves change no prediction and count as 1. A constant "
+            "classifier has Tolerance 1 and Deviation 0, so both say little without the accuracy. Deviation is at most "
+            "1 - Tolerance."
+            + (f" The {MOST_ROWS} models with the largest Tolerance of {len(means)}." if len(means) > rows else ""),
+        )
+        panels = figure.subplots(1, 2, sharey=True)
+        for axes, (name, values), better in zip(panels, matrices.items(), ("higher", "lower"), strict=True):
+            image = axes.imshow(values, cmap=colours(), interpolation="nearest", aspect="auto")
+            separate_cells(axes, rows, columns)
+            name_columns(axes, shortened_all(["all", *order["dimension"][1:]], 14), room=44)
+            if rows * columns <= MOST_NUMBERED * 12:
+                number_cells(axes, values, image, lambda value: f"{value:.2f}", size=7.5)
+            bare(axes)
+            colour_bar(figure, image, axes, f"{name.capitalize()} ({better} is better)")
+        panels[0].set_yticks(range(rows), labels)
+        return laid_out(figure)
+
+
+def effects_of_dimensions(effects):
+    """Matrix of latent dimensions (rows) by traits of decoded images: standardised change from -sigma to +sigma.
+
+    Takes rows of projection_effects; Tolerance and divergence stand beside the names of the dimensions.
+    """
+    rows = effects.drop_duplicates("dimension_index").sort_values("dimension_index")
+    traits = list(dict.fromkeys(effects["trait"]))
+    values = effects.pivot(index="dimension_index", columns="trait", values="shift").loc[
+        rows["dimension_index"], traits
+    ]
+    values = values.to_numpy(dtype=np.float64)
+    reach = float(np.nanmax(np.abs(values))) if np.isfinite(values).any() else 1.0
+    labels = [f"{name}  (Tolerance {number(t)})" for name, t in zip(rows["dimension"], rows["tolerance"], strict=True)]
+    with drawing():
+        import matplotlib as mpl
+
+        figure = framed_figure(
+            WIDTH,
+            1.3 + 0.34 * max(len(rows), 3),
+            title=_strongest(rows, traits, values),
+            subtitle=f"Mean change of a decoded image when one dimension of {rows['mapper'].iloc[0]} goes from -sigma "
+            "to +sigma, in standard deviations of the trait over real images; of attributes, of their probability.",
+            note=_unused(rows) + " Tolerance: mean over the models. A dimension may move several traits at once: "
+            "disentanglement is asked of the mapper, not guaranteed.",
+        )
+        axes = figure.subplots()
+        cmap = mpl.colormaps[DIVERGING].with_extremes(bad=ABSENT)
+        image = axes.imshow(values, cmap=cmap, vmin=-reach, vmax=reach, interpolation="nearest", aspect="auto")
+        separate_cells(axes, len(rows), len(traits))
+        name_columns(axes, shortened_all([trait.replace("_", " ") for trait in traits], 24), room=80)
+        number_cells(axes, values, image, lambda value: f"{value:+.2f}", size=8)
+        axes.set_yticks(range(len(rows)), labels)
+        bare(axes)
+        colour_bar(figure, image, axes, "change")
+        return laid_out(figure)
+
+
+def _matrix(whole, shown, dimensions, name):
+    keys = list(zip(shown["threat"], shown["model"], strict=True))
+    table = whole.pivot(index=["threat", "model"], columns="dimension_index", values=name)
+    return table.loc[keys, list(dimensions)].to_numpy(dtype=np.float64)
+
+
+def _labels(frame):
+    return shortened_all(model_labels(frame), 24)
+
+
+def _sentence(whole, models):
+    apart = whole[whole["dimension_index"] != ALL].groupby("dimension", sort=False)["tolerance"].mean()
+    if apart.min() == 1:
+        return "No move along any latent dimension changes a prediction"
+    most = apart.idxmin()
+    over = f", mean over {counted(models, 'model')}" if models > 1 else ""
+    return f"Predictions depend most on {printable(most)}: Tolerance {number(apart.min())}{over}"
+
+
+def _strongest(rows, traits, values):
+    if not np.isfinite(values).any() or np.nanmax(np.abs(values)) == 0:
+        return "No latent dimension changes anything that is measured"
+    row, column = np.unravel_index(np.nanargmax(np.abs(values)), values.shape)
+    name, trait = printable(rows["dimension"].iloc[row]), printable(traits[column]).replace("_", " ")
+    way = "raises" if values[row, column] > 0 else "lowers"
+    return f"{name} {way} {trait} most: by {number(abs(values[row, column]))} from one side to the other"
+
+
+UNUSED_BELOW = 0.05
+"""Divergence from the prior, in nats, below which a decoder hardly uses a dimension."""
+
+
+def _unused(rows):
+    if rows["divergence"].isna().all():
+        return "Attributes are moved from one end of their range to the other."
+    idle = rows[rows["divergence"].notna() & (rows["divergence"].astype(float) < UNUSED_BELOW)]
+    if idle.empty:
+        return "Every dimension is in use."
+    return f"Hardly used by the decoder (divergence below {UNUSED_BELOW} nats): {', '.join(idle['dimension'])}."

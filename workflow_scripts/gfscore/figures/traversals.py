@@ -1,0 +1,77 @@
+"""Pictures of a mapper: what it makes of an image, and of an image when one latent dimension is moved."""
+
+import numpy as np
+
+from gfscore.figures.cells import bare
+from gfscore.figures.style import INK, counted, drawing, framed_figure, laid_out
+from gfscore.names import printable, shortened_all
+
+WIDTH = 8.5
+MOST_DIMENSIONS = 24
+GAP = 0.08
+"""Width of the lines between images, of the side of one."""
+
+
+def reconstructions(pictures, *, mapper):
+    """Images (upper row) and what the mapper's decoder makes of their codes (lower row)."""
+    shown = np.stack([pictures["originals"], pictures["reconstructions"]])
+    columns = shown.shape[1]
+    with drawing():
+        figure = framed_figure(
+            WIDTH,
+            2.1,
+            title="Only what the lower row keeps can be moved: classifiers are shown such images",
+            subtitle=f"{counted(columns, 'image')} that the mapper {printable(mapper)} was not trained on, and their "
+            "reconstructions.",
+            note="How many of them each classifier predicts like the image itself is its agreement.",
+        )
+        axes = figure.subplots()
+        _draw(axes, shown)
+        axes.set_yticks([0.5, 1.5 + GAP], ["image", "reconstruction"])
+        axes.set_xticks([])
+        return laid_out(figure)
+
+
+def traversals(pictures, *, mapper):
+    """One image, one latent dimension per row, moved from -sigma (left) to +sigma (right)."""
+    samples = pictures["traversals"][:, :MOST_DIMENSIONS]
+    names = shortened_all([str(name) for name in pictures["names"][:MOST_DIMENSIONS]], 24)
+    positions = pictures["positions"]
+    with drawing():
+        figure = framed_figure(
+            WIDTH,
+            0.5 + min(9.0, 0.42 * len(names) + 0.2),
+            title=f"What each latent dimension of {printable(mapper)} does to "
+            + ("an image" if len(samples) == 1 else f"{len(samples)} images"),
+            subtitle="Each row moves one dimension, all others as encoded; the move is that of the search, in units of "
+            "sigma; attributes go from one end of their range to the other.",
+            note="A row without a change is a dimension that the decoder does not use: its Tolerance is 1 for every "
+            "classifier."
+            + (
+                f" The first {MOST_DIMENSIONS} dimensions." if pictures["traversals"].shape[1] > MOST_DIMENSIONS else ""
+            ),
+        )
+        panels = figure.subplots(1, len(samples), sharey=True, squeeze=False)[0]
+        places = 0.5 + (1 + GAP) * np.arange(len(positions))
+        ends = [0, len(positions) // 2, len(positions) - 1]
+        for axes, images in zip(panels, samples, strict=True):
+            _draw(axes, images)
+            axes.set_xticks(places[ends], [f"{positions[end]:+g}" if positions[end] else "0" for end in ends])
+            axes.set_xlabel("move in sigma")
+        panels[0].set_yticks(0.5 + (1 + GAP) * np.arange(len(names)), names)
+        return laid_out(figure)
+
+
+def _draw(axes, images):
+    # Images (R, C, channels, H, W) uint8 side by side, one unit each.
+    rows, columns, channels, height, width = images.shape
+    line = max(1, round(GAP * width))
+    ground = np.array([int(INK[at : at + 2], 16) for at in (1, 3, 5)], dtype=np.uint8)
+    canvas = np.tile(ground, (rows * (height + line) - line, columns * (width + line) - line, 1))
+    for (row, column), _ in np.ndenumerate(np.zeros((rows, columns))):
+        top, left = row * (height + line), column * (width + line)
+        picture = np.moveaxis(images[row, column], 0, -1)
+        canvas[top : top + height, left : left + width] = picture if channels == 3 else picture[..., :1]
+    extent = (0, columns * (1 + GAP) - GAP, rows * (1 + GAP) - GAP, 0)
+    axes.imshow(canvas, extent=extent, interpolation="nearest", aspect=height / width)
+    bare(axes)

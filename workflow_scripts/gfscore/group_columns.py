@@ -1,0 +1,61 @@
+"""Columns of the tables about groups of samples."""
+
+import pyarrow as pa
+
+_KEY = (
+    ("dataset", pa.string(), "data evaluated"),
+    ("threat", pa.string(), "threat model the classifier was made for"),
+    ("model", pa.string(), "classifier"),
+    ("measure", pa.string(), "key of config.yaml's measures, a score at T = 1"),
+    ("attribute", pa.string(), "attribute that makes the groups"),
+)
+
+_SMALL = ("small", pa.bool_(), "fewer samples than the audit's minimum_cell")
+
+GROUP_COLUMNS = {
+    "group_scores": (
+        *_KEY,
+        ("group_index", pa.int32(), "group, 0..G-1"),
+        ("group", pa.string(), "name of the group"),
+        ("class_index", pa.int32(), "class, 0..K-1; -1 for all samples of the group"),
+        ("class_name", pa.string(), "name of the class; all for all samples of the group"),
+        ("n", pa.int64(), "samples of the group, or of the class within it"),
+        ("value", pa.float64(), "mean of the measure over them; null without samples"),
+        ("low", pa.float64(), "lower bound, joint over the groups of the attribute, or over all its cells"),
+        ("high", pa.float64(), "upper bound, likewise"),
+        ("interval", pa.string(), "interval method"),
+        ("confidence", pa.float64(), "joint confidence of the bounds"),
+        _SMALL,
+        ("left_out", pa.int64(), "samples of the audit without a value of the attribute"),
+        ("balanced_n", pa.int64(), "samples in the balanced part; null without one"),
+        ("balanced_value", pa.float64(), "mean of the measure over them"),
+    ),
+    "group_metrics": (
+        *_KEY,
+        ("class_index", pa.int32(), "class that is the positive one, 0..K-1; -1 for macro and worst"),
+        (
+            "class_name",
+            pa.string(),
+            "its name; macro for the mean, worst for the largest over classes that have a value",
+        ),
+        ("metric", pa.string(), "dp, eopp, eodd or aodd"),
+        ("n", pa.int64(), "samples that have a group"),
+        ("value", pa.float64(), "difference between groups, 0 when all are treated alike; null where a cell is empty"),
+        ("as_printed", pa.float64(), "as the projection paper prints it: its EOdd and AOdd take no difference"),
+        (
+            "wilson_low",
+            pa.float64(),
+            "lower end from Wilson intervals of the cells: approximate; null for macro, worst",
+        ),
+        ("wilson_high", pa.float64(), "upper end, likewise"),
+        ("bootstrap_low", pa.float64(), "lower end by bootstrap of the samples: approximate"),
+        ("bootstrap_high", pa.float64(), "upper end, likewise"),
+        ("confidence", pa.float64(), "nominal confidence of each row's intervals by itself"),
+        ("smallest_cell", pa.int64(), "fewest samples that one of its rates is a share of"),
+        _SMALL,
+        ("balanced_n", pa.int64(), "samples in the balanced part that have a group; null without one"),
+        ("balanced_value", pa.float64(), "the difference on the balanced part"),
+        ("balanced_as_printed", pa.float64(), "as printed, on the balanced part"),
+    ),
+}
+"""Columns by table."""

@@ -1,0 +1,171 @@
+"""Fairness between groups of samples: by how much predictions and their errors depend on an attribute.
+
+Letters: Y true class, R predicted class, A group; G groups, K classes. Each class stands against the rest.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+METRICS = ("dp", "eopp", "eodd", "aodd")
+"""Demographic parity, equal opportunity, equalized odds, average odds, each as a difference between groups."""
+
+
+@dataclass(frozen=True)
+class GroupCounts:
+    """Counts of G groups and K classes, each (..., G, K) float64; leading axes hold resamples.
+
+    `members` samples of the group that are in the class, `taken` those taken for the class, `recognised` those in the
+    class and taken for it. A sample with several copies counts in shares of its copies.
+    """
+
+    members: np.ndarray
+    taken: np.ndarray
+    recognised: np.ndarray
+
+    @property
+    def total(self):
+        """Samples of each group, (..., G, 1)."""
+        return self.members.sum(axis=-1, keepdims=True)
+
+    @property
+    def smallest_cell(self):
+        """Fewest samples of any cell that EOpp (Y = class) and EOdd (either Y) divide by: `(G cells, 2G cells)`."""
+        positive, negative = self.members.min(axis=-2), (self.total - self.members).min(axis=-2)
+        return positive, np.minimum(positive, negative)
+
+
+@dataclass(frozen=True)
+class GroupRates:
+    """Rates of G groups for each of K classes against the rest, each (..., G, K) in 0..1, NaN for an empty cell.
+
+    `selection` P(R = class | A), `true_positive` P(R = class | Y = class, A), `false_positive` P(R = class | Y another
+    class, A).
+    """
+
+    selection: np.ndarray
+    true_positive: np.ndarray
+    false_positive: np.ndarray
+
+
+@dataclass(frozen=True)
+class GroupRows:
+    """Predictions of N samples, R rows: several where a sample has several disturbed copies.
+
+    `group` (R,) in 0..G-1, `labels` and `predictions` (R,) in 0..K-1, `sample` (R,) in 0..N-1 whose row it is, `shares`
+    (R,) what the row counts: those of a sample add up to 1.
+    """
+
+    group: np.ndarray
+    labels: np.ndarray
+    predictions: np.ndarray
+    sample: np.ndarray
+    shares: np.ndarray
+    groups: int
+    classes: int
+    samples: int
+
+    @classmethod
+    def of(cls, group, labels, predictions, *, groups, classes):
+        """Of samples with one prediction each."""
+        n = len(labels)
+        columns = (np.asarray(column, dtype=np.int64) for column in (group, labels, predictions))
+        return cls(*columns, np.arange(n), np.ones(n), groups, classes, n)
+
+    def patterns(self):
+        """The different samples there are and how often each occurs: `(GroupRows, (N',))`; with copies, all of them."""
+        if len(self.labels) > self.samples:
+            return self, np.ones(self.samples)
+        cells = (self.group * self.classes + self.labels) * self.classes + self.predictions
+        _, first, times = np.unique(cells, return_index=True, return_counts=True)
+        columns = self.group[first], self.labels[first], self.predictions[first]
+        return GroupRows.of(*columns, groups=self.groups, classes=self.classes), times
+
+    @cached_property
+    def _tables(self):
+        # What GroupCounts adds up: three sparse matrices (N, G K) of shares, samples by cells.
+        from scipy import sparse
+
+        hit, every = self.labels == self.predictions, np.ones(len(self.labels), dtype=bool)
+
+        def spread_out(classes, chosen):
+            cells = (self.group * self.classes + classes)[chosen]
+            shape = (self.samples, self.groups * self.classes)
+            return sparse.csr_array((self.shares[chosen], (self.sample[chosen], cells)), shape=shape)
+
+        return spread_out(self.labels, every), spread_out(self.predictions, every), spread_out(self.labels, hit)
+
+    def counts(self, weights=None):
+        """GroupCounts of the samples, or of resamples: `weights` (B, N) says how often each sample is drawn."""
+        drawn = np.ones((1, self.samples)) if weights is None else weights
+        shape = (len(drawn), self.groups, self.classes)
+        counted = [(table.T @ drawn.T).T.reshape(shape) for table in self._tables]
+        return GroupCounts(*(table[0] if weights is None else table for table in counted))
+
+
+def group_rates(counts):
+    """GroupRates of GroupCounts."""
+    negatives = counts.total - counts.members
+    return GroupRates(
+        selection=_share(counts.taken, np.broadcast_to(counts.total, counts.taken.shape)),
+        true_positive=_share(counts.recognised, counts.members),
+        false_positive=_share(counts.taken - counts.recognised, negatives),
+    )
+
+
+def _share(part, whole):
+    # What is left of a sum of shares by rounding is no sample.
+    full = whole > 0
+    return np.clip(np.divide(part, whole, out=np.full(np.shape(whole), np.nan), where=full), 0, 1)
+
+
+def group_metrics(rates):
+    """Differences between groups, a mapping of METRICS to (..., K) arrays: 0 for groups treated alike, at most 1.
+
+    dp the largest difference between groups of P(R = class | A), eopp that of the true positive rate (equally of the
+    false negative rate), eodd the larger of the differences of true and of false positive rates, aodd their mean. NaN
+    where a cell is empty: fairlearn gives its rate as 0 there. Source: Hardt et al. 2016; projection fairness, A.1.
+    """
+    true, false = spread(rates.true_positive), spread(rates.false_positive)
+    return {"dp": spread(rates.selection), "eopp": true, "eodd": np.maximum(true, false), "aodd": (true + false) / 2}
+
+
+def spread(rates):
+    """Largest minus smallest rate over groups, (..., G, K) to (..., K); NaN where a group has none."""
+    return rates.max(axis=-2) - rates.min(axis=-2)
+
+
+def group_metrics_as_printed(rates):
+    """The same metrics as the projection paper prints them (Eq. 2-5), a mapping of METRICS to (..., K) arrays.
+
+    Its EOdd is the largest and its AOdd the mean of P(R = class | Y, A) over both values of Y and all groups: no
+    difference is taken, so a perfect classifier gets 1 and .5, a constant one 1 and 1 or 0 and 0. dp and eopp agree
+    with group_metrics.
+    """
+    standard = group_metrics(rates)
+    cells = np.concatenate([rates.true_positive, rates.false_positive], axis=-2)
+    return standard | {"eodd": cells.max(axis=-2), "aodd": cells.mean(axis=-2)}
+
+
+def over_classes(values):
+    """Mean and largest of the classes' values (..., K), where defined: `(macro, worst)`; NaN where none is."""
+    known = ~np.isnan(values)
+    some = known.any(axis=-1)
+    total = np.where(known, values, 0).sum(axis=-1)
+    macro = np.divide(total, known.sum(axis=-1), out=np.full(np.shape(total), np.nan), where=some)
+    worst = np.where(some, np.where(known, values, -np.inf).max(axis=-1), np.nan)
+    return macro, worst
+
+
+def balanced_rows(group, *, seed):
+    """Rows (n,), ascending, of a random part of the samples with equally many of every group, as many as the smallest.
+
+    Takes `group` (N,) in 0..G-1, negative for samples without one, which are left out. Groups without samples do not
+    count. Drawn without replacement, independently of everything but group and `seed`.
+    """
+    group = np.asarray(group)
+    present, counts = np.unique(group[group >= 0], return_counts=True)
+    rng = np.random.default_rng(seed)
+    drawn = [rng.permutation(np.flatnonzero(group == name))[: counts.min()] for name in present]
+    return np.sort(np.concatenate(drawn)) if drawn else np.zeros(0, dtype=np.int64)

@@ -1,0 +1,67 @@
+"""Convolutional encoders and decoders for images of any size from 8x8 on."""
+
+import math
+
+COARSEST = 4
+"""Side of the grid, at most, at which convolutions end and linear layers begin."""
+
+MOST_WIDENING = 8
+"""Channels grow by 2 at each halving of the image, up to so many times the first ones."""
+
+
+def encoder(image_shape, features, *, width):
+    """Images (n, C, H, W) to features (n, F): stride-2 convolutions down to a 4x4 grid, then one linear layer."""
+    from torch import nn
+
+    channels, *size = image_shape
+    layers, before = [nn.Conv2d(channels, width, 3, padding=1), nn.ReLU()], width
+    for level in range(_halvings(size)):
+        after = _channels(width, level + 1)
+        layers += [nn.Conv2d(before, after, 3, stride=2, padding=1), nn.ReLU()]
+        before = after
+    rows, columns = _grid(size)
+    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(before * rows * columns, features), nn.ReLU())
+
+
+def decoder(image_shape, inputs, features, *, width):
+    """Codes (n, Z) to logits of pixels (n, C, H, W): the mirror image of `encoder`, cut to the image's size."""
+    from torch import nn
+
+    channels, *size = image_shape
+    rows, columns = _grid(size)
+    levels = _halvings(size)
+    before = _channels(width, levels)
+    layers = [nn.Linear(inputs, features), nn.ReLU(), nn.Linear(features, before * rows * columns), nn.ReLU()]
+    layers += [nn.Unflatten(1, (before, rows, columns))]
+    for level in reversed(range(levels)):
+        after = _channels(width, level)
+        layers += [nn.ConvTranspose2d(before, after, 4, stride=2, padding=1), nn.ReLU()]
+        before = after
+    return nn.Sequential(*layers, nn.Conv2d(before, channels, 3, padding=1), _cut(size))
+
+
+def _cut(size):
+    from torch import nn
+
+    class Cut(nn.Module):
+        """Upper left part of images, of a given size: doubled grids are up to one grid cell too large."""
+
+        def forward(self, images):
+            """Images of the size asked for."""
+            return images[..., : size[0], : size[1]]
+
+    return Cut()
+
+
+def _halvings(size):
+    return max(0, math.ceil(math.log2(max(size) / COARSEST)))
+
+
+def _grid(size):
+    for _ in range(_halvings(size)):
+        size = [-(-side // 2) for side in size]
+    return size
+
+
+def _channels(width, level):
+    return width * min(2**level, MOST_WIDENING)

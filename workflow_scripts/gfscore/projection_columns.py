@@ -1,0 +1,90 @@
+"""Columns of the tables about projections of classifiers on a mapper's latent dimensions."""
+
+import pyarrow as pa
+
+_MODEL = (
+    ("dataset", pa.string(), "data evaluated"),
+    ("threat", pa.string(), "threat model the classifier was made for"),
+    ("model", pa.string(), "classifier"),
+    ("mapper", pa.string(), "key of config.yaml's mappers"),
+)
+
+_BESIDE = (
+    ("censored", pa.float64(), "share of the moves, two of each sample and dimension, that change no prediction"),
+    ("agreement", pa.float64(), "share of the samples whose reconstruction is predicted like the sample"),
+    ("accuracy", pa.float64(), "clean accuracy on the same samples"),
+    ("decoded_accuracy", pa.float64(), "accuracy on their reconstructions"),
+)
+
+_COUPLING = (
+    ("coupling", pa.float64(), "Coupling as printed; 0 when balanced and when most unbalanced; of all dimensions only"),
+    ("coupling_entropy", pa.float64(), "normalised entropy of 1 - Tol: 1 all dimensions alike, 0 one alone; likewise"),
+    ("effective_dimensions", pa.float64(), "effective number of dimensions with an influence, 1..D; likewise"),
+)
+
+SCALED = {"tolerance": True, "deviation": False, "coupling": False}
+"""Whether higher is better, by the metrics that the paper scales to 0..100."""
+
+PROJECTION_COLUMNS = {
+    "projection_scores": (
+        *_MODEL,
+        ("dimension_index", pa.int32(), "latent dimension, 0..D-1; -1 for the mean over all"),
+        ("dimension", pa.string(), "its name; all for the mean over all"),
+        ("class_index", pa.int32(), "class, 0..K-1; -1 for all samples together"),
+        ("class_name", pa.string(), "name of the class; all for all samples together"),
+        ("n", pa.int64(), "samples projected"),
+        (
+            "tolerance",
+            pa.float64(),
+            "mean Tolerance, 0..1, units of sigma; higher is better; 1 for a constant classifier",
+        ),
+        ("tolerance_low", pa.float64(), "lower bound of the mean over samples like these, of this row alone"),
+        ("tolerance_high", pa.float64(), "upper bound, likewise"),
+        ("confidence", pa.float64(), "confidence of the bounds"),
+        ("deviation", pa.float64(), "mean Deviation, at most 1 - tolerance; lower is better"),
+        ("up", pa.float64(), "mean move upwards, 1 where none changes the prediction"),
+        ("down", pa.float64(), "mean move downwards, likewise"),
+        ("tolerance_agreeing", pa.float64(), "Tolerance of the samples whose reconstruction is predicted like them"),
+        *_BESIDE,
+        *_COUPLING,
+    ),
+    "projection_models": (
+        *_MODEL,
+        ("n", pa.int64(), "samples projected"),
+        ("dimensions", pa.int64(), "latent dimensions moved, D"),
+        ("constant", pa.bool_(), "one class for every image shown: Tolerance 1 says nothing then"),
+        ("tolerance", pa.float64(), "mean over dimensions and samples"),
+        ("deviation", pa.float64(), "mean over dimensions and samples"),
+        *_BESIDE,
+        *_COUPLING,
+        *(
+            (
+                f"{name}_scaled",
+                pa.float64(),
+                f"{name}, 0 the worst to 100 the best of these models: no scale across runs",
+            )
+            for name in SCALED
+        ),
+    ),
+    "projection_ranks": (
+        ("dataset", pa.string(), "data evaluated"),
+        ("mapper", pa.string(), "key of config.yaml's mappers"),
+        ("first", pa.string(), "number that ranks the models"),
+        ("second", pa.string(), "number that ranks them too"),
+        ("n", pa.int64(), "models ranked by both"),
+        ("rho", pa.float64(), "Spearman rank correlation, both counted so that higher is better; null: undefined"),
+    ),
+    "projection_effects": (
+        ("mapper", pa.string(), "key of config.yaml's mappers"),
+        ("dimension_index", pa.int32(), "latent dimension, 0..D-1"),
+        ("dimension", pa.string(), "its name"),
+        ("sigma", pa.float64(), "its unit: standard deviation of the aggregated latent, or a condition's range"),
+        ("divergence", pa.float64(), "from the prior, nats; near 0: the decoder does not use it; null without a prior"),
+        ("trait", pa.string(), "what is measured on decoded images, or an attribute"),
+        ("how", pa.string(), "measured on the image, or by a classifier of the attribute"),
+        ("shift", pa.float64(), "mean change from -sigma to +sigma, in standard deviations or of the probability"),
+        ("strength", pa.float64(), "mean absolute change, likewise"),
+        ("tolerance", pa.float64(), "Tolerance of the dimension, mean over the models that are not constant"),
+    ),
+}
+"""Columns by table."""

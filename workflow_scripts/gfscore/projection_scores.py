@@ -1,0 +1,78 @@
+"""Tolerance, Deviation and Coupling: what boundaries along latent dimensions say about a classifier.
+
+Source: "Is the fairness metric truly fair?", section 5.2. Its printed Deviation is half its Tolerance in every cell of
+its Tables 1 and 3, which contradicts its formula; the formula is what is computed here.
+"""
+
+import numpy as np
+
+
+def tolerance(up, down):
+    """Tolerance: mean reach of a latent dimension to either side before the prediction changes, in units of sigma.
+
+    Takes u+ and u- in [0, 1], arrays of one shape. 1: no move up to sigma changes the prediction, as for a constant
+    classifier; 0: every move does. Higher is better. It is the paper's (a+ - a-) / sigma divided by 2, so that it lies
+    in [0, 1] like its tables.
+    """
+    return (np.asarray(up, dtype=np.float64) + np.asarray(down, dtype=np.float64)) / 2
+
+
+def deviation(up, down):
+    """Deviation: distance of the middle of the tolerated range from where it started, in units of sigma.
+
+    Takes what `tolerance` takes. 0: both sides alike, censored ones included; at most 1 - tolerance; lower is better.
+    """
+    return np.abs(np.asarray(up, dtype=np.float64) - np.asarray(down, dtype=np.float64)) / 2
+
+
+def coupling(tolerances):
+    """Coupling as printed: -sum P_d log P_d with P_d = 1 - Tol_d / max Tol, natural logarithm, 0 log 0 = 0.
+
+    Takes Tolerances (D,) in [0, 1]. The P_d are no distribution, so the number has no fixed range: it is 0 when all
+    dimensions are tolerated alike, and 0 too when one is tolerated and all others not at all. NaN when every Tolerance
+    is 0.
+    """
+    tolerances = np.asarray(tolerances, dtype=np.float64)
+    largest = tolerances.max()
+    return _entropy(1 - tolerances / largest) if largest > 0 else np.nan
+
+
+def coupling_entropy(tolerances):
+    """Normalised entropy of w_d = (1 - Tol_d) / sum: how evenly the dimensions influence the prediction.
+
+    Takes Tolerances (D,) in [0, 1]. 1: all alike; 0: one alone. NaN when no dimension has any influence, and for a
+    single dimension.
+    """
+    tolerances = np.asarray(tolerances, dtype=np.float64)
+    weights = _weights(tolerances)
+    if weights is None or len(tolerances) == 1:
+        return np.nan
+    return _entropy(weights) / np.log(len(tolerances))
+
+
+def effective_dimensions(tolerances):
+    """Effective number of latent dimensions that influence the prediction, exp of the entropy of w_d.
+
+    Between 1, one dimension alone, and D, all alike; NaN when none has any influence.
+    """
+    weights = _weights(np.asarray(tolerances, dtype=np.float64))
+    return np.nan if weights is None else float(np.exp(_entropy(weights)))
+
+
+def is_constant(predictions):
+    """Whether a classifier gives every image (decoded or not) the same class: then its Tolerance is 1 and says nothing.
+
+    Takes predictions (n,), or several arrays of them in one list.
+    """
+    return len(np.unique(np.concatenate([np.ravel(part) for part in predictions]))) == 1
+
+
+def _weights(tolerances):
+    influence = 1 - tolerances
+    total = influence.sum()
+    return influence / total if total > 0 else None
+
+
+def _entropy(shares):
+    positive = shares[shares > 0]
+    return float(np.maximum(-(positive * np.log(positive)).sum(), 0.0))

@@ -1,0 +1,40 @@
+"""How far each latent dimension of a mapper can move before a classifier's prediction changes, sample by sample."""
+
+from functools import partial
+
+from gfscore.files import read_json
+from gfscore.inference import resolve_device
+from gfscore.jobs import logged_job
+from gfscore.mappers.conditioned import conditions_by_sample
+from gfscore.mappers.stored import open_mapper
+from gfscore.measuring import measure_model, of_job
+from gfscore.projecting import KIND, measure_batch, require_same_shape
+
+
+def project_attributes(files, path_to_samples, path_to_progress, *, mapper_files, settings, **how):
+    """Write the samples table of one model on one mapper; files and settings as `measure_model` takes them.
+
+    `mapper_files` maps weights and manifest of train_mapper to paths, and attributes to the table of the dataset, or to
+    nothing; `settings` are the mapper's `search` in config.yaml.
+    """
+    manifest = read_json(mapper_files["manifest"])
+    require_same_shape(manifest, read_json(files["dataset"]), source=mapper_files["manifest"])
+    mapper = open_mapper(mapper_files["weights"], sha256=manifest["sha256"]).to(resolve_device("auto"))
+    # Nothing is drawn in a search; measure_model seeds every batch all the same.
+    settings = {**settings, "kind": KIND, "mapper_sha256": manifest["sha256"], "seed": 0}
+    measure_model(
+        files,
+        path_to_samples,
+        path_to_progress,
+        partial(measure_batch, mapper=mapper),
+        settings=settings,
+        of_samples=conditions_by_sample(mapper_files["attributes"], manifest["categories"]),
+        **how,
+    )
+
+
+if __name__ == "__main__":
+    with logged_job(snakemake.log[0]):
+        given = snakemake.input
+        mapper_files = {"weights": given.weights, "manifest": given.mapper, "attributes": given.get("attributes")}
+        project_attributes(**of_job(snakemake, named_by="mapper"), mapper_files=mapper_files)

@@ -1,0 +1,44 @@
+"""Tolerance, Deviation and Coupling of the models of an audit, and what the mapper's dimensions mean."""
+
+from gfscore.audit_tables import write_audit_tables
+from gfscore.files import read_json
+from gfscore.jobs import logged_job
+from gfscore.measured import included, label_of
+from gfscore.projection_rows import Projected, effect_rows, model_rows, rank_rows, score_rows
+from gfscore.tables import read_table
+
+
+def summarise_projections(files, paths, *, audit, models, mapper, confidence):
+    """Write the tables projection_scores, _models, _ranks and _effects, whose paths `paths` holds by these names.
+
+    `files` maps samples (one path per model), selection, manifest (of the dataset) and mapper (of train_mapper) to
+    paths; `models` are mappings with dataset, threat, model; `confidence` is that of the bounds.
+    """
+    names, described = read_json(files["manifest"])["classes"], read_json(files["mapper"])
+    selected, scores, constant = included(files["selection"]), [], {}
+    for model, path in zip(models, files["samples"], strict=True):
+        if label_of(model) in selected:
+            samples = read_table(path, "samples of kind projection", expect={**model, "measure": mapper})
+            projected = Projected(samples, described["dimensions"])
+            key = {**model, "mapper": mapper}
+            scores += score_rows(key, projected, described["dimensions"], names, confidence=confidence)
+            constant[model["threat"], model["model"]] = projected.constant
+    summary = model_rows(scores, constant)
+    shared = {"dataset": models[0]["dataset"], "mapper": mapper}
+    rows = {"projection_scores": scores, "projection_models": summary}
+    rows["projection_ranks"] = [{**shared, **row} for row in rank_rows(summary)]
+    rows["projection_effects"] = effect_rows(described, scores, constant)
+    write_audit_tables(paths, rows, audit=audit)
+
+
+if __name__ == "__main__":
+    with logged_job(snakemake.log[0]):
+        settings = snakemake.params
+        summarise_projections(
+            dict(snakemake.input.items()),
+            snakemake.output,
+            audit=snakemake.wildcards.audit,
+            models=settings.models,
+            mapper=settings.mapper,
+            confidence=settings.confidence,
+        )

@@ -1,0 +1,47 @@
+"""Train a mapper, an encoder to latent dimensions that can be moved and a decoder back, and picture what each does."""
+
+from gfscore.files import write_json
+from gfscore.jobs import logged_job
+from gfscore.mappers.conditioned import chosen_categories, conditioned_images, names_of
+from gfscore.mappers.description import describe_mapper
+from gfscore.mappers.pictures import write_pictures
+from gfscore.mappers.stored import of_network, save_mapper
+from gfscore.mappers.training import fit_mapper
+from gfscore.progress import forget
+from gfscore.projecting import require_same_shape
+
+
+def train_mapper(files, outputs, path_to_progress, *, name, settings, version):
+    """Write a mapper (safetensors), its manifest (JSON) and its pictures (.npz), on the CPU the same bytes always.
+
+    `files` maps train and test to manifests of fetch_dataset, train_attributes and test_attributes to tables of
+    attributes, or nothing; `outputs` maps weights, manifest and pictures to paths; `settings` are the mapper's entry in
+    config.yaml without its search. An interrupted training goes on from what is kept in the folder `path_to_progress`.
+    """
+    given, tested = files["train_attributes"] or None, files["test_attributes"] or None
+    categories = chosen_categories(given, settings["attributes"]) if given else None
+    images, conditions, train = conditioned_images(files["train"], given, categories)
+    shown, of_shown, test = conditioned_images(files["test"], tested, categories)
+    require_same_shape(train, test, source=f"mappers: {name}")
+    progress = {"path_to_progress": f"{path_to_progress}/epoch.pt", "version": version}
+    network, losses = fit_mapper(images, settings, conditions=conditions, names=names_of(categories), **progress)
+    mapper = of_network(network, images, conditions)
+    sha256 = save_mapper(outputs["weights"], mapper, metadata={"settings": settings, "trained_on": train["digest"]})
+    described = describe_mapper(mapper, (images, conditions), (shown, of_shown))
+    write_pictures(outputs["pictures"], mapper, shown, of_shown)
+    manifest = {"mapper": name, "kind": settings["kind"], "sha256": sha256, "image_shape": train["image_shape"]}
+    manifest |= {"trained_on": train["dataset"], "evaluated_on": test["dataset"], "categories": categories}
+    write_json(outputs["manifest"], {**manifest, **described, "losses": losses, "settings": settings})
+    forget(path_to_progress)
+
+
+if __name__ == "__main__":
+    with logged_job(snakemake.log[0]):
+        train_mapper(
+            {key: snakemake.input.get(key) for key in ("train", "test", "train_attributes", "test_attributes")},
+            dict(snakemake.output.items()),
+            snakemake.params.progress,
+            name=snakemake.wildcards.mapper,
+            settings=snakemake.params.settings,
+            version=snakemake.params.version,
+        )
