@@ -3,7 +3,9 @@
 #   in   results/audits/<audit>/*.parquet, verdict.json; temperature sweeps of its models
 #   out  results/audits/<audit>/dashboard.html   one self-contained page, no server and no network
 #        results/index.html                      the audits of this run, their verdicts and pages
+#        results/dashboard_parts.json            what all dashboards have in common: library, charts, claims
 #
+#   prepare_dashboards
 #   build_dashboard
 #   build_index
 
@@ -13,15 +15,35 @@ LEDGER = SCRIPTS / "gfscore/reproduction"
 
 
 localrules:
+    prepare_dashboards,
     build_index,
+
+
+rule prepare_dashboards:
+    input:
+        code=code("prepare_dashboards"),
+        ledger=sorted(str(path.relative_to(ROOT)) for path in LEDGER.glob("*.py")),
+    output:
+        parts="results/dashboard_parts.json",
+    log:
+        "results/logs/prepare_dashboards.log",
+    conda:
+        "../envs/analysis.yaml"
+    script:
+        "../workflow_scripts/prepare_dashboards.py"
 
 
 rule build_dashboard:
     input:
         **{name: f"results/audits/{{audit}}/{name}.parquet" for name in layout.COMPARISONS},
+        **{
+            name: of_audit(measure_layout.measure_table, table=name)
+            for step in ("compare_groups", "summarise_projections")
+            for name in measure_layout.MEASURE_TABLES[step]
+        },
         code=code("build_dashboard"),
         page=sorted(str(path.relative_to(ROOT)) for path in PAGE.iterdir()),
-        ledger=sorted(str(path.relative_to(ROOT)) for path in LEDGER.glob("*.py")),
+        parts="results/dashboard_parts.json",
         class_scores="results/audits/{audit}/class_scores.parquet",
         model_summary="results/audits/{audit}/model_summary.parquet",
         vulnerability="results/audits/{audit}/vulnerability.parquet",

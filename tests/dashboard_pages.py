@@ -9,13 +9,17 @@ from gfscore.audit_tables import AuditTables
 from gfscore.curves import ScoreCurves, chebyshev_points
 from gfscore.dashboard.rendering import render_dashboard
 from gfscore.tables import frame_of
+from grouped_tables import grouped_tables
 from synthetic import LAM, synthetic_audit
 
 LOW, HIGH, POINTS = 0.01, 10.0, 33
 
 
-def audit_for_page(**settings):
-    """Synthetic audit with its AuditTables, sweeps of a score that falls with T, and everything else a page shows."""
+def audit_for_page(*, grouped=False, **settings):
+    """Synthetic audit with its AuditTables, sweeps of a score that falls with T, and everything else a page shows.
+
+    `grouped` adds tables about groups and projections, those of grouped_tables.
+    """
     audit = synthetic_audit(**settings)
     scores = audit.of("class_scores")
     sweeps = {}
@@ -32,7 +36,7 @@ def audit_for_page(**settings):
         audit.sensitivity,
         **_compared(audit, scores),
         confusions=_confusions(audit, scores),
-        measures={"falsification": _falsification(scores)},
+        measures={"falsification": _falsification(scores)} | (grouped_tables(audit) if grouped else {}),
     )
     return SimpleNamespace(audit=audit, tables=tables, sweeps=sweeps)
 

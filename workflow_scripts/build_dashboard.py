@@ -15,8 +15,8 @@ from gfscore.tables import read_table
 def build_dashboard(files, path_to_page, *, audit, **settings):
     """Write dashboard.html from the audit's tables, verdict.json, its sweeps and the samples' metadata.
 
-    `files` maps what build_report takes but the figures, and sweeps (a list) and costs to paths; the settings are
-    those of render_dashboard.
+    `files` maps what build_report takes but the figures, and sweeps (a list), costs and parts to paths; the settings
+    are those of render_dashboard.
     """
     measured = datetime.fromtimestamp(Path(files["class_scores"]).stat().st_mtime, UTC)
     page = render_dashboard(
@@ -27,6 +27,7 @@ def build_dashboard(files, path_to_page, *, audit, **settings):
         measured=f"{measured:%-d %B %Y}",
         sweeps=read_sweeps(files.get("sweeps") or []),
         costs=read_table(files["costs"], "costs", expect={"audit": audit}) if files.get("costs") else None,
+        shared=read_json(files["parts"]) if files.get("parts") else None,
         **settings,
     )
     write_text(path_to_page, page)

@@ -28,6 +28,13 @@ def small(folder):
 
 
 @pytest.fixture(scope="module")
+def published(folder):
+    path = folder / "published.html"
+    path.write_text(page_of(audit_for_page(models=17, classes=10, per_class=60, permutations=9)), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
 def large(folder):
     made = audit_for_page(
         models=5, classes=1000, per_class=4, permutations=9, calibrated=False, measures=("great-softmax",)
@@ -142,6 +149,24 @@ def test_thousand_classes_stay_responsive(browser, large, artefacts):
         delays = [page.evaluate(DELAY, ["find", text]) for text in ("7", "77", "1", "99", "")]
         assert min(delays) < WIDEST_DELAY_MS, delays
         assert len(rows_of_chart(page, "strip-chart")) == 5000
+
+
+FIRST_PAINT = """() => new Promise((done) => new PerformanceObserver((list) => {
+  const paint = list.getEntriesByName("first-contentful-paint")[0];
+  if (paint) done(paint.startTime);
+}).observe({ type: "paint", buffered: true }))"""
+
+
+@pytest.mark.parametrize(("name", "longest_ms"), [("published", 1000), ("large", 2000)])
+def test_first_paint(browser, request, record_property, name, longest_ms):
+    path, paints = request.getfixturevalue(name), []
+    for _ in range(3):
+        with opened(browser, path) as page:
+            paints.append(page.evaluate(FIRST_PAINT))
+    record_property("first_contentful_paint_ms", paints)
+    print(f"first contentful paint of the page {name}: {', '.join(f'{paint:.0f}' for paint in paints)} ms")
+    # The quickest of three, and three times the bar, since the machine may be busy with other things.
+    assert 0 < min(paints) < 3 * longest_ms
 
 
 DELAY = """([id, value]) => new Promise((done) => {

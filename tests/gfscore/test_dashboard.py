@@ -4,6 +4,7 @@ import base64
 import json
 import re
 
+import altair as alt
 import numpy as np
 import pytest
 
@@ -13,7 +14,9 @@ from gfscore.dashboard.charts import charts
 from gfscore.dashboard.index import render_index
 from gfscore.dashboard.packing import packed, plain
 from gfscore.dashboard.rendering import in_script
+from gfscore.dashboard.shared import PARTS, shared_parts
 from gfscore.dashboard.temperature import read_sweeps
+from gfscore.files import read_json, write_json
 from gfscore.tables import write_table
 from made import gate_rule
 from synthetic import random_logits, synthetic_audit
@@ -107,6 +110,17 @@ def test_charts_take_their_data_and_colours_from_the_page():
         assert "values" not in text.replace('"data": {"values"', ""), name
 
 
+def test_charts_fit_the_schema():
+    for name, specification in charts().items():
+        assert alt.Chart.from_dict(specification, validate=True), name
+
+
+def test_parts_made_beforehand_give_the_same_page(made, tmp_path):
+    write_json(tmp_path / "parts.json", shared_parts())
+    parts = read_json(tmp_path / "parts.json")
+    assert set(parts) >= set(PARTS) and page_of(made, shared=parts) == page_of(made)
+
+
 def test_sweeps_are_read_back(tmp_path):
     logits, labels = random_logits(np.random.default_rng(0), skill=3, difficulty=[0.0, 0.5, 1.0], per_class=20)
     curves = sweep_class_scores(logits, labels, 3, activation="softmax", low=0.1, high=10)
@@ -134,3 +148,44 @@ def test_index_links_every_audit():
     assert 'href="audits/a%20b/dashboard.html"' in page and 'href="audits/c/report.html"' in page
     assert "&lt;One&gt;" in page and "<One>" not in page
     assert audit.verdict["verdict"] in page
+
+
+SMALL = {"models": 2, "classes": 3, "per_class": 20, "permutations": 9, "calibrated": False}
+
+
+def test_groups_and_projection_are_absent_without_their_tables():
+    page = page_of(audit_for_page(**SMALL))
+    data = contents(page)
+    assert data["groups"] is data["projection"] is None
+    assert 'id="groups"' not in page and 'href="#groups"' not in page
+
+
+@pytest.mark.parametrize(
+    ("left_out", "heading", "absent"),
+    [
+        ("group", "Projection", "groups-chart"),
+        ("projection", "Groups", "tolerance-chart"),
+        ("-", "Groups and projection", "-"),
+    ],
+)
+def test_groups_and_projection_show_what_there_is(left_out, heading, absent):
+    made = audit_for_page(grouped=True, **SMALL)
+    for name in [name for name in made.tables.measures if name.startswith(left_out)]:
+        del made.tables.measures[name]
+    page = page_of(made)
+    assert f'<h2 id="groups-heading">{heading}</h2>' in page
+    assert f'id="{absent}"' not in page
+
+
+def test_groups_hold_the_numbers_of_the_tables():
+    made = audit_for_page(grouped=True, **SMALL)
+    data, scores = contents(page_of(made)), made.tables.measures["group_scores"]
+    rows = scores[(scores["class_index"] == -1) & (scores["measure"] == "clean")]
+    assert [row["value"] for row in data["groups"]["values"]["clean"]["rows"]] == list(rows["value"])
+    gap = data["groups"]["values"]["clean"]["gaps"][0]
+    assert (gap["lowest"], gap["highest"], gap["at"], gap["model"]) == ("left", "right", 0, 0)
+    assert gap["gap"] == pytest.approx(0.05) and gap["gap_low"] == 0 and gap["gap_high"] == pytest.approx(0.13)
+    worst = data["groups"]["metrics"]["clean"]["rows"][0]
+    assert worst["worst"] == 2 * worst["value"] == 0.2
+    assert data["projection"]["models"][1]["tolerance"] == pytest.approx(0.81)
+    assert data["projection"]["effects"]["z0"] == {"trait": "brightness", "shift": -0.5}

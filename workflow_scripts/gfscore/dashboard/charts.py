@@ -4,6 +4,7 @@ A title that begins with "@" is replaced by the page: units and directions depen
 """
 
 import altair as alt
+from altair.utils.schemapi import debug_mode
 
 from gfscore.dashboard.theme import DIVERGING, SEQUENTIAL, colour, extent, framed, rows
 
@@ -12,7 +13,12 @@ RANGE = (("low", 0), ("high", 1))
 
 
 def charts():
-    """Specifications by name."""
+    """Specifications by name. Altair's validation is left out; tests check each against the schema."""
+    with debug_mode(False):
+        return _charts()
+
+
+def _charts():
     return {
         "swaps": swaps(),
         "ranking": ranking(),
@@ -32,6 +38,8 @@ def charts():
         "curve": curve(),
         "sensitivity": sensitivity(),
         "costs": costs(),
+        "intervals": intervals(),
+        "intervals_small": intervals(legend=False),
     }
 
 
@@ -352,6 +360,24 @@ def costs():
         )
     )
     return framed(bars, height=alt.Step(ROW))
+
+
+def intervals(*, legend=True):
+    """Values with their intervals below each other; with a legend those of few samples have a shape of their own."""
+    names = alt.Axis(labelLimit=alt.ExprRef(expr="room"), ticks=False, domain=False, labelPadding=6)
+    base = alt.Chart(rows()).encode(
+        y=alt.Y("label:N", sort=None, title=None, axis=names), tooltip=_tips("label", "text")
+    )
+    bounds = base.mark_rule(strokeWidth=4, opacity=0.45, color=colour("accent")).encode(
+        x=alt.X("lower:Q", title="@value", scale=extent()), x2="upper:Q"
+    )
+    points = base.mark_point(filled=True, size=70, opacity=1, color=colour("accent")).encode(
+        x=alt.X("value:Q", title="@value", scale=extent())
+    )
+    if legend:
+        few = alt.Scale(domain=["enough samples", "few samples"], range=["circle", "triangle-up"])
+        points = points.encode(shape=alt.Shape("size:N", title=None, scale=few))
+    return framed(bounds + points, height=alt.Step(22), parameters=(*RANGE, ("room", 260)))
 
 
 def _columns(label_angle):

@@ -5,6 +5,7 @@ import numpy as np
 from gfscore import report_rows, takeaways
 from gfscore.agreement_columns import ALL
 from gfscore.class_names import readable_classes
+from gfscore.dashboard.groups import group_contents, projection_contents
 from gfscore.dashboard.packing import packed, plain
 from gfscore.dashboard.pairs import paired_differences
 from gfscore.dashboard.temperature import calibration_curves, temperature_sweep
@@ -51,6 +52,8 @@ def page_contents(tables, verdict, *, audit, measures, models, fp_lambda, sweeps
             "sensitivity": _sensitivity(tables, index),
             "falsification": _falsification(tables, index),
             "confusions": _confusions(tables.confusions, index),
+            "groups": group_contents(tables, index, names),
+            "projection": projection_contents(tables, index),
             "costs": _costs(costs, index),
         }
     )

@@ -1,14 +1,12 @@
 """The page of a dashboard as text: template, style, scripts, charts and numbers in one file that asks no network."""
 
 import json
-from functools import cache
 
 from gfscore import report_rows
-from gfscore.dashboard.charts import charts
 from gfscore.dashboard.contents import page_contents
 from gfscore.dashboard.packing import plain
+from gfscore.dashboard.shared import shared_parts
 from gfscore.dashboard.templates import environment, text_of
-from gfscore.reproduction import ledger
 
 SCRIPTS = (
     "numbers",
@@ -21,6 +19,7 @@ SCRIPTS = (
     "classes",
     "model",
     "trust",
+    "groups",
     "main",
 )
 """Scripts of the page in the order that they need each other."""
@@ -40,13 +39,16 @@ def render_dashboard(
     sweeps=None,
     costs=None,
     contact=None,
+    shared=None,
 ):
     """The page as text.
 
     Takes AuditTables, the contents of verdict.json, `audit` and `title`, its key and heading, `measures`, `models`,
     `fp_lambda`, `provenance` and `contact` as render_report does, `measured`, the day that the values are from in
-    words, and `sweeps` and `costs` as page_contents does. Every name is escaped.
+    words, `sweeps` and `costs` as page_contents does, and `shared`, what shared_parts returns, if it is made already.
+    Every name is escaped.
     """
+    shared = shared or shared_parts()
     contents = page_contents(
         tables,
         verdict,
@@ -74,13 +76,15 @@ def render_dashboard(
             note=verdict["note"],
             excluded=verdict.get("excluded", []),
             label_errors=bool(scores["label_error_rate"].notna().any()),
-            claims=ledger(),
+            claims=shared["claims"],
+            grouped=contents["groups"] is not None,
+            projected=contents["projection"] is not None,
             provenance=provenance,
             contact=contact,
-            bundle=_library(),
+            bundle=shared["library"],
             style=text_of("dashboard.css"),
             script="".join(text_of(f"{name}.js") for name in SCRIPTS),
-            charts=in_script(charts()),
+            charts=in_script(shared["charts"]),
             data=in_script(contents),
         )
     )
@@ -90,14 +94,6 @@ def in_script(value):
     """JSON that can stand inside a script element: no name in it can end the element or open a comment."""
     text = json.dumps(plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
-
-
-@cache
-def _library():
-    # Vega, Vega-Lite and vega-embed with everything they need, once for all charts of a page.
-    import vl_convert
-
-    return vl_convert.javascript_bundle().replace("</script", "<\\/script")
 
 
 def _samples(scores):

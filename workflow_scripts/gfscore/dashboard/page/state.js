@@ -13,9 +13,10 @@ const DEFAULTS = {
   model: null,
   a: null,
   b: null,
+  attribute: null,
 };
 const state = { ...DEFAULTS };
-const NUMBERS = new Set(["t", "lambda", "tau", "from", "model", "a", "b"]);
+const NUMBERS = new Set(["t", "lambda", "tau", "from", "model", "a", "b", "attribute"]);
 const listeners = [];
 let writing = 0;
 
@@ -42,6 +43,7 @@ function readFragment() {
   if (!(state.metric in METRICS)) state.metric = DEFAULTS.metric;
   if (state.lambda < 0) state.lambda = DEFAULTS.lambda;
   for (const key of ["model", "a", "b"]) if (!MODELS[state[key]]) state[key] = null;
+  if (!DATA.groups?.attributes[state.attribute]) state.attribute = null;
   if (!temperatures().includes(state.t)) state.t = 1;
 }
 

@@ -1,0 +1,133 @@
+"""The view of groups and projections: absent without their tables, and with them what the tables say."""
+
+import csv
+
+import pytest
+
+from dashboard_pages import audit_for_page, opened, page_of, rows_of_chart
+from grouped_tables import grouped_tables
+
+CHARTS = ("groups-chart", "fairness-chart", "tolerance-chart", "deviation-chart", "censored-chart")
+SETTINGS = {"models": 3, "classes": 4, "per_class": 30, "permutations": 9, "calibrated": False}
+HOSTILE = {"<img src=x>": ["<script>alert(1)</script>", "=cmd()"]}
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    path = tmp_path_factory.mktemp("dashboard") / "grouped.html"
+    path.write_text(page_of(audit_for_page(grouped=True, **SETTINGS)), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def page(browser, path):
+    with opened(browser, path, fragment="#model=1") as page:
+        yield page
+
+
+def values(rows):
+    return {row["label"]: round(row["value"], 9) for row in rows}
+
+
+def test_groups_of_the_chosen_model_by_the_largest_difference(page):
+    rows = rows_of_chart(page, "groups-chart")
+    assert values(rows) == {
+        "size: tiny (n = 200)": 0.61, "size: normal (n = 200)": 0.66, "size: huge (n = 8)": 0.71,
+        "side: left (n = 200)": 0.51, "side: right (n = 200)": 0.56,
+    }  # fmt: skip
+    assert [row["size"] for row in rows] == ["enough samples"] * 2 + ["few samples"] + ["enough samples"] * 2
+    assert (round(rows[0]["lower"], 9), round(rows[0]["upper"], 9)) == (0.57, 0.65)
+    takeaway = page.inner_text("#groups-takeaway")
+    # The gap of size rests on few samples, so that of side stands in the sentence.
+    assert takeaway.startswith("model_1: side left lies below side right by 0.0500")
+    assert "under great-softmax; groups surely differ by 1 of 2 attributes" in takeaway
+    assert "left out: 5 of size." in page.inner_text("#groups-note")
+
+
+def test_attribute_and_model_change_the_view_and_stay_in_the_address(browser, path, page):
+    page.select_option("#attribute", "0")
+    page.select_option("#grouped-model", "2")
+    assert values(rows_of_chart(page, "groups-chart")) == {"left (n = 200)": 0.52, "right (n = 200)": 0.57}
+    assert page.input_value("#model-select") == "2"
+    assert "which is within the intervals" in page.inner_text("#groups-takeaway")
+    page.wait_for_function("location.hash.includes('attribute=0')")
+    fragment = page.evaluate("location.hash")
+    with opened(browser, path, fragment=fragment) as again:
+        assert again.input_value("#attribute") == "0" and again.input_value("#grouped-model") == "2"
+    with opened(browser, path, fragment="#attribute=7&model=99") as again:
+        assert again.input_value("#attribute") == ""
+
+
+def test_fairness_metrics_are_approximate_and_stand_beside(page):
+    rows = rows_of_chart(page, "fairness-chart")
+    expected = {"DP": 0.0, "EOpp": 0.02, "EOdd": 0.04, "AOdd": 0.06}
+    assert values(rows) == {
+        f"{attribute}: {metric}": round(base + more, 9)
+        for attribute, base in (("size", 0.2), ("side", 0.1))
+        for metric, more in expected.items()
+    }
+    assert page.inner_text("#fairness-takeaway") == (
+        "Under clean the largest fairness gap of model_1 is AOdd by size: 0.260, approximately 0.230 to 0.290"
+    )
+    assert "Intervals are approximate" in page.inner_text("#fairness-note")
+
+
+def test_projection_orders_dimensions_by_tolerance_with_censoring_and_accuracy_beside(page):
+    assert list(values(rows_of_chart(page, "tolerance-chart")).items()) == [
+        ("slant=left", 0.71), ("z1", 0.81), ("z0", 0.91)
+    ]  # fmt: skip
+    assert list(values(rows_of_chart(page, "deviation-chart")).values()) == [0.15, 0.1, 0.05]
+    assert "changes brightness most (\u22120.500)" in rows_of_chart(page, "tolerance-chart")[0]["text"]
+    assert page.inner_text("#projection-takeaway").startswith("model_1 tolerates moves along slant=left least: ")
+    note = page.inner_text("#projection-note")
+    assert "accuracy 0.950, 0.850 on reconstructions" in note and "80% of moves change no prediction" in note
+
+
+@pytest.mark.parametrize(
+    ("host", "first", "lines"),
+    [
+        ("groups-data", ["model_0", "side", "left", "0.5", "0.46", "0.54"], 15),
+        ("fairness-data", ["model_0", "side", "dp", "0.1", "0.07", "0.13"], 24),
+        ("projection-data", ["model_0", "z0", "0.9", "0.87", "0.93", "0.05"], 9),
+        ("projected-data", ["model_0", "0.8"], 3),
+    ],
+)
+def test_every_table_behind_is_saved_with_all_rows(page, host, first, lines):
+    page.focus(f"#{host} summary")
+    page.keyboard.press("Enter")
+    with page.expect_download() as download:
+        page.click(f"#{host} button.save")
+    rows = list(csv.reader(download.value.path().read_text(encoding="utf-8").splitlines()))[1:]
+    found = [text if not text.replace(".", "").isdigit() else f"{float(text):.9g}" for text in rows[0]]
+    assert found[: len(first)] == first and len(rows) == lines
+    assert page.locator(f"#{host} tbody tr").count() == lines
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1280])
+def test_fits_its_window_and_keeps_a_screenshot(browser, path, artefacts, width, scheme):
+    with opened(browser, path, width=width, color_scheme=scheme) as page:
+        for chart in CHARTS:
+            rows_of_chart(page, chart)
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+        page.locator("#groups").screenshot(path=artefacts / f"groups-{width}-{scheme}.png")
+
+
+def test_keyboard_reaches_the_controls(page):
+    page.focus("#grouped-model")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.id") == "attribute"
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate("dashboard.state.attribute") == 0
+
+
+def test_hostile_names_of_groups_stay_text(browser, tmp_path):
+    made = audit_for_page(**SETTINGS)
+    made.tables.measures.update(grouped_tables(made.audit, HOSTILE, ["</script><b>"]))
+    path = tmp_path / "hostile.html"
+    path.write_text(page_of(made), encoding="utf-8")
+    with opened(browser, path) as page:
+        page.on("dialog", lambda dialog: pytest.fail(f"a name was executed: {dialog.message}"))
+        assert "<script>alert(1)</script>" in rows_of_chart(page, "groups-chart")[0]["label"]
+        assert rows_of_chart(page, "tolerance-chart")[0]["label"] == "</script><b>"
+        assert page.locator("img").count() == 0
