@@ -10,7 +10,7 @@ from compare_groups import compare_groups
 from gfscore.agreement_columns import ALL
 from gfscore.audit_tables import AuditTables
 from gfscore.errors import InputError
-from gfscore.figures import group_class_heatmap, group_score_plot, save_figure
+from gfscore.figures import group_class_heatmap, group_metric_heatmap, group_score_plot, save_figure
 from gfscore.files import read_json, write_json
 from gfscore.gate_rules import GROUP_GAP
 from gfscore.group_words import group_gaps, sure_gaps, widest_attributes, widest_gap
@@ -307,6 +307,14 @@ def test_figures_of_groups_are_drawn_with_empty_and_small_cells(tables, tmp_path
     assert rows == ["side: left", "side: right", "size: tiny", "size: normal", "size: huge"]
     values = heatmap.axes[0].images[0].get_array()
     assert values.mask[2].all() and not values.mask[[0, 1, 3]].any()
-    for name, figure in (("plot", plot), ("heatmap", heatmap)):
+    metrics = tables["group_metrics"]
+    matrix = group_metric_heatmap(metrics[metrics["measure"] == "clean"])
+    panels = [axes for axes in matrix.axes if axes.get_xlabel().startswith(("Demographic", "Equal", "Average"))]
+    assert [len(axes.images) for axes in panels] == [1] * 4
+    assert [label.get_text() for label in panels[0].get_yticklabels()] == ["cat", "dog"]
+    assert [label.get_text() for label in panels[0].get_xticklabels()] == ["side", "size"]
+    # Cats on the right are taken for dogs by one model of two.
+    assert panels[1].images[0].get_array()[0, 0] == pytest.approx(0.5)
+    for name, figure in (("plot", plot), ("heatmap", heatmap), ("matrix", matrix)):
         save_figure(figure, tmp_path / name)
         assert (tmp_path / f"{name}.png").stat().st_size > 10_000

@@ -20,6 +20,7 @@ TITLES = {
     "certified_accuracy_by_class": "Certified accuracy by class",
     "group_scores": "Groups of samples",
     "group_classes": "Groups by class",
+    "group_metrics": "Fairness metrics by class and attribute",
     "target_matrix": "Targeted attacks",
     "score_against_distance": "Score against attack distance",
     "calibration_curves": "Calibration",

@@ -11,6 +11,7 @@ from gfscore.figures.corruptions import corruption_by_class
 from gfscore.figures.disparities import disparity_bars, score_against_rdi
 from gfscore.figures.distances import score_against_distance
 from gfscore.figures.errors import false_positive_shares
+from gfscore.figures.fairness import group_metric_heatmap
 from gfscore.figures.groups import group_class_heatmap, group_score_plot
 from gfscore.figures.heatmap import class_heatmap
 from gfscore.figures.profiles import class_profiles
@@ -35,6 +36,7 @@ __all__ = [
     "figures_of_audit",
     "fp_reranking",
     "group_class_heatmap",
+    "group_metric_heatmap",
     "group_score_plot",
     "logit_shift_sensitivity",
     "model_curves",

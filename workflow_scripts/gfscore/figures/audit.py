@@ -8,6 +8,7 @@ from gfscore.figures.corruptions import corruption_by_class
 from gfscore.figures.disparities import disparity_bars, score_against_rdi
 from gfscore.figures.distances import score_against_distance
 from gfscore.figures.errors import false_positive_shares, has_errors
+from gfscore.figures.fairness import group_metric_heatmap
 from gfscore.figures.groups import group_class_heatmap, group_score_plot
 from gfscore.figures.heatmap import class_heatmap
 from gfscore.figures.reranking import fp_reranking
@@ -46,6 +47,9 @@ def figures_of_audit(tables, *, measures, fp_lambda, measured=None, seed=0, pict
         if measure in scored or settings["kind"] == ATTACKED:
             for name, figure in _of_groups(tables, measure, meaning):
                 yield f"{name}_{measure}", figure
+        metrics = _rows(tables, "group_metrics", measure)
+        if len(metrics):
+            yield f"group_metrics_{measure}", group_metric_heatmap(metrics)
         if measure in scored and measured and measured.get(measure):
             confidence = float(tables.of("class_scores", measure)["confidence"].iloc[0])
             yield (
