@@ -4,6 +4,12 @@ from gfscore.dashboard.shared import shared_parts
 from gfscore.files import write_json
 from gfscore.jobs import logged_job
 
+
+def prepare_dashboards(path_to_parts):
+    """Write library, chart specifications and claims as JSON, for build_dashboard to put into each page."""
+    write_json(path_to_parts, shared_parts())
+
+
 if __name__ == "__main__":
     with logged_job(snakemake.log[0]):
-        write_json(snakemake.output.parts, shared_parts())
+        prepare_dashboards(snakemake.output.parts)
