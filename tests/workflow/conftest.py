@@ -14,6 +14,8 @@ import yaml
 ROOT = Path(__file__).resolve().parents[2]
 
 
+# First, because xdist reads the groups in the same hook.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     """What two test processes may run side by side: the default audit is made once, other audits once per file."""
     for item in items:
