@@ -10,18 +10,9 @@ from pathlib import Path
 
 import pytest
 import yaml
+from filelock import FileLock
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-# First, because xdist reads the groups in the same hook.
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
-    """What two test processes may run side by side: the default audit is made once, other audits once per file."""
-    for item in items:
-        if item.path.parent == Path(__file__).parent:
-            shared = "audited_once" in item.fixturenames
-            item.add_marker(pytest.mark.xdist_group("default audit" if shared else item.path.stem))
 
 
 class Repository:
@@ -115,14 +106,24 @@ def fresh_copy(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def audited_once(fresh_copy):
-    """The default audit, made by the command of the README; tests do not change this copy."""
-    repository = fresh_copy()
-    environment = Path(sys.executable).parent.parent
-    command = ["make", "audit", f"VENV={environment}", "CORES=2"]
-    done = subprocess.run(command, cwd=repository.path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
-    repository.first_output = done.stdout + done.stderr
+def audited_once(fresh_copy, tmp_path_factory):
+    """The default audit, made by the command of the README; tests do not change this copy.
+
+    Where several processes run the tests, the first one makes it and the others wait.
+    """
+    folder = tmp_path_factory.getbasetemp()
+    folder = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+    made, output = folder / "audited_once", folder / "audited_once.txt"
+    with FileLock(folder / "audited_once.lock"):
+        if not output.exists():
+            shutil.move(fresh_copy().path, made)
+            command = ["make", "audit", f"VENV={Path(sys.executable).parent.parent}", "CORES=2"]
+            done = subprocess.run(command, cwd=made, capture_output=True, text=True, check=False)
+            output.write_text(done.stdout + done.stderr)
+            (folder / "audited_once.code").write_text(str(done.returncode))
+    assert (folder / "audited_once.code").read_text() == "0", output.read_text()[-4000:]
+    repository = Repository(made)
+    repository.first_output = output.read_text()
     return repository
 
 
