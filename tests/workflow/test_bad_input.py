@@ -46,7 +46,7 @@ def refusal(repository, *arguments):
             "      '../ERM_DA':\n        <<: *digits-model\n",
             "may hold only letters",
         ),
-        ("    source: digits\n", "    source: digit\n", "did you mean 'digits'"),
+        ("    source: digits\n    split: test\n", "    source: digit\n    split: test\n", "did you mean 'digits'"),
         ("report:\n", "reports:\n", "did you mean 'report'"),
     ],
 )
