@@ -34,9 +34,9 @@ def tolerance_by_dimension(scores):
             subtitle=f"Mean over n = {int(means['n'].max()):,} samples of {means['dataset'].iloc[0]}, latent "
             f"dimensions of {means['mapper'].iloc[0]}, moves of up to one sigma. In brackets: clean "
             "accuracy of these samples.",
-            note=f"{percent(round(float(means['censored'].mean()), 3))} of all moves change no prediction and count as 1. "
-            "A constant classifier has Tolerance 1 and Deviation 0, so both say little without the accuracy. Deviation is "
-            "at most 1 - Tolerance."
+            note=f"{percent(round(float(means['censored'].mean()), 3))} of all moves change no prediction, count as 1. "
+            "A constant classifier has Tolerance 1 and Deviation 0: both say little without the accuracy. Deviation "
+            "is at most 1 - Tolerance."
             + (f" The {MOST_ROWS} models with the largest Tolerance of {len(means)}." if len(means) > rows else ""),
         )
         panels = figure.subplots(1, 2, sharey=True)
