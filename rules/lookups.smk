@@ -53,19 +53,22 @@ def of_probe(pattern):
     return lambda wildcards: pattern.format(**plan.zoo_entry_of(config, *wildcards.probe.split("/")))
 
 
-def by_device(*, cpu, cuda):
-    """Function from a classifier of a zoo to the value for the device that it is trained on, or to what that says."""
+def by_device(*, cpu, cuda, of=of_zoo("training")):
+    """Function from a classifier of a zoo to the value for the device that it is trained on, or to what that says.
+
+    `of` looks up the settings that name the device.
+    """
 
     def value(wildcards):
-        chosen = {"cpu": cpu, "cuda": cuda}[of_zoo("training")(wildcards)["device"]]
+        chosen = {"cpu": cpu, "cuda": cuda}[of(wildcards)["device"]]
         return chosen(wildcards) if callable(chosen) else chosen
 
     return value
 
 
-def by_mapper_device(*, cpu, cuda):
-    """Function from a mapper to the value for the device that it is trained on."""
-    return lambda wildcards: {"cpu": cpu, "cuda": cuda}[config["mappers"][wildcards.mapper]["device"]]
+def by_mapper_device(**values):
+    """The same for a mapper."""
+    return by_device(**values, of=lambda wildcards: config["mappers"][wildcards.mapper])
 
 
 def of_run(lookup):

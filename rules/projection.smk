@@ -24,7 +24,7 @@ rule train_mapper:
     conda:
         "../envs/torch.yaml"
     # as in train_model
-    threads: by_mapper_device(cpu=1, cuda=workflow.cores or 1)
+    threads: by_mapper_device(cpu=1, cuda=all_local_cores)
     resources:
         gpu=by_mapper_device(cpu=0, cuda=1),
         mem_mb=by_attempt(by_mapper_device(cpu=2000, cuda=16000)),
