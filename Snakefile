@@ -47,6 +47,7 @@ rule all:
     input:
         of_run(layout.audit_results),
         of_run(layout.model_results),
+        "results/dashboard_parts.json",
         "results/index.html",
 
 
