@@ -1,7 +1,6 @@
 # What an adversary achieves: survival within a ball, distance to the boundary, reach of every target class.
 #
-#   in   results/datasets/<dataset>.json, checkpoint and manifest of the model, gated by results/checks/... (ancient:
-#        that the check exists matters, not when it was made, so an edit of cheap code re-runs nothing here)
+#   in   results/datasets/<dataset>.json, checkpoint and manifest of the model
 #   out  results/samples/<measure>/<dataset>/<threat>/<model>.parquet
 #
 #   attack_model        kind adversarial: the worst of several attacks, sample by sample
@@ -9,12 +8,15 @@
 #   target_model        kind targeted: one row per sample and target class
 #
 # A killed job goes on with the batch that it was in: finished ones wait in results/progress/.
+#
+# The check of the logits is no input of these steps, nor of others that show images to a classifier: an edit of cheap code
+# would run them all again (as `ancient` it would hide from Snakemake that a checkpoint has changed). It goes first by
+# its priority, and an audit without it ends before anything is summarised.
 
 
 rule attack_model:
     input:
         unpack(of_model(layout.classifier_files)),
-        check=ancient(f"results/checks/{MODEL}.json"),
     output:
         samples=f"results/samples/{{measure}}/{MODEL}.parquet",
     log:
@@ -40,7 +42,6 @@ rule attack_model:
 rule measure_distances:
     input:
         unpack(of_model(layout.classifier_files)),
-        check=ancient(f"results/checks/{MODEL}.json"),
     output:
         samples=f"results/samples/{{measure}}/{MODEL}.parquet",
     log:
@@ -66,7 +67,6 @@ rule measure_distances:
 rule target_model:
     input:
         unpack(of_model(layout.classifier_files)),
-        check=ancient(f"results/checks/{MODEL}.json"),
     output:
         samples=f"results/samples/{{measure}}/{MODEL}.parquet",
     log:

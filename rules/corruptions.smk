@@ -1,7 +1,6 @@
 # Common corruptions: noise, blur, weather, digital.
 #
-#   in   results/datasets/<dataset>.json, checkpoint and manifest of the model, gated by results/checks/... (ancient:
-#        that the check exists matters, not when it was made, so an edit of cheap code re-runs nothing here)
+#   in   results/datasets/<dataset>.json, checkpoint and manifest of the model
 #   out  results/samples/<measure>/<dataset>/<threat>/<model>.parquet
 #
 #   score_corruptions   kind corruption: one job for all kinds and severities, applied on the fly
@@ -10,7 +9,6 @@
 rule score_corruptions:
     input:
         unpack(of_model(layout.classifier_files)),
-        check=ancient(f"results/checks/{MODEL}.json"),
     output:
         samples=f"results/samples/{{measure}}/{MODEL}.parquet",
     log:

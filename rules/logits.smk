@@ -17,6 +17,8 @@ rule extract_logits:
         logits=f"results/logits/{MODEL}.parquet",
     log:
         f"results/logs/extract_logits/{MODEL}.log",
+    # Before any attack: the check of the logits may stop the run.
+    priority: 1
     conda:
         "../envs/torch.yaml"
     threads: cores_of_model
@@ -40,6 +42,7 @@ rule check_logits:
         check=f"results/checks/{MODEL}.json",
     log:
         f"results/logs/check_logits/{MODEL}.log",
+    priority: 1
     group:
         submitted_with("model")
     conda:

@@ -1,7 +1,6 @@
 # How likely a random perturbation changes the prediction, tested sequentially.
 #
-#   in   results/datasets/<dataset>.json, checkpoint and manifest of the model, gated by results/checks/... (ancient:
-#        that the check exists matters, not when it was made, so an edit of cheap code re-runs nothing here)
+#   in   results/datasets/<dataset>.json, checkpoint and manifest of the model
 #   out  results/samples/<measure>/<dataset>/<threat>/<model>.parquet
 #
 #   test_neighbourhoods   kind probabilistic
@@ -10,7 +9,6 @@
 rule test_neighbourhoods:
     input:
         unpack(of_model(layout.classifier_files)),
-        check=ancient(f"results/checks/{MODEL}.json"),
     output:
         samples=f"results/samples/{{measure}}/{MODEL}.parquet",
     log:

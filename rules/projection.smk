@@ -1,7 +1,7 @@
 # Latent dimensions that a classifier's predictions depend on, and how far they tolerate a move.
 #
 #   in   results/datasets/{<train_on>,<evaluate_on>,<dataset>}.json, results/attributes/<dataset>.parquet (conditional)
-#        checkpoint and manifest of the model, gated by results/checks/... (ancient: see attacks.smk)
+#        checkpoint and manifest of the model
 #   out  results/mappers/<mapper>.{safetensors,json,npz}                         weights, manifest, pictures
 #        results/projections/<mapper>/<dataset>/<threat>/<model>.parquet         boundaries per sample and dimension
 #        results/audits/<audit>/projection_{scores,models,ranks,effects}.{parquet,csv}
@@ -40,7 +40,6 @@ rule train_mapper:
 rule project_attributes:
     input:
         unpack(of_model(layout.classifier_files)),
-        check=ancient(f"results/checks/{MODEL}.json"),
         weights="results/mappers/{mapper}.safetensors",
         mapper="results/mappers/{mapper}.json",
         attributes=lambda wildcards: projection_layout.mapper_attributes(config, wildcards.mapper, wildcards.dataset),

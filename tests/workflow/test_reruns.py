@@ -12,11 +12,15 @@ pytestmark = pytest.mark.workflow
 MODELS = ["ERM", "ERM_DA", "FGSM", "PGD", "TRADES", "MART", "PRL", "PGD_mixer", "WORST_CLASS"]
 
 
-def chain_after_logits(repository):
-    """Jobs that follow the logits of one model of the default audit: one for each measure, and what is done once."""
+FROM_LOGITS = Counter(check_logits=1, score_predictions=1, score_margins=2, sweep_temperatures=1)
+"""Jobs that read the logits of one model of the default audit."""
+
+
+def whole_chain(repository):
+    """All jobs that follow the checkpoint of one model of that audit: its logits, one for each measure, projection."""
     config = repository.config()
     kinds = [config["measures"][name]["kind"] for name in config["audits"]["digits"]["measures"]]
-    once = Counter(check_logits=1, sweep_temperatures=1, project_attributes=1)
+    once = Counter(extract_logits=1, check_logits=1, sweep_temperatures=1, project_attributes=1)
     return once + Counter(plan.STEPS[kind] for kind in kinds)
 
 
@@ -42,7 +46,7 @@ def test_touching_every_source_does_nothing(audited):
 def test_a_comment_or_a_title_does_not_rerun_the_science(audited):
     audited.edit("config.yaml", "title: Nine classifiers of handwritten digits\n", "title: Other words # a comment\n")
     rules, _ = audited.planned()
-    assert set(rules) == {"build_report"}
+    assert set(rules) == {"build_report", "build_dashboard", "build_index"}
 
 
 def test_editing_a_disparity_module_reruns_no_training_and_no_logits(audited):
@@ -64,7 +68,7 @@ def test_editing_an_expensive_step_reruns_nothing_until_its_version_is_raised(au
 def test_changing_one_models_entry_reruns_its_chain_and_the_aggregates_only(audited):
     audited.edit("config.yaml", "method: MART, coefficients: {lam: 5", "method: MART, coefficients: {lam: 4")
     rules, files = audited.planned()
-    assert audited.jobs_of_models(rules) == chain_after_logits(audited) + Counter(train_model=1, extract_logits=1)
+    assert audited.jobs_of_models(rules) == whole_chain(audited) + Counter(train_model=1)
     assert names_a_model(files, MODELS) == {"MART"}
 
 
@@ -73,13 +77,13 @@ def test_another_checkpoint_reruns_its_chain_and_the_aggregates_only(audited):
     for extension in ("safetensors", "json"):
         (trained / f"PRL.{extension}").write_bytes((trained / f"ERM.{extension}").read_bytes())
     rules, files = audited.planned()
-    assert audited.jobs_of_models(rules) == chain_after_logits(audited) + Counter(extract_logits=1)
+    assert audited.jobs_of_models(rules) == whole_chain(audited)
     assert names_a_model(files, MODELS) == {"PRL"}
 
 
 def test_one_model_by_hand(audited):
     rules, files = audited.planned("-R", "results/logits/digits/none/FGSM.parquet")
-    assert audited.jobs_of_models(rules) == chain_after_logits(audited) + Counter(extract_logits=1)
+    assert audited.jobs_of_models(rules) == FROM_LOGITS + Counter(extract_logits=1)
     assert names_a_model(files, MODELS) == {"FGSM"}
 
 
@@ -93,7 +97,7 @@ def test_adding_a_model_leaves_the_others_alone(audited):
         "\n      NEW: {<<: *digits-model, training: {<<: *digits-training, seed: 1}}\n      ERM_DA:\n        <<: *digits-model\n",
     )
     rules, files = audited.planned()
-    assert audited.jobs_of_models(rules) == chain_after_logits(audited) + Counter(train_model=1, extract_logits=1)
+    assert audited.jobs_of_models(rules) == whole_chain(audited) + Counter(train_model=1)
     assert names_a_model(files, [*MODELS, "NEW"]) == {"NEW"}
 
 
