@@ -105,11 +105,13 @@ def configure(repository, served, address):
             "few": {"none": models},
             "radii": {"L2": {"Radii": place_radii(repository.path, "Radii", labels=labels)}},
         },
+        "mappers": {"digits-vae": {"epochs": 1, "search": {"subset": None}}},
         "measures": {"certified-elsewhere": {"kind": "certified", "largest_radius": 4.0}} | of_few_samples(config),
         "audits": {
             "made": small_audit(
                 config, dataset="made", models=["made/none/ERM", "made/none/FGSM"], measures=one_of_each_kind(config)
-            ),
+            )
+            | {"groups": config["audits"]["digits"]["groups"] | {"balanced": None}, "projection": "digits-vae"},
             "foreign": small_audit(config, dataset="few", models=[f"few/none/{name}" for name in models]),
             "leaderboard": small_audit(config, dataset="few-leaderboard", models=["cifar10/Linf/Wong2020Fast"]),
             "radii": small_audit(
