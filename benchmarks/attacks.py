@@ -23,9 +23,9 @@ from art.attacks.evasion import AutoProjectedGradientDescent, ProjectedGradientD
 from art.estimators.classification import PyTorchClassifier
 from pyautoattack.autopgd_base import APGDAttack
 
-from gfscore.adversarial import measure_batch
-from gfscore.attacks import correct
-from gfscore.callables import FOLDER_VARIABLE
+from gfscore.attacks.adversarial import measure_batch
+from gfscore.attacks.gradient_ascent import correct
+from gfscore.models.callables import FOLDER_VARIABLE
 from gfscore.zoo import open_classifier
 from shared_models import ARCHITECTURES, torch_entry
 

@@ -22,13 +22,13 @@ import numpy as np
 from matplotlib import pyplot as plt
 from timing import made_logits, row
 
-from gfscore.calibration import aggregate_accuracy, cross_model_accuracy
-from gfscore.classes import class_values
-from gfscore.curves import sweep_class_scores
-from gfscore.disparity import nrgc
-from gfscore.margins import scores
-from gfscore.rank_objectives import cross_model_accuracy as exact_objective
-from gfscore.temperature_search import SearchSettings, two_phase_grid
+from gfscore.calibration.attack_free import aggregate_accuracy, cross_model_accuracy
+from gfscore.calibration.rank_objectives import cross_model_accuracy as exact_objective
+from gfscore.calibration.temperature_search import SearchSettings, two_phase_grid
+from gfscore.scores.classes import class_values
+from gfscore.scores.curves import sweep_class_scores
+from gfscore.scores.disparity import nrgc
+from gfscore.scores.margins import scores
 
 FIGURE = HERE.parent / "docs/images/growth.png"
 SEARCH = SearchSettings(low=0.1, high=3.0, coarse_step=0.1, fine_step=0.001, fine_radius=0.1)

@@ -21,10 +21,10 @@ import torch
 from foolbox import attacks
 from pyautoattack.fab_pt import FABAttack_PT
 
-from gfscore.attacks import correct
-from gfscore.boundary import refine
-from gfscore.callables import FOLDER_VARIABLE
-from gfscore.minimal import measure_batch
+from gfscore.attacks.boundary import refine
+from gfscore.attacks.gradient_ascent import correct
+from gfscore.attacks.minimal import measure_batch
+from gfscore.models.callables import FOLDER_VARIABLE
 from gfscore.zoo import open_classifier
 from shared_models import ARCHITECTURES, torch_entry
 

@@ -5,7 +5,7 @@ import time
 import numpy as np
 import torch
 
-from gfscore.projection import search_boundaries
+from gfscore.projection.boundaries import search_boundaries
 from gfscore.zoo import build_network
 
 TARGET = 20

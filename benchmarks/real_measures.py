@@ -19,7 +19,7 @@ sys.path[:0] = [str(HERE), *(str(HERE.parent / folder) for folder in ("workflow_
 import yaml
 from dag_scale import copy_of_the_repository
 
-from gfscore.callables import FOLDER_VARIABLE
+from gfscore.models.callables import FOLDER_VARIABLE
 from gfscore.tables import read_table
 from real_measures import MEASURES, every_measure
 from shared_models import ARCHITECTURES

@@ -13,10 +13,15 @@ ROOT = Path(workflow.basedir)
 SCRIPTS = ROOT / "workflow_scripts"
 sys.path.insert(0, str(SCRIPTS))
 
-from gfscore import export_layout, figure_names, layout, measure_layout, plan, projection_layout
-from gfscore.configuration import complete_schema, require_valid
+from gfscore.workflow import export_layout
+from gfscore.workflow import figure_names
+from gfscore.workflow import layout
+from gfscore.workflow import measure_layout
+from gfscore.workflow import plan
+from gfscore.workflow import projection_layout
+from gfscore.workflow.configuration import complete_schema, require_valid
 from gfscore.errors import InputError
-from gfscore.sources import sources_of
+from gfscore.workflow.sources import sources_of
 
 try:
     schema = yaml.safe_load((ROOT / "rules/schemas/config.schema.yaml").read_text())

@@ -2,7 +2,7 @@
 
 
 def of_audit(lookup, **settings):
-    """Function from an audit to what a lookup of gfscore.plan or gfscore.layout says about it."""
+    """Function from an audit to what a lookup of gfscore.workflow.plan or gfscore.workflow.layout says about it."""
     return lambda wildcards: lookup(config, wildcards.audit, **settings)
 
 
@@ -14,7 +14,7 @@ def audit_tables(step):
 
 
 def of_figure(lookup):
-    """Function from a figure of an audit to what a lookup of gfscore.figure_names says about it."""
+    """Function from a figure of an audit to what a lookup of gfscore.workflow.figure_names says about it."""
     return lambda wildcards: lookup(wildcards.figure, plan.measures_of(config, wildcards.audit))
 
 

@@ -85,7 +85,7 @@ rule build_report:
             for name in names
         },
         code=code("build_report"),
-        template=sorted(str(path.relative_to(ROOT)) for path in (SCRIPTS / "gfscore/templates").iterdir()),
+        template=sorted(str(path.relative_to(ROOT)) for path in (SCRIPTS / "gfscore/report/templates").iterdir()),
         class_scores="results/audits/{audit}/class_scores.parquet",
         model_summary="results/audits/{audit}/model_summary.parquet",
         vulnerability="results/audits/{audit}/vulnerability.parquet",

@@ -55,6 +55,7 @@ MAPPER = {
     "learning_rate": 0.002,
     "seed": 0,
     "device": "cpu",
+    "pictures": False,
     "search": {
         "subset": {"samples": 50, "seed": 0},
         "steps": 20,

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from gfscore.agreement_columns import ALL
-from gfscore.group_metrics import MACRO, WORST
+from gfscore.groups.metrics import MACRO, WORST
 from gfscore.tables import frame_of
+from gfscore.tables.agreement import ALL
 
 ATTRIBUTES = {"side": ["left", "right"], "size": ["tiny", "normal", "huge"]}
 DIMENSIONS = ["z0", "z1", "slant=left"]

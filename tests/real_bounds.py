@@ -7,12 +7,12 @@ from unittest.mock import patch
 
 import numpy as np
 
-from gfscore.adversarial import measure_batch as attack
-from gfscore.attack_settings import VERSIONS
-from gfscore.bound_propagation import certified
-from gfscore.callables import FOLDER_VARIABLE
+from gfscore.attacks.adversarial import measure_batch as attack
+from gfscore.attacks.minimal import measure_batch as nearest
+from gfscore.attacks.settings import VERSIONS
+from gfscore.certificates.bound_propagation import certified
 from gfscore.known_truth.page import table
-from gfscore.minimal import measure_batch as nearest
+from gfscore.models.callables import FOLDER_VARIABLE
 from gfscore.zoo import from_network, open_classifier
 from shared_models import ARCHITECTURES, torch_entry
 

@@ -5,19 +5,19 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from gfscore.classes import class_values
-from gfscore.curves import sweep_class_scores
+from gfscore.calibration.model_evidence import ModelEvidence
+from gfscore.calibration.temperature_search import SearchSettings
+from gfscore.calibration.temperatures import Resampling, calibrate
+from gfscore.comparison.sensitivity import sensitivity_table
 from gfscore.files import write_json
-from gfscore.margins import predictions, scores
-from gfscore.measured import Measured, label_of
-from gfscore.model_evidence import ModelEvidence
-from gfscore.sensitivity import sensitivity_table
-from gfscore.splits import split_samples
-from gfscore.summaries import class_rows, model_rows, vulnerability_rows
+from gfscore.scores.classes import class_values
+from gfscore.scores.curves import sweep_class_scores
+from gfscore.scores.margins import predictions, scores
+from gfscore.scores.measured import Measured, label_of
+from gfscore.scores.splits import split_samples
+from gfscore.scores.summaries import class_rows, model_rows, vulnerability_rows
 from gfscore.tables import frame_of, write_csv_beside, write_table
-from gfscore.temperature_search import SearchSettings
-from gfscore.temperatures import Resampling, calibrate
-from gfscore.verdict import candidates_of, judge
+from gfscore.verdicts.verdict import candidates_of, judge
 from made import gate_rule
 
 MEASURES = {
@@ -167,7 +167,7 @@ def synthetic_audit(
 
 @dataclass
 class _Inputs:
-    """Stands in for gfscore.measured.AuditInputs, without files."""
+    """Stands in for gfscore.scores.measured.AuditInputs, without files."""
 
     models: list
     drawn: list

@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # The package need not be installed: its folder is the one that the workflow's scripts use.
 sys.path.insert(0, str(ROOT / "workflow_scripts"))
 
-from gfscore.audit_changes import audit_changes  # noqa: E402
+from gfscore.comparison.audit_changes import audit_changes  # noqa: E402
 from gfscore.errors import InputError  # noqa: E402
 
 if __name__ == "__main__":

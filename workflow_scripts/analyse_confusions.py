@@ -1,10 +1,10 @@
 """Which classes are taken for which, by every model, undisturbed, attacked and corrupted."""
 
-from gfscore.confusion_rows import confusion_rows, error_rows, predictions_of, similarity_rows
+from gfscore.classwise.confusion_rows import confusion_rows, error_rows, predictions_of, similarity_rows
 from gfscore.files import read_json
-from gfscore.jobs import logged_job
-from gfscore.measured import AuditInputs
+from gfscore.scores.measured import AuditInputs
 from gfscore.tables import frame_of, write_csv_beside, write_table
+from gfscore.workflow.jobs import logged_job
 
 
 def analyse_confusions(inputs, path_to_manifest, paths, *, audit, comparison):

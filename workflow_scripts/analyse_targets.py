@@ -1,10 +1,10 @@
 """Which classes targeted attacks reach, from where, and what predicts it."""
 
-from gfscore.audit_tables import write_audit_tables
+from gfscore.classwise.target_rows import target_tables
 from gfscore.files import read_json
-from gfscore.jobs import logged_job
-from gfscore.measured import AuditInputs
-from gfscore.target_rows import target_tables
+from gfscore.scores.measured import AuditInputs
+from gfscore.tables.audit_tables import write_audit_tables
+from gfscore.workflow.jobs import logged_job
 
 
 def analyse_targets(inputs, path_to_manifest, paths, *, audit):

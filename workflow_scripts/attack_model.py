@@ -1,8 +1,8 @@
 """Adversarial accuracy: which samples survive the worst of several attacks within a ball."""
 
-from gfscore.adversarial import measure_batch
-from gfscore.jobs import logged_job
-from gfscore.measuring import measure_model, of_job
+from gfscore.attacks.adversarial import measure_batch
+from gfscore.scores.measuring import measure_model, of_job
+from gfscore.workflow.jobs import logged_job
 
 
 def attack_model(files, path_to_samples, path_to_progress, **settings):

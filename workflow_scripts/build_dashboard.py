@@ -3,13 +3,13 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
-from gfscore.audit_tables import read_audit_tables
 from gfscore.dashboard.rendering import render_dashboard
 from gfscore.dashboard.temperature import read_sweeps
 from gfscore.files import read_json, write_text
-from gfscore.jobs import logged_job
-from gfscore.report_provenance import provenance
+from gfscore.report.provenance import provenance
 from gfscore.tables import read_table
+from gfscore.tables.audit_tables import read_audit_tables
+from gfscore.workflow.jobs import logged_job
 
 
 def build_dashboard(files, path_to_page, *, audit, **settings):

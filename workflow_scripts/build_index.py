@@ -2,7 +2,7 @@
 
 from gfscore.dashboard.index import render_index
 from gfscore.files import read_json, write_text
-from gfscore.jobs import logged_job
+from gfscore.workflow.jobs import logged_job
 
 
 def build_index(paths_to_verdicts, path_to_page, *, titles):

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from gfscore.audit_tables import read_audit_tables
 from gfscore.files import read_json, write_text
-from gfscore.jobs import logged_job
-from gfscore.report import render_report
-from gfscore.report_provenance import provenance
+from gfscore.report.page import render_report
+from gfscore.report.provenance import provenance
+from gfscore.tables.audit_tables import read_audit_tables
+from gfscore.workflow.jobs import logged_job
 
 
 def build_report(files, path_to_page, *, audit, title, measures, models, fp_lambda, contact):

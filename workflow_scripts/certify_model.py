@@ -1,8 +1,8 @@
 """Certified l2 radius of the randomly smoothed classifier at every sample."""
 
-from gfscore.jobs import logged_job
-from gfscore.measuring import measure_model, of_job
-from gfscore.smoothing import measure_batch
+from gfscore.certificates.smoothing import measure_batch
+from gfscore.scores.measuring import measure_model, of_job
+from gfscore.workflow.jobs import logged_job
 
 
 def certify_model(files, path_to_samples, path_to_progress, **settings):

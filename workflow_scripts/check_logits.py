@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from gfscore.checks import REMEDY, published_accuracy_verdict
 from gfscore.errors import InputError
 from gfscore.files import read_json, write_json
-from gfscore.jobs import logged_job
-from gfscore.logits import require_logits
-from gfscore.margins import predictions
+from gfscore.files.logits import require_logits
+from gfscore.models.checks import REMEDY, published_accuracy_verdict
+from gfscore.scores.margins import predictions
 from gfscore.tables import read_logits
+from gfscore.workflow.jobs import logged_job
 
 
 def check_logits(path_to_logits, path_to_manifest, path_to_check, *, model, gate, allow_probabilities):

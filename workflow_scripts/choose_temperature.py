@@ -2,12 +2,12 @@
 
 import pandas as pd
 
-from gfscore.evidence import read_all_evidence
+from gfscore.calibration.evidence import read_all_evidence
+from gfscore.calibration.temperature_search import SearchSettings
+from gfscore.calibration.temperatures import Resampling, calibrate
 from gfscore.files import write_json
-from gfscore.jobs import logged_job
 from gfscore.tables import write_csv_beside, write_table
-from gfscore.temperature_search import SearchSettings
-from gfscore.temperatures import Resampling, calibrate
+from gfscore.workflow.jobs import logged_job
 
 
 def choose_temperature(

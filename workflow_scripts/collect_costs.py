@@ -1,8 +1,8 @@
 """What every value of an audit cost: time, memory, GPU."""
 
-from gfscore.costs import cost_rows
-from gfscore.jobs import logged_job
 from gfscore.tables import frame_of, read_table, write_csv_beside, write_table
+from gfscore.workflow.costs import cost_rows
+from gfscore.workflow.jobs import logged_job
 
 
 def collect_costs(path_to_class_scores, path_to_table, *, audit, records):

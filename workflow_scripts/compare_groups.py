@@ -1,12 +1,12 @@
 """Fairness between groups of samples: every measure by group, and the differences of predictions between groups."""
 
-from gfscore.audit_tables import write_audit_tables
 from gfscore.files import read_json
-from gfscore.group_metrics import metric_rows
-from gfscore.group_scores import score_rows
-from gfscore.grouping import Grouping
-from gfscore.jobs import logged_job
-from gfscore.measured import AuditInputs
+from gfscore.groups.grouping import Grouping
+from gfscore.groups.metrics import metric_rows
+from gfscore.groups.scores import score_rows
+from gfscore.scores.measured import AuditInputs
+from gfscore.tables.audit_tables import write_audit_tables
+from gfscore.workflow.jobs import logged_job
 
 
 def compare_groups(inputs, path_to_attributes, path_to_manifest, paths, *, audit, groups, intervals):

@@ -1,10 +1,10 @@
 """Paired comparison of the models of an audit: differences per class and on the whole, ranks, and what they hang on."""
 
-from gfscore.comparison_rows import tables_of
+from gfscore.comparison.rows import tables_of
 from gfscore.files import read_json, write_json
-from gfscore.jobs import logged_job
-from gfscore.measured import AuditInputs
+from gfscore.scores.measured import AuditInputs
 from gfscore.tables import frame_of, write_csv_beside, write_table
+from gfscore.workflow.jobs import logged_job
 
 
 def compare_models(inputs, path_to_manifest, paths, path_to_summary, *, audit, comparison, fp_lambda):

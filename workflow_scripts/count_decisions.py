@@ -1,10 +1,10 @@
 """Decisions about probabilistic robustness, counted per class, with bounds of the share truly robust."""
 
-from gfscore.audit_tables import write_audit_tables
-from gfscore.decision_rows import share_rows
 from gfscore.files import read_json
-from gfscore.jobs import logged_job
-from gfscore.measured import AuditInputs, read_samples
+from gfscore.probabilistic.rows import share_rows
+from gfscore.scores.measured import AuditInputs, read_samples
+from gfscore.tables.audit_tables import write_audit_tables
+from gfscore.workflow.jobs import logged_job
 
 
 def count_decisions(inputs, path_to_manifest, paths, *, audit, confidence):

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from gfscore.exports.cards import model_cards
 from gfscore.files import write_text
-from gfscore.jobs import logged_job
 from gfscore.tables import read_identity, read_table
+from gfscore.workflow.jobs import logged_job
 
 
 def export_cards(path_to_scores, path_to_summary, path_to_folder, *, audit, title, measures):

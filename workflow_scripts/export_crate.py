@@ -4,7 +4,7 @@ from pathlib import Path
 
 from gfscore.exports.crate import write_crate
 from gfscore.files import read_json
-from gfscore.jobs import logged_job
+from gfscore.workflow.jobs import logged_job
 
 
 def export_crate(path_to_verdict, path_to_folder, *, root, audit, title, config, workflow, inputs, outputs):

@@ -4,9 +4,9 @@ from pathlib import Path
 
 from gfscore.exports.latex import class_table, model_table
 from gfscore.files import write_text
-from gfscore.jobs import logged_job
-from gfscore.measures import measure_of
+from gfscore.scores.measures import measure_of
 from gfscore.tables import read_table
+from gfscore.workflow.jobs import logged_job
 
 
 def export_tables(path_to_scores, path_to_summary, path_to_folder, *, audit, measures, fp_lambda):

@@ -1,11 +1,10 @@
 """Compute the logits of one classifier on one dataset."""
 
-from gfscore import inference
 from gfscore.datasets import open_described
 from gfscore.files import read_json
-from gfscore.jobs import logged_job
 from gfscore.tables import write_logits
-from gfscore.zoo import open_classifier
+from gfscore.workflow.jobs import logged_job
+from gfscore.zoo import inference, open_classifier
 
 
 def extract_logits(path_to_dataset, path_to_model, path_to_checkpoint, path_to_logits, *, batch_size, threads):

@@ -1,10 +1,10 @@
 """Attack-free scores held against the distances that attacks found."""
 
-from gfscore.audit_tables import write_audit_tables
-from gfscore.falsification_rows import falsification_rows
+from gfscore.agreement.falsification_rows import falsification_rows
 from gfscore.files import read_json
-from gfscore.jobs import logged_job
-from gfscore.measured import AuditInputs
+from gfscore.scores.measured import AuditInputs
+from gfscore.tables.audit_tables import write_audit_tables
+from gfscore.workflow.jobs import logged_job
 
 
 def falsify_scores(inputs, path_to_manifest, paths, *, audit, confidence):

@@ -1,8 +1,8 @@
 """Make sure that a checkpoint is in place and whole, and record what it is."""
 
-from gfscore.checkpoint_files import describe_checkpoint
 from gfscore.files import write_json
-from gfscore.jobs import logged_job
+from gfscore.models.checkpoint_files import describe_checkpoint
+from gfscore.workflow.jobs import logged_job
 
 
 def fetch_checkpoint(settings, path_to_manifest, *, identity):

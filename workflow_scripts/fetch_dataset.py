@@ -2,7 +2,7 @@
 
 from gfscore.datasets import describe_images
 from gfscore.files import write_json
-from gfscore.jobs import logged_job
+from gfscore.workflow.jobs import logged_job
 
 
 def fetch_dataset(settings, classes, path_to_manifest, *, dataset, path_to_images=None):

@@ -2,7 +2,7 @@
 
 from gfscore.errors import InputError
 from gfscore.files import read_json
-from gfscore.jobs import logged_job
+from gfscore.workflow.jobs import logged_job
 
 
 def gate(paths_to_verdicts):

@@ -5,10 +5,10 @@ import numpy as np
 from gfscore.datasets import open_described
 from gfscore.errors import InputError
 from gfscore.files import sha256_of_file
-from gfscore.jobs import logged_job
-from gfscore.logit_files import read_logits_file
-from gfscore.logits import require_logits
+from gfscore.files.logit_files import read_logits_file
+from gfscore.files.logits import require_logits
 from gfscore.tables import write_logits
+from gfscore.workflow.jobs import logged_job
 
 
 def import_logits(path_to_file, path_to_dataset, path_to_logits, *, model, allow_probabilities):

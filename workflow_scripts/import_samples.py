@@ -4,10 +4,10 @@ import pandas as pd
 
 from gfscore.datasets import open_described
 from gfscore.files import sha256_of_file
-from gfscore.jobs import logged_job
-from gfscore.sample_columns import table_of
-from gfscore.sample_files import ABSTAINED, read_certified_radii
 from gfscore.tables import write_table
+from gfscore.tables.sample_files import ABSTAINED, read_certified_radii
+from gfscore.tables.samples import table_of
+from gfscore.workflow.jobs import logged_job
 
 
 def import_samples(path_to_file, path_to_dataset, path_to_samples, *, model, measure, kind, largest_radius):

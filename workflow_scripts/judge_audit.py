@@ -1,12 +1,12 @@
 """The verdict on an audit."""
 
-from gfscore.falsification_rows import add_contradictions
+from gfscore.agreement.falsification_rows import add_contradictions
 from gfscore.files import read_json, write_json
-from gfscore.group_gate import add_group_bounds
-from gfscore.jobs import logged_job
-from gfscore.measured import AuditInputs
-from gfscore.summaries import resolve_label_error_rates
-from gfscore.verdict import candidates_of, judge
+from gfscore.groups.gate import add_group_bounds
+from gfscore.scores.measured import AuditInputs
+from gfscore.scores.summaries import resolve_label_error_rates
+from gfscore.verdicts.verdict import candidates_of, judge
+from gfscore.workflow.jobs import logged_job
 
 
 def judge_audit(

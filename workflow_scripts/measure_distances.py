@@ -1,8 +1,8 @@
 """Distance of every sample to the nearest adversarial example that attacks find."""
 
-from gfscore.jobs import logged_job
-from gfscore.measuring import measure_model, of_job
-from gfscore.minimal import measure_batch
+from gfscore.attacks.minimal import measure_batch
+from gfscore.scores.measuring import measure_model, of_job
+from gfscore.workflow.jobs import logged_job
 
 
 def measure_distances(files, path_to_samples, path_to_progress, **settings):

@@ -1,9 +1,9 @@
 """How score, disparity and ranks move when the logits are shifted or scaled, which changes no prediction."""
 
-from gfscore.jobs import logged_job
-from gfscore.measured import included, label_of
-from gfscore.sensitivity import sensitivity_table
+from gfscore.comparison.sensitivity import sensitivity_table
+from gfscore.scores.measured import included, label_of
 from gfscore.tables import read_logits, write_csv_beside, write_table
+from gfscore.workflow.jobs import logged_job
 
 
 def measure_sensitivity(

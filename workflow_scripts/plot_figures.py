@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from gfscore.audit_tables import read_audit_tables
 from gfscore.figures import figures_of_audit, save_figure
-from gfscore.jobs import logged_job
 from gfscore.mappers.pictures import read_pictures
-from gfscore.measured import AuditInputs
+from gfscore.scores.measured import AuditInputs
+from gfscore.tables.audit_tables import read_audit_tables
+from gfscore.workflow.jobs import logged_job
 
 DRAWN_FROM = "great"
 """Kind of measure whose samples figures draw from."""

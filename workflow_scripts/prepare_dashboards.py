@@ -2,7 +2,7 @@
 
 from gfscore.dashboard.shared import shared_parts
 from gfscore.files import write_json
-from gfscore.jobs import logged_job
+from gfscore.workflow.jobs import logged_job
 
 
 def prepare_dashboards(path_to_parts):

@@ -3,12 +3,12 @@
 from functools import partial
 
 from gfscore.files import read_json
-from gfscore.inference import resolve_device
-from gfscore.jobs import logged_job
 from gfscore.mappers.conditioned import conditions_by_sample
 from gfscore.mappers.stored import open_mapper
-from gfscore.measuring import measure_model, of_job
-from gfscore.projecting import KIND, measure_batch, require_same_shape
+from gfscore.projection.projecting import KIND, measure_batch, require_same_shape
+from gfscore.scores.measuring import measure_model, of_job
+from gfscore.workflow.jobs import logged_job
+from gfscore.zoo.inference import resolve_device
 
 
 def project_attributes(files, path_to_samples, path_to_progress, *, mapper_files, settings, **how):

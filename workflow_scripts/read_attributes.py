@@ -2,8 +2,8 @@
 
 from gfscore.attributes import Dataset, attributes_of, identity_of
 from gfscore.datasets import open_described
-from gfscore.jobs import logged_job
 from gfscore.tables import write_attributes
+from gfscore.workflow.jobs import logged_job
 
 
 def read_attributes(settings, path_to_manifest, path_to_table, *, path_to_reference=None):

@@ -1,8 +1,8 @@
 """Correctness of every sample under common corruptions."""
 
 from gfscore.corruptions import measure_batch
-from gfscore.jobs import logged_job
-from gfscore.measuring import measure_model, of_job
+from gfscore.scores.measuring import measure_model, of_job
+from gfscore.workflow.jobs import logged_job
 
 
 def score_corruptions(files, path_to_samples, path_to_progress, **settings):

@@ -2,9 +2,9 @@
 
 import pandas as pd
 
-from gfscore.jobs import logged_job
-from gfscore.margins import predictions, scores
+from gfscore.scores.margins import predictions, scores
 from gfscore.tables import read_identity, read_logits, write_table
+from gfscore.workflow.jobs import logged_job
 
 
 def score_margins(path_to_logits, path_to_samples, *, model, measure, activation):

@@ -1,10 +1,10 @@
 """Which models of an audit take part: all whose logits passed the gate."""
 
-from gfscore.checks import REMEDY
 from gfscore.errors import InputError
 from gfscore.files import read_json, write_json
-from gfscore.jobs import logged_job
-from gfscore.measured import label_of
+from gfscore.models.checks import REMEDY
+from gfscore.scores.measured import label_of
+from gfscore.workflow.jobs import logged_job
 
 
 def select_models(paths_to_checks, path_to_selection, *, models):

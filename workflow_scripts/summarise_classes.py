@@ -1,10 +1,10 @@
 """Class values of every measure of an audit, with simultaneous intervals."""
 
 from gfscore.files import read_json
-from gfscore.jobs import logged_job
-from gfscore.measured import AuditInputs
-from gfscore.summaries import class_rows, resolve_label_error_rates
+from gfscore.scores.measured import AuditInputs
+from gfscore.scores.summaries import class_rows, resolve_label_error_rates
 from gfscore.tables import frame_of, write_csv_beside, write_table
+from gfscore.workflow.jobs import logged_job
 
 
 def summarise_classes(inputs, path_to_manifest, path_to_table, *, audit, intervals, label_error_rates):

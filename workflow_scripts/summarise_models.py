@@ -1,10 +1,10 @@
 """Aggregate, disparity and noise floor of every model, and the ranking of the classes."""
 
-from gfscore.evidence import accuracies_of
-from gfscore.jobs import logged_job
-from gfscore.measured import AuditInputs
-from gfscore.summaries import model_rows, vulnerability_rows
+from gfscore.calibration.evidence import accuracies_of
+from gfscore.scores.measured import AuditInputs
+from gfscore.scores.summaries import model_rows, vulnerability_rows
 from gfscore.tables import frame_of, read_table, write_csv_beside, write_table
+from gfscore.workflow.jobs import logged_job
 
 
 def summarise_models(

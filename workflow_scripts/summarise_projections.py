@@ -1,11 +1,11 @@
 """Tolerance, Deviation and Coupling of the models of an audit, and what the mapper's dimensions mean."""
 
-from gfscore.audit_tables import write_audit_tables
 from gfscore.files import read_json
-from gfscore.jobs import logged_job
-from gfscore.measured import included, label_of
-from gfscore.projection_rows import Projected, effect_rows, model_rows, rank_rows, score_rows
+from gfscore.projection.rows import Projected, effect_rows, model_rows, rank_rows, score_rows
+from gfscore.scores.measured import included, label_of
 from gfscore.tables import read_table
+from gfscore.tables.audit_tables import write_audit_tables
+from gfscore.workflow.jobs import logged_job
 
 
 def summarise_projections(files, paths, *, audit, models, mapper, confidence):

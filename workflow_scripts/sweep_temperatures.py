@@ -3,12 +3,12 @@
 import numpy as np
 import pandas as pd
 
-from gfscore.classes import class_values
-from gfscore.curves import sweep_class_scores
 from gfscore.files import read_json
-from gfscore.jobs import logged_job
-from gfscore.margins import predictions
+from gfscore.scores.classes import class_means
+from gfscore.scores.curves import sweep_class_scores
+from gfscore.scores.margins import predictions
 from gfscore.tables import read_identity, read_logits, write_table
+from gfscore.workflow.jobs import logged_job
 
 
 def sweep_temperatures(path_to_logits, path_to_manifest, path_to_sweep, *, model, activation, low, high):
@@ -17,7 +17,7 @@ def sweep_temperatures(path_to_logits, path_to_manifest, path_to_sweep, *, model
     classes = len(read_json(path_to_manifest)["classes"])
     curves = sweep_class_scores(logits, label, classes, activation=activation, low=low, high=high)
     points = len(curves.temperatures)
-    accuracy = class_values(predictions(logits, label) == label, label, classes).mean
+    accuracy = class_means(predictions(logits, label) == label, label, classes)
     frame = pd.DataFrame(
         {
             "temperature": np.repeat(curves.temperatures, classes),

@@ -1,8 +1,8 @@
 """Which samples an attack can turn into which class."""
 
-from gfscore.jobs import logged_job
-from gfscore.measuring import measure_model, of_job
-from gfscore.targeted import measure_batch
+from gfscore.attacks.targeted import measure_batch
+from gfscore.scores.measuring import measure_model, of_job
+from gfscore.workflow.jobs import logged_job
 
 
 def target_model(files, path_to_samples, path_to_progress, **settings):

@@ -1,8 +1,8 @@
 """Probabilistic robustness: a sequential test of every sample against random perturbations."""
 
-from gfscore.jobs import logged_job
-from gfscore.measuring import measure_model, of_job
-from gfscore.neighbourhoods import measure_batch
+from gfscore.probabilistic.neighbourhoods import measure_batch
+from gfscore.scores.measuring import measure_model, of_job
+from gfscore.workflow.jobs import logged_job
 
 
 def test_neighbourhoods(files, path_to_samples, path_to_progress, **settings):

@@ -1,10 +1,10 @@
 """How robustness falls with the radius, class by class, by attacks and by certificates."""
 
-from gfscore.audit_tables import write_audit_tables
+from gfscore.agreement.radius_rows import curve_rows, distance_rows, log_rank_row, refutation_row
 from gfscore.files import read_json
-from gfscore.jobs import logged_job
-from gfscore.measured import AuditInputs, read_samples, row_generator
-from gfscore.radius_rows import curve_rows, distance_rows, log_rank_row, refutation_row
+from gfscore.scores.measured import AuditInputs, read_samples, row_generator
+from gfscore.tables.audit_tables import write_audit_tables
+from gfscore.workflow.jobs import logged_job
 
 
 def trace_radii(inputs, path_to_manifest, paths, *, audit, confidence, permutations, seed):

@@ -1,9 +1,9 @@
 """Fit the class-conditional generator and draw a labelled data set from it."""
 
-from gfscore import generators
 from gfscore.datasets import load_all, open_described
 from gfscore.files import sha256_of_file, write_json
-from gfscore.jobs import logged_job
+from gfscore.training import generators
+from gfscore.workflow.jobs import logged_job
 
 
 def train_generator(path_to_train, path_to_images, path_to_manifest, *, settings):

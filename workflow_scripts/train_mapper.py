@@ -1,14 +1,14 @@
 """Train a mapper, an encoder to latent dimensions that can be moved and a decoder back, and picture what each does."""
 
 from gfscore.files import write_json
-from gfscore.jobs import logged_job
+from gfscore.files.progress import forget
 from gfscore.mappers.conditioned import chosen_categories, conditioned_images, names_of
 from gfscore.mappers.description import describe_mapper
 from gfscore.mappers.pictures import write_pictures
 from gfscore.mappers.stored import of_network, save_mapper
 from gfscore.mappers.training import fit_mapper
-from gfscore.progress import forget
-from gfscore.projecting import require_same_shape
+from gfscore.projection.projecting import require_same_shape
+from gfscore.workflow.jobs import logged_job
 
 
 def train_mapper(files, outputs, path_to_progress, *, name, settings, version):
@@ -28,7 +28,7 @@ def train_mapper(files, outputs, path_to_progress, *, name, settings, version):
     mapper = of_network(network, images, conditions)
     sha256 = save_mapper(outputs["weights"], mapper, metadata={"settings": settings, "trained_on": train["digest"]})
     described = describe_mapper(mapper, (images, conditions), (shown, of_shown))
-    write_pictures(outputs["pictures"], mapper, shown, of_shown)
+    write_pictures(outputs["pictures"], mapper, shown, of_shown, of_images=settings["pictures"])
     manifest = {"mapper": name, "kind": settings["kind"], "sha256": sha256, "image_shape": train["image_shape"]}
     manifest |= {"trained_on": train["dataset"], "evaluated_on": test["dataset"], "categories": categories}
     write_json(outputs["manifest"], {**manifest, **described, "losses": losses, "settings": settings})

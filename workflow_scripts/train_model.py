@@ -2,11 +2,11 @@
 
 from gfscore.datasets import open_described
 from gfscore.files import write_json
-from gfscore.jobs import logged_job
-from gfscore.progress import forget
-from gfscore.training import describe_training, train_classifier
-from gfscore.training_images import training_images
-from gfscore.training_progress import TrainingProgress
+from gfscore.files.progress import forget
+from gfscore.training.images import training_images
+from gfscore.training.loop import describe_training, train_classifier
+from gfscore.training.progress import TrainingProgress
+from gfscore.workflow.jobs import logged_job
 from gfscore.zoo.trained import save_classifier
 
 

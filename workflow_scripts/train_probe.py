@@ -1,9 +1,9 @@
 """Fit a linear classifier on the features of a frozen backbone."""
 
-from gfscore.checkpoint_files import require_digest
 from gfscore.datasets import open_described
 from gfscore.files import read_json, write_json
-from gfscore.jobs import logged_job
+from gfscore.models.checkpoint_files import require_digest
+from gfscore.workflow.jobs import logged_job
 from gfscore.zoo.probe import fit_probe, name_of, open_backbone
 from gfscore.zoo.trained import save_classifier
 

@@ -5,6 +5,13 @@ import numpy as np
 from faults.user_files import CLASSES, IDENTITY
 
 
+PIXELS = {"channel_order": "rgb", "value_range": 1, "mean": None, "std": None}
+TIMM = {
+    "architecture": "test_vit", "arguments": {"img_size": 32}, "image_shape": [3, 32, 32], "weights": "model",
+    "trust_pickle": False, "sha256": None, **PIXELS,
+}  # fmt: skip
+
+
 def network():
     import torch
 
@@ -34,9 +41,9 @@ def read_weights(path):
     """As the source torch does, but for the digest, which would refuse every damage."""
     import torch
 
-    from gfscore.checkpoint_files import require_checkpoint
-    from gfscore.checkpoints import load_checkpoint
-    from gfscore.state_dicts import load_weights, weights_of
+    from gfscore.models.checkpoint_files import require_checkpoint
+    from gfscore.models.checkpoints import load_checkpoint
+    from gfscore.models.state_dicts import load_weights, weights_of
 
     require_checkpoint(path)
     weights = weights_of(load_checkpoint({"trust_pickle": False, "sha256": None}, path), path, which="model")
@@ -61,6 +68,38 @@ def read_trained(path):
     assert classifier.logits(np.zeros((2, *classifier.image_shape), np.float32)).shape == (2, classifier.classes)
 
 
+def timm_weights(folder):
+    from foreign_models import place_transformer
+
+    return folder / place_transformer(folder, "vit", classes=len(CLASSES))["path"]
+
+
+def read_timm(path):
+    from gfscore.zoo.timm_models import open_classifier
+
+    shape = (3, 32, 32)
+    classifier = open_classifier(TIMM, path, image_shape=shape, classes=len(CLASSES), threads=1)
+    assert classifier.logits(np.zeros((2, *shape), np.float32)).shape == (2, len(CLASSES))
+
+
+def probe_head(folder):
+    import torch
+    from safetensors.torch import save_file
+
+    backbone = timm_weights(folder)
+    torch.manual_seed(0)
+    save_file(torch.nn.Linear(64, len(CLASSES)).state_dict(), backbone.with_name("head.safetensors"))
+    return backbone.with_name("head.safetensors")
+
+
+def read_probe(path):
+    from gfscore.zoo.probe import open_classifier
+
+    shape, settings = (3, 32, 32), TIMM | {"path": path.with_name("vit.safetensors")}
+    classifier = open_classifier(settings, path, image_shape=shape, classes=len(CLASSES), threads=1)
+    assert classifier.logits(np.zeros((2, *shape), np.float32)).shape == (2, classifier.classes)
+
+
 def onnx_graph(folder):
     from foreign_models import place_graph
 
@@ -68,9 +107,8 @@ def onnx_graph(folder):
 
 
 def read_onnx(path):
-    from foreign_models import PIXELS as as_given
     from gfscore.zoo.onnx_models import open_classifier
 
-    settings = {"output": None, "image_shape": [3, 8, 8], **as_given}
+    settings = {"output": None, "image_shape": [3, 8, 8], **PIXELS}
     classifier = open_classifier(settings, path, image_shape=(3, 8, 8), classes=len(CLASSES), threads=1)
     assert classifier.logits(np.zeros((2, 3, 8, 8), np.float32)).shape == (2, classifier.classes)

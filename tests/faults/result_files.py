@@ -60,8 +60,8 @@ def read_dataset_manifest(path):
 
 def model_manifest(folder):
     from foreign_models import place_graph
-    from gfscore.checkpoint_files import describe_checkpoint
     from gfscore.files import write_json
+    from gfscore.models.checkpoint_files import describe_checkpoint
 
     settings = place_graph(folder, "graph", image_shape=(3, 8, 8), classes=len(CLASSES))
     settings |= {"path": str(folder / settings["path"])}
@@ -108,3 +108,20 @@ def read_verdict(path):
     from gate import gate
 
     gate([path])
+
+
+def calibration_file(folder):
+    from gfscore.files import write_json
+
+    chosen = {"measure": "great", "models_digest": "d", "split": None, "t_star": 0.7, "t_star_by_model": {"A": 0.8}}
+    (folder / "audit").mkdir(exist_ok=True)
+    write_json(folder / "audit/calibration.json", {"wcr": chosen, "mean": {**chosen, "t_star": 1.3}})
+    return folder / "audit/calibration.json"
+
+
+def read_calibration(path):
+    from gfscore.calibration.comparable import require_comparable_audits
+    from gfscore.files import read_json
+
+    require_comparable_audits(path.parent, path.parent)
+    return [np.array(json.dumps(read_json(path)))]

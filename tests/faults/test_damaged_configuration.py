@@ -7,9 +7,9 @@ import yaml
 
 from faults.damage import changed_tree, damaged
 from faults.pool import watched
-from gfscore import layout, plan
-from gfscore.configuration import complete_schema, require_valid
 from gfscore.errors import InputError
+from gfscore.workflow import layout, plan
+from gfscore.workflow.configuration import complete_schema, require_valid
 
 ROOT = Path(__file__).resolve().parents[2]
 CASES = 200

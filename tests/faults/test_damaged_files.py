@@ -11,8 +11,12 @@ from faults.kinds import KINDS
 from faults.pool import watched
 from gfscore.errors import InputError
 
-CASES = 100
-"""Damages of each kind of file."""
+LEAST_CASES = 2000
+"""Damages of all kinds together, and of the configuration."""
+
+
+def test_there_are_thousands_of_damaged_files():
+    assert sum(kind.cases for kind in KINDS) >= LEAST_CASES
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=[kind.name for kind in KINDS])
@@ -39,7 +43,7 @@ def test_a_damaged_file_is_refused_by_name_or_read_right(kind, tmp_path, trials)
             assert len(found) == len(original) and all(map(np.array_equal, found, original)), "read wrong"
         return False
 
-    outcomes = watched(attempt, range(trials(CASES)))
+    outcomes = watched(attempt, range(trials(kind.cases)))
     faults = [f"seed {seed}: {fault}" for seed, fault, _ in outcomes if fault]
     assert not faults, f"{len(faults)} of {len(outcomes)}\n" + "\n".join(faults[:10])
     refused = sum(refused for _, _, refused in outcomes)

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from gfscore import audit_logits
-from gfscore.curves import sweep_class_scores
 from gfscore.errors import InputError
-from gfscore.logits import require_logits
-from gfscore.margins import ACTIVATIONS, SCALE, predictions, scores
+from gfscore.files.logits import require_logits
+from gfscore.scores.curves import sweep_class_scores
+from gfscore.scores.margins import ACTIVATIONS, SCALE, predictions, scores
 
 ACTIVATION = pytest.mark.parametrize("activation", ACTIVATIONS)
 ROUNDED = 1 + 1e-12

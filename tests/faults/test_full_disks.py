@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import gfscore
 from faults import model_files, user_files
 from faults.audits import OPTIONS, TARGETS, digests
 from faults.pool import watched
@@ -74,7 +75,7 @@ STEP = """
 import sys
 sys.path.insert(0, {scripts!r})
 from gfscore.files import write_text
-from gfscore.jobs import logged_job
+from gfscore.workflow.jobs import logged_job
 with logged_job("log/step.log"):
     print("a line of the step")
     write_text("results/made.txt", "a" * {size})
@@ -83,7 +84,7 @@ with logged_job("log/step.log"):
 
 def write_step(folder, size):
     """A step as a script of its own, as Snakemake runs it; returns its command."""
-    scripts = str(Path(files.__file__).parents[1])
+    scripts = str(Path(gfscore.__file__).parents[1])
     (folder / "step.py").write_text(STEP.format(scripts=scripts, size=size))
     return f"{sys.executable} step.py"
 

@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from faults.audits import OPTIONS, OVERLAY, TARGETS
-from gfscore.configuration import complete_schema, require_valid
 from gfscore.errors import InputError
+from gfscore.workflow.configuration import complete_schema, require_valid
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = [

@@ -1,6 +1,7 @@
 """Logits, values, images and labels of the user: how a whole file is made, and what is done to read it."""
 
 import gzip
+import json
 import pickle
 
 import numpy as np
@@ -46,8 +47,8 @@ def parquet_logits(folder):
 
 
 def read_user_logits(path):
-    from gfscore.logit_files import read_logits_file
-    from gfscore.logits import require_logits
+    from gfscore.files.logit_files import read_logits_file
+    from gfscore.files.logits import require_logits
 
     logits, labels, _ = read_logits_file(path, classes=CLASSES)
     labels = LABELS if labels is None else labels
@@ -63,7 +64,7 @@ def tsv_radii(folder):
 
 
 def read_radii(path):
-    from gfscore.sample_files import read_certified_radii
+    from gfscore.tables.sample_files import read_certified_radii
 
     rows, prediction, radius = read_certified_radii(path, labels=LABELS, largest_radius=4.0)
     assert len(set(rows.tolist())) == len(rows) == len(prediction) and ((radius >= 0) & (radius <= 4)).all()
@@ -99,6 +100,12 @@ def npy_labels(folder):
     return folder / "labels.npy"
 
 
+def csv_labels(folder):
+    rows = [f"s{i},{y}" for i, y in enumerate(LABELS)]
+    (folder / "labels.csv").write_text("\n".join(["sample_id,label", *rows]) + "\n")
+    return folder / "labels.csv"
+
+
 def read_labels(path):
     from gfscore.datasets import open_images
 
@@ -121,9 +128,13 @@ def encoded(format):
 
 def parquet_images(folder):
     import pandas as pd
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
     frame = pd.DataFrame({"image": [{"bytes": one, "path": None} for one in encoded("PNG")], "label": LABELS})
-    frame.to_parquet(folder / "images.parquet", write_page_checksum=True)
+    names = {"info": {"features": {"label": {"names": CLASSES, "_type": "ClassLabel"}}}}
+    table = pa.Table.from_pandas(frame).replace_schema_metadata({"huggingface": json.dumps(names)})
+    pq.write_table(table, folder / "images.parquet", write_page_checksum=True)
     return folder / "images.parquet"
 
 
@@ -140,6 +151,18 @@ def folder_images(format):
 def read_folder(path):
     settings = {"source": "image_folder", "folders": None, "list": None, "preprocessing": AS_STORED}
     read_images(settings, path.parent.parent)
+
+
+def listed_images(folder):
+    folder_images("PNG")(folder)
+    lines = [f"{CLASSES[label]}/{row}.png {CLASSES[label]}" for row, label in enumerate(LABELS)]
+    (folder / "list.txt").write_text("\n".join(lines) + "\n")
+    return folder / "list.txt"
+
+
+def read_listed(path):
+    settings = {"source": "image_folder", "folders": CLASSES, "list": str(path), "preprocessing": AS_STORED}
+    read_images(settings, path.parent)
 
 
 def corrupted_images(folder):

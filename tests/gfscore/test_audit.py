@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import gfscore
 import plain
 from gfscore import Audit, InputError, audit_logits
-from gfscore.margins import ACTIVATIONS, SCALE
+from gfscore.scores.margins import ACTIVATIONS, SCALE
 from made import logits_and_labels
 
 PACKAGE_FOLDER = str(Path(gfscore.__file__).parents[1])

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gfscore.configuration import complete_schema, require_valid
+from gfscore.workflow.configuration import complete_schema, require_valid
 from overlays import laid_over
 
 ROOT = Path(__file__).resolve().parents[2]

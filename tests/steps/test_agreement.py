@@ -11,16 +11,16 @@ from analyse_targets import analyse_targets
 from compare_measures import compare_measures
 from count_decisions import count_decisions
 from falsify_scores import falsify_scores
-from gfscore.agreement_columns import AGREEMENT_COLUMNS, ALL
 from gfscore.files import read_json, write_json
-from gfscore.margins import SCALE, predictions, scores
-from gfscore.measure_layout import MEASURE_TABLES
-from gfscore.measured import AuditInputs
-from gfscore.report import _environment
-from gfscore.report_measures import measures_view
-from gfscore.sample_columns import table_of
-from gfscore.splits import choosing_samples
+from gfscore.report.measures import measures_view
+from gfscore.report.page import _environment
+from gfscore.scores.margins import SCALE, predictions, scores
+from gfscore.scores.measured import AuditInputs
+from gfscore.scores.splits import choosing_samples
 from gfscore.tables import TABLES, frame_of, read_table, write_logits, write_table
+from gfscore.tables.agreement import AGREEMENT_COLUMNS, ALL
+from gfscore.tables.samples import table_of
+from gfscore.workflow.measure_layout import MEASURE_TABLES
 from judge_audit import judge_audit
 from made import gate_rule
 from trace_radii import trace_radii

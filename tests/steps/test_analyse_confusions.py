@@ -6,9 +6,9 @@ import pytest
 
 from analyse_confusions import analyse_confusions
 from gfscore.files import write_json
-from gfscore.measured import AuditInputs
-from gfscore.sample_columns import table_of
+from gfscore.scores.measured import AuditInputs
 from gfscore.tables import TABLES, read_table, write_table
+from gfscore.tables.samples import table_of
 
 NAMES = ["cat", "dog", "frog"]
 MEASURES = {

@@ -7,14 +7,14 @@ import pandas as pd
 import pytest
 
 from compare_models import compare_models
-from gfscore import comparison_words, sensitivity_words
-from gfscore.audit_tables import AuditTables
+from gfscore.comparison import comparison_words, sensitivity_words
+from gfscore.comparison.sensitivity import sensitivity_table
 from gfscore.files import write_json
-from gfscore.layout import COMPARISONS
-from gfscore.measured import AuditInputs
-from gfscore.report_comparison import comparison_views, sensitivity_views
-from gfscore.sensitivity import sensitivity_table
+from gfscore.report.comparison import comparison_views, sensitivity_views
+from gfscore.scores.measured import AuditInputs
 from gfscore.tables import frame_of, read_table, write_table
+from gfscore.tables.audit_tables import AuditTables
+from gfscore.workflow.layout import COMPARISONS
 
 NAMES = ["cat", "dog", "frog"]
 MEASURES = {"clean": {"kind": "clean"}, "great": {"kind": "great", "activation": "softmax"}}

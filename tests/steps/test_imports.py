@@ -51,7 +51,7 @@ def test_a_cheap_step_does_not_load_torch(step):
 LOGITS_OF_DIGITS = """
 import sys
 from gfscore.datasets.digits import open_source
-from gfscore.inference import extract_logits
+from gfscore.zoo.inference import extract_logits
 from gfscore.zoo import build_network
 
 images = open_source({"split": "test", "test_share": 0.02, "seed": 0})

@@ -12,8 +12,8 @@ from gate import gate
 from gfscore import audit_logits
 from gfscore.errors import InputError
 from gfscore.files import read_json, write_json
-from gfscore.measured import AuditInputs
-from gfscore.splits import choosing_samples
+from gfscore.scores.measured import AuditInputs
+from gfscore.scores.splits import choosing_samples
 from gfscore.tables import read_table, write_logits
 from judge_audit import judge_audit
 from made import gate_rule

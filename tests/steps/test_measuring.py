@@ -8,8 +8,8 @@ import torch
 from fetch_dataset import fetch_dataset
 from gfscore.errors import InputError
 from gfscore.files import write_json
-from gfscore.measured import one_row_per_sample, read_samples
-from gfscore.measuring import measure_model
+from gfscore.scores.measured import one_row_per_sample, read_samples
+from gfscore.scores.measuring import measure_model
 from gfscore.tables import read_identity, read_table
 from gfscore.zoo import build_network
 from gfscore.zoo.trained import save_classifier

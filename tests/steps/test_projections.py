@@ -9,16 +9,16 @@ import yaml
 
 from fetch_dataset import fetch_dataset
 from gfscore import figures
-from gfscore.audit_tables import AuditTables
 from gfscore.datasets import load_all, open_described
 from gfscore.errors import InputError
 from gfscore.figures import projections, traversals
 from gfscore.figures.saving import save_figure
 from gfscore.files import read_json, write_json
 from gfscore.mappers.pictures import read_pictures
-from gfscore.report import _environment
-from gfscore.report_projection import projection_view
+from gfscore.report.page import _environment
+from gfscore.report.projection import projection_view
 from gfscore.tables import read_table, write_attributes
+from gfscore.tables.audit_tables import AuditTables
 from gfscore.zoo import build_network
 from gfscore.zoo.trained import save_classifier
 from project_attributes import project_attributes
@@ -29,6 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 NAMES = [str(digit) for digit in range(10)]
 DIGITS = {"source": "digits", "test_share": 0.5, "seed": 0, "subset": {"samples": 300, "seed": 0}}
 HOW = {"width": 4, "features": 16, "epochs": 25, "batch_size": 32, "learning_rate": 0.01, "seed": 0, "device": "cpu"}
+HOW |= {"pictures": True}
 VAE = {"kind": "beta_vae", "latent": 2, "beta": 1, "pixel_sd": 0.03, **HOW}
 GAN = {
     "kind": "conditional",
@@ -245,6 +246,26 @@ def test_an_audit_with_projections_has_their_figures(folder, tables):
     names = [name for name, _ in _of_projections(tables, read_pictures(folder.path / "vae.npz"))]
     assert names == ["projection_tolerance", "projection_effects", "mapper_reconstructions", "mapper_traversals"]
     assert not list(_of_projections({}, None))
+
+
+def test_without_pictures_no_image_of_the_data_is_stored_drawn_or_missed(folder, tables, tmp_path):
+    from gfscore.figures.audit import _of_projections
+
+    folder.train("vae", VAE | {"pictures": False}, out=tmp_path)
+    for end in ("safetensors", "json"):
+        assert (tmp_path / f"vae.{end}").is_file()
+    found = read_pictures(tmp_path / "vae.npz")
+    assert found["originals"].shape == found["reconstructions"].shape == (0, 1, 8, 8)
+    assert found["traversals"].shape == (1, 2, 9, 1, 8, 8)
+    drawn = dict(_of_projections(tables, found))
+    assert list(drawn) == ["projection_tolerance", "projection_effects", "mapper_traversals"]
+    assert drawn["mapper_traversals"].texts[0].get_text() == "What each latent dimension of vae does to the average image"
+    page = (
+        _environment()
+        .from_string('{% import "macros.html" as m with context %}{% include "projection.html" %}')
+        .render(projection=projection_view(AuditTables(None, None, None, measures=tables)), figures={"mapper_traversals": None})
+    )
+    assert "No image of the data set is pictured" in page
     assert figures.figures_of_audit
 
 

@@ -15,17 +15,21 @@ import torch
 import yaml
 from safetensors.torch import save_file
 
-from gfscore import adversarial, corruptions, generators, minimal, neighbourhoods, smoothing, targeted
-from gfscore.checkpoint_files import describe_checkpoint
+from gfscore import corruptions
+from gfscore.attacks import adversarial, minimal, targeted
+from gfscore.certificates import smoothing
 from gfscore.datasets import describe_images, load_all, open_images
-from gfscore.inference import extract_logits, reproducible_arithmetic
 from gfscore.mappers.stored import of_network
 from gfscore.mappers.training import fit_mapper
-from gfscore.objectives import METHODS
-from gfscore.projection import search_boundaries
-from gfscore.training import train_classifier
+from gfscore.models.checkpoint_files import describe_checkpoint
+from gfscore.probabilistic import neighbourhoods
+from gfscore.projection.boundaries import search_boundaries
+from gfscore.training import generators
+from gfscore.training.loop import train_classifier
+from gfscore.training.objectives import METHODS
 from gfscore.zoo import from_network
 from gfscore.zoo.compatibility import import_torchvision
+from gfscore.zoo.inference import extract_logits, reproducible_arithmetic
 from gfscore.zoo.probe import fit_probe, open_backbone
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -20,7 +20,7 @@ import yaml
 from rattler import MatchSpec
 
 from conda_folder import make_conda
-from gfscore.sources import sources_of
+from gfscore.workflow.sources import sources_of
 from observing import observations, observe_in, observing, step_of
 from small_audits import small_audit, trained_for_one_epoch
 

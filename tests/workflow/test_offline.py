@@ -67,7 +67,7 @@ def test_every_rule_but_inputs_runs_without_a_network(fresh_copy, isolated, serv
     found = observations(seen)
     assert {step_of(one) for one in found} >= set(ran)
     assert [(step_of(one), one["network"]) for one in found if one["network"]] == []
-    fetching = {step_of(one) for one in found if "gfscore.downloads" in one["modules"]}
+    fetching = {step_of(one) for one in found if "gfscore.models.downloads" in one["modules"]}
     assert fetching <= {"fetch_checkpoint"}
 
 

@@ -18,7 +18,16 @@ disparity
 score
     The attack-free margin score (GREAT). It is not a certified radius: see docs/limits.md.
 
-Shares and accuracies are fractions 0..1. Data flows one way: logits, samples, classes, disparity, verdict.
+Shares and accuracies are fractions 0..1. Data flows one way: logits, samples, classes, disparity, verdict. Folders in
+that order, each with its subject in its first line:
+
+- what comes in: `datasets`, `attributes`, `corruptions`, `models`, `zoo`, `training`, `mappers`;
+- measures of single samples: `scores`, `attacks`, `certificates`, `probabilistic`, `projection`;
+- what they say: `bounds`, `calibration`, `classwise`, `groups`, `comparison`, `agreement`, `verdicts`;
+- what is shown: `figures`, `report`, `dashboard`, `exports`;
+- what all of them rest on: `files`, `tables`, `workflow`;
+- what is compared with: `reference`, `reproduction`, `known_truth`.
+
 The names exported here are loaded on first use, so that importing one module does not load the others.
 """
 
@@ -26,14 +35,14 @@ from importlib import import_module
 
 _EXPORTS = {
     "Audit": "audit",
-    "ClassBounds": "class_bounds",
+    "ClassBounds": "bounds.class_bounds",
     "InputError": "errors",
     "audit_logits": "audit",
-    "class_samples": "classes",
-    "detectable_rdi": "planner",
-    "samples_for_half_width": "intervals",
-    "samples_for_interval": "planner",
-    "samples_for_rule": "planner",
+    "class_samples": "scores.classes",
+    "detectable_rdi": "bounds.planner",
+    "samples_for_half_width": "bounds.intervals",
+    "samples_for_interval": "bounds.planner",
+    "samples_for_rule": "bounds.planner",
 }
 
 __all__ = [

@@ -4,14 +4,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gfscore import disparity
-from gfscore.class_bounds import ClassBounds
-from gfscore.classes import class_samples, class_values
+from gfscore.bounds.class_bounds import ClassBounds
+from gfscore.bounds.intervals import disparity_intervals
 from gfscore.errors import InputError
-from gfscore.intervals import disparity_intervals
-from gfscore.logits import require_logits
-from gfscore.margins import SCALE, predictions, scores
-from gfscore.measures import SUMMARY
+from gfscore.files.logits import require_logits
+from gfscore.scores import disparity
+from gfscore.scores.classes import class_samples, class_values
+from gfscore.scores.margins import SCALE, predictions, scores
+from gfscore.scores.measures import SUMMARY
 
 INTERVAL_METHOD = "betting"
 

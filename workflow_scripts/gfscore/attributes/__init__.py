@@ -49,18 +49,19 @@ def attributes_of(settings, dataset, fixed_on=None):
     import pandas as pd
 
     source = import_module(SOURCES[settings["source"]])
-    raw = _aligned(source.open_source(settings, dataset), dataset)
+    where = _where(settings, dataset)
+    raw = _aligned(source.open_source(settings, dataset), dataset, where)
     reference = source.open_source(settings, fixed_on) if fixed_on else None
     columns, categories, missing = {"sample_id": dataset.images.sample_id.astype(object)}, {}, {}
     for entry in settings["columns"] or list(raw.columns):
         name = name_of(entry)
-        cut = thresholds_of(entry, reference)
-        values, order = categorised(raw, entry, cut, where=dataset.manifest["dataset"])
+        cut = thresholds_of(entry, reference, where=where)
+        values, order = categorised(raw, entry, cut, where=where)
         absent = np.array([value is None for value in values])
         missing[name] = int(absent.sum())
         if settings["missing"] == "group" and absent.any():
             if MISSING in order:
-                raise InputError(f"attribute {name}: {MISSING!r} is a category of its own; set missing: drop")
+                raise InputError(f"{where}: {name}: {MISSING!r} is a category of its own; set missing: drop")
             values[absent], order = MISSING, [*order, MISSING]
         columns[name], categories[name] = values, order
     return pd.DataFrame(columns, dtype=object), categories, missing
@@ -77,18 +78,24 @@ def identity_of(settings, dataset, categories, missing):
     }
 
 
-def _aligned(raw, dataset):
+def _where(settings, dataset):
+    """Whose attributes they are and the file that holds them, for error messages."""
+    path = settings.get("path") or dataset.manifest.get("path")
+    return f"attributes of {dataset.manifest['dataset']}" + (f" ({path})" if path else "")
+
+
+def _aligned(raw, dataset, where):
     repeated = raw.index[raw.index.duplicated()]
     if len(repeated):
         raise InputError(
-            f"attributes: sample {repeated[0]!r} stands {(raw.index == repeated[0]).sum()} times; keep one"
+            f"{where}: sample {repeated[0]!r} stands {(raw.index == repeated[0]).sum()} times; keep one"
         )
     wanted = dataset.images.sample_id
     if not raw.index.isin(wanted).any():
         raise InputError(
-            f"attributes: no sample of {dataset.manifest['dataset']!r} is among the {len(raw):,} that have them: those "
+            f"{where}: no sample of the dataset is among the {len(raw):,} that have them: those "
             f"are named like {raw.index[0]!r}, the dataset's like {str(wanted[0])!r}; correct the names"
             if len(raw)
-            else "attributes: the source holds no sample; check its path"
+            else f"{where}: the source holds no sample; check its path"
         )
     return raw.reindex(wanted)

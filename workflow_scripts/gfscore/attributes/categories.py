@@ -13,13 +13,16 @@ def name_of(entry):
     return entry if isinstance(entry, str) else entry["column"]
 
 
-def thresholds_of(entry, reference):
-    """Thresholds of an attribute, or None: as config states them, or quantiles of the reference's raw column."""
+def thresholds_of(entry, reference, *, where):
+    """Thresholds of an attribute, or None: as config states them, or quantiles of the reference's raw column.
+
+    Raises InputError, naming `where`, for values that are no numbers.
+    """
     if isinstance(entry, str):
         return None
     if "cut" in entry:
         return entry["cut"]
-    values = _numbers(reference, entry["column"])
+    values = _numbers(reference, entry["column"], where)
     return np.quantile(values[~np.isnan(values)], entry["quantiles"]).tolist()
 
 
@@ -28,14 +31,15 @@ def categorised(raw, entry, thresholds, *, where):
 
     Takes a data frame of raw columns. Without thresholds each value is a category, numbers in ascending order. With T
     thresholds there are T + 1 categories, named by the entry's `names` from low to high; a value at a threshold belongs
-    to the upper one. Raises InputError, naming `where`, for fractions without thresholds and too many categories.
+    to the upper one. Raises InputError, naming `where`, for fractions without thresholds, lists, and too many
+    categories.
     """
     name = name_of(entry)
     if name not in raw:
-        raise InputError(f"attributes of {where}: {unknown('column', name, list(raw.columns))}")
+        raise InputError(f"{where}: {unknown('column', name, list(raw.columns))}")
     if thresholds is None:
-        return _as_they_are(raw[name], f"attributes of {where}: column {name}")
-    numbers = _numbers(raw, name)
+        return _as_they_are(raw[name], f"{where}: column {name}")
+    numbers = _numbers(raw, name, where)
     names = np.array([*entry["names"], None], dtype=object)
     place = np.where(np.isnan(numbers), len(entry["names"]), np.digitize(numbers, thresholds))
     return names[place], list(entry["names"])
@@ -45,12 +49,14 @@ def _as_they_are(column, where):
     import pandas as pd
 
     present = column.dropna()
+    if not present.map(pd.api.types.is_hashable).all():
+        raise InputError(f"{where} holds lists or mappings; give one value per sample")
     order = sorted(present.unique(), key=str)
     if pd.api.types.is_bool_dtype(present.infer_objects()):
         words = {value: "yes" if value else "no" for value in order}
     elif pd.api.types.is_numeric_dtype(present.infer_objects()):
         order = sorted(order)
-        if any(float(value) != int(value) for value in order):
+        if not all(float(value).is_integer() for value in order):
             raise InputError(f"{where} holds fractions; say where to cut: {{column: ..., cut: [...], names: [...]}}")
         words = {value: str(int(value)) for value in order}
     else:
@@ -64,10 +70,10 @@ def _as_they_are(column, where):
     return values, list(dict.fromkeys(words.values()))
 
 
-def _numbers(raw, name):
+def _numbers(raw, name, where):
     import pandas as pd
 
     try:
         return pd.to_numeric(raw[name]).to_numpy(dtype=np.float64)
     except (ValueError, TypeError) as error:
-        raise InputError(f"attributes: column {name} cannot be cut, since not all are numbers ({error})") from error
+        raise InputError(f"{where}: column {name} cannot be cut, since not all are numbers ({error})") from error

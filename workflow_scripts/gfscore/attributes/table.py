@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from gfscore.errors import InputError
+from gfscore.files.parquet_files import opened_parquet
 
 SETTINGS = {
     "path": {"description": "File of attributes: .parquet, .csv or .csv.gz.", "type": "string", "minLength": 1},
@@ -22,10 +23,18 @@ def open_source(settings, _dataset):
     if not path.is_file():
         raise InputError(f"{path}: there is no such file; check `path` of these attributes")
     try:
-        frame = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path, dtype={key: str})
+        frame = _parquet(path) if path.suffix == ".parquet" else pd.read_csv(path, dtype={key: str})
     # Damaged files fail inside the readers in many ways; each means the same to the user.
     except Exception as error:
         raise InputError(f"{path}: not readable as {path.suffix} ({error}); write the file again") from error
     if key not in frame:
         raise InputError(f"{path}: no column {key!r}, only {', '.join(map(str, frame.columns))}; correct `key`")
+    if frame.columns.duplicated().any():
+        raise InputError(f"{path}: two columns {frame.columns[frame.columns.duplicated()][0]!r}; rename one")
     return frame.set_index(frame[key].astype(str)).drop(columns=key)
+
+
+def _parquet(path):
+    with opened_parquet(path) as file:
+        # Without what pandas noted in the footer, which no checksum covers; an index is a column then.
+        return file.read().replace_schema_metadata().to_pandas()

@@ -11,7 +11,7 @@ import numpy as np
 
 from gfscore.corruptions import blur, digital, noise, weather
 from gfscore.corruptions.parameters import PARAMETERS, parameters_of
-from gfscore.margins import predictions
+from gfscore.scores.margins import predictions
 
 _MODULES = (noise, blur, weather, digital)
 CORRUPTIONS = {name: next(getattr(m, name) for m in _MODULES if hasattr(m, name)) for name in PARAMETERS}
@@ -32,7 +32,7 @@ def measure_batch(classifier, images, labels, *, settings, seed):
     """Correctness of a batch under every corruption and severity of the settings, one row each.
 
     Takes a gfscore.zoo.Classifier, images (n, C, H, W) float32 in [0, 1], labels (n,) and the seed of the batch;
-    returns the columns of the samples table of kind corruption (see gfscore.measuring.measure_model).
+    returns the columns of the samples table of kind corruption (see gfscore.scores.measuring.measure_model).
     """
     parts = []
     for corruption in settings["corruptions"]:

@@ -2,15 +2,15 @@
 
 import numpy as np
 
-from gfscore import report_rows, takeaways
-from gfscore.agreement_columns import ALL
 from gfscore.class_names import readable_classes
 from gfscore.dashboard.groups import group_contents, projection_contents
 from gfscore.dashboard.packing import packed, plain
 from gfscore.dashboard.pairs import paired_differences
 from gfscore.dashboard.temperature import calibration_curves, temperature_sweep
-from gfscore.measures import SUMMARY, measure_of
 from gfscore.names import model_labels, printable, shortened_all
+from gfscore.report import report_rows, takeaways
+from gfscore.scores.measures import SUMMARY, measure_of
+from gfscore.tables.agreement import ALL
 
 LONGEST_NAME = 44
 

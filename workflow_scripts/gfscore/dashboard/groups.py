@@ -1,9 +1,9 @@
 """What the page knows about groups of samples and about projections on latent dimensions."""
 
-from gfscore.agreement_columns import ALL
-from gfscore.group_metrics import MACRO, WORST
-from gfscore.group_words import group_gaps, sure_gaps, widest_gap
+from gfscore.groups.group_words import group_gaps, sure_gaps, widest_gap
+from gfscore.groups.metrics import MACRO, WORST
 from gfscore.names import printable
+from gfscore.tables.agreement import ALL
 
 GROUP_VALUES = ("n", "value", "low", "high", "small", "balanced_n", "balanced_value")
 GAPS = ("gap", "gap_low", "gap_high", "lowest", "highest", "small")

@@ -2,11 +2,11 @@
 
 import json
 
-from gfscore import report_rows
 from gfscore.dashboard.contents import page_contents
 from gfscore.dashboard.packing import plain
 from gfscore.dashboard.shared import shared_parts
 from gfscore.dashboard.templates import environment, text_of
+from gfscore.report import report_rows
 
 SCRIPTS = (
     "numbers",

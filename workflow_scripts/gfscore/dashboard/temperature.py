@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from gfscore import takeaways
-from gfscore.curves import ScoreCurves
 from gfscore.dashboard.packing import packed
-from gfscore.report_rows import calibration_rows
+from gfscore.report import takeaways
+from gfscore.report.report_rows import calibration_rows
+from gfscore.scores.curves import ScoreCurves
 from gfscore.tables import read_identity, read_table
 
 STEPS = 41

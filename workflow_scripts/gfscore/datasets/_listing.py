@@ -69,6 +69,8 @@ def images_in_list(path, root, declared):
         name, label = (name.strip(), label) if name else (label, label.split("/")[0])
         if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
             raise InputError(f"{path}: line {number} leads outside the dataset's folder ({name}); correct it")
+        if "\0" in name:
+            raise InputError(f"{path}: line {number} holds a zero byte ({name!r}); correct it")
         if label not in known and not label.isdecimal():
             raise InputError(
                 f"{path}: line {number} has label {label}, neither a class folder nor a number; correct it"

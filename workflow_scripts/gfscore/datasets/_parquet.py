@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 
 from gfscore.errors import InputError
-from gfscore.parquet_files import opened_parquet
+from gfscore.files.parquet_files import opened_parquet
 
 BATCH = 64
 """Rows decoded from Parquet's own encoding at a time."""

@@ -32,7 +32,13 @@ def open_source(settings, path):
     if task not in attributes:
         raise InputError(f"{root}/list_attr_celeba.txt: {unknown('attribute', task, list(attributes.columns))}")
     parts = read_partition(root / "list_eval_partition.txt")
-    names = [name for name in attributes.index if parts.get(name) == PARTS[settings["split"]]]
+    absent = [name for name in attributes.index if name not in parts]
+    if absent:
+        raise InputError(
+            f"{root}/list_eval_partition.txt: {absent[0]} and {len(absent) - 1} other images of list_attr_celeba.txt "
+            "are in no part; restore the file"
+        )
+    names = [name for name in attributes.index if parts[name] == PARTS[settings["split"]]]
     if not names:
         raise InputError(f"{root}/list_eval_partition.txt: no image of the split {settings['split']}; restore the file")
     folder = root / settings["images"]

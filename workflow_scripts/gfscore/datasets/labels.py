@@ -7,7 +7,7 @@ import numpy as np
 from gfscore.datasets import ImageSet
 from gfscore.datasets._arrays import whole_labels
 from gfscore.errors import InputError
-from gfscore.logit_files import read_labels_file
+from gfscore.files.logit_files import read_labels_file
 
 SETTINGS = {
     "path": {"description": "File of labels: .parquet, .npz, .npy or .csv.", "type": "string", "minLength": 1},

@@ -5,7 +5,7 @@ import numpy as np
 from gfscore.datasets import from_arrays
 from gfscore.datasets._arrays import channels_first, require_pixels, whole_labels
 from gfscore.errors import InputError
-from gfscore.numpy_files import whole_array
+from gfscore.files.numpy_files import whole_array
 
 SETTINGS = {
     "path": {"description": "File with arrays x and y.", "type": "string", "minLength": 1},

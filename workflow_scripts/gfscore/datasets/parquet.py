@@ -58,6 +58,15 @@ def open_source(settings, path):
 
 def _class_names(file, column):
     with opened(file, column) as parquet:
-        features = json.loads((parquet.schema_arrow.metadata or {}).get(b"huggingface", b"{}"))
-    names = features.get("info", {}).get("features", {}).get(column, {}).get("names")
-    return tuple(names) if names else None
+        stored = (parquet.schema_arrow.metadata or {}).get(b"huggingface")
+    if stored is None:
+        return None
+    try:
+        names = json.loads(stored).get("info", {}).get("features", {}).get(column, {}).get("names") or []
+        if not all(isinstance(name, str) for name in names):
+            raise ValueError(f"names are {names}")
+    except (ValueError, AttributeError, TypeError, RecursionError) as error:
+        raise InputError(
+            f"{file}: its metadata `huggingface` do not say what the classes are ({error}); write the file again"
+        ) from error
+    return tuple(names) or None

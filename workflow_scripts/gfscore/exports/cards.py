@@ -4,9 +4,9 @@ import json
 
 import numpy as np
 
-from gfscore.measures import measure_of
 from gfscore.names import printable
 from gfscore.numbers import interval, number, percent
+from gfscore.scores.measures import measure_of
 
 METRICS = {
     "value": "mean over all samples",

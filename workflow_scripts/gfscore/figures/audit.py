@@ -1,6 +1,7 @@
 """Which figures an audit has: those whose tables have the data."""
 
 from gfscore.class_names import readable_classes
+from gfscore.comparison.sensitivity_words import shifted
 from gfscore.figures import profiles, projections, radii, targets, traversals
 from gfscore.figures.concentration import rdi_concentration
 from gfscore.figures.confusions import confusion_figures
@@ -15,8 +16,7 @@ from gfscore.figures.reranking import fp_reranking
 from gfscore.figures.similarity import similarity_matrix
 from gfscore.figures.temperature import calibration_curves, logit_shift_sensitivity
 from gfscore.figures.vulnerability import class_vulnerability
-from gfscore.measures import measure_of
-from gfscore.sensitivity_words import shifted
+from gfscore.scores.measures import measure_of
 
 FEWEST_TO_RANK = 2
 UNCALIBRATED = "none"
@@ -130,7 +130,8 @@ def _of_projections(tables, pictures):
     yield "projection_effects", projections.effects_of_dimensions(effects)
     if pictures is not None:
         mapper = scores["mapper"].iloc[0]
-        yield "mapper_reconstructions", traversals.reconstructions(pictures, mapper=mapper)
+        if len(pictures["originals"]):
+            yield "mapper_reconstructions", traversals.reconstructions(pictures, mapper=mapper)
         yield "mapper_traversals", traversals.traversals(pictures, mapper=mapper)
 
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from gfscore.concentration import rdi_deviations, sample_sizes
+from gfscore.bounds.concentration import rdi_deviations, sample_sizes
+from gfscore.bounds.intervals import rdi_bound
 from gfscore.figures.style import ACCENT, CONTRAST, INK, MUTED, counted, drawing, framed_figure, laid_out, quiet
-from gfscore.intervals import rdi_bound
 from gfscore.numbers import number, percent
 
 WIDTH = 10.5

@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from gfscore.bounds.intervals import hoeffding_half_width
 from gfscore.class_names import readable_classes
-from gfscore.confusion import row_shares
+from gfscore.classwise.confusion import row_shares
 from gfscore.figures.cells import bare, colour_bar, colours, name_columns, number_cells, separate_cells
 from gfscore.figures.grid import panel_names
 from gfscore.figures.style import (
@@ -17,7 +18,6 @@ from gfscore.figures.style import (
     quiet,
     sample_range,
 )
-from gfscore.intervals import hoeffding_half_width
 from gfscore.names import capitalised, class_phrase, model_labels, shortened_all
 from gfscore.numbers import number, percent, upper_bound
 

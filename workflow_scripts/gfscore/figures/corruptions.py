@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from gfscore.bounds.intervals import hoeffding_half_width
 from gfscore.class_names import readable_classes
 from gfscore.figures.cells import (
     bare,
@@ -13,7 +14,6 @@ from gfscore.figures.cells import (
     separate_cells,
 )
 from gfscore.figures.style import INK, MUTED, counted, drawing, framed_figure, laid_out, sample_range
-from gfscore.intervals import hoeffding_half_width
 from gfscore.names import class_phrase, shortened_all
 from gfscore.numbers import number, percent, upper_bound
 

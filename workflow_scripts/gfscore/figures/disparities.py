@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from gfscore import takeaways
 from gfscore.figures.grid import identity
 from gfscore.figures.placement import place_labels
 from gfscore.figures.style import (
@@ -19,6 +18,7 @@ from gfscore.figures.style import (
 )
 from gfscore.names import model_labels, shortened_all
 from gfscore.numbers import percent, setting
+from gfscore.report import takeaways
 
 WIDTH = 10.5
 MOST_LABELLED = 40

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from gfscore.agreement_columns import ALL
 from gfscore.figures.placement import place_labels
 from gfscore.figures.style import ACCENT, CONTRAST, INK, MUTED, PAPER, counted, drawing, framed_figure, laid_out, quiet
 from gfscore.names import model_labels, printable, shortened_all
 from gfscore.numbers import number, percent
+from gfscore.tables.agreement import ALL
 
 WIDTH = 10.5
 MOST_LABELLED = 40

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gfscore.binomial import lower_shares
+from gfscore.bounds.binomial import lower_shares
 from gfscore.class_names import readable_classes
 from gfscore.figures.style import (
     ACCENT,

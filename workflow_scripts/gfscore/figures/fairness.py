@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from gfscore.agreement_columns import ALL
 from gfscore.class_names import readable_classes
 from gfscore.figures.cells import bare, colour_bar, colours, name_columns, number_cells, separate_cells
 from gfscore.figures.style import counted, drawing, framed_figure, laid_out
 from gfscore.names import class_phrase, printable, shortened_all
+from gfscore.tables.agreement import ALL
 
 WIDTH = 10.5
 MOST_CLASSES, MOST_NUMBERED = 40, 5

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from gfscore.agreement_columns import ALL
 from gfscore.class_names import readable_classes
 from gfscore.figures.cells import (
     bare,
@@ -15,9 +14,10 @@ from gfscore.figures.cells import (
 )
 from gfscore.figures.heatmap import colour_limits
 from gfscore.figures.style import ACCENT, CONTRAST, INK, MUTED, PAPER, counted, drawing, framed_figure, laid_out, quiet
-from gfscore.group_words import group_gaps, sure_gaps, widest_attributes, widest_gap
+from gfscore.groups.group_words import group_gaps, sure_gaps, widest_attributes, widest_gap
 from gfscore.names import class_phrase, model_labels, printable, shortened_all
 from gfscore.numbers import number, percent
+from gfscore.tables.agreement import ALL
 
 WIDTH = 10.5
 MOST_ATTRIBUTES, MOST_MODELS, IN_ROW = 8, 40, 4

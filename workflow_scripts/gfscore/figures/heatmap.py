@@ -2,8 +2,6 @@
 
 import numpy as np
 
-from gfscore import takeaways
-from gfscore.disparity import worst_class_set
 from gfscore.figures.cells import (
     bare,
     colour_bar,
@@ -17,6 +15,8 @@ from gfscore.figures.cells import (
 from gfscore.figures.grid import class_grid, identity
 from gfscore.figures.style import INK, MUTED, drawing, framed_figure, laid_out, sample_range
 from gfscore.numbers import end_of_range, number, percent, upper_bound
+from gfscore.report import takeaways
+from gfscore.scores.disparity import worst_class_set
 
 MOST_NUMBERED_CLASSES, MOST_NUMBERED_MODELS = 16, 60
 MOST_NAMED_CLASSES = 60

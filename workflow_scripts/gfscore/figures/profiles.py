@@ -4,6 +4,7 @@ from itertools import combinations
 
 import numpy as np
 
+from gfscore.comparison.ranking import spearman
 from gfscore.figures.grid import class_grid, identity, panel_names
 from gfscore.figures.style import (
     ACCENT,
@@ -20,7 +21,6 @@ from gfscore.figures.style import (
 )
 from gfscore.names import shortened_all
 from gfscore.numbers import end_of_range, number, percent, signed
-from gfscore.ranking import spearman
 
 WIDTH = 10.5
 FEWEST_CLASSES, MOST_CLASSES, MOST_MODELS = 3, 16, 20

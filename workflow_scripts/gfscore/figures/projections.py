@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from gfscore.agreement_columns import ALL
 from gfscore.figures.cells import bare, colour_bar, colours, name_columns, number_cells, separate_cells
 from gfscore.figures.style import ABSENT, counted, drawing, framed_figure, laid_out
 from gfscore.names import model_labels, printable, shortened_all
 from gfscore.numbers import number, percent
+from gfscore.tables.agreement import ALL
 
 WIDTH = 10.5
 MOST_ROWS, MOST_NUMBERED = 60, 24

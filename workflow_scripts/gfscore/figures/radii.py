@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from gfscore.agreement_columns import ALL
 from gfscore.class_names import readable_classes
 from gfscore.figures.grid import panel_names
 from gfscore.figures.placement import spread_out, text_extent
@@ -21,6 +20,7 @@ from gfscore.figures.style import (
 )
 from gfscore.names import capitalised, class_phrase, model_labels, shortened, shortened_all
 from gfscore.numbers import number, percent
+from gfscore.tables.agreement import ALL
 
 WIDTH = 10.5
 MOST_MODELS, MOST_NAMED_LINES = 20, 24

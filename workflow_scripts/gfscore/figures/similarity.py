@@ -6,7 +6,7 @@ from gfscore.figures.cells import bare, colour_bar, colours, name_columns, numbe
 from gfscore.figures.style import counted, drawing, framed_figure, laid_out
 from gfscore.names import printable, shortened_all, without_threat
 from gfscore.numbers import number, percent
-from gfscore.takeaways import SIGNIFICANT
+from gfscore.report.takeaways import SIGNIFICANT
 
 WIDTH = 10.5
 MOST_NUMBERED = 10

@@ -2,10 +2,10 @@
 
 import numpy as np
 
+from gfscore.bounds.intervals import hoeffding_half_width
 from gfscore.class_names import readable_classes
 from gfscore.figures.cells import bare, colour_bar, colours, name_columns, number_cells, separate_cells
 from gfscore.figures.style import counted, drawing, framed_figure, laid_out
-from gfscore.intervals import hoeffding_half_width
 from gfscore.names import capitalised, class_phrase, shortened_all
 from gfscore.numbers import number, percent, upper_bound
 

@@ -4,7 +4,6 @@ import textwrap
 
 import numpy as np
 
-from gfscore import takeaways
 from gfscore.figures.placement import spread_out, text_extent
 from gfscore.figures.style import (
     ACCENT,
@@ -22,6 +21,7 @@ from gfscore.figures.style import (
 )
 from gfscore.names import model_labels, printable, shortened, shortened_all, without_threat
 from gfscore.numbers import number, signed, temperature
+from gfscore.report import takeaways
 
 WIDTH = 10.5
 MOST_NAMED_LINES, SOME_NAMED_LINES = 15, 8

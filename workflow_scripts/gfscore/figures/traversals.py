@@ -33,17 +33,20 @@ def reconstructions(pictures, *, mapper):
 
 
 def traversals(pictures, *, mapper):
-    """One image, one latent dimension per row, moved from -sigma (left) to +sigma (right)."""
+    """Images, or the mean code of all, with one latent dimension per row moved from -sigma (left) to +sigma (right)."""
     samples = pictures["traversals"][:, :MOST_DIMENSIONS]
     names = shortened_all([str(name) for name in pictures["names"][:MOST_DIMENSIONS]], 24)
-    positions = pictures["positions"]
+    positions, of_images = pictures["positions"], len(pictures["originals"]) > 0
+    if of_images:
+        what, start = "an image" if len(samples) == 1 else f"{len(samples)} images", "as encoded"
+    else:
+        what, start = "the average image", "at the mean code of the data: no image of it is shown"
     with drawing():
         figure = framed_figure(
             WIDTH,
             0.5 + min(9.0, 0.42 * len(names) + 0.2),
-            title=f"What each latent dimension of {printable(mapper)} does to "
-            + ("an image" if len(samples) == 1 else f"{len(samples)} images"),
-            subtitle="Each row moves one dimension, all others as encoded; the move is that of the search, in units of "
+            title=f"What each latent dimension of {printable(mapper)} does to {what}",
+            subtitle=f"Each row moves one dimension, all others {start}; the move is that of the search, in units of "
             "sigma; attributes go from one end of their range to the other.",
             note="A row without a change is a dimension that the decoder does not use: its Tolerance is 1 for every "
             "classifier."

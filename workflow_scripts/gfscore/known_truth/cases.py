@@ -10,9 +10,9 @@ from importlib import import_module
 
 import numpy as np
 
-from gfscore.certificates import allowed_refutations
+from gfscore.certificates.radii import allowed_refutations
 from gfscore.known_truth import planted as truth
-from gfscore.margins import predictions, scores
+from gfscore.scores.margins import predictions, scores
 
 NEVER_BELOW, NEVER_ABOVE, ALPHA, NOTHING = "never below", "never above", "wrong at most alpha", "nothing"
 
@@ -35,7 +35,7 @@ ROUNDING = 1e-6
 class Case:
     """One measure with its settings.
 
-    `kind` a key of gfscore.measures.KINDS; `module` that measures a batch, or the activation of a score;
+    `kind` a key of gfscore.scores.measures.KINDS; `module` that measures a batch, or the activation of a score;
     `truth(planted)` -> (N,) the true value of each sample, in the measure's unit; `promise` one of those above, with
     error `alpha` where there is one; `tolerance` within which a value counts as the truth (promises are held to
     ROUNDING); `expected` says that the truth is an average over noise, which a single measurement scatters around.
@@ -133,12 +133,19 @@ CASES = (
     Case("clean accuracy", "clean", "", {}, lambda p: np.ones(len(p.labels)), NOTHING),
     Case("GREAT score, softmax", "great", "softmax", {}, truth.l2_distances, NOTHING),
     Case("GREAT score, sigmoid", "great", "sigmoid", {}, truth.l2_distances, NOTHING),
-    Case("PGD", "adversarial", "gfscore.adversarial", _BALL | {"attacks": [PGD]}, _robust_in_ball, NEVER_BELOW),
-    Case("Square", "adversarial", "gfscore.adversarial", _BALL | {"attacks": [SQUARE]}, _robust_in_ball, NEVER_BELOW),
+    Case("PGD", "adversarial", "gfscore.attacks.adversarial", _BALL | {"attacks": [PGD]}, _robust_in_ball, NEVER_BELOW),
+    Case(
+        "Square",
+        "adversarial",
+        "gfscore.attacks.adversarial",
+        _BALL | {"attacks": [SQUARE]},
+        _robust_in_ball,
+        NEVER_BELOW,
+    ),
     Case(
         "minimal l2 distance",
         "minimal",
-        "gfscore.minimal",
+        "gfscore.attacks.minimal",
         _nearest("l2", largest_distance=1.0),
         truth.l2_distances,
         NEVER_BELOW,
@@ -147,7 +154,7 @@ CASES = (
     Case(
         "minimal l_inf distance",
         "minimal",
-        "gfscore.minimal",
+        "gfscore.attacks.minimal",
         # Where every ball holds the grey image, surviving samples of several classes give an attack away.
         _nearest("linf", largest_distance=0.5),
         truth.linf_distances,
@@ -157,7 +164,7 @@ CASES = (
     Case(
         "certified radius",
         "certified",
-        "gfscore.smoothing",
+        "gfscore.certificates.smoothing",
         {"smoothing": SMOOTHING},
         truth.l2_distances,
         NEVER_ABOVE,
@@ -166,7 +173,7 @@ CASES = (
     Case(
         "probabilistic, Gaussian",
         "probabilistic",
-        "gfscore.neighbourhoods",
+        "gfscore.probabilistic.neighbourhoods",
         _probabilistic("gaussian", sigma=NOISE),
         lambda p: (truth.gaussian_changes(p, sigma=NOISE) <= KAPPA).astype(np.float64),
         ALPHA,
@@ -175,7 +182,7 @@ CASES = (
     Case(
         "probabilistic, uniform",
         "probabilistic",
-        "gfscore.neighbourhoods",
+        "gfscore.probabilistic.neighbourhoods",
         _probabilistic("linf_ball", eps=BALL),
         lambda p: (truth.uniform_changes(p, eps=BALL) <= KAPPA).astype(np.float64),
         ALPHA,
@@ -201,7 +208,7 @@ CASES = (
     Case(
         "targets resisted",
         "targeted",
-        "gfscore.targeted",
+        "gfscore.attacks.targeted",
         _BALL | {"steps": 20, "step_size": 0.003, "restarts": 1},
         _targets_resisted,
         NEVER_BELOW,

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gfscore.classes import class_values
-from gfscore.gradient_masking import Attacked, masking_warnings
+from gfscore.attacks.gradient_masking import Attacked, masking_warnings
+from gfscore.comparison.ranking import spearman
 from gfscore.known_truth.cases import CASES
 from gfscore.known_truth.classifiers import TWINS, make_classifier
 from gfscore.known_truth.planted import plant
-from gfscore.ranking import spearman
+from gfscore.scores.classes import class_values
 
 SAMPLES = 10
 """Samples per class."""

@@ -4,6 +4,7 @@ import numpy as np
 
 from gfscore.errors import InputError
 from gfscore.files import atomic
+from gfscore.files.numpy_files import whole_array
 
 POSITIONS = np.linspace(-1, 1, 9)
 """Moves shown in a traversal, in units of sigma: the range that the search covers."""
@@ -14,19 +15,24 @@ PICTURED, TRAVERSED = 8, 2
 ARRAYS = ("originals", "reconstructions", "traversals", "positions", "names")
 
 
-def write_pictures(path, mapper, images, conditions=None):
+def write_pictures(path, mapper, images, conditions=None, *, of_images):
     """Write reconstructions and traversals as .npz, atomically; equal arguments give equal bytes.
 
     `originals` and `reconstructions` (S, C, H, W), `traversals` (T, D, P, C, H, W), all uint8; `positions` (P,) the
-    moves in units of sigma; `names` (D,) str. The samples are spread evenly over the images.
+    moves in units of sigma; `names` (D,) str. With `of_images` the samples are spread evenly over the images; without,
+    none of them is pictured: S = 0, and the one traversal starts from the mean code of all.
     """
-    rows = np.unique(np.linspace(0, len(images) - 1, PICTURED).round().astype(int))
-    codes, _ = mapper.encode(images[rows], None if conditions is None else conditions[rows])
-    traversals = [
+    if of_images:
+        rows = np.unique(np.linspace(0, len(images) - 1, PICTURED).round().astype(int))
+        originals, codes = images[rows], mapper.encode(images[rows], None if conditions is None else conditions[rows])[0]
+        arrays, starts = {"originals": originals, "reconstructions": mapper.decode(codes)}, codes[:TRAVERSED]
+    else:
+        arrays = {"originals": images[:0], "reconstructions": images[:0]}
+        starts = mapper.encode(images, conditions)[0].mean(axis=0, keepdims=True)
+    arrays["traversals"] = [
         [[mapper.decode(moved(mapper, code[None], d, at))[0] for at in POSITIONS] for d in range(len(mapper.names))]
-        for code in codes[:TRAVERSED]
+        for code in starts
     ]
-    arrays = {"originals": images[rows], "reconstructions": mapper.decode(codes), "traversals": traversals}
     with atomic(path) as temporary, temporary.open("wb") as file:
         np.savez(
             file,
@@ -39,8 +45,8 @@ def write_pictures(path, mapper, images, conditions=None):
 def read_pictures(path):
     """Arrays that write_pictures stored, by name. Raises InputError, naming the file, when it is missing or damaged."""
     try:
-        with np.load(path) as file:
-            return {name: file[name] for name in ARRAYS}
+        with np.load(path, allow_pickle=False) as file:
+            return {name: whole_array(file, name) for name in ARRAYS}
     # A damaged archive fails inside zipfile or numpy in many ways.
     except Exception as error:
         raise InputError(

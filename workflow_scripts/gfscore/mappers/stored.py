@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gfscore.checkpoint_files import require_digest
 from gfscore.errors import InputError
 from gfscore.files import atomic
 from gfscore.mappers import build_mapper
 from gfscore.mappers.conditions import placed
+from gfscore.models.checkpoint_files import require_digest
 
 HEADER_KEY = "gfscore"
 
@@ -93,7 +93,7 @@ def open_mapper(path, *, sha256):
     `sha256` (hex) is compared before anything is parsed. Raises InputError, naming the file, for a missing file,
     another digest, a file that holds no mapper, and weights that do not fit.
     """
-    from safetensors import SafetensorError, safe_open
+    from safetensors import safe_open
     from safetensors.torch import load_file
 
     require_digest(path, sha256)
@@ -103,8 +103,12 @@ def open_mapper(path, *, sha256):
         recipe = header["recipe"]
         network = build_mapper(recipe["kind"], recipe["image_shape"], names=recipe["names"], **recipe["arguments"])
         network.load_state_dict(load_file(path))
-    except (SafetensorError, RuntimeError, KeyError, TypeError, ValueError) as error:
+        sigma = np.array(header["sigma"], dtype=np.float64)
+        if sigma.shape != (len(network.names),) or not (np.isfinite(sigma) & (sigma >= 0)).all():
+            raise ValueError(f"sigma is {header['sigma']}")
+    # A file that this version did not write can be wrong in any way.
+    except Exception as error:
         raise InputError(
             f"{path}: no mapper of this version ({error}); delete it, so that it is trained again"
         ) from error
-    return Mapper(network.eval(), list(network.names), np.array(header["sigma"]), network.limits)
+    return Mapper(network.eval(), list(network.names), sigma, network.limits)

@@ -4,9 +4,9 @@ import hashlib
 
 import numpy as np
 
-from gfscore.inference import reproducible_arithmetic, require_device
 from gfscore.mappers import build_mapper
-from gfscore.training_progress import KEPT_EVERY_S, TrainingProgress
+from gfscore.training.progress import KEPT_EVERY_S, TrainingProgress
+from gfscore.zoo.inference import reproducible_arithmetic, require_device
 
 ARGUMENTS = {
     "beta_vae": ("latent", "width", "features", "beta", "pixel_sd"),

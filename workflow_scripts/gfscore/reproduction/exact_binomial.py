@@ -4,7 +4,7 @@ import itertools
 import math
 
 import numpy as np
-from scipy.stats import binom
+from scipy.special import bdtr, bdtrc
 
 from gfscore.reference import exact_binomial_table1
 from gfscore.reproduction.claims import Claim, untestable, verdict
@@ -56,7 +56,8 @@ def misses_from_sampling(inputs=100, robust=0.5, error=0.049):
     observed = observed_share(robust, false_pass=error, false_fail=error)
     passed = np.arange(inputs + 1)
     low, high = printed_bounds(passed / inputs, ALPHA)
-    return float(binom.pmf(passed, inputs, observed)[(low > robust) | (high < robust)].sum())
+    chance = np.diff(bdtr(passed, inputs, observed), prepend=0)
+    return float(chance[(low > robust) | (high < robust)].sum())
 
 
 def repeated_test_false_calls(threshold=0.01, largest=3000):
@@ -65,9 +66,12 @@ def repeated_test_false_calls(threshold=0.01, largest=3000):
     Exact: the number of adversarial neighbours seen is followed through all samples until one tail rejects. At
     p = kappa neither call is justified, and each should happen with probability at most ALPHA.
     """
-    n, k = np.arange(1, largest + 1)[:, None], np.arange(int(binom.isf(1e-15, largest, threshold)) + 6)
-    robust = binom.cdf(k, n, threshold) <= ALPHA
-    not_robust = binom.sf(k - 1, n, threshold) <= ALPHA
+    # No more than this many are ever seen, but with a chance below the precision of the sums.
+    most = int(np.argmax(bdtrc(np.arange(largest + 1), largest, threshold) <= 1e-15)) + 6
+    n, k = np.arange(1, largest + 1)[:, None], np.arange(most)
+    # The functions know no more successes than trials, of which the chance is 0.
+    robust = bdtr(np.minimum(k, n), n, threshold) <= ALPHA
+    not_robust = bdtrc(np.minimum(k - 1, n), n, threshold) <= ALPHA
     undecided = np.zeros(len(k))
     undecided[0] = 1
     called_robust = called_not_robust = 0.0

@@ -1,10 +1,10 @@
 """The GF-Score paper's claims about rankings and bounds, and those that need the models."""
 
-from gfscore.intervals import samples_for_half_width
-from gfscore.margins import SCALE
+from gfscore.bounds.intervals import samples_for_half_width
 from gfscore.reproduction import gf_score_tables as tables
 from gfscore.reproduction import gf_score_theory as theory
 from gfscore.reproduction.claims import Claim, untestable, verdict
+from gfscore.scores.margins import SCALE
 
 PAPER = "GF-Score"
 

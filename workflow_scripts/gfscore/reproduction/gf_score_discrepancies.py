@@ -2,11 +2,11 @@
 
 import math
 
-from gfscore.margins import SCALE
-from gfscore.ranking import exact_p_value
+from gfscore.comparison.ranking import exact_p_value
 from gfscore.reproduction import gf_score_tables as tables
 from gfscore.reproduction import gf_score_theory as theory
 from gfscore.reproduction.claims import Claim, untestable, verdict
+from gfscore.scores.margins import SCALE
 
 PAPER = "GF-Score"
 SCORE, CALIBRATED, ROBUST, CLEAN = (

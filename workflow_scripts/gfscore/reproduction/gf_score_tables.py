@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from gfscore import disparity
-from gfscore.ranking import spearman
+from gfscore.comparison.ranking import spearman
 from gfscore.reference import (
     THREAT_OF,
     gf_score_table3,
@@ -11,6 +10,7 @@ from gfscore.reference import (
     gf_score_table5,
     robustbench_leaderboard,
 )
+from gfscore.scores import disparity
 
 LAMBDA = 0.5
 """Penalty weight of the paper's FP column."""

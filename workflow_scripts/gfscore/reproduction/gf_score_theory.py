@@ -4,12 +4,12 @@ import itertools
 import math
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 
-from gfscore.classes import class_values
-from gfscore.intervals import hoeffding_half_width, rdi_bound
-from gfscore.margins import SCALE, predictions, scores
-from gfscore.ranking import spearman
+from gfscore.bounds.intervals import hoeffding_half_width, rdi_bound
+from gfscore.comparison.ranking import spearman
+from gfscore.scores.classes import class_values
+from gfscore.scores.margins import SCALE, predictions, scores
 
 ALPHA = 0.05
 """The paper's delta."""
@@ -50,7 +50,7 @@ def identity_counterexample(steepness=1e6):
     Returns the same triple as `uniform_counterexample`; as k grows the mean score tends to B. The classifier, its
     decisions and the true distances are the same for every k.
     """
-    return _counterexample(norm.ppf(_quantiles()), steepness)
+    return _counterexample(ndtri(_quantiles()), steepness)
 
 
 def _quantiles():

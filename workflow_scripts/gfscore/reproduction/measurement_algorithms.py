@@ -3,8 +3,9 @@
 import math
 
 import numpy as np
-from scipy.stats import beta, binom, norm
+from scipy.special import bdtrc, ndtr, ndtri
 
+from gfscore.bounds.binomial import lower_shares
 from gfscore.reproduction.claims import Claim, untestable, verdict
 
 PAPER = "Measurement algorithms"
@@ -17,8 +18,8 @@ def spike_counterexample(sigma=0.5, start=0.01, stop=0.02):
 
     Returns (certified radius of the smoothed classifier, distance at which the base classifier changes its answer).
     """
-    share_of_a = 1 - (norm.cdf(stop / sigma) - norm.cdf(start / sigma))
-    return float(sigma * norm.ppf(share_of_a)), start
+    share_of_a = 1 - (ndtr(stop / sigma) - ndtr(start / sigma))
+    return float(sigma * ndtri(share_of_a)), start
 
 
 def false_certificates_when_votes_are_reused(votes, alpha=ALPHA):
@@ -28,14 +29,14 @@ def false_certificates_when_votes_are_reused(votes, alpha=ALPHA):
     certificate is false and should occur with probability at most alpha.
     """
     count = np.arange(1, votes + 1)
-    enough = count[beta.ppf(alpha, count, votes - count + 1) > 0.5][0]
+    enough = count[lower_shares(count, votes, alpha=alpha) > 0.5][0]
     # Either class may win, and both cannot exceed half the votes.
-    return float(2 * binom.sf(enough - 1, votes, 0.5))
+    return float(2 * bdtrc(enough - 1, votes, 0.5))
 
 
 def largest_radius(votes, alpha=ALPHA):
     """Largest radius, in units of sigma, that randomized smoothing can certify with this many votes."""
-    return float(norm.ppf(alpha ** (1 / votes)))
+    return float(ndtri(alpha ** (1 / votes)))
 
 
 def printed_adversarial_accuracy(positions, *, step):

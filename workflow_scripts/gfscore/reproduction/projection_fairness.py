@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from gfscore.projection_scores import deviation, tolerance
-from gfscore.ranking import spearman
+from gfscore.comparison.ranking import spearman
+from gfscore.projection.scores import deviation, tolerance
 from gfscore.reference import projection_tables
 from gfscore.reproduction.claims import Claim, untestable, verdict
 

@@ -4,13 +4,13 @@ A new source is one module in this folder and one line in SOURCES. The module ha
 path, *, image_shape, classes, threads)` that returns a Classifier: `settings` are the model's entry in config.yaml,
 `path` its checkpoint, whose digest was verified before; `image_shape` (C, H, W) and `classes` K are those of the data
 to be classified, `threads` how many the arithmetic may use where torch does not do it. A source whose own tables know
-where its files lie also has `files_of(settings)` (see gfscore.checkpoint_files).
+where its files lie also has `files_of(settings)` (see gfscore.models.checkpoint_files).
 """
 
 from importlib import import_module
 
-from gfscore.checkpoint_files import require_digest
 from gfscore.errors import InputError
+from gfscore.models.checkpoint_files import require_digest
 from gfscore.zoo.classifier import Classifier, from_network
 from gfscore.zoo.networks import ARCHITECTURES, build_network
 

@@ -1,8 +1,8 @@
 """A checkpoint of weights and an architecture named in config.yaml (source `torch`)."""
 
-from gfscore.callables import build_architecture
-from gfscore.checkpoints import load_checkpoint
-from gfscore.state_dicts import load_weights, weights_of
+from gfscore.models.callables import build_architecture
+from gfscore.models.checkpoints import load_checkpoint
+from gfscore.models.state_dicts import load_weights, weights_of
 from gfscore.zoo.classifier import classes_given, from_network
 from gfscore.zoo.preprocessing import description, preprocessed
 
@@ -11,7 +11,7 @@ def open_classifier(settings, path, *, image_shape, classes, threads):
     """Classifier with the weights of a file (.pt, .pth, .safetensors) in the network that config names.
 
     `settings`: `architecture` (package.module:callable) with `arguments`, `weights` ("model" or "ema"), `trust_pickle`
-    and `sha256` (see gfscore.checkpoints), `image_shape` (C, H, W) and the preprocessing (see
+    and `sha256` (see gfscore.models.checkpoints), `image_shape` (C, H, W) and the preprocessing (see
     gfscore.zoo.preprocessing). Raises InputError, naming file, value and remedy, for whatever of it does not fit.
     """
     del image_shape, classes, threads

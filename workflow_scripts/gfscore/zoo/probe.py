@@ -8,10 +8,10 @@ import warnings
 import numpy as np
 
 from gfscore.errors import InputError
-from gfscore.inference import device_of, extract_logits
-from gfscore.margins import predictions
-from gfscore.state_dicts import load_weights, weights_of
+from gfscore.models.state_dicts import load_weights, weights_of
+from gfscore.scores.margins import predictions
 from gfscore.zoo.classifier import classes_given, first_line, from_network
+from gfscore.zoo.inference import device_of, extract_logits
 from gfscore.zoo.preprocessing import description, preprocessed
 from gfscore.zoo.timm_models import build
 
@@ -23,7 +23,7 @@ def open_backbone(settings, path, *, image_shape):
     classifier layer among them is left out. `image_shape` (C, h, w) is that of the data: another height or width than
     the backbone's are resized. Raises InputError for other channels, and as the source `timm` does.
     """
-    from gfscore.checkpoints import load_checkpoint
+    from gfscore.models.checkpoints import load_checkpoint
 
     channels, *size = settings["image_shape"]
     if image_shape[0] != channels:

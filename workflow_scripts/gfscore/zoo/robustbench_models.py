@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
-from gfscore import leaderboard
 from gfscore.errors import InputError
+from gfscore.models import leaderboard
 from gfscore.zoo.classifier import classes_given, from_network
 from gfscore.zoo.compatibility import import_robustbench
 
@@ -23,7 +23,7 @@ CONSTANTS = {"mu", "sigma", "mean", "std", "num_batches_tracked"}
 def files_of(settings):
     """Files of a checkpoint: mappings with path, url and sha256 (hex, or None), one per member of an ensemble.
 
-    `settings` as from `gfscore.leaderboard.entry`; its `sha256` is a digest, a list of them in the order of the
+    `settings` as from `gfscore.models.leaderboard.entry`; its `sha256` is a digest, a list of them in the order of the
     members, or None. Raises InputError for a model that is not supported, and for another number of digests.
     """
     key = settings["dataset"], settings["threat"], settings["model"]
@@ -42,11 +42,11 @@ def files_of(settings):
 def open_classifier(settings, path, *, image_shape, classes, threads=1):
     """Classifier of the leaderboard with gradients; normalisation is part of RobustBench's definition.
 
-    `settings` as from `gfscore.leaderboard.entry`, `path` the first file of its checkpoint, in RobustBench's folders;
-    `image_shape` (C, H, W) and `classes` K are those of the data. Raises InputError as `load_network` does, and for
-    data that the network cannot classify.
+    `settings` as from `gfscore.models.leaderboard.entry`, `path` the first file of its checkpoint, in RobustBench's
+    folders; `image_shape` (C, H, W) and `classes` K are those of the data. Raises InputError as `load_network` does,
+    and for data that the network cannot classify.
     """
-    from gfscore.checkpoints import load_checkpoint
+    from gfscore.models.checkpoints import load_checkpoint
 
     key = {name: settings[name] for name in ("dataset", "threat", "model")}
     where = f"RobustBench {'/'.join(key.values())}"
@@ -66,10 +66,10 @@ def open_classifier(settings, path, *, image_shape, classes, threads=1):
 def load_network(folder, *, dataset, threat, model, read):
     """Published classifier in eval mode on the CPU, a torch module from (n, 3, H, W) in [0, 1] to logits (n, K).
 
-    `folder` holds the files of `gfscore.leaderboard.checkpoint_files`; `read` gives the content of one: tensors in
-    nested mappings. Opens no connection. Raises InputError for a model that is not supported, a missing file, and
-    weights that do not fit the definition, of which none may be absent.
-    Source: RobustBench (Croce et al. 2021), robustbench 1.1.1, utils.load_model.
+    `folder` holds the files of `gfscore.models.leaderboard.checkpoint_files`; `read` gives the content of one: tensors
+    in nested mappings. Opens no connection. Raises InputError for a model that is not supported, a missing file, and
+    weights that do not fit the definition, of which none may be absent. Source: RobustBench (Croce et al. 2021),
+    robustbench 1.1.1, utils.load_model.
     """
     files = leaderboard.checkpoint_files(dataset, threat, model, folder=folder)
     for file in files:

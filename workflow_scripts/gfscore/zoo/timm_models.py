@@ -2,8 +2,8 @@
 
 from difflib import get_close_matches
 
-from gfscore.callables import PRETRAINED
 from gfscore.errors import InputError
+from gfscore.models.callables import PRETRAINED
 from gfscore.zoo.checkpoint import with_weights
 
 OURS = (*PRETRAINED, "num_classes", "in_chans", "cache_dir")

@@ -4,9 +4,9 @@ import hashlib
 import json
 from pathlib import Path
 
-from gfscore.checkpoint_files import require_digest
 from gfscore.errors import InputError
 from gfscore.files import atomic
+from gfscore.models.checkpoint_files import require_digest
 from gfscore.zoo.classifier import from_network
 from gfscore.zoo.networks import build_network
 

@@ -42,7 +42,7 @@ function summarised(values, n) {
 
 const penalised = (summary, lambda) => (summary ? summary.class_mean - lambda * summary.rdi : null);
 
-// Smallest and largest FP over a box of class values (gfscore.intervals.fp_interval).
+// Smallest and largest FP over a box of class values (gfscore.bounds.intervals.fp_interval).
 function penalisedBounds(low, high, lambda) {
   const k = low.length, lowMean = mean(low), ascending = [...low].sort((first, second) => first - second);
   let smallest = Infinity;
@@ -65,7 +65,7 @@ function penalisedBounds(low, high, lambda) {
   return [smallest, largest];
 }
 
-// PASS, FAIL or INCONCLUSIVE for "at least tau" (gfscore.gate_rules.verdict_of).
+// PASS, FAIL or INCONCLUSIVE for "at least tau" (gfscore.verdicts.gate_rules.verdict_of).
 function verdictOf(low, high, tau) {
   if (isMissing(low) || isMissing(high)) return null;
   if (low >= tau) return "PASS";

@@ -1,0 +1,186 @@
+"""Attributes of samples: every source, cutting, missing values, and the table that holds them."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gfscore.attributes import Dataset, attributes_of, identity_of
+from gfscore.attributes.digits import measurements
+from gfscore.datasets import from_arrays
+from gfscore.errors import InputError
+from gfscore.groups.grouping import Grouping
+from gfscore.tables import read_attributes, write_attributes
+
+IDS = ["a", "b", "c", "d"]
+
+
+def dataset(ids=IDS, *, source="npz", path=None):
+    manifest = {"dataset": "toy", "digest": "d", "settings": {"source": source}, "path": path and str(path)}
+    return Dataset(manifest, SimpleNamespace(sample_id=np.array(ids)))
+
+
+def table(tmp_path, columns, *, ids=IDS, name="people.csv"):
+    path = tmp_path / name
+    frame = pd.DataFrame({"who": ids, **columns})
+    frame.to_parquet(path) if path.suffix == ".parquet" else frame.to_csv(path, index=False)
+    return {"source": "table", "path": str(path), "key": "who", "columns": list(columns), "missing": "drop"}
+
+
+def read(settings, data=None):
+    frame, categories, missing = attributes_of(settings, data or dataset())
+    return {name: frame[name].tolist() for name in categories}, categories, missing
+
+
+AGE = {"column": "age", "cut": [30, 60], "names": ["young", "middle", "old"]}
+
+
+@pytest.mark.parametrize("name", ["people.csv", "people.csv.gz", "people.parquet"])
+def test_a_table_is_joined_by_name_and_cut_where_config_says(tmp_path, name):
+    # Rows in another order, one sample too many; 30 belongs to the upper group.
+    columns = {"age": [61, 30, 12.5, 59, 1], "sex": ["f", "m", "f", "m", "f"]}
+    settings = table(tmp_path, columns, ids=["d", "a", "b", "c", "z"], name=name) | {"columns": [AGE, "sex"]}
+    found, categories, missing = read(settings)
+    assert found == {"age": ["middle", "young", "middle", "old"], "sex": ["m", "f", "m", "f"]}
+    assert categories == {"age": ["young", "middle", "old"], "sex": ["f", "m"]}
+    assert missing == {"age": 0, "sex": 0}
+
+
+def test_missing_values_are_counted_and_dropped_or_a_group(tmp_path):
+    settings = table(tmp_path, {"age": [20, np.nan, 70], "sex": ["f", None, " "]}, ids=IDS[:3]) | {
+        "columns": [AGE, "sex"]
+    }
+    found, categories, missing = read(settings)
+    assert found == {"age": ["young", None, "old", None], "sex": ["f", None, None, None]}
+    assert missing == {"age": 2, "sex": 3}
+    found, categories, missing = read(settings | {"missing": "group"})
+    assert found["sex"] == ["f", "missing", "missing", "missing"]
+    assert categories["age"] == ["young", "middle", "old", "missing"]
+    assert missing == {"age": 2, "sex": 3}
+
+
+def test_numbers_and_truth_values_are_groups_in_their_order(tmp_path):
+    columns = {"type": [10, 9, 2, 9], "glasses": [True, False, False, True]}
+    found, categories, _ = read(table(tmp_path, columns, name="people.parquet"))
+    assert categories == {"type": ["2", "9", "10"], "glasses": ["no", "yes"]}
+    assert found["glasses"] == ["yes", "no", "no", "yes"]
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"path": "nowhere.csv"}, "nowhere.csv: there is no such file"),
+        ({"key": "name"}, "no column 'name', only who, age, sex"),
+        ({"columns": ["agee"]}, "column 'agee' is unknown; did you mean 'age'?"),
+        ({"columns": ["age"]}, "column age holds fractions"),
+        ({"columns": [AGE | {"column": "sex"}]}, "column sex cannot be cut"),
+    ],
+)
+def test_bad_tables_are_refused_by_name(tmp_path, change, expected):
+    settings = table(tmp_path, {"age": [1.5, 2, 3, 4], "sex": ["f", "m", "f", "m"]})
+    with pytest.raises(InputError, match=expected):
+        read(settings | change)
+
+
+def test_samples_that_do_not_match_are_refused(tmp_path):
+    with pytest.raises(InputError, match="are named like 'x', the dataset's like 'a'"):
+        read(table(tmp_path, {"sex": ["f"]}, ids=["x"]))
+    with pytest.raises(InputError, match="sample 'a' stands 2 times"):
+        read(table(tmp_path, {"sex": ["f", "m"]}, ids=["a", "a"]))
+    many = [f"s{index}" for index in range(101)]
+    with pytest.raises(InputError, match="101 values, more than 100 groups"):
+        read(table(tmp_path, {"name": many}, ids=many), dataset(many))
+
+
+def test_columns_of_a_parquet_dataset_in_several_files(tmp_path):
+    for name, values in (("p1", ["f", "m"]), ("p0", ["m", None])):
+        pd.DataFrame({"image": [b"", b""], "sex": values}).to_parquet(tmp_path / f"{name}.parquet")
+    ids = ["p0/000000", "p0/000001", "p1/000000", "p1/000001"]
+    settings = {"source": "columns", "columns": ["sex"], "missing": "drop"}
+    found, _, missing = read(settings, dataset(ids, source="parquet", path=tmp_path))
+    assert found == {"sex": ["m", None, "f", "m"]}
+    assert missing == {"sex": 1}
+    # A subset of the dataset.
+    assert read(settings, dataset(ids[2:], source="parquet", path=tmp_path))[0] == {"sex": ["f", "m"]}
+    with pytest.raises(InputError, match="reads Parquet datasets; use `table`"):
+        read(settings, dataset(ids))
+    with pytest.raises(InputError, match="no column size"):
+        read(settings | {"columns": ["size"]}, dataset(ids, source="parquet", path=tmp_path))
+
+
+def square(size=9, hole=False):
+    image = np.zeros((size, size))
+    image[2:7, 3:6] = 1
+    if hole:
+        image[4, 4] = 0
+    return image
+
+
+def test_measurements_of_drawn_shapes():
+    bar = np.zeros((9, 9))
+    bar[2:7, 4] = 1
+    leaning = np.zeros((9, 9))
+    leaning[[2, 3, 4, 5, 6], [6, 5, 4, 3, 2]] = 1
+    figure = np.zeros((9, 9))
+    figure[1:8, 3:6] = 1
+    figure[[2, 6], 4] = 0
+    found = measurements(np.stack([square(), square(hole=True), bar, leaning, figure, leaning[:, ::-1]]))
+    assert found["loops"].tolist() == [0, 1, 0, 0, 2, 0]
+    assert found["stroke_mass"][:3] == pytest.approx([15 / 81, 14 / 81, 5 / 81])
+    # The top leans to the right by 45 degrees, and mirrored to the left.
+    assert found["slant"][[0, 2, 3, 5]] == pytest.approx([0, 0, 45, -45])
+    # Standard deviations of 3 and of 5 cells in a row: sqrt(2/3) and sqrt(2).
+    assert found["aspect_ratio"][[0, 2]] == pytest.approx([np.sqrt(1 / 3), 0])
+
+
+def test_an_image_without_ink_has_no_measurement():
+    assert all(np.isnan(values).all() for values in measurements(np.zeros((1, 8, 8))).values())
+
+
+def images_of(pictures, name):
+    images = from_arrays(
+        pictures[:, None],
+        np.zeros(len(pictures)),
+        sample_id=[f"{name}{i}" for i in range(len(pictures))],
+        preprocessing="",
+    )
+    return Dataset({"dataset": name, "digest": "d", "settings": {"source": "npz"}, "path": None}, images)
+
+
+def test_quantiles_are_those_of_other_samples():
+    rng = np.random.default_rng(0)
+    dark, bright = rng.uniform(0, 0.2, (50, 8, 8)), rng.uniform(0.3, 1, (9, 8, 8))
+    entry = {"column": "stroke_mass", "quantiles": [0.5], "names": ["thin", "bold"]}
+    settings = {"source": "digits", "columns": [entry], "fixed_on": "other", "missing": "drop"}
+    frame, categories, _ = attributes_of(settings, images_of(bright, "audited"), images_of(dark, "other"))
+    assert frame["stroke_mass"].tolist() == ["bold"] * 9
+    # The group that no sample is in stays a group.
+    assert categories == {"stroke_mass": ["thin", "bold"]}
+    colour = from_arrays(np.zeros((2, 3, 8, 8)), np.zeros(2), sample_id=["a", "b"], preprocessing="")
+    with pytest.raises(InputError, match="these have 3 channels"):
+        attributes_of(settings, Dataset({"dataset": "toy"}, colour), images_of(dark, "other"))
+
+
+def test_the_table_keeps_categories_in_order_and_missing_values(tmp_path):
+    settings = table(tmp_path, {"age": [20, np.nan, 70, 40]}) | {"columns": [AGE]}
+    frame, categories, missing = attributes_of(settings, dataset())
+    path = tmp_path / "toy.parquet"
+    write_attributes(path, frame, identity=identity_of(settings, dataset(), categories, missing))
+    again, order = read_attributes(path, expect={"dataset": "toy", "dataset_digest": "d"})
+    assert again["sample_id"].tolist() == IDS
+    assert again["age"].tolist() == ["young", None, "old", "middle"]
+    assert order == {"age": ["young", "middle", "old"]}
+    with pytest.raises(InputError, match="its dataset is 'toy', but 'other' is asked for"):
+        read_attributes(path, expect={"dataset": "other"})
+    with pytest.raises(InputError, match="its table is 'attributes'"):
+        from gfscore.tables import read_table
+
+        read_table(path, "class_scores")
+    grouping = Grouping.read(path, dataset="toy", attributes=["age"])
+    assert grouping.of("age", np.array(["d", "b", "a"])).tolist() == [1, -1, 0]
+    assert grouping.balanced_part(IDS) is None
+    with pytest.raises(InputError, match="sample 'zz' of the audit is not in their table"):
+        grouping.of("age", ["zz"])
+    with pytest.raises(InputError, match="attribute 'aeg' is unknown; did you mean 'age'"):
+        Grouping.read(path, dataset="toy", attributes=["aeg"])

@@ -1,0 +1,76 @@
+import numpy as np
+import pytest
+from sklearn.metrics import cohen_kappa_score
+
+from gfscore.classwise.similarity import similarities
+
+K = 6
+
+
+def noisy(labels, rng, *, share=0.3, shift=None):
+    wrong = rng.random(len(labels)) < share
+    other = (labels + (rng.integers(1, K, len(labels)) if shift is None else shift)) % K
+    return np.where(wrong, other, labels)
+
+
+def compared(first, second, labels, *, shuffles=99):
+    return similarities(labels, first, second, K, shuffles=shuffles, rng=np.random.default_rng(0))
+
+
+@pytest.fixture(scope="module")
+def labels():
+    return np.random.default_rng(1).integers(0, K, 600)
+
+
+def test_a_classifier_is_like_itself(labels):
+    predicted = noisy(labels, np.random.default_rng(2))
+    found = compared(predicted, predicted, labels)
+    for name in ("confusion_cosine", "error_cosine", "recall_cosine", "agreement", "kappa", "error_overlap"):
+        assert found[name].value == pytest.approx(1), name
+    assert found["error_overlap"].p_value == 0.01
+
+
+def test_independent_errors_have_a_high_cosine_that_the_baseline_explains(labels):
+    first, second = noisy(labels, np.random.default_rng(3)), noisy(labels, np.random.default_rng(4))
+    found = compared(first, second, labels)
+    assert found["confusion_cosine"].value > 0.95, "cosines of non-negative vectors are inflated"
+    assert found["confusion_cosine"].baseline > 0.95
+    for name in ("agreement", "kappa", "error_overlap"):
+        assert found[name].value == pytest.approx(found[name].baseline, abs=0.05)
+        assert found[name].p_value > 0.01
+
+
+def test_the_same_confusions_are_seen_in_the_errors_alone(labels):
+    # Both take half of the classes 0, 1, 2 for the next class; the errors of other classes are spread.
+    rng = np.random.default_rng(5)
+    pair = []
+    for _ in range(2):
+        spread, towards = noisy(labels, rng, share=0.1), noisy(labels, rng, share=0.5, shift=1)
+        pair.append(np.where(labels < 3, towards, spread))
+    found = compared(*pair, labels)
+    assert found["error_cosine"].value > 0.9
+    assert found["error_cosine"].baseline < 0.6
+    assert found["error_cosine"].p_value <= 0.05
+
+
+def test_kappa_is_that_of_scikit_learn(labels):
+    first, second = noisy(labels, np.random.default_rng(6)), noisy(labels, np.random.default_rng(7))
+    assert compared(first, second, labels, shuffles=1)["kappa"].value == pytest.approx(cohen_kappa_score(first, second))
+
+
+def test_without_errors_nothing_overlaps(labels):
+    found = compared(labels, labels, labels)
+    assert np.isnan(found["error_overlap"].value)
+    assert np.isnan(found["error_overlap"].p_value)
+    assert found["agreement"].value == 1
+
+
+def test_chance_alone_is_rarely_significant(labels):
+    p_values = []
+    for seed in range(60):
+        rng = np.random.default_rng([8, seed])
+        pair = noisy(labels[:120], rng), noisy(labels[:120], rng)
+        found = similarities(labels[:120], *pair, K, shuffles=39, rng=rng)
+        p_values.append(found["error_overlap"].p_value)
+    # 5% of 60 are 3; more than 8 has probability .4% at that level.
+    assert np.sum(np.array(p_values) <= 0.05) <= 8

@@ -1,0 +1,112 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gfscore import InputError
+from gfscore.comparison.audit_changes import audit_changes
+from gfscore.files import write_json
+from gfscore.tables import write_table
+from synthetic import synthetic_audit
+
+TOOL = Path(__file__).parents[3] / "tools/compare_audits.py"
+
+
+@pytest.fixture(scope="module")
+def summary():
+    return synthetic_audit(models=2, per_class=20).model_summary
+
+
+def written(folder, summary, *, digest="a" * 64):
+    folder.mkdir()
+    write_table(folder / "model_summary.parquet", "model_summary", summary, identity={"audit": folder.name})
+    result = {"measure": "great-softmax", "models_digest": digest, "split": None, "t_star": 2.0}
+    write_json(folder / "calibration.json", {"cross_model_accuracy": result})
+    return folder
+
+
+def moved(summary, **changes):
+    """The summary with values and bounds of the first row set."""
+    later = summary.copy()
+    for name, value in changes.items():
+        later.loc[later.index[0], name] = value
+    return later
+
+
+def test_an_audit_did_not_change_against_itself(tmp_path, summary):
+    folder = written(tmp_path / "one", summary)
+    changes = audit_changes(folder, folder)
+    assert len(changes) == 5 * (summary["calibration"] == "none").sum()
+    assert (changes["change"].dropna() == 0).all()
+    assert set(changes["verdict"].dropna()) == {"undecided"}
+
+
+@pytest.mark.parametrize(
+    ("statistic", "bounds", "verdict"),
+    [
+        ("wcr", (0.9, 0.91, 0.95), "better"),
+        ("wcr", (0.0, 0.0, 0.0), "worse"),
+        ("rdi", (0.9, 0.9, 0.95), "worse"),
+        ("rdi", (0.0, 0.0, 0.0), "better"),
+    ],
+)
+def test_disjoint_intervals_decide_in_the_direction_of_the_statistic(tmp_path, summary, statistic, bounds, verdict):
+    names = (statistic, f"{statistic}_low", f"{statistic}_high")
+    first = moved(summary, **dict(zip(names, (0.5, 0.4, 0.6), strict=True)))
+    second = moved(summary, **dict(zip(names, bounds, strict=True)))
+    changes = audit_changes(written(tmp_path / "one", first), written(tmp_path / "two", second))
+    row = changes[(changes["statistic"] == statistic) & (changes["verdict"] == verdict)]
+    assert len(row) == 1
+    assert row["change"].item() == pytest.approx(bounds[0] - 0.5)
+
+
+def test_touching_intervals_decide_nothing(tmp_path, summary):
+    first = moved(summary, wcr_low=0.4, wcr_high=0.5)
+    second = moved(summary, wcr_low=0.5, wcr_high=0.6)
+    changes = audit_changes(written(tmp_path / "one", first), written(tmp_path / "two", second))
+    assert set(changes["verdict"].dropna()) == {"undecided"}
+
+
+def test_a_model_of_one_audit_only_is_listed_without_a_change(tmp_path, summary):
+    kept = summary[summary["model"] != "model_1"]
+    changes = audit_changes(written(tmp_path / "one", summary), written(tmp_path / "two", kept))
+    gone = changes[changes["model"] == "model_1"]
+    assert len(gone) > 0
+    assert gone["first"].notna().all() and gone[["second", "change", "verdict"]].isna().all(axis=None)
+
+
+def test_rows_calibrated_on_other_models_are_refused(tmp_path, summary):
+    one = written(tmp_path / "one", summary)
+    two = written(tmp_path / "two", summary, digest="b" * 64)
+    assert len(audit_changes(one, two))
+    with pytest.raises(InputError, match="not comparable: the digest of the model set"):
+        audit_changes(one, two, calibration="cross_model_accuracy")
+
+
+def test_audits_without_anything_in_common_are_refused(tmp_path, summary):
+    two = written(tmp_path / "two", summary.assign(dataset="another"))
+    with pytest.raises(InputError, match="no model and measure of one dataset in common"):
+        audit_changes(written(tmp_path / "one", summary), two)
+
+
+def test_the_tool_prints_csv_and_names_what_is_missing(tmp_path, summary):
+    folder = written(tmp_path / "one", summary)
+
+    def run(*arguments):
+        command = [sys.executable, TOOL, *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    done = run(folder, folder)
+    assert done.returncode == 0
+    assert done.stdout.startswith("dataset,threat,model,measure,calibration,statistic,first,first_low,")
+    done = run(folder, tmp_path / "nowhere")
+    assert done.returncode == 2
+    assert "nowhere/model_summary.parquet" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_statistics_without_intervals_get_no_verdict(tmp_path, summary):
+    without = summary.assign(**{name: np.nan for name in summary.columns if name.endswith(("_low", "_high"))})
+    folder = written(tmp_path / "one", without)
+    assert audit_changes(folder, folder)["verdict"].isna().all()

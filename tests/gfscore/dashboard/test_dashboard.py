@@ -1,0 +1,191 @@
+"""The dashboard as a file: its numbers, its size, what it leaves out, and that no name gets out of its place."""
+
+import base64
+import json
+import re
+
+import altair as alt
+import numpy as np
+import pytest
+
+from dashboard_pages import audit_for_page, page_of
+from gfscore.dashboard.charts import charts
+from gfscore.dashboard.index import render_index
+from gfscore.dashboard.packing import packed, plain
+from gfscore.dashboard.rendering import in_script
+from gfscore.dashboard.shared import PARTS, shared_parts
+from gfscore.dashboard.temperature import read_sweeps
+from gfscore.files import read_json, write_json
+from gfscore.scores.curves import sweep_class_scores
+from gfscore.tables import write_table
+from made import gate_rule
+from synthetic import random_logits, synthetic_audit
+
+MEGABYTE = 1_000_000
+
+
+@pytest.fixture(scope="module")
+def made():
+    return audit_for_page(models=17, classes=10, per_class=20, permutations=9)
+
+
+def contents(page):
+    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)[1])
+
+
+def unpacked(array):
+    return np.frombuffer(base64.b64decode(array["f64"]), dtype="<f8").reshape(array["shape"])
+
+
+def test_arrays_survive_packing_to_the_last_bit():
+    array = np.array([[1 / 3, np.nan], [-0.0, 1e-300]])
+    assert unpacked(packed(array)).tobytes() == array.tobytes()
+    assert plain({"a": [np.float64(np.nan), np.int64(3), np.bool_(True)], "b": (np.inf,)}) == {
+        "a": [None, 3, True],
+        "b": [None],
+    }
+
+
+def test_script_data_cannot_end_their_element():
+    value = ["</script><!--", "\u2028", "é"]
+    text = in_script(value)
+    assert "<" not in text and "\u2028" not in text
+    assert json.loads(text) == value
+
+
+def test_page_holds_the_numbers_of_the_tables(made):
+    data = contents(page_of(made))
+    scores = made.audit.of("class_scores").sort_values(["model", "class_index"])
+    order = sorted(range(17), key=lambda index: data["models"][index]["label"])
+    for column in ("value", "low", "high", "n"):
+        grid = unpacked(data["scores"]["great-softmax"][column])[order]
+        assert np.array_equal(grid.ravel(), scores[column])
+    assert data["gate"][0]["models"][3]["low"] == made.audit.verdict["rules"][0]["models"][3]["low"]
+
+
+def test_one_file_of_bounded_size_that_loads_nothing(made):
+    page = page_of(made)
+    assert len(page.encode()) < 4 * MEGABYTE
+    assert page == page_of(made)
+    assert not re.search(r'<(?:script|img|iframe)[^>]+src=|<link|@import|url\(["\']?http', page.split("<script>")[0])
+    assert "default-src 'none'" in page
+
+
+def test_views_without_tables_are_absent():
+    audit = synthetic_audit(models=1, classes=3, per_class=20, permutations=9, calibrated=False, measures=("clean",))
+    made = audit_for_page(models=2, classes=3, per_class=20, permutations=9, calibrated=False)
+    page = page_of(made, sweeps=None, costs=None)
+    data = contents(page)
+    assert data["sweep"] is data["calibration"] is data["costs"] is None
+    assert audit.measures == {"clean": {"kind": "clean"}}
+
+
+def test_class_without_samples_is_a_gap_and_not_a_zero():
+    made = audit_for_page(models=2, classes=4, per_class=20, permutations=9, empty_class=2, calibrated=False)
+    grid = unpacked(contents(page_of(made))["scores"]["great-softmax"]["value"])
+    assert np.isnan(grid[:, 2]).all() and np.isfinite(np.delete(grid, 2, axis=1)).all()
+
+
+def test_imagenet_classes_are_named():
+    made = audit_for_page(
+        models=2, classes=2, per_class=20, permutations=9, calibrated=False, class_names=["n04525038", "n12057211"]
+    )
+    names = [(entry["label"], entry["name"]) for entry in contents(page_of(made))["classes"]]
+    assert names == [("velvet", "n04525038"), ("yellow lady's slipper", "n12057211")]
+
+
+def test_hostile_names_are_escaped():
+    made = audit_for_page(models=2, classes=3, per_class=20, permutations=9, model_names=["<b>", "</script>"])
+    page = page_of(made, title="<i>title", contact="<u>me", provenance={"<h>": {"<k>": "<v>"}})
+    for name in ("<i>title", "<u>me", "<h>", "<k>", "<v>", ">&lt;b&gt;</b>"):
+        assert name not in page
+    assert "&lt;i&gt;title" in page
+
+
+def test_charts_take_their_data_and_colours_from_the_page():
+    for name, specification in charts().items():
+        text = json.dumps(specification)
+        assert "http" not in text.replace(specification["$schema"], ""), name
+        assert {"ink", "accent"} <= {parameter["name"] for parameter in specification["params"]}, name
+        assert "values" not in text.replace('"data": {"values"', ""), name
+
+
+def test_charts_fit_the_schema():
+    for name, specification in charts().items():
+        assert alt.Chart.from_dict(specification, validate=True), name
+
+
+def test_parts_made_beforehand_give_the_same_page(made, tmp_path):
+    write_json(tmp_path / "parts.json", shared_parts())
+    parts = read_json(tmp_path / "parts.json")
+    assert set(parts) >= set(PARTS) and page_of(made, shared=parts) == page_of(made)
+
+
+def test_sweeps_are_read_back(tmp_path):
+    logits, labels = random_logits(np.random.default_rng(0), skill=3, difficulty=[0.0, 0.5, 1.0], per_class=20)
+    curves = sweep_class_scores(logits, labels, 3, activation="softmax", low=0.1, high=10)
+    points = len(curves.temperatures)
+    import pandas as pd
+
+    frame = pd.DataFrame(
+        {
+            "temperature": np.repeat(curves.temperatures, 3),
+            "class_index": np.tile(np.arange(3, dtype=np.int32), points),
+            "n": np.tile(curves.n, points),
+            "value": curves.values.ravel(),
+            "accuracy": 0.5,
+        }
+    )
+    write_table(tmp_path / "ERM.parquet", "sweep", frame, identity={"threat": "none", "model": "ERM"})
+    read = read_sweeps([tmp_path / "ERM.parquet"])["none/ERM"]
+    assert np.array_equal(read(np.array([0.37, 1.0])), curves([0.37, 1.0]))
+
+
+def test_index_links_every_audit():
+    audit = synthetic_audit(models=2, classes=3, per_class=20, permutations=9, calibrated=False, measures=("clean",),
+                            rules=[gate_rule("clean", at_least=0.1)])  # fmt: skip
+    page = render_index({"a b": audit.verdict, "c": audit.verdict}, titles={"a b": "<One>", "c": "Two"})
+    assert 'href="audits/a%20b/dashboard.html"' in page and 'href="audits/c/report.html"' in page
+    assert "&lt;One&gt;" in page and "<One>" not in page
+    assert audit.verdict["verdict"] in page
+
+
+SMALL = {"models": 2, "classes": 3, "per_class": 20, "permutations": 9, "calibrated": False}
+
+
+def test_groups_and_projection_are_absent_without_their_tables():
+    page = page_of(audit_for_page(**SMALL))
+    data = contents(page)
+    assert data["groups"] is data["projection"] is None
+    assert 'id="groups"' not in page and 'href="#groups"' not in page
+
+
+@pytest.mark.parametrize(
+    ("left_out", "heading", "absent"),
+    [
+        ("group", "Projection", "groups-chart"),
+        ("projection", "Groups", "tolerance-chart"),
+        ("-", "Groups and projection", "-"),
+    ],
+)
+def test_groups_and_projection_show_what_there_is(left_out, heading, absent):
+    made = audit_for_page(grouped=True, **SMALL)
+    for name in [name for name in made.tables.measures if name.startswith(left_out)]:
+        del made.tables.measures[name]
+    page = page_of(made)
+    assert f'<h2 id="groups-heading">{heading}</h2>' in page
+    assert f'id="{absent}"' not in page
+
+
+def test_groups_hold_the_numbers_of_the_tables():
+    made = audit_for_page(grouped=True, **SMALL)
+    data, scores = contents(page_of(made)), made.tables.measures["group_scores"]
+    rows = scores[(scores["class_index"] == -1) & (scores["measure"] == "clean")]
+    assert [row["value"] for row in data["groups"]["values"]["clean"]["rows"]] == list(rows["value"])
+    gap = data["groups"]["values"]["clean"]["gaps"][0]
+    assert (gap["lowest"], gap["highest"], gap["at"], gap["model"]) == ("left", "right", 0, 0)
+    assert gap["gap"] == pytest.approx(0.05) and gap["gap_low"] == 0 and gap["gap_high"] == pytest.approx(0.13)
+    worst = data["groups"]["metrics"]["clean"]["rows"][0]
+    assert worst["worst"] == 2 * worst["value"] == 0.2
+    assert data["projection"]["models"][1]["tolerance"] == pytest.approx(0.81)
+    assert data["projection"]["effects"]["z0"] == {"trait": "brightness", "shift": -0.5}

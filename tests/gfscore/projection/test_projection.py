@@ -1,0 +1,213 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gfscore.errors import InputError
+from gfscore.projection.boundaries import search_boundaries
+from gfscore.projection.scores import (
+    coupling,
+    coupling_entropy,
+    deviation,
+    effective_dimensions,
+    is_constant,
+    tolerance,
+)
+
+
+class LinearWorld:
+    """Known factors: images are a linear map of the codes, a linear classifier of two classes sees one side of a plane.
+
+    Along dimension d the prediction of code z changes at distance -(w A z + b) / (w A)_d exactly.
+    """
+
+    def __init__(self, *, dimensions=4, pixels=12, seed=0):
+        rng = np.random.default_rng(seed)
+        self.decoder = rng.normal(size=(dimensions, pixels))
+        self.weights, self.bias = rng.normal(size=pixels), 0.3
+        self.batches = []
+
+    def decode(self, codes):
+        self.batches.append(len(codes))
+        return codes @ self.decoder
+
+    def classify(self, images):
+        return (images @ self.weights + self.bias > 0).astype(int)
+
+    def distances(self, codes, sigma):
+        slopes = self.decoder @ self.weights
+        return -(codes @ slopes + self.bias)[:, None] / slopes / sigma
+
+    def search(self, codes, sigma, **settings):
+        how = {"steps": 20, "bisections": 10, "batch_size": 64} | settings
+        return search_boundaries(self.decode, self.classify, codes, sigma, **how)
+
+
+def made_codes(n=50, d=4, seed=1):
+    return np.random.default_rng(seed).normal(size=(n, d))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_boundaries_of_known_factors_are_found_to_a_thousandth_of_sigma(seed):
+    world, codes, sigma = LinearWorld(seed=seed), made_codes(seed=seed), np.array([0.5, 1.0, 2.0, 4.0])
+    found = world.search(codes, sigma)
+    distance = world.distances(codes, sigma)
+    up = np.where((distance > 0) & (distance <= 1), distance, 1.0)
+    down = np.where((distance < 0) & (distance >= -1), -distance, 1.0)
+    assert np.abs(found.up - up).max() < 1e-3
+    assert np.abs(found.down - down).max() < 1e-3
+    np.testing.assert_array_equal(found.up_censored, ~((distance > 0) & (distance <= 1)))
+    np.testing.assert_array_equal(found.down_censored, ~((distance < 0) & (distance >= -1)))
+    assert 0.2 < found.up_censored.mean() < 0.9
+
+
+def test_thresholds_of_single_factors_are_found_and_other_factors_do_not_matter():
+    def classify(images):
+        # class 1 above .4 of the first factor, class 2 below -.7 of it; the second factor is not looked at
+        return np.where(images[:, 0] > 0.4, 1, np.where(images[:, 0] < -0.7, 2, 0))
+
+    codes = np.array([[0.0, 5.0], [0.3, -5.0], [-0.6, 0.0]])
+    found = search_boundaries(
+        lambda z: z, classify, codes, np.array([1.0, 1.0]), steps=20, bisections=12, batch_size=100
+    )
+    np.testing.assert_allclose(found.up[:, 0], [0.4, 0.1, 1.0], atol=1e-4)
+    np.testing.assert_allclose(found.down[:, 0], [0.7, 1.0, 0.1], atol=1e-4)
+    assert found.up_censored[:, 1].all() and found.down_censored[:, 1].all()
+    np.testing.assert_array_equal(found.up[:, 1], 1)
+
+
+def test_the_last_step_is_tried_and_is_no_censoring():
+    found = search_boundaries(
+        lambda z: z,
+        lambda images: (images[:, 0] >= 1.0).astype(int),
+        np.zeros((1, 1)),
+        np.ones(1),
+        steps=4,
+        bisections=0,
+        batch_size=8,
+    )
+    assert (found.up[0, 0], found.up_censored[0, 0], found.down_censored[0, 0]) == (1.0, False, True)
+
+
+def test_the_first_of_several_changes_counts():
+    # changes at .3, back at .6, changes again at .9
+    def classify(images):
+        return (((images[:, 0] > 0.3) & (images[:, 0] < 0.6)) | (images[:, 0] > 0.9)).astype(int)
+
+    found = search_boundaries(
+        lambda z: z, classify, np.zeros((1, 1)), np.ones(1), steps=10, bisections=12, batch_size=1
+    )
+    assert found.up[0, 0] == pytest.approx(0.3, abs=1e-4)
+
+
+def test_a_move_replaces_the_dimension_by_the_centre_and_is_held_within_limits():
+    seen = []
+
+    def decode(codes):
+        seen.append(codes.copy())
+        return codes
+
+    found = search_boundaries(
+        decode,
+        lambda images: np.zeros(len(images), dtype=int),
+        np.array([[7.0, 0.25, 9.0]]),
+        np.ones(1),
+        steps=2,
+        bisections=3,
+        batch_size=10,
+        dimensions=[1],
+        centre=np.array([[0.5]]),
+        limits=(0.0, 1.2),
+    )
+    codes = np.concatenate(seen)
+    # the undisturbed code itself is the reference; moves start from the centre; other columns stay
+    np.testing.assert_allclose(codes[:, 1], [0.25, 1.0, 1.2, 0.0, 0.0])
+    assert (codes[:, [0, 2]] == [7.0, 9.0]).all()
+    assert found.up.shape == (1, 1) and found.up_censored.all()
+
+
+def test_a_sigma_of_each_sample_scales_its_own_moves():
+    world, codes = LinearWorld(), made_codes(n=6)
+    sigma = np.linspace(0.5, 3, 24).reshape(6, 4)
+    found = world.search(codes, sigma)
+    for row in range(6):
+        alone = world.search(codes[[row]], sigma[row])
+        np.testing.assert_array_equal(found.up[[row]], alone.up)
+        np.testing.assert_array_equal(found.down[[row]], alone.down)
+
+
+def test_results_do_not_depend_on_the_batch_size_and_batches_shrink():
+    codes, sigma = made_codes(n=30), np.ones(4)
+    small, large = LinearWorld(), LinearWorld()
+    a, b = small.search(codes, sigma, batch_size=7), large.search(codes, sigma, batch_size=10_000)
+    for name in ("reference", "up", "down", "up_censored", "down_censored"):
+        np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
+    assert max(small.batches) == 7
+    assert sum(small.batches) == a.evaluations < 30 * (1 + 2 * 4 * 30)
+
+
+def test_a_batch_that_does_not_fit_into_memory_is_halved():
+    world, codes = LinearWorld(), made_codes(n=5)
+    expected = world.search(codes, np.ones(4), batch_size=4)
+
+    def decode(batch):
+        if len(batch) > 4:
+            raise RuntimeError("not enough memory: you tried to allocate 1 byte")
+        return world.decode(batch)
+
+    found = search_boundaries(decode, world.classify, codes, np.ones(4), steps=20, bisections=10, batch_size=50)
+    np.testing.assert_array_equal(found.up, expected.up)
+
+
+def test_a_constant_classifier_tolerates_everything_and_is_told_apart():
+    codes = made_codes(n=3)
+    found = search_boundaries(
+        lambda z: z, lambda x: np.full(len(x), 2), codes, np.ones(4), steps=5, bisections=2, batch_size=9
+    )
+    assert (tolerance(found.up, found.down) == 1).all() and (deviation(found.up, found.down) == 0).all()
+    assert found.up_censored.all() and found.down_censored.all()
+    assert is_constant([found.reference, np.array([2, 2])])
+    assert not is_constant([found.reference, np.array([2, 1])])
+
+
+@pytest.mark.parametrize("sigma", [0.0, -1.0, np.nan, np.inf])
+def test_a_dimension_without_spread_is_refused(sigma):
+    with pytest.raises(InputError, match="dimension 2 is not positive and finite"):
+        LinearWorld().search(made_codes(), np.array([1.0, 1.0, sigma, 1.0]))
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=20))
+@settings(max_examples=200, deadline=None)
+def test_deviation_is_at_most_one_minus_tolerance(moves):
+    up, down = np.array(moves).T
+    assert (deviation(up, down) <= 1 - tolerance(up, down) + 1e-12).all()
+    assert (tolerance(up, down) >= 0).all() and (tolerance(up, down) <= 1).all()
+
+
+def test_tolerance_and_deviation_by_hand():
+    assert tolerance(0.25, 0.75) == 0.5
+    assert deviation(0.25, 0.75) == 0.25
+    assert deviation(1.0, 0.0) == 0.5
+
+
+def test_coupling_as_printed_is_zero_when_balanced_and_when_most_unbalanced():
+    assert coupling([0.6, 0.6, 0.6]) == 0
+    assert coupling([1.0, 0.0, 0.0]) == 0
+    # P = (0, 1/2): 1/2 log 2
+    assert coupling([0.8, 0.4]) == pytest.approx(0.5 * np.log(2))
+    assert np.isnan(coupling([0.0, 0.0]))
+    # no distribution: ten dimensions at P = 1/e reach 10 / e, beyond log 11
+    assert coupling([1.0] + [1 - 1 / np.e] * 10) == pytest.approx(10 / np.e)
+
+
+def test_entropy_and_effective_number_by_hand():
+    assert coupling_entropy([0.5, 0.5, 0.5]) == pytest.approx(1)
+    assert effective_dimensions([0.5, 0.5, 0.5]) == pytest.approx(3)
+    assert coupling_entropy([1.0, 0.2, 1.0]) == 0
+    assert effective_dimensions([1.0, 0.2, 1.0]) == pytest.approx(1)
+    # w = (3/4, 1/4)
+    entropy = -(0.75 * np.log(0.75) + 0.25 * np.log(0.25))
+    assert coupling_entropy([0.4, 0.8]) == pytest.approx(entropy / np.log(2))
+    assert effective_dimensions([0.4, 0.8]) == pytest.approx(np.exp(entropy))
+    assert np.isnan(coupling_entropy([1.0, 1.0])) and np.isnan(effective_dimensions([1.0, 1.0]))
+    assert np.isnan(coupling_entropy([0.3]))

@@ -1,0 +1,395 @@
+"""The report page: complete, honest about what the data do not show, self-contained, and safe with any name."""
+
+import re
+from functools import cache
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from gfscore import figures
+from gfscore.figures.saving import svg_text
+from gfscore.report.page import render_report
+from gfscore.scores.margins import SCALE
+from gfscore.tables.audit_tables import AuditTables
+from made import gate_rule
+from synthetic import LAM, synthetic_audit
+
+HOSTILE_MODELS = ["<script>alert(1)</script>", "$x_1$", "</svg><b>'\"", "a" * 90, "{{ 7*7 }}"]
+HOSTILE_CLASSES = ["<img src=x onerror=alert(1)>", "</table>", '"quoted"', "&amp;", "日本語", *map(str, range(5))]
+VOID = {"meta", "br", "wbr", "img", "input", "hr", "link"}
+GREAT_ONLY = ("great-softmax",)
+SECTIONS = ("verdict", "audited", "ranking", "classes", "disparity", "agreement", "glossary", "limits", "provenance")
+
+
+class Page(HTMLParser):
+    """Parsed page: whether tags nest, the tags, attributes and visible text of it."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.tags, self.attributes, self.words = [], [], [], []
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += [(tag, *pair) for pair in attrs]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] not in ("script", "style"):
+            self.words.append(data)
+
+    @property
+    def text(self):
+        return re.sub(r"\s+", " ", " ".join(self.words))
+
+
+def render(audit, **changes):
+    tables = AuditTables(
+        audit.class_scores,
+        audit.model_summary,
+        audit.vulnerability,
+        audit.calibration,
+        audit.calibration_results,
+        audit.sensitivity,
+    )
+    drawn = {
+        name: svg_text(figure)
+        for name, figure in figures.figures_of_audit(tables, measures=audit.measures, fp_lambda=LAM)
+    }
+    settings = {
+        "title": "A synthetic audit",
+        "measures": audit.measures,
+        "models": audit.models,
+        "fp_lambda": LAM,
+        "provenance": {"Data and versions": {"dataset digest": "d" * 64}},
+    } | changes
+    return render_report(tables, audit.verdict, drawn, **settings)
+
+
+@cache
+def ordinary():
+    return synthetic_audit(models=4, per_class=40)
+
+
+@pytest.fixture(scope="module")
+def page():
+    return render(ordinary())
+
+
+@pytest.fixture(scope="module")
+def hostile_page():
+    audit = synthetic_audit(
+        models=5, per_class=20, model_names=HOSTILE_MODELS, class_names=HOSTILE_CLASSES, measures=GREAT_ONLY
+    )
+    title = "<u>title</u> & $x$"
+    return render(audit, title=title, contact="<a@b>")
+
+
+def test_page_is_well_formed_and_complete(page):
+    parsed = Page(page)
+    ids = [value for _, name, value in parsed.attributes if name == "id"]
+    assert len(ids) == len(set(ids))
+    assert set(SECTIONS) <= set(ids)
+    assert {"calibration", "sensitivity"} <= set(ids)
+    order = [page.index(f'id="{name}"') for name in SECTIONS]
+    assert order == sorted(order)
+    targets = {value[1:] for tag, name, value in parsed.attributes if tag == "a" and name == "href"}
+    assert targets <= set(ids)
+
+
+def test_page_needs_no_network(page, hostile_page):
+    for text in (page, hostile_page):
+        assert not re.search(r"https?:|@import|url\((?!#)", re.sub(r"data:image/png;base64,[^\"]+", "", text))
+        loaded = [
+            (tag, value)
+            for tag, name, value in Page(text).attributes
+            if name in ("src", "href", "srcset", "data", "action") and not value.startswith(("#", "data:image/png"))
+        ]
+        assert loaded == []
+        assert "default-src 'none'" in text
+
+
+def test_page_works_without_scripts_and_shows_focus(page):
+    parsed = Page(page)
+    assert not [name for _, name, _ in parsed.attributes if name.startswith("on")]
+    without = re.sub(r"<script>.*?</script>", "", page, flags=re.DOTALL)
+    assert Page(without).text == parsed.text
+    assert ":focus-visible" in page
+    assert "prefers-color-scheme: dark" in page
+    assert "@media print" in page
+
+
+def test_names_are_escaped_everywhere(hostile_page):
+    parsed = Page(hostile_page)
+    assert parsed.tags.count("script") == 1
+    assert {"u", "b"}.isdisjoint(parsed.tags)
+    assert "img" not in parsed.tags
+    assert "<u>title</u> & $x$" in parsed.text
+    assert "<img src=x onerror=alert(1)>" in parsed.text
+    assert "{{ 7*7 }}" in parsed.text
+    assert "<a@b>" in parsed.text
+
+
+def test_verdict_is_a_word_a_shape_and_the_rule(page):
+    verdict = ordinary().verdict
+    strip = Page(page[page.index('<section id="verdict"') : page.index('<section class="short"')]).text
+    assert verdict["verdict"] in strip
+    assert re.search(r"[✓✕?] " + verdict["verdict"], strip)
+    assert verdict["rules"][0]["words"] in strip
+    passed = sum(model["verdict"] == "PASS" for model in verdict["rules"][0]["models"])
+    assert f"{passed} of 4 pass" in strip
+
+
+def test_undecided_models_say_what_would_settle_them():
+    audit = synthetic_audit(models=2, per_class=20, calibrated=False, at_least=0.5, measures=GREAT_ONLY)
+    undecided = [model for model in audit.verdict["rules"][0]["models"] if model["verdict"] == "INCONCLUSIVE"]
+    assert undecided
+    strip = Page(render(audit)).text
+    for model in undecided:
+        assert f"{model['model']}: {model['samples_needed_per_class']:,} samples per class" in strip
+
+
+def test_every_number_of_the_ranking_is_printed_rounded_the_safe_way(page):
+    from gfscore.numbers import lower_bound, number, upper_bound
+
+    table = Page(page[page.index('<table class="sortable ranking">') :].split("</table>")[0] + "</table>").text
+    for row in ordinary().of("model_summary").to_dict("records"):
+        for name in ("value", "class_mean", "rdi", "nrgc", "wcr", "fp"):
+            highest = 0.9 if name == "nrgc" else SCALE
+            bounds = f"{lower_bound(row[f'{name}_low'])} to {upper_bound(row[f'{name}_high'], highest=highest)}"
+            assert f"{number(row[name])} {bounds}" in re.sub(r"\s+", " ", table), name
+        assert number(row["robust_accuracy"]) in table
+    assert "PGD, linf 0.15, 20 steps" in page
+    assert "to 1.26" not in table
+
+
+def test_takeaways_of_the_figures_head_the_page(page):
+    tables = ordinary()
+    short = Page(page[page.index('<section class="short"') : page.index("<nav")]).text
+    from gfscore.report import takeaways
+
+    assert takeaways.weakest_class(tables.of("class_scores")) in short
+    assert takeaways.calibration(tables.calibration_results) in short
+
+
+def test_calibration_warnings_are_in_plain_words():
+    audit = synthetic_audit(models=4, per_class=40, measures=GREAT_ONLY)
+    result = audit.calibration_results["cross_model_accuracy"]
+    result["edge"] = True
+    result["baseline"] = {"clean accuracy alone vs robust accuracy": 0.9}
+    result["agreement"]["robust accuracy"] = {"before": 0.8, "after": 0.5}
+    text = Page(render(audit)).text
+    assert "Optimum at the end of the search (cross-model accuracy" in text
+    assert "Clean accuracy alone ranks the models by robust accuracy at least as well (Spearman +0.900)" in text
+    assert "Calibration lowers the agreement with robust accuracy: cross-model accuracy" in text
+    assert "Only 4 models are compared: a random order reaches a rank correlation of 0.9 or more" in text
+    assert "+0.800" in text
+    assert "+0.500" in text
+
+
+def test_disagreeing_metrics_and_opposed_accuracy_are_pointed_out():
+    audit = synthetic_audit(models=9, per_class=20, calibrated=False, measures=GREAT_ONLY)
+    summary = audit.model_summary
+    summary["rdi"] = summary["value"].rank() / 10
+    summary["nrgc"] = summary["rdi_over_mean"] = 1 - summary["value"].rank() / 10
+    summary["robust_accuracy"] = 1 - summary["value"] / 2
+    text = Page(render(audit)).text
+    assert "The metrics disagree." in text
+    assert "great-softmax orders the models against their robust accuracy (Spearman −1.00)" in text
+    summary["nrgc"] = summary["rdi_over_mean"] = summary["rdi"]
+    summary["robust_accuracy"] = summary["value"] / 2
+    text = Page(render(audit)).text
+    assert "The metrics disagree." not in text
+    assert "orders the models against" not in text
+
+
+def test_class_without_samples_is_named():
+    audit = synthetic_audit(models=2, per_class=20, empty_class=3, calibrated=False, measures=GREAT_ONLY)
+    text = Page(render(audit)).text
+    assert "no samples of 3" in text
+    assert "no samples: left out of every metric, and never a pass" in text
+    assert not re.search(r"\bnan\b", text, re.IGNORECASE)
+
+
+def test_all_zero_scores_and_missing_objectives():
+    text = Page(render(synthetic_audit(models=3, per_class=20, all_wrong=True, measures=GREAT_ONLY))).text
+    assert "n/a" in text
+    assert "no optimum:" in text
+
+
+def test_one_model_and_only_clean_accuracy():
+    audit = synthetic_audit(models=1, per_class=20, measures=("clean",))
+    text = render(audit)
+    assert 'id="calibration"' not in text
+    assert 'id="sensitivity"' not in text
+    assert "1 model ·" in Page(text).text
+
+
+def test_unknown_robust_accuracy_is_not_a_number():
+    audit = synthetic_audit(models=3, per_class=20, calibrated=False, measures=GREAT_ONLY)
+    audit.model_summary["robust_accuracy"] = np.nan
+    audit.model_summary["robust_accuracy_source"] = None
+    text = Page(render(audit)).text
+    assert "Robust accuracy is not known for these models" in text
+    assert "n/a" not in text
+    assert "Share classified correctly under the attack" not in text
+    assert not re.search(r"\bnan\b", text, re.IGNORECASE)
+
+
+def ranking_verdicts(text, measure):
+    """Verdict of each model in the ranking by one measure, in the order of the table."""
+    table = text[text.index(f'aria-label="Ranking by {measure}"') :].split("</table>")[0]
+    return re.findall(r'class="badge (\w+)"', table[table.index("<tbody>") :])
+
+
+def test_headline_ranking_shows_each_verdict_over_all_rules():
+    lenient = gate_rule("great-softmax", at_least=0.001)
+    strict = gate_rule("clean", at_least=1.01)
+    options = {
+        "models": 2,
+        "per_class": 400,
+        "calibrated": False,
+        "measures": ("clean", "great-softmax"),
+    }
+    text = render(synthetic_audit(**options, rules=[lenient, strict]))
+    assert ranking_verdicts(text, "great-softmax") == ["fail", "fail"]
+    assert ranking_verdicts(text, "clean") == ["fail", "fail"]
+    assert "Verdict: over all 2 rules, on great-softmax, clean." in Page(text).text
+    text = render(synthetic_audit(**options, rules=[lenient]))
+    assert ranking_verdicts(text, "great-softmax") == ["pass", "pass"]
+    assert ranking_verdicts(text, "clean") == []
+    text = render(synthetic_audit(**options, rules=[strict]))
+    assert ranking_verdicts(text, "great-softmax") == ["fail", "fail"]
+    assert "Verdict: over the rule, on clean." in Page(text).text
+
+
+def test_models_left_out_are_named_with_their_reason():
+    excluded = [{"model": "Linf/<b>Bad</b>", "reason": "measured clean accuracy 40.00%, published 94.00%"}]
+    audit = synthetic_audit(models=2, per_class=20, measures=("clean",), excluded=excluded)
+    page = render(audit)
+    for section in ("verdict", "audited"):
+        part = Page(page[page.index(f'<section id="{section}"') :].split("</section>")[0] + "</section>").text
+        assert "Left out" in part, section
+        assert "Linf/<b>Bad</b>" in part, section
+        assert excluded[0]["reason"] in part, section
+    assert "Left out" not in Page(render(synthetic_audit(models=2, per_class=20, measures=("clean",)))).text
+    del audit.verdict["excluded"]
+    assert "Left out" not in Page(render(audit)).text
+
+
+def test_stretches_and_spread_of_temperatures_are_told_apart():
+    audit = synthetic_audit(models=4, per_class=40, measures=GREAT_ONLY)
+    audit.calibration_results["ranking_stability"] |= {
+        "t_star": 0.02,
+        "interval": [0.01, 0.041],
+        "stretches": [[0.01, 0.041], [1, 1], [2, 3], [5, 5]],
+    }
+    page = render(audit)
+    own = audit.calibration_results["likelihood"]["t_star_by_model"].values()
+    cells = page[page.index('aria-label="Calibration objectives"') :].split("</table>")[0]
+    assert "<td>0.01 to 0.041 and 3 more stretches</td>" in cells
+    assert f"<td>{min(own):.3g} to {max(own):.3g} over models</td>" in cells
+
+
+def test_warning_about_an_accuracy_that_runs_against_robust_accuracy():
+    audit = synthetic_audit(models=4, per_class=40, measures=GREAT_ONLY)
+    for result in audit.calibration_results.values():
+        result["baseline"] = {"clean accuracy alone vs robust accuracy": -0.487}
+        result["agreement"]["robust accuracy"] = {"before": -0.8, "after": -0.5}
+    text = Page(render(audit)).text
+    assert "Neither clean accuracy alone (Spearman −0.487) nor the score calibrated by cross-model accuracy," in text
+    assert "ranks the models like robust accuracy." in text
+    assert "at least as well" not in text
+
+
+@pytest.fixture(scope="module")
+def certified():
+    audit = synthetic_audit(models=3, per_class=40, measures=("clean", "certified"))
+    audit.model_summary["robust_accuracy"] = np.nan
+    audit.model_summary["robust_accuracy_source"] = None
+    audit.models = [{**model, "method": None, "architecture": None} for model in audit.models]
+    return render(audit)
+
+
+def test_certified_radii_without_any_score(certified):
+    text = Page(certified).text
+    assert 'id="calibration"' not in certified
+    assert 'id="sensitivity"' not in certified
+    assert certified.index("Ranking by certified") < certified.index("Ranking by clean")
+    assert "Certified radii hold for the smoothed classifier," in text
+    assert "each with the confidence of its own test" in text
+    assert "2 measures" not in text
+    for words in (
+        "GREAT",
+        "T = 1",
+        "The score is not a certificate",
+        "T*",
+        "1.2533",
+        "calibrat",
+        "Method, architecture",
+    ):
+        assert words not in text, words
+    assert not re.search(r"\b(nan|None|n/a)\b", text)
+
+
+def test_clean_accuracy_alone_is_not_called_robust():
+    text = Page(render(synthetic_audit(models=2, per_class=20, measures=("clean",)))).text
+    assert "Clean accuracy says nothing about robustness." in text
+    assert "Certified radii hold" not in text
+    assert "The score is not a certificate" not in text
+
+
+def test_published_accuracies_and_models_without_description():
+    audit = synthetic_audit(models=3, per_class=20, calibrated=False, measures=GREAT_ONLY)
+    summary = audit.model_summary
+    summary["robust_accuracy_source"] = "published"
+    summary["published_robust_accuracy"] = summary["robust_accuracy"]
+    audit.models = [{**model, "method": None, "architecture": None} for model in audit.models]
+    text = Page(render(audit)).text
+    assert "Robust accuracy: as published." in text
+    assert "Published robust accuracy" in text
+    assert "Published clean accuracy" not in text
+    assert "Method, architecture" not in text
+    assert "None" not in text
+
+
+def test_samples_that_differ_between_models_are_given_as_a_range():
+    audit = synthetic_audit(models=2, per_class=20, calibrated=False, measures=("clean",))
+    audit.class_scores.loc[audit.class_scores["model"] == "model_1", "n"] = 15
+    text = Page(render(audit)).text
+    assert "150 to 200 samples, 15 to 20 per class" in text
+
+
+def test_label_errors_are_said():
+    audit = synthetic_audit(models=2, per_class=20, calibrated=False, measures=("clean",))
+    assert "Labels are assumed right." in Page(render(audit)).text
+    audit.class_scores["label_error_rate"] = 0.0123
+    text = Page(render(audit)).text
+    assert "the bounds allow for a label-error rate of 0.0123 in each class" in text
+    assert "The label-error rate allowed for, at most 0.0123 per class, is stated or estimated, not proven." in text
+    assert "Labels are assumed right." not in text
+
+
+def test_thousand_classes_stay_small_and_listed_at_both_ends():
+    audit = synthetic_audit(models=3, classes=1000, per_class=3, calibrated=False, permutations=19, measures=GREAT_ONLY)
+    text = render(audit)
+    assert len(text) < 400_000
+    assert "976 classes between both ends are in class_scores.csv" in Page(text).text
+
+
+def test_page_is_the_same_on_every_run():
+    audit = synthetic_audit(models=2, per_class=20, measures=GREAT_ONLY)
+    assert render(audit) == render(audit)
+
+
+def test_size_of_an_ordinary_page(page):
+    assert len(page.encode()) < 1_000_000

@@ -1,0 +1,61 @@
+"""The seven classifiers of the audit cifar10-training, made tiny: the real ones need CIFAR-10 and a GPU."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import yaml
+
+from gfscore.datasets import from_arrays
+from gfscore.training.loop import describe_training, train_classifier
+
+CONFIG = yaml.safe_load((Path(__file__).resolve().parents[3] / "config.yaml").read_text())
+ENTRIES = {
+    name: CONFIG["models"]["cifar10-training"][threat][name]
+    for _, threat, name in (model.split("/") for model in CONFIG["audits"]["cifar10-training"]["models"])
+}
+
+SMALL = {
+    "arguments": {"width": 16, "blocks": 1},
+    "epochs": 8,
+    "batch_size": 6,
+    "learning_rate": 0.004,
+    "device": "cpu",
+}
+
+
+def fewer(settings, **values):
+    """The settings with smaller values for those keys that they have."""
+    return settings and settings | {key: value for key, value in values.items() if key in settings}
+
+
+@pytest.fixture(scope="module")
+def colours():
+    """48 images 3x32x32 of three classes, each brighter in one channel than the others can become."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(48, dtype=np.int32) % 3
+    images = rng.uniform(0, 0.4, (48, 3, 32, 32)).astype(np.float32)
+    images[np.arange(48), labels] += 0.5
+    return images, labels
+
+
+def test_the_audit_has_the_seven_methods_of_the_paper():
+    methods = [entry["training"]["method"] for entry in ENTRIES.values()]
+    assert methods == ["ERM", "ERM_DA", "FGSM", "PGD", "TRADES", "MART", "PRL"]
+    assert {entry["training"]["device"] for entry in ENTRIES.values()} == {"cuda"}
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_every_shipped_entry_trains_a_tiny_network_on_images_of_that_size(name, colours):
+    training = ENTRIES[name]["training"]
+    chosen = training | SMALL | {"threat": fewer(training["threat"], steps=2)}
+    chosen["coefficients"] = fewer(training["coefficients"], rho=0.5, samples=2)
+    network = train_classifier(*colours, classes=3, **chosen)
+    images = from_arrays(*colours, sample_id=np.arange(48), preprocessing="none")
+    attack = ENTRIES[name]["attack"] | {"steps": 2}
+    described = describe_training(network, images, images, settings=chosen, attack=attack)
+    assert all(torch.isfinite(value).all() for value in network.parameters())
+    assert described["clean_accuracy"] == described["train_accuracy"] > 0.6
+    assert described["robust_accuracy_attack"] == "PGD-2, l_inf 0.03137, test split"
+    assert described["device"] == "cpu"

@@ -1,0 +1,62 @@
+"""The table of measured costs, and the page that it goes into."""
+
+import importlib.util
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from gfscore.errors import InputError
+from gfscore.scores.measures import KINDS
+
+ROOT = Path(__file__).parents[3]
+PAGE = ROOT / "docs" / "measures.md"
+
+
+@pytest.fixture(scope="module")
+def tool():
+    specification = importlib.util.spec_from_file_location("write_cost_table", ROOT / "tools" / "write_cost_table.py")
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+def costs(*rows):
+    columns = ["threat", "model", "measure", "step", "wall_s", "cpu_s", "peak_memory_mib", "samples"]
+    return pd.DataFrame([("none", *row) for row in rows], columns=columns)
+
+
+def test_the_median_over_models_of_the_sum_over_steps(tool):
+    frame = costs(
+        ("a", "minimal", "measure_distances", 2.0, 4.0, 100.0, 200),
+        ("b", "minimal", "measure_distances", 4.0, 6.0, 300.0, 200),
+        ("b", "minimal", "another", 2.0, 2.0, 50.0, 200),
+        ("a", None, "extract_logits", 1.0, 1.0, 80.0, None),
+        ("a", None, "train_model", 99.0, 99.0, 80.0, None),
+        ("a", "clean", "score_predictions", None, None, None, 200),
+    )
+    lines = tool.cost_table(frame).splitlines()
+    # Model a: 2 s and 4 core-seconds; b: 6 and 8; the median core-seconds, 6, over 200 samples make 30 ms.
+    assert lines[2] == "| minimal | 2 | 200 | 4 | 6 | 30 | 200 |"
+    assert lines[3] == "| logits, which clean and great need | 1 |  | 1 | 1 |  | 80 |"
+    assert len(lines) == 4
+
+
+def test_a_table_without_records_is_refused(tool):
+    with pytest.raises(InputError, match="no recorded cost"):
+        tool.cost_table(costs(("a", "minimal", "measure_distances", None, None, None, 200)))
+
+
+def test_the_page_has_the_marks_and_keeps_everything_around_them(tool):
+    text = PAGE.read_text(encoding="utf-8")
+    written = tool.with_table(text, "| a |\n")
+    assert tool.with_table(written, "| a |\n") == written
+    assert written.split(tool.MARKS[0])[0] == text.split(tool.MARKS[0])[0]
+    assert written.split(tool.MARKS[1])[1] == text.split(tool.MARKS[1])[1]
+    with pytest.raises(InputError, match="lacks the lines"):
+        tool.with_table("nothing", "")
+
+
+def test_the_page_names_every_kind_of_measure():
+    text = PAGE.read_text(encoding="utf-8")
+    assert [kind for kind in KINDS if f"| `{kind}`" not in text and f", `{kind}` |" not in text] == []

@@ -1,0 +1,86 @@
+import re
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+
+from gfscore.files import write_json
+from gfscore.scores.measures import KINDS
+from gfscore.workflow import layout, plan
+from gfscore.workflow.costs import cost_file, cost_rows, read_cost, recorded_cost
+from gfscore.workflow.jobs import logged_job
+
+ROOT = Path(__file__).resolve().parents[3]
+MODEL = {"dataset": "d", "threat": "none", "model": "m"}
+SCORES = pd.DataFrame(
+    {
+        "threat": "none",
+        "model": "m",
+        "measure": ["great", "great", "great"],
+        "calibration": ["none", "none", "likelihood"],
+        "n": [4, 5, 9],
+    }
+)
+
+
+def test_a_job_that_works_counts_processor_time_and_one_that_sleeps_does_not(tmp_path):
+    with recorded_cost(tmp_path / "busy.json"):
+        end = time.process_time() + 0.2
+        while time.process_time() < end:
+            pass
+    with recorded_cost(tmp_path / "idle.json"):
+        time.sleep(0.2)
+    busy, idle = read_cost(tmp_path / "busy.json"), read_cost(tmp_path / "idle.json")
+    assert busy["cpu_s"] >= 0.19 > idle["cpu_s"]
+    assert min(busy["wall_s"], idle["wall_s"]) >= 0.19
+    assert busy["gpu_s"] == 0
+    assert 10 < busy["peak_memory_mib"] < 100_000
+
+
+def test_a_job_that_fails_records_nothing(tmp_path):
+    with pytest.raises(ValueError, match="oops"), recorded_cost(tmp_path / "cost.json"):
+        raise ValueError("oops")
+    assert read_cost(tmp_path / "cost.json") == {}
+
+
+def test_the_record_stands_where_the_log_does(tmp_path, monkeypatch):
+    assert str(cost_file("results/logs/step/a/b.log")) == "results/costs/step/a/b.json"
+    assert cost_file("elsewhere/b.log") is None
+    monkeypatch.chdir(tmp_path)
+    with logged_job("results/logs/step/a.b/c.log"):
+        pass
+    assert read_cost("results/costs/step/a.b/c.json")["wall_s"] >= 0
+
+
+def test_rows_say_what_is_not_recorded_and_how_many_samples_were_measured(tmp_path):
+    write_json(tmp_path / "a.json", {"wall_s": 2.0, "cpu_s": 3.0, "gpu_s": 0.0, "peak_memory_mib": 50.0})
+    records = [
+        {"step": "score_margins", **MODEL, "measure": "great", "path": str(tmp_path / "a.json")},
+        {"step": "extract_logits", **MODEL, "measure": None, "path": str(tmp_path / "absent.json")},
+    ]
+    scored, extracted = cost_rows(records, SCORES)
+    assert scored == {**MODEL, "step": "score_margins", "measure": "great", "wall_s": 2.0, "cpu_s": 3.0} | {
+        "gpu_s": 0.0,
+        "peak_memory_mib": 50.0,
+        "samples": 9,
+    }
+    assert extracted == {**MODEL, "step": "extract_logits", "measure": None, "samples": None}
+
+
+def test_every_kind_of_measure_has_its_step():
+    assert set(plan.STEPS) == set(KINDS)
+
+
+def test_costs_are_looked_for_where_the_rules_let_their_jobs_write_them():
+    config = yaml.safe_load((ROOT / "config.yaml").read_text())
+    rules = "".join(path.read_text() for path in (ROOT / "rules").glob("*.smk"))
+    logs = [log.removeprefix("results/logs/") for log in re.findall(r'f?"(results/logs/[^"]+)\.log"', rules)]
+    logs = [log.replace("{MODEL}", layout.MODEL).replace("{ZOO_MODEL}", "{dataset}/{threat}/{model}") for log in logs]
+    known = [re.sub(r"\{+\w+\}+", "[^/]+", log) for log in logs]
+    records = layout.cost_records(config, "digits")
+    assert {record["step"] for record in records} > {"train_model", "extract_logits", "project_attributes"}
+    for record in records:
+        path = record["path"].removeprefix("results/costs/").removesuffix(".json")
+        assert any(re.fullmatch(pattern, path) for pattern in known), path

@@ -1,0 +1,124 @@
+import errno
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+
+import gfscore
+from gfscore import InputError
+from gfscore.workflow.jobs import logged_job
+
+PACKAGE_FOLDER = str(Path(gfscore.__file__).parents[1])
+
+
+def test_what_a_step_prints_goes_to_its_log_only(tmp_path, capsys):
+    path = tmp_path / "logs" / "score_margins" / "digits.log"
+    with logged_job(path):
+        print("scored 300 samples")
+        print("a remark", file=sys.stderr)
+    print("after")
+    assert path.read_text() == "scored 300 samples\na remark\n"
+    captured = capsys.readouterr()
+    assert captured.out == "after\n"
+    assert captured.err == ""
+
+
+def test_an_input_error_ends_the_job_with_its_message_alone(tmp_path, capsys):
+    path = tmp_path / "job.log"
+    with pytest.raises(SystemExit) as caught, logged_job(path):
+        print("reading")
+        raise InputError("logits.parquet: row 3 is NaN; extract the logits again")
+    assert caught.value.code == 1
+    message = "error: logits.parquet: row 3 is NaN; extract the logits again\n"
+    assert path.read_text() == "reading\n" + message
+    assert capsys.readouterr().err == message
+
+
+def test_any_other_exception_leaves_a_traceback_in_log_and_stderr(tmp_path, capsys):
+    path = tmp_path / "job.log"
+
+    def step():
+        return {}["missing"]
+
+    with pytest.raises(SystemExit) as caught, logged_job(path):
+        step()
+    assert caught.value.code == 1
+    for text in (path.read_text(), capsys.readouterr().err):
+        assert text.startswith("Traceback (most recent call last):")
+        assert "in step" in text
+        assert "KeyError: 'missing'" in text
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EFBIG])
+def test_a_disk_that_takes_no_more_is_one_line_that_names_the_file(tmp_path, capsys, number):
+    path = tmp_path / "job.log"
+    with pytest.raises(SystemExit) as caught, logged_job(path):
+        raise OSError(number, "whatever", "results/x.parquet")
+    assert caught.value.code == 1
+    message = f"error: results/x.parquet: {os.strerror(number)}; make room, or the folder writable, and run"
+    assert path.read_text().startswith(message)
+    assert capsys.readouterr().err.startswith(message)
+
+
+def test_a_log_of_an_earlier_run_is_replaced(tmp_path):
+    path = tmp_path / "job.log"
+    path.write_text("error: of yesterday\n")
+    with logged_job(path):
+        print("fine today")
+    assert path.read_text() == "fine today\n"
+
+
+def test_warnings_go_to_the_log(tmp_path, capsys):
+    path = tmp_path / "job.log"
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        # pytest collects warnings itself; here they are shown as in a job.
+        warnings.showwarning = lambda message, *rest: print(f"warning: {message}", file=sys.stderr)
+        with logged_job(path):
+            warnings.warn("few samples", stacklevel=1)
+    assert path.read_text() == "warning: few samples\n"
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_step_that_exits_by_itself_keeps_its_status(tmp_path, code):
+    with pytest.raises(SystemExit) as caught, logged_job(tmp_path / "job.log"):
+        raise SystemExit(code)
+    assert caught.value.code == code
+
+
+def run_job(tmp_path, body):
+    imports = "from gfscore import InputError\nfrom gfscore.workflow.jobs import logged_job\n"
+    script = f"{imports}with logged_job('job.log'):\n    {body}\n"
+    return subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": PACKAGE_FOLDER},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_as_a_process_an_input_error_is_one_line_and_status_one(tmp_path):
+    result = run_job(tmp_path, "raise InputError('config.yaml: T = 0; give a positive number')")
+    assert result.returncode == 1
+    assert result.stderr == "error: config.yaml: T = 0; give a positive number\n"
+    assert (tmp_path / "job.log").read_text() == result.stderr
+
+
+def test_as_a_process_another_error_has_a_traceback_and_status_one(tmp_path):
+    result = run_job(tmp_path, "1 / 0")
+    assert result.returncode == 1
+    assert result.stderr.count("Traceback") == 1
+    assert "ZeroDivisionError" in result.stderr
+    assert "ZeroDivisionError" in (tmp_path / "job.log").read_text()
+
+
+def test_as_a_process_success_is_silent(tmp_path):
+    result = run_job(tmp_path, "print('done')")
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+    assert (tmp_path / "job.log").read_text() == "done\n"

@@ -1,0 +1,93 @@
+import re
+
+import pytest
+
+from gfscore.workflow import layout, plan
+
+AUDIT = {"dataset": "copy", "models": ["zoo/none/X", "zoo/L2/Y"], "measures": ["g"], "calibration": None}
+COPY = {"source": "npz", "path": "p", "classes": ["u", "v"], "models_of": "zoo", "label_error_rate": 0.1}
+CONFIG = {
+    "audits": {"a": AUDIT | {"groups": None, "projection": None}},
+    "datasets": {
+        "copy": COPY | {"attributes": None},
+        "train": {
+            "source": "digits",
+            "split": "train",
+            "classes": ["u", "v"],
+            "models_of": None,
+            "label_error_rate": None,
+            "attributes": None,
+        },
+    },
+    "models": {
+        "zoo": {
+            "none": {
+                "X": {
+                    "train_on": "train",
+                    "evaluate_on": "copy",
+                    "published_clean_accuracy": 0.5,
+                    "published_robust_accuracy": None,
+                }
+            },
+            "L2": {"Y": {"published_clean_accuracy": None, "published_robust_accuracy": 0.25}},
+        }
+    },
+    "measures": {"g": {"kind": "great"}, "g+": {"kind": "great"}, "c": {"kind": "clean"}},
+}
+
+
+def test_models_carry_the_dataset_evaluated_not_the_zoo():
+    assert plan.models_of(CONFIG, "a") == [
+        {"dataset": "copy", "threat": "none", "model": "X"},
+        {"dataset": "copy", "threat": "L2", "model": "Y"},
+    ]
+
+
+def test_an_entry_is_found_through_the_zoo_of_the_dataset():
+    assert plan.entry_of(CONFIG, "copy", "L2", "Y")["published_robust_accuracy"] == 0.25
+    assert plan.published_accuracies(CONFIG, "a")[0] == {
+        "published_clean_accuracy": 0.5,
+        "published_robust_accuracy": None,
+    }
+
+
+def test_datasets_of_an_audit_include_those_its_models_are_trained_on():
+    assert plan.datasets_of(CONFIG, "a") == ["copy", "train"]
+
+
+def test_only_what_decides_the_images_counts_as_their_settings():
+    assert plan.image_settings_of(CONFIG, "train") == {"source": "digits", "split": "train"}
+    assert plan.image_settings_of(CONFIG, "copy") == {"source": "npz"}
+
+
+def test_a_probe_is_fetched_and_fitted_and_no_other_source_matches_its_pattern():
+    entries = {"P.1": {"source": "probe"}, "T": {"source": "timm"}}
+    config = {
+        "audits": {"a": {"dataset": "d", "models": ["z/none/P.1", "z/none/T"]}},
+        "datasets": {"d": {"models_of": "z"}},
+        "models": {"z": {"none": entries}},
+    }
+    pattern = re.compile(plan.zoo_models_from(config, "probe"))
+    assert [name for name in ("z/none/P.1", "z/none/Px1", "z/none/T") if pattern.fullmatch(name)] == ["z/none/P.1"]
+    assert not re.compile(plan.zoo_models_from(config, "onnx")).fullmatch("")
+    fetched = [f"results/checkpoints/z/none/{name}.json" for name in ("P.1", "T")]
+    assert layout.fetched_manifests(config, "a") == fetched
+    of_probe = {"dataset": "d", "threat": "none", "model": "P.1", "extension": "json"}
+    assert layout.checkpoint_file(config, **of_probe) == "results/trained/z/none/P.1.json"
+    assert layout.checkpoint_file(config, **of_probe | {"model": "T"}) == fetched[1]
+
+
+@pytest.mark.parametrize(("kind", "matching"), [("great", {"g", "g+"}), ("clean", {"c"}), ("absent", set())])
+def test_names_of_kind_match_exactly_the_measures_of_that_kind(kind, matching):
+    pattern = re.compile(plan.names_of_kind(CONFIG, kind))
+    assert {name for name in [*CONFIG["measures"], "gg", ""] if pattern.fullmatch(name)} == matching
+
+
+def test_the_samples_that_fix_thresholds_of_attributes_belong_to_an_audit_that_compares_groups():
+    digits = COPY | {"attributes": {"source": "digits", "fixed_on": "other"}}
+    datasets = CONFIG["datasets"] | {"copy": digits}
+    audits = {"a": AUDIT | {"groups": {"attributes": ["slant"]}, "projection": None}, "b": CONFIG["audits"]["a"]}
+    config = CONFIG | {"datasets": datasets, "audits": audits}
+    assert "other" in plan.datasets_of(config, "a") and "other" not in plan.datasets_of(config, "b")
+    assert layout.attributes_reference(config, "copy") == "results/datasets/other.json"
+    assert "attributes" not in plan.image_settings_of(config, "copy")

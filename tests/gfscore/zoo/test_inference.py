@@ -1,0 +1,174 @@
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from gfscore.datasets import from_arrays
+from gfscore.errors import InputError
+from gfscore.zoo import Classifier, build_network, from_network
+from gfscore.zoo.inference import (
+    device_of,
+    extract_logits,
+    identity_of,
+    reproducible_arithmetic,
+    require_fit,
+    resolve_device,
+)
+
+
+@pytest.fixture
+def images():
+    rng = np.random.default_rng(0)
+    return from_arrays(
+        rng.random((11, 1, 8, 8)),
+        rng.integers(0, 4, 11),
+        sample_id=[f"s{i}" for i in range(11)],
+        preprocessing="none",
+    )
+
+
+class Recorder(nn.Module):
+    """Logits are the first four pixels; runs out of memory on batches beyond `limit`."""
+
+    def __init__(self, limit=1000, error=torch.OutOfMemoryError):
+        super().__init__()
+        self.limit, self.error, self.sizes = limit, error, []
+
+    def forward(self, x):
+        self.sizes.append(len(x))
+        if len(x) > self.limit:
+            raise self.error("DefaultCPUAllocator: not enough memory: you tried to allocate")
+        return x.flatten(1)[:, :4]
+
+
+def first_pixels(images):
+    return np.concatenate(list(images.batches(100))).reshape(len(images), -1)[:, :4]
+
+
+@pytest.mark.parametrize("batch_size", [1, 4, 11, 100])
+def test_logits_are_in_the_order_of_the_samples(images, batch_size):
+    sample_id, labels, logits = extract_logits(Recorder(), images, batch_size=batch_size, device="cpu")
+    assert sample_id.tolist() == [f"s{i}" for i in range(11)]
+    np.testing.assert_array_equal(labels, images.labels)
+    np.testing.assert_array_equal(logits, first_pixels(images))
+    assert logits.dtype == np.float32
+
+
+@pytest.mark.parametrize("error", [torch.OutOfMemoryError, RuntimeError])
+def test_the_batch_is_halved_when_memory_runs_out_and_stays_small(images, error):
+    network = Recorder(limit=3, error=error)
+    _, _, logits = extract_logits(network, images, batch_size=8, device="cpu")
+    np.testing.assert_array_equal(logits, first_pixels(images))
+    assert network.sizes == [8, 4, 2, 2, 2, 2, 2, 1]
+
+
+def test_a_single_image_too_large_is_an_error(images):
+    with pytest.raises(torch.OutOfMemoryError):
+        extract_logits(Recorder(limit=0), images, batch_size=8, device="cpu")
+
+
+def test_other_errors_do_not_shrink_the_batch(images):
+    class Broken(Recorder):
+        def forward(self, x):
+            self.sizes.append(len(x))
+            raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
+
+    network = Broken()
+    with pytest.raises(RuntimeError, match="shapes"):
+        extract_logits(network, images, batch_size=8, device="cpu")
+    assert network.sizes == [8]
+
+
+def test_values_that_are_not_finite_are_not_masked(images):
+    class Overflowing(Recorder):
+        def forward(self, x):
+            return torch.where(x.flatten(1)[:, :4] > 0.5, float("nan"), float("inf"))
+
+    _, _, logits = extract_logits(Overflowing(), images, batch_size=8, device="cpu")
+    assert np.isnan(logits).any()
+    assert np.isinf(logits).any()
+
+
+def test_the_network_is_used_in_eval_mode_without_gradients(images):
+    class Probe(Recorder):
+        def forward(self, x):
+            self.state = self.training, torch.is_inference_mode_enabled(), torch.get_num_threads()
+            return x.flatten(1)[:, :4]
+
+    network = Probe().train()
+    extract_logits(network, images, batch_size=8, device="cpu", threads=1)
+    assert network.state == (False, True, 1)
+
+
+def test_arithmetic_is_restored_even_after_an_error():
+    def state():
+        return (
+            torch.get_num_threads(),
+            torch.are_deterministic_algorithms_enabled(),
+            torch.backends.cudnn.allow_tf32,
+            torch.backends.cuda.matmul.allow_tf32,
+        )
+
+    before = state()
+    with pytest.raises(ZeroDivisionError), reproducible_arithmetic(threads=1):
+        assert state() == (1, True, False, False)
+        raise ZeroDivisionError
+    assert state() == before
+
+
+def test_a_classifier_for_other_images_or_classes_is_refused():
+    network = build_network("small_convnet", in_channels=1, image_size=(8, 8), classes=4)
+    classifier = from_network(network, image_shape=(1, 8, 8), classes=4)
+    dataset = {"dataset": "digits", "image_shape": [1, 8, 8], "classes": list("abcd")}
+    require_fit(classifier, dataset, source="m.safetensors")
+    require_fit(from_network(network), {**dataset, "classes": list("ab")}, source="says nothing")
+    with pytest.raises(InputError, match=r"m\.safetensors: made for images of shape \[1, 8, 8\], but digits has \[3"):
+        require_fit(classifier, {**dataset, "image_shape": [3, 8, 8]}, source="m.safetensors")
+    with pytest.raises(InputError, match="made for 4 classes, but digits declares 3"):
+        require_fit(classifier, {**dataset, "classes": list("abc")}, source="m.safetensors")
+
+
+class Allocation(Exception):
+    """onnxruntime's errors derive from Exception alone."""
+
+
+def test_a_classifier_without_a_network_is_run_on_the_cpu_and_its_batch_halved_too(images):
+    sizes = []
+
+    def run(batch):
+        sizes.append(len(batch))
+        if len(batch) > 3:
+            raise Allocation("BFCArena: Failed to allocate memory for requested buffer")
+        return batch.reshape(len(batch), -1)[:, :4]
+
+    classifier = Classifier("graph", (1, 8, 8), 4, None, run=run)
+    assert device_of(classifier, "cuda") == "cpu"
+    _, _, logits = extract_logits(classifier, images, batch_size=8, device="auto")
+    np.testing.assert_array_equal(logits, first_pixels(images))
+    assert sizes == [8, 4, 2, 2, 2, 2, 2, 1]
+
+
+def test_identity_names_the_data_evaluated_and_is_text():
+    dataset = {"dataset": "digits-generated", "digest": "d", "preprocessing": "none"}
+    model = {"dataset": "digits", "threat": "none", "model": "ERM", "sha256": "s", "architecture": "small_convnet"}
+    identity = identity_of(dataset, model, device="cpu")
+    assert identity == {
+        "dataset": "digits-generated",
+        "threat": "none",
+        "model": "ERM",
+        "dataset_digest": "d",
+        "checkpoint_sha256": "s",
+        "architecture": "small_convnet",
+        "preprocessing": "none",
+        "dtype": "float32",
+        "device": "cpu",
+        "torch": torch.__version__,
+    }
+    assert all(type(value) is str for value in identity.values())
+    with_own = identity_of(dataset, model, device="cpu", preprocessing="bgr, white 255")
+    assert with_own["preprocessing"] == "none; bgr, white 255"
+
+
+def test_the_automatic_device_is_one_that_exists():
+    assert resolve_device("auto") == ("cuda" if torch.cuda.is_available() else "cpu")
+    assert resolve_device("cpu") == "cpu"

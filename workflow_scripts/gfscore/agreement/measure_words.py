@@ -1,0 +1,103 @@
+"""What the measures of an audit say of each other, in sentences."""
+
+from gfscore.agreement.falsification import Falsification, Falsified, sentence
+from gfscore.certificates.radii import judge_refutations
+from gfscore.classwise.target_rows import contest
+from gfscore.names import enumeration
+from gfscore.numbers import count, number, p_value, signed
+
+SIGNIFICANT = 0.05
+
+SUCCESS = {
+    "success": "the share of other classes' samples turned into the class",
+    "excess": "that share minus the one without an attack",
+    "among_misclassified": "the share of the class among samples misclassified under attack",
+}
+"""Definitions of targeted success in words."""
+
+
+def falsified(row, *, name):
+    """Sentence on one row of the table falsification, of all samples of a model, whose name it uses."""
+    counts = ("n", "correct", "violations", "rate", "low", "high", "censored", "mean_score", "mean_distance")
+    group = Falsified(**{key: row[key] for key in counts})
+    confidence = row["confidence"]
+    return sentence(Falsification(row["temperature"], confidence, classes=[], model=group), name=name)
+
+
+def refutations_of(rows, measure, models):
+    """How many of the models' scores attack distances refute, over rows at T = 1 of all samples; None for none."""
+    refuted = int((rows["violations"] > 0).sum())
+    if not refuted:
+        return None
+    whose = "the only model" if models == 1 else f"{refuted} of {models} models"
+    return f"Attack distances refute {measure} as a lower bound on the distance to an adversarial example, for {whose}"
+
+
+def certificates(row, *, name):
+    """Sentence on one row of the table refutations."""
+    _, words = judge_refutations(int(row["refuted"]), int(row["n"]), alpha=row["alpha"])
+    return f"{name}: {words} ({count(row['attacked'])} certificates were attacked)"
+
+
+def central_claim(rows, definition):
+    """Whether CFPS or 1 - recall predicts targeted success better: target_predictors rows of one measure.
+
+    Names the test, its p-value and how few models stand behind it; None when no model has a defined difference.
+    """
+    rows = rows[rows["definition"] == definition]
+    found = contest(rows["difference"])
+    if found.models == 0:
+        return None
+    defined = rows[rows["difference"].notna()]
+    by_cfps, by_miss = (signed(defined[name].mean()) for name in ("rho_cfps", "rho_miss_rate"))
+    start = (
+        f"Targeted success as {SUCCESS[definition]}: over classes, its mean Spearman correlation is {by_cfps} with "
+        f"CFPS and {by_miss} with 1 - recall"
+    )
+    models = "1 model" if found.models == 1 else f"{found.models} models"
+    test = f"p {_equals(found.p)}, sign-flip test over {models}"
+    if found.p > SIGNIFICANT:
+        smallest = 2.0 ** (1 - found.models)
+        hopeless = f", which cannot get below {number(smallest)}" if smallest > SIGNIFICANT else ""
+        return f"{start}; which predicts better is not settled ({test}{hopeless})"
+    better = "CFPS" if found.mean > 0 else "1 - recall"
+    return f"{start}; {better} predicts better ({test}, which takes the models as independent)"
+
+
+def differing_classes(rows):
+    """In how many models distances differ between classes (log_rank_tests rows of one measure)."""
+    tested = rows[rows["p_permutation"].notna()]
+    if tested.empty:
+        return "Distances cannot be compared between classes: fewer than two have samples, or nothing was found"
+    differ = int((tested["p_permutation"] * len(tested) <= SIGNIFICANT).sum())
+    whose = "the only model" if len(tested) == 1 else f"{differ} of {len(tested)} models"
+    adjusted = "" if len(tested) == 1 else ", each p-value times the number of models"
+    if not differ:
+        return f"In no model do distances differ significantly between classes (log-rank test by shuffling{adjusted})"
+    return f"Distances differ significantly between classes in {whose} (log-rank test by shuffling{adjusted})"
+
+
+def opposed(rows):
+    """Pairs of measures that rank the models in significantly opposite order (measure_agreement rows), or None."""
+    pairs = rows[(rows["rho"] < 0) & (rows["p"] <= SIGNIFICANT)]
+    if pairs.empty:
+        return None
+    words = [f"{row.first} and {row.second} ({signed(row.rho)})" for row in pairs.itertuples()]
+    some = f"; {len(words) - 4} more pairs" if len(words) > 4 else ""
+    return f"These measures rank the models in opposite order: {enumeration(words[:4])}{some}"
+
+
+def undecided(rows):
+    """How many decisions are open over all models (class_shares rows of all samples), or None when none is."""
+    open_, total = int(rows["undecided"].sum()), int(rows["n"].sum())
+    if not open_:
+        return None
+    return (
+        f"{count(open_)} of {count(total)} decisions (share {number(open_ / total)}) were open when the budget was "
+        "spent; they count as not robust in the value and in lower bounds, and as robust in upper bounds"
+    )
+
+
+def _equals(p):
+    text = p_value(p)
+    return text if text.startswith("<") else f"= {text}"

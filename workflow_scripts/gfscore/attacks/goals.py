@@ -1,0 +1,69 @@
+"""What an attack aims at: the loss that it raises, and when it has succeeded.
+
+A goal speaks of logits (n, K) and of `aims`: the labels (n,) int64, or for a targeted one labels and targets (n, 2).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gfscore.attacks.boundary import misclassified
+from gfscore.attacks.gradient_ascent import correct, cross_entropy
+
+
+@dataclass(frozen=True)
+class Goal:
+    """`loss(logits, aims)` -> (n,), to be raised, and `reached(logits, aims)` -> (n,) bool."""
+
+    loss: Callable
+    reached: Callable
+
+
+def difference_of_logits_ratio(logits, labels):
+    """Best other logit minus the true one, over the distance of the first from the third; (n,).
+
+    Unlike cross-entropy it does not change when logits are scaled, so confident classifiers do not hide their
+    gradients. Needs K >= 3. Source: Croce and Hein 2020, Eq. 6.
+    """
+    top = logits.topk(3, dim=1).values
+    others = logits.scatter(1, labels[:, None], -float("inf"))
+    return (others.amax(1) - _logit(logits, labels)) / (top[:, 0] - top[:, 2] + _TINY)
+
+
+def difference_of_logits_ratio_to_target(logits, aims):
+    """The target's logit minus the true one, over the first's distance from the mean of third and fourth; (n,).
+
+    Needs K >= 4. Source: Croce and Hein 2020, Eq. 7.
+    """
+    labels, targets = aims.unbind(1)
+    top = logits.topk(4, dim=1).values
+    scale = top[:, 0] - (top[:, 2] + top[:, 3]) / 2
+    return (_logit(logits, targets) - _logit(logits, labels)) / (scale + _TINY)
+
+
+def logarithm_of_target(logits, aims):
+    """Logarithm of the target's probability, the negative of its cross-entropy, (n,)."""
+    return -cross_entropy(logits, aims[:, 1])
+
+
+def target_reached(logits, aims):
+    """Whether the target is predicted, (n,) bool; a tie at the top counts against the true class, as elsewhere."""
+    labels, targets = aims.unbind(1)
+    others = logits.scatter(1, labels[:, None], -float("inf"))
+    return ~correct(logits, labels) & (others.argmax(1) == targets) & ~logits.isnan().any(1)
+
+
+def away_reached(logits, aims):
+    """Whether any wrong class is predicted, for aims with targets, (n,) bool."""
+    return misclassified(logits, aims[:, 0])
+
+
+def _logit(logits, classes):
+    return logits.gather(1, classes[:, None])[:, 0]
+
+
+_TINY = 1e-12
+
+LESS_LIKELY = Goal(cross_entropy, misclassified)
+OUT_OF_FIRST_PLACE = Goal(difference_of_logits_ratio, misclassified)
+AWAY_THROUGH_TARGET = Goal(difference_of_logits_ratio_to_target, away_reached)
+INTO_TARGET = Goal(logarithm_of_target, target_reached)

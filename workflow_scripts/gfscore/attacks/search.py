@@ -1,0 +1,78 @@
+"""The part that gradient attacks have in common: one look at a batch of points, and who leaves the batch after it."""
+
+from gfscore.errors import InputError
+
+
+class Search:
+    """Adversarial examples found so far; an image that has one leaves the batch.
+
+    `standing` (m,) int64 numbers the images that have none yet; `goal` is a gfscore.attacks.goals.Goal.
+    """
+
+    def __init__(self, images, goal):
+        """Begin with all of the images (n, C, H, W), none of them fooled."""
+        import torch
+
+        self.goal = goal
+        self.standing = torch.arange(len(images), device=images.device)
+        self._points = images.clone()
+        self._passes = torch.zeros(len(images), dtype=torch.int64, device=images.device)
+        self._count = 0
+
+    def spend(self, passes):
+        """Count forward passes of every standing image."""
+        self._count += passes
+
+    def note(self, points, logits, aims):
+        """Look at the logits of points of all standing images.
+
+        Returns the rows (m',) int64 of those that go on, or None where all do.
+        """
+        found = self.goal.reached(logits, aims)
+        if not found.any():
+            return None
+        left = self.standing[found]
+        self._points[left] = points[found]
+        self._passes[left] = self._count
+        keep = (~found).nonzero().flatten()
+        self.standing = self.standing[keep]
+        return keep
+
+    def leave(self, points):
+        """Take note of where the standing images were moved to, though nothing was found there."""
+        self._points[self.standing] = points
+
+    @property
+    def result(self):
+        """Points (n, C, H, W) and forward passes spent on each image, (n,) int64."""
+        self._passes[self.standing] = self._count
+        return self._points, self._passes
+
+
+def ascent(network, points, aims, goal):
+    """Logits (m, K), loss (m,) of a goal, and the gradient (m, C, H, W) along which it rises.
+
+    Raises InputError for a network whose logits have no gradient.
+    """
+    import torch
+
+    points = points.detach().requires_grad_()
+    logits = network(points).float()
+    loss = goal.loss(logits, aims)
+    slope = torch.autograd.grad(loss.sum(), points, allow_unused=True)[0] if loss.requires_grad else None
+    if slope is None:
+        raise InputError(
+            "the classifier's logits have no gradient with respect to the image (detached, or computed outside torch); "
+            "take the model out of measures that need gradients"
+        )
+    # A loss that overflowed leads nowhere, and must not spread to the pixels. A network that starts with a sum gives
+    # one number for many pixels, which share its memory until they are made contiguous.
+    return logits.detach(), loss.detach(), slope.contiguous().nan_to_num_(nan=0.0, posinf=0.0, neginf=0.0)
+
+
+def logits_of(network, points):
+    """Logits (m, K) float32 without a graph."""
+    import torch
+
+    with torch.no_grad():
+        return network(points).float()

@@ -1,0 +1,1 @@
+"""Confidence bounds, tests, and how many samples they need."""

@@ -1,0 +1,85 @@
+"""What calibration knows about the models of an audit, and how their scores rank them."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+
+import numpy as np
+
+from gfscore.calibration import attack_free
+from gfscore.comparison.ranking import spearman_or_none
+from gfscore.scores.curves import ScoreCurves
+
+
+@dataclass(frozen=True)
+class ModelEvidence:
+    """What calibration knows about one model.
+
+    `curves` its class scores over T and `class_accuracy` (K,) its clean accuracy per class, NaN without samples, on the
+    samples that choose T; `report_curves` and `clean_accuracy` on the samples that report what was chosen, which are
+    the same ones unless the audit splits them. `robust_accuracy` is a fraction, `attack_distance` the mean distance to
+    the adversarial examples found (misclassified samples at 0), both NaN when unknown; `checkpoint` and
+    `dataset_digest` identify what was measured; `held_out` and `report` are (logits, labels) of two disjoint parts of
+    the samples, which choose a model's own T and report it.
+    """
+
+    name: str
+    curves: ScoreCurves
+    class_accuracy: np.ndarray
+    report_curves: ScoreCurves
+    clean_accuracy: float
+    robust_accuracy: float
+    attack_distance: float
+    checkpoint: str
+    dataset_digest: str
+    held_out: tuple
+    report: tuple
+
+
+def models_digest(models):
+    """SHA-256 over the models and data a temperature was chosen on; scores with different digests do not compare."""
+    described = sorted([model.name, model.checkpoint, model.dataset_digest] for model in models)
+    return hashlib.sha256(json.dumps(described).encode()).hexdigest()
+
+
+def agreement_at(models, chosen):
+    """Rank agreement of the models' aggregates at T = 1 and at a temperature of each, and that of clean accuracy alone.
+
+    Takes M ModelEvidence and their temperatures by name, None where there is none. Returns `agreement` and `baseline`
+    as calibration.json holds them; None where a ranking has no order.
+    """
+    temperatures = np.array([chosen[model.name] or np.nan for model in models])
+    scores = attack_free.aggregates([model.report_curves for model in models])
+    searched = not np.isnan(temperatures).any()
+    after = scores(temperatures).diagonal() if searched else np.full(len(models), np.nan)
+    clean, robust = _accuracies(models)
+    return {
+        "baseline": {"clean accuracy alone vs robust accuracy": spearman_or_none(clean, robust)},
+        "agreement": agreement(models, scores(np.ones(1))[0], after),
+    }
+
+
+def agreement(models, before, after):
+    """Spearman of aggregates (M,) `before` and `after` calibration with clean and with robust accuracy, by name.
+
+    With attack distances too, where every model has one.
+    """
+    clean, robust = _accuracies(models)
+    against = {"clean accuracy": clean, "robust accuracy": robust}
+    distances = attack_distances(models)
+    if not np.isnan(distances).any():
+        against["attack distance"] = distances
+    return {
+        name: {"before": spearman_or_none(before, values), "after": spearman_or_none(after, values)}
+        for name, values in against.items()
+    }
+
+
+def attack_distances(models):
+    """Mean attack distance of each model, (M,), NaN where it was not measured."""
+    return np.array([model.attack_distance for model in models])
+
+
+def _accuracies(models):
+    clean = np.array([model.clean_accuracy for model in models])
+    return clean, np.array([model.robust_accuracy for model in models])

@@ -1,0 +1,1 @@
+"""Fairness between groups of samples that attributes make."""

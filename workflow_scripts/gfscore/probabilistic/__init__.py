@@ -1,0 +1,1 @@
+"""Probabilistic robustness: sequential tests of the neighbourhood of an image."""

@@ -1,0 +1,135 @@
+"""Probabilistic robustness of a classifier: a sequential test in the neighbourhood of every image."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gfscore.attacks.batched import BatchedClassifier
+from gfscore.errors import InputError, unknown
+from gfscore.probabilistic.decisions import VALUES
+from gfscore.probabilistic.perturbations import make_perturbation
+from gfscore.probabilistic.sequential_tests import NOT_ROBUST, ROBUST, STATES, boundaries, clean_draws
+from gfscore.probabilistic.thresholds import threshold
+
+REFERENCES = ("prediction", "label")
+"""What a neighbour's class is compared with: h(x), "stability", or y, "correct and stable"."""
+
+
+def measure_batch(classifier, images, labels, *, settings, seed):
+    """Whether at most a share kappa of each image's neighbours is classified otherwise, one array (n,) per column.
+
+    `settings` holds kappa (a number or the name of a preset), alpha, test and budget (see
+    gfscore.probabilistic.sequential_tests), perturbation (see gfscore.probabilistic.perturbations), reference (one of
+    REFERENCES) and batch_size (neighbours classified at a time). With the test `anytime` an image is called robust, or
+    not robust, wrongly with probability at most alpha over the neighbours. Raises InputError for a budget within which
+    no image could be called robust.
+    """
+    import torch
+
+    limits = make_boundaries(settings)
+    base = BatchedClassifier(classifier, batch_size=settings["batch_size"])
+    x, y = torch.from_numpy(images).to(base.device), torch.from_numpy(labels).to(base.device, torch.int64)
+    outcome, predicted = run_tests(
+        base,
+        x,
+        y,
+        boundaries=limits,
+        perturbation=make_perturbation(settings["perturbation"]),
+        reference=settings["reference"],
+        generator=torch.Generator(device=base.device).manual_seed(seed),
+    )
+    state = outcome.states()
+    return {
+        "prediction": predicted.cpu().numpy().astype(np.int32),
+        "value": np.array([VALUES[name] for name in state], dtype=np.float64),
+        "censored": state == "undecided",
+        "state": state,
+        "changes": outcome.changes.cpu().numpy(),
+        "draws": outcome.draws.cpu().numpy(),
+    }
+
+
+def make_boundaries(settings):
+    """Decision boundaries of settings kappa, alpha, budget and test; InputError for a budget that is too small."""
+    kappa, alpha, test = threshold(settings["kappa"]), settings["alpha"], settings["test"]
+    limits = boundaries(kappa=kappa, alpha=alpha, budget=settings["budget"], test=test)
+    if kappa > 0 and limits.budget < (needed := clean_draws(kappa=kappa, alpha=alpha, test=test)):
+        raise InputError(
+            f"budget {limits.budget} is too small: at kappa {kappa:g} and alpha {alpha:g} the test {test} needs "
+            f"{needed} draws without a change to call an image robust; raise the budget to several times that"
+        )
+    return limits
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Result of the tests of n images, tensors on their device.
+
+    `codes` (n,) positions in STATES; `changes` and `draws` (n,) int64 when the test stopped; `neighbours` (n, C, H, W)
+    the last neighbour seen that was classified otherwise, or the image itself where there was none.
+    """
+
+    codes: object
+    changes: object
+    draws: object
+    neighbours: object
+
+    def states(self):
+        """Names of the states, (n,) array of str."""
+        return np.array(STATES, dtype=object)[self.codes.cpu().numpy()]
+
+
+def run_tests(base, images, labels, *, boundaries, perturbation, reference, generator):
+    """Sequential test of every image: `(Outcome, predictions (n,) int64)`.
+
+    Takes a BatchedClassifier, tensors `images` (n, C, H, W) and `labels` (n,), Boundaries, a Perturbation, the
+    `reference` and a generator on the images' device. The boundary is looked at after every draw, however many are
+    classified at once, so neither outcome nor counts depend on what is drawn beyond the decision; decided images leave
+    the batch. A tie at the top counts against the reference label, and for a prediction against the true class.
+    """
+    import torch
+
+    if reference not in REFERENCES:
+        raise InputError(unknown("reference", reference, REFERENCES))
+    device = base.device
+    low, high = (torch.from_numpy(np.asarray(side)).to(device) for side in (boundaries.robust, boundaries.not_robust))
+    predicted = predict(base.logits(images), labels)
+    wanted = predicted if reference == "prediction" else labels
+    codes = torch.full_like(labels, ROBUST if int(low[0]) >= 0 else 0)
+    changes, draws = torch.zeros_like(labels), torch.zeros_like(labels)
+    neighbours = images.clone()
+    active, done = torch.nonzero(codes == 0).flatten(), 0
+    while done < boundaries.budget and len(active):
+        each = max(1, min(boundaries.budget - done, base.batch_size // len(active)))
+        rows = active.repeat_interleave(each)
+        drawn = perturbation(images[rows], labels[rows], generator)
+        changed = (predict(base.logits(drawn), labels[rows]) != wanted[rows]).reshape(-1, each)
+        k = changes[active, None] + changed.cumsum(1)
+        span = slice(done + 1, done + each + 1)
+        robust, not_robust = k <= low[span], k >= high[span]
+        decided = robust | not_robust
+        # The first draw that decides, else the last one.
+        stop = torch.where(decided.any(1), decided.int().argmax(1), each - 1)[:, None]
+        changes[active], draws[active] = k.gather(1, stop)[:, 0], done + 1 + stop[:, 0]
+        codes[active] = (ROBUST * robust + NOT_ROBUST * not_robust).gather(1, stop)[:, 0]
+        _remember(neighbours, active, drawn.reshape(-1, each, *images.shape[1:]), changed, stop)
+        done += each
+        active = active[codes[active] == 0]
+    return Outcome(codes, changes, draws, neighbours), predicted
+
+
+def predict(logits, labels):
+    """Predicted classes (n,) int64 of tensors; a tie at the top counts against the true class."""
+    own = logits.gather(1, labels[:, None])[:, 0]
+    best, rival = logits.scatter(1, labels[:, None], -float("inf")).max(1)
+    return labels.where(own > best, rival)
+
+
+def _remember(neighbours, active, drawn, changed, stop):
+    import torch
+
+    # Position of the last change up to the decision, -1 without one.
+    position = torch.arange(changed.shape[1], device=changed.device)
+    last = torch.where(changed & (position <= stop), position, -1).amax(1)
+    seen = last >= 0
+    neighbours[active[seen]] = drawn[seen, last[seen]]

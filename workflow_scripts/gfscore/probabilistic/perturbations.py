@@ -1,0 +1,153 @@
+"""Random perturbations: what a neighbour of an image is.
+
+A perturbation draws one neighbour of each image, independently each time it is called. Images are tensors (n, C, H, W)
+in [0, 1]; the generator lives on their device.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gfscore.attacks.gradient_ascent import random_in_ball
+from gfscore.errors import InputError, unknown
+
+
+@dataclass(frozen=True)
+class Perturbation:
+    """Distribution of neighbours: `draw(images, labels, generator)` -> images of the same shape, and its words."""
+
+    draw: Callable
+    description: str
+
+    def __call__(self, images, labels, generator):
+        """One random neighbour of each image, (n, C, H, W); raises InputError when the sampler changes the shape."""
+        neighbours = self.draw(images, labels, generator)
+        if neighbours.shape != images.shape:
+            raise InputError(
+                f"perturbation {self.description}: gives images of shape {tuple(neighbours.shape)} for "
+                f"{tuple(images.shape)}; a neighbour has the shape of its image"
+            )
+        return neighbours.detach()
+
+
+def make_perturbation(settings):
+    """Perturbation that settings describe: `family`, a key of FAMILIES, the family's own numbers, and `clip`.
+
+    `clip` says whether neighbours are clipped to [0, 1], which changes their distribution near the edges; it stands in
+    the description. Raises InputError for an unknown family and for arguments that it does not take.
+    """
+    own = {name: value for name, value in settings.items() if name not in ("family", "clip")}
+    if settings["family"] not in FAMILIES:
+        raise InputError(unknown("perturbation family", settings["family"], FAMILIES))
+    try:
+        sampler, words = FAMILIES[settings["family"]](**own)
+    except TypeError as error:
+        raise InputError(f"perturbation {settings['family']}: {error}; correct its settings") from error
+    return of_sampler(sampler, clip=settings["clip"], description=words)
+
+
+def of_sampler(sampler, *, clip, description=""):
+    """Perturbation made of any function `sampler(images, generator)` -> images."""
+
+    def draw(images, _labels, generator):
+        neighbours = sampler(images, generator)
+        return neighbours.clamp(0, 1) if clip else neighbours
+
+    words = description or getattr(sampler, "__name__", type(sampler).__name__)
+    return Perturbation(draw, words + (", clipped to [0, 1]" if clip else ", not clipped"))
+
+
+def of_attack(attack):
+    """Perturbation made of a random object that is called as torchattacks are, `attack(images, labels)` -> images.
+
+    For instance additive Gaussian noise, or an attack with a random start. It draws from torch's global state, which is
+    seeded from the generator for the call and restored after it, so that a run can be repeated.
+    # ASSUME: its calls are independent draws; for an attack without randomness the test says nothing.
+    """
+    import torch
+
+    def draw(images, labels, generator):
+        seed = int(torch.randint(2**62, (), generator=generator, device=generator.device))
+        devices = [images.device] if images.device.type == "cuda" else []
+        with torch.random.fork_rng(devices=devices):
+            torch.manual_seed(seed)
+            return attack(images, labels)
+
+    return Perturbation(draw, f"{type(attack).__name__} (an attack object)")
+
+
+def register_family(name, build):
+    """Add a family: `build(**settings)` returns `(sampler, words)`, `sampler(images, generator)` -> images.
+
+    Raises InputError for a name that is taken.
+    """
+    if name in FAMILIES:
+        raise InputError(f"perturbation family {name!r} exists already; choose another name")
+    FAMILIES[name] = build
+
+
+def _linf_ball(*, eps):
+    _require_positive("eps", eps)
+    return _added(norm="linf", eps=eps), f"uniform in the l_inf ball of radius {eps:g}"
+
+
+def _l2_ball(*, eps):
+    _require_positive("eps", eps)
+    return _added(norm="l2", eps=eps), f"uniform in the l_2 ball of radius {eps:g}"
+
+
+def _gaussian(*, sigma):
+    import torch
+
+    _require_positive("sigma", sigma)
+
+    def sampler(images, generator):
+        return torch.empty_like(images).normal_(std=sigma, generator=generator).add_(images)
+
+    return sampler, f"Gaussian noise of standard deviation {sigma:g}"
+
+
+def _corruption(*, corruptions, severities):
+    import numpy as np
+    import torch
+
+    from gfscore.corruptions import corrupt
+    from gfscore.corruptions.parameters import parameters_of
+
+    pairs = [(name, severity) for name in corruptions for severity in severities]
+    if not pairs:
+        raise InputError("perturbation corruption: name at least one corruption and one severity")
+    for name, severity in pairs:
+        # Unknown ones are refused before anything is drawn; their parameters for some size of image do not matter.
+        parameters_of(name, severity, 32)
+
+    def sampler(images, generator):
+        # Corruptions are functions of numpy arrays: one draw of the generator seeds theirs.
+        seed = int(torch.randint(2**62, (), generator=generator, device=generator.device))
+        rng = np.random.default_rng(seed)
+        chosen = rng.integers(len(pairs), size=len(images))
+        source = images.cpu().numpy()
+        neighbours = np.empty_like(source)
+        for index in np.unique(chosen):
+            rows = chosen == index
+            neighbours[rows] = corrupt(source[rows], *pairs[index], rng=rng)
+        return torch.from_numpy(neighbours).to(images.device)
+
+    kinds, degrees = ", ".join(corruptions), ", ".join(map(str, severities))
+    return sampler, f"one at random of the corruptions {kinds} at severity {degrees}"
+
+
+def _added(**ball):
+    return lambda images, generator: images + random_in_ball(images, generator=generator, **ball)
+
+
+def _require_positive(name, value):
+    if not value > 0:
+        raise InputError(f"perturbation: {name} must be positive, got {value!r}")
+
+
+FAMILIES = {"linf_ball": _linf_ball, "l2_ball": _l2_ball, "gaussian": _gaussian, "corruption": _corruption}
+"""Families by name: a function from the family's settings to `(sampler, words)`; see `register_family`.
+
+A corruption that draws nothing at random (brightness, contrast, a blur) has a single outcome at each severity, so a
+family of it alone has p of 0 or 1.
+"""

@@ -1,0 +1,1 @@
+"""Projection fairness: how far latent dimensions of an image can move before a prediction changes."""

@@ -1,0 +1,48 @@
+"""Boundaries of one classifier along the latent dimensions of a mapper, batch by batch."""
+
+import numpy as np
+
+from gfscore.errors import InputError
+from gfscore.projection.boundaries import search_boundaries
+from gfscore.projection.scores import tolerance
+
+KIND = "projection"
+"""Kind of the samples tables that boundaries are stored in, a key of gfscore.tables.samples.OWN_COLUMNS."""
+
+
+def measure_batch(classifier, images, labels, *, settings, seed, mapper, conditions=None):
+    """Boundaries of n images, one row per image and latent dimension, as gfscore.scores.measuring takes them.
+
+    `mapper` is a gfscore.mappers.stored.Mapper, `conditions` (n, A) those of a conditional one; `settings` hold steps,
+    bisections, batch_size and sigma: "aggregated" for the mapper's own unit, or "posterior" for each sample's
+    posterior standard deviation. Nothing is drawn, so `seed` and `labels` are not used.
+    """
+    del seed, labels
+    codes, spread = mapper.encode(images, conditions)
+    found = search_boundaries(
+        mapper.decode,
+        lambda shown: classifier.logits(shown).argmax(axis=1),
+        codes,
+        spread if settings["sigma"] == "posterior" else mapper.sigma,
+        **{key: settings[key] for key in ("steps", "bisections", "batch_size")},
+        dimensions=np.arange(len(mapper.names)),
+        limits=mapper.limits,
+    )
+    rows = np.repeat(np.arange(len(images)), len(mapper.names))
+    return {
+        "row": rows,
+        "prediction": found.reference[rows],
+        "value": tolerance(found.up, found.down).ravel(),
+        "censored": (found.up_censored | found.down_censored).ravel(),
+        "dimension": np.tile(np.array(mapper.names, dtype=object), len(images)),
+        **{name: getattr(found, name).ravel() for name in ("up", "down", "up_censored", "down_censored")},
+    }
+
+
+def require_same_shape(manifest, dataset, *, source):
+    """Refuse a mapper made for images of another shape than a dataset's, by InputError; takes their manifests."""
+    if manifest["image_shape"] != dataset["image_shape"]:
+        raise InputError(
+            f"{source}: made for images of shape {manifest['image_shape']}, but {dataset['dataset']} has "
+            f"{dataset['image_shape']}; project on a mapper that was trained on images of the same shape"
+        )

@@ -1,0 +1,1 @@
+"""The report of an audit: one page, its rows and its sentences."""

@@ -1,0 +1,286 @@
+"""What the tables of the report page hold, row by row, before it is put into words."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from gfscore import numbers
+from gfscore.comparison.ranking import EXACT_UP_TO, exact_p_value, spearman_or_none
+from gfscore.names import model_labels, without_threat
+from gfscore.report import takeaways
+from gfscore.scores.disparity import worst_class_set
+from gfscore.scores.measures import SUMMARY, measure_of
+from gfscore.verdicts.verdict import combine
+
+MOST_CLASSES_LISTED, CLASSES_AT_EACH_END = 100, 12
+FEW_MODELS = 10
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """A value with its lower and upper bound, and the end of its range, beyond which no bound is printed."""
+
+    value: float
+    low: float
+    high: float
+    highest: float
+
+
+@dataclass(frozen=True)
+class MeasureView:
+    """Everything the page says about one measure at T = 1."""
+
+    name: str
+    kind: str
+    meaning: object
+    confidence: float
+    interval: str
+    ranking: list
+    classes: list
+    class_names: list
+    classes_left_out: int
+    vulnerability: list
+    agreements: list
+    alone: dict
+    conflict: str | None
+    robust_sources: list
+
+    def any_known(self, column):
+        """Whether any model has a value in a column of the ranking that may be unknown for all."""
+        return any(not _unknown(row[column]) for row in self.ranking)
+
+
+def measure_view(tables, measure, settings, *, models, verdicts):
+    """MeasureView of one measure.
+
+    Takes AuditTables, name and settings of the measure, `models` (mappings with dataset, threat, model and what is
+    known about each) and `verdicts`, as verdicts_of returns them.
+    """
+    meaning = measure_of(settings)
+    summary = tables.of("model_summary", measure)
+    scores = tables.of("class_scores", measure)
+    known = {(entry["threat"], entry["model"]): entry for entry in models}
+    names = _names_in_order(scores)
+    highest = _ends_of_ranges(meaning.value_range, len(names))
+    summary = summary.assign(label=model_labels(summary)).sort_values(
+        ["value", "label"], ascending=[False, True], ignore_index=True
+    )
+    ranking = [
+        _ranking_row(row, position + 1, known.get((row["threat"], row["model"]), {}), verdicts, highest)
+        for position, row in enumerate(summary.to_dict("records"))
+    ]
+    classes = [_class_rows(scores, row, highest["value"]) for row in ranking]
+    ranked = tables.of("vulnerability", measure).to_dict("records")
+    return MeasureView(
+        name=measure,
+        kind=settings["kind"],
+        meaning=meaning,
+        confidence=float(summary["confidence"].iloc[0]),
+        interval=summary["interval"].iloc[0].replace("_", " "),
+        ranking=ranking,
+        classes=classes,
+        class_names=names,
+        classes_left_out=len(ranked) - len(_ends(ranked)),
+        vulnerability=_ends(ranked),
+        agreements=[
+            _agreement(summary, "value", "accuracy", "its aggregate and clean accuracy"),
+            _agreement(summary, "value", "robust_accuracy", "its aggregate and robust accuracy"),
+        ],
+        alone=_agreement(summary, "accuracy", "robust_accuracy", "clean accuracy alone and robust accuracy"),
+        conflict=takeaways.metric_conflict(summary),
+        robust_sources=sorted({row["robust_source"] for row in ranking if row["robust_source"]}),
+    )
+
+
+def _ends_of_ranges(value_range, classes):
+    # Largest possible value of each number of SUMMARY.
+    lowest, highest = value_range
+    return dict.fromkeys(SUMMARY, highest) | {"rdi": highest - lowest, "nrgc": 1 - 1 / classes}
+
+
+def _ranking_row(row, position, entry, verdicts, highest):
+    bounded = {name: Bounded(row[name], row[f"{name}_low"], row[f"{name}_high"], highest[name]) for name in SUMMARY}
+    plain = (
+        "accuracy", "published_clean_accuracy", "published_robust_accuracy", "robust_accuracy", "rdi_over_mean",
+        "gini_unbiased", "ihdi", "between_class_sd", "wcr_class", "wcr_tied", "worst_class_set", "threat", "model",
+        *(f"{name}_{suffix}" for name in ("rdi", "nrgc", "wcr") for suffix in ("permuted", "p")),
+    )  # fmt: skip
+    source = row["robust_accuracy_source"]
+    return {
+        "position": position,
+        "label": row["label"],
+        "about": described(entry),
+        "verdict": verdicts.get((row["threat"], row["model"])),
+        "robust_source": source if isinstance(source, str) else None,
+        **bounded,
+        **{name: row[name] for name in plain},
+    }
+
+
+def described(entry):
+    """What a model is, in words: training method, architecture and source, as far as they are known."""
+    training = entry.get("training") or {}
+    parts = [entry.get(key) or training.get(key) for key in ("method", "architecture")]
+    known = [str(part) for part in parts if part]
+    return ", ".join(known) or str(entry.get("source") or "")
+
+
+def _unknown(value):
+    return value is None or math.isnan(value)
+
+
+def verdicts_of(rules):
+    """Verdict of each model over all of `rules` (of verdict.json), by (threat, model)."""
+    judged = {}
+    for rule in rules:
+        for model in rule["models"]:
+            judged.setdefault((model["threat"], model["model"]), []).append(model["verdict"])
+    return {model: combine(verdicts) for model, verdicts in judged.items()}
+
+
+def judged_rules(verdict):
+    """Rules of verdict.json as the page shows them: models with labels and bounds, and which pass, fail or neither."""
+    return [_judged_rule(rule) for rule in verdict["rules"]]
+
+
+def _judged_rule(rule):
+    labels = without_threat([f"{model['threat']}/{model['model']}" for model in rule["models"]])
+    models = [
+        {**model, "label": label, "bounded": Bounded(model["value"], model["low"], model["high"], rule["range"][1])}
+        for label, model in zip(labels, rule["models"], strict=True)
+    ]
+    by_verdict = {
+        word: [model for model in models if model["verdict"] == word] for word in ("PASS", "FAIL", "INCONCLUSIVE")
+    }
+    return {**rule, "models": models, "by_verdict": by_verdict}
+
+
+def _names_in_order(scores):
+    return list(scores.drop_duplicates("class_index").sort_values("class_index")["class_name"])
+
+
+def _class_rows(scores, model, highest):
+    rows = scores[(scores["threat"] == model["threat"]) & (scores["model"] == model["model"])]
+    rows = rows.sort_values("class_index", ignore_index=True)
+    present = np.flatnonzero(rows["n"] > 0)
+    suspects = present[worst_class_set(rows["low"].to_numpy()[present], rows["high"].to_numpy()[present])]
+    listed = [
+        {
+            "name": row.class_name,
+            "n": int(row.n),
+            "value": Bounded(row.value, row.low, row.high, highest),
+            "accuracy": row.accuracy,
+            "suspect": index in suspects,
+        }
+        for index, row in enumerate(rows.itertuples())
+    ]
+    if len(listed) > MOST_CLASSES_LISTED:
+        listed.sort(key=lambda row: (row["n"] == 0, row["value"].value))
+    return {"label": model["label"], "rows": _ends(listed), "suspects": len(suspects)}
+
+
+def _ends(rows):
+    if len(rows) <= MOST_CLASSES_LISTED:
+        return rows
+    return rows[:CLASSES_AT_EACH_END] + rows[-CLASSES_AT_EACH_END:]
+
+
+def _agreement(summary, first, second, words):
+    both = summary[[first, second]].dropna()
+    rho = spearman_or_none(both[first], both[second]) if len(both) > 1 else None
+    exact = rho is not None and len(both) <= EXACT_UP_TO
+    return {
+        "words": words,
+        "rho": rho,
+        "models": len(both),
+        "p": exact_p_value(rho, len(both)) if exact else None,
+        "significant": rho is not None and takeaways.rank_relation(both[first], both[second])[1],
+        "trivial": bool(np.allclose(both[first], both[second])),
+    }
+
+
+def agreement_rows(views):
+    """Rank agreements of all measures as (measure or None, row).
+
+    Without those that hold by definition, and those with an accuracy that is unknown for every model.
+    """
+    rows = [(view.name, row) for view in views if not view.agreements[0]["trivial"] for row in view.agreements]
+    return [(name, row) for name, row in [*rows, (None, views[0].alone)] if row["models"]]
+
+
+def calibration_rows(results):
+    """One row per objective of calibration.json, with its temperature in words and its warnings."""
+    rows = []
+    for name, result in results.items():
+        own = result["t_star_by_model"] or {}
+        rows.append(
+            {
+                **result,
+                "name": name,
+                "title": takeaways.OBJECTIVES.get(name, name.replace("_", " ")),
+                "range": takeaways.optimal_range(result) if result["interval"] else None,
+                "own": list(zip(without_threat(own), own.values(), strict=True)),
+                "alone": next(iter(result["baseline"].values()), None),
+                "clean": result["agreement"].get("clean accuracy", {}),
+                "robust": result["agreement"].get("robust accuracy", {}),
+            }
+        )
+    return rows
+
+
+def calibration_uncertainty(results):
+    """One row per searched objective: p-value, and temperatures under resampling, leaving out and the paper's grid."""
+    rows = []
+    for name, result in results.items():
+        drawn = result.get("bootstrap")
+        if not drawn:
+            continue
+        chosen = [each["t_star"] for each in (result["leave_one_out"] or {}).values() if each]
+        rows.append(
+            {
+                "title": takeaways.OBJECTIVES.get(name, name.replace("_", " ")),
+                "search": result["search"],
+                "p": (result["permutation"] or {}).get("p"),
+                "confidence": drawn["confidence"],
+                "bootstrap": _from_to(drawn["t_star"]),
+                "left_out": _from_to(chosen),
+                "grid": (result["paper_grid"] or {}).get("t_star"),
+            }
+        )
+    return rows
+
+
+def _from_to(temperatures):
+    if not temperatures or None in temperatures:
+        return None
+    low, high = (numbers.temperature(end(temperatures)) for end in (min, max))
+    return low if low == high else f"{low} to {high}"
+
+
+def calibrated_ranking(tables, measure, objective):
+    """Models with their aggregate at T = 1 and at the temperature of an objective, and their ranks by both."""
+    before, after = (tables.of("model_summary", measure, name) for name in ("none", objective))
+    merged = before.merge(after, on=["dataset", "threat", "model"], suffixes=("", "_after"))
+    merged = merged.assign(label=model_labels(merged))
+    for suffix in ("", "_after"):
+        merged[f"rank{suffix}"] = merged[f"value{suffix}"].rank(ascending=False, method="min").astype(int)
+    return merged.sort_values(["rank_after", "label"]).to_dict("records")
+
+
+def calibration_errors(result):
+    """Class-wise calibration error of each model before and after, as mean and largest over classes."""
+    errors = result.get("class_calibration_error") or {}
+    rows = []
+    for label, (before, after) in zip(
+        without_threat(errors), ((pair["before"], pair["after"]) for pair in errors.values()), strict=True
+    ):
+        arrays = [np.array([np.nan if value is None else value for value in values]) for values in (before, after)]
+        rows.append(
+            {
+                "label": label,
+                "mean": [float(np.nanmean(array)) for array in arrays],
+                "largest": [float(np.nanmax(array)) for array in arrays],
+            }
+        )
+    return rows

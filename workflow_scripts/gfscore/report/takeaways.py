@@ -1,0 +1,281 @@
+"""One sentence per figure, computed from the table behind it: what the data show, or that they do not show it.
+
+Every function takes rows of one measure and one calibration. "Significantly" refers to the simultaneous intervals
+of the classes of one model; models are only said to have intervals that overlap or do not.
+"""
+
+import math
+
+import numpy as np
+
+from gfscore.comparison.ranking import EXACT_UP_TO, exact_p_value, spearman
+from gfscore.names import capitalised, class_phrase, enumeration, model_labels, shortened
+from gfscore.numbers import MISSING, number, setting, signed, temperature
+from gfscore.scores.disparity import worst_class_set
+
+SIGNIFICANT = 0.05
+FEW_MODELS = 3
+MOST_NAMED = 3
+UNCHANGED = 1e-9
+
+
+def weakest_class(scores):
+    """Which class is the weakest, in how many models, and whether the intervals support it (class_scores rows)."""
+    models = _models(scores)
+    total = len(models)
+    if all(rows["value"].max() == rows["value"].min() for rows in models):
+        return "All classes have the same value" + (f" in each of the {total} models" if total > 1 else "")
+    lowest, alone, differing = {}, {}, 0
+    for rows in models:
+        for name in rows.loc[rows["value"] == rows["value"].min(), "class_name"]:
+            lowest[name] = lowest.get(name, 0) + 1
+        suspects = worst_class_set(rows["low"], rows["high"])
+        differing += _differ(rows)
+        if len(suspects) == 1:
+            name = rows["class_name"].iloc[suspects[0]]
+            alone[name] = alone.get(name, 0) + 1
+    if total == 1:
+        return _weakest_of_one(models[0], alone, differing)
+    return _weakest_of_several(lowest, alone, differing, total)
+
+
+def _weakest_of_several(lowest, alone, differing, total):
+    times = max(lowest.values())
+    top = [name for name, count in lowest.items() if count == times]
+    often = f"all {total}" if times == total else f"{times} of {total}"
+    if differing == 0:
+        most = f"; {class_phrase(top[0])} scores lowest most often ({times} of {total})" if len(top) == 1 else ""
+        return f"No class is significantly weaker than another in any of the {total} models{most}"
+    if len(top) > MOST_NAMED:
+        return f"No single class is the weakest: {len(top)} classes score lowest in {often} models each"
+    named = enumeration([class_phrase(name) for name in top])
+    if len(top) > 1:
+        return capitalised(f"{named} score lowest most often, in {often} models each")
+    sure = alone.get(top[0], 0)
+    if sure == 0:
+        return capitalised(f"{named} scores lowest in {often} models, but significantly so in none")
+    also = "each time significantly" if sure == times else f"significantly so in {sure}"
+    return capitalised(f"{named} is the weakest class in {often} models, {also}")
+
+
+def _weakest_of_one(rows, alone, differing):
+    lowest = rows["value"].min()
+    tied = list(rows.loc[rows["value"] == lowest, "class_name"])
+    named = class_phrase(tied[0]) if len(tied) == 1 else f"{len(tied)} classes"
+    verb = "scores" if len(tied) == 1 else "score"
+    if not differing:
+        return f"No class is significantly weaker than another; {named} {verb} lowest ({number(lowest)})"
+    if alone:
+        return capitalised(f"{named} is significantly the weakest class, at {number(lowest)}")
+    suspects = worst_class_set(rows["low"], rows["high"])
+    return capitalised(f"{named} {verb} lowest ({number(lowest)}); {len(suspects)} classes may be the weakest")
+
+
+def score_and_rdi(summary):
+    """Whether models with a higher mean are less equal, by RDI and by NRGC (model_summary rows)."""
+    total = len(summary)
+    if total < FEW_MODELS:
+        return f"{total} model{'s' if total > 1 else ''}: a relation between mean and disparity needs 3 or more"
+    by_rdi, clear = rank_relation(summary["value"], summary["rdi"])
+    if math.isnan(by_rdi):
+        return f"All {total} models have the same mean or the same RDI: no relation to see"
+    if not clear:
+        return f"No clear relation between mean and RDI over {total} models (Spearman {signed(by_rdi)})"
+    direction = "less" if by_rdi > 0 else "more"
+    sentence = f"Models with a higher mean are {direction} equal by RDI (Spearman {signed(by_rdi)})"
+    by_nrgc = float(spearman(summary["value"], summary["nrgc"]))
+    if by_rdi * by_nrgc < 0:
+        return f"{sentence}, but {'more' if by_rdi > 0 else 'less'} equal by NRGC ({signed(by_nrgc)})"
+    return sentence
+
+
+def metric_conflict(summary):
+    """Sentence that says so when RDI and the scale-free metrics disagree about robustness against fairness, or None.
+
+    Compares the signs of the rank correlations of the score with RDI and with NRGC and RDI / mean (methods 0, H6).
+    """
+    if len(summary) < FEW_MODELS:
+        return None
+    rhos = {name: float(spearman(summary["value"], summary[name])) for name in ("rdi", "nrgc", "rdi_over_mean")}
+    opposed = [name for name in ("nrgc", "rdi_over_mean") if rhos["rdi"] * rhos[name] < 0]
+    if not opposed:
+        return None
+    titles = {"nrgc": "NRGC", "rdi_over_mean": "RDI / mean"}
+    against = enumeration([f"{titles[name]} ({signed(rhos[name])})" for name in opposed])
+    less, more = ("less", "more") if rhos["rdi"] > 0 else ("more", "less")
+    return (
+        f"Models with a higher mean are {less} equal by RDI ({signed(rhos['rdi'])}), but {more} equal by {against}. "
+        "RDI grows with the scale of the measure and these do not, so whether robustness costs fairness here depends "
+        "on the metric (rank correlations over models)."
+    )
+
+
+def disparity(summary):
+    """Range of RDI over models, and in how many of them it exceeds chance (model_summary rows).
+
+    Exceeding chance is a permutation p of at most 5% after Holm's adjustment for the number of models.
+    """
+    labels, values = model_labels(summary), summary["rdi"].to_numpy()
+    best, worst = int(values.argmin()), int(values.argmax())
+    if values[best] == values[worst]:
+        span = f"RDI is {number(values[best])}" + (" in every model" if len(values) > 1 else "")
+    else:
+        span = (
+            f"RDI runs from {number(values[best])} ({shortened(labels[best], 28)}) "
+            f"to {number(values[worst])} ({shortened(labels[worst], 28)})"
+        )
+    tested = summary["rdi_p"].dropna()
+    above, total = holm_rejections(tested), len(tested)
+    if total == 0:
+        return span
+    if above == 0:
+        return f"{span}, not distinguishable from chance" + (" in any model" if total > 1 else "")
+    if total == 1:
+        return f"{span}, above chance"
+    return f"{span}, above chance in {f'all {total}' if above == total else f'{above} of {total}'} models"
+
+
+def holm_rejections(p_values):
+    """How many of several hypotheses Holm's procedure rejects at 5%, the error rate over all of them (Holm 1979)."""
+    ordered = np.sort(np.asarray(p_values, dtype=np.float64))
+    met = ordered <= SIGNIFICANT / np.arange(len(ordered), 0, -1)
+    return int(np.cumprod(met).sum())
+
+
+def vulnerability(table, scores):
+    """Which class ranks lowest over models, how often it is the weakest, and whether the intervals support it.
+
+    Takes vulnerability rows and the class_scores rows behind them.
+    """
+    known = table[table["mean_rank"].notna()].sort_values(["mean_rank", "class_index"])
+    total, first = int(table["models"].iloc[0]), known.iloc[0]
+    if known["mean_rank"].max() == known["mean_rank"].min():
+        return "All classes have the same mean rank: none is more vulnerable"
+    among = f"of {len(known):,} classes" if total == 1 else f"({number(first['mean_rank'])} of {len(known):,})"
+    named = f"{class_phrase(first['class_name'])} ranks lowest {'' if total == 1 else 'on average '}{among}"
+    if not any(_differ(rows) for rows in _models(scores)):
+        return f"No class is significantly more vulnerable; {named}"
+    if total == 1:
+        return capitalised(named)
+    times = int(first["times_worst"])
+    often = "no model" if times == 0 else f"all {total} models" if times == total else f"{times} of {total} models"
+    return capitalised(f"{named} and scores lowest in {often}")
+
+
+def _models(scores):
+    return [rows for _, rows in scores[scores["n"] > 0].groupby(["dataset", "threat", "model"], sort=False)]
+
+
+def _differ(rows):
+    # Whether some class is significantly weaker than some other one.
+    return bool(rows["low"].max() > rows["high"].min())
+
+
+def calibration(results):
+    """Whether any calibrated score ranks models better than clean accuracy alone (calibration.json)."""
+    after = {name: result["agreement"].get("robust accuracy", {}) for name, result in results.items()}
+    known = {name: pair["after"] for name, pair in after.items() if pair.get("after") is not None}
+    baselines = [value for result in results.values() for value in result["baseline"].values() if value is not None]
+    if not known or not baselines:
+        edges = sum(bool(result["edge"]) for result in results.values())
+        if edges:
+            return (
+                f"The optimum of {edges} of {len(results)} objectives reaches the end of the search: not to be trusted"
+            )
+        return "No optimum reaches the end of the search; agreement with robust accuracy is not known"
+    best = max(known, key=known.get)
+    title = OBJECTIVES.get(best, best.replace("_", " "))
+    before = after[best].get("before")
+    if known[best] <= 0:
+        return (
+            f"No calibrated score ranks the models like robust accuracy: Spearman {signed(known[best])} at best, "
+            f"{signed(before)} at T = 1, {signed(baselines[0])} for clean accuracy alone"
+        )
+    if baselines[0] >= known[best]:
+        return (
+            f"Clean accuracy alone agrees with robust accuracy at least as well ({signed(baselines[0])}) "
+            f"as every calibrated score (best {signed(known[best])})"
+        )
+    if before is not None and before >= known[best]:
+        return f"No calibration improves agreement with robust accuracy over T = 1 ({signed(before)})"
+    return (
+        f"Calibrating by {title} gives the best agreement with robust accuracy: {signed(known[best])}, "
+        f"against {signed(before)} at T = 1 and {signed(baselines[0])} for clean accuracy alone"
+    )
+
+
+def optimal_stretches(result):
+    """Stretches (first, last) of searched temperatures that are as good as the best one, of one objective.
+
+    Empty for an objective without a common T*: there is none, or each model has its own.
+    """
+    if result["t_star"] is None:
+        return []
+    return result.get("stretches") or [result["interval"]]
+
+
+def optimal_range(result):
+    """Where the temperatures of an objective lie, in words: "0.01 to 0.041 and 3 more stretches"."""
+    if not result["interval"]:
+        return MISSING
+    first, last = result["interval"]
+    words = temperature(first) if first == last else f"{temperature(first)} to {temperature(last)}"
+    if result["t_star_by_model"]:
+        return f"{words} over models"
+    more = len(optimal_stretches(result)) - 1
+    return f"{words} and {more:,} more stretch{'' if more == 1 else 'es'}" if more else words
+
+
+OBJECTIVES = {
+    "cross_model_accuracy": "cross-model accuracy",
+    "within_model_class_accuracy": "within-model class accuracy",
+    "ranking_stability": "ranking stability",
+    "ranking_stability_endpoints": "ranking stability (end points)",
+    "likelihood": "likelihood",
+    "attack_distance": "attack distance",
+}
+"""Objective of calibration.json as it reads in a sentence."""
+
+
+def logit_shift(table):
+    """How far each measure moves when a constant is added to all logits (sensitivity rows of scale 1)."""
+    moved, still = {}, []
+    for measure, rows in table.groupby("measure", sort=False):
+        largest = largest_shift(rows)
+        if largest > UNCHANGED:
+            moved[measure] = largest
+        else:
+            still.append(measure)
+    constant = setting(table["shift"].abs().max())
+    if not moved:
+        return f"Adding up to \u00b1{constant} to every logit changes no score: {enumeration(still)} cannot see it"
+    parts = enumeration([f"{name} by up to {number(value)}" for name, value in moved.items()])
+    unmoved = f"; {enumeration(still)} stay{'s' if len(still) == 1 else ''} the same" if still else ""
+    return f"Adding up to \u00b1{constant} to every logit changes no prediction, yet moves {parts}{unmoved}"
+
+
+def largest_shift(rows):
+    """Largest change of any model's score from its value at the shift nearest to 0 (sensitivity rows of a measure)."""
+    changes = []
+    for _, model in rows.groupby(["dataset", "threat", "model"], sort=False):
+        values = model["value"].to_numpy()
+        changes.append(np.abs(values - values[model["shift"].abs().to_numpy().argmin()]).max())
+    return float(max(changes))
+
+
+def rank_relation(x, y):
+    """Spearman rank correlation over models and whether it is clear (two-sided p below 5%), as a pair.
+
+    Exact permutation p up to EXACT_UP_TO models, Student's t approximation beyond; descriptive, since models share
+    the samples.
+    """
+    rho = float(spearman(x, y))
+    pairs = int((np.isfinite(x) & np.isfinite(y)).sum())
+    if math.isnan(rho) or pairs < FEW_MODELS:
+        return rho, False
+    if pairs <= EXACT_UP_TO:
+        return rho, exact_p_value(rho, pairs) < SIGNIFICANT
+    from scipy.special import stdtr
+
+    statistic = abs(rho) * math.sqrt((pairs - 2) / max(1e-12, 1 - rho**2))
+    return rho, bool(2 * stdtr(pairs - 2, -statistic) < SIGNIFICANT)

@@ -1,0 +1,153 @@
+"""Rows of class_scores and model_summary from the measured values of one model."""
+
+import numpy as np
+
+from gfscore.audit import summarise
+from gfscore.bounds.bootstrap import bootstrap_intervals
+from gfscore.bounds.class_bounds import bounds_of
+from gfscore.bounds.planner import detectable_rdi
+from gfscore.comparison.ranking import vulnerability
+from gfscore.files import read_json
+from gfscore.scores import disparity
+from gfscore.scores.classes import class_values
+from gfscore.scores.measures import SUMMARY, measure_of
+from gfscore.scores.noise import noise_floor
+
+
+def class_rows(measured, class_names, *, settings, intervals, label_error_rates):
+    """Rows of the table class_scores for one Measured.
+
+    Takes K names, the measure's settings, config's section `intervals`, and the rate of wrong labels to allow for: (K,)
+    numbers, or None when the labels are assumed right. Rows at a temperature chosen on the same samples get no bounds:
+    that voids the guarantee (methods 1.3).
+    """
+    classes = len(class_names)
+    values = class_values(measured.values, measured.labels, classes)
+    accuracy = class_values(measured.correct, measured.labels, classes)
+    known = {}
+    if measured.fresh:
+        known = _bounds(measured, classes, measure_of(settings), intervals, label_error_rates)
+    return [
+        {
+            **measured.key,
+            "class_index": k,
+            "class_name": class_names[k],
+            "n": values.n[k],
+            "value": values.mean[k],
+            **{name: known[name][k] if known else None for name in ("low", "high", "bootstrap_low", "bootstrap_high")},
+            "interval": known.get("interval"),
+            "confidence": intervals["confidence"] if known else None,
+            "accuracy": accuracy.mean[k],
+            "variance": values.variance[k],
+            "label_error_rate": None if label_error_rates is None else label_error_rates[k],
+        }
+        for k in range(classes)
+    ]
+
+
+def _bounds(measured, classes, measure, intervals, label_error_rates):
+    alpha = 1 - intervals["confidence"]
+    bounds = bounds_of(
+        measured.values,
+        measured.labels,
+        classes,
+        measure=measure,
+        intervals=intervals,
+        label_error_rates=label_error_rates,
+        upper_values=measured.upper_values,
+    )
+    low, high = bounds.interval(alpha)
+    resampled = bootstrap_intervals(
+        bounds.samples,
+        alpha=alpha,
+        resamples=intervals["bootstrap_resamples"],
+        value_range=measure.value_range,
+        seed=intervals["seed"],
+    )
+    named = dict(zip(("bootstrap_low", "bootstrap_high"), resampled, strict=True))
+    return {"interval": bounds.method, "low": low, "high": high, **named}
+
+
+def model_rows(inputs, class_scores, accuracies, settings):
+    """Rows of the table model_summary.
+
+    Takes AuditInputs, the table class_scores made from them, `accuracies` (per model a mapping of the published and
+    robust accuracy columns) and `settings`: fp_lambda, and permutations and seed of the noise floor.
+    """
+    by_key = dict(list(class_scores.groupby(["threat", "model", "measure", "calibration"], sort=False)))
+    of_model = {
+        (model["threat"], model["model"]): known for model, known in zip(inputs.models, accuracies, strict=True)
+    }
+    rows = []
+    for measured in inputs.measured():
+        threat, model, measure, calibration = (
+            measured.key[name] for name in ("threat", "model", "measure", "calibration")
+        )
+        classes = by_key[threat, model, measure, calibration].sort_values("class_index")
+        rows.append(_model_row(measured, classes, of_model[threat, model], settings))
+    return rows
+
+
+def _model_row(measured, class_frame, accuracies, settings):
+    names = class_frame["class_name"].tolist()
+    bounds = class_frame["low"].to_numpy(), class_frame["high"].to_numpy()
+    detectable = detectable_rdi(*bounds)
+    if not measured.fresh:
+        bounds = None, None
+    values = class_values(measured.values, measured.labels, len(names))
+    summary = summarise(values, *bounds, class_names=names, lam=settings["fp_lambda"])
+    row = dict(measured.key)
+    for name in SUMMARY:
+        row[name] = summary[name]
+        row[f"{name}_low"], row[f"{name}_high"] = summary[f"{name}_interval"]
+    noise = noise_floor(
+        measured.values,
+        measured.labels,
+        len(names),
+        permutations=settings["permutations"],
+        rng=measured.generator(settings["seed"]),
+    )
+    return row | {
+        "wcr_class": summary["wcr_class"],
+        "wcr_tied": summary["wcr_tied"],
+        "worst_class_set": [] if bounds[0] is None else [names[k] for k in disparity.worst_class_set(*bounds)],
+        "interval": class_frame["interval"].iloc[0],
+        "confidence": class_frame["confidence"].iloc[0],
+        "accuracy": float(np.mean(measured.correct)),
+        **accuracies,
+        "rdi_over_mean": disparity.rdi_over_mean(values.mean),
+        "gini_unbiased": disparity.gini_unbiased(values.mean),
+        "ihdi": disparity.ihdi(values.mean),
+        **{f"{name}_permuted": value for name, value in noise.permuted.items()},
+        **{f"{name}_p": value for name, value in noise.p_value.items()},
+        "between_class_sd": noise.between_class_sd,
+        "rdi_detectable": detectable,
+    }
+
+
+def vulnerability_rows(class_scores):
+    """Rows of the table vulnerability from class_scores: one ranking of the classes per measure and calibration."""
+    rows = []
+    for (dataset, measure, calibration), group in class_scores.groupby(
+        ["dataset", "measure", "calibration"], sort=False
+    ):
+        by_model = group.pivot(index=["threat", "model"], columns="class_index", values="value")
+        names = group.drop_duplicates("class_index").sort_values("class_index")["class_name"]
+        ranked = vulnerability(by_model.to_numpy(), names)
+        key = {"dataset": dataset, "measure": measure, "calibration": calibration}
+        rows += [{**key, **row} for row in ranked.to_dict("records")]
+    return rows
+
+
+def resolve_label_error_rates(setting, path_to_manifest, path_to_generator):
+    """Share of wrong labels of each class as a list, or None when the labels are assumed right.
+
+    `setting` is what config says: None, one number, one per class, or "from_generator", which takes the rates that
+    train_generator measured.
+    """
+    if setting is None:
+        return None
+    if setting == "from_generator":
+        return read_json(path_to_generator)["label_error_rate"]
+    classes = len(read_json(path_to_manifest)["classes"])
+    return setting if isinstance(setting, list) else [setting] * classes

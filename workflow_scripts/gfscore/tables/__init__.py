@@ -1,0 +1,447 @@
+"""Every Parquet table of results/: columns, types, units, identity; one writer, one reader.
+
+Each file repeats its identity (dataset, model, digests, versions) as key-value metadata, and the reader refuses a
+file whose identity differs from what is asked of it.
+"""
+
+import json
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from gfscore.errors import InputError
+from gfscore.files import atomic
+from gfscore.files.parquet_files import opened_parquet
+from gfscore.scores.measures import SUMMARY
+from gfscore.tables.agreement import AGREEMENT_COLUMNS
+from gfscore.tables.comparison import COMPARISON_COLUMNS
+from gfscore.tables.groups import GROUP_COLUMNS
+from gfscore.tables.projection import PROJECTION_COLUMNS
+from gfscore.tables.samples import OWN_COLUMNS, SAMPLE_COLUMNS
+
+IDENTITY_KEY = b"gfscore"
+GROUP_ELEMENTS = 1 << 24
+"""Logits of one row group: what is read in one go, 64 MiB; more is put together group by group."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Kind of table: its version (raised when the meaning of a column changes) and columns (name, type, meaning)."""
+
+    version: int
+    columns: tuple
+
+
+_KEY = (
+    ("dataset", pa.string(), "data evaluated"),
+    ("threat", pa.string(), "threat model the classifier was made for"),
+    ("model", pa.string(), "classifier"),
+    ("measure", pa.string(), "key of config.yaml's measures"),
+    ("calibration", pa.string(), "none, or the objective that chose the temperature"),
+    ("temperature", pa.float64(), "temperature of the score; null except for great"),
+)
+
+TABLES = {
+    "logits": Table(
+        version=1,
+        columns=(
+            ("sample_id", pa.string(), "name of the sample within its dataset"),
+            ("label", pa.int32(), "true class, 0..K-1"),
+            ("logits", pa.list_(pa.float32()), "K unnormalised class scores"),
+        ),
+    ),
+    # Its other columns, one string per attribute, are named by config.yaml.
+    "attributes": Table(version=1, columns=(("sample_id", pa.string(), "name of the sample within its dataset"),)),
+    "samples": Table(version=1, columns=SAMPLE_COLUMNS),
+    **{
+        f"samples of kind {kind}": Table(version=1, columns=(*SAMPLE_COLUMNS, *own))
+        for kind, own in OWN_COLUMNS.items()
+    },
+    "sweep": Table(
+        version=1,
+        columns=(
+            ("temperature", pa.float64(), "Chebyshev point in log T"),
+            ("class_index", pa.int32(), "class, 0..K-1"),
+            ("n", pa.int64(), "samples of the class"),
+            ("value", pa.float64(), "class score at this temperature; null without samples"),
+            ("accuracy", pa.float64(), "clean accuracy of the class; null without samples"),
+        ),
+    ),
+    "class_scores": Table(
+        version=1,
+        columns=(
+            *_KEY,
+            ("class_index", pa.int32(), "class, 0..K-1"),
+            ("class_name", pa.string(), "name of the class"),
+            ("n", pa.int64(), "samples of the class"),
+            ("value", pa.float64(), "class value; null without samples"),
+            (
+                "low",
+                pa.float64(),
+                "lower bound, simultaneous over classes; null at a T chosen on these samples",
+            ),
+            ("high", pa.float64(), "upper bound, likewise"),
+            ("interval", pa.string(), "interval method"),
+            ("confidence", pa.float64(), "joint confidence of the bounds"),
+            ("accuracy", pa.float64(), "clean accuracy on the same samples"),
+            ("variance", pa.float64(), "unbiased variance of the samples' values"),
+            ("label_error_rate", pa.float64(), "share of wrong labels the bounds allow for; null: assumed right"),
+            ("bootstrap_low", pa.float64(), "lower end by bootstrap: approximate, no guarantee; null as low"),
+            ("bootstrap_high", pa.float64(), "upper end by bootstrap, likewise"),
+        ),
+    ),
+    "model_summary": Table(
+        version=1,
+        columns=(
+            *_KEY,
+            *(
+                (f"{name}{suffix}", pa.float64(), f"{name}{meaning}")
+                for name in SUMMARY
+                for suffix, meaning in (("", ""), ("_low", ", lower bound"), ("_high", ", upper bound"))
+            ),
+            ("wcr_class", pa.string(), "worst class, the first of ties"),
+            ("wcr_tied", pa.list_(pa.string()), "every class that attains the minimum"),
+            ("worst_class_set", pa.list_(pa.string()), "classes that may be the worst, given the intervals"),
+            ("interval", pa.string(), "interval method"),
+            ("confidence", pa.float64(), "joint confidence of the bounds"),
+            ("accuracy", pa.float64(), "clean accuracy on the same samples"),
+            ("published_clean_accuracy", pa.float64(), "clean accuracy as published, fraction"),
+            ("published_robust_accuracy", pa.float64(), "robust accuracy as published, fraction"),
+            ("robust_accuracy", pa.float64(), "robust accuracy that rank agreement uses"),
+            ("robust_accuracy_source", pa.string(), "where robust_accuracy comes from"),
+            ("rdi_over_mean", pa.float64(), "RDI / class mean: without the scale of the score"),
+            ("gini_unbiased", pa.float64(), "NRGC K/(K-1)"),
+            ("ihdi", pa.float64(), "class mean (1 - NRGC)"),
+            ("rdi_permuted", pa.float64(), "mean RDI under shuffled class membership"),
+            ("nrgc_permuted", pa.float64(), "mean NRGC under shuffled class membership"),
+            ("wcr_permuted", pa.float64(), "mean WCR under shuffled class membership"),
+            ("rdi_p", pa.float64(), "permutation p-value of RDI"),
+            ("nrgc_p", pa.float64(), "permutation p-value of NRGC"),
+            ("wcr_p", pa.float64(), "permutation p-value of WCR"),
+            ("between_class_sd", pa.float64(), "estimated spread of the true class values, corrected for noise"),
+            ("rdi_detectable", pa.float64(), "true RDI above which intervals so wide are sure to tell it from 0"),
+        ),
+    ),
+    "costs": Table(
+        version=1,
+        columns=(
+            *_KEY[:4],
+            ("step", pa.string(), "step of the workflow; its work serves every measure where measure is null"),
+            ("wall_s", pa.float64(), "seconds on the clock, without the start of Python; null where not recorded"),
+            ("cpu_s", pa.float64(), "seconds of all processor cores together"),
+            ("gpu_s", pa.float64(), "wall time times GPUs allocated, in seconds"),
+            ("peak_memory_mib", pa.float64(), "largest resident memory of the process, in MiB"),
+            ("samples", pa.int64(), "samples that the measure covers; null where measure is null"),
+        ),
+    ),
+    "confusions": Table(
+        version=1,
+        columns=(
+            *_KEY[:4],
+            ("true_index", pa.int32(), "true class, 0..K-1"),
+            ("predicted_index", pa.int32(), "predicted class, 0..K-1"),
+            ("count", pa.int64(), "samples, or corrupted copies of samples; pairs that never occur have no row"),
+        ),
+    ),
+    "class_errors": Table(
+        version=1,
+        columns=(
+            *_KEY[:4],
+            ("corruption", pa.string(), "kind of corruption; null for all together, or none"),
+            ("severity", pa.int32(), "1 (mild) to 5 (strong); null likewise"),
+            ("class_index", pa.int32(), "class, 0..K-1"),
+            ("class_name", pa.string(), "name of the class"),
+            ("n", pa.int64(), "samples of the class, or corrupted copies of them"),
+            ("recall", pa.float64(), "share of the class that is recognised: what is usually called class accuracy"),
+            ("precision", pa.float64(), "share of the predictions of the class that are right"),
+            ("f1", pa.float64(), "harmonic mean of recall and precision"),
+            ("one_vs_rest_accuracy", pa.float64(), "(TP + TN) / N, the class-wise analysis paper's CWA"),
+            ("false_positive_rate", pa.float64(), "share of the other classes' samples that are taken for this class"),
+            ("cfps", pa.float64(), "share of all errors that fall on this class (CFPS)"),
+            ("cfps_relative", pa.float64(), "CFPS times K: 1 when errors fall on all classes alike"),
+            ("false_positives", pa.float64(), "samples of other classes that are taken for this class"),
+            ("group", pa.string(), "strong: recall above the model's accuracy; weak: below; else neither"),
+        ),
+    ),
+    "similarities": Table(
+        version=1,
+        columns=(
+            _KEY[0],
+            _KEY[3],
+            ("first", pa.string(), "threat/model"),
+            ("second", pa.string(), "threat/model"),
+            ("similarity", pa.string(), "how alike is measured, see gfscore.classwise.similarity"),
+            ("n", pa.int64(), "samples that both models were measured on"),
+            ("value", pa.float64(), "similarity; null where undefined"),
+            ("baseline", pa.float64(), "its mean when what the models share is shuffled away"),
+            ("p_value", pa.float64(), "share of the shuffles that reach the value"),
+        ),
+    ),
+    "vulnerability": Table(
+        version=1,
+        columns=(
+            *_KEY[:1],
+            *_KEY[3:5],
+            ("class_index", pa.int32(), "class, 0..K-1"),
+            ("class_name", pa.string(), "name of the class"),
+            ("mean_rank", pa.float64(), "mean rank over models, 1 = weakest"),
+            ("times_worst", pa.int64(), "models in which it is a weakest class"),
+            ("times_best", pa.int64(), "models in which it is a strongest class"),
+            ("models", pa.int64(), "models compared"),
+        ),
+    ),
+    "calibration": Table(
+        version=2,
+        columns=(
+            ("measure", pa.string(), "the great variant that is calibrated"),
+            ("objective", pa.string(), "name of the objective"),
+            ("temperature", pa.float64(), "end of a stretch of constant value, or a searched temperature"),
+            ("value", pa.float64(), "objective; null where undefined"),
+        ),
+    ),
+    "sensitivity": Table(
+        version=2,
+        columns=(
+            *_KEY[:4],
+            ("shift", pa.float64(), "constant added to every logit"),
+            ("scale", pa.float64(), "factor of every logit: 1 / T for sigmoid and softmax"),
+            *((name, pa.float64(), f"{name} of the changed logits") for name in SUMMARY),
+            ("place", pa.float64(), "place by aggregate under the same change, 1 for the largest; ties share the mean"),
+        ),
+    ),
+    **{name: Table(version=1, columns=columns) for name, columns in COMPARISON_COLUMNS.items()},
+    **{name: Table(version=1, columns=columns) for name, columns in AGREEMENT_COLUMNS.items()},
+    **{name: Table(version=1, columns=columns) for name, columns in GROUP_COLUMNS.items()},
+    **{name: Table(version=1, columns=columns) for name, columns in PROJECTION_COLUMNS.items()},
+}
+
+
+def write_table(path, table, frame, *, identity):
+    """Write a data frame as one of TABLES, atomically.
+
+    `identity` maps names to plain values and goes into the file's metadata together with the table's name and
+    version. Raises KeyError when a column is missing or foreign: that is an error of the code, not of the input.
+    """
+    declared = TABLES[table].columns
+    names = [name for name, _, _ in declared]
+    if list(frame.columns) != names:
+        different = set(names).symmetric_difference(frame.columns) or "their order"
+        raise KeyError(f"columns of table {table!r} differ: {different}")
+    arrays = [pa.array(frame[name].to_numpy(), type=kind, from_pandas=True) for name, kind, _ in declared]
+    _write(path, table, arrays, identity)
+
+
+def write_logits(path, *, sample_id, label, logits, identity):
+    """Write logits (N, K) float32 with sample ids (N,) and labels (N,), atomically."""
+    n, k = logits.shape
+    rows = max(1, GROUP_ELEMENTS // max(1, k))
+    lists = [_list_array(logits[start : start + rows]) for start in range(0, n, rows)]
+    arrays = [
+        pa.array(np.asarray(sample_id).astype(str).tolist(), type=pa.string()),
+        pa.array(np.asarray(label), type=pa.int32()),
+        pa.chunked_array(lists, type=pa.list_(pa.float32())),
+    ]
+    _write(path, "logits", arrays, identity, rows_per_group=rows)
+
+
+def _list_array(rows):
+    n, k = rows.shape
+    flat = pa.array(np.ascontiguousarray(rows, dtype=np.float32).ravel())
+    return pa.ListArray.from_arrays(pa.array(np.arange(0, (n + 1) * k, k, dtype=np.int32)), flat)
+
+
+def write_attributes(path, frame, *, identity):
+    """Write the attributes of a dataset's samples, atomically.
+
+    `frame` holds sample_id and one column per attribute: categories as str, None where missing; an attribute need not
+    vary. `identity` must hold `categories`, which maps each attribute to its categories in their order.
+    """
+    names = list(frame.columns)
+    columns = tuple((name, pa.string(), "category") for name in names)
+    arrays = [pa.array(frame[name].to_numpy(dtype=object), type=pa.string(), from_pandas=True) for name in names]
+    _write(path, "attributes", arrays, identity, columns=columns)
+
+
+def read_attributes(path, *, expect=None):
+    """Read attributes: `(frame, categories)`, a data frame as write_attributes takes it and categories by attribute.
+
+    Rows stand in the order of the dataset; a missing value is None. Raises InputError as read_table does, and for a
+    value that is none of the categories.
+    """
+    file = _open(path)
+    _require_identity(file, path, "attributes", expect or {})
+    categories, schema = _identity(file, path).get("categories"), file.schema_arrow
+    names = ["sample_id", *categories] if isinstance(categories, dict) else []
+    if schema.names != names or not all(pa.types.is_string(field.type) for field in schema):
+        raise InputError(f"{path}: its columns are not those of its categories; {_remedy(path)}")
+    frame = _decoded(path, file.read).to_pandas()
+    frame = frame.astype(object).where(frame.notna(), None)
+    # Nothing but this ties the footer, where the categories stand, to the checksums of the columns.
+    for name, order in categories.items():
+        foreign = set(frame[name]) - {None, *order}
+        if foreign:
+            raise InputError(f"{path}: {name}: {min(foreign)!r} is none of its categories; {_remedy(path)}")
+    return frame, categories
+
+
+def _write(path, table, arrays, identity, *, columns=None, rows_per_group=None):
+    declared = columns or TABLES[table].columns
+    metadata = {**identity, "table": table, "table_version": TABLES[table].version}
+    schema = pa.schema([pa.field(name, kind) for name, kind, _ in declared]).with_metadata(
+        {IDENTITY_KEY: json.dumps(metadata, sort_keys=True)}
+    )
+    floats = [name for name, kind, _ in declared if pa.types.is_floating(kind)]
+    floats += [f"{name}.list.element" for name, kind, _ in declared if kind == pa.list_(pa.float32())]
+    with atomic(path) as temporary:
+        pq.write_table(
+            pa.Table.from_arrays(arrays, schema=schema),
+            temporary,
+            compression="zstd",
+            # A flipped bit in a float is still a float: without checksums nobody would notice.
+            write_page_checksum=True,
+            # Names of samples do not recur.
+            use_dictionary=[name for name, kind, _ in declared if pa.types.is_string(kind) and name != "sample_id"],
+            # Floats compress a tenth better when their bytes are stored plane by plane.
+            column_encoding={name: "BYTE_STREAM_SPLIT" for name in floats},
+            row_group_size=rows_per_group,
+        )
+
+
+def read_identity(path):
+    """Identity metadata of a table file, a dictionary; raises InputError when the file is no table of ours."""
+    return _identity(_open(path), path)
+
+
+def _identity(file, path):
+    metadata = file.schema_arrow.metadata or {}
+    if IDENTITY_KEY not in metadata:
+        raise InputError(f"{path}: no identity metadata, so it was not written by this workflow; {_remedy(path)}")
+    try:
+        identity = json.loads(metadata[IDENTITY_KEY])
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: damaged identity metadata ({error}); {_remedy(path)}") from error
+    if not isinstance(identity, dict):
+        raise InputError(f"{path}: identity metadata are no mapping; {_remedy(path)}")
+    return identity
+
+
+def read_table(path, table, *, expect=None):
+    """Read one of TABLES as a data frame.
+
+    `expect` maps identity names to the values the file must carry. Raises InputError, naming the file, when it is
+    missing, damaged, another table or version, or of another identity.
+    """
+    frame = _read(path, table, expect).to_pandas()
+    for name, kind, _ in TABLES[table].columns:
+        if pa.types.is_list(kind):
+            frame[name] = [list(items) if items is not None else [] for items in frame[name]]
+    return frame
+
+
+def read_logits(path, *, expect=None):
+    """Read a logits file: `(sample_id (N,) str, label (N,) int32, logits (N, K) float32)`.
+
+    Raises InputError as read_table does, when there is no row, and when rows differ in length.
+    """
+    file = _checked(path, "logits", expect)
+    n = file.metadata.num_rows
+    if not n:
+        raise InputError(f"{path}: no samples; {_remedy(path)}")
+    groups = (
+        _decoded(path, partial(file.read_row_group, group, use_threads=False)) for group in range(file.num_row_groups)
+    )
+    first = _columns_of(next(groups), path)
+    if len(first[0]) == n:
+        return first
+    # Row group by row group, so that the logits stand in memory once.
+    columns = [np.empty((n, *column.shape[1:]), column.dtype) for column in first]
+    start = 0
+    for part in chain([first], (_columns_of(group, path, columns[2].shape[1], start) for group in groups)):
+        for column, values in zip(columns, part, strict=True):
+            column[start : start + len(values)] = values
+        start += len(part[0])
+    return tuple(columns)
+
+
+def _columns_of(table, path, classes=None, start=0):
+    # Columns of rows that begin at row `start` of the file.
+    rows = table.column("logits").combine_chunks()
+    lengths = np.diff(rows.offsets.to_numpy())
+    classes = lengths[0] if classes is None else classes
+    if (lengths != classes).any():
+        row = int(np.flatnonzero(lengths != classes)[0])
+        raise InputError(f"{path}: row {start + row} has {lengths[row]} logits, row 0 has {classes}; {_remedy(path)}")
+    return (
+        table.column("sample_id").to_numpy(zero_copy_only=False),
+        table.column("label").to_numpy(),
+        rows.flatten().to_numpy(zero_copy_only=False).reshape(len(lengths), -1),
+    )
+
+
+def _remedy(path):
+    return f"delete it and run the same command again, or do both at once by adding -R {path} to the command"
+
+
+def _open(path):
+    if not Path(path).is_file():
+        raise InputError(f"{path}: no such file; run the workflow to make it")
+    try:
+        return opened_parquet(path)
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise InputError(f"{path}: not a Parquet file, or truncated ({error}); {_remedy(path)}") from error
+
+
+def _read(path, table, expect):
+    return _decoded(path, _checked(path, table, expect).read)
+
+
+def _checked(path, table, expect):
+    # The open file, when its identity and columns are those of the table.
+    file = _open(path)
+    _require_identity(file, path, table, expect or {})
+    schema = file.schema_arrow
+    if [(field.name, field.type) for field in schema] != [(n, kind) for n, kind, _ in TABLES[table].columns]:
+        raise InputError(f"{path}: its columns are not those of table {table!r}; {_remedy(path)}")
+    return file
+
+
+def _decoded(path, read):
+    try:
+        return read()
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise InputError(f"{path}: damaged ({error}); {_remedy(path)}") from error
+
+
+def _require_identity(file, path, table, expect):
+    identity = _identity(file, path)
+    expected = {"table": table, "table_version": TABLES[table].version, **expect}
+    for name, value in expected.items():
+        if identity.get(name) != value:
+            raise InputError(
+                f"{path}: its {name} is {identity.get(name)!r}, but {value!r} is asked for; {_remedy(path)}"
+            )
+
+
+def write_csv_beside(path_to_parquet, frame):
+    """Write the same table as CSV beside its Parquet file, lists joined by '|', numbers in full precision."""
+    plain = frame.copy()
+    for column in plain.columns:
+        if plain[column].map(lambda item: isinstance(item, list)).any():
+            plain[column] = plain[column].map(lambda items: "|".join(items or []))
+    with atomic(Path(path_to_parquet).with_suffix(".csv")) as temporary:
+        plain.to_csv(temporary, index=False, lineterminator="\n")
+
+
+def frame_of(table, rows):
+    """Data frame with the columns of a table from a list of mappings; absent keys become null, foreign ones raise."""
+    names = [name for name, _, _ in TABLES[table].columns]
+    foreign = {key for row in rows for key in row} - set(names)
+    if foreign:
+        raise KeyError(f"table {table!r} has no column {', '.join(sorted(foreign))}")
+    return pd.DataFrame(rows, columns=names)

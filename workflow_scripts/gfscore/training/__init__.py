@@ -1,0 +1,1 @@
+"""Training of classifiers and of the generative model of the embedded data."""

@@ -1,0 +1,154 @@
+"""A small class-conditional generative model: Gaussian mixtures in principal-component space."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gfscore.bounds.binomial import clopper_pearson
+from gfscore.errors import InputError
+from gfscore.files import atomic
+
+
+@dataclass(frozen=True)
+class ClassMixtures:
+    """One Gaussian mixture per class over the first D principal components of the images.
+
+    `mean` (P,) and `basis` (D, P) map images with P pixels to D coordinates; `weights` (K, G), `centres` (K,
+    G, D) and `factors` (K, G, D, D), lower Cholesky factors of the covariances, describe G Gaussians for each
+    of K classes. `image_shape` is (C, H, W).
+    """
+
+    mean: np.ndarray
+    basis: np.ndarray
+    weights: np.ndarray
+    centres: np.ndarray
+    factors: np.ndarray
+    image_shape: tuple[int, int, int]
+
+    @property
+    def classes(self):
+        """Number of classes K."""
+        return len(self.weights)
+
+
+def fit_mixtures(images, labels, *, classes, dimensions, mixture_components, regularisation, seed):
+    """Class-conditional Gaussian mixtures fitted by expectation-maximisation.
+
+    Takes `images` (N, C, H, W) in [0, 1], `labels` (N,), `classes` K, the number of principal components
+    `dimensions`, of Gaussians per class `mixture_components`, and `regularisation`, the variance (pixels
+    squared) added to every coordinate. Raises InputError for a class with fewer samples than Gaussians, or
+    more dimensions than the data span.
+    """
+    from sklearn.decomposition import PCA
+    from sklearn.mixture import GaussianMixture
+    from threadpoolctl import threadpool_limits
+
+    flat = images.reshape(len(images), -1).astype(np.float64)
+    if not 1 <= dimensions <= min(flat.shape):
+        raise InputError(f"dimensions {dimensions} must lie in 1..{min(flat.shape)}; lower it")
+    counts = np.bincount(labels, minlength=classes)
+    if counts.min() < max(2, mixture_components):
+        raise InputError(
+            f"class {counts.argmin()} has {counts.min()} training samples for {mixture_components} Gaussians; "
+            "lower mixture_components"
+        )
+    # Sums over several threads end in another last digit from run to run.
+    with threadpool_limits(1):
+        pca = PCA(dimensions, svd_solver="full").fit(flat)
+        coordinates = pca.transform(flat)
+        fits = [
+            GaussianMixture(mixture_components, reg_covar=regularisation, random_state=seed).fit(
+                coordinates[labels == label]
+            )
+            for label in range(classes)
+        ]
+        return ClassMixtures(
+            mean=pca.mean_,
+            basis=pca.components_,
+            weights=np.stack([fit.weights_ for fit in fits]),
+            centres=np.stack([fit.means_ for fit in fits]),
+            factors=np.linalg.cholesky(np.stack([fit.covariances_ for fit in fits])),
+            image_shape=tuple(images.shape[1:]),
+        )
+
+
+def sample_images(mixtures, samples_per_class, *, seed):
+    """Generated images (K n, C, H, W) float32, clipped to [0, 1], and their intended labels (K n,) int32."""
+    generator = np.random.default_rng(seed)
+    images = []
+    for label in range(mixtures.classes):
+        coordinates = _draw(mixtures, label, samples_per_class, generator)
+        images.append(_pixels(mixtures, coordinates))
+    labels = np.repeat(np.arange(mixtures.classes, dtype=np.int32), samples_per_class)
+    return np.concatenate(images).reshape(-1, *mixtures.image_shape), labels
+
+
+def write_samples(path, mixtures, samples_per_class, *, seed):
+    """Write generated images x and labels y to an .npz file, atomically; equal arguments give equal bytes."""
+    images, labels = sample_images(mixtures, samples_per_class, seed=seed)
+    # Given a name instead of an open file, numpy would append .npz to the temporary one.
+    with atomic(path) as temporary, temporary.open("wb") as file:
+        np.savez(file, x=images, y=labels)
+
+
+NEIGHBOURS = 3
+"""Real images that vote on the class of a generated one."""
+
+CONFIDENCE = 0.95
+"""Joint confidence, over classes, of the bounds on the label-error rates."""
+
+
+def label_error_rates(mixtures, images, labels, *, draws, seed):
+    """Upper bounds of the share eta_k of a class's draws that show another class, (K,) float64 in [0, 1].
+
+    Estimated on `draws` fresh draws per class. A draw counts as an error when either of two judges names another class
+    than the intended one: Bayes' rule under the fitted mixtures at equal class weights, or the majority of its nearest
+    real `images` (N, C, H, W) with `labels` (N,), as pixels. The bounds are Clopper-Pearson's, for all classes
+    together with probability CONFIDENCE over the draws.
+    """
+    # ASSUME: a person would name another class no more often than one of the two judges does. Both are fitted to the
+    # images that the generator was fitted to; the second one does not share the generator's form.
+    from sklearn.neighbors import KNeighborsClassifier
+
+    judge = KNeighborsClassifier(NEIGHBOURS).fit(images.reshape(len(images), -1), labels)
+    generator = np.random.default_rng(seed)
+    alpha = 2 * (1 - CONFIDENCE) / mixtures.classes
+    bounds = []
+    for label in range(mixtures.classes):
+        coordinates = _draw(mixtures, label, draws, generator)
+        overlap = log_densities(mixtures, coordinates).argmax(axis=1) != label
+        unlike = judge.predict(_pixels(mixtures, coordinates)) != label
+        # The upper end of a two-sided interval at 2 alpha is a one-sided bound at alpha.
+        bounds.append(clopper_pearson(int(np.sum(overlap | unlike)), draws, alpha=alpha)[1])
+    return np.array(bounds)
+
+
+def _pixels(mixtures, coordinates):
+    return np.clip(coordinates @ mixtures.basis + mixtures.mean, 0, 1).astype(np.float32)
+
+
+def log_densities(mixtures, coordinates):
+    """Log-density of points (n, D) under each class's mixture, (n, K) float64."""
+    from scipy.linalg import solve_triangular
+    from scipy.special import logsumexp
+
+    classes, gaussians, dimensions = mixtures.centres.shape
+    result = np.empty((len(coordinates), classes, gaussians))
+    for k in range(classes):
+        for g in range(gaussians):
+            factor = mixtures.factors[k, g]
+            standard = solve_triangular(factor, (coordinates - mixtures.centres[k, g]).T, lower=True)
+            result[:, k, g] = -0.5 * np.sum(standard**2, axis=0) - np.log(np.diag(factor)).sum()
+    result += np.log(mixtures.weights) - 0.5 * dimensions * np.log(2 * np.pi)
+    return logsumexp(result, axis=2)
+
+
+def _draw(mixtures, label, n, generator):
+    gaussian = generator.choice(mixtures.weights.shape[1], size=n, p=mixtures.weights[label])
+    noise = generator.standard_normal((n, mixtures.basis.shape[0]))
+    # One einsum over all draws would copy a (D, D) factor for each of them.
+    result = np.empty_like(noise)
+    for g in range(mixtures.weights.shape[1]):
+        rows = gaussian == g
+        result[rows] = mixtures.centres[label, g] + noise[rows] @ mixtures.factors[label, g].T
+    return result

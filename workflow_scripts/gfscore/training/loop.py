@@ -1,0 +1,118 @@
+"""Training of image classifiers, one loop for every method."""
+
+import numpy as np
+
+from gfscore.attacks.gradient_ascent import attack_name, survivors
+from gfscore.scores.margins import predictions
+from gfscore.training.images import in_batches
+from gfscore.training.objectives import METHODS, Setup, make_objective
+from gfscore.training.recipe import Trainer, seeded
+from gfscore.zoo import build_network
+from gfscore.zoo.inference import extract_logits, reproducible_arithmetic, require_device
+
+__all__ = ["METHODS", "describe_training", "train_classifier"]
+
+
+def train_classifier(
+    images,
+    labels,
+    *,
+    method,
+    architecture,
+    classes,
+    epochs,
+    batch_size,
+    learning_rate,
+    weight_decay,
+    seed,
+    device,
+    arguments=None,
+    threat=None,
+    coefficients=None,
+    recipe=None,
+    progress=None,
+):
+    """Classifier trained by one of METHODS, a torch module in eval mode on the CPU.
+
+    Takes `images` (N, C, H, W) float32 in [0, 1], an array or gfscore.training.images.ReadImages, which gives the same
+    weights, and `labels` (N,) in 0..`classes`-1;
+    `architecture` with its `arguments` (see gfscore.zoo); `threat`, a mapping with norm ("linf" or "l2"), eps
+    and step_size (pixels in [0, 1]) and steps, for the methods that perturb; `coefficients`, the method's
+    own. Adam with decoupled weight decay; the learning rate rises to `learning_rate` and falls to zero once
+    over the training, by one cycle or by a `recipe` (gfscore.training.recipe.Trainer). `progress`, a
+    TrainingProgress, keeps finished epochs and goes on after those that it finds: on the CPU the weights are those of
+    an uninterrupted training. `seed` determines weights, order and perturbations:
+    on one machine two trainings on the CPU end in the same weights; on a GPU they may differ, since not every
+    kernel sums in a fixed order. `device` is "cpu" or "cuda"; the images stay in main memory and go there batch
+    by batch. Raises InputError for unknown names, for missing or unknown coefficients, and for "cuda" without a
+    CUDA device.
+    """
+    import torch
+
+    require_device(device)
+    with reproducible_arithmetic():
+        # Drawn on the CPU whatever the device, so that the device does not change the order of the samples.
+        generator = torch.Generator().manual_seed(seed)
+        objective = make_objective(method, Setup(classes, threat or {}, generator), coefficients or {})
+        network = build_network(
+            architecture,
+            in_channels=images.shape[1],
+            image_size=images.shape[2:],
+            classes=classes,
+            seed=seed,
+            **(arguments or {}),
+        ).to(device)
+        y = torch.from_numpy(np.asarray(labels, dtype=np.int64))
+        steps = {"steps": -(-len(y) // batch_size), "epochs": epochs}
+        rates = {"learning_rate": learning_rate, "weight_decay": weight_decay}
+        trainer = Trainer(network, objective, **rates, **steps, device=device, recipe=recipe)
+        memory = getattr(objective, "memory", {})
+        state = {"parts": trainer.parts, "memory": memory, "generator": generator}
+        for epoch in range(progress.restore(**state) if progress else 0, epochs):
+            order = torch.randperm(len(y), generator=generator).split(batch_size)
+            with seeded(seed, epoch):
+                for rows, batch in zip(order, in_batches(images, [rows.numpy() for rows in order]), strict=True):
+                    trainer.step(torch.from_numpy(np.ascontiguousarray(batch, dtype=np.float32)), y[rows])
+            if progress:
+                progress.keep(epoch + 1, **state)
+        return network.cpu().eval()
+
+
+def describe_training(network, train, test, *, settings, attack):
+    """What a trained classifier is and how accurate it became, a JSON-able mapping; shares are 0..1.
+
+    `train` and `test` are ImageSets, `settings` the arguments of `train_classifier`, whose `device` the
+    accuracies are measured on; `attack` holds norm, eps, step_size, steps, restarts and seed of the PGD that
+    robust accuracy, overall and per class in label order, is measured with on the test set. The network ends
+    on the CPU. Raises InputError for "cuda" without a CUDA device.
+    """
+    import torch
+
+    device = settings["device"]
+    require_device(device)
+    network.to(device)
+    with reproducible_arithmetic():
+        survived = survivors(network, test.full_batches(256), test.labels, **attack)
+    accuracies = {
+        "train_accuracy": _clean_accuracy(network, train, device=device),
+        "clean_accuracy": _clean_accuracy(network, test, device=device),
+    }
+    network.cpu()
+    return {
+        "method": settings["method"],
+        "architecture": settings["architecture"],
+        "parameters": sum(value.numel() for value in network.parameters()),
+        "epochs": settings["epochs"],
+        "seed": settings["seed"],
+        "device": device,
+        "torch": str(torch.__version__),
+        **accuracies,
+        "robust_accuracy": float(survived.mean()),
+        "robust_accuracy_per_class": [float(survived[test.labels == label].mean()) for label in np.unique(test.labels)],
+        "robust_accuracy_attack": f"{attack_name(**attack)}, test split",
+    }
+
+
+def _clean_accuracy(network, images, *, device):
+    _, labels, logits = extract_logits(network, images, batch_size=256, device=device)
+    return float(np.mean(predictions(logits, labels) == labels))

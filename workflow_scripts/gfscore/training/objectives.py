@@ -1,0 +1,269 @@
+"""What each training method minimises.
+
+An objective is made once per training by a function `(setup, *, coefficients)` and then called with a
+network, a batch of images (n, C, H, W) in [0, 1] and labels (n,) int64; it returns the scalar loss to
+differentiate. What it remembers from batch to batch are tensors in its attribute `memory`, a mapping, changed in place,
+so that an interrupted training can go on. A new method is one such function and one line in METHODS.
+"""
+
+import inspect
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from gfscore.attacks.gradient_ascent import cross_entropy, fgsm, pgd, random_in_ball
+from gfscore.errors import InputError
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What an objective may use: `classes` K, `threat` (norm, eps, step_size, steps), a torch `generator`."""
+
+    classes: int
+    threat: dict[str, Any]
+    generator: Any
+
+    def attack(self, *keys):
+        """Values of the threat named by `keys`, as a mapping; InputError for a missing one."""
+        missing = [key for key in keys if (self.threat or {}).get(key) is None]
+        if missing:
+            raise InputError(f"this training method needs threat.{missing[0]}; add it to the model's entry")
+        return {key: self.threat[key] for key in keys}
+
+
+def erm(setup):
+    """Empirical risk minimisation: mean cross-entropy of the clean images (Vapnik 1998)."""
+
+    def objective(network, images, labels):
+        return cross_entropy(network(images), labels).mean()
+
+    return objective
+
+
+def erm_with_augmentation(setup, *, rotation, shift, scale, flip):
+    """Empirical risk minimisation on randomly warped images (Simard et al. 2003; Krizhevsky et al. 2012).
+
+    Each image is rotated by up to `rotation` degrees, moved by up to `shift` of its side, and enlarged by a
+    factor between 1 - `scale` and 1 + `scale`, uniformly and independently; with `flip` it is mirrored left
+    to right with probability 1/2. Digits and letters must not be mirrored: the mirror image is another
+    character, or none.
+    """
+
+    def objective(network, images, labels):
+        warped = warp(images, rotation=rotation, shift=shift, scale=scale, flip=flip, generator=setup.generator)
+        return cross_entropy(network(warped), labels).mean()
+
+    return objective
+
+
+def fgsm_training(setup):
+    """Adversarial training on single steps from a random start (Wong et al. 2020, Algorithm 3)."""
+    attack = setup.attack("norm", "eps", "step_size")
+
+    def objective(network, images, labels):
+        adversarial = fgsm(network, images, labels, random_start=True, generator=setup.generator, **attack)
+        return cross_entropy(network(adversarial), labels).mean()
+
+    return objective
+
+
+def pgd_training(setup):
+    """Adversarial training: cross-entropy of PGD examples (Madry et al. 2018, section 2)."""
+    attack = setup.attack("norm", "eps", "step_size", "steps")
+
+    def objective(network, images, labels):
+        adversarial = pgd(network, images, labels, generator=setup.generator, **attack)
+        return cross_entropy(network(adversarial), labels).mean()
+
+    return objective
+
+
+def trades(setup, *, beta):
+    """Clean cross-entropy + beta KL(p(x) || p(x')), x' maximising the latter (Zhang et al. 2019, section 3)."""
+    attack = setup.attack("norm", "eps", "step_size", "steps")
+
+    def objective(network, images, labels):
+        import torch
+
+        with torch.no_grad():
+            target = network(images)
+        # The divergence and its gradient are zero at x itself: PGD's random start is what gets away from it.
+        adversarial = pgd(
+            network,
+            images,
+            labels,
+            generator=setup.generator,
+            loss=lambda logits, _: divergence(target, logits),
+            **attack,
+        )
+        return trades_loss(network(images), network(adversarial), labels, beta=beta)
+
+    return objective
+
+
+def mart(setup, *, lam):
+    """Misclassification-aware adversarial training on PGD examples (Wang et al. 2020, section 3)."""
+    attack = setup.attack("norm", "eps", "step_size", "steps")
+
+    def objective(network, images, labels):
+        adversarial = pgd(network, images, labels, generator=setup.generator, **attack)
+        return mart_loss(network(images), network(adversarial), labels, lam=lam)
+
+    return objective
+
+
+def probabilistic(setup, *, rho, samples):
+    """Probabilistically robust learning: CVaR of the loss over random perturbations.
+
+    Source: Robey et al. 2022, Algorithm 1. For each image, `samples` perturbations are drawn uniformly from
+    the ball; what counts is the mean of the worst share `rho` of their losses. rho = 1 is the average case,
+    rho -> 0 the worst of the samples.
+    """
+    ball = setup.attack("norm", "eps")
+    if not 0 < rho <= 1 or rho * samples < 1:
+        raise InputError(f"PRL needs 0 < rho <= 1 and rho * samples >= 1, got rho {rho}, samples {samples}")
+
+    def objective(network, images, labels):
+        repeated = images.repeat_interleave(samples, dim=0)
+        noise = random_in_ball(repeated, generator=setup.generator, **ball)
+        losses = cross_entropy(network((repeated + noise).clamp(0, 1)), labels.repeat_interleave(samples))
+        return conditional_value_at_risk(losses.reshape(len(images), samples), rho=rho).mean()
+
+    return objective
+
+
+def worst_class(setup, *, rate, floor):
+    """Class-fair adversarial training: cross-entropy of PGD examples, weighted towards the worst class.
+
+    The class weights play against the network by exponentiated gradient: after each batch the weight of class
+    k is multiplied by exp(`rate` times its mean adversarial loss); a class not in it is left as it is. A
+    share `floor` of the weight stays uniform, so that no class is given up. Sources: Sagawa et al. 2020,
+    Algorithm 1 (group DRO); Li and Liu 2023 (WAT) for classes under attack, who take the losses from a
+    validation set; here it is the training batch.
+    """
+    import torch
+
+    attack = setup.attack("norm", "eps", "step_size", "steps")
+    weights = torch.full((setup.classes,), 1 / setup.classes)
+
+    def objective(network, images, labels):
+        adversarial = pgd(network, images, labels, generator=setup.generator, **attack)
+        means, present = class_means(cross_entropy(network(adversarial), labels), labels, classes=setup.classes)
+        weights.copy_(exponentiated_gradient(weights.to(means.device), means.detach(), rate=rate))
+        used = (floor / setup.classes + (1 - floor) * weights.to(means.device)) * present
+        return (used * means).sum() / used.sum()
+
+    objective.memory = {"weights": weights}
+    return objective
+
+
+def divergence(target, logits):
+    """Kullback-Leibler divergence KL(softmax(target) || softmax(logits)) of each row, (n,), in nats."""
+    expected = target.log_softmax(1)
+    return (expected.exp() * (expected - logits.log_softmax(1))).sum(1)
+
+
+def trades_loss(clean, adversarial, labels, *, beta):
+    """Mean of CE(clean, y) + beta KL(softmax(clean) || softmax(adversarial)); logits (n, K)."""
+    return (cross_entropy(clean, labels) + beta * divergence(clean, adversarial)).mean()
+
+
+def mart_loss(clean, adversarial, labels, *, lam):
+    """Misclassification-aware loss of logits (n, K), a mean over the batch.
+
+    BCE(adversarial, y) + lam KL(softmax(clean) || softmax(adversarial)) (1 - p_y(clean)) with
+    BCE = -log p_y - log(1 - max_{k != y} p_k), the boosted cross-entropy. Source: Wang et al. 2020,
+    section 3.
+    """
+    others = adversarial.scatter(1, labels[:, None], -float("inf"))
+    # 1 - p_k as a sum over the rest: exact also where p_k rounds to 1.
+    without_rival = adversarial.scatter(1, others.argmax(1, keepdim=True), -float("inf"))
+    log_rest = without_rival.logsumexp(1) - adversarial.logsumexp(1)
+    boosted = cross_entropy(adversarial, labels) - log_rest
+    hardness = 1 - clean.softmax(1).gather(1, labels[:, None])[:, 0]
+    return (boosted + lam * divergence(clean, adversarial) * hardness).mean()
+
+
+def conditional_value_at_risk(losses, *, rho, steps=30):
+    """Mean of the worst share rho of each row, (n, M) -> (n,): min over alpha of alpha + E[(loss - alpha)_+] / rho.
+
+    The inner problem is convex in the one number alpha, so its `steps` halve an interval by the sign of the
+    subgradient 1 - P(loss > alpha) / rho, where the paper takes a few fixed steps along it; what remains is
+    2^-steps of the row's range. Sources: Rockafellar and
+    Uryasev 2000, Theorem 1; Robey et al. 2022, Algorithm 1.
+    """
+    import torch
+
+    with torch.no_grad():
+        low, high = losses.amin(1), losses.amax(1)
+        for _ in range(steps):
+            alpha = (low + high) / 2
+            # The slack absorbs rho * M that should be whole, such as 0.3 * 10, but is not in binary.
+            rising = (losses > alpha[:, None]).sum(1) <= rho * losses.shape[1] + 1e-9
+            low, high = torch.where(rising, low, alpha), torch.where(rising, alpha, high)
+    # At alpha the minimum is the mean of the tail above it, with the next loss making up the share rho. Written so,
+    # its gradient is exact also where losses tie.
+    tail = losses > high[:, None]
+    missing = (1 - tail.sum(1) / (rho * losses.shape[1])).clamp_min(0)
+    return (losses * tail).mean(1) / rho + missing * losses.masked_fill(tail, -float("inf")).amax(1)
+
+
+def class_means(losses, labels, *, classes):
+    """Mean loss of each class in the batch, 0 for an absent one, and 1 or 0 for presence: (K,), (K,)."""
+    import torch
+
+    members = torch.zeros(classes, len(labels), device=losses.device)
+    members[labels, torch.arange(len(labels), device=losses.device)] = 1
+    counts = members.sum(1)
+    return members @ losses / counts.clamp_min(1), (counts > 0).to(losses.dtype)
+
+
+def exponentiated_gradient(weights, losses, *, rate):
+    """Class weights (K,) after one step towards the classes of high loss; they stay positive and sum to 1."""
+    # The lower end keeps a weight that rounds to zero from staying there for ever.
+    return (weights.clamp_min(1e-8).log() + rate * losses).softmax(0)
+
+
+def warp(images, *, rotation, shift, scale, flip, generator):
+    """Images under random affine maps, bilinear, zero outside; see `erm_with_augmentation` for the ranges."""
+    import torch
+    from torch.nn import functional
+
+    def uniform(limit):
+        return limit * (2 * torch.rand(len(images), generator=generator) - 1)
+
+    angle, size = uniform(math.radians(rotation)), 1 + uniform(scale)
+    mirror = 1 - 2 * (torch.rand(len(images), generator=generator) < 0.5).float() if flip else torch.ones(len(images))
+    # affine_grid's coordinates run from -1 to 1: a whole side is 2.
+    across, down = uniform(2 * shift), uniform(2 * shift)
+    cosine, sine = torch.cos(angle) / size, torch.sin(angle) / size
+    rows = torch.stack([mirror * cosine, -sine, across, mirror * sine, cosine, down], dim=1)
+    maps = rows.reshape(-1, 2, 3).to(images.device)
+    grid = functional.affine_grid(maps, list(images.shape), align_corners=False)
+    return functional.grid_sample(images, grid, align_corners=False).clamp(0, 1)
+
+
+METHODS = {
+    "ERM": erm,
+    "ERM_DA": erm_with_augmentation,
+    "FGSM": fgsm_training,
+    "PGD": pgd_training,
+    "TRADES": trades,
+    "MART": mart,
+    "PRL": probabilistic,
+    "WORST_CLASS": worst_class,
+}
+"""Training method in config.yaml -> function that makes its objective."""
+
+
+def make_objective(method, setup, coefficients):
+    """Objective of a training method; InputError for an unknown method and for other coefficients than its own."""
+    if method not in METHODS:
+        raise InputError(f"training method {method!r} is unknown; choose one of {', '.join(METHODS)}")
+    known = list(inspect.signature(METHODS[method]).parameters)[1:]
+    if sorted(coefficients) != sorted(known):
+        raise InputError(
+            f"training method {method!r} takes the coefficients {known or 'none'}, "
+            f"got {sorted(coefficients) or 'none'}; correct the model's entry"
+        )
+    return METHODS[method](setup, **coefficients)

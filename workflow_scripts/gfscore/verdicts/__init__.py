@@ -1,0 +1,1 @@
+"""The gate: rules, statistics with bounds, and the verdict."""

@@ -1,0 +1,175 @@
+"""The verdict on an audit: PASS, FAIL or INCONCLUSIVE, with a stated confidence."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from gfscore.bounds.class_bounds import bounds_of
+from gfscore.bounds.planner import samples_for_rule
+from gfscore.scores.measured import UNCALIBRATED
+from gfscore.scores.measures import measure_of
+from gfscore.verdicts.gate_rules import (
+    FALSIFICATION,
+    alpha_of,
+    combine,
+    evidence_of,
+    range_of,
+    threshold_of,
+    verdict_of,
+    words_of,
+)
+from gfscore.verdicts.gate_statistics import statistic_of
+
+NOTE = (
+    "The confidence covers the models listed here, judged on these samples at the looks that were planned. A model "
+    "that was chosen, tuned or retrained because of an audit on these samples needs a gate on fresh ones."
+)
+
+
+TOGETHER = "all classes"
+"""Stands for the class in rules that judge all samples together."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A model at the gate.
+
+    `bounds` maps what each rule rests on (gfscore.verdicts.gate_rules.evidence_of) to bounds of its K classes, or of
+    all together: ClassBounds, or anything with the same `samples`, `value_range`, `method`, `n`, `lower` and `upper`;
+    `names` maps the keys of bounds of groups to the names of these.
+    """
+
+    threat: str
+    model: str
+    class_names: list
+    bounds: dict
+    names: dict = field(default_factory=dict)
+
+
+def candidates_of(measured, class_names, *, rules, measures, intervals, label_error_rates):
+    """Candidates from Measured values, those at a chosen temperature left out.
+
+    Takes an iterable of Measured, K names, the rules, each measure's settings, config's section `intervals`, and the
+    rates of wrong labels, (K,) or None.
+    """
+    judged = {rule["measure"] for rule in rules}
+    found = {}
+    for item in measured:
+        name = item.key["measure"]
+        if name not in judged or item.key["calibration"] != UNCALIBRATED:
+            continue
+        key = item.key["threat"], item.key["model"]
+        candidate = found.setdefault(key, Candidate(*key, class_names=list(class_names), bounds={}))
+        candidate.bounds[name] = bounds_of(
+            item.values,
+            item.labels,
+            len(class_names),
+            measure=measure_of(measures[name]),
+            intervals=intervals,
+            label_error_rates=label_error_rates,
+            upper_values=item.upper_values,
+        )
+    return list(found.values())
+
+
+def judge(candidates, rules, *, lam, excluded=()):
+    """Judge every rule of a gate for every Candidate; returns the contents of verdict.json.
+
+    Takes `rules` as config.yaml writes them, `lam` of FP, and `excluded`, the models that models.json leaves out. With
+    probability at least the smallest `confidence` of the rules no model passes or fails wrongly, at any of the planned
+    looks: alpha is split evenly over rules, models and looks. A model passes when the statistic's bound on the safe
+    side reaches the threshold and fails when the bound on the other side misses it; each needs the whole alpha of the
+    model, since the truth lies on one side only. Source: audit rule of GF-Score, Definition 4;
+    intersection-union test for a minimum, Berger 1982.
+    """
+    judged = [_judge_rule(candidates, rule, rules=len(rules), lam=lam) for rule in rules]
+    verdict = combine([model["verdict"] for rule in judged for model in rule["models"]])
+    return {
+        "verdict": verdict,
+        "sentence": _sentence(verdict, judged, len(excluded)),
+        "stops": not judged or any(_stops(rule) for rule in judged),
+        "note": NOTE,
+        "rules": judged,
+        "excluded": list(excluded),
+    }
+
+
+def _stops(rule):
+    return rule["verdict"] == "FAIL" or (rule["verdict"] == "INCONCLUSIVE" and rule["on_inconclusive"] == "stop")
+
+
+def _judge_rule(candidates, rule, *, rules, lam):
+    alpha = alpha_of(rule, rules=rules, models=len(candidates))
+    models = [_judge_model(candidate, rule, alpha, lam) for candidate in candidates]
+    direction, threshold = threshold_of(rule)
+    bounds = candidates[0].bounds[evidence_of(rule)]
+    title = statistic_of(rule, class_names=candidates[0].class_names, lam=lam).title
+    return {
+        "measure": rule["measure"],
+        "statistic": rule["statistic"],
+        "class": rule.get("class"),
+        "attribute": rule.get("attribute"),
+        "direction": direction,
+        "threshold": threshold,
+        direction: threshold,
+        "confidence": rule["confidence"],
+        "looks": rule["looks"],
+        "alpha": alpha,
+        "on_inconclusive": rule["on_inconclusive"],
+        "interval": bounds.method,
+        "range": range_of(rule["statistic"], bounds.value_range, classes=len(bounds.n), lam=lam),
+        "title": title,
+        "words": words_of(rule, title),
+        "verdict": combine([model["verdict"] for model in models]),
+        "models": models,
+    }
+
+
+def _judge_model(candidate, rule, alpha, lam):
+    bounds = candidate.bounds[evidence_of(rule)]
+    names = candidate.names.get(evidence_of(rule), candidate.class_names)
+    if len(bounds.n) != len(names):
+        names = [TOGETHER]
+    statistic = statistic_of(rule, class_names=names, lam=lam)
+    values = bounds.samples.summary
+    low, high = (float(end) for end in statistic.bounds(bounds, alpha))
+    verdict = verdict_of(rule, low, high)
+    needed = None
+    if verdict == "INCONCLUSIVE":
+        needed = samples_for_rule(bounds, rule, alpha=alpha, class_names=names, lam=lam)
+    return {
+        "threat": candidate.threat,
+        "model": candidate.model,
+        "verdict": verdict,
+        "value": float(statistic.value(values)),
+        "low": low,
+        "high": high,
+        "worst_class": _worst_class(values.mean, names, rule["statistic"]),
+        "classes_without_samples": [name for name, n in zip(names, bounds.n, strict=True) if n == 0],
+        "samples_needed_per_class": needed,
+        "further_samples_needed": needed and _further(needed, bounds.n, statistic.only),
+    }
+
+
+def _worst_class(means, names, statistic):
+    if np.isnan(means).all():
+        return None
+    return names[int(np.nanargmax(means) if statistic == FALSIFICATION else np.nanargmin(means))]
+
+
+def _further(needed, n, only):
+    missing = np.maximum(needed - n, 0)
+    return int(missing.sum() if only is None else missing[only])
+
+
+def _sentence(verdict, rules, excluded):
+    parts = []
+    for rule in rules:
+        count = Counter(model["verdict"] for model in rule["models"])
+        parts.append(
+            f"of {len(rule['models'])} models {count['PASS']} pass, {count['FAIL']} fail, "
+            f"{count['INCONCLUSIVE']} undecided (rule: {rule['words']})"
+        )
+    left_out = f"; {excluded} left out, which failed the gate on published accuracy" if excluded else ""
+    return f"{verdict}: {'; '.join(parts)}{left_out}."

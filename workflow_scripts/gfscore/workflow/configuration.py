@@ -1,0 +1,397 @@
+"""Checking config.yaml before any job starts: closed schema, and names that must exist.
+
+Imports nothing heavy, because every run of Snakemake reads it.
+"""
+
+import ast
+import math
+
+from gfscore.attacks.settings import require_attacks
+from gfscore.errors import InputError, unknown
+from gfscore.models import leaderboard
+from gfscore.projection.settings import mapper_mistakes, projection_mistakes
+from gfscore.scores.measures import largest_radius, measure_of
+from gfscore.verdicts import gate_rules
+from gfscore.workflow import plan
+
+THREATS = ("none", "Linf", "L2", "corruptions")
+"""Threat models, as RobustBench spells them; none for models that are made for no particular one."""
+
+OF_SNAKEMAKE = set("{}<>")
+"""Characters that mean something to Snakemake in the name of a file."""
+
+LONGEST_GRID = 100_000
+"""Temperatures in one phase of a search, beyond which it would only look endless."""
+
+TAGGED = {"datasets": "source", "measures": "kind", "mappers": "kind"}
+"""Sections whose entries are of several kinds, and the key that says which."""
+
+
+def complete_schema(schema, path_to_sources):
+    """The schema of config.yaml with one closed description per source of datasets and of attributes.
+
+    Each file of `path_to_sources` describes its own keys in a literal SETTINGS, which is read without running the
+    file; the keys that every dataset has are added. So a new source is one file, and nothing heavy is imported. The
+    sources of attributes stand in the folder attributes/ beside it.
+    """
+    known = schema["$defs"]
+    kinds = {**known["datasets"], **_described_sources(path_to_sources)}
+    attributes = _described_sources(path_to_sources.with_name("attributes"))
+    closed = {"datasets": _closed(kinds, known["any_dataset"])}
+    closed["attributes"] = _closed(attributes, known["any_attributes"])
+    return {**schema, "$defs": {**known, **closed}}
+
+
+def _described_sources(folder):
+    found = {path.stem: _literal(path, "SETTINGS") for path in sorted(folder.glob("[!_]*.py"))}
+    return {
+        name: {"properties": {"source": {"const": name}, **own}, "required": ["source", *own]}
+        for name, own in found.items()
+        if own is not None
+    }
+
+
+def _closed(kinds, shared):
+    return {
+        name: {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {**kind["properties"], **shared},
+            "required": [*kind["required"], *shared],
+        }
+        for name, kind in kinds.items()
+    }
+
+
+def _literal(path, name):
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets):
+            return ast.literal_eval(node.value)
+    return None
+
+
+def require_valid(config, schema):
+    """Raise InputError, listing every mistake, unless `config` follows `schema` and its names exist.
+
+    `schema` is JSON Schema, completed by complete_schema; its `$defs` hold one closed schema per kind of entry:
+    `$defs/datasets/digits` describes
+    a dataset whose source is digits, and so on for measures and models.
+    """
+    mistakes = [*_numbers_that_are_none(config)] or _schema_mistakes(config, schema)
+    mistakes = mistakes or [*_tagged_mistakes(config, schema)] or [*_name_mistakes(config)]
+    if mistakes:
+        listed = "\n".join(f"  - {mistake}" for mistake in dict.fromkeys(mistakes))
+        raise InputError(f"config.yaml (with --config and --configfile merged in):\n{listed}")
+
+
+def _numbers_that_are_none(data, path=()):
+    """YAML's .nan and .inf pass every comparison of a schema or fail it silently."""
+    if isinstance(data, float) and not math.isfinite(data):
+        yield f"{': '.join(path)}: {data} is no finite number"
+    for key, part in data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ():
+        yield from _numbers_that_are_none(part, (*path, str(key)))
+
+
+def _schema_mistakes(config, schema):
+    if isinstance(config.get("run"), str):
+        name = config["run"]
+        return [f"run is the text {name!r}, but a list is needed: --config 'run=[{name}]'"]
+    return [*_mistakes_of(config, schema, schema, "")]
+
+
+def _tagged_mistakes(config, schema):
+    entries = [
+        (section, tag, name, entry) for section, tag in TAGGED.items() for name, entry in config[section].items()
+    ]
+    entries += [
+        ("models", "source", f"{zoo}/{threat}/{name}", entry)
+        for zoo, threats in config["models"].items()
+        for threat, models in threats.items()
+        for name, entry in models.items()
+    ]
+    entries += [
+        ("attributes", "source", name, entry["attributes"])
+        for name, entry in config["datasets"].items()
+        if entry.get("attributes") is not None
+    ]
+    for section, tag, name, entry in entries:
+        kinds = schema["$defs"][section]
+        where = f"datasets: {name}: attributes" if section == "attributes" else f"{section}: {name}"
+        if entry[tag] not in kinds:
+            yield f"{where}: {unknown(tag, entry[tag], kinds)}"
+        else:
+            yield from _mistakes_of(entry, {"$ref": f"#/$defs/{section}/{entry[tag]}"}, schema, where)
+
+
+def _mistakes_of(data, part, schema, where):
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import best_match
+
+    validator = Draft202012Validator({**part, "$defs": schema["$defs"]})
+    for found in sorted(validator.iter_errors(data), key=lambda error: [str(step) for step in error.absolute_path]):
+        # Of several forms that an entry may have, the one that it comes nearest to says what is wrong.
+        error = best_match([found])
+        path = ": ".join([*([where] if where else []), *(str(step) for step in error.absolute_path)]) or "top level"
+        if error.validator == "additionalProperties" and isinstance(error.instance, dict):
+            allowed = error.schema.get("properties", {})
+            for key in error.instance.keys() - allowed.keys():
+                yield f"{path}: {unknown('key', key, allowed)}"
+        elif error.validator == "required":
+            absent = [key for key in error.validator_value if key not in error.instance]
+            yield f"{path}: {', '.join(absent)} missing; every value is written in config.yaml"
+        elif error.validator == "enum":
+            yield f"{path}: {unknown('value', error.instance, error.validator_value)}"
+        elif error.validator == "pattern" and "propertyNames" in error.absolute_schema_path:
+            yield f"{path}: name {error.instance!r} may hold only letters, digits and . _ + - and starts with no ."
+        else:
+            yield f"{path}: {error.message}"
+
+
+def _name_mistakes(config):
+    for name in config["run"]:
+        if name not in config["audits"]:
+            yield f"run: {unknown('audit', name, config['audits'])}"
+    for zoo, threats in config["models"].items():
+        for threat, models in threats.items():
+            for name, entry in models.items():
+                yield from _model_mistakes(config, f"models: {zoo}/{threat}/{name}", entry)
+    for name, entry in config["datasets"].items():
+        yield from _dataset_mistakes(config, name, entry)
+    for name, entry in config["measures"].items():
+        yield from _measure_mistakes(f"measures: {name}", entry)
+    for name, entry in config["mappers"].items():
+        yield from mapper_mistakes(config, name, entry)
+    for name, audit in config["audits"].items():
+        yield from _audit_mistakes(config, name, audit)
+    search = config["great"]["temperatures"]
+    if not search["low"] < 1 < search["high"]:
+        yield f"great: temperatures: low < 1 < high is needed, got {search['low']} and {search['high']}"
+    for width, step in ((search["high"] - search["low"], "coarse_step"), (search["fine_radius"], "fine_step")):
+        if width / search[step] > LONGEST_GRID:
+            yield f"great: temperatures: {step} {search[step]:g} gives more than {LONGEST_GRID:,} temperatures"
+
+
+def _path_mistakes(where, entry):
+    for key in ("path", "list"):
+        if isinstance(entry.get(key), str) and set(entry[key]) & OF_SNAKEMAKE:
+            yield f"{where}: {key}: Snakemake takes braces and angle brackets in {entry[key]!r} for its own; rename it"
+
+
+def _model_mistakes(config, where, entry):
+    yield from _path_mistakes(where, entry)
+    for key in ("train_on", "evaluate_on"):
+        if key in entry and entry[key] not in config["datasets"]:
+            yield f"{where}: {key}: {unknown('dataset', entry[key], config['datasets'])}"
+
+
+def _attack_mistakes(where, entry, *, classes):
+    try:
+        require_attacks(entry, classes)
+    except InputError as error:
+        yield f"{where}: attacks: {error}"
+
+
+def _measure_mistakes(where, entry):
+    names = [attack["name"] for attack in entry.get("attacks", [])]
+    if entry["kind"] == "adversarial":
+        yield from _attack_mistakes(where, entry, classes=math.inf)
+    if entry["kind"] == "minimal" and "carlini-wagner" in names and entry["norm"] != "l2":
+        yield f"{where}: attacks: carlini-wagner searches in l2 only; leave it out, or set norm: l2"
+    if "smoothing" in entry:
+        smoothing = entry["smoothing"]
+        if "largest_radius" in entry:
+            yield f"{where}: largest_radius is for radii computed elsewhere, smoothing for computed ones; give one"
+        elif largest_radius(entry) <= 0:
+            yield (
+                f"{where}: smoothing: {smoothing['estimation_samples']} estimation_samples can prove nothing at alpha "
+                f"{smoothing['alpha']:g}; give more"
+            )
+        sandwich = smoothing["sandwich"]
+        if sandwich and sandwich["gradient_draws"] > smoothing["batch_size"]:
+            yield f"{where}: smoothing: sandwich: gradient_draws must be at most batch_size ({smoothing['batch_size']})"
+
+
+def _dataset_mistakes(config, name, entry):
+    yield from _path_mistakes(f"datasets: {name}", entry)
+    classes = entry["classes"] or []
+    if len(set(classes)) != len(classes):
+        yield f"datasets: {name}: classes: a name stands more than once"
+    zoos = list(dict.fromkeys([*config["models"], *(listing.dataset for listing in leaderboard.listings())]))
+    if entry["models_of"] is not None and entry["models_of"] not in zoos:
+        yield f"datasets: {name}: models_of: {unknown('zoo', entry['models_of'], zoos)}"
+    if "fitted_on" in entry and entry["fitted_on"] not in config["datasets"]:
+        yield f"datasets: {name}: fitted_on: {unknown('dataset', entry['fitted_on'], config['datasets'])}"
+    yield from _attribute_mistakes(config, f"datasets: {name}: attributes", entry["attributes"])
+    rate = entry["label_error_rate"]
+    if rate == "from_generator" and entry["source"] != "generated":
+        yield f"datasets: {name}: label_error_rate: from_generator is for the source generated; give numbers or null"
+    if isinstance(rate, list) and len(rate) != len(classes):
+        yield f"datasets: {name}: label_error_rate: {len(rate)} rates for {len(classes)} classes"
+
+
+def _attribute_mistakes(config, where, attributes):
+    if attributes is None:
+        return
+    columns = attributes["columns"] or []
+    names = [column if isinstance(column, str) else column["column"] for column in columns]
+    for name in dict.fromkeys(names):
+        if names.count(name) > 1:
+            yield f"{where}: columns: {name!r} stands more than once"
+    for column in columns:
+        if isinstance(column, str):
+            continue
+        cuts = column.get("cut") or column.get("quantiles")
+        if cuts != sorted(set(cuts)):
+            yield f"{where}: columns: {column['column']}: thresholds must ascend, got {cuts}"
+        if len(column["names"]) != len(cuts) + 1:
+            yield f"{where}: columns: {column['column']}: {len(cuts)} thresholds make {len(cuts) + 1} groups; name each"
+        if "quantiles" in column and "fixed_on" not in attributes:
+            yield f"{where}: columns: {column['column']}: quantiles are for the source digits; give `cut`"
+    if "fixed_on" in attributes and attributes["fixed_on"] not in config["datasets"]:
+        yield f"{where}: fixed_on: {unknown('dataset', attributes['fixed_on'], config['datasets'])}"
+
+
+def _group_mistakes(config, where, audit):
+    groups, dataset = audit["groups"], config["datasets"][audit["dataset"]]
+    compared = groups["attributes"] if groups else []
+    for rule in audit["gate"]:
+        if rule["statistic"] == gate_rules.GROUP_GAP and rule.get("attribute") not in compared:
+            yield f"{where}: gate: {gate_rules.GROUP_GAP} needs an `attribute` that `groups` of the audit names"
+        if rule["statistic"] != gate_rules.GROUP_GAP and "attribute" in rule:
+            yield f"{where}: gate: the statistic {gate_rules.GROUP_GAP}, and no other, names an attribute"
+    if groups is None:
+        return
+    if dataset["attributes"] is None:
+        yield f"{where}: groups: dataset {audit['dataset']!r} has no attributes; describe them in its entry"
+        return
+    if dataset["label_error_rate"] is not None:
+        yield f"{where}: groups: the rate of wrong labels within a group is unknown; set label_error_rate: null"
+    columns = dataset["attributes"]["columns"]
+    known = [column if isinstance(column, str) else column["column"] for column in columns or []]
+    balanced = [groups["balanced"]["attribute"]] if groups["balanced"] else []
+    for name in [*groups["attributes"], *balanced]:
+        if columns and name not in known:
+            yield f"{where}: groups: {unknown('attribute', name, known)}"
+    names = plan.classes_of(config, audit["dataset"])
+    if names and groups["positive"] is not None and groups["positive"] not in names:
+        yield f"{where}: groups: positive: {unknown('class', groups['positive'], names)}"
+
+
+def _unserved(config, audit, measure):
+    kind = config["measures"][measure]["kind"]
+    elsewhere = "largest_radius" in config["measures"][measure]
+    for model in plan.models_of(config, audit):
+        source = plan.entry_of(config, **model)["source"]
+        if kind == "certified" and elsewhere != (source == "samples"):
+            needed = "smoothing" if elsewhere else "largest_radius"
+            yield (
+                f"audits: {audit}: measures: {measure!r} does not fit model {model['threat']}/{model['model']} (source "
+                f"{source}); name a measure of kind certified with {needed}"
+            )
+        if kind not in plan.SERVES[source]:
+            yield (
+                f"audits: {audit}: measures: model {model['threat']}/{model['model']} (source {source}) cannot serve "
+                f"{measure!r} (kind {kind}); it serves {', '.join(sorted(plan.SERVES[source]))}"
+            )
+
+
+def _gate_mistakes(config, where, audit):
+    for rule in audit["gate"]:
+        if rule["measure"] not in audit["measures"]:
+            yield f"{where}: gate: {unknown('measure', rule['measure'], audit['measures'])}"
+            continue
+        if sum(direction in rule for direction in gate_rules.DIRECTIONS) != 1:
+            yield f"{where}: gate: a rule needs one threshold, either {' or '.join(gate_rules.DIRECTIONS)}"
+        elif rule["measure"] in config["measures"]:
+            yield from _threshold_mistakes(config, where, audit, rule)
+        if rule["statistic"] == gate_rules.FALSIFICATION:
+            yield from _falsification_mistakes(config, where, audit, rule)
+        elif ("class" in rule) != (rule["statistic"] == "class"):
+            yield f"{where}: gate: the statistics class and {gate_rules.FALSIFICATION}, and no other, name a class"
+        looks = rule["looks"]
+        if looks["this"] > looks["planned"]:
+            yield (
+                f"{where}: gate: looks: this is {looks['this']}, but {looks['planned']} were planned; "
+                "a further look needs fresh samples"
+            )
+
+
+def _falsification_mistakes(config, where, audit, rule):
+    known = [config["measures"][name] for name in audit["measures"] if name in config["measures"]]
+    distances = sum(settings["kind"] == "minimal" and settings["norm"] == "l2" for settings in known)
+    what = f"{where}: gate: {gate_rules.FALSIFICATION}"
+    if config["measures"].get(rule["measure"], {}).get("kind") != "great":
+        yield f"{what}: {rule['measure']!r} is no attack-free score; name a measure of kind great"
+    if "at_least" in rule:
+        yield f"{what}: less is better; give its threshold as at_most"
+    if distances != 1:
+        yield f"{what}: needs one measure of kind minimal with norm l2 in the audit, and there are {distances}"
+    if config["datasets"].get(audit["dataset"], {}).get("label_error_rate") is not None:
+        yield f"{what}: takes labels as right, but dataset {audit['dataset']!r} has a label_error_rate; drop the rule"
+
+
+def _threshold_mistakes(config, where, audit, rule):
+    names = plan.classes_of(config, audit["dataset"])
+    if names and "class" in rule and rule["class"] not in names:
+        yield f"{where}: gate: {unknown('class', rule['class'], names)}"
+    direction, threshold = gate_rules.threshold_of(rule)
+    low, high = gate_rules.range_of(
+        rule["statistic"],
+        measure_of(config["measures"][rule["measure"]]).value_range,
+        # Names that only the data hold leave the number of classes open.
+        classes=len(names) if names else math.inf,
+        lam=config["disparity"]["fp_lambda"],
+    )
+    if not low <= threshold <= high:
+        what = (
+            "measure's range"
+            if rule["statistic"] in gate_rules.IN_RANGE_OF_MEASURE
+            else f"range of {rule['statistic']}"
+        )
+        yield f"{where}: gate: {direction} {threshold:g} is outside the {what} {low:g} to {high:g}"
+
+
+def _audit_mistakes(config, name, audit):
+    where = f"audits: {name}"
+    if audit["dataset"] not in config["datasets"]:
+        yield f"{where}: dataset: {unknown('dataset', audit['dataset'], config['datasets'])}"
+        return
+    zoo = plan.zoo_of(config, audit["dataset"])
+    if zoo is None:
+        yield f"{where}: dataset: {audit['dataset']!r} names no models_of, so no model is evaluated on it; name a zoo"
+        return
+    known = [f"{zoo}/{threat}/{model}" for threat in THREATS for model in plan.known_models(config, zoo, threat)]
+    every = {f"{zoo}/{threat}/{plan.EVERY}" for threat in THREATS if plan.known_models(config, zoo, threat)}
+    strangers = [model for model in audit["models"] if model not in known and model not in every]
+    for model in strangers:
+        yield f"{where}: models: {unknown('model', model, known)}"
+    for measure in audit["measures"]:
+        if measure not in config["measures"]:
+            yield f"{where}: measures: {unknown('measure', measure, config['measures'])}"
+        elif not strangers:
+            yield from _unserved(config, name, measure)
+            names = plan.classes_of(config, audit["dataset"])
+            if names and config["measures"][measure]["kind"] == "adversarial":
+                yield from _attack_mistakes(
+                    f"{where}: measures: {measure}", config["measures"][measure], classes=len(names)
+                )
+    yield from _gate_mistakes(config, where, audit)
+    yield from _group_mistakes(config, where, audit)
+    if not strangers:
+        yield from projection_mistakes(config, name)
+    if audit["calibration"] is not None:
+        calibrated = audit["calibration"]["measure"]
+        if calibrated not in audit["measures"]:
+            yield f"{where}: calibration: {unknown('measure', calibrated, audit['measures'])}"
+        elif config["measures"].get(calibrated, {}).get("kind") != "great":
+            yield f"{where}: calibration: measure {calibrated!r} has no temperature; name one of kind great"
+        known = all(measure in config["measures"] for measure in audit["measures"])
+        if (
+            known
+            and "attack_distance" in audit["calibration"]["objectives"]
+            and not plan.distance_measure(config, name)
+        ):
+            yield (
+                f"{where}: calibration: the objective attack_distance needs distances; name a measure of kind minimal "
+                "with norm: l2 among `measures`"
+            )

@@ -1,0 +1,43 @@
+"""Which files an audit's exports are made of, and where they stand.
+
+Imports nothing heavy, because every run of Snakemake reads it. Expects a configuration that require_valid accepted.
+"""
+
+from gfscore.workflow import layout, plan
+
+EXPORTS = ("latex", "model-cards", "ro-crate")
+
+WORKFLOW = (
+    *("rules/**/*", "workflow_scripts/**/*", "envs/*", "profiles/**/*"),
+    *("config.yaml", "requirements.lock", "LICENSE", "CITATION.cff", "README.md"),
+)
+"""What the workflow is made of, besides its Snakefile, as patterns."""
+
+LEFTOVERS = {"__pycache__", ".ruff_cache"}
+"""Folders that tools leave behind."""
+
+
+def export_results(config, audit):
+    """Folders with the exports of an audit."""
+    return [f"results/audits/{audit}/exports/{name}" for name in EXPORTS]
+
+
+def workflow_files(root):
+    """The Snakefile, then every file that it is made of, relative to the folder `root` (pathlib.Path)."""
+    found = {path for pattern in WORKFLOW for path in root.glob(pattern) if path.is_file()}
+    found = {path for path in found if not LEFTOVERS.intersection(path.parts)}
+    return ["Snakefile", *sorted(path.relative_to(root).as_posix() for path in found)]
+
+
+def manifests(config, audit):
+    """Manifests of the data and classifiers behind an audit, with their digests, and the choice of models."""
+    found = [f"results/datasets/{name}.json" for name in plan.datasets_of(config, audit)]
+    checkpoints = [layout.checkpoint_file(config, **model, extension="json") for model in plan.models_of(config, audit)]
+    # Classifiers that come as logits or samples have no manifest.
+    return found + [path for path in checkpoints if path]
+
+
+def deposited_results(config, audit):
+    """What an audit found, without the verdict."""
+    verdict = f"results/audits/{audit}/verdict.json"
+    return [path for path in layout.audit_results(config, audit) if path != verdict]

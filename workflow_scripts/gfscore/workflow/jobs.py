@@ -1,0 +1,62 @@
+"""What every job does around its step: a log file, a record of its cost, and a one-line error for bad input."""
+
+import os
+import sys
+import traceback
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from pathlib import Path
+
+from gfscore.errors import InputError
+from gfscore.files import NO_ROOM
+from gfscore.workflow.costs import cost_file, recorded_cost
+
+
+@contextmanager
+def logged_job(path_to_log):
+    """Send what the step prints to its log file; end the process with status 1 and a clear line on an error.
+
+    An InputError is the user's to mend, and so is a disk that takes no more (NO_ROOM): the message alone goes to the
+    log and to stderr. Any other exception is ours, so its traceback goes along. What a successful step cost is recorded
+    (see gfscore.workflow.costs).
+    """
+    path = Path(path_to_log)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        log = path.open("w", encoding="utf-8", buffering=1)
+    except OSError as error:
+        _fail(_described(error, path))
+    # Not `with`: closing a log on a full disk raises, and would hide what happened.
+    try:
+        with redirect_stdout(log), redirect_stderr(log), recorded_cost(cost_file(path)):
+            yield
+    except InputError as error:
+        _fail(f"error: {error}", log)
+    except OSError as error:
+        _fail(_described(error, path), log)
+    except Exception:
+        _fail(traceback.format_exc(), log)
+    _close(log)
+
+
+def _described(error, path):
+    if error.errno not in NO_ROOM:
+        return traceback.format_exc()
+    where = error.filename or path
+    return (
+        f"error: {where}: {os.strerror(error.errno)}; make room, or the folder writable, and run the same command again"
+    )
+
+
+def _fail(message, log=None):
+    # First here: where the disk is full the log takes nothing more.
+    print(message, file=sys.stderr, flush=True)
+    if log is not None:
+        with suppress(OSError):
+            print(message, file=log)
+        _close(log)
+    raise SystemExit(1)
+
+
+def _close(log):
+    with suppress(OSError):
+        log.close()

@@ -1,0 +1,247 @@
+"""Where the files of results/ stand that a step of the workflow asks for.
+
+Every function takes a configuration that require_valid accepted, and the name of an audit or dataset. Imports nothing
+heavy, because every run of Snakemake reads it.
+"""
+
+from pathlib import Path
+
+from gfscore.models.callables import source_file_of
+from gfscore.verdicts import gate_rules
+from gfscore.workflow import plan
+from gfscore.workflow.measure_layout import measure_tables
+from gfscore.workflow.projection_layout import projection_results
+
+MODEL = "{dataset}/{threat}/{model}"
+"""The same tail in every stage: the data evaluated, the threat, the classifier."""
+
+COMPARISONS = ["comparisons", "model_comparisons", "rank_intervals", "lambda_swaps", "metric_ranks"]
+"""Tables that compare the models of an audit, keys of gfscore.tables.comparison.COMPARISON_COLUMNS."""
+
+
+def model_files(config, audit, stage, *, extension="parquet"):
+    """One file per model of an audit, in the order of config."""
+    return [f"results/{stage}/{MODEL.format(**model)}.{extension}" for model in plan.models_of(config, audit)]
+
+
+def logit_files(config, audit):
+    """Logits of every model of an audit."""
+    return model_files(config, audit, "logits")
+
+
+def sample_files(config, audit):
+    """Sample tables of an audit: one per model and measure, the measures of the first model first."""
+    return [
+        f"results/samples/{measure}/{MODEL.format(**model)}.parquet"
+        for model in plan.models_of(config, audit)
+        for measure in plan.measures_of(config, audit)
+    ]
+
+
+def check_files(config, audit):
+    """Checks of the models of an audit that come with logits."""
+    return [
+        f"results/checks/{MODEL.format(**model)}.json"
+        for model in plan.models_of(config, audit)
+        if plan.has_logits(config, **model)
+    ]
+
+
+def sweep_files(config, audit):
+    """Temperature sweeps of the measure that an audit calibrates; nothing when it searches no temperature."""
+    measure = plan.calibrated_measure(config, audit)
+    return model_files(config, audit, f"sweeps/{measure}") if measure else []
+
+
+def calibrated_logit_files(config, audit):
+    """Logits that an audit needs at other temperatures than 1; nothing when it searches none."""
+    return logit_files(config, audit) if plan.calibrated_measure(config, audit) else []
+
+
+def distance_files(config, audit):
+    """Attack distances that an audit calibrates by; nothing when it does not."""
+    measure = plan.distance_measure(config, audit)
+    return model_files(config, audit, f"samples/{measure}") if measure else []
+
+
+def calibration_table(config, audit):
+    """Searched curves of an audit; nothing when it searches no temperature."""
+    return f"results/audits/{audit}/calibration.parquet" if plan.calibrated_measure(config, audit) else []
+
+
+def calibration_json(config, audit):
+    """Chosen temperatures of an audit; nothing when it searches none."""
+    return f"results/audits/{audit}/calibration.json" if plan.calibrated_measure(config, audit) else []
+
+
+def sensitivity_table(config, audit):
+    """Scores of an audit under a shift of the logits; nothing when it has no scores."""
+    return f"results/audits/{audit}/sensitivity.parquet" if plan.has_kind(config, audit, "great") else []
+
+
+def checkpoint_file(config, dataset, threat, model, *, extension):
+    """Checkpoint of a model (safetensors) or its manifest (json), one for all data of its zoo.
+
+    Classifiers of others stay where their manifest says, so they have no checkpoint file in results/.
+    """
+    zoo = plan.zoo_of(config, dataset)
+    if plan.entry_of(config, dataset, threat, model)["source"] in plan.FITTED:
+        return f"results/trained/{zoo}/{threat}/{model}.{extension}"
+    return f"results/checkpoints/{zoo}/{threat}/{model}.json" if extension == "json" else []
+
+
+def placed_checkpoint(config, zoo, threat, model):
+    """Checkpoint file of an entry without url, so that another file in its place is noticed; nothing for other entries.
+
+    Nothing either where the file is missing: fetch_checkpoint says what to do about it.
+    """
+    entry = plan.zoo_entry_of(config, zoo, threat, model)
+    own = entry["source"] != "robustbench" and not entry["url"]
+    return entry["path"] if own and Path(entry["path"]).is_file() else []
+
+
+def classifier_files(config, dataset, threat, model):
+    """What a job needs that shows images to a classifier, by the names of its inputs."""
+    of_model = {"dataset": dataset, "threat": threat, "model": model}
+    return {
+        "dataset": f"results/datasets/{dataset}.json",
+        "images": stored_images(config, dataset),
+        "checkpoint": checkpoint_file(config, **of_model, extension="safetensors"),
+        "model": checkpoint_file(config, **of_model, extension="json"),
+        "architecture": architecture_file(config, **of_model),
+    }
+
+
+def trained_manifests(config, audit):
+    """Manifests of the classifiers of an audit that the workflow trains: they record the measured robust accuracy."""
+    return [
+        checkpoint_file(config, **model, extension="json")
+        for model in plan.models_of(config, audit)
+        if plan.entry_of(config, **model)["source"] == "trained"
+    ]
+
+
+def fetched_manifests(config, audit):
+    """Manifests of the checkpoints, or backbones, of an audit that are fetched or placed by hand."""
+    zoo = plan.zoo_of(config, plan.dataset_of(config, audit))
+    return [
+        f"results/checkpoints/{zoo}/{model['threat']}/{model['model']}.json"
+        for model in plan.models_of(config, audit)
+        if plan.entry_of(config, **model)["source"] in plan.FETCHED
+    ]
+
+
+def dataset_manifest(config, audit):
+    """Manifest of the data that an audit evaluates."""
+    return f"results/datasets/{plan.dataset_of(config, audit)}.json"
+
+
+def generator_manifest(config, audit):
+    """Manifest of the generator that measured an audit's label-error rates; nothing when config states them."""
+    measured = plan.label_error_rate_of(config, audit) == "from_generator"
+    return f"results/generated/{plan.dataset_of(config, audit)}.json" if measured else []
+
+
+def path_of_images(config, dataset):
+    """File or folder that holds the images of a dataset; None where they ship with a package."""
+    entry = config["datasets"][dataset]
+    return f"results/generated/{dataset}.npz" if entry["source"] == "generated" else entry.get("path")
+
+
+def stored_images(config, dataset):
+    """The same where it is one file, which jobs depend on; nothing for folders, whose times of change say little."""
+    entry = config["datasets"][dataset]
+    if entry["source"] in plan.FILE_SOURCES:
+        return path_of_images(config, dataset)
+    # The file that names the images of a folder decides which there are.
+    return entry.get("list") or []
+
+
+def attributes_reference(config, dataset):
+    """Manifest of the dataset whose samples fix the thresholds of a dataset's attributes; nothing where none does."""
+    name = plan.attributes_of(config, dataset).get("fixed_on")
+    return f"results/datasets/{name}.json" if name else []
+
+
+def attributes_file(config, dataset):
+    """File that a dataset's attributes are read from; nothing where that is the dataset itself.
+
+    Nothing either where the file is missing: read_attributes says what to do about it.
+    """
+    path = plan.attributes_of(config, dataset).get("path")
+    return path if path and Path(path).is_file() else []
+
+
+def attributes_table(config, audit):
+    """Attributes of the samples that an audit evaluates; nothing when it compares no groups."""
+    dataset = plan.dataset_of(config, audit)
+    return f"results/attributes/{dataset}.parquet" if plan.groups_of(config, audit) else []
+
+
+def gate_attributes(config, audit):
+    """The same when a rule of its gate judges groups."""
+    rules = config["audits"][audit]["gate"]
+    judged = any(rule["statistic"] == gate_rules.GROUP_GAP for rule in rules)
+    return attributes_table(config, audit) if judged else []
+
+
+def architecture_file(config, dataset, threat, model):
+    """File of the project's folder architectures/ that defines a network; nothing for all other networks."""
+    entry = plan.entry_of(config, dataset, threat, model)
+    return (source_file_of(entry["architecture"]) if entry["source"] == "torch" else None) or []
+
+
+def cost_records(config, audit):
+    """Where the cost of every job stands that an audit's values come from, with what it was spent on, in order."""
+    records = []
+    for model in plan.models_of(config, audit):
+        source = plan.entry_of(config, **model)["source"]
+        of_zoo = {**model, "dataset": plan.zoo_of(config, model["dataset"])}
+        records += [_cost(step, of_zoo, model=model) for name, step in _FITTING.items() if name == source]
+        if source != "samples":
+            records += [_cost("import_logits" if source == "logits" else "extract_logits", model)]
+        for measure, settings in plan.measures_of(config, audit).items():
+            step = "import_samples" if source == "samples" else plan.STEPS[settings["kind"]]
+            records += [_cost(step, model, measure=measure)]
+        mapper = plan.projection_of(config, audit)
+        records += [_cost("project_attributes", model, folder=mapper)] if mapper else []
+    return records
+
+
+_FITTING = {"trained": "train_model", "probe": "train_probe"}
+
+
+def _cost(step, place, *, model=None, measure=None, folder=None):
+    # As the job's log: in a folder named after the measure, or after what else tells its jobs apart.
+    folder = folder or measure
+    path = f"results/costs/{step}/{f'{folder}/' if folder else ''}{MODEL.format(**place)}.json"
+    return {"step": step, **(model or place), "measure": measure, "path": path}
+
+
+def audit_results(config, audit):
+    """Every file of results/audits/<audit>/: naming them all heals the loss of any of them."""
+    tables = ["class_scores", "model_summary", "vulnerability", "costs", "confusions", "class_errors", "similarities"]
+    tables += ["calibration"] if plan.calibrated_measure(config, audit) else []
+    tables += ["sensitivity"] if plan.has_kind(config, audit, "great") else []
+    tables += COMPARISONS + measure_tables(config, audit)
+    names = [f"{table}.{extension}" for table in tables for extension in ("parquet", "csv")]
+    names += ["comparison.json"]
+    names += ["models.json", "verdict.json", "figures", "report.html", "dashboard.html"]
+    return [f"results/audits/{audit}/{name}" for name in names]
+
+
+def model_results(config, audit):
+    """Every file per model that an audit stands on, for the same reason."""
+    models = plan.models_of(config, audit)
+    with_logits = [model for model in models if plan.has_logits(config, **model)]
+    files = [f"results/logits/{MODEL.format(**model)}.parquet" for model in with_logits]
+    files += check_files(config, audit) + sample_files(config, audit) + sweep_files(config, audit)
+    files += projection_results(config, audit)
+    # A step that fails loses its output: what stands on a manifest that is gone must not count as up to date.
+    files += [f"results/datasets/{name}.json" for name in plan.datasets_of(config, audit)]
+    files += fetched_manifests(config, audit)
+    attributes = attributes_table(config, audit)
+    files += [attributes] if attributes else []
+    fitted = [model for model in models if plan.entry_of(config, **model)["source"] in plan.FITTED]
+    files += [checkpoint_file(config, **model, extension=end) for model in fitted for end in ("safetensors", "json")]
+    return files

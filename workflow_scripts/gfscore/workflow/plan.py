@@ -1,0 +1,261 @@
+"""What config.yaml asks for: audits, their models, measures and data, looked up by name.
+
+Imports nothing heavy, because every run of Snakemake reads it. Expects a configuration that require_valid accepted.
+"""
+
+import re
+
+from gfscore.models import leaderboard
+
+EVERY = "*"
+PUBLISHED = ("published_clean_accuracy", "published_robust_accuracy", "clean_accuracy_tolerance")
+"""Keys of a model's entry that say what was published about it."""
+
+CHECKPOINTS = "checkpoints"
+"""Folder of downloaded checkpoints, beside config.yaml; it may be a link to a larger disk."""
+NOTHING = "(?!)"
+"""Regular expression that matches nothing."""
+
+_FROM_LOGITS = {"clean", "great"}
+_FORWARD = _FROM_LOGITS | {"certified", "probabilistic", "corruption"}
+_DIFFERENTIABLE = _FORWARD | {"adversarial", "minimal", "targeted"}
+
+SERVES = {
+    "trained": _DIFFERENTIABLE,
+    "torch": _DIFFERENTIABLE,
+    "robustbench": _DIFFERENTIABLE,
+    "timm": _DIFFERENTIABLE,
+    "probe": _DIFFERENTIABLE,
+    # its runtime gives logits and no gradients
+    "onnx": _FORWARD,
+    "logits": _FROM_LOGITS,
+    "samples": {"clean", "certified"},
+}
+"""Kinds of measures that each model source can serve."""
+
+STEPS = {
+    "clean": "score_predictions",
+    "great": "score_margins",
+    "adversarial": "attack_model",
+    "minimal": "measure_distances",
+    "certified": "certify_model",
+    "probabilistic": "test_neighbourhoods",
+    "corruption": "score_corruptions",
+    "targeted": "target_model",
+}
+"""Step that computes each kind of measure."""
+
+FETCHED = {"torch", "robustbench", "timm", "onnx", "probe"}
+"""Sources whose checkpoint fetch_checkpoint finds or downloads; of a probe, the backbone."""
+
+FITTED = {"trained", "probe"}
+"""Sources whose weights, all of them or the last layer's, the workflow finds itself."""
+
+FILE_SOURCES = {"generated", "npz", "labels"}
+"""Dataset sources that are one file, which jobs can depend on."""
+
+
+def dataset_of(config, audit):
+    """Dataset that an audit evaluates."""
+    return config["audits"][audit]["dataset"]
+
+
+def models_of(config, audit):
+    """Models of an audit as mappings with dataset, threat, model, in the order of config.
+
+    A name that ends in /* stands for every model of that zoo and threat: entries first, then RobustBench's.
+    """
+    dataset = dataset_of(config, audit)
+    models = []
+    for name in config["audits"][audit]["models"]:
+        zoo, threat, model = name.split("/")
+        names = known_models(config, zoo, threat) if model == EVERY else [model]
+        models += [{"dataset": dataset, "threat": threat, "model": name} for name in names]
+    return models
+
+
+def known_models(config, zoo, threat):
+    """Names of a zoo's models under one threat: entries of config, then RobustBench entries that need none."""
+    entries = list(config["models"].get(zoo, {}).get(threat, {}))
+    listed = [listing.model for listing in leaderboard.listings(zoo, threat) if listing.supported]
+    return entries + [name for name in listed if name not in entries]
+
+
+def described_models(config, audit):
+    """Models of an audit with what the report says about each: training method and architecture, None if unknown."""
+    described = []
+    for model in models_of(config, audit):
+        training = entry_of(config, **model).get("training", {})
+        described.append({**model, "method": training.get("method"), "architecture": training.get("architecture")})
+    return described
+
+
+def zoo_of(config, dataset):
+    """Key of the models that are evaluated on a dataset."""
+    return config["datasets"][dataset]["models_of"]
+
+
+def entry_of(config, dataset, threat, model):
+    """Settings of one model: its entry, or what RobustBench's table says about it."""
+    return zoo_entry_of(config, zoo_of(config, dataset), threat, model)
+
+
+def trained_on_cpu(config, dataset, threat, model):
+    """Whether the workflow trains a classifier on the CPU: then it is so small that several threads only slow it."""
+    return entry_of(config, dataset, threat, model).get("training", {}).get("device") == "cpu"
+
+
+def zoo_entry_of(config, zoo, threat, model):
+    """The same, by the zoo instead of a dataset that its models are evaluated on."""
+    entries = config["models"].get(zoo, {}).get(threat, {})
+    return entries[model] if model in entries else leaderboard.entry(zoo, threat, model, folder=CHECKPOINTS)
+
+
+def checkpoint_settings_of(config, zoo, threat, model):
+    """Settings that decide a fetched classifier: what was published about it does not."""
+    entry = zoo_entry_of(config, zoo, threat, model)
+    return {key: value for key, value in entry.items() if key not in PUBLISHED}
+
+
+def subjects_from(config, sources):
+    """Regular expression that matches "dataset/threat/model" for every model that comes from one of the sources."""
+    subjects = [
+        f"{dataset}/{threat}/{model}"
+        for dataset, settings in config["datasets"].items()
+        for threat, entries in config["models"].get(settings["models_of"], {}).items()
+        for model, entry in entries.items()
+        if entry["source"] in sources
+    ]
+    return "|".join(re.escape(subject) for subject in subjects) or NOTHING
+
+
+def zoo_models_from(config, source):
+    """Regular expression that matches "zoo/threat/model" for every entry of a source."""
+    names = [
+        f"{zoo}/{threat}/{model}"
+        for zoo, threats in config["models"].items()
+        for threat, entries in threats.items()
+        for model, entry in entries.items()
+        if entry["source"] == source
+    ]
+    return "|".join(re.escape(name) for name in names) or NOTHING
+
+
+def largest_radius(config):
+    """Largest certified radius that somebody else's file may hold, over all measures; 0 when there is none."""
+    radii = [entry["largest_radius"] for entry in config["measures"].values() if "largest_radius" in entry]
+    return max(radii, default=0)
+
+
+def has_logits(config, dataset, threat, model):
+    """Whether a model comes with logits, or with values per sample only."""
+    return entry_of(config, dataset, threat, model)["source"] != "samples"
+
+
+def has_kind(config, audit, kind):
+    """Whether an audit measures anything of a kind."""
+    return any(settings["kind"] == kind for settings in measures_of(config, audit).values())
+
+
+def classes_of(config, dataset):
+    """Class names of a dataset in label order."""
+    return config["datasets"][dataset]["classes"]
+
+
+def image_settings_of(config, dataset):
+    """Settings that decide the images of a dataset: its source and that source's own keys."""
+    other = {"classes", "models_of", "label_error_rate", "published_accuracy", "fitted_on", "generator", "path"}
+    other |= {"attributes"}
+    return {key: value for key, value in config["datasets"][dataset].items() if key not in other}
+
+
+def attributes_of(config, dataset):
+    """How the attributes of a dataset's samples are found, or None where it has none."""
+    return config["datasets"][dataset]["attributes"]
+
+
+def groups_of(config, audit):
+    """Attributes by which an audit compares groups, and how; None when it does not."""
+    return config["audits"][audit]["groups"]
+
+
+def projection_of(config, audit):
+    """Mapper that an audit projects its classifiers on, or None when it projects none."""
+    return config["audits"][audit]["projection"]
+
+
+def label_error_rate_of(config, audit):
+    """Share of wrong labels in an audit's dataset: None, a number, one per class, or "from_generator"."""
+    return config["datasets"][dataset_of(config, audit)]["label_error_rate"]
+
+
+def measures_of(config, audit):
+    """Measures of an audit with their settings, in the order of config."""
+    return {name: config["measures"][name] for name in config["audits"][audit]["measures"]}
+
+
+def calibrated_measure(config, audit):
+    """The measure whose temperature an audit searches, or None."""
+    calibration = config["audits"][audit]["calibration"]
+    return calibration and calibration["measure"]
+
+
+def distance_measure(config, audit):
+    """The measure of attack distances in l2 that an audit calibrates by, or None when it does not."""
+    calibration = config["audits"][audit]["calibration"]
+    if not calibration or "attack_distance" not in calibration["objectives"]:
+        return None
+    kinds = [name for name, entry in measures_of(config, audit).items() if entry["kind"] == "minimal"]
+    return next((name for name in kinds if config["measures"][name]["norm"] == "l2"), None)
+
+
+def subject_of(config, audit):
+    """Models, measures and calibrated measure of an audit: what its values are values of."""
+    return {
+        "models": models_of(config, audit),
+        "measures": measures_of(config, audit),
+        "calibrated_measure": calibrated_measure(config, audit),
+    }
+
+
+def published_accuracies(config, audit):
+    """Published clean and robust accuracy of each model of an audit, fractions or None, in the order of config."""
+    entries = [entry_of(config, **model) for model in models_of(config, audit)]
+    names = ("published_clean_accuracy", "published_robust_accuracy")
+    return [{name: entry[name] for name in names} for entry in entries]
+
+
+def accuracy_gate(config, dataset, threat, model):
+    """What the measured clean accuracy of a model is compared with: published, tolerance, and on which samples."""
+    entry = entry_of(config, dataset, threat, model)
+    return {
+        "published": entry["published_clean_accuracy"],
+        "tolerance": entry["clean_accuracy_tolerance"],
+        "samples": config["datasets"][dataset]["published_accuracy"],
+        "on_failure": config["checks"]["published_accuracy"],
+    }
+
+
+def datasets_of(config, audit):
+    """Names of every dataset that an audit touches, for evaluation or training, sorted."""
+    names = {dataset_of(config, audit)}
+    for model in models_of(config, audit):
+        entry = entry_of(config, **model)
+        names |= {entry[key] for key in ("train_on", "evaluate_on") if key in entry}
+    mapper = projection_of(config, audit)
+    names |= {config["mappers"][mapper][key] for key in ("train_on", "evaluate_on")} if mapper else set()
+    fixed_on = (attributes_of(config, dataset_of(config, audit)) or {}).get("fixed_on")
+    if fixed_on and groups_of(config, audit):
+        names.add(fixed_on)
+    return sorted(names)
+
+
+def fetched_datasets_of(config, audit):
+    """Names of the datasets of an audit that come from outside, sorted: not those that the workflow generates."""
+    return [name for name in datasets_of(config, audit) if config["datasets"][name]["source"] != "generated"]
+
+
+def names_of_kind(config, kind):
+    """Regular expression that matches the names of the measures of one kind, and nothing when there is none."""
+    names = [re.escape(name) for name, entry in config["measures"].items() if entry["kind"] == kind]
+    return "|".join(names) or NOTHING
