@@ -142,7 +142,8 @@ function showScatter() {
     x_text: withInterval(summary.value, summary.value_low, summary.value_high, highest),
     y_text: withInterval(summary[metric], summary[`${metric}_low`], summary[`${metric}_high`]),
   })).filter((row) => !isMissing(row.y));
-  nameApart(rows, "x", "y");
+  const extent = (key) => Math.max(...rows.map((row) => row[`${key}_high`])) - Math.min(...rows.map((row) => row[`${key}_low`]));
+  nameApart(rows, { x: extent("x"), y: extent("y") });
   const rho = spearman(entries.map((entry) => entry.summary.value), entries.map((entry) => entry.summary[metric]));
   const plain = entries.length < 3 ? `${plural(entries.length, "model")}: a relation between mean and disparity needs 3 or more` : `Spearman ${signed(rho)} between mean and ${METRICS[metric].replace(/ \(.*/, "")} over ${entries.length} models`;
   at("scatter-takeaway").textContent = metric === "rdi" && state.t === 1 ? sentences.relation : plain;
@@ -159,12 +160,12 @@ function showScatter() {
   }));
 }
 
-// Name the points of a chart as long as the names do not run into each other; the chosen model's always stands.
-function nameApart(rows, x, y) {
-  const spread = (key) => Math.max(...rows.map((row) => row[key])) - Math.min(...rows.map((row) => row[key])) || 1;
-  const [width, height] = [spread(x), spread(y)], named = [];
+// Name the points of a chart as long as the names do not run into each other; the chosen model's always stands. Extents
+// of the axes by the key of what they show, the horizontal one first.
+function nameApart(rows, extents) {
+  const [[x, width], [y, height]] = Object.entries(extents), named = [];
   for (const row of [...rows].sort((first, second) => (second.chosen ?? 0) - (first.chosen ?? 0))) {
-    const apart = named.every((other) => Math.abs(other[x] - row[x]) / width > 0.14 || Math.abs(other[y] - row[y]) / height > 0.07);
+    const apart = named.every((other) => Math.abs(other[x] - row[x]) > 0.1 * width || Math.abs(other[y] - row[y]) > 0.055 * height);
     row.name = apart ? row.model : "";
     if (apart) named.push(row);
   }

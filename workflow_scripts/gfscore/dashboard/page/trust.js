@@ -10,8 +10,8 @@ function showDistances() {
     side: found.mean_score > found.mean_distance ? above : below,
     text: `score ${number(found.mean_score)}, distance ${number(found.mean_distance)}; contradicted on ${withInterval(found.rate, found.low, found.high, 1)} of ${count(found.correct)} samples`,
   }).filter(Boolean);
-  nameApart(rows, "distance", "score");
   const most = 1.08 * Math.max(...rows.flatMap((row) => [row.score, row.distance]), 1e-6), refuted = rows.filter((row) => row.side === above).length;
+  nameApart(rows, { distance: most, score: most });
   at("distances-takeaway").textContent = `The mean score exceeds the mean distance of an attack that succeeded in ${refuted} of ${plural(rows.length, "model")}`;
   draw(at("distances-chart"), "distances", { data: { rows, line: [{ at: 0 }, { at: most }] }, signals: { most }, words: { "@distance": ["mean distance of the nearest", "adversarial example found (l2)"], "@score": `mean ${score}` } });
   tableBehind(at("distances-data"), () => ({
