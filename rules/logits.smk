@@ -29,6 +29,8 @@ rule extract_logits:
     params:
         version=version("extract_logits"),
         batch_size=config["inference"]["batch_size"],
+        precision=config["inference"]["precision"],
+        compiled=config["inference"]["compiled"],
     script:
         "../workflow_scripts/extract_logits.py"
 

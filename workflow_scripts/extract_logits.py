@@ -7,12 +7,24 @@ from gfscore.workflow.jobs import logged_job
 from gfscore.zoo import inference, open_classifier
 
 
-def extract_logits(path_to_dataset, path_to_model, path_to_checkpoint, path_to_logits, *, batch_size, threads):
+def extract_logits(
+    path_to_dataset,
+    path_to_model,
+    path_to_checkpoint,
+    path_to_logits,
+    *,
+    batch_size,
+    threads,
+    precision="float32",
+    compiled=False,
+):
     """Write sample_id, label and logits as Parquet, with the identity of data, model and arithmetic.
 
     `path_to_dataset` is the manifest of fetch_dataset, `path_to_model` that of train_model, train_probe or
     fetch_checkpoint; `path_to_checkpoint` may be None where the manifest names the file; a GPU is used where there is
-    one. Raises InputError when data or checkpoint are not those of the manifests, or do not fit each other.
+    one. With another `precision` than float32, or `compiled`, the identity says how far a sample's logits and scores
+    are from float32 (see gfscore.zoo.precision). Raises InputError when data or checkpoint are not those of the
+    manifests, or do not fit each other.
     """
     images, dataset = open_described(path_to_dataset)
     model = read_json(path_to_model)
@@ -21,8 +33,10 @@ def extract_logits(path_to_dataset, path_to_model, path_to_checkpoint, path_to_l
     inference.require_fit(classifier, dataset, source=path_to_checkpoint or model["path"])
     device = inference.device_of(classifier, "auto")
     how = {"batch_size": batch_size, "device": device, "threads": threads}
+    how |= {"precision": precision, "compiled": compiled}
     sample_id, label, logits = inference.extract_logits(classifier, images, **how)
     identity = inference.identity_of(dataset, model, device=device, preprocessing=classifier.preprocessing)
+    identity |= inference.measured_drift(classifier, images, logits, **how)
     write_logits(path_to_logits, sample_id=sample_id, label=label, logits=logits, identity=identity)
 
 
@@ -36,4 +50,6 @@ if __name__ == "__main__":
             snakemake.output.logits,
             batch_size=snakemake.params.batch_size,
             threads=snakemake.threads,
+            precision=snakemake.params.precision,
+            compiled=snakemake.params.compiled,
         )

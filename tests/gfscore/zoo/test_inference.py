@@ -1,3 +1,9 @@
+import platform
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -5,11 +11,14 @@ from torch import nn
 
 from gfscore.datasets import from_arrays
 from gfscore.errors import InputError
+from gfscore.scores.margins import scores
 from gfscore.zoo import Classifier, build_network, from_network
 from gfscore.zoo.inference import (
     device_of,
     extract_logits,
     identity_of,
+    measured_drift,
+    one_ahead,
     reproducible_arithmetic,
     require_fit,
     resolve_device,
@@ -100,6 +109,38 @@ def test_the_network_is_used_in_eval_mode_without_gradients(images):
     assert network.state == (False, True, 1)
 
 
+FAULTS = """
+import resource
+import numpy as np
+from gfscore.zoo.inference import reproducible_arithmetic
+
+def faults_of_ten_passes():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(10):
+        # As the layers of a network do: 8 MiB each, freed together.
+        layers = [np.ones(1 << 20) for _ in range(3)]
+        del layers
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+handed_back = faults_of_ten_passes()
+with reproducible_arithmetic():
+    faults_of_ten_passes()
+print(handed_back, faults_of_ten_passes())
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries cannot be told to keep memory")
+def test_memory_of_a_pass_is_kept_for_the_next_one():
+    package = Path(__file__).resolve().parents[3] / "workflow_scripts"
+    run = subprocess.run(
+        [sys.executable, "-c", FAULTS], env={"PYTHONPATH": str(package)}, capture_output=True, text=True, check=True
+    )
+    handed_back, kept = map(int, run.stdout.split())
+    # Ten times 24 MiB in pages of 4 KiB are 61,440; huge pages may make them fewer.
+    assert kept < 100
+    assert handed_back > 10 * (kept + 1)
+
+
 def test_arithmetic_is_restored_even_after_an_error():
     def state():
         return (
@@ -114,6 +155,87 @@ def test_arithmetic_is_restored_even_after_an_error():
         assert state() == (1, True, False, False)
         raise ZeroDivisionError
     assert state() == before
+
+
+def test_the_next_item_is_made_while_this_one_is_worked_on():
+    asked = [threading.Event() for _ in range(3)]
+
+    def made():
+        for event in asked:
+            event.set()
+            yield event
+
+    for number, event in enumerate(one_ahead(made())):
+        assert event is asked[number]
+        # Without the other thread nobody would ask for the next item before this one is done with.
+        assert asked[min(number + 1, 2)].wait(10)
+
+
+def test_an_error_of_the_loading_thread_is_raised_here():
+    def made():
+        yield 1
+        raise InputError("broken image")
+
+    items = one_ahead(made())
+    assert next(items) == 1
+    with pytest.raises(InputError, match="broken image"):
+        next(items)
+
+
+def convnet():
+    network = build_network("small_convnet", in_channels=1, image_size=(8, 8), classes=4)
+    return from_network(network, image_shape=(1, 8, 8), classes=4)
+
+
+HOW = {"batch_size": 4, "device": "cpu", "threads": 1}
+
+
+def test_bfloat16_keeps_two_digits_and_its_drift_is_measured(images):
+    classifier = convnet()
+    exact = extract_logits(classifier, images, **HOW)[2]
+    faster = {"precision": "bfloat16", "compiled": False}
+    logits = extract_logits(classifier, images, **HOW, **faster)[2]
+    assert logits.dtype == np.float32
+    difference = np.abs(logits - exact).max()
+    # 8 bits: each of a few layers rounds by up to 2^-9 of its numbers.
+    assert 0 < difference < 0.05 * np.abs(exact).max()
+    drift = measured_drift(classifier, images, logits, **HOW, **faster)
+    assert drift["dtype"] == "bfloat16"
+    # Eleven images are fewer than the sample, so all of them are compared.
+    assert drift["drift_samples"] == "11"
+    assert float(drift["drift_logit"]) == pytest.approx(difference, rel=1e-5)
+    moved = np.abs(
+        scores(logits, images.labels, activation="softmax") - scores(exact, images.labels, activation="softmax")
+    )
+    assert float(drift["drift_great_softmax"]) == pytest.approx(moved.max(), rel=1e-5)
+    assert float(drift["drift_predictions"]) == np.mean(logits.argmax(1) != exact.argmax(1))
+    assert all(type(value) is str for value in drift.values())
+    # Nothing of it stays: float32 gives the same bits as before.
+    np.testing.assert_array_equal(extract_logits(classifier, images, **HOW)[2], exact)
+
+
+def test_float32_has_no_drift_to_measure(images):
+    plain = {"precision": "float32", "compiled": False}
+    assert measured_drift(convnet(), images, None, **HOW, **plain) == {}
+
+
+def test_a_compiled_network_gives_the_same_logits(images, monkeypatch):
+    compiled = []
+    # The real compiler takes a minute; what is ours is that its network is run, and that it is compared.
+    monkeypatch.setattr(torch, "compile", lambda network: compiled.append(network) or network)
+    classifier = convnet()
+    logits = extract_logits(classifier, images, **HOW, compiled=True)[2]
+    assert compiled == [classifier.network]
+    drift = measured_drift(classifier, images, logits, **HOW, precision="float32", compiled=True)
+    assert drift["drift_logit"] == "0"
+    assert drift["compiled"] == "true"
+
+
+def test_precisions_that_cannot_be_had_are_refused(images):
+    with pytest.raises(InputError, match="tf32 exists on CUDA devices only; choose float32 or bfloat16"):
+        extract_logits(convnet(), images, **HOW, precision="tf32")
+    with pytest.raises(InputError, match="precision 'half' is unknown; known: float32, tf32, bfloat16"):
+        extract_logits(convnet(), images, **HOW, precision="half")
 
 
 def test_a_classifier_for_other_images_or_classes_is_refused():

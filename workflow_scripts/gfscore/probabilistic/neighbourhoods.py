@@ -131,5 +131,7 @@ def _remember(neighbours, active, drawn, changed, stop):
     # Position of the last change up to the decision, -1 without one.
     position = torch.arange(changed.shape[1], device=changed.device)
     last = torch.where(changed & (position <= stop), position, -1).amax(1)
-    seen = last >= 0
-    neighbours[active[seen]] = drawn[seen, last[seen]]
+    # No selection by a mask, for which a GPU would have to be waited for.
+    seen = (last >= 0).reshape(-1, *[1] * (neighbours.ndim - 1))
+    latest = drawn[torch.arange(len(active), device=active.device), last.clamp_min(0)]
+    neighbours[active] = latest.where(seen, neighbours[active])

@@ -119,10 +119,10 @@ def _split(logits, labels, buffer, *, others):
     return z if others else None, own.astype(np.float64, copy=False), rival.astype(np.float64, copy=False)
 
 
-# Each activation takes logits (K, rows) in any layout (sigmoid looks at none), own and rival logits (rows,) float64, and
-# whether it is asked for one temperature only, when it may overwrite them all: fresh memory costs as much as the work
-# on it. It does once what no temperature changes, and returns a function from T to the margins max(m, 0), (rows,). A
-# misclassified row has gap 0 and so margin 0: all else is finite, or an infinite divisor.
+# Each activation takes logits (K, rows) in any layout (sigmoid looks at none), own and rival logits (rows,) float64,
+# and whether it is asked for one temperature only, when it may overwrite them all: fresh memory costs as much as the
+# work on it. It does once what no temperature changes, and returns a function from T to the margins max(m, 0), (rows,).
+# A misclassified row has gap 0 and so margin 0: all else is finite, or an infinite divisor.
 
 FLOOR = -700.0
 """Exponents are raised to this where 1 is added to the exponential: the sum is the same, and underflow is slow."""
@@ -140,7 +140,7 @@ def _sigmoid_margin(own, rival, gap):
     for exponents in (own, rival):
         np.maximum(exponents, FLOOR, out=exponents)
         np.exp(exponents, out=exponents)
-        exponents += 1
+        np.add(exponents, 1, out=exponents)
     rival *= own
     return np.divide(_complement(gap), rival, out=rival)
 

@@ -1,0 +1,158 @@
+"""Throughput of the extraction of logits beside the least work that it consists of, on one thread of arithmetic.
+
+Arrays are compared with a bare loop of forward passes over the same images, by processor time. Encoded images are
+compared with the slower of decoding alone and forward passes alone, by the clock, since the two should overlap: once
+with a network on the processor, once with a stand-in for a device that computes elsewhere, which takes exactly as long
+as decoding does.
+"""
+
+import tempfile
+import time
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image
+from timing import in_turns, row
+from torch import nn
+
+from gfscore.datasets import from_arrays, open_images
+from gfscore.zoo import build_network
+from gfscore.zoo.inference import extract_logits, reproducible_arithmetic
+
+BATCH = 256
+ENCODED_BATCH = 4
+WANTED = 0.95
+PER_CLASS = 128
+"""Encoded images of each of two classes."""
+
+NETWORKS = {
+    "small convnet, 1x8x8": ("small_convnet", (1, 8, 8), {}, 40),
+    "residual network, 3x32x32": ("residual_network", (3, 32, 32), {"width": 16, "blocks": 1}, 2),
+}
+"""Name -> architecture, shape of the images, arguments, batches per run."""
+
+
+def network_of(name):
+    """One of NETWORKS in eval mode, the shape of its images, and how many batches it is given."""
+    architecture, shape, arguments, batches = NETWORKS[name]
+    network = build_network(architecture, in_channels=shape[0], image_size=shape[1:], classes=10, **arguments)
+    return network.eval(), shape, batches
+
+
+def of_arrays(name):
+    """Extraction from images in memory."""
+    network, shape, batches = network_of(name)
+    pixels = np.random.default_rng(0).random((batches * BATCH, *shape), dtype=np.float32)
+    labels = np.arange(len(pixels)) % 10
+    images = from_arrays(pixels, labels, sample_id=np.arange(len(pixels)), preprocessing="")
+
+    def bare():
+        with reproducible_arithmetic(), torch.inference_mode():
+            starts = range(0, len(pixels), BATCH)
+            return torch.cat([network(torch.from_numpy(pixels[start : start + BATCH])) for start in starts]).numpy()
+
+    spent = in_turns({"bare": bare, "ours": partial(extracted, network, images, BATCH)}, repeats=9)
+    return row(
+        f"logits of arrays, {name}",
+        spent["bare"] / spent["ours"],
+        f"{len(pixels):,} images, {len(pixels) / spent['ours']:,.0f} per second, bare loop "
+        f"{len(pixels) / spent['bare']:,.0f}",
+        target=WANTED,
+        unit="of the bare loop's throughput",
+    )
+
+
+def extracted(network, images, batch_size):
+    """Logits by the workflow's function."""
+    return extract_logits(network, images, batch_size=batch_size, device="cpu")[2]
+
+
+class Elsewhere(nn.Module):
+    """Stand-in for a device: takes so many seconds per image and no time of the processor."""
+
+    def __init__(self, seconds):
+        """Keep the seconds per image."""
+        super().__init__()
+        self.seconds = seconds
+
+    def forward(self, images):
+        """Two logits of each image."""
+        time.sleep(self.seconds * len(images))
+        return images[:, :2, 0, 0]
+
+
+def of_encoded(suffix):
+    """Extraction from a folder of encoded images."""
+    with tempfile.TemporaryDirectory() as name:
+        write_images(Path(name), suffix)
+        preprocessing = {"method": "center_crop", "resize": 256, "size": 224, "interpolation": "bilinear"}
+        settings = {"source": "image_folder", "folders": None, "list": None, "preprocessing": preprocessing}
+        images = open_images(settings, name, classes=["a", "b"])
+
+        seconds = by_the_clock({"decoding": partial(decode, images)})["decoding"] / len(images)
+        yield overlap(suffix, images, Elsewhere(seconds), "a device elsewhere")
+        network = build_network("residual_network", in_channels=3, image_size=(224, 224), classes=2, width=16, blocks=1)
+        yield overlap(suffix, images.select(np.arange(0, len(images), 8)), network.eval(), "a residual network")
+
+
+def decode(images):
+    """Decode all images."""
+    for _ in images.batches(ENCODED_BATCH):
+        pass
+
+
+def overlap(suffix, images, network, words):
+    """Extraction beside the slower of decoding and of forward passes over decoded images."""
+    batches = list(images.batches(ENCODED_BATCH))
+
+    def forward():
+        with reproducible_arithmetic(), torch.inference_mode():
+            for batch in batches:
+                network(torch.from_numpy(batch))
+
+    functions = {
+        "decoding": partial(decode, images),
+        "forward": forward,
+        "ours": partial(extracted, network, images, ENCODED_BATCH),
+    }
+    spent = by_the_clock(functions)
+    per_second = {name: len(images) / seconds for name, seconds in spent.items()}
+    return row(
+        f"logits of encoded images, {suffix}, {words}",
+        max(spent["decoding"], spent["forward"]) / spent["ours"],
+        f"{len(images)} images of 256x256, cropped to 224x224; per second {per_second['ours']:.0f}, decoding alone "
+        f"{per_second['decoding']:.0f}, forward alone {per_second['forward']:.0f}",
+        target=WANTED,
+        unit="of the slower part's throughput",
+    )
+
+
+def write_images(folder, suffix):
+    """Two class folders of smooth random images, 256x256."""
+    rng = np.random.default_rng(0)
+    for label in "ab":
+        (folder / label).mkdir()
+        for number in range(PER_CLASS):
+            coarse = Image.fromarray(rng.integers(0, 256, (32, 32, 3), dtype=np.uint8))
+            coarse.resize((256, 256), Image.Resampling.BICUBIC).save(folder / label / f"{number:04d}.{suffix}")
+
+
+def by_the_clock(functions, repeats=5):
+    """Median seconds on the clock of each function of a mapping, by name; all are called once in every turn."""
+    times = {name: [] for name in functions}
+    for _ in range(repeats):
+        for name, function in functions.items():
+            start = time.perf_counter()
+            function()
+            times[name].append(time.perf_counter() - start)
+    return {name: float(np.median(spent)) for name, spent in times.items()}
+
+
+def rows():
+    """Every comparison of this module."""
+    for name in NETWORKS:
+        yield of_arrays(name)
+    for suffix in ("png", "jpeg"):
+        yield from of_encoded(suffix)

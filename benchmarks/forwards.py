@@ -1,0 +1,105 @@
+"""Share of attacks, smoothing and sequential tests that passes through the network take, on one thread.
+
+Each method runs once while its forward passes are noted: how many images each takes, and how often it is
+differentiated. Then the method and nothing but those passes, on as many random images, are timed in turns. A ratio of
+1 says that the rate of forward passes inside the method is the network's own.
+"""
+
+from contextlib import contextmanager
+from functools import partial
+
+import torch
+from timing import in_turns, row
+
+from gfscore.attacks.ball_attacks import pgd
+from gfscore.attacks.batched import BatchedClassifier
+from gfscore.attacks.minimal_norm import fmn
+from gfscore.certificates.smoothing import certify
+from gfscore.probabilistic.neighbourhoods import make_boundaries, run_tests
+from gfscore.probabilistic.perturbations import make_perturbation
+from gfscore.zoo import build_network, from_network
+from gfscore.zoo.inference import reproducible_arithmetic
+
+WANTED = 0.9
+
+NETWORKS = {
+    "small convnet, 1x8x8": ("small_convnet", (1, 8, 8), {}, 256, 20),
+    "residual network, 3x32x32": ("residual_network", (3, 32, 32), {"width": 16, "blocks": 1}, 32, 5),
+}
+"""Name -> architecture, shape of the images, arguments, images per pass, steps of the attacks."""
+
+# No image is fooled within so small a ball, so none leaves the batch.
+BALL = {"norm": "linf", "eps": 1e-6}
+SMOOTHING = {"sigma": 0.25, "selection_samples": 20, "estimation_samples": 500, "alpha": 0.001}
+TEST = {"kappa": 0.01, "alpha": 0.05, "budget": 1000, "test": "anytime"}
+NEIGHBOURS = {"family": "linf_ball", "eps": 0.03, "clip": True}
+SMOOTHED = 8
+"""Images that are smoothed and tested; they share passes of full size."""
+
+
+def methods(network, images, *, steps):
+    """Name -> function without arguments, all on images (n, C, H, W) that the network classifies as labelled."""
+    base = BatchedClassifier(from_network(network), batch_size=len(images))
+    with torch.no_grad():
+        labels = network(images).argmax(1)
+    few, generator = images[:SMOOTHED], torch.Generator().manual_seed(0)
+    to_test = {"boundaries": make_boundaries(TEST), "perturbation": make_perturbation(NEIGHBOURS)}
+    to_test |= {"reference": "prediction", "generator": generator}
+    ascent = {"ball": BALL, "generator": generator, "steps": steps, "step_size": 1e-7, "restarts": 1}
+    return {
+        "PGD": partial(pgd, network, images, labels, **ascent),
+        "FMN": partial(fmn, network, images, labels, norm="l2", largest_distance=10.0, steps=steps),
+        "smoothing": partial(certify, base, few, smoothing=SMOOTHING, generator=generator),
+        "sequential test": partial(run_tests, base, few, labels[:SMOOTHED], **to_test),
+    }
+
+
+@contextmanager
+def noted(network):
+    """List of the passes through a network: [images, whether a graph was kept, how often it was differentiated]."""
+    passes, differentiate = [], torch.autograd.grad
+
+    def forward(_module, given, _output):
+        passes.append([len(given[0]), given[0].requires_grad and torch.is_grad_enabled(), 0])
+
+    def counted(*arguments, **options):
+        passes[-1][2] += 1
+        return differentiate(*arguments, **options)
+
+    hook, torch.autograd.grad = network.register_forward_hook(forward), counted
+    try:
+        yield passes
+    finally:
+        torch.autograd.grad = differentiate
+        hook.remove()
+
+
+def bare(network, passes, images):
+    """The same passes and nothing else."""
+    for count, kept, differentiated in passes:
+        with torch.set_grad_enabled(kept):
+            points = images[:count].detach().requires_grad_(kept)
+            logits = network(points)
+            for number in range(differentiated):
+                torch.autograd.grad(logits[:, 0].sum(), points, retain_graph=number + 1 < differentiated)
+
+
+def rows():
+    """Every method on every network."""
+    for name, (architecture, shape, arguments, batch, steps) in NETWORKS.items():
+        network = build_network(architecture, in_channels=shape[0], image_size=shape[1:], classes=10, **arguments)
+        images = torch.rand(batch, *shape, generator=torch.Generator().manual_seed(0))
+        with reproducible_arithmetic():
+            for method, run in methods(network.eval(), images, steps=steps).items():
+                with noted(network) as passes:
+                    run()
+                spent = in_turns({"method": run, "bare": partial(bare, network, passes, images)}, repeats=5)
+                count = sum(images for images, _, _ in passes)
+                yield row(
+                    f"forward passes inside {method}, {name}",
+                    spent["bare"] / spent["method"],
+                    f"{count:,} images in {len(passes)} passes of up to {batch}; {count / spent['method']:,.0f} per "
+                    f"second, bare {count / spent['bare']:,.0f}",
+                    target=WANTED,
+                    unit="of the bare rate",
+                )
