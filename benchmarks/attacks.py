@@ -6,15 +6,11 @@ accuracy: the pass that finds the correctly classified ones and the pass that ju
 them.
 """
 
-import argparse
-import json
-import os
 import sys
 import time
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent / folder) for folder in ("workflow_scripts", "tests")]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "workflow_scripts"))
 
 import foolbox
 import numpy as np
@@ -22,35 +18,17 @@ import torch
 from art.attacks.evasion import AutoProjectedGradientDescent, ProjectedGradientDescentNumpy
 from art.estimators.classification import PyTorchClassifier
 from pyautoattack.autopgd_base import APGDAttack
+from shared_checkpoints import classifier_of, compare_all, test_images
 
 from gfscore.attacks.adversarial import measure_batch
 from gfscore.attacks.gradient_ascent import correct
-from gfscore.models.callables import FOLDER_VARIABLE
-from gfscore.zoo import open_classifier
-from shared_models import ARCHITECTURES, torch_entry
 
-DATA = Path(os.environ.get("GFSCORE_TEST_DATA", HERE.parents[1] / "shared" / "data")) / "cifar10"
 MODELS = ("cnn_a_adv", "kw_wide_2_255", "eran_conv_small_pgd", "cnn_a_mix")
 RADII = {"linf": 2 / 255, "l2": 0.25}
 PGD_STEPS = 20
 APGD_STEPS = 50
 STRENGTH_TARGET = 0.005
 """Share of images by which our robust accuracy may be higher than that of the strongest library."""
-
-
-def classifier_of(name):
-    """One of the shared checkpoints as a Classifier."""
-    facts = json.loads((DATA / "models/models.json").read_text())[name]
-    settings = torch_entry(name, facts, DATA / "models")
-    identity = {"dataset": "cifar10", "threat": "none", "model": name, "source": "torch"}
-    manifest = {**identity, "path": settings["path"], "sha256": facts["sha256"], "settings": settings}
-    return open_classifier(manifest, image_shape=[3, 32, 32], classes=10)
-
-
-def test_images(count):
-    """The first images of the test data and their labels."""
-    with np.load(DATA / "test_lossless_1017.npz") as file:
-        return file["x"][:count].astype(np.float32) / 255, file["y"][:count].astype(np.int64)
 
 
 def measured(classifier, images, labels, *, settings):
@@ -128,6 +106,11 @@ def robust_accuracy(network, images, labels, *, attack, norm, eps):
 
 
 def compare(name, norm, *, count, repeats):
+    """Figures of every attack on one model for results.json."""
+    return figures(name, norm, measured_rows(name, norm, count=count, repeats=repeats), count=count)
+
+
+def measured_rows(name, norm, *, count, repeats):
     """Rows of every attack on one model: attack, library, robust accuracy, seconds; ours first."""
     classifier = classifier_of(name)
     network, eps = classifier.network.eval().requires_grad_(requires_grad=False), RADII[norm]
@@ -168,24 +151,5 @@ def figures(name, norm, rows, *, count):
     return found
 
 
-def main():
-    """Print every comparison, and write the figures where --output says."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--images", type=int, default=200, help="how many test images, right or wrong")
-    parser.add_argument("--repeats", type=int, default=2, help="timed runs, of which the shortest counts")
-    parser.add_argument("--models", nargs="+", default=MODELS)
-    parser.add_argument("--output", type=Path, help="file for the figures as JSON")
-    given = parser.parse_args()
-    torch.set_num_threads(1)
-    os.environ[FOLDER_VARIABLE] = str(ARCHITECTURES)
-    results = []
-    for norm in RADII:
-        for name in given.models:
-            rows = compare(name, norm, count=given.images, repeats=given.repeats)
-            results += figures(name, norm, rows, count=given.images)
-    if given.output:
-        given.output.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    compare_all(compare, description=__doc__.splitlines()[0], norms=RADII, models=MODELS, images=200)

@@ -58,7 +58,7 @@ rule plot_figures:
             directory("results/audits/{audit}/figures"),
             patterns=["{figure}.png"],
             caption="captions/figures.rst",
-            category=lambda wildcards: config["audits"][wildcards.audit]["title"],
+            category="{audit}",
             subcategory=of_figure(figure_names.measure_of_figure),
             labels=of_figure(figure_names.labels_of),
         ),
@@ -101,7 +101,7 @@ rule build_report:
         page=report(
             "results/audits/{audit}/report.html",
             caption="captions/report.rst",
-            category=lambda wildcards: config["audits"][wildcards.audit]["title"],
+            category="{audit}",
             labels={"figure": "Report"},
         ),
     log:

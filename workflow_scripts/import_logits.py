@@ -6,7 +6,7 @@ from gfscore.datasets import open_described
 from gfscore.errors import InputError
 from gfscore.files import sha256_of_file
 from gfscore.files.logit_files import read_logits_file
-from gfscore.files.logits import require_logits
+from gfscore.files.logits import require_logits, stored_logits
 from gfscore.tables import write_logits
 from gfscore.workflow.jobs import logged_job
 
@@ -34,10 +34,11 @@ def import_logits(path_to_file, path_to_dataset, path_to_logits, *, model, allow
                 f"{path_to_file}: row {row} has {what} {found[row]}, but {dataset['dataset']} has {expected[row]}; "
                 "give the rows in the order of the dataset"
             )
+    stored = stored_logits(logits, images.labels, source=path_to_file)
     identity = {**model, "dataset_digest": dataset["digest"], "checkpoint_sha256": sha256_of_file(path_to_file)}
     identity |= {"architecture": "logits only", "preprocessing": "unknown", "dtype": str(logits.dtype)}
     identity |= {"device": "unknown", "torch": "unknown"}
-    write_logits(path_to_logits, sample_id=images.sample_id, label=images.labels, logits=logits, identity=identity)
+    write_logits(path_to_logits, sample_id=images.sample_id, label=images.labels, logits=stored, identity=identity)
 
 
 if __name__ == "__main__":

@@ -79,7 +79,9 @@ def read_columns(path):
 
 
 def celeba(folder):
-    rows = [f"{name} {2 * male - 1:2d} {2 * young - 1:2d}" for name, male, young in zip(NAMES, MALE, YOUNG, strict=True)]
+    rows = [
+        f"{name} {2 * male - 1:2d} {2 * young - 1:2d}" for name, male, young in zip(NAMES, MALE, YOUNG, strict=True)
+    ]
     (folder / "list_attr_celeba.txt").write_text("\n".join([str(SAMPLES), "Male Young", *rows]) + "\n")
     parts = [f"{name} {row % 3}" for row, name in enumerate(NAMES)]
     (folder / "list_eval_partition.txt").write_text("\n".join(parts) + "\n")

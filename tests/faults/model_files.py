@@ -4,7 +4,6 @@ import numpy as np
 
 from faults.user_files import CLASSES, IDENTITY
 
-
 PIXELS = {"channel_order": "rgb", "value_range": 1, "mean": None, "std": None}
 TIMM = {
     "architecture": "test_vit", "arguments": {"img_size": 32}, "image_shape": [3, 32, 32], "weights": "model",

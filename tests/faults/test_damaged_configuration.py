@@ -1,7 +1,5 @@
 """config.yaml, damaged: refused by name, or a configuration that can be planned; never anything else."""
 
-from pathlib import Path
-
 import numpy as np
 import yaml
 
@@ -9,16 +7,14 @@ from faults.damage import changed_tree, damaged
 from faults.pool import watched
 from gfscore.errors import InputError
 from gfscore.workflow import layout, plan
-from gfscore.workflow.configuration import complete_schema, require_valid
+from gfscore.workflow.configuration import require_valid
+from shipped_configuration import ROOT, SCHEMA
 
-ROOT = Path(__file__).resolve().parents[2]
 CASES = 200
 
 
 def test_a_damaged_configuration_is_refused_by_name_or_can_be_planned(trials):
     content = (ROOT / "config.yaml").read_bytes()
-    plain = (ROOT / "rules/schemas/config.schema.yaml").read_text()
-    schema = complete_schema(yaml.safe_load(plain), ROOT / "workflow_scripts/gfscore/datasets")
     whole = load(content)
 
     def attempt(seed):
@@ -34,7 +30,7 @@ def test_a_damaged_configuration_is_refused_by_name_or_can_be_planned(trials):
         if not isinstance(config, dict):
             return True
         try:
-            require_valid(config, schema)
+            require_valid(config, SCHEMA)
         except InputError as error:
             assert "config.yaml" in str(error)
             return True

@@ -12,7 +12,7 @@ import onnxruntime  # noqa: F401  (loaded here, because loading them takes memor
 import pytest
 import torch  # noqa: F401
 
-from faults import model_files, result_files, user_files
+from faults import attribute_files, kept_files, mapper_files, model_files, result_files, user_files
 from faults.pool import watched
 from gfscore.errors import InputError
 
@@ -32,10 +32,14 @@ def npy(folder, name="logits.npy", shape=(ROWS, 3)):
     return folder / name
 
 
-def npz(folder):
+def npz(folder, array="logits"):
     with zipfile.ZipFile(folder / "logits.npz", "w") as archive:
-        archive.writestr("logits.npy", npy_header((ROWS, 3)) + user_files.LOGITS.tobytes())
+        archive.writestr(f"{array}.npy", npy_header((ROWS, 3)) + user_files.LOGITS.tobytes())
     return folder / "logits.npz"
+
+
+def pictures(folder):
+    return npz(folder, "originals")
 
 
 def npz_whose_directory_lies_too(folder):
@@ -60,20 +64,41 @@ def corrupted(folder):
     return npy(folder, "fog.npy", (5 * ROWS, 8, 8, 3))
 
 
-def parquet(folder):
+def parquet(folder, names=("label", *user_files.CLASSES)):
     """A whole file: one row is written, and the others are equal to it."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    columns = {name: pa.array(np.zeros(2 * 10**7, dtype=np.int8)) for name in ("label", *user_files.CLASSES)}
+    columns = {name: pa.array(np.zeros(2 * 10**7, dtype=np.int8)) for name in names}
     pq.write_table(pa.table(columns), folder / "logits.parquet", compression="zstd")
     assert (folder / "logits.parquet").stat().st_size < 10**6
     return folder / "logits.parquet"
 
 
+def attributes(folder):
+    return parquet(folder, ("who", "age", "sex", "young"))
+
+
+def celeba(folder):
+    path = attribute_files.celeba_attributes(folder)
+    path.write_text(path.read_text().replace(str(user_files.SAMPLES), str(ROWS), 1))
+    return path
+
+
 def table(folder):
+    return with_rows(result_files.logits_table(folder))
+
+
+def attributes_table(folder):
+    return with_rows(attribute_files.attributes_table(folder))
+
+
+def kept_part(folder):
+    return with_rows(kept_files.kept_part(folder))
+
+
+def with_rows(path):
     """The footer's number of rows, a varint in its Thrift structure, is another."""
-    path = result_files.logits_table(folder)
     content = path.read_bytes()
     # Field 3 of FileMetaData: i64, zigzag; the same field in the row group.
     small, large = b"\x16" + _varint(2 * user_files.SAMPLES), b"\x16" + _varint(2 * ROWS)
@@ -140,6 +165,14 @@ PROMISES = {
     "corrupted images": (corrupted, user_files.read_corrupted),
     "Parquet": (parquet, user_files.read_user_logits),
     "logits table": (table, result_files.read_logits_table),
+    "attributes.parquet": (attributes, attribute_files.read_table),
+    "attributes beside images": (attributes, attribute_files.read_columns),
+    "attributes of CelebA": (celeba, attribute_files.read_celeba),
+    "attributes table": (attributes_table, attribute_files.read_attributes_table),
+    "pictures of a mapper": (pictures, mapper_files.read_pictures),
+    "kept part of a measure": (kept_part, kept_files.read_kept_part),
+    "mapper": (safetensors, mapper_files.read_mapper),
+    "mapper, header": (safetensors_header, mapper_files.read_mapper),
     "safetensors": (safetensors, model_files.read_weights),
     "safetensors header": (safetensors_header, model_files.read_weights),
     "old PyTorch checkpoint": (old_checkpoint, model_files.read_weights),

@@ -7,7 +7,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from faults import model_files, user_files
+from faults import kept_files, mapper_files, model_files, user_files
 from faults.damage import damaged
 from faults.pool import watched
 from gfscore.errors import InputError
@@ -44,9 +44,13 @@ def labels(folder, program):
     return npy(folder, program, "labels.npy")
 
 
-def npz(folder, program):
-    np.savez(folder / "logits.npz", logits=np.array([program] * 3, dtype=object))
+def npz(folder, program, array="logits"):
+    np.savez(folder / "logits.npz", **{array: np.array([program] * 3, dtype=object)})
     return folder / "logits.npz"
+
+
+def pictures(folder, program):
+    return npz(folder, program, "originals")
 
 
 def images(folder, program):
@@ -80,6 +84,15 @@ def bare(folder, program):
     return folder / "weights.pt"
 
 
+def kept_training(folder, program):
+    import torch
+
+    # A whole one first, for which torch loads what the reader would load in every process.
+    path = kept_files.kept_training(folder)
+    torch.save({"identity": program, "epochs": 1, "parts": {}}, path)
+    return path
+
+
 def zipped_twice(folder, program):
     """Two members of one name: the check and the reader must not look at different ones."""
     path = model_files.pt("zip")(folder)
@@ -99,6 +112,8 @@ CARRIERS = {
     "PyTorch": (pt("zip"), model_files.read_weights),
     "old PyTorch": (pt("old"), model_files.read_weights),
     "bare pickle": (bare, model_files.read_weights),
+    "kept training": (kept_training, kept_files.read_kept_training),
+    "pictures of a mapper": (pictures, mapper_files.read_pictures),
     "two pickles in one archive": (zipped_twice, model_files.read_weights),
 }
 

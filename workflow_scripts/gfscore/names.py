@@ -5,11 +5,24 @@ import re
 ELLIPSIS = "\u2026"
 REPLACEMENT = "\ufffd"
 
+STEERING = {
+    code: REPLACEMENT
+    for codes in (range(32), range(127, 160), range(0x202A, 0x202F), range(0x2066, 0x206A))
+    for code in codes
+    if chr(code) not in "\t\n\r"
+}
+"""Characters that steer a terminal or turn the direction of text, for str.translate."""
+
 
 def printable(name):
     """Name on one line, without control and direction-changing characters; "(unnamed)" when nothing is left."""
     text = "".join(c if c.isprintable() else " " if c.isspace() else REPLACEMENT for c in str(name))
     return re.sub(" +", " ", text).strip() or "(unnamed)"
+
+
+def harmless(text):
+    """Text of any number of lines without characters that steer a terminal, for logs and error messages."""
+    return text.translate(STEERING)
 
 
 def shortened(name, limit):

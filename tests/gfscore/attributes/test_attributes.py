@@ -83,6 +83,29 @@ def test_bad_tables_are_refused_by_name(tmp_path, change, expected):
         read(settings | change)
 
 
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([[1], [2], [1], [2]], "column kind holds lists or mappings"),
+        ([b"f", b"m", b"f", b"m"], "column kind holds bytes"),
+        ([1.0, np.inf, 1.0, 2.0], "column kind holds fractions"),
+    ],
+)
+def test_values_that_are_no_categories_are_refused_with_the_file(tmp_path, values, expected):
+    with pytest.raises(InputError, match=rf"people\.parquet\): {expected}"):
+        read(table(tmp_path, {"kind": values}, name="people.parquet"))
+
+
+def test_a_table_whose_values_are_none_of_its_categories_is_refused(tmp_path):
+    frame = pd.DataFrame({"sample_id": IDS, "sex": ["f", "m", None, "f"]})
+    write_attributes(tmp_path / "a.parquet", frame, identity={"categories": {"sex": ["f", "n"]}})
+    with pytest.raises(InputError, match=r"a\.parquet: sex: 'm' is none of its categories"):
+        read_attributes(tmp_path / "a.parquet")
+    write_attributes(tmp_path / "a.parquet", frame, identity={"categories": {"sax": ["f", "m"]}})
+    with pytest.raises(InputError, match=r"a\.parquet: its columns are not those of its categories"):
+        read_attributes(tmp_path / "a.parquet")
+
+
 def test_samples_that_do_not_match_are_refused(tmp_path):
     with pytest.raises(InputError, match="are named like 'x', the dataset's like 'a'"):
         read(table(tmp_path, {"sex": ["f"]}, ids=["x"]))

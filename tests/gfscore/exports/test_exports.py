@@ -261,6 +261,14 @@ def test_manifests_name_the_data_and_every_classifier():
     assert len(found) == len(set(found))
 
 
+def test_classifiers_that_come_as_logits_have_no_manifest():
+    config = yaml.safe_load((ROOT / "config.yaml").read_text())
+    config["models"]["digits"]["none"]["PGD"] = {"source": "logits", "path": "given.npy"}
+    found = manifests(config, "digits")
+    assert "results/trained/digits/none/ERM.json" in found
+    assert not [path for path in found if path.endswith("/PGD.json")]
+
+
 def test_every_figure_has_a_title_and_a_caption():
     caption = (ROOT / "rules/captions/figures.rst").read_text()
     described = set(re.findall(r'^  "([a-z_]+)":', caption, flags=re.MULTILINE))

@@ -1,28 +1,9 @@
 """Attributes and groups in config.yaml: what is refused, and with which words."""
 
-from pathlib import Path
-
 import pytest
-import yaml
 
-from gfscore.errors import InputError
-from gfscore.workflow.configuration import complete_schema, require_valid
-
-ROOT = Path(__file__).resolve().parents[3]
-SCHEMA = complete_schema(
-    yaml.safe_load((ROOT / "rules/schemas/config.schema.yaml").read_text()), ROOT / "workflow_scripts/gfscore/datasets"
-)
-
-
-@pytest.fixture
-def config():
-    return yaml.safe_load((ROOT / "config.yaml").read_text())
-
-
-def refusal(config):
-    with pytest.raises(InputError) as refused:
-        require_valid(config, SCHEMA)
-    return str(refused.value)
+from gfscore.workflow.configuration import require_valid
+from shipped_configuration import SCHEMA, refusal
 
 
 def attributes(config):

@@ -37,6 +37,17 @@ def test_an_input_error_ends_the_job_with_its_message_alone(tmp_path, capsys):
     assert capsys.readouterr().err == message
 
 
+def test_names_from_outside_steer_no_terminal(tmp_path, capsys):
+    path = tmp_path / "job.log"
+    with pytest.raises(SystemExit), logged_job(path):
+        print("class \x1b[31mred\x07\tand \u202eback \udcff")
+        raise InputError("\x1b]0;owned\x07.npy: damaged\nsecond line")
+    assert path.read_text() == (
+        "class \ufffd[31mred\ufffd\tand \ufffdback \\udcff\nerror: \ufffd]0;owned\ufffd.npy: damaged\nsecond line\n"
+    )
+    assert capsys.readouterr().err == "error: \ufffd]0;owned\ufffd.npy: damaged\nsecond line\n"
+
+
 def test_any_other_exception_leaves_a_traceback_in_log_and_stderr(tmp_path, capsys):
     path = tmp_path / "job.log"
 

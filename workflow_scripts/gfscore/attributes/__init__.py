@@ -87,9 +87,7 @@ def _where(settings, dataset):
 def _aligned(raw, dataset, where):
     repeated = raw.index[raw.index.duplicated()]
     if len(repeated):
-        raise InputError(
-            f"{where}: sample {repeated[0]!r} stands {(raw.index == repeated[0]).sum()} times; keep one"
-        )
+        raise InputError(f"{where}: sample {repeated[0]!r} stands {(raw.index == repeated[0]).sum()} times; keep one")
     wanted = dataset.images.sample_id
     if not raw.index.isin(wanted).any():
         raise InputError(

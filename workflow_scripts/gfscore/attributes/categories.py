@@ -51,6 +51,8 @@ def _as_they_are(column, where):
     present = column.dropna()
     if not present.map(pd.api.types.is_hashable).all():
         raise InputError(f"{where} holds lists or mappings; give one value per sample")
+    if present.map(lambda value: isinstance(value, bytes)).any():
+        raise InputError(f"{where} holds bytes; write the file again with text")
     order = sorted(present.unique(), key=str)
     if pd.api.types.is_bool_dtype(present.infer_objects()):
         words = {value: "yes" if value else "no" for value in order}

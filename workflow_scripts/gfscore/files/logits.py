@@ -3,9 +3,13 @@
 import numpy as np
 
 from gfscore.errors import InputError
+from gfscore.scores.margins import predictions
 
 ROWS_NAMED_IN_ERRORS = 3
 PROBABILITY_TOLERANCE = 1e-3
+
+MOST_CHANGED = 1e-3
+"""Share of the samples whose prediction may be another one in float32: near-ties, which no measure can tell apart."""
 
 
 def require_logits(logits, labels, *, classes=None, source="logits", allow_probabilities=False):
@@ -18,7 +22,7 @@ def require_logits(logits, labels, *, classes=None, source="logits", allow_proba
     """
     logits = _array(logits, source)
     if logits.dtype.kind not in "fiu":
-        raise InputError(f"{source}: logits have dtype {logits.dtype}; give real numbers")
+        raise InputError(f"{source}: logits have dtype {logits.dtype}; give real numbers (bfloat16 as float32)")
     if logits.dtype not in (np.float32, np.float64):
         logits = logits.astype(np.float32 if logits.dtype.itemsize <= 2 else np.float64)
     labels = _require_labels(labels, source)
@@ -44,6 +48,30 @@ def require_logits(logits, labels, *, classes=None, source="logits", allow_proba
     if not allow_probabilities:
         _refuse_probabilities(logits, source)
     return logits, labels.astype(np.int32)
+
+
+def stored_logits(logits, labels, *, source):
+    """Logits (N, K) as the workflow's files hold them: float32.
+
+    Takes what require_logits returned, and `source` for errors. Raises InputError for a number beyond float32 (naming
+    its row), and when more than MOST_CHANGED of the predictions would be others.
+    """
+    with np.errstate(over="ignore"):
+        stored = logits.astype(np.float32, copy=False)
+    beyond = np.flatnonzero(~np.isfinite(stored).all(axis=1))
+    if beyond.size:
+        raise InputError(
+            f"{source}: row {beyond[0]} holds a number beyond those of float32, in which logits are stored "
+            f"({len(beyond)} such rows); divide all logits by one number, which is a temperature"
+        )
+    changed = int(np.count_nonzero(predictions(stored, labels) != predictions(logits, labels)))
+    if changed > MOST_CHANGED * len(logits):
+        raise InputError(
+            f"{source}: stored in float32, {changed} of {len(logits)} predictions would be others, since the logits of "
+            "a row differ by too little beside their size; take a common part out of each row, or multiply all logits "
+            "by one number, which is a temperature"
+        )
+    return stored
 
 
 def _array(logits, source):

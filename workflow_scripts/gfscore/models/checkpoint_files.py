@@ -184,7 +184,8 @@ def _require_whole_zip(path, name):
     try:
         with zipfile.ZipFile(path) as file:
             file.infolist()
-    except (zipfile.BadZipFile, OSError, ValueError) as error:
+    # A damaged directory fails inside zipfile in many ways: features that it does not know, text that is none.
+    except Exception as error:
         raise InputError(f"{name}: is a PyTorch file cut short ({error}); download or copy it again") from error
 
 

@@ -30,16 +30,25 @@ def read_certified_radii(path, *, labels, largest_radius):
     if missing:
         raise InputError(f"{path}: no column {', '.join(missing)}; the columns must be {', '.join(COLUMNS)}, time")
     try:
-        rows, label, prediction, correct = (frame[name].to_numpy(np.int64) for name in COLUMNS if name != "radius")
+        rows, label, prediction, correct = (_whole(frame[name]) for name in COLUMNS if name != "radius")
         radius = frame["radius"].to_numpy(np.float64)
-    except (ValueError, TypeError) as error:
-        raise InputError(f"{path}: a value is no number ({error}); write the file again") from error
+    except (ValueError, TypeError, OverflowError) as error:
+        raise InputError(f"{path}: a value is no number of its kind ({error}); write the file again") from error
     _refuse(path, (rows < 0) | (rows >= len(labels)), rows, f"idx is outside 0..{len(labels) - 1}")
     _refuse(path, pd.Series(rows).duplicated().to_numpy(), rows, "idx stands twice")
     _refuse(path, label != labels[rows], label, "label differs from the dataset's")
     _refuse(path, ~((radius >= 0) & (radius <= largest_radius)), radius, f"radius is not within 0..{largest_radius:g}")
     _refuse(path, (correct == 1) != (prediction == label), correct, "correct disagrees with predict and label")
-    return rows, prediction.astype(np.int32), radius
+    return rows, prediction, radius
+
+
+def _whole(column):
+    # int32, so that nothing is cut off later; a fraction or an infinite number equals no whole one.
+    with np.errstate(invalid="ignore"):
+        whole = column.to_numpy().astype(np.int32)
+    if (whole != column.to_numpy()).any():
+        raise ValueError(f"{column.name} is not whole, or too large")
+    return whole
 
 
 def _refuse(path, bad, values, what):

@@ -13,6 +13,7 @@ from gfscore.projection.settings import mapper_mistakes, projection_mistakes
 from gfscore.scores.measures import largest_radius, measure_of
 from gfscore.verdicts import gate_rules
 from gfscore.workflow import plan
+from gfscore.workflow.texts import text_mistakes
 
 THREATS = ("none", "Linf", "L2", "corruptions")
 """Threat models, as RobustBench spells them; none for models that are made for no particular one."""
@@ -163,6 +164,7 @@ def _name_mistakes(config):
         yield from mapper_mistakes(config, name, entry)
     for name, audit in config["audits"].items():
         yield from _audit_mistakes(config, name, audit)
+    yield from text_mistakes(config)
     search = config["great"]["temperatures"]
     if not search["low"] < 1 < search["high"]:
         yield f"great: temperatures: low < 1 < high is needed, got {search['low']} and {search['high']}"

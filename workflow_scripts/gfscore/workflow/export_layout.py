@@ -32,9 +32,12 @@ def workflow_files(root):
 def manifests(config, audit):
     """Manifests of the data and classifiers behind an audit, with their digests, and the choice of models."""
     found = [f"results/datasets/{name}.json" for name in plan.datasets_of(config, audit)]
-    checkpoints = [layout.checkpoint_file(config, **model, extension="json") for model in plan.models_of(config, audit)]
     # Classifiers that come as logits or samples have no manifest.
-    return found + [path for path in checkpoints if path]
+    return found + [
+        layout.checkpoint_file(config, **model, extension="json")
+        for model in plan.models_of(config, audit)
+        if plan.entry_of(config, **model)["source"] in plan.FITTED | plan.FETCHED
+    ]
 
 
 def deposited_results(config, audit):

@@ -1,5 +1,6 @@
 """What every job does around its step: a log file, a record of its cost, and a one-line error for bad input."""
 
+import io
 import os
 import sys
 import traceback
@@ -8,6 +9,7 @@ from pathlib import Path
 
 from gfscore.errors import InputError
 from gfscore.files import NO_ROOM
+from gfscore.names import harmless
 from gfscore.workflow.costs import cost_file, recorded_cost
 
 
@@ -22,7 +24,7 @@ def logged_job(path_to_log):
     path = Path(path_to_log)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        log = path.open("w", encoding="utf-8", buffering=1)
+        log = _Log(path.open("wb"), encoding="utf-8", errors="backslashreplace", line_buffering=True)
     except OSError as error:
         _fail(_described(error, path))
     # Not `with`: closing a log on a full disk raises, and would hide what happened.
@@ -38,6 +40,15 @@ def logged_job(path_to_log):
     _close(log)
 
 
+class _Log(io.TextIOWrapper):
+    """Text file in which names from outside steer no terminal that shows it."""
+
+    def write(self, text):
+        """As every text file does."""
+        super().write(harmless(text))
+        return len(text)
+
+
 def _described(error, path):
     if error.errno not in NO_ROOM:
         return traceback.format_exc()
@@ -49,7 +60,7 @@ def _described(error, path):
 
 def _fail(message, log=None):
     # First here: where the disk is full the log takes nothing more.
-    print(message, file=sys.stderr, flush=True)
+    print(harmless(message), file=sys.stderr, flush=True)
     if log is not None:
         with suppress(OSError):
             print(message, file=log)
