@@ -15,13 +15,19 @@ def grouped_tables(audit, attributes=ATTRIBUTES, dimensions=DIMENSIONS):
     """The tables group_* and projection_* of an audit as data frames, by name.
 
     Group g of attribute a of model m has the value 0.5 + 0.1 a + 0.05 g + 0.01 m, 0.04 on either side; the last group
-    of the last attribute has few samples. Metric i has 0.1 (1 + a) + 0.02 i. Dimension d has the Tolerance
-    0.9 - 0.1 d + 0.01 m and the Deviation 0.05 (1 + d).
+    of the last attribute has few samples, and none in the last class; class k of a group has its value less 0.02 k. Metric i has 0.1 (1 + a) + 0.02 i. Dimension d has the Tolerance
+    0.9 - 0.1 d + 0.01 m and the Deviation 0.05 (1 + d); by class k, the mean Tolerance is 0.01 k less and the mean Deviation the same.
     """
     keys = [{key: model[key] for key in ("dataset", "threat", "model")} for model in audit.models]
-    scores = [row for m, key in enumerate(keys) for name in audit.measures for row in _groups(key, name, m, attributes)]
+    classes = audit.class_scores.drop_duplicates("class_index").set_index("class_index")["class_name"].to_dict()
+    scores = [
+        row
+        for m, key in enumerate(keys)
+        for name in audit.measures
+        for row in _groups(key, name, m, attributes, classes)
+    ]
     metrics = [row for m, key in enumerate(keys) for row in _metrics(key, attributes)]
-    projected = [row for m, key in enumerate(keys) for row in _projected(key, m, dimensions)]
+    projected = [row for m, key in enumerate(keys) for row in _projected(key, m, dimensions, classes)]
     models = [
         {
             **key,
@@ -31,7 +37,9 @@ def grouped_tables(audit, attributes=ATTRIBUTES, dimensions=DIMENSIONS):
             "constant": False,
             "tolerance": row["tolerance"],
         }
-        for key, row in zip(keys, (row for row in projected if row["dimension_index"] == ALL), strict=True)
+        for key, row in zip(
+            keys, (row for row in projected if row["dimension_index"] == row["class_index"] == ALL), strict=True
+        )
     ]
     effects = [
         {"mapper": "vae", "dimension_index": d, "dimension": name, "sigma": 1.0, "trait": trait, "how": "measured",
@@ -43,7 +51,7 @@ def grouped_tables(audit, attributes=ATTRIBUTES, dimensions=DIMENSIONS):
     return {name: frame_of(name, rows) for name, rows in frames.items()}
 
 
-def _groups(key, measure, m, attributes):
+def _groups(key, measure, m, attributes, classes):
     for a, (attribute, groups) in enumerate(attributes.items()):
         for g, group in enumerate(groups):
             few = a == len(attributes) - 1 and g == len(groups) - 1
@@ -58,7 +66,13 @@ def _groups(key, measure, m, attributes):
             }
             row |= {"high": value + 0.04, "interval": "betting", "confidence": 0.95, "small": few, "left_out": 5 * a}
             yield row
-            yield row | {"class_index": 0, "class_name": "0", "value": 0.0, "low": 0.0, "high": 1.0}
+            for place, (index, name) in enumerate(classes.items()):
+                own = {"class_index": index, "class_name": name, "n": row["n"] // len(classes)}
+                if few and place == len(classes) - 1:
+                    yield row | own | {"n": 0, "value": None, "low": 0.0, "high": 1.0}
+                else:
+                    moved = {end: row[end] - 0.02 * place for end in ("value", "low", "high")}
+                    yield row | own | moved
 
 
 def _metrics(key, attributes):
@@ -72,14 +86,17 @@ def _metrics(key, attributes):
             yield row | {"class_name": WORST, "value": 2 * value}
 
 
-def _projected(key, m, dimensions):
+def _projected(key, m, dimensions, classes):
     beside = {"censored": 0.8, "agreement": 0.9, "accuracy": 0.95, "decoded_accuracy": 0.85, "confidence": 0.95}
     own = [(0.9 - 0.1 * d + 0.01 * m, 0.05 * (1 + d)) for d in range(len(dimensions))]
     rows = [(ALL, "all", np.mean(own, axis=0)), *((d, name, own[d]) for d, name in enumerate(dimensions))]
-    for place, name, (tolerance, deviation) in rows:
-        yield {
-            **key, "mapper": "vae", "dimension_index": place, "dimension": name, "class_index": ALL,
-            "class_name": "all", "n": 100, "tolerance": tolerance, "tolerance_low": tolerance - 0.03,
-            "tolerance_high": tolerance + 0.03, "deviation": deviation, "up": tolerance, "down": tolerance,
-            "tolerance_agreeing": tolerance, **beside,
-        }  # fmt: skip
+    of_classes = [(ALL, "all", 0), *((index, name, place) for place, (index, name) in enumerate(classes.items()))]
+    for index, class_name, less in of_classes:
+        for place, name, (whole, deviation) in rows if index == ALL else rows[:1]:
+            tolerance = whole - 0.01 * less
+            yield {
+                **key, "mapper": "vae", "dimension_index": place, "dimension": name, "class_index": index,
+                "class_name": class_name, "n": 100, "tolerance": tolerance, "tolerance_low": tolerance - 0.03,
+                "tolerance_high": tolerance + 0.03, "deviation": deviation, "up": tolerance, "down": tolerance,
+                "tolerance_agreeing": tolerance, **beside,
+            }  # fmt: skip

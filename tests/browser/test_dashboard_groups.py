@@ -7,7 +7,8 @@ import pytest
 from dashboard_pages import audit_for_page, opened, page_of, rows_of_chart
 from grouped_tables import grouped_tables
 
-CHARTS = ("groups-chart", "fairness-chart", "tolerance-chart", "deviation-chart", "censored-chart")
+CHARTS = ("groups-chart", "cells-chart", "fairness-chart", "tolerance-chart", "deviation-chart", "censored-chart")
+CHARTS += ("class-tolerance-chart", "class-deviation-chart")
 SETTINGS = {"models": 3, "classes": 4, "per_class": 30, "permutations": 9, "calibrated": False}
 HOSTILE = {"<img src=x>": ["<script>alert(1)</script>", "=cmd()"]}
 
@@ -58,6 +59,22 @@ def test_attribute_and_model_change_the_view_and_stay_in_the_address(browser, pa
         assert again.input_value("#attribute") == ""
 
 
+def test_groups_within_classes_of_the_chosen_attribute(page):
+    cells = {(row["group"], row["class"]): row for row in rows_of_chart(page, "cells-chart")}
+    assert len(cells) == 5 * 4 - 1
+    assert cells["size: normal", "3"]["value"] == pytest.approx(0.66 - 0.06)
+    assert cells["size: normal", "3"]["text"] == "0.600 (0.560 to 0.640)"
+    # few samples are marked, and a cell without any stays blank
+    assert cells["size: huge", "0"]["mark"].endswith("°")
+    assert ("size: huge", "3") not in cells
+    assert "Within class 0 groups by" in page.inner_text("#cells-takeaway")
+    page.select_option("#attribute", "0")
+    assert {row["group"] for row in rows_of_chart(page, "cells-chart")} == {"left", "right"}
+    assert page.inner_text("#cells-takeaway").endswith("left 0.510, right 0.560")
+    labels = page.locator("#cells-chart .role-axis-label text").all_text_contents()
+    assert {"left", "right", "0"} <= set(labels)
+
+
 def test_fairness_metrics_are_approximate_and_stand_beside(page):
     rows = rows_of_chart(page, "fairness-chart")
     expected = {"DP": 0.0, "EOpp": 0.02, "EOdd": 0.04, "AOdd": 0.06}
@@ -66,8 +83,9 @@ def test_fairness_metrics_are_approximate_and_stand_beside(page):
         for attribute, base in (("size", 0.2), ("side", 0.1))
         for metric, more in expected.items()
     }
+    # The metrics of size rest on few samples.
     assert page.inner_text("#fairness-takeaway") == (
-        "Under clean the largest fairness gap of model_1 is AOdd by size: 0.260, approximately 0.230 to 0.290"
+        "Under clean the largest fairness gap of model_1 is AOdd by side: 0.160, approximately 0.130 to 0.190"
     )
     assert "Intervals are approximate" in page.inner_text("#fairness-note")
 
@@ -83,6 +101,15 @@ def test_projection_orders_dimensions_by_tolerance_with_censoring_and_accuracy_b
     assert "accuracy 0.950, 0.850 on reconstructions" in note and "80% of moves change no prediction" in note
 
 
+def test_projection_by_class_puts_the_least_tolerant_first(page):
+    assert values(rows_of_chart(page, "class-tolerance-chart")) == {
+        "3": 0.78, "2": 0.79, "1": 0.8, "0": 0.81
+    }  # fmt: skip
+    assert list(values(rows_of_chart(page, "class-tolerance-chart"))) == ["3", "2", "1", "0"]
+    assert set(values(rows_of_chart(page, "class-deviation-chart")).values()) == {0.1}
+    assert page.inner_text("#class-tolerance-caption") == "Least tolerant class: class 3, 0.780"
+
+
 @pytest.mark.parametrize(
     ("host", "first", "lines"),
     [
@@ -90,6 +117,8 @@ def test_projection_orders_dimensions_by_tolerance_with_censoring_and_accuracy_b
         ("fairness-data", ["model_0", "side", "dp", "0.1", "0.07", "0.13"], 24),
         ("projection-data", ["model_0", "z0", "0.9", "0.87", "0.93", "0.05"], 9),
         ("projected-data", ["model_0", "0.8"], 3),
+        ("cells-data", ["model_0", "side", "left", "0", "0.5", "0.46", "0.54", "50"], 60),
+        ("projected-classes-data", ["model_0", "0", "0.8", "0.77", "0.83", "0.1"], 12),
     ],
 )
 def test_every_table_behind_is_saved_with_all_rows(page, host, first, lines):

@@ -315,6 +315,12 @@ def test_figures_of_groups_are_drawn_with_empty_and_small_cells(tables, tmp_path
     assert [label.get_text() for label in panels[0].get_xticklabels()] == ["side", "size"]
     # Cats on the right are taken for dogs by one model of two.
     assert panels[1].images[0].get_array()[0, 0] == pytest.approx(0.5)
+    own = metrics[(metrics["measure"] == "clean") & (metrics["metric"] == "eopp") & (metrics["class_index"] >= 0)]
+    small = own[own["small"] & own["value"].notna()].drop_duplicates(["class_index", "attribute"])
+    dots = panels[1].lines[-1].get_xydata().round().astype(int).tolist()
+    assert sorted(dots) == sorted(
+        [["side", "size"].index(row.attribute), row.class_index] for row in small.itertuples()
+    )
     for name, figure in (("plot", plot), ("heatmap", heatmap), ("matrix", matrix)):
         save_figure(figure, tmp_path / name)
         assert (tmp_path / f"{name}.png").stat().st_size > 10_000

@@ -188,4 +188,7 @@ def test_groups_hold_the_numbers_of_the_tables():
     worst = data["groups"]["metrics"]["clean"]["rows"][0]
     assert worst["worst"] == 2 * worst["value"] == 0.2
     assert data["projection"]["models"][1]["tolerance"] == pytest.approx(0.81)
+    cells = unpacked(data["groups"]["cells"]["clean"]["value"])
+    assert cells.shape == (2, 5, 3) and cells[1, 0] == pytest.approx([0.51, 0.49, 0.47]) and np.isnan(cells[1, 4, 2])
+    assert unpacked(data["projection"]["classes"]["tolerance"])[1] == pytest.approx([0.81, 0.8, 0.79])
     assert data["projection"]["effects"]["z0"] == {"trait": "brightness", "shift": -0.5}

@@ -20,6 +20,7 @@ SCRIPTS = (
     "model",
     "trust",
     "groups",
+    "cells",
     "main",
 )
 """Scripts of the page in the order that they need each other."""

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gfscore.figures.style import ABSENT, PAPER, SEQUENTIAL
+from gfscore.figures.style import ABSENT, INK, PAPER, SEQUENTIAL
 
 # Apart from the colours of the page, which follow its theme: cells do not.
 MIDDLE_LUMINANCE = 0.179  # black and white text have equal contrast here
@@ -82,3 +82,9 @@ def colour_bar(figure, image, axes, label, *, pad=0.02, aspect=24):
     bar.ax.tick_params(length=0)
     bar.set_label(label)
     return bar
+
+
+def mark_cells(axes, chosen):
+    """Put a dot into the upper right corner of the cells that a boolean matrix chooses."""
+    rows, columns = np.nonzero(chosen)
+    axes.plot(columns + 0.38, rows - 0.32, ".", color=INK, markeredgecolor=PAPER, markersize=6, markeredgewidth=0.6)

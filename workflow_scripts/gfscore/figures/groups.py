@@ -7,13 +7,14 @@ from gfscore.figures.cells import (
     bare,
     colour_bar,
     colours,
+    mark_cells,
     name_columns,
     name_some_columns,
     number_cells,
     separate_cells,
 )
 from gfscore.figures.heatmap import colour_limits
-from gfscore.figures.style import ACCENT, CONTRAST, INK, MUTED, PAPER, counted, drawing, framed_figure, laid_out, quiet
+from gfscore.figures.style import ACCENT, CONTRAST, MUTED, PAPER, counted, drawing, framed_figure, laid_out, quiet
 from gfscore.groups.group_words import group_gaps, sure_gaps, widest_attributes, widest_gap
 from gfscore.names import class_phrase, model_labels, printable, shortened_all
 from gfscore.numbers import number, percent
@@ -137,10 +138,7 @@ def group_class_heatmap(scores, measure):
         else:
             name_columns(axes, shortened_all(classes, 18), room=62)
             separate_cells(axes, *values.shape)
-            rows, columns = np.nonzero(small & ~np.isnan(values))
-            axes.plot(
-                columns + 0.38, rows - 0.32, ".", color=INK, markeredgecolor=PAPER, markersize=6, markeredgewidth=0.6
-            )
+            mark_cells(axes, small & ~np.isnan(values))
         bare(axes)
         if len(classes) <= MOST_NUMBERED:
             number_cells(axes, values, image, number, size=8)

@@ -34,9 +34,9 @@ def tolerance_by_dimension(scores):
             subtitle=f"Mean over n = {int(means['n'].max()):,} samples of {means['dataset'].iloc[0]}, latent "
             f"dimensions of {means['mapper'].iloc[0]}, moves of up to one sigma. In brackets: clean "
             "accuracy of these samples.",
-            note=f"{percent(round(float(means['censored'].mean()), 3))} of all moves change no prediction, count as 1. "
-            "A constant classifier has Tolerance 1 and Deviation 0: both say little without the accuracy. Deviation "
-            "is at most 1 - Tolerance."
+            note=f"{percent(round(float(means['censored'].mean()), 3))} of all moves change no prediction and count as "
+            "1. A constant classifier has Tolerance 1 and Deviation 0: both say little without the accuracy. Deviation "
+            "is at most 1\N{NO-BREAK SPACE}-\N{NO-BREAK SPACE}Tolerance."
             + (f" The {MOST_ROWS} models with the largest Tolerance of {len(means)}." if len(means) > rows else ""),
         )
         panels = figure.subplots(1, 2, sharey=True)
@@ -71,7 +71,7 @@ def effects_of_dimensions(effects):
         figure = framed_figure(
             WIDTH,
             1.3 + 0.34 * max(len(rows), 3),
-            title=_strongest(rows, traits, values),
+            title=_strongest(rows, traits, values, set(effects.loc[effects["how"] == "measured", "trait"])),
             subtitle=f"Mean change of a decoded image when one dimension of {rows['mapper'].iloc[0]} goes from -sigma "
             "to +sigma, in standard deviations of the trait over real images; of attributes, of their probability.",
             note=_unused(rows) + " Tolerance: mean over the models. A dimension may move several traits at once: "
@@ -82,7 +82,7 @@ def effects_of_dimensions(effects):
         image = axes.imshow(values, cmap=cmap, vmin=-reach, vmax=reach, interpolation="nearest", aspect="auto")
         separate_cells(axes, len(rows), len(traits))
         name_columns(axes, shortened_all([trait.replace("_", " ") for trait in traits], 24), room=80)
-        number_cells(axes, values, image, lambda value: f"{value:+.2f}", size=8)
+        number_cells(axes, values, image, _signed, size=8)
         axes.set_yticks(range(len(rows)), labels)
         bare(axes)
         colour_bar(figure, image, axes, "change")
@@ -108,13 +108,19 @@ def _sentence(whole, models):
     return f"Predictions depend most on {printable(most)}: Tolerance {number(apart.min())}{over}"
 
 
-def _strongest(rows, traits, values):
+def _signed(value):
+    # No -0.00: what rounds to zero has no sign worth printing.
+    return f"{value:+.2f}" if abs(value) >= 0.005 else "0.00"
+
+
+def _strongest(rows, traits, values, measured):
     if not np.isfinite(values).any() or np.nanmax(np.abs(values)) == 0:
         return "No latent dimension changes anything that is measured"
     row, column = np.unravel_index(np.nanargmax(np.abs(values)), values.shape)
     name, trait = printable(rows["dimension"].iloc[row]), printable(traits[column]).replace("_", " ")
     way = "raises" if values[row, column] > 0 else "lowers"
-    return f"{name} {way} {trait} most: by {number(abs(values[row, column]))} from one side to the other"
+    unit = "standard deviations" if traits[column] in measured else "in probability"
+    return f"{name} {way} {trait} most: by {number(abs(values[row, column]))} {unit} from one side to the other"
 
 
 UNUSED_BELOW = 0.05

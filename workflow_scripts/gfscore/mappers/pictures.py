@@ -24,7 +24,10 @@ def write_pictures(path, mapper, images, conditions=None, *, of_images):
     """
     if of_images:
         rows = np.unique(np.linspace(0, len(images) - 1, PICTURED).round().astype(int))
-        originals, codes = images[rows], mapper.encode(images[rows], None if conditions is None else conditions[rows])[0]
+        originals, codes = (
+            images[rows],
+            mapper.encode(images[rows], None if conditions is None else conditions[rows])[0],
+        )
         arrays, starts = {"originals": originals, "reconstructions": mapper.decode(codes)}, codes[:TRAVERSED]
     else:
         arrays = {"originals": images[:0], "reconstructions": images[:0]}

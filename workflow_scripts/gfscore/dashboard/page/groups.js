@@ -37,6 +37,7 @@ function showGroupValues() {
     listed.length < gaps.length ? `The ${listed.length} attributes of ${gaps.length} with the largest differences; the table holds all.` : "",
   ].join(" ");
   drawRows("groups-chart", rows, axisTitle(measure));
+  showCells(name, measure, listed.map((gap) => gap.at));
   tableBehind(at("groups-data"), () => groupTable(found, measure));
 }
 
@@ -97,7 +98,7 @@ function showFairness() {
     label: (state.attribute === null ? `${attributeName(place)}: ` : "") + FAIRNESS[row.metric][0], value: row.value, lower: row.bootstrap_low, upper: row.bootstrap_high,
     text: `${FAIRNESS[row.metric][1]} ${withInterval(row.value, row.bootstrap_low, row.bootstrap_high, 1)}, approximate`, size: FEW[Number(row.small)],
   })));
-  const largest = [...own].sort((first, second) => second.value - first.value)[0];
+  const ordered = [...own].sort((first, second) => second.value - first.value), largest = ordered.find((row) => !row.small) ?? ordered[0];
   const about = found.positive ? `with ${classPhrase(found.positive)} as the positive class` : "mean over classes";
   at("fairness-takeaway").textContent = !largest ? `No fairness metric of ${MODELS[model].label} is defined under ${name}`
     : `Under ${name} the largest fairness gap of ${MODELS[model].label} is ${FAIRNESS[largest.metric][0]} by ${attributeName(largest.at)}: ${number(largest.value)}, approximately ${interval(largest.bootstrap_low, largest.bootstrap_high, 1)}`;
@@ -153,6 +154,7 @@ function showProjection() {
   drawRows("tolerance-chart", rows("tolerance", ["tolerance_low", "tolerance_high"]), "Tolerance (higher is better)", [1], "intervals_small");
   drawRows("deviation-chart", rows("deviation"), "Deviation (lower is better)", [0], "intervals_small");
   drawRows("censored-chart", rows("censored"), ["share of moves", "that change no prediction"], [0, 1], "intervals_small");
+  showProjectedClasses(model);
   tableBehind(at("projection-data"), () => projectionTable());
   tableBehind(at("projected-data"), () => projectedTable());
 }
