@@ -29,7 +29,7 @@ CONFIG = {
     "padding": {"left": 2, "right": 6, "top": 4, "bottom": 2},
     "view": {"stroke": None},
     # A cell without a value shows the page, not the colour of the lowest value.
-    "scale": {"invalid": {"color": {"value": {"expr": "surface"}}}},
+    "scale": {"invalid": {"color": {"value": "transparent"}}},
     "axis": {
         "labelColor": {"expr": "ink"},
         **{part: {"expr": "line"} for part in ("gridColor", "domainColor", "tickColor")},
