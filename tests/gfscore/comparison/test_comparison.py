@@ -122,6 +122,13 @@ def test_the_t_test_fails_where_betting_holds(rng):
 # Several hypotheses
 
 
+@pytest.mark.parametrize(
+    ("p", "refused"), [([], 0), ([0.05], 1), ([0.051], 0), ([0.04, 0.025], 2), ([0.001, 0.04, 0.03], 1)]
+)
+def test_holm_refuses_until_a_threshold_is_missed(p, refused):
+    assert (holm(p, family=len(p)) <= 0.05).sum() == refused
+
+
 def test_adjusted_p_values_by_hand():
     p = np.array([0.01, 0.04, 0.03, 0.005])
     np.testing.assert_allclose(holm(p, family=4), [0.03, 0.06, 0.06, 0.02])

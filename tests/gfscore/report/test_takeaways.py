@@ -151,13 +151,6 @@ def test_disparity_above_chance(p, ending):
     assert sentence.endswith(ending)
 
 
-@pytest.mark.parametrize(
-    ("p", "rejected"), [([], 0), ([0.05], 1), ([0.051], 0), ([0.04, 0.025], 2), ([0.001, 0.04, 0.03], 1)]
-)
-def test_holm_rejections(p, rejected):
-    assert takeaways.holm_rejections(p) == rejected
-
-
 def searched(**changes):
     return {"t_star": 0.02, "t_star_by_model": None, "interval": [0.01, 0.041], "stretches": None} | changes
 

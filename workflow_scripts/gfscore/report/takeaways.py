@@ -8,6 +8,7 @@ import math
 
 import numpy as np
 
+from gfscore.bounds.multiplicity import holm
 from gfscore.comparison.ranking import EXACT_UP_TO, exact_p_value, spearman
 from gfscore.names import capitalised, class_phrase, enumeration, model_labels, shortened
 from gfscore.numbers import MISSING, number, setting, signed, temperature
@@ -125,7 +126,8 @@ def disparity(summary):
             f"to {number(values[worst])} ({shortened(labels[worst], 28)})"
         )
     tested = summary["rdi_p"].dropna()
-    above, total = holm_rejections(tested), len(tested)
+    total = len(tested)
+    above = int((holm(tested, family=total) <= SIGNIFICANT).sum())
     if total == 0:
         return span
     if above == 0:
@@ -133,13 +135,6 @@ def disparity(summary):
     if total == 1:
         return f"{span}, above chance"
     return f"{span}, above chance in {f'all {total}' if above == total else f'{above} of {total}'} models"
-
-
-def holm_rejections(p_values):
-    """How many of several hypotheses Holm's procedure rejects at 5%, the error rate over all of them (Holm 1979)."""
-    ordered = np.sort(np.asarray(p_values, dtype=np.float64))
-    met = ordered <= SIGNIFICANT / np.arange(len(ordered), 0, -1)
-    return int(np.cumprod(met).sum())
 
 
 def vulnerability(table, scores):

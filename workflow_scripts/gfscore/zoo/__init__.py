@@ -26,9 +26,6 @@ SOURCES = {
 }
 """Source name in config.yaml -> module that opens it."""
 
-WITHOUT_GRADIENTS = {"onnx"}
-"""Sources whose classifiers give logits only: nothing can be differentiated through them."""
-
 
 def open_classifier(manifest, path=None, *, image_shape, classes, threads=1):
     """Classifier that a manifest of train_model, train_probe or fetch_checkpoint describes, on the CPU in eval mode.
