@@ -106,6 +106,15 @@ def test_a_table_whose_values_are_none_of_its_categories_is_refused(tmp_path):
         read_attributes(tmp_path / "a.parquet")
 
 
+def test_attributes_stand_in_the_order_in_which_they_were_written(tmp_path):
+    frame = pd.DataFrame({"sample_id": IDS, "slant": ["left", "right", None, "left"], "age": ["old"] * 4})
+    categories = {"slant": ["left", "right"], "age": ["young", "old"]}
+    write_attributes(tmp_path / "a.parquet", frame, identity={"categories": categories})
+    found, known = read_attributes(tmp_path / "a.parquet")
+    assert list(found.columns) == ["sample_id", "slant", "age"]
+    assert known == categories
+
+
 def test_samples_that_do_not_match_are_refused(tmp_path):
     with pytest.raises(InputError, match="are named like 'x', the dataset's like 'a'"):
         read(table(tmp_path, {"sex": ["f"]}, ids=["x"]))

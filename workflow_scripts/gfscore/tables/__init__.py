@@ -277,8 +277,9 @@ def read_attributes(path, *, expect=None):
     file = _open(path)
     _require_identity(file, path, "attributes", expect or {})
     categories, schema = _identity(file, path).get("categories"), file.schema_arrow
-    names = ["sample_id", *categories] if isinstance(categories, dict) else []
-    if schema.names != names or not all(pa.types.is_string(field.type) for field in schema):
+    # The identity keeps its keys in alphabetical order, the columns stand in the order of config.yaml.
+    names = sorted(["sample_id", *categories]) if isinstance(categories, dict) else []
+    if sorted(schema.names) != names or not all(pa.types.is_string(field.type) for field in schema):
         raise InputError(f"{path}: its columns are not those of its categories; {_remedy(path)}")
     frame = _decoded(path, file.read).to_pandas()
     frame = frame.astype(object).where(frame.notna(), None)
