@@ -67,9 +67,10 @@ function showMeasures(entry, listed) {
 
 function showAgreement(entry) {
   const values = DATA.measures.map((measure) => rowOf(SCORES[measure.name].value, entry.index));
+  const wide = (at("agreement-chart").clientWidth - 130) / DATA.measures.length > 34;
   const rows = DATA.measures.flatMap((first, x) => DATA.measures.map((second, y) => {
     const rho = x === y ? 1 : spearman(values[x], values[y]);
-    return { first: first.name, second: second.name, rho, text: rho === null ? "–" : signed(rho), short: rho === null ? "–" : rho.toFixed(2).replace("-", MINUS) };
+    return { first: first.name, second: second.name, rho, text: rho === null ? "–" : signed(rho), short: rho === null ? "–" : wide ? rho.toFixed(2).replace("-", MINUS) : "" };
   }));
   const apart = rows.filter((row) => row.first < row.second && row.rho !== null).sort((first, second) => first.rho - second.rho);
   at("agreement-takeaway").textContent = apart.length ? `${apart[0].first} and ${apart[0].second} agree least on which classes of ${entry.model.label} are weak (Spearman ${signed(apart[0].rho)})` : "The measures cannot be compared over classes";

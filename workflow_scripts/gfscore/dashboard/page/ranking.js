@@ -165,7 +165,7 @@ function showScatter() {
 function nameApart(rows, extents) {
   const [[x, width], [y, height]] = Object.entries(extents), named = [];
   for (const row of [...rows].sort((first, second) => (second.chosen ?? 0) - (first.chosen ?? 0))) {
-    const apart = named.every((other) => Math.abs(other[x] - row[x]) > 0.1 * width || Math.abs(other[y] - row[y]) > 0.055 * height);
+    const apart = named.every((other) => Math.abs(other[x] - row[x]) > (isNarrow() ? 0.3 : 0.1) * width || Math.abs(other[y] - row[y]) > 0.055 * height);
     row.name = apart ? row.model : "";
     if (apart) named.push(row);
   }
