@@ -10,7 +10,7 @@ import numpy as np
 from gfscore.errors import InputError
 from gfscore.workflow.gpus import hold_gpu
 from gfscore.zoo.classifier import Classifier, from_network
-from gfscore.zoo.precision import FULL, drift, drift_rows, faster
+from gfscore.zoo.precision import FULL, drift, drift_rows, faster, tensor_float
 
 
 def extract_logits(classifier, images, *, batch_size, device, threads=1, precision=FULL, compiled=False):
@@ -152,18 +152,16 @@ def reproducible_arithmetic(*, threads=1):
 
     _keep_freed_memory()
     before = torch.get_num_threads(), torch.get_deterministic_debug_mode()
-    formats = torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32
     torch.set_num_threads(threads)
     # Only a warning: some kernels have no deterministic form on a GPU. torch.use_deterministic_algorithms does as much,
     # but imports the compiler first, which takes more than a second.
     torch.set_deterministic_debug_mode("warn")
-    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
     try:
-        yield
+        with tensor_float(allowed=False):
+            yield
     finally:
         torch.set_num_threads(before[0])
         torch.set_deterministic_debug_mode(before[1])
-        torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32 = formats
 
 
 @cache

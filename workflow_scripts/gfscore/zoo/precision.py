@@ -32,17 +32,30 @@ def faster(classifier, *, precision, compiled, device):
     if precision == "tf32" and device == "cpu":
         raise InputError("inference: precision: tf32 exists on CUDA devices only; choose float32 or bfloat16")
     network = torch.compile(classifier.network) if compiled else classifier.network
-    formats = torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32
-    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
     # The layout that matrix units multiply without rearranging; in float32 it would only change the rounding.
     layouts = {True: torch.channels_last, False: torch.contiguous_format}
     try:
         classifier.network.to(memory_format=layouts[precision != FULL])
-        with torch.autocast(device, dtype=torch.bfloat16, enabled=precision == "bfloat16"):
+        with (
+            tensor_float(precision == "tf32"),
+            torch.autocast(device, dtype=torch.bfloat16, enabled=precision == "bfloat16"),
+        ):
             yield replace(classifier, network=network)
     finally:
         classifier.network.to(memory_format=torch.contiguous_format)
-        torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32 = formats
+
+
+@contextmanager
+def tensor_float(allowed):
+    """Allow or forbid TensorFloat-32 in products and convolutions on a GPU; restore what was set."""
+    import torch
+
+    before = torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = allowed
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32 = before
 
 
 def drift_rows(n):
