@@ -19,9 +19,9 @@ sys.path[:0] = [str(HERE), *(str(HERE.parent / folder) for folder in ("workflow_
 import yaml
 from dag_scale import copy_of_the_repository
 
+from every_measure import MEASURES, every_measure
 from gfscore.models.callables import FOLDER_VARIABLE
 from gfscore.tables import read_table
-from real_measures import MEASURES, every_measure
 from shared_models import ARCHITECTURES
 
 DATA = Path(os.environ.get("GFSCORE_TEST_DATA", HERE.parents[1] / "shared" / "data"))

@@ -5,7 +5,7 @@ import pytest
 import yaml
 
 from gfscore.tables import read_table
-from real_measures import LARGEST_DISTANCE, MEASURES, MODELS, every_measure
+from every_measure import LARGEST_DISTANCE, MEASURES, MODELS, every_measure
 from shared_models import ARCHITECTURES
 
 pytestmark = pytest.mark.workflow

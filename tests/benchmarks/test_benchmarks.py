@@ -1,0 +1,106 @@
+"""The benchmarks: that they start, are documented, and measure what they say (not how fast this machine is)."""
+
+import json
+import os
+import subprocess
+import sys
+from functools import partial
+
+import pytest
+import torch
+from torch import nn
+
+from workflow.conftest import ROOT
+
+BENCHMARKS = ROOT / "benchmarks"
+
+IMPORT_ALL = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import run
+for name in sys.argv[2:]:
+    __import__(name)
+print(*run.BENCHMARKS)
+"""
+
+
+@pytest.fixture(scope="module")
+def names():
+    """Names of all benchmarks, told by a process that has imported every module of theirs as run.py does."""
+    modules = [path.stem for path in sorted(BENCHMARKS.glob("*.py")) if path.stem != "run"]
+    command = [sys.executable, "-c", IMPORT_ALL, str(BENCHMARKS), *modules]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    """The module benchmarks/gpu.py."""
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    import gpu
+
+    return gpu
+
+
+def test_every_module_is_imported_and_every_benchmark_documented(names):
+    """A module that no longer fits the package, or a benchmark without a line in the README, is noticed."""
+    table = (BENCHMARKS / "README.md").read_text()
+    assert len(names) > 10
+    assert [name for name in names if f"| `{name}` |" not in table] == []
+
+
+def test_results_are_of_known_benchmarks(names):
+    """Every figure that the repository keeps belongs to a benchmark that still exists, and can be missed or met."""
+    results = json.loads((BENCHMARKS / "results.json").read_text())
+    assert {row["benchmark"] for row in results} <= set(names)
+    assert all(row["ratio"] > 0 for row in results)
+    assert sum(row["target"] is not None for row in results) > 40
+
+
+def test_what_a_machine_cannot_measure_stays(tmp_path, names):
+    """Without a GPU the figures of one that another machine measured are kept."""
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps([{"benchmark": "gpu", "ratio": 2.0}]))
+    command = [sys.executable, BENCHMARKS / "run.py", "gpu", "--output", path]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=True, env=os.environ | {"CUDA_VISIBLE_DEVICES": ""}
+    )
+    assert "gpu: this machine cannot measure it" in done.stdout
+    assert json.loads(path.read_text()) == [{"benchmark": "gpu", "ratio": 2.0}]
+
+
+def test_gpu_rows_of_a_linear_network(gpu):
+    """The comparison itself, on a network whose work is known, with the processor in place of the device."""
+    network = nn.Sequential(nn.Flatten(), nn.Linear(12, 5))
+    assert gpu.operations_per_image(network, torch.rand(3, 2, 2)) == 2 * 12 * 5
+    rows = list(
+        gpu.compare("linear", lambda: network, (3, 2, 2), 64, device="cpu", precisions=["float32", "bfloat16"], side=64)
+    )
+    assert [row["target"] for row in rows] == [1, None, 1, None]
+    assert all(row["ratio"] > 0 for row in rows)
+    assert all("bfloat16" in row["name"] for row in rows[2:])
+
+
+def test_gpu_baseline_gives_the_same_logits(gpu):
+    """The plain loop computes what the workflow computes, so that only time differs."""
+    network = nn.Sequential(nn.Flatten(), nn.Linear(12, 5)).eval()
+    pixels = torch.rand(300, 3, 2, 2, generator=torch.Generator().manual_seed(0)).numpy()
+    images = gpu.from_arrays(pixels, [0] * 300, sample_id=range(300), preprocessing="")
+    ours = gpu.extract_logits(network, images, batch_size=gpu.BATCH, device="cpu")[2]
+    assert abs(ours - gpu.plain(network, pixels, "cpu")).max() < 1e-6
+
+
+@pytest.mark.parametrize("name", ["WideResNet-28-10, 3x32x32", "ResNet-50, 3x224x224"])
+def test_gpu_networks_are_the_published_ones(gpu, name):
+    """Parameters as the papers count them: 36.5 and 25.6 million."""
+    network = gpu.NETWORKS[name][0]()
+    millions = sum(value.numel() for value in network.parameters()) / 1e6
+    assert millions == pytest.approx({"W": 36.5, "R": 25.6}[name[0]], abs=0.05)
+
+
+def test_shortest_of_several_calls(gpu):
+    """The least time counts, and the first call, which sets things up, does not."""
+    calls = []
+    assert gpu.by_the_clock(partial(calls.append, None), repeats=3) >= 0
+    assert len(calls) == 4
