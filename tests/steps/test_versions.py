@@ -7,6 +7,7 @@ numbers after raising a version: GFSCORE_STORE_GOLDEN=1 python -m pytest tests/s
 import json
 import os
 import tempfile
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ import pytest
 import torch
 import yaml
 from safetensors.torch import save_file
+from torch import nn
 
 from gfscore import corruptions
 from gfscore.attacks import adversarial, minimal, targeted
@@ -100,15 +102,31 @@ def probed():
     return [*summary_of(head), summary["train_accuracy"], summary["features"]]
 
 
-def measured(measure_batch, measure):
-    """Means of the numeric columns that a shipped measure gives for 40 images."""
-    settings = CONFIG["measures"][measure]
+@cache
+def fitted():
+    """A classifier that knows the digits: rectified random features, weighed by ridge regression in float64.
+
+    Training would do, but amplifies what processors round differently.
+    """
+    pixels, labels = load_all(images())
+    rng = np.random.default_rng(0)
+    mixing = rng.normal(size=(64, 256)) / 4
+    features = np.maximum(pixels.reshape(len(pixels), 64).astype(np.float64) @ mixing, 0)
+    gram = features.T @ features + 10 * np.eye(256)
+    weights = np.linalg.solve(gram, features.T @ (np.eye(10)[labels] - 0.1))
+    hidden, output = nn.Linear(64, 256, bias=False), nn.Linear(256, 10, bias=False)
+    hidden.weight.data = torch.from_numpy(mixing.T.astype(np.float32))
+    output.weight.data = torch.from_numpy(10 * weights.T.astype(np.float32))
+    return from_network(nn.Sequential(nn.Flatten(), hidden, nn.ReLU(), output), classes=10)
+
+
+def measured(measure_batch, measure, **changed):
+    """Means of the numeric columns that a shipped measure, with some settings changed, gives for 40 images."""
+    settings = CONFIG["measures"][measure] | changed
     few = images().select(np.arange(40))
     x = np.concatenate(list(few.batches(40)))
     with reproducible_arithmetic():
-        columns = measure_batch(
-            from_network(trained("PGD"), classes=10), x, few.labels.astype(np.int64), settings=settings, seed=7
-        )
+        columns = measure_batch(fitted(), x, few.labels.astype(np.int64), settings=settings, seed=7)
     numeric = {
         name: np.asarray(values) for name, values in columns.items() if name not in ("attack", "state", "corruption")
     }
@@ -150,6 +168,43 @@ MEASURES = {
     "score_corruptions": (corruptions, "corruption"),
 }
 
+BALL_ATTACKS = [
+    {"name": "fgsm"},
+    {"name": "apgd-ce", "steps": 10, "restarts": 1},
+    {"name": "apgd-targeted", "steps": 10, "targets": 3},
+    {"name": "fab", "steps": 10, "targets": 3},
+]
+DISTANCE_ATTACKS = [
+    {"name": "deepfool", "steps": 20},
+    {"name": "fab", "steps": 10},
+    {"name": "carlini-wagner", "steps": 20, "binary_search_steps": 3, "step_size": 0.05},
+]
+NEIGHBOURS = [{"family": "l2_ball", "eps": 0.5, "clip": False}, {"family": "gaussian", "sigma": 0.1, "clip": True}]
+NEIGHBOURS += [{"family": "corruption", "corruptions": ["shot_noise", "fog"], "severities": [2, 4], "clip": False}]
+
+
+def variants():
+    """Settings that no shipped measure has, by step and a name of their own."""
+    small = {"eps": 0.05, "norm": "linf"}
+    yield from (("attack_model", entry["name"], {**small, "attacks": [entry]}) for entry in BALL_ATTACKS)
+    pgd = {"name": "pgd", "steps": 5, "step_size": 0.1, "restarts": 2}
+    yield "attack_model", "pgd-l2", {"norm": "l2", "eps": 0.3, "attacks": [pgd]}
+    yield from (("measure_distances", entry["name"], {"attacks": [entry]}) for entry in DISTANCE_ATTACKS)
+    linf = {"norm": "linf", "largest_distance": 0.5, "attacks": [{"name": "fmn", "steps": 20}]}
+    yield "measure_distances", "fmn-linf", linf
+    yield "target_model", "l2", {"norm": "l2", "eps": 0.3, "step_size": 0.1, "steps": 5}
+    yield from (
+        ("test_neighbourhoods", entry["family"], {"perturbation": entry, "budget": 500}) for entry in NEIGHBOURS
+    )
+    yield "test_neighbourhoods", "as-printed", {"test": "repeated_exact", "reference": "label", "budget": 500}
+
+
+def of_variant(step, changed):
+    """Function without arguments that measures a variant."""
+    module, measure = MEASURES[step]
+    return lambda: measured(module.measure_batch, measure, **changed)
+
+
 NUMBERS = {
     "fetch_dataset": fetched,
     "fetch_checkpoint": lambda: fetched_checkpoint(Path(tempfile.mkdtemp())),
@@ -159,6 +214,7 @@ NUMBERS = {
     "train_probe": probed,
     "extract_logits": extracted,
     **{step: (lambda of=of: measured(of[0].measure_batch, of[1])) for step, of in MEASURES.items()},
+    **{f"{step}/{name}": of_variant(step, changed) for step, name, changed in variants()},
     **{f"train_model/{method}": (lambda method=method: summary_of(trained(method))) for method in METHODS},
 }
 

@@ -12,6 +12,7 @@ import pytest
 from scipy import stats
 
 from gfscore.tables import TABLES, read_identity, read_logits, read_table
+from gfscore.training.objectives import METHODS
 
 pytestmark = pytest.mark.workflow
 
@@ -36,12 +37,18 @@ def test_the_results_of_the_contract_are_there(audited_once):
     folder = audited_once.path / "results/audits/digits"
     compared = ("comparisons", "model_comparisons", "rank_intervals", "lambda_swaps", "metric_ranks")
     grouped = ("group_scores", "group_metrics", "projection_scores", "projection_models", "projection_ranks")
+    effects = ("projection_effects",)
+    of_classes = ("class_errors", "confusions", "similarities", "class_distances", "log_rank_tests", "target_matrix")
     agreeing = ("falsification", "radius_curves", "class_shares", "target_success", "measure_agreement")
+    judged = ("refutations", "target_predictors", "training_methods", "costs")
     always = ("class_scores", "model_summary", "vulnerability", "calibration", "sensitivity")
-    for table in (*always, *compared, *grouped, *agreeing):
+    for table in (*always, *compared, *grouped, *effects, *of_classes, *agreeing, *judged):
         frame = read_table(folder / f"{table}.parquet", table, expect={"audit": "digits"})
         assert len(pd.read_csv(folder / f"{table}.csv")) == len(frame) > 0
         assert list(frame.columns) == [name for name, _, _ in TABLES[table].columns]
+    of_training = read_table(folder / "training_methods.parquet", "training_methods")
+    assert set(of_training["training"]) == set(METHODS)
+    assert len(of_training) == 9
     for figure in (
         "class_heatmap_great-softmax",
         "score_against_rdi_great-softmax",
