@@ -24,7 +24,7 @@ from gfscore.zoo.inference import extract_logits, reproducible_arithmetic
 BATCH = 256
 ENCODED_BATCH = 4
 WANTED = 0.95
-PER_CLASS = 128
+PER_CLASS = 512
 """Encoded images of each of two classes."""
 
 NETWORKS = {

@@ -18,7 +18,6 @@ from gfscore.zoo.compatibility import import_robustbench, import_torchvision
 from gfscore.zoo.inference import extract_logits, reproducible_arithmetic
 from gfscore.zoo.precision import PRECISIONS, tensor_float
 
-BATCH = 512
 PLAIN_BATCH = 128
 """Images per batch of the paper's loop."""
 
@@ -93,7 +92,7 @@ def compare(name, build, shape, count, *, device, precisions=PRECISIONS, side=MA
     with reproducible_arithmetic():
         slow = count / by_the_clock(partial(plain, network, pixels, device))
     for precision in precisions:
-        how = {"batch_size": BATCH, "device": device, "precision": precision}
+        how = {"device": device, "precision": precision}
         fast = count / by_the_clock(partial(extract_logits, network, images, **how))
         ceiling = products_per_second(precision, device, side=side) / work
         yield row(

@@ -44,13 +44,6 @@ def planning():
     return (row for models in dag_scale.TARGETS for row in dag_scale.measure(models))
 
 
-def boundaries():
-    """Time of the search of fairness boundaries."""
-    search = import_module("projection").boundary_search
-    unit = {"unit": "times as fast as the baseline"}
-    return (search(classifier) | unit for classifier in ("linear", "convolutional"))
-
-
 BENCHMARKS = {
     "score": of_module("scores"),
     "extraction": of_module("extraction"),
@@ -58,7 +51,7 @@ BENCHMARKS = {
     "forwards": of_module("forwards"),
     "storage": of_module("storage"),
     "growth": of_module("growth"),
-    "projection": boundaries,
+    "projection": of_module("projection"),
     "attacks": of_script("attacks"),
     "minimal_norm": of_script("minimal_norm"),
     "stage": of_module("score_stage"),

@@ -28,7 +28,6 @@ rule extract_logits:
         runtime=by_attempt(60),
     params:
         version=version("extract_logits"),
-        batch_size=config["inference"]["batch_size"],
         precision=config["inference"]["precision"],
         compiled=config["inference"]["compiled"],
     script:

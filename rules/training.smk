@@ -64,7 +64,6 @@ rule train_probe:
         runtime=by_attempt(120),
     params:
         version=version("train_probe"),
-        batch_size=config["inference"]["batch_size"],
     script:
         "../workflow_scripts/train_probe.py"
 

@@ -13,7 +13,6 @@ def extract_logits(
     path_to_checkpoint,
     path_to_logits,
     *,
-    batch_size,
     threads,
     precision="float32",
     compiled=False,
@@ -32,8 +31,7 @@ def extract_logits(
     classifier = open_classifier(model, path_to_checkpoint, **of_data, threads=threads)
     inference.require_fit(classifier, dataset, source=path_to_checkpoint or model["path"])
     device = inference.device_of(classifier, "auto")
-    how = {"batch_size": batch_size, "device": device, "threads": threads}
-    how |= {"precision": precision, "compiled": compiled}
+    how = {"device": device, "threads": threads, "precision": precision, "compiled": compiled}
     sample_id, label, logits = inference.extract_logits(classifier, images, **how)
     identity = inference.identity_of(dataset, model, device=device, preprocessing=classifier.preprocessing)
     identity |= inference.measured_drift(classifier, images, logits, **how)
@@ -48,7 +46,6 @@ if __name__ == "__main__":
             # absent for checkpoints that fetch_checkpoint described: their manifest names the file
             snakemake.input.get("checkpoint") or None,
             snakemake.output.logits,
-            batch_size=snakemake.params.batch_size,
             threads=snakemake.threads,
             precision=snakemake.params.precision,
             compiled=snakemake.params.compiled,

@@ -8,7 +8,7 @@ from gfscore.zoo.probe import fit_probe, name_of, open_backbone
 from gfscore.zoo.trained import save_classifier
 
 
-def train_probe(path_to_train, path_to_test, path_to_backbone, path_to_head, path_to_manifest, *, batch_size, threads):
+def train_probe(path_to_train, path_to_test, path_to_backbone, path_to_head, path_to_manifest, *, threads):
     """Write the head (safetensors) and the manifest (JSON) of backbone and head together.
 
     The first two paths are manifests of fetch_dataset, `path_to_backbone` that of fetch_checkpoint; a GPU is used where
@@ -20,7 +20,7 @@ def train_probe(path_to_train, path_to_test, path_to_backbone, path_to_head, pat
     require_digest(backbone["path"], backbone["sha256"])
     settings, identity = backbone["settings"], {key: backbone[key] for key in ("dataset", "threat", "model")}
     features = open_backbone(settings, backbone["path"], image_shape=described["image_shape"])
-    how = {key: settings[key] for key in ("penalty", "iterations")} | {"batch_size": batch_size, "threads": threads}
+    how = {key: settings[key] for key in ("penalty", "iterations")} | {"threads": threads}
     head, summary = fit_probe(features, train, test, classes=len(described["classes"]), **how)
     metadata = {**identity, "backbone": backbone["sha256"], "settings": settings, "trained_on": train.digest}
     sha256 = save_classifier(path_to_head, head, metadata=metadata)
@@ -32,4 +32,4 @@ def train_probe(path_to_train, path_to_test, path_to_backbone, path_to_head, pat
 if __name__ == "__main__":
     with logged_job(snakemake.log[0]):
         files = snakemake.input.train, snakemake.input.test, snakemake.input.backbone, *snakemake.output
-        train_probe(*files, batch_size=snakemake.params.batch_size, threads=snakemake.threads)
+        train_probe(*files, threads=snakemake.threads)

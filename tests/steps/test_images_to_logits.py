@@ -59,7 +59,7 @@ def run_all(folder):
 
 def extract(folder, dataset, logits):
     arguments = [folder / name for name in (dataset, "ERM.json", "ERM.safetensors", logits)]
-    extract_logits(*arguments, batch_size=100, threads=1)
+    extract_logits(*arguments, threads=1)
 
 
 @pytest.fixture(scope="module")

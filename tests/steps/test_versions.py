@@ -97,7 +97,7 @@ def probed():
         backbone = open_backbone(settings, f"{folder}/vit.safetensors", image_shape=(1, 8, 8))
     few = images().select(np.arange(120))
     # Well conditioned: a weak penalty leaves directions in which another processor ends somewhere else.
-    how = {"penalty": 100.0, "iterations": 2000, "batch_size": 64}
+    how = {"penalty": 100.0, "iterations": 2000}
     head, summary = fit_probe(backbone, few, few, classes=10, **how)
     return [*summary_of(head), summary["train_accuracy"], summary["features"]]
 
@@ -147,16 +147,22 @@ def projected():
     axes = np.linalg.svd(x[:200].reshape(200, -1).astype(np.float64), full_matrices=False)[2][:3]
     decode = lambda codes: (codes @ axes).reshape(-1, 1, 8, 8).astype(np.float32)  # noqa: E731
     codes = x[:40].reshape(40, -1) @ axes.T
-    found = search_boundaries(
-        decode,
-        lambda shown: np.digitize(shown[:, 0, 3:5, 3:5].mean(axis=(1, 2)), [0.2, 0.4, 0.6]),
-        codes,
-        codes.std(axis=0),
-        **{key: CONFIG["mappers"]["digits-vae"]["search"][key] for key in ("steps", "bisections", "batch_size")},
-    )
-    return [
-        float(part.mean()) for part in (found.reference, found.up, found.down, found.up_censored, found.down_censored)
-    ]
+    spread, shared = codes.std(axis=0), CONFIG["mappers"]["digits-vae"]["search"]
+    # Of a VAE, and of attributes, each from 0 to 1, which have one side.
+    attributes = (codes > np.median(codes, axis=0)).astype(np.float64)
+    numbers = []
+    for shown, moves in ((codes, {}), (attributes, {"limits": (0.0, 1.0)})):
+        found = search_boundaries(
+            decode if not moves else lambda given: decode((4 * given - 2) * spread),
+            lambda images: np.digitize(images[:, 0, 3:5, 3:5].mean(axis=(1, 2)), [0.2, 0.4, 0.6]),
+            shown,
+            spread if not moves else np.ones(3),
+            **{key: shared[key] for key in ("steps", "bisections", "batch_size")},
+            **moves,
+        )
+        sides = (found.up, found.down, found.up_censored, found.down_censored)
+        numbers += [float(np.nanmean(part)) for part in (found.reference, *sides)]
+    return numbers
 
 
 MEASURES = {

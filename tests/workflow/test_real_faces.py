@@ -52,7 +52,7 @@ def table_of(repository, name):
 
 
 def test_both_halves_are_drawn_within_classes_and_share_no_face(audited_faces, samples, stored):
-    tested = samples["mixer"]
+    tested = samples["transformer"]
     assert len(tested) == len(stored) // 2 == 2500
     assert (np.array(CLASSES)[tested["label"]] == tested["gender"]).all()
     halves = [json.loads(audited_faces.read(f"results/datasets/{name}.json")) for name in ("faces", "faces-train")]
@@ -71,10 +71,10 @@ def test_every_classifier_learned_something(audited_faces):
 
 def test_groups_are_those_of_the_data_face_by_face(audited_faces, samples):
     frame, categories = read_attributes(audited_faces.path / "results/attributes/faces.parquet")
-    joined = frame.set_index("sample_id").loc[samples["mixer"]["sample_id"]]
+    joined = frame.set_index("sample_id").loc[samples["transformer"]["sample_id"]]
     for name in ATTRIBUTES:
-        assert (joined[name].to_numpy() == samples["mixer"][name].to_numpy()).all()
-        assert set(categories[name]) == set(samples["mixer"][name])
+        assert (joined[name].to_numpy() == samples["transformer"][name].to_numpy()).all()
+        assert set(categories[name]) == set(samples["transformer"][name])
 
 
 def test_group_counts_and_accuracies_are_those_of_the_data(audited_faces, samples):
@@ -121,7 +121,7 @@ def test_metrics_keep_their_order_and_their_bounds(audited_faces):
 
 def test_the_balanced_part_has_equally_many_of_each_race(audited_faces, samples):
     metrics = table_of(audited_faces, "group_metrics")
-    smallest = samples["mixer"]["race"].value_counts().min()
+    smallest = samples["transformer"]["race"].value_counts().min()
     assert (metrics["balanced_n"] == 7 * smallest).all()
 
 
@@ -156,7 +156,7 @@ def test_the_report_shows_groups_and_no_face_by_name(audited_faces, samples):
     report = audited_faces.read(f"{AUDIT}/report.html")
     for group in ("Middle Eastern", "more than 70"):
         assert group in report
-    assert not [name for name in samples["mixer"]["sample_id"] if name in report]
+    assert not [name for name in samples["transformer"]["sample_id"] if name in report]
 
 
 def test_a_second_run_does_nothing(audited_faces):

@@ -368,7 +368,7 @@ def test_logits_of_a_fetched_checkpoint_carry_its_identity(tmp_path, stored, sou
         graph(path)
     manifest = manifest_of(path, source, architecture="architectures.mine:Flat")
     write_json(tmp_path / "m.json", manifest)
-    extract_logits(tmp_path / "d.json", tmp_path / "m.json", None, tmp_path / "l.parquet", batch_size=2, threads=1)
+    extract_logits(tmp_path / "d.json", tmp_path / "m.json", None, tmp_path / "l.parquet", threads=1)
     _, label, logits = read_logits(tmp_path / "l.parquet")
     assert label.tolist() == [0, 1, 2, 3, 0]
     classifier = opened(manifest)

@@ -76,7 +76,7 @@ def probed(tmp_path, request):
 
 def fit(folder, name="head"):
     read = [folder / "train.json", folder / "test.json", folder / "backbone.json"]
-    train_probe(*read, folder / f"{name}.safetensors", folder / f"{name}.json", batch_size=16, threads=1)
+    train_probe(*read, folder / f"{name}.safetensors", folder / f"{name}.json", threads=1)
 
 
 def opened(folder, *, image_shape=(3, 12, 12)):
@@ -104,7 +104,6 @@ def test_logits_of_a_probe_are_those_of_scikit_learn_on_the_features(probed):
         probed / "head.json",
         probed / "head.safetensors",
         probed / "logits.parquet",
-        batch_size=7,
         threads=1,
     )
     _, _, logits = read_logits(probed / "logits.parquet")

@@ -9,15 +9,17 @@ import numpy as np
 
 from gfscore.errors import InputError
 from gfscore.workflow.gpus import hold_gpu
+from gfscore.zoo.batch_size import fitting_batch_size
 from gfscore.zoo.classifier import Classifier, from_network
 from gfscore.zoo.precision import FULL, drift, drift_rows, faster, tensor_float
 
 
-def extract_logits(classifier, images, *, batch_size, device, threads=1, precision=FULL, compiled=False):
+def extract_logits(classifier, images, *, batch_size=None, device, threads=1, precision=FULL, compiled=False):
     """Logits of every sample of an image set.
 
     `classifier` is a gfscore.zoo.Classifier, or a torch module from (n, C, H, W) float32 in [0, 1] to (n, K), used in
-    eval mode; `images` a gfscore.datasets.ImageSet; `device` "cpu", "cuda" or "auto" (see `device_of`); `precision` and
+    eval mode; `images` a gfscore.datasets.ImageSet; `batch_size` images per forward pass, by default as many as suit
+    network and device (see `fitting_batch_size`); `device` "cpu", "cuda" or "auto" (see `device_of`); `precision` and
     `compiled` as in gfscore.zoo.precision. When memory runs out, the batch is halved, down to single images. Values
     that are not finite are passed on as they are, for check_logits to refuse. Returns `(sample_id, labels, logits)`:
     (N,) str, (N,) int32, (N, K) float32.
@@ -27,10 +29,11 @@ def extract_logits(classifier, images, *, batch_size, device, threads=1, precisi
     device = device_of(classifier, device)
     if classifier.network is not None:
         classifier.network.to(device).eval()
-    blocks, size = [], batch_size
     how = {"precision": precision, "compiled": compiled, "device": device}
     with reproducible_arithmetic(threads=threads), faster(classifier, **how) as running:
-        for batch in one_ahead(_page_locked(batch, device) for batch in images.batches(batch_size)):
+        size = batch_size or fitting_batch_size(classifier, images.image_shape, device)
+        blocks = []
+        for batch in one_ahead(_page_locked(batch, device) for batch in images.batches(size)):
             # A reduced size is kept: the next batches would run out of memory likewise.
             block, size = _forward(running, batch, size)
             blocks.append(block)
@@ -40,7 +43,7 @@ def extract_logits(classifier, images, *, batch_size, device, threads=1, precisi
 def measured_drift(classifier, images, logits, *, precision, compiled, **how):
     """What faster arithmetic did to logits (N, K), for their identity; empty where it is plain float32.
 
-    A sample of the images is computed again in float32; `how` is batch_size, device and threads of `extract_logits`.
+    A sample of the images is computed again in float32; `how` is device and threads of `extract_logits`.
     """
     if classifier.network is None or (precision == FULL and not compiled):
         return {}

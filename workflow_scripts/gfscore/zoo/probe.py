@@ -42,7 +42,7 @@ def open_backbone(settings, path, *, image_shape):
     return backbone
 
 
-def fit_probe(backbone, train, test, *, classes, penalty, iterations, batch_size, threads=1):
+def fit_probe(backbone, train, test, *, classes, penalty, iterations, threads=1):
     """Head of a probe, a torch Linear(d, K), and what the fit gave, a JSON-able mapping; shares are 0..1.
 
     `backbone` as from `open_backbone`, used on a GPU where there is one; `train` and `test` are ImageSets with labels
@@ -50,7 +50,7 @@ def fit_probe(backbone, train, test, *, classes, penalty, iterations, batch_size
     """
     from threadpoolctl import threadpool_limits
 
-    how = {"batch_size": batch_size, "device": device_of(backbone, "auto"), "threads": threads}
+    how = {"device": device_of(backbone, "auto"), "threads": threads}
     _, labels, features = extract_logits(backbone, train, **how)
     with threadpool_limits(threads):
         head, taken = fit_head(features, labels, classes=classes, penalty=penalty, iterations=iterations)
