@@ -3,16 +3,19 @@
 import re
 from functools import cache
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from gfscore import figures
 from gfscore.figures.saving import svg_text
+from gfscore.report.errors import errors_views
 from gfscore.report.page import render_report
 from gfscore.scores.margins import SCALE
 from gfscore.tables.audit_tables import AuditTables
 from made import gate_rule
+from made_errors import error_tables
 from synthetic import LAM, synthetic_audit
 
 HOSTILE_MODELS = ["<script>alert(1)</script>", "$x_1$", "</svg><b>'\"", "a" * 90, "{{ 7*7 }}"]
@@ -52,7 +55,7 @@ class Page(HTMLParser):
         return re.sub(r"\s+", " ", " ".join(self.words))
 
 
-def render(audit, **changes):
+def render(audit, *, errors=None, **changes):
     tables = AuditTables(
         audit.class_scores,
         audit.model_summary,
@@ -60,6 +63,7 @@ def render(audit, **changes):
         audit.calibration,
         audit.calibration_results,
         audit.sensitivity,
+        **(errors or {}),
     )
     drawn = {
         name: svg_text(figure)
@@ -196,6 +200,53 @@ def test_calibration_warnings_are_in_plain_words():
     assert "+0.500" in text
 
 
+def test_clean_accuracy_alone_is_held_against_attack_distances_too():
+    audit = synthetic_audit(models=4, per_class=40, measures=GREAT_ONLY)
+    for result in audit.calibration_results.values():
+        result["baseline"]["clean accuracy alone vs attack distance"] = 0.777
+        result["agreement"]["attack distance"] = {"before": 0.666, "after": 0.555}
+    page = render(audit)
+    text = Page(page).text
+    assert "Clean accuracy alone ranks the models by attack distance at least as well (Spearman +0.777)" in text
+    assert "Calibration lowers the agreement with attack distance: cross-model accuracy" in text
+    cells = page[page.index('aria-label="Calibration objectives"') :].split("</table>")[0]
+    assert "Attack distance</th>" in cells and "Clean alone, distance</th>" in cells
+    objectives = len(audit.calibration_results)
+    assert [cells.count(f">{value}<") for value in ("+0.666", "+0.555", "+0.777")] == [objectives] * 3
+    for result in audit.calibration_results.values():
+        del result["baseline"]["clean accuracy alone vs attack distance"], result["agreement"]["attack distance"]
+    assert "distance" not in Page(render(audit)).text.split("Calibration of the temperature")[-1].split("Sensitivity")[0]
+
+
+def test_errors_by_class_show_recall_cfps_strong_and_weak_classes_and_the_mean_confusion():
+    tables = error_tables(models=3, classes=4)
+    found = SimpleNamespace(class_errors=tables["class_errors"], confusions=tables["confusions"])
+    view = errors_views(found, ["clean", "great"])["clean"]
+    assert set(errors_views(found, ["clean", "great"])) == {"clean"}
+    # Class c3 is always called another one.
+    weakest = view["rows"][0]
+    assert (weakest["name"], weakest["recall"], weakest["strong"], weakest["weak"]) == ("c3", 0, 0, 3)
+    own = tables["class_errors"].groupby("class_name")[["cfps", "recall"]].mean()
+    assert {row["name"]: row["cfps"] for row in view["rows"]} == pytest.approx(own["cfps"].to_dict())
+    assert sum(row["cfps_relative"] for row in view["rows"]) == pytest.approx(4)
+    assert np.diag(view["confusion"]) == pytest.approx(own["recall"].sort_index().to_numpy())
+    many = error_tables(models=1, classes=21, per_class=3)
+    found = SimpleNamespace(class_errors=many["class_errors"], confusions=many["confusions"])
+    assert errors_views(found, ["clean"])["clean"]["confusion"] is None
+    assert errors_views(SimpleNamespace(class_errors=None), ["clean"]) == {}
+
+
+def test_the_page_lists_errors_by_class():
+    audit = synthetic_audit(models=2, per_class=20, measures=("clean",))
+    errors = error_tables(models=2, classes=3, names=["<b>", "second"])
+    errors = {name: errors[name] for name in ("class_errors", "confusions")}
+    page = render(audit, errors=errors)
+    listed = page[page.index('aria-label="Errors by class under clean"') :].split("</table>")[0]
+    assert "Strong in</th>" in listed and "CFPS times K</th>" in listed and listed.count("<tr>") == 4
+    assert page.count('aria-label="Mean confusion matrix under clean"') == 1
+    assert "Errors by class" not in render(audit)
+
+
 def test_disagreeing_metrics_and_opposed_accuracy_are_pointed_out():
     audit = synthetic_audit(models=9, per_class=20, calibrated=False, measures=GREAT_ONLY)
     summary = audit.model_summary
@@ -309,6 +360,22 @@ def test_warning_about_an_accuracy_that_runs_against_robust_accuracy():
     assert "Neither clean accuracy alone (Spearman −0.487) nor the score calibrated by cross-model accuracy," in text
     assert "ranks the models like robust accuracy." in text
     assert "at least as well" not in text
+
+
+def test_limits_say_on_which_samples_the_temperature_was_chosen():
+    """All of them, by likelihood half of them, or others than those that report it."""
+    audit = synthetic_audit(models=4, per_class=40, measures=GREAT_ONLY)
+    text = Page(render(audit)).text
+    assert "T* was chosen on the audited samples, by likelihood on half of them." in text
+    del audit.calibration_results["likelihood"]
+    text = Page(render(audit)).text
+    assert "T* was chosen on the audited samples . Calibrated scores use all samples" in text
+    for result in audit.calibration_results.values():
+        result["split"] = {"share": 0.5, "seed": 0}
+    text = Page(render(audit)).text
+    assert "T* was chosen on one part of the samples and is reported on the other" in text
+    assert "carry no bounds" not in text
+    assert "half of them" not in text
 
 
 @pytest.fixture(scope="module")
