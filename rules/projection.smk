@@ -1,7 +1,7 @@
 # Latent dimensions that a classifier's predictions depend on, and how far they tolerate a move.
 #
 #   in   results/datasets/{<train_on>,<evaluate_on>,<dataset>}.json, results/attributes/<dataset>.parquet (conditional)
-#        checkpoint and manifest of the model
+#        checkpoint and manifest of the model; results/audits/<audit>/group_metrics.parquet
 #   out  results/mappers/<mapper>.{safetensors,json,npz}                         weights, manifest, pictures
 #        results/projections/<mapper>/<dataset>/<threat>/<model>.parquet         boundaries per sample and dimension
 #        results/audits/<audit>/projection_{scores,models,ranks,effects}.{parquet,csv}
@@ -25,6 +25,7 @@ rule train_mapper:
         "../envs/torch.yaml"
     # as in train_model
     threads: by_mapper_device(cpu=1, cuda=all_local_cores)
+    # cuda: 6 GB of images to train on (10,000 of 224 x 224, held once), 2 GB of those that are measured, 3 GB of CUDA
     resources:
         gpu=by_mapper_device(cpu=0, cuda=1),
         mem_mb=by_attempt(by_mapper_device(cpu=2000, cuda=16000)),
@@ -70,6 +71,7 @@ rule summarise_projections:
         mapper=of_audit(projection_layout.mapper_file, extension="json"),
         selection="results/audits/{audit}/models.json",
         manifest=of_audit(layout.dataset_manifest),
+        groups=of_audit(measure_layout.measure_table, table="group_metrics"),
     output:
         **audit_tables("summarise_projections"),
     log:
@@ -82,5 +84,6 @@ rule summarise_projections:
         models=of_audit(plan.models_of),
         mapper=of_audit(plan.projection_of),
         confidence=config["intervals"]["confidence"],
+        kinds=of_audit(projection_layout.measure_kinds),
     script:
         "../workflow_scripts/summarise_projections.py"

@@ -89,6 +89,8 @@ rule build_report:
         class_scores="results/audits/{audit}/class_scores.parquet",
         model_summary="results/audits/{audit}/model_summary.parquet",
         vulnerability="results/audits/{audit}/vulnerability.parquet",
+        confusions="results/audits/{audit}/confusions.parquet",
+        class_errors="results/audits/{audit}/class_errors.parquet",
         sensitivity=of_audit(layout.sensitivity_table),
         calibration=of_audit(layout.calibration_table),
         calibration_json=of_audit(layout.calibration_json),

@@ -60,17 +60,25 @@ def error_tables(
     return {table: frame_of(table, found) for table, found in rows.items()}
 
 
-def radius_table(settings, *, models=3, classes=10, per_class=30, weak=2, names=None, seed=0):
-    """Table radius_curves of one measure; the radii of class `weak` are a third of the others', later models better."""
+def radius_tables(settings, *, models=3, classes=10, per_class=30, weak=2, names=None, seed=0):
+    """Tables radius_curves and class_scores of one measure.
+
+    The radii of class `weak` are a third of the others', those of later models longer.
+    """
     rng = np.random.default_rng(seed)
     labels = np.repeat(np.arange(classes), per_class)
-    rows = []
+    rows, scores = [], []
     for index, model in enumerate(subjects(models, names)):
         radius = rng.beta(2, 4, size=len(labels)) * (0.6 + 0.2 * index) * np.where(labels == weak, 1 / 3, 1)
         samples = pd.DataFrame({"label": labels, "value": radius, "censored": False})
         key = {**model, "measure": settings["kind"]}
         rows += curve_rows(key, samples, class_names(classes), settings=settings, confidence=0.95)
-    return frame_of("radius_curves", rows)
+        scores += [
+            {**key, "calibration": "none", "class_index": k, "class_name": name, "n": per_class}
+            | {"value": radius[labels == k].mean()}
+            for k, name in enumerate(class_names(classes))
+        ]
+    return frame_of("radius_curves", rows), frame_of("class_scores", scores)
 
 
 def target_tables(*, models=2, classes=6, easiest=4, seed=0):

@@ -3,6 +3,7 @@
 from gfscore.agreement.falsification_rows import add_contradictions
 from gfscore.files import read_json, write_json
 from gfscore.groups.gate import add_group_bounds
+from gfscore.probabilistic.error_rates import caution
 from gfscore.scores.measured import AuditInputs
 from gfscore.scores.summaries import resolve_label_error_rates
 from gfscore.verdicts.verdict import candidates_of, judge
@@ -29,7 +30,11 @@ def judge_audit(
     add_contradictions(candidates, inputs, rules=rules, class_names=class_names, intervals=intervals)
     add_group_bounds(candidates, inputs, attributes, rules=rules, intervals=intervals)
     excluded = read_json(inputs.selection)["excluded"]
-    write_json(path_to_verdict, judge(candidates, rules, lam=fp_lambda, excluded=excluded))
+    judged = dict.fromkeys(rule["measure"] for rule in rules)
+    cautions = [words for measure in judged if (words := caution(measure, inputs.measures[measure]))]
+    for words in cautions:
+        print(f"{words}.")
+    write_json(path_to_verdict, judge(candidates, rules, lam=fp_lambda, excluded=excluded, cautions=cautions))
 
 
 if __name__ == "__main__":

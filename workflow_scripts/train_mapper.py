@@ -9,26 +9,34 @@ from gfscore.mappers.stored import of_network, save_mapper
 from gfscore.mappers.training import fit_mapper
 from gfscore.projection.projecting import require_same_shape
 from gfscore.workflow.jobs import logged_job
+from gfscore.zoo.inference import reproducible_arithmetic
+
+MOST_DESCRIBED = 512
+"""Images of the test data set that a mapper is described on: large ones by the thousands take hours and gigabytes."""
 
 
 def train_mapper(files, outputs, path_to_progress, *, name, settings, version):
     """Write a mapper (safetensors), its manifest (JSON) and its pictures (.npz), on the CPU the same bytes always.
 
     `files` maps train and test to manifests of fetch_dataset, train_attributes and test_attributes to tables of
-    attributes, or nothing; `outputs` maps weights, manifest and pictures to paths; `settings` are the mapper's entry in
+    attributes, or nothing; of the images of test at most MOST_DESCRIBED are drawn, by the seed of the settings.
+    `outputs` maps weights, manifest and pictures to paths; `settings` are the mapper's entry in
     config.yaml without its search. An interrupted training goes on from what is kept in the folder `path_to_progress`.
     """
     given, tested = files["train_attributes"] or None, files["test_attributes"] or None
     categories = chosen_categories(given, settings["attributes"]) if given else None
     images, conditions, train = conditioned_images(files["train"], given, categories)
-    shown, of_shown, test = conditioned_images(files["test"], tested, categories)
+    part = {"most": MOST_DESCRIBED, "seed": settings["seed"]}
+    shown, of_shown, test = conditioned_images(files["test"], tested, categories, **part)
     require_same_shape(train, test, source=f"mappers: {name}")
     progress = {"path_to_progress": f"{path_to_progress}/epoch.pt", "version": version}
     network, losses = fit_mapper(images, settings, conditions=conditions, names=names_of(categories), **progress)
-    mapper = of_network(network, images, conditions)
-    sha256 = save_mapper(outputs["weights"], mapper, metadata={"settings": settings, "trained_on": train["digest"]})
-    described = describe_mapper(mapper, (images, conditions), (shown, of_shown))
-    write_pictures(outputs["pictures"], mapper, shown, of_shown, of_images=settings["pictures"])
+    # Where it was trained: at full size the CPU would take hours, and several times the memory of the images.
+    with reproducible_arithmetic():
+        mapper = of_network(network.to(settings["device"]), images, conditions)
+        sha256 = save_mapper(outputs["weights"], mapper, metadata={"settings": settings, "trained_on": train["digest"]})
+        described = describe_mapper(mapper, (images, conditions), (shown, of_shown))
+        write_pictures(outputs["pictures"], mapper, shown, of_shown, of_images=settings["pictures"])
     manifest = {"mapper": name, "kind": settings["kind"], "sha256": sha256, "image_shape": train["image_shape"]}
     manifest |= {"trained_on": train["dataset"], "evaluated_on": test["dataset"], "categories": categories}
     write_json(outputs["manifest"], {**manifest, **described, "losses": losses, "settings": settings})

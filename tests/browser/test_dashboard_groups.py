@@ -110,6 +110,25 @@ def test_projection_by_class_puts_the_least_tolerant_first(page):
     assert page.inner_text("#class-tolerance-caption") == "Least tolerant class: class 3, 0.780"
 
 
+def test_attributes_have_no_deviation_to_draw_and_a_constant_classifier_is_marked_in_every_table(browser, tmp_path):
+    made = audit_for_page(grouped=True, **SETTINGS)
+    measures = made.tables.measures
+    measures["projection_scores"] = measures["projection_scores"].assign(deviation=None, down=None)
+    models = measures["projection_models"]
+    measures["projection_models"] = models.assign(constant=models["model"] == "model_2")
+    path = tmp_path / "attributes.html"
+    path.write_text(page_of(made), encoding="utf-8")
+    with opened(browser, path, fragment="#model=1") as page:
+        assert len(rows_of_chart(page, "tolerance-chart")) == 3
+        assert [page.is_visible(f"#{part}-chart") for part in ("tolerance", "class-tolerance")] == [True, True]
+        for part in ("deviation", "class-deviation"):
+            assert not page.is_visible(f"#{part}-chart") and not page.is_visible(f"#{part}-caption")
+        for host, rows in (("projection-data", 3), ("projected-classes-data", 4), ("projected-data", 1)):
+            page.click(f"#{host} summary")
+            marked = [text for text in page.locator(f"#{host} tbody tr").all_inner_texts() if "(constant)" in text]
+            assert len(marked) == rows and all("model_2" in text for text in marked)
+
+
 @pytest.mark.parametrize(
     ("host", "first", "lines"),
     [

@@ -1,17 +1,19 @@
 """Steps of rules/agreement.smk and the gate on attack distances, from sample files to tables, verdict and page."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
+from markupsafe import escape
 
 from analyse_targets import analyse_targets
 from compare_measures import compare_measures
 from count_decisions import count_decisions
 from falsify_scores import falsify_scores
 from gfscore.files import read_json, write_json
+from gfscore.numbers import interval
 from gfscore.report.measures import measures_view
 from gfscore.report.page import _environment
 from gfscore.scores.margins import SCALE, predictions, scores
@@ -53,6 +55,7 @@ class Folder:
     n: int = 20
     models: int = 2
     absent: bool = False
+    measures: dict = field(default_factory=lambda: MEASURES)
 
     def __post_init__(self):
         present = self.classes - self.absent
@@ -125,9 +128,9 @@ class Folder:
         write_table(path, table, frame, identity={**model, "measure": measure})
         self.samples.append(path)
 
-    def inputs(self, *, calibration=None, measures=MEASURES):
+    def inputs(self, *, calibration=None):
         calibrated = "great" if calibration else None
-        subject = {"models": self.listed, "measures": measures, "calibrated_measure": calibrated}
+        subject = {"models": self.listed, "measures": self.measures, "calibrated_measure": calibrated}
         files = {"samples": self.samples, "selection": self.path / "models.json", "logits": self.logits}
         return AuditInputs.of(subject, files | {"calibration": calibration})
 
@@ -252,6 +255,29 @@ def test_decisions_stand_with_both_forms(tables):
     assert whole["low"] <= whole["robust"] / 60 <= whole["high"]
 
 
+def test_the_errors_of_the_repeated_test_widen_every_bound_and_are_said_everywhere(tmp_path):
+    settings = {**MEASURES["probable"], "budget": 3000}
+    pages, rows, verdicts = [], [], []
+    for test in ("anytime", "repeated_exact"):
+        (tmp_path / test).mkdir()
+        folder = Folder(tmp_path / test, measures=MEASURES | {"probable": {**settings, "test": test}})
+        tables = folder.run()
+        rows.append([of(tables.class_shares, class_index=ALL).iloc[0], of(tables.training_methods).iloc[0]])
+        pages.append(page_of(view_of(tables, measures=folder.measures)))
+        judge(folder, gate_rule("probable", at_least=0.1))
+        verdicts.append(read_json(folder.path / "verdict.json"))
+    (kept, trained), (erring, trained_erring) = rows
+    assert (kept["error_rate"], trained["error_rate"]) == (0.05, 0.05)
+    assert (erring["error_rate"], trained_erring["error_rate"]) == pytest.approx((0.277, 0.277), abs=5e-4)
+    assert erring["low"] < kept["low"] - 0.05 and trained_erring["robust_low"] < trained["robust_low"] - 0.05
+    assert erring["paper_low"] == kept["paper_low"] and trained_erring["observation"] == trained["observation"]
+    assert verdicts[1]["rules"][0]["models"][0]["low"] < verdicts[0]["rules"][0]["models"][0]["low"] - 0.05
+    words = "probable uses repeated_exact, the exact-binomial paper's test, which does not keep its level"
+    assert escape(words) not in pages[0] and pages[1].count(escape(words)) == 2
+    for key in ("note", "sentence"):
+        assert words not in verdicts[0][key] and words in verdicts[1][key]
+
+
 def test_targets_reached_and_what_predicts_them(folder, tables):
     rows = of(tables.target_success).set_index("class_index")
     others = folder.labels != 0
@@ -302,12 +328,25 @@ def test_few_classes_an_absent_class_and_one_model(tmp_path, classes, absent, mo
         assert of(tables.radius_curves, class_index=classes - 1)["share"].isna().all()
     view = view_of(tables)
     assert "<h3>Classes that targeted attacks reach" in page_of(view)
-    assert set(view) == set(vars(tables)) - {"log_rank_tests", "target_success", "target_matrix"}
+    empty = {"masking_signs"} if tables.masking_signs.empty else set()
+    assert set(view) == set(vars(tables)) - {"log_rank_tests", "target_success", "target_matrix", *empty}
 
 
-def view_of(tables):
+def test_each_models_agreement_over_classes_has_its_interval_on_the_page(tmp_path):
+    tables = Folder(tmp_path, classes=6, models=2).run()
+    page = page_of(view_of(tables))
+    listed = page[page.index("Rank agreement between measures over the classes of each model") :].split("</table>")[0]
+    rows = tables.measure_agreement[tables.measure_agreement["over"] == "classes"]
+    assert listed.count("<tr>") == len(rows) + 1
+    sure = rows[rows["low"].notna()]
+    assert len(sure) > 10
+    for row in sure.itertuples():
+        assert f'<td class="number">{interval(row.low, row.high, 1)}</td>' in listed
+
+
+def view_of(tables, measures=MEASURES):
     labels = tables.falsification[["dataset", "threat", "model"]].drop_duplicates()
-    return measures_view(SimpleNamespace(model_summary=labels, measures=vars(tables)), MEASURES)
+    return measures_view(SimpleNamespace(model_summary=labels, measures=vars(tables)), measures)
 
 
 def page_of(view):
@@ -334,6 +373,8 @@ def test_the_page_says_in_plain_words_what_is_refuted(tables):
     assert not view["refutations"][1]["alarm"]
     assert "8 of 120 decisions" in view["class_shares"][0]["sentence"]
     assert len(view["target_predictors"][0]["sentences"]) == 3
+    pair = view["measure_agreement"]["by_pair"][0]
+    assert [row["label"] for row in pair["models"]] == ["m0", "m1"]
     assert view["target_predictors"][0]["matrix"][0][0] is None
     assert view["radius_curves"][0]["lines"][0][0] == "m0"
 
@@ -342,7 +383,11 @@ def test_the_page_says_in_plain_words_what_is_refuted(tables):
 
 
 def judged(folder, **changes):
-    rule = gate_rule("great", statistic="falsification_rate", **changes)
+    judge(folder, gate_rule("great", statistic="falsification_rate", **changes))
+    return read_json(folder.path / "verdict.json")["rules"][0]
+
+
+def judge(folder, rule):
     judge_audit(
         folder.inputs(),
         folder.path / "toy.json",
@@ -352,7 +397,6 @@ def judged(folder, **changes):
         label_error_rates=None,
         fp_lambda=0.5,
     )
-    return read_json(folder.path / "verdict.json")["rules"][0]
 
 
 def test_the_gate_judges_what_attacks_refuted(folder, tables):

@@ -1,25 +1,40 @@
 """The audit celeba-24 in small: its own data files, networks and recipe, from images to predictions."""
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 import yaml
 from PIL import Image
+from torch import nn
 
 from extract_logits import extract_logits
 from fetch_dataset import fetch_dataset
 from gfscore.files import read_json
 from gfscore.tables import read_logits
+from gfscore.zoo import build_network
 from train_model import train_model
 
 CONFIG = yaml.safe_load((Path(__file__).resolve().parents[2] / "config.yaml").read_text())
 ENTRIES = CONFIG["models"]["celeba"]["none"]
-ATTRIBUTES = CONFIG["audits"]["celeba-24"]["groups"]["attributes"]
+AUDIT = CONFIG["audits"]["celeba-24"]
+TASK = CONFIG["datasets"]["celeba"]["task"]
+ATTRIBUTES = [*AUDIT["groups"]["attributes"], TASK]
 SIDE = 32
 """Pixels in place of 224: what the networks make of an image stays the same."""
 
 TRAINED, VALIDATED, TESTED = 32, 4, 24
+
+PUBLISHED = {
+    "ResNet_18": 11.69, "ResNet_34": 21.80, "ResNet_50": 25.56, "ResNet_101": 44.55, "ResNet_152": 60.19,
+    "VGG_11": 132.87, "VGG_13": 133.05, "VGG_16": 138.37, "VGG_19": 143.68,
+    "DenseNet_121": 7.98, "DenseNet_169": 14.15, "DenseNet_201": 20.01, "MobileNet_V2": 3.50, "MobileNet_V3": 5.48,
+    "ViT_S": 22.05, "ViT_B": 86.57, "ViT_L": 304.33, "Swin_T": 28.29, "Swin_S": 49.61,
+    "DeiT_T": 5.72, "DeiT_S": 22.05, "DeiT_B": 86.57, "Mixer_S": 18.53, "Mixer_B": 59.88,
+}  # fmt: skip
+"""Millions of parameters that the networks' authors, torchvision and timm give for 1,000 classes."""
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +44,7 @@ def folder(tmp_path_factory):
     names = [f"{number:06d}.jpg" for number in range(1, TRAINED + VALIDATED + TESTED + 1)]
     values = rng.choice([-1, 1], size=(len(names), len(ATTRIBUTES)))
     (root / "img_align_celeba").mkdir()
-    for name, bright in zip(names, values[:, ATTRIBUTES.index("Attractive")] == 1, strict=True):
+    for name, bright in zip(names, values[:, ATTRIBUTES.index(TASK)] == 1, strict=True):
         pixels = rng.integers(140 if bright else 0, 256 if bright else 116, (48, 40, 3), dtype=np.uint8)
         Image.fromarray(pixels).save(root / "img_align_celeba" / name)
     lines = [f"{name} {' '.join(map(str, row))}" for name, row in zip(names, values, strict=True)]
@@ -43,6 +58,28 @@ def folder(tmp_path_factory):
         settings["preprocessing"] = entry["preprocessing"] | {"size": SIDE}
         fetch_dataset(settings, entry["classes"], root / f"{dataset}.json", dataset=dataset, path_to_images=root)
     return root
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_every_network_of_the_audit_is_built_for_its_images_and_is_the_published_one(name, monkeypatch):
+    # Shapes alone, without numbers, but for timm's drop-path rates, which it reads while it builds.
+    monkeypatch.setattr(torch, "linspace", partial(torch.linspace, device="cpu"))
+    training = ENTRIES[name]["training"]
+    with torch.device("meta"):
+        network = build_network(
+            training["architecture"], in_channels=3, image_size=(224, 224), classes=2, seed=1, **training["arguments"]
+        )
+        assert network.eval()(torch.empty(2, 3, 224, 224)).shape == (2, 2)
+    head = next(layer for layer in network.modules() if isinstance(layer, nn.Linear) and layer.out_features == 2)
+    parameters = sum(value.numel() for value in network.parameters()) + 998 * (head.in_features + 1)
+    assert parameters / 1e6 == pytest.approx(PUBLISHED[name], abs=0.006)
+
+
+def test_the_networks_are_the_papers_and_the_task_is_none_of_its_own_groups():
+    assert set(ENTRIES) == set(PUBLISHED) and AUDIT["models"] == ["celeba/none/*"]
+    assert len(set(ATTRIBUTES)) == len(ATTRIBUTES) == 40
+    moved = CONFIG["mappers"][AUDIT["projection"]]["attributes"]
+    assert moved == AUDIT["groups"]["attributes"] and TASK not in moved
 
 
 @pytest.mark.parametrize(
@@ -70,7 +107,6 @@ def test_a_network_of_the_audit_is_trained_by_its_recipe_and_predicts(folder, tm
         tmp_path / "model.json",
         tmp_path / "model.safetensors",
         tmp_path / "logits.parquet",
-        batch_size=16,
         threads=1,
     )
     _, label, logits = read_logits(tmp_path / "logits.parquet")

@@ -15,9 +15,10 @@ from gfscore.figures import projections, traversals
 from gfscore.figures.saving import save_figure
 from gfscore.files import read_json, write_json
 from gfscore.mappers.pictures import read_pictures
+from gfscore.numbers import number, percent
 from gfscore.report.page import _environment
-from gfscore.report.projection import projection_view
-from gfscore.tables import read_table, write_attributes
+from gfscore.report.projection import _related, projection_view
+from gfscore.tables import frame_of, read_table, write_attributes, write_table
 from gfscore.tables.audit_tables import AuditTables
 from gfscore.zoo import build_network
 from gfscore.zoo.trained import save_classifier
@@ -40,6 +41,7 @@ GAN = {
     **HOW,
 }
 SEARCH = {"subset": {"samples": 30, "seed": 1}, "steps": 10, "bisections": 5, "sigma": "aggregated", "batch_size": 64}
+KINDS = {"attacked": "adversarial", "clean": "clean"}
 TABLES = ("projection_scores", "projection_models", "projection_ranks", "projection_effects")
 
 
@@ -116,15 +118,18 @@ class Folder:
         expect = {**model, "measure": mapper}
         return read_table(self.path / f"{mapper}-{name}.parquet", "samples of kind projection", expect=expect)
 
-    def summarise(self, mapper):
+    def summarise(self, mapper, groups=None):
         files = {
+            "groups": groups,
             "samples": [self.path / f"{mapper}-{model['model']}.parquet" for model in self.models],
             "selection": self.path / "models.json",
             "manifest": self.path / "digits.json",
             "mapper": self.path / f"{mapper}.json",
         }
         paths = {name: self.path / f"{name}.parquet" for name in TABLES}
-        summarise_projections(files, paths, audit="toy", models=self.models, mapper=mapper, confidence=0.95)
+        summarise_projections(
+            files, paths, audit="toy", models=self.models, mapper=mapper, confidence=0.95, kinds=KINDS
+        )
         return {name: read_table(paths[name], name, expect={"audit": "toy"}) for name in TABLES}
 
 
@@ -182,12 +187,36 @@ def test_attributes_are_moved_between_their_values(folder):
     assert set(samples["dimension"]) == {"side=right"} and len(samples) == 30
     manifest = read_json(folder.path / "gan.json")
     assert manifest["categories"] == {"side": ["left", "right"]} and manifest["divergence"] is None
-    # a sample at one end has no way to go beyond it
-    known = {"left": "down_censored", "right": "up_censored"}
+    # a sample at one end has no way to go beyond it: nothing is there to be found or censored
+    idle = {"left": "down", "right": "up"}
     sides = dict(zip(folder._ids("digits"), read_table_of(folder), strict=True))
+    moved = {None: 0, "left": 0, "right": 0}
     for row in samples.to_dict("records"):
         side = sides[row["sample_id"]]
-        assert side is None or row[known[side]]
+        moved[side] += 1
+        null = {name for name in ("up", "down") if np.isnan(row[name])}
+        assert null == ({idle[side]} if side else set())
+        assert not [name for name in null if row[f"{name}_censored"]]
+        assert row["value"] == (row["up"] if side == "left" else row["down"]) or not side
+    assert moved["left"] and moved["right"]
+
+
+def test_the_tables_figures_and_page_of_attributes_have_no_deviation(folder, tmp_path):
+    for model in folder.models:
+        folder.project("gan", model["model"], attributes=folder.path / "digits.parquet")
+    tables = folder.summarise("gan")
+    scores, models = tables["projection_scores"], tables["projection_models"]
+    assert models["deviation"].isna().all() and models["deviation_scaled"].isna().all()
+    assert models["tolerance"].notna().all() and models["coupling"].notna().all()
+    known = models.set_index("model")
+    assert known.loc["constant", "censored"] == 1 and known.loc["constant", "constant"]
+    figure = projections.tolerance_by_dimension(scores)
+    images = [axes for axes in figure.axes if axes.images and len(axes.get_yticklabels()) == 3]
+    assert len(images) == 1 and "Deviation" not in words_of(figure)
+    assert "to the other end of an attribute's range" in words_of(figure)
+    save_figure(figure, tmp_path / "tolerance")
+    page = page_of(tables)
+    assert "there is no Deviation" in page and "Deviation</th>" not in page and "Tolerance, scaled" in page
 
 
 def read_table_of(folder):
@@ -223,6 +252,21 @@ def test_tables_hold_every_model_dimension_and_class_and_flag_the_constant_one(t
     assert tables["projection_ranks"]["n"].max() == 2
 
 
+def words_of(figure):
+    texts = [text.get_text() for text in figure.texts]
+    return " ".join(" ".join(texts).split())
+
+
+def names_of_rows(axes):
+    return [label.get_text() for label in axes.get_yticklabels()]
+
+
+def page_of(tables):
+    template = '{% import "macros.html" as m with context %}{% include "projection.html" %}'
+    view = projection_view(AuditTables(None, None, None, measures=tables))
+    return _environment().from_string(template).render(projection=view, figures={})
+
+
 def test_figures_show_the_tables_and_are_the_same_at_every_run(folder, tables, tmp_path):
     pictures = read_pictures(folder.path / "vae.npz")
     drawn = {
@@ -235,9 +279,40 @@ def test_figures_show_the_tables_and_are_the_same_at_every_run(folder, tables, t
         save_figure(figure, tmp_path / name)
         assert (tmp_path / f"{name}.png").stat().st_size > 1000
     matrix = drawn["tolerance"].axes[0].images[0].get_array()
-    assert matrix.shape == (3, 3) and matrix[0].tolist() == [1, 1, 1]
-    words = " ".join(text.get_text() for text in drawn["tolerance"].texts)
-    assert "Predictions depend most on z" in words and "constant classifier has Tolerance 1" in words.replace("\n", " ")
+    # the constant classifier last, not on top
+    assert matrix.shape == (3, 3) and matrix[2].tolist() == [1, 1, 1] and matrix[0, 0] >= matrix[1, 0]
+    assert "constant classifier has Tolerance 1" in words_of(drawn["tolerance"])
+
+
+def test_a_constant_classifier_is_marked_in_the_figures_and_in_no_mean_of_theirs(tables):
+    scores = tables["projection_scores"]
+    figure = projections.tolerance_by_dimension(scores)
+    models = tables["projection_models"].set_index("model")
+    of_constant = f"{percent(round(models.loc['constant', 'accuracy'], 3))}, 100%, constant)"
+    marked = [name for name in names_of_rows(figure.axes[0]) if "constant)" in name]
+    assert marked == [f"constant  ({of_constant}"]
+    others = scores[(scores["model"] != "constant") & (scores["class_index"] == -1) & (scores["dimension_index"] != -1)]
+    means = others.groupby("dimension")["tolerance"].mean()
+    title = f"Predictions depend most on {means.idxmin()}: Tolerance {number(means.min())}, mean over 2 models"
+    assert title in words_of(figure)
+    alone = projections.tolerance_by_dimension(scores[scores["model"] == "constant"])
+    assert "so that no Tolerance says anything" in words_of(alone)
+
+
+def test_effects_have_accuracy_and_censoring_beside_tolerance(tables):
+    effects, scores = tables["projection_effects"], tables["projection_scores"]
+    figure = projections.effects_of_dimensions(effects)
+    own = scores[(scores["model"] != "constant") & (scores["class_index"] == -1) & (scores["dimension"] == "z1")]
+    row = effects[effects["dimension"] == "z1"].iloc[0]
+    for name in ("tolerance", "censored", "accuracy"):
+        assert row[name] == pytest.approx(own[name].mean())
+    assert row["models"] == 2
+    beside = f"z1  (Tolerance {number(row['tolerance'])}, {percent(round(row['censored'], 3))} censored)"
+    assert beside in names_of_rows(figure.axes[0])
+    accuracy = percent(round(row["accuracy"], 3))
+    assert f"mean over 2 models that are not constant, of clean accuracy {accuracy}" in words_of(figure)
+    constant = projections.effects_of_dimensions(effects.assign(models=0, tolerance=None, censored=None, accuracy=None))
+    assert "Every classifier is constant" in words_of(constant)
 
 
 def test_an_audit_with_projections_has_their_figures(folder, tables):
@@ -276,40 +351,66 @@ def test_without_pictures_no_image_of_the_data_is_stored_drawn_or_missed(folder,
 
 def test_the_page_shows_accuracy_beside_tolerance_and_warns_of_the_constant_classifier(tables):
     view = projection_view(AuditTables(None, None, None, measures=tables))
-    page = (
-        _environment()
-        .from_string('{% import "macros.html" as m with context %}{% include "projection.html" %}')
-        .render(projection=view, figures={})
-    )
-    assert "constant gave every image the same class" in page
+    page = page_of(tables)
+    assert "constant gave every decoded image the same class" in page
     assert "Not comparable across runs" in page and "Agreement" in page
     assert "DP" not in page.split("Coupling")[0].split("<thead>")[1]
     assert view["constant"] == ["constant"] and view["n"] == 30
-    assert [row["tolerance"] for row in view["rows"]] == sorted(tables["projection_models"]["tolerance"], reverse=True)
+    others = tables["projection_models"].set_index("model").drop("constant")["tolerance"]
+    assert [row["tolerance"] for row in view["rows"]] == [*sorted(others, reverse=True), 1]
     assert projection_view(AuditTables(None, None, None)) is None
 
 
-def test_differences_between_groups_stand_beside_tolerance_where_the_audit_has_them(tables):
+def test_every_table_of_the_page_marks_the_constant_classifier_and_has_accuracy_and_censoring(tables):
+    named = [part for part in page_of(tables).split("<table")[1:] if '<th scope="row">' in part]
+    assert len(named) == 3
+    for table in named:
+        head, body = table.split("<tbody>")
+        assert ">Accuracy<" in head and ">Moves without a change<" in head
+        assert body.count("(constant)") == 1 and body.count("<tr>") == 3
+        assert all(row.count("<td") + 1 == head.count("<th ") for row in body.split("<tr>")[1:])
+        assert "constant" in body.rsplit("<tr>", 1)[1]
+    models = tables["projection_models"].set_index("model")
+    scaled = models.filter(like="_scaled")
+    assert scaled.loc["constant"].isna().all() and set(scaled["tolerance_scaled"].dropna()) == {0, 100}
+    assert tables["projection_scores"].groupby("model")["constant"].all().to_dict() == models["constant"].to_dict()
+
+
+def test_rank_agreement_of_few_models_is_not_called_more_than_chance(tables):
+    view = projection_view(AuditTables(None, None, None, measures=tables))
+    assert view["ranks"] and not any(row["clear"] for row in view["ranks"])
+    models = pd.DataFrame({"tolerance": np.arange(9.0), "accuracy": np.arange(9.0) ** 2})
+    assert _related({"first": "tolerance", "second": "accuracy"}, models)["clear"]
+
+
+def test_differences_between_groups_stand_beside_tolerance_where_the_audit_has_them(folder, tables):
+    planted = {"first": 0.2, "second": 0.5, "constant": 0.0}
     rows = [
-        {
-            "threat": "none",
-            "model": "first",
-            "measure": "clean",
-            "attribute": attribute,
-            "class_name": name,
-            "metric": "dp",
-            "value": value,
-        }
-        for attribute, name, value in (
-            ("a", "macro", 0.2),
-            ("a", "worst", 0.9),
-            ("b", "macro", 0.4),
-            ("b", "worst", 0.9),
-        )
-    ]
-    view = projection_view(AuditTables(None, None, None, measures={**tables, "group_metrics": pd.DataFrame(rows)}))
-    by_label = {row["label"]: row["groups"] for row in view["rows"]}
-    assert by_label["first"]["dp"] == pytest.approx(0.3) and by_label["second"]["dp"] is None
+        {"dataset": "digits", "threat": "none", "model": model, "measure": measure, "attribute": attribute,
+         "class_index": -1, "class_name": name, "metric": metric, "value": value + more + (0.3 if name == "worst" else 0)}
+        for model, value in planted.items()
+        for measure, more in (("attacked", 0.15), ("clean", 0.0))
+        for attribute in ("a", "b")
+        for metric in ("dp", "eopp", "eodd", "aodd")
+        for name in ("macro", "worst")
+    ]  # fmt: skip
+    path = folder.path / "group_metrics.parquet"
+    write_table(path, "group_metrics", frame_of("group_metrics", rows), identity={"audit": "toy"})
+    for model in folder.models:
+        folder.project("vae", model["model"])
+    found = folder.summarise("vae", groups=path)
+    models = found["projection_models"].set_index("model")
+    # of the undisturbed samples, though an attack is listed first
+    assert models["dp"].to_dict() == pytest.approx(planted)
+    assert set(models["group_measure"]) == {"clean"} and set(models["group_attributes"]) == {2}
+    assert models["eodd_scaled"].drop("constant").to_dict() == {"first": 100, "second": 0}
+    assert np.isnan(models.loc["constant", "dp_scaled"])
+    pairs = set(zip(found["projection_ranks"]["first"], found["projection_ranks"]["second"], strict=True))
+    assert {("tolerance", "dp"), ("deviation", "eopp"), ("dp", "eodd")} <= pairs
+    page = page_of(found)
+    assert ">DP</th>" in page and "EOdd, scaled" in page and "differences between groups under clean" in page
+    assert "not only of those that were projected" in page
+    assert ">DP</th>" not in page_of(tables) and "dp" not in set(tables["projection_ranks"]["second"])
 
 
 def test_the_shipped_search_is_what_the_step_takes():

@@ -153,6 +153,24 @@ def test_two_runs_from_scratch_give_the_same_tables(fresh_copy):
     assert len(names) > 30
     differing = [name for name in names if (first.path / name).read_bytes() != (second.path / name).read_bytes()]
     assert not differing
+    the_conditional_mapper_was_used(first)
+
+
+def the_conditional_mapper_was_used(repository):
+    """It is trained, moves the attributes of the audited digits, and its figures and numbers reach the report."""
+    manifest = json.loads(repository.read("results/mappers/digits-conditional.json"))
+    categories = manifest["categories"]
+    assert {name: len(values) for name, values in categories.items()} == {"stroke_mass": 3, "slant": 3}
+    moved = {f"{name}={value}" for name, values in categories.items() for value in values}
+    scores = read_table(repository.path / "results/audits/digits/projection_scores.parquet", "projection_scores")
+    assert set(scores["mapper"]) == {"digits-conditional"} and set(scores["model"]) == {"ERM", "PGD_mixer"}
+    assert moved < set(scores["dimension"])
+    assert scores.loc[scores["n"] > 0, "tolerance"].between(0, 1).all()
+    # A digit made bold has more ink: the conditions do what they are called.
+    effects = {(effect["dimension"], effect["trait"]): effect["shift"] for effect in manifest["effects"]}
+    assert effects["stroke_mass=bold", "brightness"] > effects["stroke_mass=thin", "brightness"]
+    assert (repository.path / "results/audits/digits/figures/mapper_traversals.png").stat().st_size > 1000
+    assert "stroke_mass=bold" in repository.read("results/audits/digits/report.html")
 
 
 def test_the_generated_audit_scores_samples_of_the_embedded_generator(audited):

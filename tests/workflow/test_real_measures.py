@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import yaml
 
-from gfscore.tables import read_table
 from every_measure import LARGEST_DISTANCE, MEASURES, MODELS, every_measure
+from gfscore.tables import read_table
 from shared_models import ARCHITECTURES
 
 pytestmark = pytest.mark.workflow

@@ -60,6 +60,25 @@ def test_missing_values_are_counted_and_dropped_or_a_group(tmp_path):
     assert missing == {"age": 2, "sex": 3}
 
 
+@pytest.mark.parametrize("name", ["people.csv", "people.csv.gz", "people.parquet"])
+def test_texts_that_look_like_nothing_are_values_and_empty_cells_are_missing(tmp_path, name):
+    columns = {"region": ["NA", "EU", None, "NA"], "glasses": ["None", "null", "n/a", "nan"]}
+    found, categories, missing = read(table(tmp_path, columns, name=name))
+    assert found == {"region": ["NA", "EU", None, "NA"], "glasses": ["None", "null", "n/a", "nan"]}
+    assert categories == {"region": ["EU", "NA"], "glasses": ["None", "n/a", "nan", "null"]}
+    assert missing == {"region": 1, "glasses": 0}
+
+
+def test_a_sample_may_be_called_NA_and_numbers_with_an_empty_cell_stay_numbers(tmp_path):
+    settings = table(tmp_path, {"age": [20, None, 70], "rings": [2, None, 10]}, ids=["NA", "b", "c"])
+    found, categories, _ = read(settings | {"columns": [AGE, "rings"]}, dataset(["NA", "b", "c"]))
+    assert found == {"age": ["young", None, "old"], "rings": ["2", None, "10"]}
+    assert categories["rings"] == ["2", "10"]
+    (tmp_path / "people.csv").write_text("who,age\nNA,20\nb,NA\n")
+    with pytest.raises(InputError, match=r"column age cannot be cut, since not all are numbers .*NA"):
+        read(settings | {"columns": [AGE]}, dataset(["NA", "b"]))
+
+
 def test_numbers_and_truth_values_are_groups_in_their_order(tmp_path):
     columns = {"type": [10, 9, 2, 9], "glasses": [True, False, False, True]}
     found, categories, _ = read(table(tmp_path, columns, name="people.parquet"))

@@ -336,6 +336,10 @@ def test_decisions_left_open_and_decisions_that_may_be_wrong_widen_the_bounds():
     assert low[0] == pytest.approx((float(beta.ppf(side, 20, 21)) - 0.05) / 0.95)
     assert high[0] == pytest.approx(float(beta.ppf(1 - side, 31, 10)) / 0.95)
     assert (low[2], high[2]) == (0, 1)
+    # The paper's repeated test errs far more often than its level says.
+    repeated = {"kind": "probabilistic", "kappa": 0.01, "alpha": 0.05, "test": "repeated_exact", "budget": 3000}
+    erring = bounds_of(values, labels, 3, measure=measure_of(repeated), intervals=intervals)
+    assert erring.label_error_rates == pytest.approx(np.full(3, 0.277), abs=5e-4)
     # A rate of wrong labels comes on top: a share (1 - .1)(1 - .05) of the values is right.
     both = bounds_of(values, labels, 3, measure=measure, intervals=intervals, label_error_rates=[0.1] * 3)
     assert both.label_error_rates == pytest.approx(np.full(3, 1 - 0.9 * 0.95))

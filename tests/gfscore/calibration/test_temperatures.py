@@ -2,6 +2,7 @@ import json
 
 import numpy as np
 import pytest
+from scipy.stats import spearmanr
 
 from gfscore.calibration.model_evidence import ModelEvidence
 from gfscore.calibration.temperature_search import SearchSettings, two_phase_grid
@@ -145,6 +146,11 @@ def test_the_attack_distance_objective_ranks_by_distances_and_reports_its_agreem
     assert result["agreement"]["attack distance"]["after"] == pytest.approx(result["best"])
     assert result["agreement"]["attack distance"]["before"] == pytest.approx(result["at_one"])
     assert result["best"] >= result["at_one"]
+    # What no score is needed for: clean accuracy alone, against the very distances that the objective ranks by.
+    clean, distances = ([getattr(model, name) for model in MODELS] for name in ("clean_accuracy", "attack_distance"))
+    assert result["baseline"]["clean accuracy alone vs attack distance"] == pytest.approx(
+        spearmanr(clean, distances).statistic
+    )
 
 
 def test_a_model_without_distances_leaves_the_objective_undefined_and_its_agreement_out():
@@ -153,3 +159,4 @@ def test_a_model_without_distances_leaves_the_objective_undefined_and_its_agreem
         calibrated(["attack_distance"], models)
     results, _ = calibrated(["cross_model_accuracy"], models)
     assert set(results["cross_model_accuracy"]["agreement"]) == {"clean accuracy", "robust accuracy"}
+    assert set(results["cross_model_accuracy"]["baseline"]) == {"clean accuracy alone vs robust accuracy"}

@@ -4,11 +4,11 @@ from scipy.stats import beta, binom, norm
 
 from gfscore.certificates.radii import (
     allowed_refutations,
-    average_certified_radius,
     certified_accuracy,
     corrected_certified_accuracy,
     fewest_votes,
     judge_refutations,
+    largest_certificate,
     radii,
     require_certifiable,
 )
@@ -52,6 +52,7 @@ def test_largest_radius_is_reached_when_all_draws_agree():
     reached = radii(beta.ppf(0.001, 1000, 1), sigma=0.25)
     assert reached <= largest
     assert reached == pytest.approx(largest, rel=1e-8)
+    assert largest_certificate(SMOOTHING) == pytest.approx(reached, rel=1e-12)
 
 
 VALUES = np.array([0.0, 0.1, 0.3, 0.5, 0.0, 0.2])
@@ -66,10 +67,6 @@ def test_certified_accuracy_per_class():
     np.testing.assert_allclose(at(0.1), [2 / 3, 2 / 3, np.nan])
     np.testing.assert_allclose(at(0.25), [1 / 3, 1 / 3, np.nan])
     np.testing.assert_allclose(at(0.6), [0, 0, np.nan])
-
-
-def test_average_certified_radius_per_class():
-    np.testing.assert_allclose(average_certified_radius(VALUES, LABELS, 2).mean, [0.4 / 3, 0.7 / 3])
 
 
 def test_corrected_certified_accuracy_by_hand():

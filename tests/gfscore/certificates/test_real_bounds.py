@@ -3,10 +3,11 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from gfscore.known_truth.page import bounds_of
-from real_bounds import EPS, SAMPLES, bounds_table, compare_bounds
+from real_bounds import EPS, LARGEST, RADII, SAMPLES, STEPS, bounds_table, compare_bounds
 
 PAGE = Path(__file__).parents[3] / "docs" / "known-truth.md"
 
@@ -30,6 +31,19 @@ def test_what_is_proven_no_attack_breaks(found, network):
 def test_certified_accuracy_is_at_most_attacked_accuracy_and_that_at_most_clean(found, network):
     bounds = found[network]
     assert bounds.proven.sum() <= bounds.survived.sum() <= bounds.right.sum()
+
+
+@pytest.mark.parametrize("network", RADII)
+def test_no_example_lies_within_the_largest_radius_that_is_proven(found, network):
+    bounds = found[network]
+    searched = ~np.isnan(bounds.radius)
+    radius, distance, proven = bounds.radius[searched], bounds.distance[searched], bounds.proven[searched]
+    assert len(radius) == RADII[network]
+    assert (radius < distance).all()
+    # Enough is proven for the comparison to compare something, and it is what one proof at EPS says, too.
+    assert (radius > 0.3 * distance).all()
+    assert proven[radius >= EPS].all()
+    assert (radius[proven] >= EPS - LARGEST / 2**STEPS).all()
 
 
 def test_the_attacks_do_break_samples(found):

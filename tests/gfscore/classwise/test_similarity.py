@@ -74,3 +74,19 @@ def test_chance_alone_is_rarely_significant(labels):
         p_values.append(found["error_overlap"].p_value)
     # 5% of 60 are 3; more than 8 has probability .4% at that level.
     assert np.sum(np.array(p_values) <= 0.05) <= 8
+
+
+@pytest.mark.parametrize(("classes", "smallest"), [(2, 1 / 2), (3, 1 / 6)])
+def test_few_classes_cannot_make_cosines_significant(classes, smallest):
+    """One renaming in K! changes nothing, so identical classifiers reach about 1/K!, and no less."""
+    rng = np.random.default_rng(9)
+    labels = np.repeat(np.arange(classes), 200)
+    # Every class is recognised by another share, and every wrong call has another frequency.
+    wrong = rng.random(len(labels)) < 0.1 + 0.2 * labels
+    guesses = np.where(wrong, (labels + 1 + (rng.random(len(labels)) < 0.2)) % classes, labels)
+    found = similarities(labels, guesses, guesses, classes, shuffles=999, rng=rng)
+    for name in ("confusion_cosine", "recall_cosine"):
+        assert found[name].value == pytest.approx(1)
+        # Four standard deviations of a share of 999.
+        assert found[name].p_value == pytest.approx(smallest, abs=0.065)
+    assert found["error_overlap"].p_value == 0.001

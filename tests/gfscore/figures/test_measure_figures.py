@@ -9,8 +9,8 @@ from gfscore.bounds.concentration import rdi_deviations, sample_sizes
 from gfscore.bounds.intervals import rdi_bound
 from gfscore.comparison.sensitivity import lambda_swaps
 from gfscore.figures.cells import ON_BRIGHT, ON_DARK
-from gfscore.figures.radii import area
 from gfscore.figures.saving import save_figure
+from gfscore.numbers import number
 from gfscore.scores.measured import Measured
 from gfscore.scores.measures import measure_of
 from gfscore.tables.audit_tables import AuditTables
@@ -21,7 +21,7 @@ from made_errors import (
     TARGETED,
     error_tables,
     falsification_table,
-    radius_table,
+    radius_tables,
     target_tables,
 )
 from synthetic import LAM, synthetic_audit
@@ -89,6 +89,17 @@ def test_confusion_matrix_shows_the_planted_confusion_and_nothing_on_the_diagona
     assert len([axes for axes in drawn["confusion_models"].axes if axes.images and axes.get_visible()]) == 3
 
 
+def test_the_mean_confusion_counts_every_model_alike():
+    tables = error_tables(models=2, taken=None, accuracy=1.0)
+    confusions = tables["confusions"]
+    # The first model, measured on ten times the samples, calls every sample of class 0 a 1.
+    first = confusions["model"] == "model_0"
+    confusions.loc[first, "count"] *= 10
+    confusions.loc[first & (confusions["true_index"] == 0), "predicted_index"] = 1
+    drawn = dict(figures.confusion_figures(confusions, rows_of(tables, "class_errors"), CLEAN))
+    assert drawn["confusion"].axes[0].images[0].get_array()[0, 1] == pytest.approx(0.5)
+
+
 def test_perfect_models_confuse_nothing():
     tables = error_tables(accuracy=1.0, taken=None)
     drawn = dict(figures.confusion_figures(tables["confusions"], rows_of(tables, "class_errors"), CLEAN))
@@ -141,26 +152,31 @@ def test_similarity_stands_below_and_chance_above_the_diagonal():
 
 @pytest.mark.parametrize(("settings", "verb"), [(MINIMAL, "survives longest"), (CERTIFIED, "is certified furthest")])
 def test_curves_name_the_best_and_worst_model_and_the_weakest_class(settings, verb):
-    rows, measure = radius_table(settings), measure_of(settings)
-    whole = figures.model_curves(rows, measure)
+    (rows, scores), measure = radius_tables(settings), measure_of(settings)
+    whole = figures.model_curves(rows, measure, scores)
     assert title(whole).startswith(f"model_2 {verb}, model_0 least")
+    # The means of the samples, not areas under lines of a few points.
+    first, last = (number(scores.loc[scores["model"] == f"model_{index}", "value"].mean()) for index in (0, 2))
+    assert title(whole).endswith(f"{last} against {first}")
     bands = [collection for collection in whole.axes[0].collections if len(collection.get_paths())]
     assert len(bands) == 3
-    by_class = figures.class_curves(rows, measure)
+    by_class = figures.class_curves(rows, measure, scores)
     assert title(by_class) == "Class c2 falls first in all 3 models"
     side = "upper bound on the truth" if settings is MINIMAL else "lower bound on the truth"
     assert side in note(whole)
     assert side in note(by_class)
 
 
-def test_area_under_a_curve_is_the_mean_radius():
-    line = pd.DataFrame({"radius": [0.0, 1.0, 2.0], "share": [1.0, 0.5, 0.0]})
-    assert area(line) == pytest.approx(1.0)
-    assert area(line.assign(share=[1.0, 0.5, np.nan])) == pytest.approx(1.25)
+def test_the_mean_radius_counts_samples_and_leaves_absent_classes_out():
+    rows, scores = radius_tables(CERTIFIED, models=1, classes=3)
+    scores["value"], scores["n"] = [0.6, 0.2, np.nan], [30, 10, 0]
+    figure = figures.model_curves(rows, measure_of(CERTIFIED), scores)
+    assert title(figure) == "model_0: mean radius 0.500 (l2 distance, pixels in [0, 1])"
 
 
 def test_radiuses_beyond_the_last_sample_are_cut():
-    figure = figures.model_curves(radius_table(MINIMAL), measure_of(MINIMAL))
+    rows, scores = radius_tables(MINIMAL)
+    figure = figures.model_curves(rows, measure_of(MINIMAL), scores)
     ends = [line.get_xdata()[-1] for line in figure.axes[0].lines if len(line.get_xdata()) > 2]
     assert max(ends) < MINIMAL["largest_distance"]
     assert all(line.get_ydata()[-1] == 0 for line in figure.axes[0].lines if len(line.get_xdata()) > 2)
@@ -309,7 +325,7 @@ def test_profiles_say_how_far_models_agree():
 def everything(**settings):
     audit = synthetic_audit(models=3, per_class=20, measures=("clean", "great-softmax"), calibrated=False, **settings)
     tables = error_tables(models=3, names=settings.get("model_names"))
-    curves = radius_table(MINIMAL, names=settings.get("model_names"))
+    curves, _ = radius_tables(MINIMAL, names=settings.get("model_names"))
     return AuditTables(
         audit.class_scores,
         audit.model_summary,
@@ -333,8 +349,8 @@ def test_hostile_names_are_text_and_bytes_repeat(tmp_path):
     names = ["<script>alert(1)</script>", "$x_1$ & \\frac{a}{b}", "a" * 90]
     for run in ("one", "two"):
         tables = error_tables(names=names, classes=4)
-        curves = figures.model_curves(radius_table(MINIMAL, names=names, classes=4), measure_of(MINIMAL))
-        save_figure(curves, tmp_path / run / "curves")
+        rows, scores = radius_tables(MINIMAL, names=names, classes=4)
+        save_figure(figures.model_curves(rows, measure_of(MINIMAL), scores), tmp_path / run / "curves")
         save_figure(figures.similarity_matrix(tables["similarities"]), tmp_path / run / "similarity")
         drawn = dict(figures.confusion_figures(tables["confusions"], rows_of(tables, "class_errors"), CLEAN))
         save_figure(drawn["confusion_models"], tmp_path / run / "confusions")

@@ -16,6 +16,7 @@ from gfscore.groups.fairness import (
     group_rates,
     over_classes,
 )
+from gfscore.groups.grouping import Grouping
 from gfscore.groups.intervals import bootstrap_metrics, wilson, wilson_metrics
 from gfscore.scores.measures import measure_of
 from gfscore.verdicts.gate_rules import GROUP_GAP, evidence_of, range_of
@@ -85,6 +86,16 @@ def test_a_metric_with_an_empty_cell_has_no_value():
 def test_a_group_without_samples_leaves_nothing_to_compare():
     found = metrics([0, 0, 1, 1], [0, 1, 0, 1], [0, 1, 0, 1], groups=3)
     assert all(np.isnan(values).all() for values in found.values())
+
+
+def test_one_group_differs_from_none():
+    alone = rows([0, 0, 0], [0, 1, 1], [0, 1, 0], groups=1)
+    for form in (group_metrics, group_metrics_as_printed):
+        found = form(group_rates(alone.counts()))
+        assert np.isnan([found["dp"], found["eopp"]]).all()
+    assert np.isnan([*metrics([0, 0, 0], [0, 1, 1], [0, 1, 0], groups=1).values()]).all()
+    for ends in (wilson_metrics(alone.counts(), alpha=0.05), bootstrap_metrics(alone, alpha=0.05, resamples=9, seed=0)):
+        assert np.isnan([ends[name] for name in METRICS]).all()
 
 
 def test_macro_and_worst_are_over_the_classes_that_have_a_value():
@@ -201,6 +212,18 @@ def test_balancing_draws_the_smallest_group_from_every_group():
     assert (balanced_rows(group, seed=0) == part).all()
     assert (balanced_rows(group, seed=1) != part).any()
     assert len(balanced_rows(np.array([-1, -1]), seed=0)) == 0
+
+
+def test_the_balanced_part_depends_on_which_samples_there_are_and_not_on_their_order():
+    rng = np.random.default_rng(0)
+    ids = np.array([f"s{row}" for row in range(200)])
+    codes = {"side": dict(zip(ids, (rng.random(200) < 0.3).astype(int), strict=True))}
+    grouping = Grouping(codes, {"side": ["left", "right"]}, {"attribute": "side", "seed": 4})
+    parts = [set(order[grouping.balanced_part(order)]) for order in (ids, np.sort(ids), rng.permutation(ids))]
+    assert parts[0] == parts[1] == parts[2]
+    assert len(parts[0]) == 2 * sum(codes["side"].values())
+    other = Grouping(codes, grouping.groups, {"attribute": "side", "seed": 5})
+    assert set(ids[other.balanced_part(ids)]) != parts[0]
 
 
 def test_the_gate_bounds_the_largest_difference_of_groups_like_the_rdi_of_classes():

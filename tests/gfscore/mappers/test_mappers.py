@@ -181,9 +181,25 @@ def test_conditions_by_hand():
     categories = {"age": ["young", "old"], "hair": ["blond", "brown", "red"], "one": ["x"]}
     assert condition_names(categories) == ["age=old", "hair=blond", "hair=brown", "hair=red"]
     expected = [[1, 0, 0, 1], [0, 0, 1, 0], [np.nan, 1, 0, 0]]
-    np.testing.assert_array_equal(conditions_of(frame, categories), expected)
-    assert placed(conditions_of(frame, categories))[2, 0] == 0.5
-    assert conditions_of(frame, {}).shape == (3, 0)
+    found = conditions_of(frame, categories, source="toy")
+    np.testing.assert_array_equal(found, expected)
+    assert placed(found)[2, 0] == 0.5
+    assert conditions_of(frame, {}, source="toy").shape == (3, 0)
+
+
+def test_categories_that_the_mapper_does_not_know_are_refused_instead_of_counting_as_another():
+    frame = pd.DataFrame({"sample_id": ["a", "b", "c"], "age": ["Old", "young", None], "one": ["x", "x", "y"]})
+    with pytest.raises(InputError, match=r"toy\.parquet: age holds 'Old', but the mapper knows only 'young', 'old'"):
+        conditions_of(frame, {"age": ["young", "old"]}, source="toy.parquet")
+    # A mapper that saw a single category moves nothing of it, but was not trained on another one either.
+    with pytest.raises(InputError, match="one holds 'y', but the mapper knows only 'x'"):
+        conditions_of(frame, {"one": ["x"]}, source="toy.parquet")
+    with pytest.raises(
+        InputError, match=r"toy\.parquet: attribute 'ages' is unknown; did you mean 'age'\?; the mapper"
+    ):
+        conditions_of(frame, {"ages": ["young", "old"]}, source="toy.parquet")
+    # Fewer categories than the mapper knows are fine.
+    assert conditions_of(frame.iloc[1:2], {"age": ["young", "old", "older"]}, source="toy").tolist() == [[1, 0, 0]]
 
 
 def test_traits_by_hand():

@@ -142,6 +142,13 @@ def test_presets_and_tests_are_chosen_by_name():
     assert measured([0.9], **clean, test="repeated_exact")["draws"].tolist() == [299]
 
 
+def test_a_test_that_errs_too_often_is_refused_before_anything_is_drawn():
+    with pytest.raises(
+        InputError, match=r"test repeated_exact at kappa 0\.1, alpha 0\.2 and budget 3000 decides wrongly"
+    ):
+        measured([0.9], kappa=0.1, alpha=0.2, budget=3000, test="repeated_exact")
+
+
 def test_a_budget_that_decides_nothing_is_refused():
     with pytest.raises(InputError, match=r"budget 35 is too small: .* needs 36 draws"):
         measured([0.9], budget=35)

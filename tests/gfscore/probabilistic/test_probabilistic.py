@@ -1,13 +1,16 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import beta
+from scipy.stats import beta, binom
 
 from gfscore.errors import InputError
 from gfscore.probabilistic.decisions import class_shares, share_interval, training_methods_table
-from gfscore.probabilistic.sequential_tests import STATES
+from gfscore.probabilistic.error_rates import caution, error_rate
+from gfscore.probabilistic.rows import share_rows
+from gfscore.probabilistic.sequential_tests import ROBUST, STATES, boundaries, wrong_call_rate
 
 LEVELS = {"alpha_test": 0.05, "alpha_ci": 0.05}
+REPEATED = {"kind": "probabilistic", "kappa": 0.02, "alpha": 0.05, "budget": 800, "test": "repeated_exact"}
 
 
 def test_corrected_interval_by_hand():
@@ -60,6 +63,53 @@ def test_true_share_lies_between_the_bounds_whatever_the_error_rates():
                 assert low <= share + 1e-3 and high >= share - 1e-3
 
 
+def decided(settings, p, count, rng):
+    """States of `count` inputs with change probability p, by drawing neighbours until the test decides."""
+    limits = boundaries(**{key: settings[key] for key in ("kappa", "alpha", "budget", "test")})
+    calls = np.zeros(count, dtype=int)
+    for rows in np.array_split(np.arange(count), max(1, count // 1000)):
+        changes = np.cumsum(rng.random((len(rows), settings["budget"])) < p, axis=1)
+        found = limits.decide(changes, np.broadcast_to(np.arange(1, settings["budget"] + 1), changes.shape))
+        first = (found > 0).argmax(axis=1)
+        calls[rows] = found[np.arange(len(rows)), first]
+    return np.array(STATES, dtype=object)[calls]
+
+
+@pytest.mark.parametrize(("p", "truth"), [(0.02, 1.0), (0.02 + 1e-9, 0.0)])
+def test_bounds_hold_at_the_threshold_though_the_repeated_test_errs(p, truth):
+    """Every input at p = kappa, robust, or just above, not robust: where the paper's test errs most."""
+    rng, runs, n = np.random.default_rng(0), 150, 80
+    states = decided(REPEATED, p, runs * n, rng).reshape(runs, n)
+    missed = missed_at_alpha = 0
+    for own in states:
+        samples = pd.DataFrame({"label": 0, "state": own})
+        *_, whole = share_rows({}, samples, ["a"], settings=REPEATED, confidence=0.95)
+        missed += not whole["low"] <= truth <= whole["high"]
+        low, high = share_interval((own == STATES[ROBUST]).sum(), (own == STATES[0]).sum(), n, **LEVELS)
+        missed_at_alpha += not low <= truth <= high
+        assert whole["error_rate"] == wrong_call_rate(kappa=0.02, alpha=0.05, budget=800, test="repeated_exact")
+        assert whole["paper_high"] == pytest.approx(min(1, (n - (own == "not_robust").sum()) / n / 0.95))
+    assert missed <= binom.ppf(0.999, runs, 0.05)
+    # Taking the test at its level, most intervals would be wrong, on one side or the other.
+    assert missed_at_alpha > 0.5 * runs
+
+
+def test_a_test_that_keeps_its_level_errs_by_alpha_and_another_with_a_caution():
+    assert error_rate({"kappa": "SIL2", "alpha": 0.05}) == 0.05
+    assert error_rate(REPEATED | {"test": "anytime"}) == 0.05
+    assert caution("p", REPEATED | {"test": "anytime"}) is None
+    assert caution("clean", {"kind": "clean"}) is None
+    assert error_rate(REPEATED | {"kappa": "SIL2", "budget": 3000}) == pytest.approx(0.277, abs=5e-4)
+    words = caution("p", REPEATED | {"kappa": "SIL2", "budget": 3000})
+    assert "does not keep its level" in words and "a probability of up to 0.277, not 0.05" in words
+
+
+def test_a_test_that_errs_as_often_as_a_coin_is_refused():
+    settings = REPEATED | {"kappa": 0.01, "alpha": 0.2, "budget": 3000}
+    with pytest.raises(InputError, match=r"decides wrongly with a probability of up to 0\.540, so that nothing can be"):
+        error_rate(settings)
+
+
 def test_shares_per_class_and_overall():
     labels = np.array([0] * 20 + [1] * 10)
     states = np.array(["robust"] * 15 + ["not_robust"] * 3 + ["undecided"] * 2 + ["robust"] * 10, dtype=object)
@@ -99,12 +149,16 @@ def test_table_of_training_methods():
         "adversarial": samples(ids[::-1][:100], value=np.repeat([0.0, 1.0], [60, 40])),
         "probabilistic": samples(ids[:50], state=np.repeat(STATES, [5, 40, 5])),
     }
-    row = training_methods_table({"PGD": tables}, **LEVELS).iloc[0]
+    row = training_methods_table({"PGD": tables}, alpha=0.05, **LEVELS).iloc[0]
     assert (row["training"], row["n"], row["accuracy"], row["robust"], row["undecided"]) == ("PGD", 50, 1.0, 0.8, 0.1)
     # The first forty ids are those that survived.
     assert row["attack_failure_rate"] == 0.8
     assert row["observation"] == pytest.approx(0.75 / 1.05)
     assert (row["robust_low"], row["robust_high"]) == pytest.approx(share_interval(40, 5, 50, **LEVELS))
+    # The paper takes a test at its level, the interval by what it errs in truth.
+    erring = training_methods_table({"PGD": tables}, alpha=0.05, alpha_test=0.3, alpha_ci=0.05).iloc[0]
+    assert erring["observation"] == row["observation"]
+    assert erring["robust_low"] == pytest.approx(share_interval(40, 5, 50, alpha_test=0.3, alpha_ci=0.05)[0])
 
 
 def test_methods_without_common_samples_are_refused():
@@ -114,4 +168,4 @@ def test_methods_without_common_samples_are_refused():
         "probabilistic": samples(["a"], state=["robust"]),
     }
     with pytest.raises(InputError, match="ERM: no sample is measured by all of clean, adversarial, probabilistic"):
-        training_methods_table({"ERM": tables}, **LEVELS)
+        training_methods_table({"ERM": tables}, alpha=0.05, **LEVELS)

@@ -1,3 +1,5 @@
+import time
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -15,6 +17,7 @@ from gfscore.probabilistic.sequential_tests import (
     characteristics,
     clean_draws,
     log_evidence,
+    wrong_call_rate,
     zero_failure_draws,
 )
 from gfscore.probabilistic.thresholds import PRESETS, threshold
@@ -49,6 +52,27 @@ def test_the_repeated_test_is_not_of_its_level():
     assert (exact.robust, exact.not_robust) == pytest.approx((0.188, 0.277), abs=5e-4)
     # Followed independently elsewhere, without boundaries.
     assert (exact.robust, exact.not_robust) == pytest.approx(repeated_test_false_calls(), abs=1e-12)
+
+
+def test_the_worst_error_of_the_repeated_test_is_that_at_kappa_for_the_budget_in_use():
+    settings = {"kappa": 0.1, "alpha": 0.05, "budget": 400, "test": "repeated_exact"}
+    rate, limits = wrong_call_rate(**settings), boundaries(**settings)
+    at_kappa = characteristics(limits, 0.1)
+    assert rate == max(at_kappa.robust, at_kappa.not_robust) > 0.2
+    for p in np.linspace(0, 1, 41):
+        found = characteristics(limits, p)
+        assert (found.robust if p > 0.1 else found.not_robust) <= rate + 1e-12
+    assert wrong_call_rate(**settings | {"budget": 40}) < rate < wrong_call_rate(**settings | {"budget": 4000})
+    assert wrong_call_rate(kappa=0.01, alpha=0.05, budget=3000, test="repeated_exact") == pytest.approx(0.277, abs=5e-4)
+    assert wrong_call_rate(**settings | {"test": "anytime"}) == 0.05
+    assert wrong_call_rate(**settings | {"kappa": 0}) == wrong_call_rate(**settings | {"kappa": 1}) == 0
+
+
+def test_the_worst_error_of_a_large_budget_is_found_fast():
+    started = time.process_time()
+    assert 0.4 < wrong_call_rate(kappa=0.1, alpha=0.05, budget=100_000, test="repeated_exact") < 0.5
+    # Below 2 s where this was written; counts beyond the boundaries, if followed, take minutes.
+    assert time.process_time() - started < 20
 
 
 @pytest.mark.parametrize("kappa", [0.02, 0.1, 0.5, 0.9])

@@ -1,5 +1,8 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +16,12 @@ from gfscore.projection.scores import (
     is_constant,
     tolerance,
 )
+
+ROOT = Path(__file__).resolve().parents[3]
+SEARCHES = {
+    name: {key: entry["search"][key] for key in ("steps", "bisections")}
+    for name, entry in yaml.safe_load((ROOT / "config.yaml").read_text())["mappers"].items()
+}
 
 
 class LinearWorld:
@@ -47,10 +56,11 @@ def made_codes(n=50, d=4, seed=1):
     return np.random.default_rng(seed).normal(size=(n, d))
 
 
+@pytest.mark.parametrize("mapper", SEARCHES)
 @pytest.mark.parametrize("seed", range(3))
-def test_boundaries_of_known_factors_are_found_to_a_thousandth_of_sigma(seed):
+def test_every_shipped_search_finds_boundaries_of_known_factors_to_a_thousandth_of_sigma(seed, mapper):
     world, codes, sigma = LinearWorld(seed=seed), made_codes(seed=seed), np.array([0.5, 1.0, 2.0, 4.0])
-    found = world.search(codes, sigma)
+    found = world.search(codes, sigma, **SEARCHES[mapper])
     distance = world.distances(codes, sigma)
     up = np.where((distance > 0) & (distance <= 1), distance, 1.0)
     down = np.where((distance < 0) & (distance >= -1), -distance, 1.0)
@@ -100,7 +110,7 @@ def test_the_first_of_several_changes_counts():
     assert found.up[0, 0] == pytest.approx(0.3, abs=1e-4)
 
 
-def test_a_move_replaces_the_dimension_by_the_centre_and_is_held_within_limits():
+def test_a_move_replaces_one_dimension_and_leaves_the_others():
     seen = []
 
     def decode(codes):
@@ -116,14 +126,77 @@ def test_a_move_replaces_the_dimension_by_the_centre_and_is_held_within_limits()
         bisections=3,
         batch_size=10,
         dimensions=[1],
-        centre=np.array([[0.5]]),
-        limits=(0.0, 1.2),
     )
     codes = np.concatenate(seen)
-    # the undisturbed code itself is the reference; moves start from the centre; other columns stay
-    np.testing.assert_allclose(codes[:, 1], [0.25, 1.0, 1.2, 0.0, 0.0])
+    # the undisturbed code is the reference, and moves start from it
+    np.testing.assert_allclose(codes[:, 1], [0.25, 0.75, 1.25, -0.25, -0.75])
     assert (codes[:, [0, 2]] == [7.0, 9.0]).all()
-    assert found.up.shape == (1, 1) and found.up_censored.all()
+    assert found.up.shape == (1, 1) and found.up_censored.all() and found.down_censored.all()
+
+
+class Attributes:
+    """Samples without, with and of unknown value of an attribute: it starts at 0, 1 or halfway, its range is 0 to 1.
+
+    The prediction changes where the attribute passes `threshold`.
+    """
+
+    codes = np.array([[0.0], [1.0], [0.5]])
+
+    def __init__(self, threshold):
+        self.threshold, self.seen = threshold, []
+
+    def search(self, *, steps=10, bisections=0, limits=(0.0, 1.0)):
+        def decode(codes):
+            self.seen.extend(codes[:, 0])
+            return codes
+
+        return search_boundaries(
+            decode,
+            lambda images: (images[:, 0] > self.threshold).astype(int),
+            self.codes,
+            np.ones(1),
+            steps=steps,
+            bisections=bisections,
+            batch_size=1000,
+            limits=limits,
+        )
+
+
+def test_an_attribute_is_moved_away_from_the_value_that_the_sample_has():
+    world = Attributes(0.26)
+    found = world.search()
+    # 0 changes at .3, 1 at .2, which is .8 of its way down; halfway, at .25, which is half of its way down
+    np.testing.assert_allclose(found.up[:, 0], [0.3, np.nan, 1.0])
+    np.testing.assert_allclose(found.down[:, 0], [np.nan, 0.8, 0.5])
+    np.testing.assert_array_equal(found.up_censored[:, 0], [False, False, True])
+    np.testing.assert_array_equal(found.down_censored[:, 0], [False, False, False])
+    np.testing.assert_allclose(tolerance(found.up, found.down)[:, 0], [0.3, 0.8, 0.75])
+    np.testing.assert_allclose(deviation(found.up, found.down)[:, 0], [np.nan, np.nan, 0.25])
+    assert min(world.seen) >= 0 and max(world.seen) <= 1
+
+
+def test_sides_without_room_cost_no_image():
+    world = Attributes(2.0)
+    found = world.search(steps=10)
+    # three references, ten moves of the first two, twenty of the one halfway
+    assert found.evaluations == len(world.seen) == 3 + 10 + 10 + 20
+    np.testing.assert_array_equal(found.up_censored[:, 0], [True, False, True])
+    np.testing.assert_array_equal(found.down_censored[:, 0], [False, True, True])
+    np.testing.assert_array_equal(tolerance(found.up, found.down)[:, 0], 1)
+
+
+def test_tolerance_of_an_attribute_takes_every_value_and_no_column_is_censored_by_construction():
+    # with moves to both sides of a range of one sigma, one half of all would be censored and no Tolerance be below .5
+    found = Attributes(0.05).search(steps=20, bisections=6)
+    assert tolerance(found.up, found.down)[0, 0] == pytest.approx(0.05, abs=1e-3)
+    assert not (found.up_censored | found.down_censored)[:2].any()
+
+
+def test_an_end_that_is_further_than_sigma_changes_nothing():
+    codes, sigma = made_codes(n=10), np.ones(4)
+    free, bounded = (LinearWorld().search(codes, sigma, limits=limits) for limits in (None, (-9.0, 9.0)))
+    for name in ("up", "down", "up_censored", "down_censored"):
+        np.testing.assert_allclose(getattr(bounded, name), getattr(free, name))
 
 
 def test_a_sigma_of_each_sample_scales_its_own_moves():
@@ -166,8 +239,9 @@ def test_a_constant_classifier_tolerates_everything_and_is_told_apart():
     )
     assert (tolerance(found.up, found.down) == 1).all() and (deviation(found.up, found.down) == 0).all()
     assert found.up_censored.all() and found.down_censored.all()
-    assert is_constant([found.reference, np.array([2, 2])])
-    assert not is_constant([found.reference, np.array([2, 1])])
+    assert is_constant(found.reference, found.up_censored & found.down_censored)
+    assert not is_constant(np.array([2, 1]), [[True, True]])
+    assert not is_constant(found.reference, [[True, False]])
 
 
 @pytest.mark.parametrize("sigma", [0.0, -1.0, np.nan, np.inf])
@@ -188,6 +262,9 @@ def test_tolerance_and_deviation_by_hand():
     assert tolerance(0.25, 0.75) == 0.5
     assert deviation(0.25, 0.75) == 0.25
     assert deviation(1.0, 0.0) == 0.5
+    # one side only: its own reach, and no second side to compare it with
+    assert tolerance(np.nan, 0.3) == tolerance(0.3, np.nan) == 0.3
+    assert np.isnan(deviation(np.nan, 0.3)) and np.isnan(deviation(0.3, np.nan))
 
 
 def test_coupling_as_printed_is_zero_when_balanced_and_when_most_unbalanced():

@@ -83,6 +83,11 @@ def test_files_of_a_projection_are_results_and_an_audit_without_one_has_none(con
     assert projection_layout.mapper_file(config, "digits", extension="json") == []
 
 
+def test_an_audit_knows_which_of_its_measures_leaves_samples_undisturbed(config):
+    kinds = projection_layout.measure_kinds(config, "digits")
+    assert kinds["clean"] == "clean" and set(kinds) == set(plan.measures_of(config, "digits"))
+
+
 def test_a_mapper_depends_on_its_own_settings_and_data_only(config):
     settings = projection_layout.mapper_settings(config, "digits-vae")
     assert "search" not in settings and settings["beta"] == 10

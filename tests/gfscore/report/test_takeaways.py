@@ -180,7 +180,10 @@ def calibrated(after, *, before=0.5, alone=0.4, edge=False):
     return {
         "cross_model_accuracy": {
             "edge": edge,
-            "baseline": {"clean accuracy alone vs robust accuracy": alone},
+            "baseline": {
+                "clean accuracy alone vs attack distance": 0.99,
+                "clean accuracy alone vs robust accuracy": alone,
+            },
             "agreement": {"robust accuracy": {"before": before, "after": after}},
         }
     }
@@ -195,6 +198,7 @@ def calibrated(after, *, before=0.5, alone=0.4, edge=False):
         (calibrated(0.9), "Calibrating by cross-model accuracy gives the best agreement with robust accuracy: +0.900"),
         (calibrated(None, edge=True), "The optimum of 1 of 1 objectives reaches the end of the search"),
         (calibrated(None), "No optimum reaches the end of the search"),
+        (calibrated(0.5, alone=None), "No optimum reaches the end of the search; agreement with robust"),
     ],
 )
 def test_calibration(results, part):

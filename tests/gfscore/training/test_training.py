@@ -281,6 +281,46 @@ def test_adversarial_training_resists_what_fools_plain_training():
     assert robust["PGD"] > robust["ERM"] + 0.15
 
 
+class Small(nn.Module):
+    """A network that has memory for so many images at a time, and remembers the sizes that it took."""
+
+    def __init__(self, network, most, message="CUDA out of memory"):
+        super().__init__()
+        self.network, self.most, self.message, self.sizes = network, most, message, []
+
+    def forward(self, images):
+        if len(images) > self.most:
+            raise torch.OutOfMemoryError(self.message) if "memory" in self.message else RuntimeError(self.message)
+        self.sizes.append(len(images))
+        return self.network(images)
+
+
+def test_a_trained_network_is_attacked_by_as_many_images_as_fit_into_memory(capsys):
+    images = digits("test")
+    chosen = {**QUICK, "method": "ERM", "seed": 1, "coefficients": {}, "epochs": 3, "batch_size": 64}
+    network = train_classifier(*load_all(images), classes=10, **chosen)
+    attack = {"norm": "linf", "eps": 0.05, "step_size": 0.02, "steps": 3, "restarts": 1, "seed": 0}
+    whole, small = Small(network, 1000), Small(network, 40)
+    expected, found = (describe_training(one, images, images, settings=chosen, attack=attack) for one in (whole, small))
+    assert found == expected and 0 < found["robust_accuracy"] < found["clean_accuracy"]
+    # 256, 128 and 64 are too many.
+    assert capsys.readouterr().out.count("out of memory: attacked") == 3
+    assert max(whole.sizes) == 256
+    assert all(value.requires_grad for value in small.parameters())
+
+
+@pytest.mark.parametrize(
+    ("most", "message", "error", "halvings"),
+    [(4, "wrong shape", RuntimeError, 0), (0, "CUDA out of memory", torch.OutOfMemoryError, 8)],
+)
+def test_what_is_no_lack_of_memory_or_cannot_be_halved_stays_an_error(most, message, error, halvings, capsys):
+    images, failing = digits("test").select(np.arange(20)), Small(nn.Flatten(), most, message)
+    attack = {"norm": "linf", "eps": 0.05, "step_size": 0.02, "steps": 1, "restarts": 1, "seed": 0}
+    with pytest.raises(error, match=message):
+        describe_training(failing, images, images, settings={"device": "cpu"}, attack=attack)
+    assert capsys.readouterr().out.count("out of memory: attacked") == halvings
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

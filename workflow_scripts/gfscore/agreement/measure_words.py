@@ -1,6 +1,9 @@
 """What the measures of an audit say of each other, in sentences."""
 
+import numpy as np
+
 from gfscore.agreement.falsification import Falsification, Falsified, sentence
+from gfscore.bounds.multiplicity import holm
 from gfscore.certificates.radii import judge_refutations
 from gfscore.classwise.target_rows import contest
 from gfscore.names import enumeration
@@ -42,22 +45,29 @@ def certificates(row, *, name):
 def central_claim(rows, definition):
     """Whether CFPS or 1 - recall predicts targeted success better: target_predictors rows of one measure.
 
-    Names the test, its p-value and how few models stand behind it; None when no model has a defined difference.
+    Names the test, its p-value and how few models stand behind it; None when no model has a defined difference. The
+    p-value is adjusted by Holm for the definitions in the rows that can be tested, so that with probability at least
+    0.95 no sentence names a better predictor where there is none.
     """
-    rows = rows[rows["definition"] == definition]
-    found = contest(rows["difference"])
-    if found.models == 0:
+    contests = {name: contest(own["difference"]) for name, own in rows.groupby("definition", sort=False)}
+    contests = {name: each for name, each in contests.items() if each.models}
+    found = contests.get(definition)
+    if found is None:
         return None
-    defined = rows[rows["difference"].notna()]
+    tests = len(contests)
+    adjusted = dict(zip(contests, holm([each.p for each in contests.values()], family=tests), strict=True))
+    p = float(adjusted[definition])
+    defined = rows[(rows["definition"] == definition) & rows["difference"].notna()]
     by_cfps, by_miss = (signed(defined[name].mean()) for name in ("rho_cfps", "rho_miss_rate"))
     start = (
         f"Targeted success as {SUCCESS[definition]}: over classes, its mean Spearman correlation is {by_cfps} with "
         f"CFPS and {by_miss} with 1 - recall"
     )
     models = "1 model" if found.models == 1 else f"{found.models} models"
-    test = f"p {_equals(found.p)}, sign-flip test over {models}"
-    if found.p > SIGNIFICANT:
-        smallest = 2.0 ** (1 - found.models)
+    holms = f", Holm over {tests} definitions" if tests > 1 else ""
+    test = f"p {_equals(p)}, sign-flip test over {models}{holms}"
+    if p > SIGNIFICANT:
+        smallest = min(1.0, tests * 2.0 ** (1 - found.models))
         hopeless = f", which cannot get below {number(smallest)}" if smallest > SIGNIFICANT else ""
         return f"{start}; which predicts better is not settled ({test}{hopeless})"
     better = "CFPS" if found.mean > 0 else "1 - recall"
@@ -68,23 +78,38 @@ def differing_classes(rows):
     """In how many models distances differ between classes (log_rank_tests rows of one measure)."""
     tested = rows[rows["p_permutation"].notna()]
     if tested.empty:
-        return "Distances cannot be compared between classes: fewer than two have samples, or nothing was found"
+        return (
+            "Distances cannot be compared between classes: fewer than two have samples, nothing was found, or every "
+            "sample is wrong anyway"
+        )
     differ = int((tested["p_permutation"] * len(tested) <= SIGNIFICANT).sum())
     whose = "the only model" if len(tested) == 1 else f"{differ} of {len(tested)} models"
     adjusted = "" if len(tested) == 1 else ", each p-value times the number of models"
+    smallest = len(tested) / (1 + tested["permutations"].max())
+    if smallest > SIGNIFICANT:
+        return (
+            "Whether distances differ between classes is not settled: a log-rank test by shuffling cannot get below "
+            f"{number(min(1.0, smallest))}{adjusted}"
+        )
     if not differ:
         return f"In no model do distances differ significantly between classes (log-rank test by shuffling{adjusted})"
     return f"Distances differ significantly between classes in {whose} (log-rank test by shuffling{adjusted})"
 
 
 def opposed(rows):
-    """Pairs of measures that rank the models in significantly opposite order (measure_agreement rows), or None."""
-    pairs = rows[(rows["rho"] < 0) & (rows["p"] <= SIGNIFICANT)]
+    """Pairs of measures that rank the models in significantly opposite order (measure_agreement rows), or None.
+
+    Their p-values are adjusted by Holm for all pairs: unrelated measures are named with probability at most 0.05.
+    """
+    tested = rows[rows["p"].notna()]
+    adjusted = holm(tested["p"], family=len(tested))
+    pairs = tested[(tested["rho"] < 0) & (np.asarray(adjusted) <= SIGNIFICANT)]
     if pairs.empty:
         return None
     words = [f"{row.first} and {row.second} ({signed(row.rho)})" for row in pairs.itertuples()]
     some = f"; {len(words) - 4} more pairs" if len(words) > 4 else ""
-    return f"These measures rank the models in opposite order: {enumeration(words[:4])}{some}"
+    adjustment = f", p <= {SIGNIFICANT} by Holm over {len(tested)} pairs" if len(tested) > 1 else ""
+    return f"These measures rank the models in opposite order{adjustment}: {enumeration(words[:4])}{some}"
 
 
 def undecided(rows):

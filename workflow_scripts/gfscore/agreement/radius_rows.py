@@ -4,12 +4,20 @@ import numpy as np
 
 from gfscore.agreement import survival
 from gfscore.bounds.binomial import lower_shares
-from gfscore.certificates.radii import allowed_refutations, certified_accuracy, corrected_certified_accuracy
+from gfscore.certificates.radii import (
+    allowed_refutations,
+    certified_accuracy,
+    corrected_certified_accuracy,
+    largest_certificate,
+)
 from gfscore.scores.measures import measure_of
 from gfscore.tables.agreement import ALL, ALL_NAME
 
 POINTS = 41
-"""Radii of a curve, evenly spaced over the measure's range."""
+"""Radii of a curve, evenly spaced from 0 to the largest that a sample can have."""
+
+ROUNDING = 1e-9
+"""Share by which a radius may fall short of the one it is compared with: what processors round differently."""
 
 
 def curve_rows(key, samples, class_names, *, settings, confidence):
@@ -19,7 +27,10 @@ def curve_rows(key, samples, class_names, *, settings, confidence):
     radius, for all classes together and for all samples by themselves.
     """
     trace = _survival if settings["kind"] == "minimal" else _certified
-    radii = np.linspace(0, measure_of(settings).value_range[1], POINTS)
+    smoothing = settings.get("smoothing")
+    # The measure's range ends a little above the largest certificate, where every curve would be 0.
+    largest = largest_certificate(smoothing) if smoothing else measure_of(settings).value_range[1]
+    radii = np.linspace(0, largest, POINTS)
     labels, classes = samples["label"].to_numpy(), len(class_names)
     rows = []
     for indices, names, groups in (
@@ -49,7 +60,9 @@ def _survival(samples, labels, radii, *, settings, n, alpha):
 
 def _certified(samples, labels, radii, *, settings, n, alpha):
     values = samples["value"].to_numpy()
-    share = np.stack([certified_accuracy(values, labels, len(n), radius=r).mean for r in radii], axis=1)
+    share = np.stack(
+        [certified_accuracy(values, labels, len(n), radius=radius * (1 - ROUNDING)).mean for radius in radii], axis=1
+    )
     unknown = np.full(share.shape, np.nan)
     if "smoothing" not in settings:
         # Nobody said how sure radii are that were computed elsewhere.
@@ -95,6 +108,7 @@ def log_rank_row(key, samples, classes, *, permutations, rng):
         "degrees_of_freedom": plain.degrees_of_freedom,
         "p_chi_square": plain.p_value,
         "p_permutation": shuffled.p_value,
+        "permutations": permutations,
     }
 
 

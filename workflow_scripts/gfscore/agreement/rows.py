@@ -9,6 +9,7 @@ from gfscore.agreement.ranks import rank_agreement
 from gfscore.attacks.gradient_masking import Attacked, masking_warnings
 from gfscore.attacks.settings import expand
 from gfscore.probabilistic.decisions import training_methods_table
+from gfscore.probabilistic.error_rates import error_rate
 from gfscore.scores.measured import UNCALIBRATED, read_samples
 
 
@@ -60,9 +61,11 @@ def training_rows(inputs, methods, *, confidence):
                     name = "/".join(key)
                     tables[name] = {kind: read_samples(own[m], model, m, kind) for kind, m in names.items()}
                     models[name] = {**model, "training": methods[key]}
-            alpha = inputs.measures[probabilistic]["alpha"]
-            found = training_methods_table(tables, alpha_test=alpha, alpha_ci=1 - confidence)
-            shared = {"adversarial": adversarial, "probabilistic": probabilistic, "confidence": confidence}
+            settings = inputs.measures[probabilistic]
+            rate = error_rate(settings)
+            found = training_methods_table(tables, alpha=settings["alpha"], alpha_test=rate, alpha_ci=1 - confidence)
+            shared = {"adversarial": adversarial, "probabilistic": probabilistic}
+            shared |= {"confidence": confidence, "error_rate": rate}
             rows += [{**row, **models[row["training"]], **shared} for row in found.to_dict("records")]
     return rows
 

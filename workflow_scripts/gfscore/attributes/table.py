@@ -15,15 +15,15 @@ SETTINGS = {
 def open_source(settings, _dataset):
     """Raw columns of the file by the samples' identifiers; samples that it does not name have missing values.
 
-    `settings`: `path` and `key`. Raises InputError, naming the file, when it is missing, damaged or without the key.
+    `settings`: `path` and `key`. In CSV an empty cell is missing and everything else is a value, NA and None included,
+    as in Parquet; a column of numbers alone is read as numbers. Raises InputError, naming the file, when it is
+    missing, damaged or without the key.
     """
-    import pandas as pd
-
     path, key = Path(settings["path"]), settings["key"]
     if not path.is_file():
         raise InputError(f"{path}: there is no such file; check `path` of these attributes")
     try:
-        frame = _parquet(path) if path.suffix == ".parquet" else pd.read_csv(path, dtype={key: str})
+        frame = _parquet(path) if path.suffix == ".parquet" else _csv(path, key)
     # Damaged files fail inside the readers in many ways; each means the same to the user.
     except Exception as error:
         raise InputError(f"{path}: not readable as {path.suffix} ({error}); write the file again") from error
@@ -32,6 +32,13 @@ def open_source(settings, _dataset):
     if frame.columns.duplicated().any():
         raise InputError(f"{path}: two columns {frame.columns[frame.columns.duplicated()][0]!r}; rename one")
     return frame.set_index(frame[key].astype(str)).drop(columns=key)
+
+
+def _csv(path, key):
+    import pandas as pd
+
+    # pandas by itself takes NA, None, null and a dozen other texts for missing: regions and glasses are called so.
+    return pd.read_csv(path, dtype={key: str}, keep_default_na=False, na_values=[""])
 
 
 def _parquet(path):

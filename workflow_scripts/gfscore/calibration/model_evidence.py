@@ -10,6 +10,14 @@ from gfscore.calibration import attack_free
 from gfscore.comparison.ranking import spearman_or_none
 from gfscore.scores.curves import ScoreCurves
 
+CLEAN, ROBUST, DISTANCE = "clean accuracy", "robust accuracy", "attack distance"
+"""What the aggregates of models are held against: keys of `agreement`."""
+
+
+def alone(against):
+    """Key of `baseline`: how well clean accuracy alone ranks the models like one of these."""
+    return f"clean accuracy alone vs {against}"
+
 
 @dataclass(frozen=True)
 class ModelEvidence:
@@ -52,9 +60,10 @@ def agreement_at(models, chosen):
     scores = attack_free.aggregates([model.report_curves for model in models])
     searched = not np.isnan(temperatures).any()
     after = scores(temperatures).diagonal() if searched else np.full(len(models), np.nan)
-    clean, robust = _accuracies(models)
+    against = _against(models)
+    clean = against.pop(CLEAN)
     return {
-        "baseline": {"clean accuracy alone vs robust accuracy": spearman_or_none(clean, robust)},
+        "baseline": {alone(name): spearman_or_none(clean, values) for name, values in against.items()},
         "agreement": agreement(models, scores(np.ones(1))[0], after),
     }
 
@@ -64,14 +73,9 @@ def agreement(models, before, after):
 
     With attack distances too, where every model has one.
     """
-    clean, robust = _accuracies(models)
-    against = {"clean accuracy": clean, "robust accuracy": robust}
-    distances = attack_distances(models)
-    if not np.isnan(distances).any():
-        against["attack distance"] = distances
     return {
         name: {"before": spearman_or_none(before, values), "after": spearman_or_none(after, values)}
-        for name, values in against.items()
+        for name, values in _against(models).items()
     }
 
 
@@ -80,6 +84,11 @@ def attack_distances(models):
     return np.array([model.attack_distance for model in models])
 
 
-def _accuracies(models):
-    clean = np.array([model.clean_accuracy for model in models])
-    return clean, np.array([model.robust_accuracy for model in models])
+def _against(models):
+    # What aggregates are held against, (M,) by name; attack distances only where every model has one.
+    found = {
+        CLEAN: np.array([model.clean_accuracy for model in models]),
+        ROBUST: np.array([model.robust_accuracy for model in models]),
+    }
+    distances = attack_distances(models)
+    return found if np.isnan(distances).any() else found | {DISTANCE: distances}

@@ -12,10 +12,13 @@ from gfscore.errors import InputError
 def certified(network, images, labels, *, eps):
     """Whether no perturbation of l_inf norm at most `eps` changes a right prediction, (n,) bool on the same device.
 
-    Takes a torch module that is a sequence (nested Sequentials are opened) of Conv2d, Linear, ReLU, Flatten and, before
-    the first of them, element-wise increasing maps such as a normalisation; images (n, C, H, W) in [0, 1]; labels (n,)
-    int64. False means not proven. Raises InputError for any other layer. Source: Zhang et al. 2018 (CROWN), with the
-    pixel range [0, 1] cut off the ball.
+    Takes a torch module in eval mode that is a sequence (nested Sequentials are opened) of Conv2d padded with zeros,
+    Linear, ReLU and Flatten; images (n, C, H, W) in [0, 1]; labels (n,) int64; `eps` a number or a tensor that
+    broadcasts over the images. False means not proven. Before the first of these layers there may be other maps
+    without parameters, such as a normalisation. They are trusted: none of their outputs may fall when a pixel rises, or
+    what is proven is wrong. Only the ends of the balls are checked for it. Raises InputError for any other layer, and
+    where the ends are not finite or in the wrong order, as behind a map that decreases. Source: Zhang et al. 2018
+    (CROWN), with the pixel range [0, 1] cut off the ball.
     """
     import torch
 
@@ -23,7 +26,7 @@ def certified(network, images, labels, *, eps):
     slack = 1e-5
     with torch.no_grad():
         first, layers = _layers(network)
-        low, high = (first((images + sign * eps).clamp(0, 1)) for sign in (-1, 1))
+        low, high = _ends(first, images, eps=eps)
         chain = _Chain(low, high, [])
         for layer in layers[:-1]:
             chain.extend(layer)
@@ -48,6 +51,18 @@ def certified_radii(network, images, labels, *, largest, steps=12):
         proven = torch.where(holds, eps, proven)
         low, high = torch.where(holds, eps, low), torch.where(holds, high, eps)
     return proven.numpy()
+
+
+def _ends(first, images, *, eps):
+    # Bounds on what the maps in front make of the balls.
+    low, high = (first((images + sign * eps).clamp(0, 1)) for sign in (-1, 1))
+    # Of NaN neither holds.
+    if not ((low <= high) & low.isfinite() & high.isfinite()).all():
+        raise InputError(
+            "what stands before the first layer gives no bounds: of a pixel range low to high it makes values that are "
+            "not finite or not in this order; give maps that rise with every pixel, finite images and eps of at least 0"
+        )
+    return low, high
 
 
 @dataclass
@@ -130,7 +145,8 @@ def _back(layer, coefficients, shape, bounds):
     if isinstance(layer, nn.ReLU):
         return _back_through_relu(coefficients, *bounds)
     if isinstance(layer, nn.Linear):
-        added = 0 if layer.bias is None else coefficients @ layer.bias
+        # Of an input that is not flat, a linear layer maps every row.
+        added = 0 if layer.bias is None else (coefficients @ layer.bias).reshape(n, functions, -1).sum(2)
         return coefficients @ layer.weight, added
     added = 0 if layer.bias is None else coefficients.sum((3, 4)) @ layer.bias
     sides = zip(shape[1:], coefficients.shape[3:], layer.stride, layer.padding, layer.kernel_size, strict=True)
@@ -167,23 +183,42 @@ def _layers(network):
     from torch import nn
 
     opened = _opened(network)
-    known = nn.Conv2d | nn.Linear | nn.ReLU | nn.Flatten
-    start = next((index for index, layer in enumerate(opened) if isinstance(layer, known)), len(opened))
+    start = next((index for index, layer in enumerate(opened) if isinstance(layer, _known())), len(opened))
     layers = opened[start:]
-    for layer in layers:
-        plain = not isinstance(layer, nn.Conv2d) or (layer.groups, layer.dilation) == (1, (1, 1))
-        if not (isinstance(layer, known) and plain):
+    learned = [layer for layer in opened[:start] if any(True for _ in layer.parameters())]
+    for layer in [*learned, *layers]:
+        if not _has_bounds(layer):
             raise InputError(
-                f"bounds through {layer} are not known; give a sequence of convolutions, linear layers and ReLUs"
+                f"bounds through {layer} are not known; give a sequence of linear layers, ReLUs and convolutions with "
+                f"zero padding in numbers, without groups or dilation"
             )
     if not layers or not isinstance(layers[-1], nn.Linear):
         raise InputError("the network must end with a linear layer that gives the logits")
     return nn.Sequential(*opened[:start]), layers
 
 
+def _known():
+    from torch import nn
+
+    return nn.Conv2d, nn.Linear, nn.ReLU, nn.Flatten
+
+
+def _has_bounds(layer):
+    from torch import nn
+
+    # A layer derived from these may compute something else of the same weights.
+    if all(type(layer).forward is not kind.forward for kind in _known()):
+        return False
+    if not isinstance(layer, nn.Conv2d):
+        return True
+    plain = (layer.groups, layer.dilation, layer.padding_mode) == (1, (1, 1), "zeros")
+    return plain and not isinstance(layer.padding, str)
+
+
 def _opened(module):
     from torch import nn
 
-    if isinstance(module, nn.Sequential):
+    # A block derived from Sequential may add its input to its output.
+    if isinstance(module, nn.Sequential) and type(module).forward is nn.Sequential.forward:
         return [part for child in module for part in _opened(child)]
     return [module]

@@ -28,6 +28,15 @@ def radii(lower_bounds, *, sigma):
     return np.where(bounds > HALF, sigma * ndtri(np.maximum(bounds, HALF)), 0.0)
 
 
+def largest_certificate(smoothing):
+    """Radius that a smoothing certifies when all its draws agree, to the last digit as `radii` gives it.
+
+    Takes settings with sigma, estimation_samples and alpha; `largest_radius` lies above it by a margin for rounding.
+    """
+    draws = smoothing["estimation_samples"]
+    return float(radii(lower_shares(draws, draws, alpha=smoothing["alpha"]), sigma=smoothing["sigma"]))
+
+
 def fewest_votes(draws, *, alpha):
     """Fewest votes for one class among `draws` that prove its probability above 1/2; draws + 1 where none suffice.
 
@@ -61,14 +70,6 @@ def certified_accuracy(values, labels, classes, *, radius):
     """
     values = np.asarray(values, dtype=np.float64)
     return class_values((values > 0) & (values >= radius), labels, classes)
-
-
-def average_certified_radius(values, labels, classes):
-    """Average certified radius of each class, wrong and abstained samples counted as 0, as ClassValues.
-
-    Takes `values` (N,), certified radii where the prediction is right, else 0. Source: Zhai et al. 2020, Eq. 3.
-    """
-    return class_values(values, labels, classes)
 
 
 def corrected_certified_accuracy(certified, samples, *, alpha, confidence):

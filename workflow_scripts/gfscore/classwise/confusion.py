@@ -73,7 +73,7 @@ def strong_and_weak(recall, accuracy):
 
 
 def mean_confusion(matrices):
-    """Mean over models of their row-normalised confusions (M, K, K), (K, K); NaN rows for classes without samples.
+    """Mean over models of their row-normalised confusions, M matrices (K, K); NaN rows for classes without samples.
 
     Every model counts alike, however many samples it was measured on.
     """

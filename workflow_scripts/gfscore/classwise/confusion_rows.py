@@ -7,6 +7,7 @@ import numpy as np
 
 from gfscore.classwise.confusion import class_errors, confusion_matrix, strong_and_weak
 from gfscore.classwise.similarity import similarities
+from gfscore.names import model_labels
 from gfscore.scores.measured import label_of, read_samples, row_generator
 
 PREDICTING = ("clean", "adversarial", "corruption")
@@ -44,6 +45,15 @@ def confusion_rows(predicted, classes):
         {**predicted.key, "true_index": true, "predicted_index": guess, "count": matrix[true, guess]}
         for true, guess in np.argwhere(matrix)
     ]
+
+
+def confusion_matrices(confusions, classes):
+    """Confusion matrices (K, K) of counts by model label, in the order of these confusions rows of one measure."""
+    found = {}
+    for label, rows in confusions.assign(label=model_labels(confusions)).groupby("label", sort=False):
+        found[label] = np.zeros((classes, classes))
+        found[label][rows["true_index"], rows["predicted_index"]] = rows["count"]
+    return found
 
 
 def error_rows(predicted, class_names):

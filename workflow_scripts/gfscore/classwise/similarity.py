@@ -32,6 +32,8 @@ def similarities(labels, first, second, classes, *, shuffles, rng):
     agreement         share of samples with equal predictions; shuffled among the samples of each true class
     kappa             Cohen's kappa of the predictions; shuffled likewise
     error_overlap     samples that both get wrong over those that either gets wrong; shuffled likewise
+    A renaming that changes nothing is one in K!, so p-values of the cosines hardly get below 1/K!: for two or three
+    classes they cannot be small.
     Source: class-wise analysis paper, appendix B, which prints the first without a baseline.
     """
     labels, first, second = (np.asarray(values, dtype=np.int64) for values in (labels, first, second))

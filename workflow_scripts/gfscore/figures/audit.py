@@ -101,9 +101,10 @@ def _of_attacks(tables, measure, meaning, *, measures):
     curves = _rows(tables, "radius_curves", measure)
     if len(curves):
         kind = {"minimal": "survival", "certified": "certified_accuracy"}[curves["kind"].iloc[0]]
-        yield kind, radii.model_curves(curves, meaning)
+        scores = tables.of("class_scores", measure)
+        yield kind, radii.model_curves(curves, meaning, scores)
         if radii.drawable(curves):
-            yield f"{kind}_by_class", radii.class_curves(curves, meaning)
+            yield f"{kind}_by_class", radii.class_curves(curves, meaning, scores)
     cells, reached = (_rows(tables, name, measure) for name in ("target_matrix", "target_success"))
     if len(cells) and targets.drawable(reached):
         yield "target_matrix", targets.target_success_matrix(cells, reached, meaning)

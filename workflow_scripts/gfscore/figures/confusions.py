@@ -4,7 +4,8 @@ import numpy as np
 
 from gfscore.bounds.intervals import hoeffding_half_width
 from gfscore.class_names import readable_classes
-from gfscore.classwise.confusion import row_shares
+from gfscore.classwise.confusion import mean_confusion, row_shares
+from gfscore.classwise.confusion_rows import confusion_matrices
 from gfscore.figures.cells import bare, colour_bar, colours, name_columns, number_cells, separate_cells
 from gfscore.figures.grid import panel_names
 from gfscore.figures.style import (
@@ -36,38 +37,26 @@ def confusion_figures(confusions, errors, measure):
     classes there are matrices, of single models up to 20 models; beyond, the most frequent pairs.
     """
     names = readable_classes(errors.drop_duplicates("class_index").sort_values("class_index")["class_name"])
-    shares = _shares(confusions, errors)
     if len(names) > MOST_CLASSES:
         yield "confused_pairs", _pairs_figure(_pairs(confusions, errors), names, errors, measure)
         return
-    yield "confusion", _mean_figure(shares, names, errors, measure)
-    if 1 < len(shares) <= MOST_MODELS:
+    counts = confusion_matrices(confusions, len(names))
+    yield "confusion", _mean_figure(counts, names, errors, measure)
+    if 1 < len(counts) <= MOST_MODELS:
+        shares = {label: row_shares(matrix) for label, matrix in counts.items()}
         yield "confusion_models", _models_figure(shares, names, errors, measure)
 
 
-def _shares(confusions, errors):
-    # Row-normalised matrix (K, K) by model label, in the order of the table; None where there are too many classes.
-    k = errors["class_index"].nunique()
-    labelled = confusions.assign(label=model_labels(confusions))
-    found = {}
-    for label, rows in labelled.groupby("label", sort=False):
-        matrix = np.zeros((k, k)) if k <= MOST_CLASSES else None
-        if matrix is not None:
-            matrix[rows["true_index"], rows["predicted_index"]] = rows["count"]
-            found[label] = row_shares(matrix)
-    return found
-
-
-def _mean_figure(shares, names, errors, measure):
-    mean = np.mean(list(shares.values()), axis=0)
+def _mean_figure(counts, names, errors, measure):
+    mean = mean_confusion(counts.values())
     k = len(names)
     size = min(6.2, 1.2 + 0.42 * k) if k <= MOST_NUMBERED else 6.4
     with drawing():
         figure = framed_figure(
             WIDTH,
             size,
-            title=_sentence(mean, names, models=len(shares)),
-            subtitle=f"Confusion matrix{_over(len(shares))}; {_what(errors, measure)}.",
+            title=_sentence(mean, names, models=len(counts)),
+            subtitle=f"Confusion matrix{_over(len(counts))}; {_what(errors, measure)}.",
             note=_note(errors, measure),
         )
         axes = figure.subplots()

@@ -10,6 +10,8 @@ from gfscore.tables.agreement import ALL
 
 WIDTH = 10.5
 MOST_ROWS, MOST_NUMBERED = 60, 24
+BESIDE = ("accuracy", "censored", "constant")
+PANELS = {"tolerance": "higher", "deviation": "lower"}
 DIVERGING = "PuOr"
 """Two hues that people without colour vision tell apart, light at zero."""
 
@@ -17,37 +19,42 @@ DIVERGING = "PuOr"
 def tolerance_by_dimension(scores):
     """Two matrices of models (rows) by latent dimensions: mean Tolerance and mean Deviation, all dimensions first.
 
-    Takes rows of projection_scores; models are in the order of their Tolerance, accuracy beside their names.
+    Takes rows of projection_scores; models are in the order of their Tolerance, accuracy and censoring beside their
+    names; constant classifiers come last, marked, and are in no mean. Attributes have no Deviation: none is drawn then.
     """
     whole = scores[scores["class_index"] == ALL]
-    means = whole[whole["dimension_index"] == ALL].sort_values("tolerance", ascending=False, kind="stable")
+    means = whole[whole["dimension_index"] == ALL].sort_values(["constant", "tolerance"], ascending=[True, False])
     shown = means.head(MOST_ROWS)
-    labels = [f"{name}  ({percent(a)})" for name, a in zip(_labels(shown), shown["accuracy"], strict=True)]
+    labels = [_beside(*row) for row in zip(_labels(shown), *(shown[name] for name in BESIDE), strict=True)]
     order = whole.drop_duplicates("dimension_index").sort_values("dimension_index")
-    matrices = {name: _matrix(whole, shown, order["dimension_index"], name) for name in ("tolerance", "deviation")}
+    both = bool(means["deviation"].notna().all())
+    drawn = {name: better for name, better in PANELS.items() if both or name != "deviation"}
+    matrices = {name: _matrix(whole, shown, order["dimension_index"], name) for name in drawn}
     rows, columns = len(shown), len(order)
+    models = means[~means["constant"].astype(bool)]
+    of_moves = "of up to one sigma" if both else "to the other end of an attribute's range"
     with drawing():
         figure = framed_figure(
             WIDTH,
             0.9 + 0.3 * max(rows, 3),
-            title=_sentence(whole, len(means)),
+            title=_sentence(whole[~whole["constant"].astype(bool)], len(models)),
             subtitle=f"Mean over n = {int(means['n'].max()):,} samples of {means['dataset'].iloc[0]}, latent "
-            f"dimensions of {means['mapper'].iloc[0]}, moves of up to one sigma. In brackets: clean "
-            "accuracy of these samples.",
-            note=f"{percent(round(float(means['censored'].mean()), 3))} of all moves change no prediction and count as "
-            "1. A constant classifier has Tolerance 1 and Deviation 0: both say little without the accuracy. Deviation "
-            "is at most 1\N{NO-BREAK SPACE}-\N{NO-BREAK SPACE}Tolerance."
+            f"dimensions of {means['mapper'].iloc[0]}, moves {of_moves}. In brackets: clean accuracy of these samples, "
+            "and the share of moves that change no prediction and count as 1.",
+            note="A constant classifier has Tolerance 1, which says nothing without the accuracy: it is marked, and "
+            "left out of the title."
+            + (" Deviation is at most 1\N{NO-BREAK SPACE}-\N{NO-BREAK SPACE}Tolerance." if both else "")
             + (f" The {MOST_ROWS} models with the largest Tolerance of {len(means)}." if len(means) > rows else ""),
         )
-        panels = figure.subplots(1, 2, sharey=True)
-        for axes, (name, values), better in zip(panels, matrices.items(), ("higher", "lower"), strict=True):
+        panels = figure.subplots(1, len(drawn), sharey=True, squeeze=False)[0]
+        for axes, (name, values) in zip(panels, matrices.items(), strict=True):
             image = axes.imshow(values, cmap=colours(), interpolation="nearest", aspect="auto")
             separate_cells(axes, rows, columns)
-            name_columns(axes, shortened_all(["all", *order["dimension"][1:]], 14), room=44)
+            name_columns(axes, shortened_all(["all", *order["dimension"][1:]], 14), room=88 // len(drawn))
             if rows * columns <= MOST_NUMBERED * 12:
                 number_cells(axes, values, image, lambda value: f"{value:.2f}", size=7.5)
             bare(axes)
-            colour_bar(figure, image, axes, f"{name.capitalize()} ({better} is better)")
+            colour_bar(figure, image, axes, f"{name.capitalize()} ({drawn[name]} is better)")
         panels[0].set_yticks(range(rows), labels)
         return laid_out(figure)
 
@@ -64,7 +71,10 @@ def effects_of_dimensions(effects):
     ]
     values = values.to_numpy(dtype=np.float64)
     reach = float(np.nanmax(np.abs(values))) if np.isfinite(values).any() else 1.0
-    labels = [f"{name}  (Tolerance {number(t)})" for name, t in zip(rows["dimension"], rows["tolerance"], strict=True)]
+    labels = [
+        f"{name}  (Tolerance {number(t)}, {_share(c)} censored)"
+        for name, t, c in zip(rows["dimension"], rows["tolerance"], rows["censored"], strict=True)
+    ]
     with drawing():
         import matplotlib as mpl
 
@@ -74,7 +84,7 @@ def effects_of_dimensions(effects):
             title=_strongest(rows, traits, values, set(effects.loc[effects["how"] == "measured", "trait"])),
             subtitle=f"Mean change of a decoded image when one dimension of {rows['mapper'].iloc[0]} goes from -sigma "
             "to +sigma, in standard deviations of the trait over real images; of attributes, of their probability.",
-            note=_unused(rows) + " Tolerance: mean over the models. A dimension may move several traits at once: "
+            note=_unused(rows) + _of_models(rows) + " A dimension may move several traits at once: "
             "disentanglement is asked of the mapper, not guaranteed.",
         )
         axes = figure.subplots()
@@ -99,7 +109,28 @@ def _labels(frame):
     return shortened_all(model_labels(frame), 24)
 
 
+def _beside(name, accuracy, censored, constant):
+    mark = ", constant" if constant else ""
+    return f"{name}  ({_share(accuracy)}, {_share(censored)}{mark})"
+
+
+def _share(value):
+    return "n/a" if value is None or np.isnan(value) else percent(round(float(value), 3))
+
+
+def _of_models(rows):
+    first = rows.iloc[0]
+    if not first["models"]:
+        return " Every classifier is constant: no Tolerance."
+    return (
+        f" Tolerance and share of censored moves: mean over {counted(int(first['models']), 'model')} that "
+        f"{'is' if first['models'] == 1 else 'are'} not constant, of clean accuracy {_share(first['accuracy'])}."
+    )
+
+
 def _sentence(whole, models):
+    if whole.empty:
+        return "Every classifier gives all decoded images one class, so that no Tolerance says anything"
     apart = whole[whole["dimension_index"] != ALL].groupby("dimension", sort=False)["tolerance"].mean()
     if apart.min() == 1:
         return "No move along any latent dimension changes a prediction"

@@ -22,6 +22,7 @@ from gfscore.names import capitalised, class_phrase, model_labels, shortened, sh
 from gfscore.numbers import number, percent
 from gfscore.tables.agreement import ALL
 
+MODEL = ["dataset", "threat", "model"]
 WIDTH = 10.5
 MOST_MODELS, MOST_NAMED_LINES = 20, 24
 MOST_CLASS_LINES, MOST_BANDS = 40, 8
@@ -32,13 +33,16 @@ WHAT = {
 }
 
 
-def model_curves(rows, measure):
+def model_curves(rows, measure, scores):
     """Share of all samples that is right and robust to radius r, one line per model, with its bound.
 
-    Takes radius_curves rows of one measure, and that measure.
+    Takes radius_curves rows of one measure, that measure, and class_scores rows of it, whose means order the lines.
     """
     rows = _while_any_stands(rows)
-    whole = rows[rows["class_index"] == ALL]
+    known = scores[scores["n"] > 0]
+    sums = known.assign(total=known["value"] * known["n"]).groupby(MODEL, sort=False)[["total", "n"]].sum()
+    means = (sums["total"] / sums["n"]).rename("mean").reset_index()
+    whole = rows[rows["class_index"] == ALL].merge(means, on=MODEL, validate="many_to_one")
     lines = _lines(whole.assign(label=model_labels(whole)), "label")
     kind = rows["kind"].iloc[0]
     what, side = WHAT[kind]
@@ -64,13 +68,15 @@ def model_curves(rows, measure):
         return laid_out(figure)
 
 
-def class_curves(rows, measure):
+def class_curves(rows, measure, scores):
     """The same for each class, one panel per model: the weakest class stands out, the rest shows the spread.
 
-    Takes radius_curves rows of one measure of at most 20 models, and that measure.
+    Takes radius_curves rows of one measure of at most 20 models, that measure, and class_scores rows of it, whose means
+    order the lines.
     """
     rows = _while_any_stands(rows)
-    classes = rows[rows["class_index"] != ALL]
+    means = scores[[*MODEL, "class_index", "value"]].rename(columns={"value": "mean"})
+    classes = rows[rows["class_index"] != ALL].merge(means, on=[*MODEL, "class_index"], validate="many_to_one")
     names = readable_classes(classes.drop_duplicates("class_index").sort_values("class_index")["class_name"])
     panels = {
         label: _lines(own, "class_index")
@@ -87,8 +93,8 @@ def class_curves(rows, measure):
             title=_class_sentence(panels, names),
             subtitle=f"{measure.title} by class, {rows['measure'].iloc[0]}, {rows['dataset'].iloc[0]}; "
             f"{counted(len(panels), 'model')}, {sample_range(classes['n'].to_numpy())}. Share {what}: {side}.",
-            note=f"Radius in {measure.unit}. Thin lines: classes. Thick: the class with the smallest area under its "
-            "line, named in the panel. "
+            note=f"Radius in {measure.unit}. Thin lines: classes. Thick: the class with the smallest mean, "
+            "named in the panel. "
             + _how_to_read(classes, kind, of="all classes of a model together, drawn for the thick line"),
         )
         grid = figure.subplots(count, columns, sharex=True, sharey=True, squeeze=False)
@@ -123,19 +129,14 @@ def drawable(rows):
 
 
 def _lines(rows, key):
-    # (name, rows by radius), the smallest area under the line first; lines without samples are left out.
+    # (name, rows by radius), the smallest mean first; lines without samples are left out.
     found = [(name, own.sort_values("radius")) for name, own in rows.groupby(key, sort=False)]
     found = [(name, own) for name, own in found if own["share"].notna().any()]
-    return sorted(found, key=lambda item: (round(area(item[1]), 12), str(item[0])))
+    return sorted(found, key=lambda item: (round(_mean(item[1]), 12), str(item[0])))
 
 
-def area(line):
-    """Area under a curve of shares over the radius, the mean radius; where nobody looked, the share counts as before.
-
-    Takes radius_curves rows of one class and model.
-    """
-    ordered = line.sort_values("radius")
-    return float(np.trapezoid(ordered["share"].ffill(), ordered["radius"]))
+def _mean(line):
+    return float(line["mean"].iloc[0])
 
 
 def _draw(axes, line, *, colour, bound):
@@ -192,9 +193,9 @@ def _model_sentence(lines, kind, measure):
     mean = "mean distance found" if kind == "minimal" else "mean radius"
     best, worst = lines[-1], lines[0]
     if len(lines) == 1:
-        return f"{shortened_all([best[0]], 40)[0]}: {mean} {number(area(best[1]))} ({measure.unit})"
+        return f"{shortened_all([best[0]], 40)[0]}: {mean} {number(_mean(best[1]))} ({measure.unit})"
     names = shortened_all([best[0], worst[0]], 30)
-    return f"{names[0]} {verb}, {names[1]} least: {mean} {number(area(best[1]))} against {number(area(worst[1]))}"
+    return f"{names[0]} {verb}, {names[1]} least: {mean} {number(_mean(best[1]))} against {number(_mean(worst[1]))}"
 
 
 def _class_sentence(panels, names):

@@ -125,15 +125,18 @@ def group_metrics(rates):
 
     dp the largest difference between groups of P(R = class | A), eopp that of the true positive rate (equally of the
     false negative rate), eodd the larger of the differences of true and of false positive rates, aodd their mean. NaN
-    where a cell is empty: fairlearn gives its rate as 0 there. Source: Hardt et al. 2016; projection fairness, A.1.
+    where a cell is empty, whose rate fairlearn gives as 0, and for a single group. Source: Hardt et al. 2016;
+    projection fairness, A.1.
     """
     true, false = spread(rates.true_positive), spread(rates.false_positive)
     return {"dp": spread(rates.selection), "eopp": true, "eodd": np.maximum(true, false), "aodd": (true + false) / 2}
 
 
 def spread(rates):
-    """Largest minus smallest rate over groups, (..., G, K) to (..., K); NaN where a group has none."""
-    return rates.max(axis=-2) - rates.min(axis=-2)
+    """Largest minus smallest rate over groups, (..., G, K) to (..., K); NaN where a group has none, and for G = 1."""
+    difference = rates.max(axis=-2) - rates.min(axis=-2)
+    # One group differs from none: 0 would say that it is treated like the others.
+    return difference if rates.shape[-2] > 1 else np.full_like(difference, np.nan)
 
 
 def group_metrics_as_printed(rates):

@@ -50,10 +50,13 @@ class Grouping:
             ) from error
 
     def balanced_part(self, sample_id):
-        """Which of some samples are in the balanced part, (N,) bool, or None where none is asked for."""
+        """Which of some samples are in the balanced part, (N,) bool, or None where none is asked for.
+
+        It depends on which samples there are, not on their order: tables that list them otherwise balance alike.
+        """
         if self.balanced is None:
             return None
-        chosen = np.zeros(len(sample_id), dtype=bool)
-        group = self.of(self.balanced["attribute"], sample_id)
-        chosen[balanced_rows(group, seed=self.balanced["seed"])] = True
+        chosen, order = np.zeros(len(sample_id), dtype=bool), np.argsort(np.asarray(sample_id, dtype=str))
+        group = self.of(self.balanced["attribute"], sample_id)[order]
+        chosen[order[balanced_rows(group, seed=self.balanced["seed"])]] = True
         return chosen

@@ -46,11 +46,11 @@ def wilson_metrics(counts, *, alpha):
 
 
 def _spread_over_box(low, high):
-    # Largest upper end minus smallest lower end, of two different groups; NaN where a group has no interval.
+    # Largest upper end minus smallest lower end, of two different groups; NaN where one has no interval, or is alone.
     other = ~np.eye(low.shape[0], dtype=bool)[:, :, None]
     at_least = np.where(other, low[:, None] - high[None, :], -np.inf).max(axis=(0, 1))
     at_most = np.where(other, high[:, None] - low[None, :], -np.inf).max(axis=(0, 1))
-    unknown = np.isnan(low).any(axis=0)
+    unknown = np.isnan(low).any(axis=0) | (low.shape[0] < 2)
     return tuple(np.where(unknown, np.nan, np.maximum(0, end)) for end in (at_least, at_most))
 
 

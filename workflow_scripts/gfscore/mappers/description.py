@@ -5,9 +5,6 @@ import numpy as np
 from gfscore.mappers.pictures import moved
 from gfscore.mappers.traits import fitted_attributes, image_traits
 
-MOST_MEASURED = 512
-"""Samples that effects are measured on."""
-
 LEAST_SPREAD = 1e-6
 """Standard deviation up to which a trait does not vary: what is less is rounding."""
 
@@ -15,7 +12,8 @@ LEAST_SPREAD = 1e-6
 def describe_mapper(mapper, train, test):
     """How well a mapper works on images that it was not trained on, a JSON-able mapping.
 
-    `train` and `test` are pairs of images (N, C, H, W) and conditions (N, A) or None. `reconstruction_error` is the
+    `train` and `test` are pairs of images (N, C, H, W) and conditions (N, A) or None; those of `test` are decoded, all
+    of them several times per dimension, so a few hundred will do. `reconstruction_error` is the
     mean squared error of a pixel and `explained` its share of the variance, 1 for perfect; `divergence` of a
     dimension from the prior, in nats, near 0 where the decoder does not use it, None without a prior; `effects` see
     `effects_of`.
@@ -24,14 +22,13 @@ def describe_mapper(mapper, train, test):
     codes, spread = mapper.encode(images, conditions)
     error = float(np.mean((mapper.decode(codes) - images) ** 2))
     variance = float(np.mean((images - images.mean(axis=0)) ** 2))
-    chosen = slice(0, MOST_MEASURED)
     return {
         "reconstruction_error": error,
         "explained": 1 - error / variance,
         "dimensions": list(mapper.names),
         "sigma": mapper.sigma.tolist(),
         "divergence": None if mapper.limits else (_divergence(codes, spread)).tolist(),
-        "effects": effects_of(mapper, images[chosen], codes[chosen], train),
+        "effects": effects_of(mapper, images, codes, train),
     }
 
 

@@ -6,6 +6,9 @@ from gfscore.attributes.digits import measurements
 
 COLOURS = ("red", "green", "blue")
 
+AT_A_TIME = 256
+"""Images that are measured together, since they are measured in float64: bounds the memory."""
+
 
 def image_traits(images):
     """Traits of images (N, C, H, W) in [0, 1] by name, each (N,) float64; NaN where an image has none of it.
@@ -14,7 +17,11 @@ def image_traits(images):
     and vertical_position, 0 at the left and upper edge, 1 at the right and lower one. Grey images: the stroke
     measurements slant, aspect_ratio and loops besides; images of three channels: the mean of each colour.
     """
-    images = np.asarray(images, dtype=np.float64)
+    parts = [_traits(part) for part in _parts(images)]
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def _traits(images):
     grey = images.mean(axis=1)
     _, height, width = grey.shape
     mass = grey.sum(axis=(1, 2))
@@ -52,8 +59,17 @@ def fitted_attributes(images, conditions, names):
     return found
 
 
-def _shrunk(images, side=16):
-    images = np.asarray(images, dtype=np.float64)
+def _parts(images):
+    # At least one, which is empty where no image is given.
+    for start in range(0, max(1, len(images)), AT_A_TIME):
+        yield np.asarray(images[start : start + AT_A_TIME], dtype=np.float64)
+
+
+def _shrunk(images):
+    return np.concatenate([_averaged(part) for part in _parts(images)])
+
+
+def _averaged(images, side=16):
     *_, height, width = images.shape
     down, across = -(-height // side), -(-width // side)
     images = images[..., : height - height % down, : width - width % across]

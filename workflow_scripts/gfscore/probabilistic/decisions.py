@@ -65,14 +65,15 @@ def class_shares(states, labels, class_names, *, alpha_test, alpha_ci, form="cor
     return table
 
 
-def training_methods_table(methods, *, alpha_test, alpha_ci):
+def training_methods_table(methods, *, alpha, alpha_test, alpha_ci):
     """Table 1 of the exact-binomial paper: one row per training method, shares as fractions.
 
     `methods` maps the name of a training method to its samples tables, a mapping clean, adversarial, probabilistic ->
     data frame. Only samples that stand in all three count, so that a row's numbers are of the same samples.
     Columns: training, n, accuracy, attack_failure_rate (classified right though attacked: the paper's "attack failure
     rate"), robust (share called robust), undecided, observation (lower bound of P(z = 1) as the paper prints it, Eq. 7)
-    and robust_low, robust_high (the corrected interval, confidence 1 - alpha_ci). Raises InputError for a method whose
+    and robust_low, robust_high (the corrected interval, confidence 1 - alpha_ci). `alpha` is the level of the test,
+    which the paper takes for its error rate; `alpha_test` bounds the rate itself. Raises InputError for a method whose
     tables have no sample in common.
     """
     import pandas as pd
@@ -81,9 +82,9 @@ def training_methods_table(methods, *, alpha_test, alpha_ci):
     for training, tables in methods.items():
         values, state = _on_common_samples(training, tables)
         n, robust, undecided = len(state), int((state == STATES[ROBUST]).sum()), int((state == STATES[0]).sum())
-        counts, alphas = (robust, undecided, n), {"alpha_test": alpha_test, "alpha_ci": alpha_ci}
-        printed, _ = share_interval(*counts, **alphas, form="paper")
-        low, high = share_interval(*counts, **alphas)
+        counts = robust, undecided, n
+        printed, _ = share_interval(*counts, alpha_test=alpha, alpha_ci=alpha_ci, form="paper")
+        low, high = share_interval(*counts, alpha_test=alpha_test, alpha_ci=alpha_ci)
         rows.append(
             {
                 "training": training,

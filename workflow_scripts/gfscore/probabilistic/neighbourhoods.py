@@ -7,6 +7,7 @@ import numpy as np
 from gfscore.attacks.batched import BatchedClassifier
 from gfscore.errors import InputError, unknown
 from gfscore.probabilistic.decisions import VALUES
+from gfscore.probabilistic.error_rates import error_rate
 from gfscore.probabilistic.perturbations import make_perturbation
 from gfscore.probabilistic.sequential_tests import NOT_ROBUST, ROBUST, STATES, boundaries, clean_draws
 from gfscore.probabilistic.thresholds import threshold
@@ -22,11 +23,12 @@ def measure_batch(classifier, images, labels, *, settings, seed):
     gfscore.probabilistic.sequential_tests), perturbation (see gfscore.probabilistic.perturbations), reference (one of
     REFERENCES) and batch_size (neighbours classified at a time). With the test `anytime` an image is called robust, or
     not robust, wrongly with probability at most alpha over the neighbours. Raises InputError for a budget within which
-    no image could be called robust.
+    no image could be called robust, and for a test that errs too often for any bounds.
     """
     import torch
 
     limits = make_boundaries(settings)
+    error_rate(settings)
     base = BatchedClassifier(classifier, batch_size=settings["batch_size"])
     x, y = torch.from_numpy(images).to(base.device), torch.from_numpy(labels).to(base.device, torch.int64)
     outcome, predicted = run_tests(

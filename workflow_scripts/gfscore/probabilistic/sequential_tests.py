@@ -129,21 +129,42 @@ def characteristics(limits, probability):
     draw: no simulation, error of rounding only. With p > kappa, `robust` is the rate of wrong calls; with p <= kappa,
     `not_robust` is.
     """
-    undecided = np.zeros(int(limits.not_robust.max()) + 1)
-    undecided[0] = 1.0
-    shares, expected = {ROBUST: 0.0, NOT_ROBUST: 0.0}, 0.0
-    counts = np.arange(len(undecided))
-    for n in range(limits.budget + 1):
+    # Probability of `first`, first + 1, ... changes and no decision: only counts between the boundaries are carried.
+    undecided, first = np.ones(1), 0
+    robust = not_robust = expected = 0.0
+    for n, (low, high) in enumerate(zip(limits.robust.tolist(), limits.not_robust.tolist(), strict=True)):
         if n:
-            expected += undecided.sum()
-            changed = probability * undecided[:-1]
-            undecided *= 1 - probability
-            undecided[1:] += changed
-        calls = limits.decide(counts, np.full_like(counts, n))
-        for call in shares:
-            shares[call] += float(undecided[calls == call].sum())
-        undecided[calls != UNDECIDED] = 0
-    return Characteristics(shares[ROBUST], shares[NOT_ROBUST], float(undecided.sum()), float(expected))
+            expected += float(undecided.sum())
+            drawn = np.zeros(len(undecided) + 1)
+            drawn[:-1] = (1 - probability) * undecided
+            drawn[1:] += probability * undecided
+            undecided = drawn
+        below, above = max(low + 1 - first, 0), max(high - first, 0)
+        if below > 0:
+            robust += float(undecided[:below].sum())
+        if above < len(undecided):
+            not_robust += float(undecided[above:].sum())
+        undecided, first = undecided[below:above], first + below
+        if not len(undecided):
+            break
+    return Characteristics(robust, not_robust, float(undecided.sum()), expected)
+
+
+@lru_cache(maxsize=16)
+def wrong_call_rate(*, kappa, alpha, budget, test="anytime"):
+    """Largest probability that a test calls an input wrongly, whatever its p; arguments as `boundaries` takes them.
+
+    Of `anytime` it is at most `alpha`, which is returned. Of any other test it is exact for the budget: the larger of
+    both rates at p = kappa, since "robust" grows rarer with p and "not robust" more frequent. 0 at kappa 0 or 1, where
+    no wrong call is possible.
+    """
+    require_level(kappa, alpha, test)
+    if test == "anytime":
+        return float(alpha)
+    if kappa in (0, 1):
+        return 0.0
+    worst = characteristics(boundaries(kappa=kappa, alpha=alpha, budget=budget, test=test), kappa)
+    return max(worst.robust, worst.not_robust)
 
 
 def log_evidence(n, k, kappa, *, side):

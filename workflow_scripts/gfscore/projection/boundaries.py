@@ -1,9 +1,10 @@
 """How far one latent dimension of an image can move before a classifier's prediction changes.
 
 Source: "Is the fairness metric truly fair?", section 5 and Algorithm 1, read as follows. The perturbation replaces
-dimension d by mu_d +- sigma_d m / M; the printed algorithm starts from z = mu, so mu is the sample's own code unless
-another centre is given. Every m = 1..M is tried: the printed loop ends before it tests m = M. The prediction is
-compared with that on the undisturbed reconstruction, f(U(z)), as in its Eq. 1, not with f(x).
+dimension d by mu_d +- sigma_d m / M; the printed algorithm starts from z = mu, so mu is the sample's own code. A
+dimension with ends, as an attribute has, is moved no further than them: one that is at an end can only be moved away
+from it, and of its other side there is nothing to find. Every m = 1..M is tried: the printed loop ends before it tests
+m = M. The prediction is compared with that on the undisturbed reconstruction, f(U(z)), as in its Eq. 1, not with f(x).
 # ASSUME: no change of the prediction hides between two neighbouring steps, and comes back before the second.
 """
 
@@ -17,11 +18,12 @@ from gfscore.zoo.inference import out_of_memory
 
 @dataclass(frozen=True)
 class Boundaries:
-    """Boundaries of n samples along D latent dimensions, in units of sigma.
+    """Boundaries of n samples along D latent dimensions, in units of sigma, or of the way to a nearer end.
 
     `reference` (n,) int64 is the prediction f(U(z)); `up` and `down` (n, D) float64 in [0, 1] are u+ and u-, the
-    smallest tried moves that change it, 1 where none up to sigma does: there `up_censored` and `down_censored` (n, D)
-    bool are set, and the true value is larger or there is none. `evaluations` counts the images classified.
+    smallest tried moves that change it, 1 where none does: there `up_censored` and `down_censored` (n, D) bool are set,
+    and the true value is larger or there is none. NaN, not censored, on a side that has no room to move. `evaluations`
+    counts the images classified.
     """
 
     reference: np.ndarray
@@ -32,23 +34,21 @@ class Boundaries:
     evaluations: int
 
 
-def search_boundaries(
-    decode, classify, latents, sigma, *, steps, bisections, batch_size, dimensions=None, centre=None, limits=None
-):
+def search_boundaries(decode, classify, latents, sigma, *, steps, bisections, batch_size, dimensions=None, limits=None):
     """Fairness boundaries of every sample along every latent dimension, by a scan and bisection of the first change.
 
     `decode` maps codes (b, Z) to images, `classify` images to predictions (b,) int, both for any b; `latents` (n, Z)
     are the codes, of which the columns `dimensions` (D,) are moved, all by default; `sigma` (D,) or (n, D) positive is
-    the unit of each; `centre` (n, D) is where moves start from, by default the code itself; `limits` (low, high) clips
-    what a column may become. `steps` is M, `bisections` halves the last step so often: a boundary is then exact to
-    sigma / (M 2^bisections). Whatever has changed is dropped, and as many steps of the others are tried together as
-    fit into `batch_size` images; batches that do not fit into memory are halved. Raises InputError for a sigma that is
-    not positive and finite.
+    the unit of each; `limits` (low, high) are the ends of what a column may become: where one is nearer than sigma, the
+    way to it is the unit, and where the code stands on it, that side is not searched. `steps` is M, `bisections` halves
+    the last step so often: a boundary is then exact to a share of 1 / (M 2^bisections) of its unit. Whatever has
+    changed is dropped, and as many steps of the others are tried together as fit into `batch_size` images; batches that
+    do not fit into memory are halved. Raises InputError for a sigma that is not positive and finite.
     """
     latents = np.asarray(latents)
     dimensions = np.arange(latents.shape[1]) if dimensions is None else np.asarray(dimensions)
-    centre = latents[:, dimensions] if centre is None else np.asarray(centre)
-    sigma = np.broadcast_to(np.asarray(sigma, dtype=np.float64), centre.shape)
+    shape = len(latents), len(dimensions)
+    sigma = np.broadcast_to(np.asarray(sigma, dtype=np.float64), shape)
     unusable = ~((sigma > 0) & np.isfinite(sigma)).all(axis=0)
     if unusable.any():
         raise InputError(
@@ -56,13 +56,13 @@ def search_boundaries(
             "not use it; train the mapper with fewer dimensions, a smaller beta or for more epochs"
         )
     predictor = _Predictor(decode, classify, batch_size)
-    lines = _Lines(predictor, latents, sigma=sigma, dimensions=dimensions, centre=centre, limits=limits)
+    lines = _Lines(predictor, latents, sigma=sigma, dimensions=dimensions, limits=limits)
     first = _scan(lines, steps)
     reached = np.flatnonzero(first)
-    moved = np.ones(lines.count)
+    moved = np.where(lines.possible, 1.0, np.nan)
     moved[reached] = _bisect(lines, reached, (first[reached] - 1) / steps, first[reached] / steps, bisections)
-    up, down = moved.reshape(2, *centre.shape)
-    up_censored, down_censored = (first == 0).reshape(2, *centre.shape)
+    up, down = moved.reshape(2, *shape)
+    up_censored, down_censored = (lines.possible & (first == 0)).reshape(2, *shape)
     return Boundaries(lines.reference, up, down, up_censored, down_censored, predictor.evaluations)
 
 
@@ -93,14 +93,17 @@ class _Predictor:
 class _Lines:
     """All moves of a search: upwards for every sample and dimension, then downwards."""
 
-    def __init__(self, predictor, latents, *, sigma, dimensions, centre, limits):
-        self.predictor, self.latents, self.dimensions, self.limits = predictor, latents, dimensions, limits
-        n, d = centre.shape
+    def __init__(self, predictor, latents, *, sigma, dimensions, limits):
+        self.predictor, self.latents = predictor, latents
+        n, d = sigma.shape
         self.count = 2 * n * d
         self.sample = np.tile(np.repeat(np.arange(n), d), 2)
         self.column = np.tile(dimensions, 2 * n)
-        self.start = np.tile(centre.ravel(), 2).astype(np.float64)
+        self.start = np.tile(latents[:, dimensions].ravel(), 2).astype(np.float64)
         self.reach = np.concatenate([sigma.ravel(), -sigma.ravel()])
+        if limits is not None:
+            self.reach = (self.start + self.reach).clip(*limits) - self.start
+        self.possible = self.reach != 0
         self.reference = predictor(lambda rows: latents[rows], n)
 
     def changed(self, lines, shares):
@@ -108,8 +111,7 @@ class _Lines:
 
         def codes(rows):
             own, made = lines[rows], self.latents[self.sample[lines[rows]]].copy()
-            value = self.start[own] + self.reach[own] * shares[rows]
-            made[np.arange(len(own)), self.column[own]] = value if self.limits is None else value.clip(*self.limits)
+            made[np.arange(len(own)), self.column[own]] = self.start[own] + self.reach[own] * shares[rows]
             return made
 
         return self.predictor(codes, len(lines)) != self.reference[self.sample[lines]]
@@ -117,7 +119,7 @@ class _Lines:
 
 def _scan(lines, steps):
     # Number of the first step that changes the prediction, by line; 0 where none does.
-    first, active, done = np.zeros(lines.count, dtype=np.int64), np.arange(lines.count), 0
+    first, active, done = np.zeros(lines.count, dtype=np.int64), np.flatnonzero(lines.possible), 0
     while len(active) and done < steps:
         block = min(steps - done, max(1, lines.predictor.batch_size // len(active)))
         tried = done + 1 + np.arange(block)

@@ -15,13 +15,19 @@ def measure_batch(classifier, images, labels, *, settings, seed, mapper, conditi
 
     `mapper` is a gfscore.mappers.stored.Mapper, `conditions` (n, A) those of a conditional one; `settings` hold steps,
     bisections, batch_size and sigma: "aggregated" for the mapper's own unit, or "posterior" for each sample's
-    posterior standard deviation. Nothing is drawn, so `seed` and `labels` are not used.
+    posterior standard deviation; a condition goes to the other end of its range with either. Nothing is drawn, so
+    `seed` is not used. Neither are `labels`: elsewhere a tie at the top counts against the label, here it would make a
+    classifier disagree with itself, so every prediction is the first of the largest logits.
     """
     del seed, labels
+
+    def classify(shown):
+        return classifier.logits(shown).argmax(axis=1)
+
     codes, spread = mapper.encode(images, conditions)
     found = search_boundaries(
         mapper.decode,
-        lambda shown: classifier.logits(shown).argmax(axis=1),
+        classify,
         codes,
         spread if settings["sigma"] == "posterior" else mapper.sigma,
         **{key: settings[key] for key in ("steps", "bisections", "batch_size")},
@@ -32,6 +38,7 @@ def measure_batch(classifier, images, labels, *, settings, seed, mapper, conditi
     return {
         "row": rows,
         "prediction": found.reference[rows],
+        "clean_prediction": classify(images)[rows],
         "value": tolerance(found.up, found.down).ravel(),
         "censored": (found.up_censored | found.down_censored).ravel(),
         "dimension": np.tile(np.array(mapper.names, dtype=object), len(images)),

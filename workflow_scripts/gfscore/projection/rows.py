@@ -15,7 +15,7 @@ from gfscore.projection.scores import (
     tolerance,
 )
 from gfscore.tables.agreement import ALL, ALL_NAME
-from gfscore.tables.projection import SCALED
+from gfscore.tables.projection import GROUP_METRICS, SCALED
 
 RANKED = {
     "accuracy": True,
@@ -25,8 +25,12 @@ RANKED = {
     "deviation": False,
     "coupling": False,
     "coupling_entropy": False,
+    **dict.fromkeys(GROUP_METRICS, False),
 }
 """Whether higher is better, by the numbers that rank models; of censoring and coupling a convention, no judgement."""
+
+LEAST_SAMPLES = 20
+"""Fewer samples than these make Coupling and its entropy a matter of chance, which no interval beside them says."""
 
 
 class Projected:
@@ -38,7 +42,8 @@ class Projected:
         self.up, self.down, up_censored, down_censored = (
             samples[name].to_numpy().reshape(shape) for name in ("up", "down", "up_censored", "down_censored")
         )
-        self.censored = (up_censored.astype(np.float64) + down_censored) / 2
+        sides = 2.0 - np.isnan(self.up) - np.isnan(self.down)
+        self.censored = (up_censored.astype(np.float64) + down_censored) / sides
         first = samples.iloc[:: len(dimensions)]
         self.label, self.clean, self.decoded = (
             first[name].to_numpy() for name in ("label", "clean_prediction", "prediction")
@@ -47,9 +52,8 @@ class Projected:
 
     @property
     def constant(self):
-        """Whether the classifier gave every image the same class."""
-        changes = self.censored.min() < 1
-        return not changes and is_constant([self.clean, self.decoded])
+        """Whether the classifier gave every decoded image the same class."""
+        return is_constant(self.decoded, self.censored)
 
 
 def score_rows(key, projected, dimensions, class_names, *, confidence):
@@ -60,9 +64,10 @@ def score_rows(key, projected, dimensions, class_names, *, confidence):
     """
     classes = [(ALL, ALL_NAME, np.ones(len(projected.label), dtype=bool))]
     classes += [(index, name, projected.label == index) for index, name in enumerate(class_names)]
-    rows = []
+    rows, constant = [], projected.constant
     for index, name, inside in classes:
-        of_class = {**key, "class_index": index, "class_name": name, "n": int(inside.sum())}
+        of_class = {**key, "class_index": index, "class_name": name, "n": int(inside.sum()), "constant": constant}
+        of_class["small"] = of_class["n"] < LEAST_SAMPLES
         if not inside.any():
             rows += [{**of_class, **_named(place, dimensions)} for place in (ALL, *range(len(dimensions)))]
             continue
@@ -72,23 +77,25 @@ def score_rows(key, projected, dimensions, class_names, *, confidence):
     return rows
 
 
-def model_rows(scores, constant):
-    """Rows of projection_models from rows of projection_scores and, by model, whether it is constant.
+def model_rows(scores, groups):
+    """Rows of projection_models from rows of projection_scores and the models' differences between groups.
 
-    `constant` maps (threat, model) to bool. Scaled numbers are the paper's: min-max over the models, reversed where
-    lower is better, 0 to 100; None where all models are equal.
+    `groups` maps (threat, model) to what group_means gives of it. Scaled numbers are the paper's: min-max over the
+    models, reversed where lower is better, 0 to 100; None where all models are equal. A constant classifier is equal
+    to all groups and tolerates everything: it has no place on that scale, and moves no end of it.
     """
-    kept = ("dataset", "threat", "model", "mapper", "n", "censored", "agreement", "accuracy", "decoded_accuracy")
-    kept += ("tolerance", "deviation", "coupling", "coupling_entropy", "effective_dimensions")
+    kept = ("dataset", "threat", "model", "mapper", "n", "constant", "censored", "agreement", "accuracy")
+    kept += ("decoded_accuracy", "tolerance", "deviation", "coupling", "coupling_entropy", "effective_dimensions")
     whole = [row for row in scores if row["class_index"] == ALL and row["dimension_index"] == ALL]
     dimensions = len({row["dimension_index"] for row in scores}) - 1
     rows = [
         {name: row[name] for name in kept}
-        | {"dimensions": dimensions, "constant": constant[row["threat"], row["model"]]}
+        | {"dimensions": dimensions, **dict.fromkeys(GROUP_METRICS), **groups.get((row["threat"], row["model"]), {})}
         for row in whole
     ]
     for name, higher_is_better in SCALED.items():
-        for row, value in zip(rows, scaled([row[name] for row in rows], higher_is_better), strict=True):
+        values = [None if row["constant"] else row[name] for row in rows]
+        for row, value in zip(rows, scaled(values, higher_is_better), strict=True):
             row[f"{name}_scaled"] = value
     return rows
 
@@ -105,13 +112,13 @@ def scaled(values, higher_is_better):
 
 
 def rank_rows(models):
-    """Rows of projection_ranks: every pair of RANKED numbers, over the models that are not constant."""
+    """Rows of projection_ranks: every pair of RANKED numbers that there are, over the models that are not constant."""
     models = [row for row in models if not row["constant"]]
+    known_numbers = [name for name in RANKED if not np.isnan([_number(row[name]) for row in models]).all()]
     rows = []
-    for first, second in combinations(RANKED, 2):
+    for first, second in combinations(known_numbers, 2):
         x, y = (
-            np.array([row[name] for row in models], dtype=np.float64) * (1 if RANKED[name] else -1)
-            for name in (first, second)
+            np.array([_number(row[name]) for row in models]) * (1 if RANKED[name] else -1) for name in (first, second)
         )
         known = ~(np.isnan(x) | np.isnan(y))
         rho = float(spearman(x[known], y[known])) if known.sum() > 1 else np.nan
@@ -119,23 +126,29 @@ def rank_rows(models):
     return rows
 
 
-def effect_rows(manifest, scores, constant):
+def effect_rows(manifest, scores):
     """Rows of projection_effects from the manifest of the mapper and rows of projection_scores."""
     names, divergence = manifest["dimensions"], manifest["divergence"]
     rows = []
     for effect in manifest["effects"]:
         index = names.index(effect["dimension"])
         tolerated = [
-            row["tolerance"]
+            row
             for row in scores
-            if row["dimension_index"] == index
-            and row["class_index"] == ALL
-            and not constant[row["threat"], row["model"]]
+            if row["dimension_index"] == index and row["class_index"] == ALL and not row["constant"]
         ]
         shared = {"mapper": manifest["mapper"], "dimension_index": index, "sigma": manifest["sigma"][index]}
         shared |= {"divergence": divergence and divergence[index]}
-        rows.append({**shared, **effect, "tolerance": float(np.mean(tolerated)) if tolerated else None})
+        means = {
+            name: float(np.mean([row[name] for row in tolerated])) if tolerated else None
+            for name in ("tolerance", "censored", "accuracy")
+        }
+        rows.append({**shared, **effect, **means, "models": len(tolerated)})
     return rows
+
+
+def _number(value):
+    return np.nan if value is None else float(value)
 
 
 def _rows(projected, inside, dimensions, confidence):
@@ -148,7 +161,7 @@ def _rows(projected, inside, dimensions, confidence):
     }
     columns = {
         name: np.column_stack([values[inside].mean(axis=1), values[inside]])
-        for name in ("tolerance", "deviation", "up", "down", "censored")
+        for name in ("tolerance", "deviation", "censored")
         for values in [getattr(projected, name)]
     }
     # Values in 0..1, as the bets take them: centred, at most 1 from 0.
@@ -157,7 +170,11 @@ def _rows(projected, inside, dimensions, confidence):
     found = []
     for place in range(1 + len(dimensions)):
         row = {**own, **_named(place - 1, dimensions)}
+        # A Deviation that one sample does not have is not there for their mean.
         row |= {name: float(values[:, place].mean()) for name, values in columns.items()}
+        for side in ("up", "down"):
+            moves = getattr(projected, side)[inside]
+            row[side] = _mean_of_known(moves if place == 0 else moves[:, place - 1])
         row |= {"tolerance_low": float(low[place] + 1) / 2, "tolerance_high": float(high[place] + 1) / 2}
         row["tolerance_agreeing"] = float(both[:, place].mean()) if len(both) else None
         found.append(row)
@@ -168,6 +185,11 @@ def _rows(projected, inside, dimensions, confidence):
         "effective_dimensions": effective_dimensions(tolerances),
     }
     return found
+
+
+def _mean_of_known(values):
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else None
 
 
 def _named(place, dimensions):

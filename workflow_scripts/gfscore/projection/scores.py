@@ -10,17 +10,20 @@ import numpy as np
 def tolerance(up, down):
     """Tolerance: mean reach of a latent dimension to either side before the prediction changes, in units of sigma.
 
-    Takes u+ and u- in [0, 1], arrays of one shape. 1: no move up to sigma changes the prediction, as for a constant
-    classifier; 0: every move does. Higher is better. It is the paper's (a+ - a-) / sigma divided by 2, so that it lies
-    in [0, 1] like its tables.
+    Takes u+ and u- in [0, 1], arrays of one shape, NaN for a side without room to move: then the other one counts
+    alone. 1: no move up to sigma changes the prediction, as for a constant classifier; 0: every move does. Higher is
+    better. It is the paper's (a+ - a-) / sigma divided by 2, so that it lies in [0, 1] like its tables; of an attribute
+    it is (a+ - a-) divided by its whole range, the share of it that is tolerated.
     """
-    return (np.asarray(up, dtype=np.float64) + np.asarray(down, dtype=np.float64)) / 2
+    up, down = np.asarray(up, dtype=np.float64), np.asarray(down, dtype=np.float64)
+    return (np.where(np.isnan(up), down, up) + np.where(np.isnan(down), up, down)) / 2
 
 
 def deviation(up, down):
     """Deviation: distance of the middle of the tolerated range from where it started, in units of sigma.
 
     Takes what `tolerance` takes. 0: both sides alike, censored ones included; at most 1 - tolerance; lower is better.
+    NaN where one side has no room to move: its middle would be 1 - tolerance under another name.
     """
     return np.abs(np.asarray(up, dtype=np.float64) - np.asarray(down, dtype=np.float64)) / 2
 
@@ -59,12 +62,13 @@ def effective_dimensions(tolerances):
     return np.nan if weights is None else float(np.exp(_entropy(weights)))
 
 
-def is_constant(predictions):
-    """Whether a classifier gives every image (decoded or not) the same class: then its Tolerance is 1 and says nothing.
+def is_constant(reference, censored):
+    """Whether a classifier gives every decoded image the same class: then its Tolerance is 1 and says nothing.
 
-    Takes predictions (n,), or several arrays of them in one list.
+    Takes its predictions (n,) on the reconstructions, made without a look at labels so that a tie is no difference, and
+    which moves change none of them, bool or a share, of any shape.
     """
-    return len(np.unique(np.concatenate([np.ravel(part) for part in predictions]))) == 1
+    return len(np.unique(reference)) == 1 and bool(np.min(censored) == 1)
 
 
 def _weights(tolerances):

@@ -4,11 +4,13 @@ import numpy as np
 
 from gfscore.agreement import measure_words
 from gfscore.names import model_labels
+from gfscore.probabilistic.error_rates import caution
 from gfscore.report.report_rows import Bounded
 from gfscore.tables.agreement import AGREEMENT_COLUMNS, ALL
 
-MOST_CLASSES, MOST_SENTENCES, RADII = 20, 6, 6
-"""Largest matrix shown; sentences on single models beyond which a table has to do; radii of a printed curve."""
+MOST_CLASSES, MOST_SENTENCES, RADII, MOST_ROWS = 20, 6, 6, 1000
+"""Largest matrix shown; sentences on single models beyond which a table has to do; radii of a printed curve; largest
+number of rows of a table."""
 
 
 def measures_view(tables, measures):
@@ -30,8 +32,8 @@ def measures_view(tables, measures):
         "masking_signs": _masking,
         "radius_curves": _curves,
         "class_distances": lambda frame: _distances(frame, found["log_rank_tests"]),
-        "class_shares": _shares,
-        "training_methods": lambda frame: frame.to_dict("records"),
+        "class_shares": lambda frame: _shares(frame, measures),
+        "training_methods": lambda frame: _training(frame, measures),
         "target_predictors": lambda frame: _targets(found, frame),
         "measure_agreement": lambda frame: _agreement(frame, measures),
     }
@@ -100,15 +102,21 @@ def _distances(frame, tests):
     return views
 
 
-def _shares(frame):
+def _shares(frame, measures):
     views = []
     for measure, rows in _whole(frame).groupby("measure", sort=False):
         listed = [
             {**row, "bounded": Bounded(row["robust"] / max(row["n"], 1), row["low"], row["high"], 1.0)}
             for row in rows.to_dict("records")
         ]
-        views.append({"measure": measure, "sentence": measure_words.undecided(rows), "rows": listed})
+        words = {"sentence": measure_words.undecided(rows), "caution": caution(measure, measures[measure])}
+        views.append({"measure": measure, "rows": listed, **words})
     return views
+
+
+def _training(frame, measures):
+    cautions = [caution(name, measures[name]) for name in frame["probabilistic"].unique()]
+    return {"rows": frame.to_dict("records"), "cautions": [words for words in cautions if words]}
 
 
 def _targets(found, predictors):
@@ -154,4 +162,16 @@ def _agreement(frame, measures):
         {"first": first, "second": second, "over_models": between.get((first, second)), **values}
         for (first, second), values in means.to_dict("index").items()
     ]
-    return {"opposed": measure_words.opposed(over_models), "rows": rows, "measures": len(measures)}
+    # One list per pair of measures, each model's correlation over its classes in it.
+    by_pair = [
+        {"first": first, "second": second, "models": own.to_dict("records")}
+        for (first, second), own in over_classes.groupby(["first", "second"], sort=False)
+        if len(over_classes) <= MOST_ROWS
+    ]
+    return {
+        "opposed": measure_words.opposed(over_models),
+        "rows": rows,
+        "by_pair": by_pair,
+        "confidence": float(frame["confidence"].iloc[0]),
+        "measures": len(measures),
+    }

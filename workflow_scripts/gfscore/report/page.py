@@ -8,6 +8,7 @@ from gfscore.comparison.ranking import EXACT_UP_TO, exact_p_value
 from gfscore.names import enumeration, printable
 from gfscore.report import report_rows, takeaways
 from gfscore.report.comparison import comparison_views, sensitivity_views
+from gfscore.report.errors import errors_views
 from gfscore.report.groups import groups_view
 from gfscore.report.measures import measures_view
 from gfscore.report.projection import projection_view
@@ -57,6 +58,7 @@ def render_report(tables, verdict, figures, *, title, measures, models, fp_lambd
             calibration=_calibration(tables),
             sensitivity=sensitivity,
             comparisons=comparison_views(tables, {name: measures[name] for name in order}, lam=fp_lambda),
+            class_errors=errors_views(tables, order),
             measured_together=measures_view(tables, measures),
             groups=groups_view(tables, {name: measures[name] for name in order}),
             projection=projection_view(tables),
@@ -158,6 +160,7 @@ def _calibration(tables):
         "measure": measure,
         "models": models,
         "rows": rows,
+        "distances": any(row["distance"] for row in rows),
         "warnings": _warnings(rows, models),
         "uncertainty": report_rows.calibration_uncertainty(results),
         "rankings": {
@@ -172,17 +175,6 @@ def _calibration(tables):
 def _warnings(rows, models):
     # Plain words about every reason not to believe a calibrated score.
     edges = [row["title"] for row in rows if row["edge"]]
-    beaten = [
-        row["title"]
-        for row in rows
-        if None not in (row["alone"], row["robust"].get("after")) and row["alone"] >= row["robust"]["after"]
-    ]
-    lowered = [
-        row["title"]
-        for row in rows
-        if None not in (row["robust"].get("before"), row["robust"].get("after"))
-        and row["robust"]["after"] < row["robust"]["before"]
-    ]
     warnings = []
     if edges:
         warnings.append(
@@ -190,22 +182,37 @@ def _warnings(rows, models):
             f"where the optimum lies. As T goes to 0 a softmax score becomes {SCALE:.4f} times the clean accuracy, so "
             "agreement with accuracy can always be bought by forgetting the margin."
         )
-    alone = next((row["alone"] for row in rows if row["alone"] is not None), None)
-    if beaten and alone <= 0:
-        warnings.append(
-            f"Neither clean accuracy alone (Spearman {numbers.signed(alone)}) nor the score calibrated by "
-            f"{enumeration(beaten)} ranks the models like robust accuracy."
-        )
-    elif beaten:
-        warnings.append(
-            f"Clean accuracy alone ranks the models by robust accuracy at least as well (Spearman "
-            f"{numbers.signed(alone)}) as the score calibrated by {enumeration(beaten)}."
-        )
-    if lowered:
-        warnings.append(f"Calibration lowers the agreement with robust accuracy: {enumeration(lowered)}.")
+    warnings += _no_better(rows, "robust", "alone", "robust accuracy")
+    warnings += _no_better(rows, "distance", "alone_distance", "attack distance")
     if models < report_rows.FEW_MODELS:
         warnings.append(_few_models(models))
     return warnings
+
+
+def _no_better(rows, agreement, baseline, against):
+    # Objectives that agree with `against` no better than clean accuracy alone does, or worse than the score at T = 1.
+    known = [row for row in rows if row[agreement].get("after") is not None]
+    beaten = [row for row in known if row[baseline] is not None and row[baseline] >= row[agreement]["after"]]
+    lowered = [
+        row["title"]
+        for row in known
+        if row[agreement].get("before") is not None and row[agreement]["after"] < row[agreement]["before"]
+    ]
+    if beaten:
+        # Every objective has the same baseline.
+        alone, titles = beaten[0][baseline], enumeration([row["title"] for row in beaten])
+        if alone <= 0:
+            yield (
+                f"Neither clean accuracy alone (Spearman {numbers.signed(alone)}) nor the score calibrated by {titles} "
+                f"ranks the models like {against}."
+            )
+        else:
+            yield (
+                f"Clean accuracy alone ranks the models by {against} at least as well (Spearman "
+                f"{numbers.signed(alone)}) as the score calibrated by {titles}."
+            )
+    if lowered:
+        yield f"Calibration lowers the agreement with {against}: {enumeration(lowered)}."
 
 
 def _few_models(models):

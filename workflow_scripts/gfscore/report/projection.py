@@ -4,11 +4,9 @@ import numpy as np
 
 from gfscore.names import model_labels
 from gfscore.report.report_rows import Bounded
+from gfscore.report.takeaways import rank_relation
 from gfscore.tables.agreement import ALL
-from gfscore.tables.projection import SCALED
-
-GROUP_METRICS = {"dp": "DP", "eopp": "EOpp", "eodd": "EOdd"}
-"""Differences between groups that the paper sets beside Tolerance, by their names in the table group_metrics."""
+from gfscore.tables.projection import GROUP_METRICS, SCALED
 
 METRICS = {
     "accuracy": "accuracy",
@@ -18,7 +16,11 @@ METRICS = {
     "deviation": "Deviation",
     "coupling": "Coupling",
     "coupling_entropy": "normalised entropy",
+    "dp": "DP",
+    "eopp": "EOpp",
+    "eodd": "EOdd",
 }
+"""Names of the numbers that rank models."""
 
 
 def projection_view(tables):
@@ -28,32 +30,34 @@ def projection_view(tables):
         return None
     scores, effects = tables.measures["projection_scores"], tables.measures["projection_effects"]
     ranks = tables.measures["projection_ranks"]
-    ordered = models.sort_values("tolerance", ascending=False, kind="stable")
+    ordered = models.sort_values(["constant", "tolerance"], ascending=[True, False])
     bounds = scores[(scores["class_index"] == ALL) & (scores["dimension_index"] == ALL)].set_index(["threat", "model"])
-    groups = _group_means(tables.measures.get("group_metrics"))
     rows = [
         {
             **row,
-            "label": label,
+            "label": f"{label} (constant)" if row["constant"] else label,
             "bounded": _bounded(row, bounds.loc[(row["threat"], row["model"])]),
-            "groups": groups.get((row["threat"], row["model"]), dict.fromkeys(GROUP_METRICS)),
         }
         for label, row in zip(model_labels(ordered), ordered.to_dict("records"), strict=True)
     ]
     listed = ranks[ranks["rho"].notna()].sort_values("rho", key=np.abs, ascending=False, kind="stable")
+    comparable = models[~models["constant"].astype(bool)]
+    grouped = models.dropna(subset=["group_measure"])
     return {
         "mapper": models["mapper"].iloc[0],
         "n": int(models["n"].max()),
         "dimensions": int(models["dimensions"].iloc[0]),
         "confidence": float(scores["confidence"].dropna().iloc[0]),
         "rows": rows,
-        "constant": [row["label"] for row in rows if row["constant"]],
-        "with_groups": bool(groups),
-        "scaled": list(SCALED),
-        "ranks": [
-            {**row, "first": METRICS[row["first"]], "second": METRICS[row["second"]]}
-            for row in listed.to_dict("records")
+        "constant": [
+            label for label, constant in zip(model_labels(ordered), ordered["constant"], strict=True) if constant
         ],
+        "one_sided": bool(models["deviation"].isna().any()),
+        "groups": None if grouped.empty else grouped[["group_measure", "group_attributes"]].iloc[0].to_dict(),
+        "group_metrics": [] if grouped.empty else list(GROUP_METRICS),
+        "scaled": [name for name in SCALED if models[name].notna().any()],
+        "titles": {name: METRICS[name][:1].upper() + METRICS[name][1:] for name in METRICS},
+        "ranks": [_related(row, comparable) for row in listed.to_dict("records")],
         "measured": any(effects["how"] == "measured"),
     }
 
@@ -62,16 +66,7 @@ def _bounded(row, bounds):
     return Bounded(row["tolerance"], bounds["tolerance_low"], bounds["tolerance_high"], 1.0)
 
 
-def _group_means(metrics):
-    # Mean over the attributes of each difference between groups, of the first measure that predicts, by model.
-    if metrics is None or metrics.empty:
-        return {}
-    first = metrics[metrics["measure"] == metrics["measure"].iloc[0]]
-    one = first["class_name"].nunique() == 1
-    mean = first[first["metric"].isin(GROUP_METRICS) & (one | (first["class_name"] == "macro"))]
-    found = {}
-    for (threat, model, metric), value in (
-        mean.groupby(["threat", "model", "metric"], sort=False)["value"].mean().items()
-    ):
-        found.setdefault((threat, model), dict.fromkeys(GROUP_METRICS))[metric] = value
-    return found
+def _related(row, models):
+    # With the p-value's verdict: of few models every order is likely.
+    _, clear = rank_relation(models[row["first"]].to_numpy(dtype=float), models[row["second"]].to_numpy(dtype=float))
+    return {**row, "first": METRICS[row["first"]], "second": METRICS[row["second"]], "clear": clear}

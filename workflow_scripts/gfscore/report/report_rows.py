@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gfscore import numbers
+from gfscore.calibration.model_evidence import CLEAN, DISTANCE, ROBUST, alone
 from gfscore.comparison.ranking import EXACT_UP_TO, exact_p_value, spearman_or_none
 from gfscore.names import model_labels, without_threat
 from gfscore.report import takeaways
@@ -81,8 +82,8 @@ def measure_view(tables, measure, settings, *, models, verdicts):
         ranking=ranking,
         classes=classes,
         class_names=names,
-        classes_left_out=len(ranked) - len(_ends(ranked)),
-        vulnerability=_ends(ranked),
+        classes_left_out=len(ranked) - len(ends_of(ranked)),
+        vulnerability=ends_of(ranked),
         agreements=[
             _agreement(summary, "value", "accuracy", "its aggregate and clean accuracy"),
             _agreement(summary, "value", "robust_accuracy", "its aggregate and robust accuracy"),
@@ -177,10 +178,11 @@ def _class_rows(scores, model, highest):
     ]
     if len(listed) > MOST_CLASSES_LISTED:
         listed.sort(key=lambda row: (row["n"] == 0, row["value"].value))
-    return {"label": model["label"], "rows": _ends(listed), "suspects": len(suspects)}
+    return {"label": model["label"], "rows": ends_of(listed), "suspects": len(suspects)}
 
 
-def _ends(rows):
+def ends_of(rows):
+    """Rows of classes as a table lists them: all of up to 100, else the first and the last 12."""
     if len(rows) <= MOST_CLASSES_LISTED:
         return rows
     return rows[:CLASSES_AT_EACH_END] + rows[-CLASSES_AT_EACH_END:]
@@ -221,9 +223,11 @@ def calibration_rows(results):
                 "title": takeaways.OBJECTIVES.get(name, name.replace("_", " ")),
                 "range": takeaways.optimal_range(result) if result["interval"] else None,
                 "own": list(zip(without_threat(own), own.values(), strict=True)),
-                "alone": next(iter(result["baseline"].values()), None),
-                "clean": result["agreement"].get("clean accuracy", {}),
-                "robust": result["agreement"].get("robust accuracy", {}),
+                "alone": result["baseline"].get(alone(ROBUST)),
+                "alone_distance": result["baseline"].get(alone(DISTANCE)),
+                "clean": result["agreement"].get(CLEAN, {}),
+                "robust": result["agreement"].get(ROBUST, {}),
+                "distance": result["agreement"].get(DISTANCE, {}),
             }
         )
     return rows

@@ -9,6 +9,7 @@ import math
 import numpy as np
 
 from gfscore.bounds.multiplicity import holm
+from gfscore.calibration.model_evidence import ROBUST, alone
 from gfscore.comparison.ranking import EXACT_UP_TO, exact_p_value, spearman
 from gfscore.names import capitalised, class_phrase, enumeration, model_labels, shortened
 from gfscore.numbers import MISSING, number, setting, signed, temperature
@@ -168,9 +169,10 @@ def _differ(rows):
 
 def calibration(results):
     """Whether any calibrated score ranks models better than clean accuracy alone (calibration.json)."""
-    after = {name: result["agreement"].get("robust accuracy", {}) for name, result in results.items()}
+    after = {name: result["agreement"].get(ROBUST, {}) for name, result in results.items()}
     known = {name: pair["after"] for name, pair in after.items() if pair.get("after") is not None}
-    baselines = [value for result in results.values() for value in result["baseline"].values() if value is not None]
+    baselines = [result["baseline"].get(alone(ROBUST)) for result in results.values()]
+    baselines = [value for value in baselines if value is not None]
     if not known or not baselines:
         edges = sum(bool(result["edge"]) for result in results.values())
         if edges:

@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass
 from statistics import NormalDist
 
+from gfscore.probabilistic.error_rates import error_rate
 from gfscore.probabilistic.thresholds import threshold
 
 SCALE = math.sqrt(math.pi / 2)
@@ -24,9 +25,9 @@ class Measure:
     """What every consumer of a measure needs to know.
 
     `value_range` (lowest, highest) that intervals rely on; `unit` and `title` for axes; `binary` says that a sample has
-    one end of the range or the other, nothing between; `error_rate` is the largest probability that a sample's value is
-    wrong because the test behind it errs; `several_copies` says that its table holds several disturbed copies of each
-    sample, whose mean is the sample's value. Every measure is oriented so that higher is better.
+    one end of the range or the other, nothing between; `test` holds the settings of the test behind each value, None
+    without one; `several_copies` says that its table holds several disturbed copies of each sample, whose mean is the
+    sample's value. Every measure is oriented so that higher is better.
     """
 
     title: str
@@ -34,8 +35,16 @@ class Measure:
     unit: str
     explanation: str
     binary: bool = False
-    error_rate: float = 0.0
+    test: dict | None = None
     several_copies: bool = False
+
+    @property
+    def error_rate(self):
+        """Largest probability that a sample's value is wrong because the test behind it errs, 0 without a test.
+
+        Computed when asked for. Raises InputError where it is not below 0.5.
+        """
+        return 0.0 if self.test is None else error_rate(self.test)
 
 
 def measure_of(settings):
@@ -126,8 +135,7 @@ def _probabilistic(settings):
             "1 when a sequential test decides that at most a share kappa of the perturbed copies is classified "
             "otherwise, 0 when it decides the contrary or nothing within its budget."
         ),
-        # ASSUME: the test keeps its alpha, as `anytime` does and `repeated_exact` does not.
-        error_rate=float(settings["alpha"]),
+        test=settings,
     )
 
 

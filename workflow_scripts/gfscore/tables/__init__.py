@@ -23,7 +23,7 @@ from gfscore.tables.agreement import AGREEMENT_COLUMNS
 from gfscore.tables.comparison import COMPARISON_COLUMNS
 from gfscore.tables.groups import GROUP_COLUMNS
 from gfscore.tables.projection import PROJECTION_COLUMNS
-from gfscore.tables.samples import OWN_COLUMNS, SAMPLE_COLUMNS
+from gfscore.tables.samples import OWN_COLUMNS, SAMPLE_COLUMNS, SAMPLES_VERSIONS
 
 IDENTITY_KEY = b"gfscore"
 GROUP_ELEMENTS = 1 << 24
@@ -60,7 +60,7 @@ TABLES = {
     "attributes": Table(version=1, columns=(("sample_id", pa.string(), "name of the sample within its dataset"),)),
     "samples": Table(version=1, columns=SAMPLE_COLUMNS),
     **{
-        f"samples of kind {kind}": Table(version=1, columns=(*SAMPLE_COLUMNS, *own))
+        f"samples of kind {kind}": Table(version=SAMPLES_VERSIONS.get(kind, 1), columns=(*SAMPLE_COLUMNS, *own))
         for kind, own in OWN_COLUMNS.items()
     },
     "sweep": Table(
@@ -218,7 +218,7 @@ TABLES = {
     **{name: Table(version=1, columns=columns) for name, columns in COMPARISON_COLUMNS.items()},
     **{name: Table(version=1, columns=columns) for name, columns in AGREEMENT_COLUMNS.items()},
     **{name: Table(version=1, columns=columns) for name, columns in GROUP_COLUMNS.items()},
-    **{name: Table(version=1, columns=columns) for name, columns in PROJECTION_COLUMNS.items()},
+    **{name: Table(version=2, columns=columns) for name, columns in PROJECTION_COLUMNS.items()},
 }
 
 

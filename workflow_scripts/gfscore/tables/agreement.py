@@ -69,6 +69,7 @@ AGREEMENT_COLUMNS = {
         ("degrees_of_freedom", pa.int64(), "its degrees of freedom; 0: nothing to compare"),
         ("p_chi_square", pa.float64(), "p-value that holds for large classes"),
         ("p_permutation", pa.float64(), "p-value by shuffled classes, which holds for every number of samples"),
+        ("permutations", pa.int64(), "shuffles: p_permutation cannot get below 1 / (1 + permutations)"),
     ),
     "refutations": (
         *_MODEL,
@@ -92,7 +93,8 @@ AGREEMENT_COLUMNS = {
         ("paper_low", pa.float64(), "the exact-binomial paper's Eq. 7 as printed: no confidence interval"),
         ("paper_high", pa.float64(), "its upper end, likewise"),
         ("kappa", pa.float64(), "share of changed neighbours that is tolerated"),
-        ("alpha", pa.float64(), "error probability of each decision"),
+        ("alpha", pa.float64(), "level of the test, which paper_low and paper_high take for its error rate"),
+        ("error_rate", pa.float64(), "largest probability that a decision is wrong, which low and high allow for"),
     ),
     "target_success": (
         *_MODEL,
@@ -152,6 +154,7 @@ AGREEMENT_COLUMNS = {
         ("robust_low", pa.float64(), "lower bound of the share truly robust, of this row alone"),
         ("robust_high", pa.float64(), "upper bound, likewise"),
         _CONFIDENCE,
+        ("error_rate", pa.float64(), "largest probability that a decision is wrong, which these bounds allow for"),
     ),
     "masking_signs": (
         *_MODEL,

@@ -9,8 +9,10 @@ _MODEL = (
     ("mapper", pa.string(), "key of config.yaml's mappers"),
 )
 
+_CONSTANT = ("constant", pa.bool_(), "one class for every decoded image: Tolerance 1 says nothing then")
+
 _BESIDE = (
-    ("censored", pa.float64(), "share of the moves, two of each sample and dimension, that change no prediction"),
+    ("censored", pa.float64(), "share of the moves that change no prediction; a side without room is no move"),
     ("agreement", pa.float64(), "share of the samples whose reconstruction is predicted like the sample"),
     ("accuracy", pa.float64(), "clean accuracy on the same samples"),
     ("decoded_accuracy", pa.float64(), "accuracy on their reconstructions"),
@@ -22,8 +24,22 @@ _COUPLING = (
     ("effective_dimensions", pa.float64(), "effective number of dimensions with an influence, 1..D; likewise"),
 )
 
-SCALED = {"tolerance": True, "deviation": False, "coupling": False}
+GROUP_METRICS = ("dp", "eopp", "eodd")
+"""Differences between groups that the paper sets beside Tolerance and Deviation."""
+
+SCALED = {"tolerance": True, "deviation": False, "coupling": False, **dict.fromkeys(GROUP_METRICS, False)}
 """Whether higher is better, by the metrics that the paper scales to 0..100."""
+
+_GROUPS = (
+    *(
+        (name, pa.float64(), f"{meaning} between groups, mean over classes and attributes; 0 is equal; null without")
+        for name, meaning in zip(
+            GROUP_METRICS, ("demographic parity", "equal opportunity", "equalized odds"), strict=True
+        )
+    ),
+    ("group_measure", pa.string(), "measure whose predictions they are of, of all its samples"),
+    ("group_attributes", pa.int64(), "attributes they are means over: those with all of them for every model"),
+)
 
 PROJECTION_COLUMNS = {
     "projection_scores": (
@@ -33,6 +49,8 @@ PROJECTION_COLUMNS = {
         ("class_index", pa.int32(), "class, 0..K-1; -1 for all samples together"),
         ("class_name", pa.string(), "name of the class; all for all samples together"),
         ("n", pa.int64(), "samples projected"),
+        ("small", pa.bool_(), "too few samples for Coupling and its entropy, which have no interval"),
+        _CONSTANT,
         (
             "tolerance",
             pa.float64(),
@@ -41,8 +59,8 @@ PROJECTION_COLUMNS = {
         ("tolerance_low", pa.float64(), "lower bound of the mean over samples like these, of this row alone"),
         ("tolerance_high", pa.float64(), "upper bound, likewise"),
         ("confidence", pa.float64(), "confidence of the bounds"),
-        ("deviation", pa.float64(), "mean Deviation, at most 1 - tolerance; lower is better"),
-        ("up", pa.float64(), "mean move upwards, 1 where none changes the prediction"),
+        ("deviation", pa.float64(), "mean Deviation, at most 1 - tolerance; lower is better; null: one side only"),
+        ("up", pa.float64(), "mean move upwards where there is room, 1 where none changes the prediction"),
         ("down", pa.float64(), "mean move downwards, likewise"),
         ("tolerance_agreeing", pa.float64(), "Tolerance of the samples whose reconstruction is predicted like them"),
         *_BESIDE,
@@ -52,16 +70,17 @@ PROJECTION_COLUMNS = {
         *_MODEL,
         ("n", pa.int64(), "samples projected"),
         ("dimensions", pa.int64(), "latent dimensions moved, D"),
-        ("constant", pa.bool_(), "one class for every image shown: Tolerance 1 says nothing then"),
+        _CONSTANT,
         ("tolerance", pa.float64(), "mean over dimensions and samples"),
-        ("deviation", pa.float64(), "mean over dimensions and samples"),
+        ("deviation", pa.float64(), "mean over dimensions and samples; null where moves have one side only"),
         *_BESIDE,
         *_COUPLING,
+        *_GROUPS,
         *(
             (
                 f"{name}_scaled",
                 pa.float64(),
-                f"{name}, 0 the worst to 100 the best of these models: no scale across runs",
+                f"{name}, 0 the worst to 100 the best of these models but constant ones: no scale across runs",
             )
             for name in SCALED
         ),
@@ -85,6 +104,9 @@ PROJECTION_COLUMNS = {
         ("shift", pa.float64(), "mean change from -sigma to +sigma, in standard deviations or of the probability"),
         ("strength", pa.float64(), "mean absolute change, likewise"),
         ("tolerance", pa.float64(), "Tolerance of the dimension, mean over the models that are not constant"),
+        ("censored", pa.float64(), "share of its moves that change no prediction, mean over the same models"),
+        ("accuracy", pa.float64(), "clean accuracy of the same samples, mean over the same models"),
+        ("models", pa.int64(), "models that are not constant"),
     ),
 }
 """Columns by table."""

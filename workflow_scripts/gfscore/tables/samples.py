@@ -47,13 +47,14 @@ OWN_COLUMNS = {
         ("corruption", pa.string(), "kind of corruption"),
         ("severity", pa.int32(), "1 (mild) to 5 (strong)"),
     ),
-    # value: Tolerance of one latent dimension; prediction: that on the reconstruction; censored: on either side
+    # value: Tolerance of one latent dimension; prediction: that on the reconstruction; censored: on either side.
+    # Of tied classes both predictions are the first, whatever the label.
     "projection": (
         *_CLEAN,
         ("dimension", pa.string(), "latent dimension of the mapper that is moved"),
-        ("up", pa.float64(), "smallest move upwards that changes the prediction, in units of sigma; 1 where none does"),
-        ("down", pa.float64(), "smallest move downwards, likewise"),
-        ("up_censored", pa.bool_(), "no move upwards up to sigma changes the prediction"),
+        ("up", pa.float64(), "smallest move upwards that changes the prediction, 1 where none does; null without room"),
+        ("down", pa.float64(), "smallest move downwards, likewise; both in sigma, or of the way to a nearer end"),
+        ("up_censored", pa.bool_(), "no move upwards changes the prediction; false without room to move"),
         ("down_censored", pa.bool_(), "no move downwards does"),
     ),
     "targeted": (
@@ -66,6 +67,9 @@ OWN_COLUMNS = {
 
 Several rows of one sample (a corruption, a severity, a target each) count as one sample: its value is their mean.
 """
+
+SAMPLES_VERSIONS = {"projection": 2}
+"""Versions of the tables of these kinds, 1 where none stands."""
 
 
 def table_of(kind):

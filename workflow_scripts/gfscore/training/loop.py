@@ -8,9 +8,12 @@ from gfscore.training.images import in_batches
 from gfscore.training.objectives import METHODS, Setup, make_objective
 from gfscore.training.recipe import Trainer, seeded
 from gfscore.zoo import build_network
-from gfscore.zoo.inference import extract_logits, reproducible_arithmetic, require_device
+from gfscore.zoo.inference import extract_logits, out_of_memory, reproducible_arithmetic, require_device
 
 __all__ = ["METHODS", "describe_training", "train_classifier"]
+
+ATTACKED_AT_ONCE = 256
+"""Images attacked together after a training; halved, and begun anew, where memory runs out."""
 
 
 def train_classifier(
@@ -92,7 +95,7 @@ def describe_training(network, train, test, *, settings, attack):
     require_device(device)
     network.to(device)
     with reproducible_arithmetic():
-        survived = survivors(network, test.full_batches(256), test.labels, **attack)
+        survived = _survivors(network, test, attack)
     accuracies = {
         "train_accuracy": _clean_accuracy(network, train, device=device),
         "clean_accuracy": _clean_accuracy(network, test, device=device),
@@ -111,6 +114,28 @@ def describe_training(network, train, test, *, settings, attack):
         "robust_accuracy_per_class": [float(survived[test.labels == label].mean()) for label in np.unique(test.labels)],
         "robust_accuracy_attack": f"{attack_name(**attack)}, test split",
     }
+
+
+def _survivors(network, images, attack):
+    # float32 at full size takes several times the memory of a step of training, and a network that was trained for days
+    # must not be lost to that. A smaller size begins anew, so that what is drawn depends on the size alone.
+    size, trainable = ATTACKED_AT_ONCE, [value for value in network.parameters() if value.requires_grad]
+    for value in trainable:
+        # An attack needs no gradients of weights, nor what they would be computed from.
+        value.requires_grad_(False)
+    try:
+        while True:
+            try:
+                return survivors(network, images.full_batches(size), images.labels, **attack)
+            except Exception as error:
+                if size == 1 or not out_of_memory(error):
+                    raise
+            # Outside the handler, whose exception holds on to the tensors that filled the memory.
+            size = (size + 1) // 2
+            print(f"out of memory: attacked {size} images at a time from here")
+    finally:
+        for value in trainable:
+            value.requires_grad_(True)
 
 
 def _clean_accuracy(network, images, *, device):

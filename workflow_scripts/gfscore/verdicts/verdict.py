@@ -73,23 +73,23 @@ def candidates_of(measured, class_names, *, rules, measures, intervals, label_er
     return list(found.values())
 
 
-def judge(candidates, rules, *, lam, excluded=()):
+def judge(candidates, rules, *, lam, excluded=(), cautions=()):
     """Judge every rule of a gate for every Candidate; returns the contents of verdict.json.
 
-    Takes `rules` as config.yaml writes them, `lam` of FP, and `excluded`, the models that models.json leaves out. With
-    probability at least the smallest `confidence` of the rules no model passes or fails wrongly, at any of the planned
-    looks: alpha is split evenly over rules, models and looks. A model passes when the statistic's bound on the safe
-    side reaches the threshold and fails when the bound on the other side misses it; each needs the whole alpha of the
-    model, since the truth lies on one side only. Source: audit rule of GF-Score, Definition 4;
-    intersection-union test for a minimum, Berger 1982.
+    Takes `rules` as config.yaml writes them, `lam` of FP, `excluded`, the models that models.json leaves out, and
+    `cautions`, sentences on the measures that readers of the verdict must know. With probability at least the smallest
+    `confidence` of the rules no model passes or fails wrongly, at any of the planned looks: alpha is split evenly over
+    rules, models and looks. A model passes when the statistic's bound on the safe side reaches the threshold and fails
+    when the bound on the other side misses it; each needs the whole alpha of the model, since the truth lies on one
+    side only. Source: audit rule of GF-Score, Definition 4; intersection-union test for a minimum, Berger 1982.
     """
     judged = [_judge_rule(candidates, rule, rules=len(rules), lam=lam) for rule in rules]
     verdict = combine([model["verdict"] for rule in judged for model in rule["models"]])
     return {
         "verdict": verdict,
-        "sentence": _sentence(verdict, judged, len(excluded)),
+        "sentence": " ".join([_sentence(verdict, judged, len(excluded)), *(f"{words}." for words in cautions)]),
         "stops": not judged or any(_stops(rule) for rule in judged),
-        "note": NOTE,
+        "note": " ".join([NOTE, *(f"{words}." for words in cautions)]),
         "rules": judged,
         "excluded": list(excluded),
     }

@@ -8,6 +8,7 @@ import math
 
 from gfscore.attacks.settings import require_attacks
 from gfscore.errors import InputError, unknown
+from gfscore.groups.settings import group_mistakes, task_mistakes
 from gfscore.models import leaderboard
 from gfscore.projection.settings import mapper_mistakes, projection_mistakes
 from gfscore.scores.measures import largest_radius, measure_of
@@ -218,6 +219,7 @@ def _dataset_mistakes(config, name, entry):
     classes = entry["classes"] or []
     if len(set(classes)) != len(classes):
         yield f"datasets: {name}: classes: a name stands more than once"
+    yield from task_mistakes(name, entry)
     zoos = list(dict.fromkeys([*config["models"], *(listing.dataset for listing in leaderboard.listings())]))
     if entry["models_of"] is not None and entry["models_of"] not in zoos:
         yield f"datasets: {name}: models_of: {unknown('zoo', entry['models_of'], zoos)}"
@@ -274,9 +276,7 @@ def _group_mistakes(config, where, audit):
     for name in [*groups["attributes"], *balanced]:
         if columns and name not in known:
             yield f"{where}: groups: {unknown('attribute', name, known)}"
-    names = plan.classes_of(config, audit["dataset"])
-    if names and groups["positive"] is not None and groups["positive"] not in names:
-        yield f"{where}: groups: positive: {unknown('class', groups['positive'], names)}"
+    yield from group_mistakes(f"{where}: groups", groups, dataset)
 
 
 def _unserved(config, audit, measure):

@@ -81,6 +81,6 @@ NEEDS = {
     "target_predictors": _measured("targeted"),
     "measure_agreement": _two_measures,
     "training_methods": _training_methods,
-    "masking_signs": _measured("adversarial"),
+    "masking_signs": _any_measured("adversarial", "minimal"),
 }
 """Function from configuration and audit to whether the audit measures enough, by table."""

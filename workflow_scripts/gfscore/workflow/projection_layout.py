@@ -40,6 +40,11 @@ def projection_files(config, audit):
     return [f"results/projections/{mapper}/{{dataset}}/{{threat}}/{{model}}.parquet".format(**m) for m in models]
 
 
+def measure_kinds(config, audit):
+    """Kind of every measure of an audit, by its name: which one's differences between groups stand beside Tolerance."""
+    return {name: settings["kind"] for name, settings in plan.measures_of(config, audit).items()}
+
+
 def projection_results(config, audit):
     """Every file that an audit's projections stand on, mapper included; nothing without projections."""
     mapper = [mapper_file(config, audit, extension=end) for end in ("safetensors", "json", "npz")]

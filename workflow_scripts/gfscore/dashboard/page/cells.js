@@ -71,14 +71,13 @@ function showProjectedClasses(model) {
   const listed = known.slice(0, MANY_CLASSES), uneven = [...known].sort((first, second) => second.deviation - first.deviation)[0];
   const named = (row) => classPhrase(CLASSES[row.index].label);
   at("class-tolerance-caption").textContent = `Least tolerant class: ${named(known[0])}, ${number(known[0].tolerance)}`;
-  at("class-deviation-caption").textContent = `Most one-sided class: ${named(uneven)}, ${number(uneven.deviation)}`;
   at("projected-classes-note").textContent = `By the true class of the sample, mean over the dimensions.${listed.length < known.length ? ` The ${listed.length} least tolerant of ${count(known.length)} classes; the table holds all.` : ""}`;
   const rows = (value, bounds = []) => listed.map((row) => ({
     label: CLASSES[row.index].short, value: row[value], lower: row[bounds[0]] ?? row[value], upper: row[bounds[1]] ?? row[value], size: FEW[0],
     text: `Tolerance ${withInterval(row.tolerance, row.tolerance_low, row.tolerance_high, 1)}; Deviation ${number(row.deviation)}; n = ${count(row.n)}`,
   }));
   drawRows("class-tolerance-chart", rows("tolerance", ["tolerance_low", "tolerance_high"]), "Tolerance (higher is better)", [1], "intervals_small");
-  drawRows("class-deviation-chart", rows("deviation"), "Deviation (lower is better)", [0], "intervals_small");
+  showDeviation("class-deviation", known, () => `Most one-sided class: ${named(uneven)}, ${number(uneven.deviation)}`, () => rows("deviation"));
   tableBehind(at("projected-classes-data"), () => ({
     rows: MODELS.flatMap((_, which) => projectedClasses(which)).filter((row) => !isMissing(row.tolerance)),
     columns: [

@@ -149,14 +149,22 @@ function showProjection() {
   }));
   const most = (key) => [...own].sort((first, second) => second[key] - first[key])[0];
   at("tolerance-caption").textContent = `Least Tolerance: ${own[0].dimension}, ${number(own[0].tolerance)}`;
-  at("deviation-caption").textContent = `Largest Deviation: ${most("deviation").dimension}, ${number(most("deviation").deviation)}`;
+  showDeviation("deviation", own, () => `Largest Deviation: ${most("deviation").dimension}, ${number(most("deviation").deviation)}`, () => rows("deviation"));
   at("censored-caption").textContent = `Most often without a change: ${most("censored").dimension}, ${percent(Number(most("censored").censored.toPrecision(3)))}`;
   drawRows("tolerance-chart", rows("tolerance", ["tolerance_low", "tolerance_high"]), "Tolerance (higher is better)", [1], "intervals_small");
-  drawRows("deviation-chart", rows("deviation"), "Deviation (lower is better)", [0], "intervals_small");
   drawRows("censored-chart", rows("censored"), ["share of moves", "that change no prediction"], [0, 1], "intervals_small");
   showProjectedClasses(model);
   tableBehind(at("projection-data"), () => projectionTable());
   tableBehind(at("projected-data"), () => projectedTable());
+}
+
+// An attribute can be moved to one side only, away from what the sample has: then there is no Deviation to draw.
+function showDeviation(id, known, caption, rows) {
+  const sided = known.every((row) => !isMissing(row.deviation));
+  at(`${id}-chart`).parentElement.hidden = !sided;
+  if (!sided) return;
+  at(`${id}-caption`).textContent = caption();
+  drawRows(`${id}-chart`, rows(), "Deviation (lower is better)", [0], "intervals_small");
 }
 
 function effectText(dimension) {
@@ -168,7 +176,8 @@ const toleranceColumns = () => [
   bounded("tolerance", (row) => [row.tolerance, row.tolerance_low, row.tolerance_high], 1, "Tolerance"),
   plainColumn("deviation", "Deviation"), plainColumn("up", "move up"), plainColumn("down", "move down"), plainColumn("censored", "censored"),
 ];
-const nameOfModel = { key: "model", title: "model", value: (row) => MODELS[row.model].label, text: (row) => MODELS[row.model].label };
+const projectedName = (row) => MODELS[row.model].label + (PROJECTION.models[row.model]?.constant ? " (constant)" : "");
+const nameOfModel = { key: "model", title: "model", value: projectedName, text: projectedName };
 
 function projectionTable() {
   const trait = (row) => PROJECTION.effects[row.dimension]?.trait ?? "";

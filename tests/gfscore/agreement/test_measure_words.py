@@ -1,0 +1,106 @@
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import binom
+
+from gfscore.agreement.measure_words import SUCCESS, central_claim, differing_classes, opposed
+from gfscore.agreement.rows import agreement_rows
+
+TRIALS = 120
+ALLOWED = binom.ppf(0.999, TRIALS, 0.05)
+"""Most false warnings of so many trials, each with probability 0.05."""
+
+
+def over_models(values):
+    """Rows of measure_agreement over the models (M, columns) of one class, column by column."""
+    scores = pd.DataFrame(
+        [
+            {"dataset": "d", "threat": "none", "model": f"m{m}", "measure": f"measure {k}", "calibration": "none"}
+            | {"class_index": 0, "value": value, "n": 10}
+            for (m, k), value in np.ndenumerate(values)
+        ]
+    )
+    names = [f"measure {k}" for k in range(values.shape[1])]
+    rows = pd.DataFrame(agreement_rows(scores, names, confidence=0.95, permutations=99, seed=0))
+    return rows[rows["over"] == "models"]
+
+
+def test_unrelated_measures_seldom_warn_of_opposite_orders():
+    rng = np.random.default_rng(0)
+    drawn = [over_models(rng.normal(size=(7, 6))) for _ in range(TRIALS)]
+    warned = sum(opposed(rows) is not None for rows in drawn)
+    # Pair by pair, a third of these audits would warn.
+    unadjusted = sum(((rows["p"] <= 0.05) & (rows["rho"] < 0)).any() for rows in drawn)
+    assert warned <= ALLOWED < unadjusted
+
+
+def test_measures_in_opposite_order_are_named():
+    values = np.random.default_rng(0).normal(size=(8, 3))
+    values[:, 1] = -values[:, 0]
+    words = opposed(over_models(values))
+    assert words.startswith("These measures rank the models in opposite order, p <= 0.05 by Holm over 3 pairs: ")
+    assert words.endswith("measure 0 and measure 1 (\u22121.00)")
+    assert opposed(over_models(np.abs(values[:, :1] + [[0, 1]]))) is None
+    constant = values.copy()
+    constant[:, 1:] = 1
+    assert opposed(over_models(constant)) is None
+
+
+def predictor_rows(differences):
+    """Rows of target_predictors with differences (definitions, models)."""
+    rows = [
+        {"definition": name, "rho_cfps": value / 2, "rho_miss_rate": -value / 2, "difference": value}
+        for name, values in zip(SUCCESS, differences, strict=True)
+        for value in values
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_a_better_predictor_is_seldom_named_under_any_definition_where_there_is_none():
+    rng = np.random.default_rng(0)
+    drawn = [predictor_rows(rng.normal(size=(3, 9))) for _ in range(TRIALS)]
+    warned = sum(any("predicts better (" in central_claim(rows, name) for name in SUCCESS) for rows in drawn)
+    alone = sum(
+        any("predicts better (" in central_claim(rows[rows["definition"] == name], name) for name in SUCCESS)
+        for rows in drawn
+    )
+    assert warned <= ALLOWED < alone
+
+
+def test_three_definitions_need_seven_models():
+    six, seven = (central_claim(predictor_rows(np.full((3, models), 0.1)), "excess") for models in (6, 7))
+    assert "not settled (p = 0.094, sign-flip test over 6 models, Holm over 3 definitions, which cannot get" in six
+    assert "CFPS predicts better (p = 0.047, sign-flip test over 7 models, Holm over 3 definitions" in seven
+    one_known = np.full((3, 6), np.nan)
+    one_known[1] = 0.1
+    assert "CFPS predicts better (p = 0.032, sign-flip test over 6 models, which" in central_claim(
+        predictor_rows(one_known), "excess"
+    )
+    assert central_claim(predictor_rows(one_known), "success") is None
+
+
+def log_rank_rows(p, permutations=999):
+    return pd.DataFrame({"p_permutation": p, "permutations": permutations})
+
+
+def test_so_many_models_that_shuffling_cannot_tell_are_not_called_alike():
+    many = differing_classes(log_rank_rows([0.001] * 60))
+    assert many.startswith(
+        "Whether distances differ between classes is not settled: a log-rank test by shuffling cannot"
+    )
+    assert many.endswith("get below 0.0600, each p-value times the number of models")
+    assert differing_classes(log_rank_rows([0.001] * 50)).startswith(
+        "Distances differ significantly between classes in 50"
+    )
+    assert "cannot get below 0.100" in differing_classes(log_rank_rows([0.1], permutations=9))
+    assert " in 1 of 2 models (" in differing_classes(log_rank_rows([0.6, 0.02]))
+    assert differing_classes(log_rank_rows([0.6, 0.5])).startswith("In no model do distances differ significantly")
+    assert differing_classes(log_rank_rows([0.01])).startswith(
+        "Distances differ significantly between classes in the only"
+    )
+
+
+@pytest.mark.parametrize("models", [1, 3])
+def test_nothing_to_compare_names_every_reason(models):
+    words = differing_classes(log_rank_rows([np.nan] * models))
+    assert words.endswith("fewer than two have samples, nothing was found, or every sample is wrong anyway")

@@ -1,0 +1,47 @@
+"""How often decisions about probabilistic robustness are wrong, and a caution where a test exceeds its level."""
+
+from gfscore.errors import InputError
+from gfscore.numbers import setting, upper_bound
+from gfscore.probabilistic.thresholds import threshold
+
+ANYTIME = "anytime"
+"""The test that keeps its alpha at any budget."""
+
+USELESS = 0.5
+"""Error rate from which on a decision says no more than a coin."""
+
+
+def error_rate(settings):
+    """Largest probability, below 0.5, that a decision of a measure with these settings is wrong.
+
+    Takes kappa, alpha, and for other tests than `anytime` also test and budget. Over all neighbourhoods: the worst one
+    has p at kappa. Raises InputError where the rate is not below 0.5, for which there are no bounds.
+    """
+    if settings.get("test", ANYTIME) == ANYTIME:
+        return float(settings["alpha"])
+    # Here and not above, because measures are read where nothing heavy is imported.
+    from gfscore.probabilistic.sequential_tests import wrong_call_rate
+
+    kappa = threshold(settings["kappa"])
+    rate = wrong_call_rate(kappa=kappa, **{key: settings[key] for key in ("alpha", "budget", "test")})
+    if rate >= USELESS:
+        raise InputError(
+            f"test {settings['test']} at kappa {kappa:g}, alpha {settings['alpha']:g} and budget {settings['budget']} "
+            f"decides wrongly with a probability of up to {upper_bound(rate)}, so that nothing can be bounded by its "
+            f"decisions; take the test {ANYTIME}, or a smaller alpha or budget"
+        )
+    return rate
+
+
+def caution(measure, settings):
+    """Sentence on a measure, by its name, whose test exceeds its level; None for any other measure.
+
+    Takes the measure's settings, with its kind.
+    """
+    if settings["kind"] != "probabilistic" or settings.get("test", ANYTIME) == ANYTIME:
+        return None
+    return (
+        f"{measure} uses {settings['test']}, the exact-binomial paper's test, which does not keep its level: repeated "
+        f"after every draw it decides wrongly with a probability of up to {upper_bound(error_rate(settings))}, not "
+        f"{setting(settings['alpha'])}. Bounds allow for that; the test {ANYTIME} keeps its level"
+    )
