@@ -91,7 +91,8 @@ def _attacked(samples, settings, classes):
         distance = np.where(samples["censored"], np.nan, samples["value"])
         eps, tried = settings["largest_distance"], tuple(entry["name"] for entry in settings["attacks"])
     columns = (samples[name].to_numpy() for name in ("sample_id", "label"))
-    return Attacked(*columns, settings["norm"], eps, distance, samples["attack"].to_numpy(), tried)
+    attack, passes = (samples[name].to_numpy() for name in ("attack", "steps"))
+    return Attacked(*columns, settings["norm"], eps, distance, attack, tried, passes)
 
 
 def _of_kind(inputs, kind):

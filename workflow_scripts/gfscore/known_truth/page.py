@@ -83,12 +83,12 @@ BOUNDS = """\
 ## Proofs and attacks on real networks
 
 Where the truth is unknown, two measures can still contradict each other: a sample that is proven robust in a ball \
-must not be broken by any attack in it. Here are two small CIFAR-10 networks that were trained to be provable at l_inf \
-2/255: linear bounds (CROWN) against the attacks of this package in that ball, on the first images of the test set. \
-Proven samples are a part of those that survive, as they must be; what is true of the samples between is not known. \
-The samples are few, because the bounds of the deeper network take seconds each. The attacks are PGD (20 steps, 2 \
-restarts), the members of AutoAttack (30 steps, Square with 300 queries), and, for the last column, the nearer of the \
-examples that FMN and DeepFool find.
+must not be broken by any attack in it. Here are three small CIFAR-10 networks that were trained to be provable at \
+l_inf 2/255: linear bounds (CROWN) against the attacks of this package in that ball, on the first images of the test \
+set. Proven samples are a part of those that survive, as they must be; what is true of the samples between is not \
+known. The samples are few, because a proof takes seconds. The attacks are PGD (20 steps, 2 restarts), the members of \
+AutoAttack (30 steps, Square with 300 queries), and, for the last two columns, the nearer of the examples that FMN and \
+DeepFool find.
 """
 
 

@@ -81,6 +81,7 @@ def _attacked(case, columns, labels):
         distance=distance,
         attack=columns["attack"],
         tried=tuple(attack["name"] for attack in settings["attacks"]),
+        passes=columns["steps"],
     )
 
 

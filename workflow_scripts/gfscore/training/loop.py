@@ -139,5 +139,5 @@ def _survivors(network, images, attack):
 
 
 def _clean_accuracy(network, images, *, device):
-    _, labels, logits = extract_logits(network, images, batch_size=256, device=device)
+    _, labels, logits = extract_logits(network, images, device=device)
     return float(np.mean(predictions(logits, labels) == labels))
