@@ -73,7 +73,7 @@ def timed(function, *, repeats):
 
 def compare(name, norm, *, count, repeats):
     """Figures of one model for results.json, in a list."""
-    return [figures(name, norm, measured_rows(name, norm, count=count, repeats=repeats))]
+    return figures(name, norm, measured_rows(name, norm, count=count, repeats=repeats))
 
 
 def measured_rows(name, norm, *, count, repeats):
@@ -97,10 +97,13 @@ def measured_rows(name, norm, *, count, repeats):
 
 
 def figures(name, norm, rows):
-    """Figures of one model and norm for results.json: strength and speed of our attack."""
+    """Two figures of one model and norm for results.json: strength and speed of our attack."""
     median = [float(np.median(row["values"])) for row in rows]
     best = min(range(1, len(rows)), key=median.__getitem__)
-    fastest = rows[best]["seconds"] / rows[0]["seconds"]
+    # A library that is quick because it ends farther away is no rival.
+    rivals = [row for row, middle in zip(rows[1:], median[1:], strict=True) if middle <= STRENGTH_TARGET * median[best]]
+    quickest = min(rivals, key=lambda row: row["seconds"])
+    fastest = quickest["seconds"] / rows[0]["seconds"]
     held = "" if median[0] <= STRENGTH_TARGET * median[best] and fastest >= 1 else ", TARGET MISSED"
     print(f"{name}, {norm}, {len(rows[0]['values'])} images{held}")
     for row, middle in zip(rows, median, strict=True):
@@ -109,14 +112,24 @@ def figures(name, norm, rows):
             f"not found {int(row['censored'].sum())}  {row['seconds']:.2f} s",
             flush=True,
         )
-    return {
-        "name": f"minimal-norm attack, {name}, {norm}: median distance of the best library's over ours",
-        "ratio": median[best] / median[0],
-        "target": 1 / STRENGTH_TARGET,
-        "unit": "times as near",
-        "detail": f"{len(rows[0]['values'])} images, about {BUDGET} gradients each; ours {median[0]:.4f}, "
-        f"{rows[best]['attack']} {median[best]:.4f} and {fastest:.1f} times our time",
-    }
+    what = f"{len(rows[0]['values'])} images, about {BUDGET} gradients each"
+    return [
+        {
+            "name": f"minimal-norm attack, {name}, {norm}: median distance of the best library's over ours",
+            "ratio": median[best] / median[0],
+            "target": 1 / STRENGTH_TARGET,
+            "unit": "times as near",
+            "detail": f"{what}; ours {median[0]:.4f}, {rows[best]['attack']} {median[best]:.4f}",
+        },
+        {
+            "name": f"minimal-norm attack, {name}, {norm}: time of the fastest library as near over ours",
+            "ratio": fastest,
+            "target": 1,
+            "unit": "times as fast",
+            "detail": f"{what}; ours {rows[0]['seconds']:.2f} s, {quickest['attack']} {quickest['seconds']:.2f} s; "
+            f"within {STRENGTH_TARGET - 1:.0%} of the best library: {', '.join(row['attack'] for row in rivals)}",
+        },
+    ]
 
 
 if __name__ == "__main__":

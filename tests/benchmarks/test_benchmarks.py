@@ -58,6 +58,14 @@ def test_results_are_of_known_benchmarks(names):
     assert sum(row["target"] is not None for row in results) > 40
 
 
+def test_the_attacks_that_the_results_speak_of_are_as_strong_as_the_libraries():
+    """Strength, unlike time, is no matter of the machine: a weaker attack must not be recorded in passing."""
+    results = json.loads((BENCHMARKS / "results.json").read_text())
+    strengths = [row for row in results if row["unit"] in ("times as strong", "times as near")]
+    assert len(strengths) >= 30
+    assert [row["name"] for row in strengths if row["ratio"] < row["target"]] == []
+
+
 def test_what_a_machine_cannot_measure_stays(tmp_path, names):
     """Without a GPU the figures of one that another machine measured are kept."""
     path = tmp_path / "results.json"

@@ -362,3 +362,22 @@ def test_bounds_of_the_share_truly_robust_hold_when_decisions_err_and_stay_open(
         low, high = bounds.interval(0.1)
         missed += ((low > truth) | (truth > high)).any()
     assert missed <= binom.ppf(0.999, 400, 0.1)
+
+
+def test_bounds_of_certified_radii_allow_for_wrong_certificates():
+    """The mean of what is truly certified is covered, though a fifth of the radii are as large as any can be."""
+    smoothing = {"sigma": 0.25, "selection_samples": 100, "estimation_samples": 1000, "alpha": 0.2}
+    computed = measure_of({"kind": "certified", "smoothing": smoothing})
+    imported = measure_of({"kind": "certified", "largest_radius": computed.value_range[1]})
+    rng, n, trials, missed = np.random.default_rng(4), 300, 200, {"computed": 0, "imported": 0}
+    intervals = {"method": "betting", "binary": "clopper_pearson", "seed": 0}
+    for _ in range(trials):
+        true = rng.uniform(0, 0.4, n)
+        wrong = rng.random(n) < smoothing["alpha"]
+        found = np.where(wrong, computed.value_range[1], true)
+        for name, measure in (("computed", computed), ("imported", imported)):
+            low, _ = bounds_of(found, np.zeros(n, int), 1, measure=measure, intervals=intervals).interval(0.1)
+            missed[name] += low[0] > 0.2
+    assert missed["computed"] <= binom.ppf(0.999, trials, 0.1)
+    # Radii of elsewhere are taken as right, so that this is what their bounds cannot see.
+    assert missed["imported"] > trials / 2

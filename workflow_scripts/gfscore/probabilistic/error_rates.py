@@ -12,10 +12,10 @@ USELESS = 0.5
 
 
 def error_rate(settings):
-    """Largest probability, below 0.5, that a decision of a measure with these settings is wrong.
+    """Largest probability, below 0.5, that a decision or certificate of a measure with these settings is wrong.
 
-    Takes kappa, alpha, and for other tests than `anytime` also test and budget. Over all neighbourhoods: the worst one
-    has p at kappa. Raises InputError where the rate is not below 0.5, for which there are no bounds.
+    Takes alpha, and for other tests than `anytime` also kappa, test and budget: over all neighbourhoods, of which the
+    worst one has p at kappa. Raises InputError where the rate is not below 0.5, for which there are no bounds.
     """
     if settings.get("test", ANYTIME) == ANYTIME:
         return float(settings["alpha"])

@@ -25,9 +25,9 @@ class Measure:
     """What every consumer of a measure needs to know.
 
     `value_range` (lowest, highest) that intervals rely on; `unit` and `title` for axes; `binary` says that a sample has
-    one end of the range or the other, nothing between; `test` holds the settings of the test behind each value, None
-    without one; `several_copies` says that its table holds several disturbed copies of each sample, whose mean is the
-    sample's value. Every measure is oriented so that higher is better.
+    one end of the range or the other, nothing between; `test` holds the settings of the test or certification behind
+    each value, None without one; `several_copies` says that its table holds several disturbed copies of each sample,
+    whose mean is the sample's value. Every measure is oriented so that higher is better.
     """
 
     title: str
@@ -109,6 +109,8 @@ def _certified(settings):
             "right prediction; 0 for a wrong one or an abstention. Each radius holds with the confidence of its own "
             "test, and says nothing about the classifier before smoothing."
         ),
+        # A certificate is wrong with probability alpha; nobody said how often radii of elsewhere are.
+        test=settings.get("smoothing"),
     )
 
 
