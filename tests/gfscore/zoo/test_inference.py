@@ -14,11 +14,12 @@ from gfscore.errors import InputError
 from gfscore.scores.margins import scores
 from gfscore.zoo import Classifier, build_network, from_network
 from gfscore.zoo.inference import (
+    AHEAD,
     device_of,
     extract_logits,
     identity_of,
+    made_ahead,
     measured_drift,
-    one_ahead,
     reproducible_arithmetic,
     require_fit,
     resolve_device,
@@ -165,10 +166,23 @@ def test_the_next_item_is_made_while_this_one_is_worked_on():
             event.set()
             yield event
 
-    for number, event in enumerate(one_ahead(made())):
+    for number, event in enumerate(made_ahead(made())):
         assert event is asked[number]
         # Without the other thread nobody would ask for the next item before this one is done with.
         assert asked[min(number + 1, 2)].wait(10)
+
+
+def test_no_more_is_made_ahead_than_memory_is_meant_for():
+    made = []
+
+    def items():
+        for number in range(10):
+            made.append(number)
+            yield number
+
+    for number in made_ahead(items()):
+        assert len(made) <= number + 1 + AHEAD
+    assert made == list(range(10))
 
 
 def test_an_error_of_the_loading_thread_is_raised_here():
@@ -176,7 +190,8 @@ def test_an_error_of_the_loading_thread_is_raised_here():
         yield 1
         raise InputError("broken image")
 
-    items = one_ahead(made())
+    items = made_ahead(made())
+    # What was made before the error is still given.
     assert next(items) == 1
     with pytest.raises(InputError, match="broken image"):
         next(items)

@@ -1,6 +1,7 @@
 """From a classifier and images to logits."""
 
 import ctypes
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
@@ -12,6 +13,9 @@ from gfscore.workflow.gpus import hold_gpu
 from gfscore.zoo.batch_size import fitting_batch_size
 from gfscore.zoo.classifier import Classifier, from_network
 from gfscore.zoo.precision import FULL, drift, drift_rows, faster, tensor_float
+
+AHEAD = 2
+"""Batches that may be ready before their turn: with one, whatever takes longer than usual makes the other side wait."""
 
 
 def extract_logits(classifier, images, *, batch_size=None, device, threads=1, precision=FULL, compiled=False):
@@ -33,7 +37,7 @@ def extract_logits(classifier, images, *, batch_size=None, device, threads=1, pr
     with reproducible_arithmetic(threads=threads), faster(classifier, **how) as running:
         size = batch_size or fitting_batch_size(classifier, images.image_shape, device)
         blocks = []
-        for batch in one_ahead(_page_locked(batch, device) for batch in images.batches(size)):
+        for batch in made_ahead(_page_locked(batch, device) for batch in images.batches(size)):
             # A reduced size is kept: the next batches would run out of memory likewise.
             block, size = _forward(running, batch, size)
             blocks.append(block)
@@ -52,12 +56,12 @@ def measured_drift(classifier, images, logits, *, precision, compiled, **how):
     return {"dtype": precision, "compiled": str(compiled).lower()} | drift(exact, logits[rows], labels)
 
 
-def one_ahead(items):
-    """Yield the items of an iterator, of which the next one is made by another thread meanwhile."""
+def made_ahead(items):
+    """Yield the items of an iterator, of which another thread makes the next ones meanwhile, AHEAD at most."""
     with ThreadPoolExecutor(1) as pool:
-        following = pool.submit(next, items, None)
-        while (item := following.result()) is not None:
-            following = pool.submit(next, items, None)
+        following = deque(pool.submit(next, items, None) for _ in range(AHEAD))
+        while (item := following.popleft().result()) is not None:
+            following.append(pool.submit(next, items, None))
             yield item
 
 
