@@ -1,6 +1,7 @@
 """From a classifier and images to logits."""
 
 import ctypes
+import math
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -15,7 +16,10 @@ from gfscore.zoo.classifier import Classifier, from_network
 from gfscore.zoo.precision import FULL, drift, drift_rows, faster, tensor_float
 
 AHEAD = 2
-"""Batches that may be ready before their turn: with one, whatever takes longer than usual makes the other side wait."""
+"""Loads that may be ready before their turn: with one, whatever takes longer than usual makes the other side wait."""
+
+LOADED = 1 << 20
+"""Bytes of a load, if a batch has less: to hand one over between threads costs as much as the passes on tiny images."""
 
 
 def extract_logits(classifier, images, *, batch_size=None, device, threads=1, precision=FULL, compiled=False):
@@ -36,8 +40,9 @@ def extract_logits(classifier, images, *, batch_size=None, device, threads=1, pr
     how = {"precision": precision, "compiled": compiled, "device": device}
     with reproducible_arithmetic(threads=threads), faster(classifier, **how) as running:
         size = batch_size or fitting_batch_size(classifier, images.image_shape, device)
+        loaded = size * max(1, LOADED // (size * 4 * math.prod(images.image_shape)))
         blocks = []
-        for batch in made_ahead(_page_locked(batch, device) for batch in images.batches(size)):
+        for batch in made_ahead(_page_locked(batch, device) for batch in images.batches(loaded)):
             # A reduced size is kept: the next batches would run out of memory likewise.
             block, size = _forward(running, batch, size)
             blocks.append(block)
