@@ -157,3 +157,10 @@ def rows_of_chart(page, host, name="rows"):
     page.evaluate("host => document.getElementById(host).scrollIntoView()", host)
     page.wait_for_function("host => dashboard.settled(host)", arg=host, timeout=15_000)
     return page.evaluate("([host, name]) => dashboard.shown(host, name)", [host, name])
+
+
+def rows_of_table(page, host):
+    """Lines of the table behind a chart, which is filled some time after it was opened."""
+    page.click(f"#{host} summary")
+    page.wait_for_selector(f"#{host} tbody tr")
+    return page.locator(f"#{host} tbody tr").all_inner_texts()

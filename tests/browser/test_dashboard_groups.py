@@ -4,7 +4,7 @@ import csv
 
 import pytest
 
-from dashboard_pages import audit_for_page, opened, page_of, rows_of_chart
+from dashboard_pages import audit_for_page, opened, page_of, rows_of_chart, rows_of_table
 from grouped_tables import grouped_tables
 
 CHARTS = ("groups-chart", "cells-chart", "fairness-chart", "tolerance-chart", "deviation-chart", "censored-chart")
@@ -124,8 +124,7 @@ def test_attributes_have_no_deviation_to_draw_and_a_constant_classifier_is_marke
         for part in ("deviation", "class-deviation"):
             assert not page.is_visible(f"#{part}-chart") and not page.is_visible(f"#{part}-caption")
         for host, rows in (("projection-data", 3), ("projected-classes-data", 4), ("projected-data", 1)):
-            page.click(f"#{host} summary")
-            marked = [text for text in page.locator(f"#{host} tbody tr").all_inner_texts() if "(constant)" in text]
+            marked = [text for text in rows_of_table(page, host) if "(constant)" in text]
             assert len(marked) == rows and all("model_2" in text for text in marked)
 
 
@@ -143,6 +142,7 @@ def test_attributes_have_no_deviation_to_draw_and_a_constant_classifier_is_marke
 def test_every_table_behind_is_saved_with_all_rows(page, host, first, lines):
     page.focus(f"#{host} summary")
     page.keyboard.press("Enter")
+    page.wait_for_selector(f"#{host} tbody tr")
     with page.expect_download() as download:
         page.click(f"#{host} button.save")
     rows = list(csv.reader(download.value.path().read_text(encoding="utf-8").splitlines()))[1:]
