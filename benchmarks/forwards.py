@@ -6,6 +6,7 @@ differentiated. Then the method and nothing but those passes, on as many random 
 """
 
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 
 import torch
@@ -22,35 +23,49 @@ from gfscore.zoo.inference import reproducible_arithmetic
 
 WANTED = 0.9
 
+
+@dataclass(frozen=True)
+class Case:
+    """A network and what it is given: images attacked, images smoothed and tested, and their noisy copies per pass."""
+
+    architecture: str
+    shape: tuple[int, int, int]
+    arguments: dict
+    attacked: int
+    tested: int
+    drawn: int
+    steps: int
+
+
 NETWORKS = {
-    "small convnet, 1x8x8": ("small_convnet", (1, 8, 8), {}, 256, 20),
-    "residual network, 3x32x32": ("residual_network", (3, 32, 32), {"width": 16, "blocks": 1}, 32, 5),
+    "small convnet, 1x8x8": Case("small_convnet", (1, 8, 8), {}, attacked=256, tested=100, drawn=1024, steps=20),
+    "residual network, 3x32x32": Case(
+        "residual_network", (3, 32, 32), {"width": 16, "blocks": 1}, attacked=32, tested=8, drawn=32, steps=5
+    ),
 }
-"""Name -> architecture, shape of the images, arguments, images per pass, steps of the attacks."""
+"""Name -> what is measured; the first as in the audit `digits`."""
 
 # No image is fooled within so small a ball, so none leaves the batch.
 BALL = {"norm": "linf", "eps": 1e-6}
 SMOOTHING = {"sigma": 0.25, "selection_samples": 20, "estimation_samples": 500, "alpha": 0.001}
 TEST = {"kappa": 0.01, "alpha": 0.05, "budget": 1000, "test": "anytime"}
 NEIGHBOURS = {"family": "linf_ball", "eps": 0.03, "clip": True}
-SMOOTHED = 8
-"""Images that are smoothed and tested; they share passes of full size."""
 
 
-def methods(network, images, *, steps):
+def methods(network, images, case):
     """Name -> function without arguments, all on images (n, C, H, W) that the network classifies as labelled."""
-    base = BatchedClassifier(from_network(network), batch_size=len(images))
+    base = BatchedClassifier(from_network(network), batch_size=case.drawn)
+    images, few, generator = images[: case.attacked], images[: case.tested], torch.Generator().manual_seed(0)
     with torch.no_grad():
         labels = network(images).argmax(1)
-    few, generator = images[:SMOOTHED], torch.Generator().manual_seed(0)
     to_test = {"boundaries": make_boundaries(TEST), "perturbation": make_perturbation(NEIGHBOURS)}
     to_test |= {"reference": "prediction", "generator": generator}
-    ascent = {"ball": BALL, "generator": generator, "steps": steps, "step_size": 1e-7, "restarts": 1}
+    ascent = {"ball": BALL, "generator": generator, "steps": case.steps, "step_size": 1e-7, "restarts": 1}
     return {
         "PGD": partial(pgd, network, images, labels, **ascent),
-        "FMN": partial(fmn, network, images, labels, norm="l2", largest_distance=10.0, steps=steps),
+        "FMN": partial(fmn, network, images, labels, norm="l2", largest_distance=10.0, steps=case.steps),
         "smoothing": partial(certify, base, few, smoothing=SMOOTHING, generator=generator),
-        "sequential test": partial(run_tests, base, few, labels[:SMOOTHED], **to_test),
+        "sequential test": partial(run_tests, base, few, labels[: case.tested], **to_test),
     }
 
 
@@ -86,20 +101,22 @@ def bare(network, passes, images):
 
 def rows():
     """Every method on every network."""
-    for name, (architecture, shape, arguments, batch, steps) in NETWORKS.items():
-        network = build_network(architecture, in_channels=shape[0], image_size=shape[1:], classes=10, **arguments)
-        images = torch.rand(batch, *shape, generator=torch.Generator().manual_seed(0))
+    for name, case in NETWORKS.items():
+        channels, *size = case.shape
+        network = build_network(case.architecture, in_channels=channels, image_size=size, classes=10, **case.arguments)
+        images = torch.rand(case.drawn, *case.shape, generator=torch.Generator().manual_seed(0))
         with reproducible_arithmetic():
-            for method, run in methods(network.eval(), images, steps=steps).items():
+            for method, run in methods(network.eval(), images, case).items():
                 with noted(network) as passes:
                     run()
                 spent = in_turns({"method": run, "bare": partial(bare, network, passes, images)}, repeats=5)
-                count = sum(images for images, _, _ in passes)
+                sizes = [images for images, _, _ in passes]
+                count = sum(sizes)
                 yield row(
                     f"forward passes inside {method}, {name}",
                     spent["bare"] / spent["method"],
-                    f"{count:,} images in {len(passes)} passes of up to {batch}; {count / spent['method']:,.0f} per "
-                    f"second, bare {count / spent['bare']:,.0f}",
+                    f"{count:,} images in {len(passes)} passes of up to {max(sizes)}; "
+                    f"{count / spent['method']:,.0f} per second, bare {count / spent['bare']:,.0f}",
                     target=WANTED,
                     unit="of the bare rate",
                 )

@@ -137,7 +137,8 @@ def random_in_ball(images, *, norm, eps, generator):
         return getattr(torch.empty(shape, device=generator.device), function)(generator=generator).to(images.device)
 
     if norm == "linf":
-        return eps * (2 * draw("uniform_", images.shape) - 1)
+        # In place, as a sequential test draws more numbers than it computes.
+        return draw("uniform_", images.shape).mul_(2).sub_(1).mul_(eps)
     direction = steepest(draw("normal_", images.shape), norm="l2")
     pixels = images[0].numel()
     # Volume grows with the radius to the power of the dimension.

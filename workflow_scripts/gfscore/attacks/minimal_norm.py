@@ -97,9 +97,11 @@ def _margin(network, points, labels):
     points = points.detach().requires_grad_()
     logits = network(points)
     own, others = _own_and_others(logits, labels)
-    margin = own - others.amax(1)
+    best = others.amax(1, keepdim=True)
+    tied = others == best
+    weights = (tied / -tied.sum(1, keepdim=True)).scatter_(1, labels[:, None], 1.0)
     # A logit that overflowed leads nowhere, and must not spread.
-    return logits.detach(), margin.detach().nan_to_num(), _gradient(margin, points)
+    return logits.detach(), (own - best[:, 0]).nan_to_num(), _gradient(logits, points, weights, _limits(points))
 
 
 def _to_linear_boundary(network, points, labels, *, norm, rivals):
@@ -109,44 +111,52 @@ def _to_linear_boundary(network, points, labels, *, norm, rivals):
     points = points.detach().requires_grad_()
     logits = network(points)
     own, others = _own_and_others(logits, labels)
-    others = others.topk(min(rivals, logits.shape[1] - 1), dim=1).values
-    nearest = torch.full_like(own, math.inf).detach()
-    move = torch.zeros_like(points).detach()
-    for rival in others.unbind(1):
-        gap = own - rival
-        gradient = _gradient(gap, points, again=True)
-        steepness = length(gradient, _DUAL[norm])
+    gaps, classes = others.topk(min(rivals, logits.shape[1] - 1), dim=1)
+    gaps, limits = own[:, None] - gaps, _limits(points)
+    nearest, steepness = torch.full_like(own, math.inf), torch.ones_like(own)
+    direction = torch.zeros_like(points)
+    for gap, rival in zip(gaps.unbind(1), classes.split(1, dim=1), strict=True):
+        weights = torch.zeros_like(others).scatter_(1, rival, -1.0).scatter_(1, labels[:, None], 1.0)
+        gradient = _gradient(logits, points, weights, limits, again=True)
+        steep = length(gradient, _DUAL[norm])
         # Without a gradient the linear model has no boundary.
-        distance = torch.where(steepness > 0, gap.detach() / steepness.clamp_min(_TINY), math.inf)
+        distance = torch.where(steep > 0, gap / steep.clamp_min(_TINY), math.inf)
         nearer = distance < nearest
-        nearest = torch.where(nearer, distance, nearest)
-        unit = gradient.sign() if norm == "linf" else gradient / _per_image(steepness.clamp_min(_TINY), gradient)
-        move = torch.where(_per_image(nearer, points), -_per_image(distance, points) * unit, move)
+        nearest, steepness = torch.where(nearer, distance, nearest), torch.where(nearer, steep, steepness)
+        direction = torch.where(_per_image(nearer, points), gradient, direction)
     still = ~misclassified(logits.detach(), labels) & nearest.isfinite()
-    return move, still
+    unit = direction.sign() if norm == "linf" else direction / _per_image(steepness.clamp_min(_TINY), points)
+    return -_per_image(nearest, points) * unit, still
 
 
 def _own_and_others(logits, labels):
+    logits = logits.detach()
     own = logits.gather(1, labels[:, None])[:, 0]
     return own, logits.scatter(1, labels[:, None], -math.inf)
 
 
-def _gradient(values, points, *, again=False):
-    # Gradient of the values, zero for pixels that descent would push out of [0, 1].
+def _limits(points):
+    # Least and largest gradient of every pixel: one at the end of its range cannot follow the descent any further, so
+    # that others must.
+    import torch
+
+    points = points.detach()
+    return torch.where(points >= 1, 0.0, -math.inf), torch.where(points <= 0, 0.0, math.inf)
+
+
+def _gradient(logits, points, weights, limits, *, again=False):
+    # Gradient of the weighted sum of an image's logits, within limits per pixel.
     import torch
 
     gradient = None
-    if values.requires_grad:
-        gradient = torch.autograd.grad(values.sum(), points, retain_graph=again, allow_unused=True)[0]
+    if logits.requires_grad:
+        gradient = torch.autograd.grad(logits, points, weights, retain_graph=again, allow_unused=True)[0]
     if gradient is None:
         raise InputError(
             "the classifier's logits have no gradient with respect to the image (detached, or computed outside torch); "
             "take the model out of measures that need gradients"
         )
-    gradient = gradient.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
-    # Pixels at the end of their range cannot follow the descent any further, so that others must.
-    stuck = ((points <= 0) & (gradient > 0)) | ((points >= 1) & (gradient < 0))
-    return gradient.masked_fill(stuck, 0.0)
+    return gradient.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0).clamp(*limits)
 
 
 def _direction(gradient, norm):

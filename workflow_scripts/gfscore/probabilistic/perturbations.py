@@ -137,7 +137,7 @@ def _corruption(*, corruptions, severities):
 
 
 def _added(**ball):
-    return lambda images, generator: images + random_in_ball(images, generator=generator, **ball)
+    return lambda images, generator: random_in_ball(images, generator=generator, **ball).add_(images)
 
 
 def _require_positive(name, value):
