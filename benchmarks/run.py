@@ -1,5 +1,6 @@
-"""Speed, strength and memory side by side: python benchmarks/run.py [NAME ...] writes benchmarks/results.json.
+"""Speed, strength and memory side by side: python benchmarks/run.py [NAME ...].
 
+Figures go to results.json, and into the table of README.md beside it.
 Ratios, not seconds: higher is better, and the target beside each is what is wanted. Times are of the processor (by the
 clock where work is to overlap), taken in turns with what they are compared with, so that other work on the machine
 disturbs both alike. Without names all benchmarks run; with names the figures of the others stay as they were.
@@ -16,9 +17,11 @@ from importlib import import_module
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+RESULTS, README = HERE / "results.json", HERE / "README.md"
 sys.path[:0] = [str(HERE), str(HERE.parent / "workflow_scripts")]
 
 import numpy as np
+from measured import missed, put_into
 
 
 def of_module(name):
@@ -64,17 +67,15 @@ BENCHMARKS = {
 
 def described(row):
     """One row in words."""
-    missed = row["target"] is not None and row["ratio"] is not None and row["ratio"] < row["target"]
-    ratio = "" if row["ratio"] is None else f" {row['ratio']:.3g} {row['unit']}"
-    target = "" if row["target"] is None else f" (wanted {row['target']:.3g}{', MISSED' if missed else ''})"
-    return f"{row['name']}:{ratio}{target}\n    {row['detail']}"
+    target = "" if row["target"] is None else f" (wanted {row['target']:.3g}{', MISSED' if missed(row) else ''})"
+    return f"{row['name']}: {row['ratio']:.3g} {row['unit']}{target}\n    {row['detail']}"
 
 
 def main():
     """Run what is asked for, print each row and put it into the file of results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", help=", ".join(BENCHMARKS))
-    parser.add_argument("--output", type=Path, default=HERE / "results.json", help="where the figures go")
+    parser.add_argument("--output", type=Path, default=RESULTS, help="where the figures go")
     given = parser.parse_args()
     unknown = set(given.names) - set(BENCHMARKS)
     if unknown:
@@ -89,8 +90,12 @@ def main():
         if not rows:
             print(f"{name}: this machine cannot measure it; figures of another stay as they are")
             continue
+        order = list(BENCHMARKS)
         known = [row for row in known if row.get("benchmark") not in (name, None)] + rows
+        known.sort(key=lambda row: order.index(row["benchmark"]))
         given.output.write_text(json.dumps(known, indent=2) + "\n", encoding="utf-8")
+        if given.output == RESULTS:
+            README.write_text(put_into(README.read_text(encoding="utf-8"), known), encoding="utf-8")
 
 
 if __name__ == "__main__":

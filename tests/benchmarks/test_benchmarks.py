@@ -66,6 +66,28 @@ def test_the_attacks_that_the_results_speak_of_are_as_strong_as_the_libraries():
     assert [row["name"] for row in strengths if row["ratio"] < row["target"]] == []
 
 
+def test_the_readme_shows_what_the_results_hold(monkeypatch):
+    """The table of the README is that of results.json, and says what was missed."""
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    from measured import put_into, table
+
+    readme, rows = (BENCHMARKS / "README.md").read_text(), json.loads((BENCHMARKS / "results.json").read_text())
+    assert put_into(readme, rows) == readme
+    short = {"benchmark": "b", "unit": "times as fast", "target": 2, "ratio": 1.5, "name": "search"}
+    met, free = short | {"ratio": 2345.6}, short | {"target": None}
+    many = [short | {"ratio": 3 + place, "name": f"attack {place}"} for place in range(8)]
+    assert table([short, met, free]).splitlines()[2:] == [
+        "| `b` | search | **1.5 times as fast, missed** | 2 |",
+        "| `b` | search | 2,346 times as fast | 2 |",
+        "| `b` | search | 1.5 times as fast |  |",
+    ]
+    assert table([short, *many]).splitlines()[2:] == [
+        "| `b` | 9 comparisons, the least: search; below what is wanted: 1 | 1.5 to 10 times as fast | 2 |"
+    ]
+    with pytest.raises(ValueError, match="no lines"):
+        put_into("# Benchmarks\n", rows)
+
+
 def test_what_a_machine_cannot_measure_stays(tmp_path, names):
     """Without a GPU the figures of one that another machine measured are kept."""
     path = tmp_path / "results.json"
