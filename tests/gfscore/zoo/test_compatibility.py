@@ -45,6 +45,16 @@ with torch.inference_mode():
     )
 
 
+def test_networks_of_a_package_that_imports_torchvision_are_built_first_thing():
+    run(
+        """
+from gfscore.models.callables import build_architecture
+assert "torchvision" not in sys.modules
+assert type(build_architecture("timm.models.resnet:resnet18", {})).__name__ == "ResNet"
+"""
+    )
+
+
 def test_robustbench_imports_twice_offline_silently_and_leaves_no_stand_in():
     done = run(
         """

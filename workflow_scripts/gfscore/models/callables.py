@@ -118,11 +118,6 @@ def _installed_module(module_name, name):
             f"architecture {name}: no installed package provides {top!r}; install it, or put the definition into "
             f"{PACKAGE}/ and name it {PACKAGE}.<file>:<callable>"
         )
-    if top == "torchvision":
-        # Beside a CPU build of torch its compiled part cannot load, which stops a plain import.
-        from gfscore.zoo.compatibility import import_torchvision
-
-        import_torchvision()
     homes = [Path(metadata.distribution(one).locate_file("")).resolve() for one in distributions]
     spec = find_spec(top)
     files = [spec.origin] if spec and spec.origin else [*(spec.submodule_search_locations or [])] if spec else []
@@ -136,6 +131,10 @@ def _installed_module(module_name, name):
 
 
 def _import(module_name, name):
+    # Many packages of networks import torchvision, which beside a CPU build of torch may need help.
+    from gfscore.zoo.compatibility import mend_torchvision
+
+    mend_torchvision()
     try:
         return importlib.import_module(module_name)
     # Foreign code runs at import and may raise anything.

@@ -19,15 +19,15 @@ def small_convnet(in_channels, image_size, classes, *, width=16, pool=4):
     del image_size  # the pooling makes it irrelevant
     return nn.Sequential(
         nn.Conv2d(in_channels, width, 3, padding=1),
-        nn.ReLU(),
+        _rectifier(),
         nn.Conv2d(width, 2 * width, 3, padding=1, stride=2),
-        nn.ReLU(),
+        _rectifier(),
         nn.Conv2d(2 * width, 2 * width, 3, padding=1),
-        nn.ReLU(),
+        _rectifier(),
         _average_pool(pool),
         nn.Flatten(),
         nn.Linear(2 * width * pool * pool, 4 * width),
-        nn.ReLU(),
+        _rectifier(),
         nn.Linear(4 * width, classes),
     )
 
@@ -68,7 +68,7 @@ def residual_network(in_channels, image_size, classes, *, width=64, blocks=2):
     from torch import nn
 
     del image_size  # the pooling makes it irrelevant
-    layers, channels = [*_convolution(in_channels, width), nn.ReLU()], width
+    layers, channels = [*_convolution(in_channels, width), _rectifier()], width
     for stage in range(4):
         for block in range(blocks):
             stride = 2 if stage > 0 and block == 0 else 1
@@ -96,14 +96,21 @@ def _average_pool(side):
     return AveragePool()
 
 
+def _rectifier():
+    from torch import nn
+
+    # In place: what it overwrites is needed by no gradient, and fresh memory costs as much as the work on it.
+    return nn.ReLU(inplace=True)
+
+
 def _basic_block(in_channels, channels, stride):
     from torch import nn
 
-    branch = [*_convolution(in_channels, channels, stride=stride), nn.ReLU(), *_convolution(channels, channels)]
+    branch = [*_convolution(in_channels, channels, stride=stride), _rectifier(), *_convolution(channels, channels)]
     shortcut = (
         None if in_channels == channels else nn.Sequential(*_convolution(in_channels, channels, 1, stride=stride))
     )
-    return [_residual(nn.Sequential(*branch), shortcut), nn.ReLU()]
+    return [_residual(nn.Sequential(*branch), shortcut), _rectifier()]
 
 
 def _convolution(in_channels, channels, side=3, *, stride=1):

@@ -27,25 +27,15 @@ NMS = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
 def import_torchvision():
     """The torchvision module, also beside a torch for which its compiled part was not built.
 
-    Broken: on import torchvision registers shape functions for two of its compiled operators; where that part cannot
-    load (a CUDA build of torchvision beside a CPU build of torch), torch refuses to describe operators that do not
-    exist. Mended by declaring their signatures first. Models, transforms and data sets then work; non-maximum
-    suppression and torchvision's own image readers do not, and nothing here uses them. The mend can go when
-    torchvision registers them only if its compiled part is there, as it already does with its other operators.
     Raises InputError when torchvision is missing or still cannot be imported.
     """
-    if "torchvision" in sys.modules:
-        return sys.modules["torchvision"]
     installed = version_of("torchvision")
-    import torch
-
-    if not _compiled_part_loads():
-        for operator in ("nms", "qnms"):
-            if not hasattr(torch.ops.torchvision, operator):
-                torch.library.define(f"torchvision::{operator}", NMS)
+    mend_torchvision()
     try:
         return import_module("torchvision")
     except (ImportError, RuntimeError) as error:
+        import torch
+
         wanted = next(
             (r for r in metadata.requires("torchvision") or [] if r.split()[0].startswith("torch")), "another"
         )
@@ -53,6 +43,24 @@ def import_torchvision():
             f"torchvision {installed} cannot be imported beside torch {torch.__version__} ({error}); it was built for "
             f"{wanted}: install the pair that requirements.lock names"
         ) from error
+
+
+def mend_torchvision():
+    """Make torchvision importable, by whichever package imports it, where its compiled part cannot load.
+
+    Broken: on import torchvision registers shape functions for two of its compiled operators; where that part cannot
+    load (a CUDA build of torchvision beside a CPU build of torch), torch refuses to describe operators that do not
+    exist. Mended by declaring their signatures first. Models, transforms and data sets then work; non-maximum
+    suppression and torchvision's own image readers do not, and nothing here uses them. The mend can go when
+    torchvision registers them only if its compiled part is there, as it already does with its other operators.
+    """
+    if "torchvision" in sys.modules or find_spec("torchvision") is None or _compiled_part_loads():
+        return
+    import torch
+
+    for operator in ("nms", "qnms"):
+        if not hasattr(torch.ops.torchvision, operator):
+            torch.library.define(f"torchvision::{operator}", NMS)
 
 
 def import_robustbench():
@@ -104,8 +112,7 @@ def _require_release(name, checked):
 def _compiled_part_loads():
     import torch
 
-    package = find_spec("torchvision")
-    library = package and PathFinder.find_spec("_C", package.submodule_search_locations)
+    library = PathFinder.find_spec("_C", find_spec("torchvision").submodule_search_locations)
     if not library:
         return False
     try:
