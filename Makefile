@@ -14,7 +14,7 @@ CORES ?= $(shell getconf _NPROCESSORS_ONLN)
 ARGS ?=
 RUN ?=
 
-BIN = $(abspath $(VENV))/bin
+BIN = $(VENV)/bin
 INSTALLED = $(VENV)/installed.lock
 
 .PHONY: setup audit test test-slurm test-faults torture bench lint format lock
@@ -23,42 +23,42 @@ INSTALLED = $(VENV)/installed.lock
 setup:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "error: $(PYTHON) is older than 3.11; name a newer one: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
-	@if ! $(BIN)/python -c '' 2>/dev/null; then $(PYTHON) -m venv --clear $(VENV); fi
-	@if ! cmp -s requirements.lock $(INSTALLED); then \
+	@if ! "$(BIN)/python" -c '' 2>/dev/null; then $(PYTHON) -m venv --clear "$(VENV)"; fi
+	@if ! cmp -s requirements.lock "$(INSTALLED)"; then \
 	  echo "Installing $$(wc -l < requirements.lock) pinned packages into $(VENV) (a minute or two, once)"; \
-	  $(BIN)/python -m pip install --disable-pip-version-check --requirement requirements.lock && \
-	  cp requirements.lock $(INSTALLED); \
+	  "$(BIN)/python" -m pip install --disable-pip-version-check --requirement requirements.lock && \
+	  cp requirements.lock "$(INSTALLED)"; \
 	fi
 
 audit: setup
-	@$(BIN)/snakemake --cores $(CORES) --quiet rules host --rerun-incomplete $(if $(RUN),--config 'run=[$(RUN)]') $(ARGS)
+	@"$(BIN)/snakemake" --cores $(CORES) --quiet rules host --rerun-incomplete $(if $(RUN),--config 'run=[$(RUN)]') $(ARGS)
 
 test: setup
-	@$(BIN)/python -m pytest $(ARGS)
+	@"$(BIN)/python" -m pytest $(ARGS)
 
 test-slurm: setup
-	@$(BIN)/python -m pytest tests/slurm $(ARGS)
+	@"$(BIN)/python" -m pytest tests/slurm $(ARGS)
 
 test-faults: setup
-	@$(BIN)/python -m pytest tests/faults $(ARGS)
+	@"$(BIN)/python" -m pytest tests/faults $(ARGS)
 
 torture: setup
-	@$(BIN)/python -m pytest tests/faults --torture $(ARGS)
+	@"$(BIN)/python" -m pytest tests/faults --torture $(ARGS)
 
 bench: setup
-	@$(BIN)/python benchmarks/run.py $(ARGS)
+	@"$(BIN)/python" benchmarks/run.py $(ARGS)
 
 lint: setup
-	@$(BIN)/ruff format --check .
-	@$(BIN)/ruff check .
-	@$(BIN)/snakefmt --check Snakefile rules
-	@$(BIN)/snakemake --lint
-	@$(BIN)/python tools/lock.py --check
+	@"$(BIN)/ruff" format --check .
+	@"$(BIN)/ruff" check .
+	@"$(BIN)/snakefmt" --check Snakefile rules
+	@"$(BIN)/snakemake" --lint
+	@"$(BIN)/python" tools/lock.py --check
 
 format: setup
-	@$(BIN)/ruff check --fix .
-	@$(BIN)/ruff format .
-	@$(BIN)/snakefmt Snakefile rules
+	@"$(BIN)/ruff" check --fix .
+	@"$(BIN)/ruff" format .
+	@"$(BIN)/snakefmt" Snakefile rules
 
 lock: setup
-	@$(BIN)/python tools/lock.py
+	@"$(BIN)/python" tools/lock.py

@@ -1,6 +1,7 @@
 # No rules: what the other files share. Imports nothing heavy, because every run and every job reads it.
 
 import json
+import os
 import sys
 from functools import cache
 from pathlib import Path
@@ -12,6 +13,9 @@ from snakemake.exceptions import WorkflowError
 ROOT = Path(workflow.basedir)
 SCRIPTS = ROOT / "workflow_scripts"
 sys.path.insert(0, str(SCRIPTS))
+# Jobs get the same: a gfscore that is installed too, or stands on the search path, may be another than this one.
+searched = [str(SCRIPTS), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, dict.fromkeys(searched)))
 
 from gfscore.workflow import export_layout
 from gfscore.workflow import figure_names
@@ -19,11 +23,14 @@ from gfscore.workflow import layout
 from gfscore.workflow import measure_layout
 from gfscore.workflow import plan
 from gfscore.workflow import projection_layout
+from gfscore.workflow.config_files import require_unambiguous
 from gfscore.workflow.configuration import complete_schema, require_valid
 from gfscore.errors import InputError
 from gfscore.workflow.sources import sources_of
 
 try:
+    for path in workflow.configfiles:
+        require_unambiguous(path)
     schema = yaml.safe_load((ROOT / "rules/schemas/config.schema.yaml").read_text())
     require_valid(config, complete_schema(schema, SCRIPTS / "gfscore/datasets"))
 except InputError as error:
@@ -57,6 +64,12 @@ def version(rule_name):
     own = yaml.safe_load((SCRIPTS / "versions.yaml").read_text())[rule_name]
     torch = next(line for line in (ROOT / "requirements.lock").read_text().split() if line.startswith("torch=="))
     return f"{own}, {torch}"
+
+
+def state_of(file_of):
+    """Size and time of change of a user's file, by a function of wildcards: one put in its place may be an older one."""
+    # Snakemake does not look at parameters that are made of a job's input, so this is made of wildcards.
+    return lambda wildcards: layout.state(file_of(wildcards))
 
 
 # ---- what a job asks of the machine ----

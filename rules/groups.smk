@@ -28,6 +28,7 @@ rule read_attributes:
         runtime=by_attempt(30),
     params:
         settings=of_dataset(plan.attributes_of),
+        state=state_of(of_dataset(layout.attributes_file)),
     script:
         "../workflow_scripts/read_attributes.py"
 

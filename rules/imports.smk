@@ -30,6 +30,7 @@ rule import_logits:
     params:
         model=model_of_subject,
         allow_probabilities=of_subject("allow_probabilities"),
+        state=state_of(of_subject("path")),
     script:
         "../workflow_scripts/import_logits.py"
 
@@ -54,5 +55,6 @@ rule import_samples:
         measure=lambda wildcards: wildcards.measure,
         kind=lambda wildcards: config["measures"][wildcards.measure]["kind"],
         largest_radius=plan.largest_radius(config),
+        state=state_of(of_subject("path")),
     script:
         "../workflow_scripts/import_samples.py"

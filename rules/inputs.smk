@@ -28,6 +28,7 @@ rule fetch_dataset:
         settings=of_dataset(plan.image_settings_of),
         classes=of_dataset(plan.classes_of),
         path=of_dataset(layout.path_of_images),
+        state=state_of(of_dataset(layout.stored_images)),
     script:
         "../workflow_scripts/fetch_dataset.py"
 
@@ -45,5 +46,6 @@ rule fetch_checkpoint:
         version=version("fetch_checkpoint"),
         identity=lambda wildcards: {"dataset": wildcards.zoo, "threat": wildcards.threat, "model": wildcards.model},
         settings=lambda wildcards: plan.checkpoint_settings_of(config, **wildcards),
+        state=state_of(lambda wildcards: layout.placed_checkpoint(config, **wildcards)),
     script:
         "../workflow_scripts/fetch_checkpoint.py"

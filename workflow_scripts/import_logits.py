@@ -43,5 +43,11 @@ def import_logits(path_to_file, path_to_dataset, path_to_logits, *, model, allow
 
 if __name__ == "__main__":
     with logged_job(snakemake.log[0]):
-        given = snakemake.input
-        import_logits(given.file, given.dataset, snakemake.output.logits, **snakemake.params)
+        given, settings = snakemake.input, snakemake.params
+        import_logits(
+            given.file,
+            given.dataset,
+            snakemake.output.logits,
+            model=settings.model,
+            allow_probabilities=settings.allow_probabilities,
+        )

@@ -17,7 +17,9 @@ def import_samples(path_to_file, path_to_dataset, path_to_samples, *, model, mea
     is right, else 0; of kind `clean` whether the smoothed classifier's prediction is right.
     """
     images, dataset = open_described(path_to_dataset)
-    rows, prediction, radius = read_certified_radii(path_to_file, labels=images.labels, largest_radius=largest_radius)
+    rows, prediction, radius = read_certified_radii(
+        path_to_file, labels=images.labels, classes=len(dataset["classes"]), largest_radius=largest_radius
+    )
     label = images.labels[rows]
     right = prediction == label
     columns = {
@@ -38,5 +40,13 @@ def import_samples(path_to_file, path_to_dataset, path_to_samples, *, model, mea
 
 if __name__ == "__main__":
     with logged_job(snakemake.log[0]):
-        given = snakemake.input
-        import_samples(given.file, given.dataset, snakemake.output.samples, **snakemake.params)
+        given, settings = snakemake.input, snakemake.params
+        import_samples(
+            given.file,
+            given.dataset,
+            snakemake.output.samples,
+            model=settings.model,
+            measure=settings.measure,
+            kind=settings.kind,
+            largest_radius=settings.largest_radius,
+        )

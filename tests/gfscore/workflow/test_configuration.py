@@ -2,7 +2,7 @@ import copy
 
 import pytest
 
-from gfscore.errors import unknown
+from gfscore.errors import InputError, unknown
 from gfscore.workflow.configuration import require_valid
 from shipped_configuration import SCHEMA, refusal
 
@@ -181,3 +181,18 @@ def test_every_key_of_the_schema_is_described_and_used():
 def test_unknown_lists_what_exists_when_nothing_is_near():
     assert unknown("model", "zzz", ["a", "b"]) == "model 'zzz' is unknown; known: a, b"
     assert unknown("model", "zzz", []) == "model 'zzz' is unknown; known: none"
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (10**400, r"great: temperatures: high: an integer of 401 digits"),
+        (-(2**63), r"high: an integer of 19 digits is larger"),
+        (float("inf"), r"high: inf is no finite number"),
+        (float("nan"), r"high: nan is no finite number"),
+    ],
+)
+def test_numbers_that_nothing_can_compute_with_are_named(config, value, message):
+    config["great"]["temperatures"]["high"] = value
+    with pytest.raises(InputError, match=message):
+        require_valid(config, SCHEMA)

@@ -5,7 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import gfscore
+from gfscore.errors import InputError
 from gfscore.workflow.gpus import hold_one_of
 
 HOLD = """
@@ -38,6 +41,17 @@ def test_every_job_holds_another_gpu_until_it_ends_however_it_ends(tmp_path):
         for process in filter(None, (first, second)):
             process.kill()
             process.communicate()
+
+
+def test_locks_that_another_could_steer_are_refused(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "locks").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(InputError, match="made by another user"):
+        hold_one_of(["one"], folder=tmp_path / "locks")
+    (tmp_path / "elsewhere" / "one").symlink_to(tmp_path / "victim")
+    with pytest.raises(OSError, match="one"):
+        hold_one_of(["one"], folder=tmp_path / "elsewhere")
+    assert not (tmp_path / "victim").exists()
 
 
 def test_a_job_waits_where_all_gpus_are_held(tmp_path):

@@ -48,10 +48,10 @@ def test_a_network_of_functions_alone_is_counted_likewise():
     assert fitting_batch_size(from_network(outer), (3, 224, 224), "cpu") == 32
 
 
-@pytest.mark.parametrize(("free", "expected"), [(80 << 30, 512), (1 << 30, 8), (1 << 20, 1)])
-def test_a_gpu_is_asked_for_its_memory(monkeypatch, free, expected):
-    """A stand-in for a GPU: 13.4 MB per image, in an eighth of its free memory."""
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (free, 80 << 30))
+@pytest.mark.parametrize(("memory", "expected"), [(80 << 30, 512), (1 << 30, 8), (1 << 20, 1)])
+def test_a_gpu_is_asked_for_its_memory(monkeypatch, memory, expected):
+    """A stand-in for a GPU: 13.4 MB per image, in an eighth of its memory, however much of that others hold."""
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (memory // 3, memory))
     assert fitting_batch_size(convolution(3, 64), (3, 224, 224), "cuda") == expected
 
 

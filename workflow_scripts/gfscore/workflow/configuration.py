@@ -14,6 +14,7 @@ from gfscore.projection.settings import mapper_mistakes, projection_mistakes
 from gfscore.scores.measures import largest_radius, measure_of
 from gfscore.verdicts import gate_rules
 from gfscore.workflow import plan
+from gfscore.workflow.config_files import children, require_written_out
 from gfscore.workflow.texts import text_mistakes
 
 THREATS = ("none", "Linf", "L2", "corruptions")
@@ -21,6 +22,9 @@ THREATS = ("none", "Linf", "L2", "corruptions")
 
 OF_SNAKEMAKE = set("{}<>")
 """Characters that mean something to Snakemake in the name of a file."""
+
+LARGEST = 2**63 - 1
+"""Of an integer, in either direction: what a table can hold."""
 
 LONGEST_GRID = 100_000
 """Temperatures in one phase of a search, beyond which it would only look endless."""
@@ -79,19 +83,22 @@ def require_valid(config, schema):
     `$defs/datasets/digits` describes
     a dataset whose source is digits, and so on for measures and models.
     """
-    mistakes = [*_numbers_that_are_none(config)] or _schema_mistakes(config, schema)
+    require_written_out(config)
+    mistakes = [*_bad_numbers(config)] or _schema_mistakes(config, schema)
     mistakes = mistakes or [*_tagged_mistakes(config, schema)] or [*_name_mistakes(config)]
     if mistakes:
         listed = "\n".join(f"  - {mistake}" for mistake in dict.fromkeys(mistakes))
         raise InputError(f"config.yaml (with --config and --configfile merged in):\n{listed}")
 
 
-def _numbers_that_are_none(data, path=()):
-    """YAML's .nan and .inf pass every comparison of a schema or fail it silently."""
+def _bad_numbers(data, path=()):
+    """YAML's .nan and .inf pass every comparison of a schema or fail it silently; larger integers are no floats."""
     if isinstance(data, float) and not math.isfinite(data):
         yield f"{': '.join(path)}: {data} is no finite number"
-    for key, part in data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ():
-        yield from _numbers_that_are_none(part, (*path, str(key)))
+    if isinstance(data, int) and abs(data) > LARGEST:
+        yield f"{': '.join(path)}: an integer of {len(str(abs(data)))} digits is larger than any that is computed with"
+    for key, part in children(data):
+        yield from _bad_numbers(part, (*path, str(key)))
 
 
 def _schema_mistakes(config, schema):

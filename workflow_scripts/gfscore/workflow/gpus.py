@@ -6,6 +6,8 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
+from gfscore.errors import InputError
+
 
 @cache
 def hold_gpu():
@@ -25,10 +27,13 @@ def hold_one_of(names, *, folder):
     """Index of the first name that no other process holds, held until this process ends, however it ends.
 
     `folder` is where processes of this machine leave their locks; where all names are held, waits for one of them.
+    Raises InputError for a folder that another user could steer.
     """
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if folder.is_symlink() or folder.stat().st_uid != os.getuid():
+        raise InputError(f"{folder}: made by another user, so that GPUs cannot be shared out by it; have it removed")
     # Never closed: the operating system takes a lock away with the last process that has its file open.
-    locks = [os.open(folder / name, os.O_CREAT | os.O_RDWR, 0o600) for name in names]
+    locks = [os.open(folder / name, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600) for name in names]
     for index, lock in enumerate(locks):
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

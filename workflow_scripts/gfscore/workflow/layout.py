@@ -100,6 +100,14 @@ def placed_checkpoint(config, zoo, threat, model):
     return entry["path"] if own and Path(entry["path"]).is_file() else []
 
 
+def state(file):
+    """Size and time of change (ns) of a file that a user placed; None for none, a missing one, or one of results/."""
+    if not file or file.startswith("results/") or not Path(file).is_file():
+        return None
+    found = Path(file).stat()
+    return [found.st_size, found.st_mtime_ns]
+
+
 def classifier_files(config, dataset, threat, model):
     """What a job needs that shows images to a classifier, by the names of its inputs."""
     of_model = {"dataset": dataset, "threat": threat, "model": model}

@@ -11,7 +11,7 @@ NEAR = 32 << 20
 """Bytes that the largest layer reads and writes per pass on a processor, so that they stay near it."""
 
 SHARE = 8
-"""On a GPU the largest layer may take one in so many bytes of the free memory: others live at the same time."""
+"""On a GPU the largest layer may take one in so many bytes of its memory: others live at the same time."""
 
 TYPICAL = 10
 """Size of a usual network's largest layer, in images, where the network cannot be asked."""
@@ -22,11 +22,12 @@ def fitting_batch_size(classifier, image_shape, device):
 
     `classifier` is a gfscore.zoo.Classifier whose network, if it has one, is on the device ("cpu" or "cuda");
     `image_shape` (C, H, W). One grey image is classified to see how large the layers are. On a processor the answer
-    depends on the network alone, on a GPU on its free memory too.
+    depends on the network alone, on a GPU on the size of its memory too, whatever else runs there: what is left free
+    would give other batches, and so other last digits, from run to run.
     """
     import torch
 
-    room = NEAR if device == "cpu" else torch.cuda.mem_get_info()[0] // SHARE
+    room = NEAR if device == "cpu" else torch.cuda.mem_get_info()[1] // SHARE
     fits = room // _largest_layer(classifier, image_shape)
     return 1 << int(math.log2(min(max(fits, 1), MOST[device])))
 

@@ -1,0 +1,45 @@
+"""What changes around a run without its knowing: files that trade places, another copy of the package."""
+
+import os
+from collections import Counter
+
+from faults.audits import OPTIONS, OVERLAY, TARGETS
+
+
+def test_files_that_traded_places_are_read_again(undisturbed, tmp_path):
+    """Times of change stay, and are older than what was made of the files."""
+    repository = undisturbed.copy_to(tmp_path / "exchanged")
+    assert repository.planned("--configfile", OVERLAY, "--", *TARGETS) == (Counter(), set())
+    first, second, aside = (repository.path / name for name in ("A.npy", "B.npy", "aside.npy"))
+    first.rename(aside)
+    second.rename(first)
+    aside.rename(second)
+    rules, files = repository.planned("--configfile", OVERLAY, "--", *TARGETS)
+    assert rules["import_logits"] == 2
+    assert {f"results/logits/made/none/{name}.parquet" for name in "AB"} <= files
+
+
+def test_labels_older_than_what_was_made_of_the_first_ones_are_read_again(undisturbed, tmp_path):
+    """A file that was unpacked or copied keeps the time of change of its origin."""
+    repository = undisturbed.copy_to(tmp_path / "older")
+    labels, before = repository.path / "labels.npy", (undisturbed.path / "CHANGELOG.md").stat()
+    labels.write_bytes(labels.read_bytes())
+    times = before.st_atime_ns, before.st_mtime_ns
+    os.utime(labels, ns=times)
+    rules, _ = repository.planned("--configfile", OVERLAY, "--", *TARGETS)
+    assert rules["fetch_dataset"] == 1
+
+
+def test_jobs_take_the_package_of_the_repository(configured, tmp_path):
+    """Whatever copy is installed or stands on the search path."""
+    (tmp_path / "gfscore").mkdir()
+    (tmp_path / "gfscore/__init__.py").write_text("raise SystemExit('another copy of the package ran')\n")
+    repository = configured()
+    repository.snakemake(*OPTIONS, "--", "results/datasets/made.json", environment={"PYTHONPATH": str(tmp_path)})
+    assert (repository.path / "results/datasets/made.json").exists()
+
+
+def test_a_run_up_to_some_step_succeeds_without_a_verdict(configured):
+    """What is printed at the end speaks of verdicts only where the whole audit was asked for."""
+    text = configured().snakemake(*OPTIONS, "--until", "fetch_dataset").text
+    assert "report.html" not in text

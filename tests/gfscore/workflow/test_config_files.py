@@ -1,0 +1,64 @@
+"""Configurations that YAML reads without a word and nobody meant."""
+
+import pytest
+
+from gfscore.errors import InputError
+from gfscore.workflow.config_files import MOST, require_unambiguous, require_written_out
+from workflow.conftest import ROOT
+
+
+@pytest.fixture
+def written(tmp_path):
+    def write(text):
+        path = tmp_path / "mine.yaml"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+def test_the_shipped_configuration_is_clear():
+    require_unambiguous(ROOT / "config.yaml")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("run: []\naudits: {}\nrun: [digits]\n", r"mine\.yaml: line 3: the key 'run' stands in line 1"),
+        ("audits:\n  mine:\n    gate: []\n    gate: [1]\n", r"line 4: the key 'gate' stands in line 3"),
+        ("models: [{a: 1}, {a: 1, b: 2,\n a: 3}]\n", r"line 2: the key 'a' stands in line 1"),
+    ],
+)
+def test_a_key_given_twice_is_named_with_its_lines(written, text, message):
+    with pytest.raises(InputError, match=message):
+        require_unambiguous(written(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: &a {x: 1}\nb: &b {y: 1}\nc: {<<: *a, x: 2}\nd: {<<: [*a, *b]}\n",
+        "a: &a [*a]\n",
+        "a: {x: 1}\nb: {x: 1}\n",
+        "",
+        "a: [unclosed\n",
+    ],
+)
+def test_merges_aliases_and_what_is_no_yaml_are_left_alone(written, text):
+    require_unambiguous(written(text))
+
+
+def test_aliases_that_grow_or_contain_themselves_are_refused_at_once():
+    grown = ["l"] * 10
+    for _ in range(8):
+        grown = [grown] * 10
+    endless = {}
+    endless["again"] = [endless]
+    for config in (grown, endless):
+        with pytest.raises(InputError, match="more than 1,000,000 values"):
+            require_written_out({"report": config})
+
+
+def test_aliases_of_a_usual_size_are_not_refused():
+    shared = {"steps": 20}
+    require_written_out({"models": [shared] * (MOST // 4)})

@@ -1,0 +1,69 @@
+"""What YAML allows and a configuration must not: keys given twice, and aliases that grow without end.
+
+Imports nothing heavy, because every run of Snakemake reads it.
+"""
+
+from pathlib import Path
+
+import yaml
+
+from gfscore.errors import InputError
+
+MOST = 1_000_000
+"""Values of a configuration, aliases written out; that of 2,000 models has some 100,000."""
+
+
+def require_unambiguous(path):
+    """Raise InputError, naming file and lines, where a mapping of a YAML file has one key twice.
+
+    YAML forbids it, but readers take the last one silently. Text that is no YAML is left to who reads the file.
+    """
+    try:
+        root = yaml.compose(
+            Path(path).read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        )
+    except (OSError, UnicodeDecodeError, yaml.YAMLError):
+        return
+    waiting, seen = [root], set()
+    while waiting:
+        node = waiting.pop()
+        # An alias is the same node again.
+        if id(node) in seen or not isinstance(node, yaml.CollectionNode):
+            continue
+        seen.add(id(node))
+        if isinstance(node, yaml.SequenceNode):
+            waiting += node.value
+            continue
+        lines = {}
+        for key, value in node.value:
+            line = key.start_mark.line + 1
+            if lines.setdefault(key.value, line) != line and key.value != "<<":
+                raise InputError(
+                    f"{path}: line {line}: the key {key.value!r} stands in line {lines[key.value]} of the same entry "
+                    "already, and only one of them would count; remove one"
+                )
+            waiting += [key, value]
+
+
+def require_written_out(config):
+    """Raise InputError for a configuration that contains itself, or has more than MOST values, aliases written out."""
+    if _values(config, {}) > MOST:
+        raise InputError(
+            f"config.yaml (with --config and --configfile merged in): more than {MOST:,} values once every alias "
+            "(*name) is written out, or one that contains itself; use fewer aliases"
+        )
+
+
+def children(data):
+    """Keys or positions of a mapping or list, and what stands there; nothing for anything else."""
+    return data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+
+
+def _values(data, known):
+    if not isinstance(data, dict | list):
+        return 1
+    if id(data) not in known:
+        # Until it is known it counts as endless, which it is if it is met again meanwhile.
+        known[id(data)] = MOST + 1
+        known[id(data)] = min(1 + sum(_values(part, known) for _, part in children(data)), MOST + 1)
+    return known[id(data)]
