@@ -14,6 +14,30 @@ from filelock import FileLock
 
 ROOT = Path(__file__).resolve().parents[2]
 
+# Jobs of several audits share the cores here: a thread that waits for another must not spin on one meanwhile.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+LONGEST_FIRST = (
+    "test_audit",
+    "test_real_measures",
+    "test_one_model",
+    "test_docs",
+    "test_real_models",
+    "test_conda",
+    "test_real_faces",
+    "test_reruns",
+    "test_offline",
+)
+"""Files of tests that take minutes, so that two processes that share the files end at about the same time."""
+
+
+def pytest_collection_modifyitems(items):
+    """Tests of whole audits come last, their longest files first."""
+    others = len(LONGEST_FIRST)
+    rank = {name: number for number, name in enumerate(LONGEST_FIRST)}
+    here = Path(__file__).parent
+    items.sort(key=lambda item: rank.get(item.path.stem, others) if item.path.parent == here else -1)
+
 
 class Repository:
     """A copy of the repository in which Snakemake can run."""
@@ -47,6 +71,14 @@ class Repository:
     def ran(self, *arguments, **options):
         """What a run did: a Counter of rules."""
         return rules_in(self.snakemake(*arguments, **options).text)
+
+    def environments_of_rules(self):
+        """Rule to the name of its environment in envs/, from the rule files."""
+        found = {}
+        for path in (self.path / "rules").glob("*.smk"):
+            for block in re.split(r"^rule ", path.read_text(), flags=re.MULTILINE)[1:]:
+                found[block.split(":")[0]] = re.search(r'"../envs/(\w+)\.yaml"', block)[1]
+        return found
 
     def copy_to(self, path):
         """Another copy, times of change included, so that nothing counts as changed in it."""

@@ -1,7 +1,6 @@
 """The default audit, made with the README's command, against stored numbers and the public contract."""
 
 import json
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -9,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
 
 from gfscore.tables import TABLES, read_identity, read_logits, read_table
 from gfscore.training.objectives import METHODS
+from gfscore.workflow import plan
+from workflow.conftest import TWO_MODELS
 
 pytestmark = pytest.mark.workflow
 
@@ -119,38 +119,50 @@ def test_files_carry_their_identity(audited_once):
     assert identity["measure"] == "great-softmax"
 
 
-def tables_of(repository):
-    """Bytes of every table of the audit by name, but of the costs, which no run repeats."""
-    folder = repository.path / "results/audits/digits"
-    return {path.name: path.read_bytes() for path in folder.glob("*.parquet") if path.stem != "costs"}
+@pytest.fixture(scope="module")
+def two_runs(fresh_copy, tmp_path_factory):
+    """Two runs from scratch of the audit of two models; the second reaches the cheap steps without a torch.
 
-
-def test_everything_after_the_logits_runs_without_torch(audited, tmp_path):
-    """With a torch that cannot be imported, the cheap steps give the same tables again."""
-    (tmp_path / "blocked").mkdir()
-    (tmp_path / "blocked/torch.py").write_text("raise ImportError('torch is not for cheap steps')")
-    before = tables_of(audited)
-    scored = [f"samples/{measure}" for measure in ("clean", "great-softmax", "great-sigmoid")]
-    for stage in (*scored, "sweeps", "audits"):
-        shutil.rmtree(audited.path / "results" / stage)
-    # Forced, not removed: a check that is gone runs the model's attacks again.
-    blocked = {"PYTHONPATH": str(tmp_path / "blocked")}
-    done = audited.snakemake("--forcerun", "check_logits", environment=blocked)
-    assert "rule check_logits:" in done.text
-    assert tables_of(audited) == before
-    assert len(before) > 20
-
-
-def test_two_runs_from_scratch_give_the_same_tables(fresh_copy):
+    What needs torch is made first in it; then there is no torch that can be imported.
+    """
     first, second = fresh_copy(), fresh_copy()
-    for repository in (first, second):
-        repository.snakemake("--configfile", "tests/workflow/two_models.yaml")
+    options = ("--configfile", TWO_MODELS)
+    first.snakemake(*options)
+    before = second.ran(*options, "--", "logits", *computed_with_torch(first))
+    blocked = tmp_path_factory.mktemp("blocked")
+    (blocked / "torch.py").write_text("raise ImportError('torch is not for cheap steps')")
+    # Forced, because the target `logits` ends with it.
+    after = second.ran(*options, "--forcerun", "check_logits", environment={"PYTHONPATH": str(blocked)})
+    return first, second, before, after
+
+
+def computed_with_torch(repository):
+    """What of each model, beside its logits, torch is needed for: projections, and samples not scored from logits."""
+    environments, results = repository.environments_of_rules(), repository.path / "results"
+    kinds = {name: settings["kind"] for name, settings in repository.config()["measures"].items()}
+    scored = {name for name, kind in kinds.items() if environments[plan.STEPS[kind]] != "torch"}
+    files = [*results.glob("samples/*/digits/none/*"), *results.glob("projections/*/digits/none/*")]
+    return sorted(str(path.relative_to(repository.path)) for path in files if path.parts[-4] not in scored)
+
+
+def test_everything_after_the_logits_runs_without_torch(two_runs):
+    _, second, before, after = two_runs
+    assert before["train_model"] == before["extract_logits"] == after["check_logits"] == 2
+    environments = second.environments_of_rules()
+    assert {environments[rule] for rule in after} == {"analysis"}
+    cheap = {"score_predictions", "score_margins", "sweep_temperatures", "plot_figures", "build_report"}
+    assert cheap <= set(after) and not cheap & set(before)
+
+
+def test_two_runs_from_scratch_give_the_same_tables(two_runs):
+    first, second, *_ = two_runs
     names = sorted(
         path.relative_to(first.path)
         for path in (first.path / "results").rglob("*")
         if path.is_file() and not {"logs", "costs"} & {*path.parts, path.stem} and path.name != "dashboard.html"
     )
     assert len(names) > 30
+    assert len([name for name in names if name.parent.name == "digits" and name.suffix == ".parquet"]) > 20
     differing = [name for name in names if (first.path / name).read_bytes() != (second.path / name).read_bytes()]
     assert not differing
     the_conditional_mapper_was_used(first)
@@ -171,21 +183,3 @@ def the_conditional_mapper_was_used(repository):
     assert effects["stroke_mass=bold", "brightness"] > effects["stroke_mass=thin", "brightness"]
     assert (repository.path / "results/audits/digits/figures/mapper_traversals.png").stat().st_size > 1000
     assert "stroke_mass=bold" in repository.read("results/audits/digits/report.html")
-
-
-def test_the_generated_audit_scores_samples_of_the_embedded_generator(audited):
-    audited.snakemake("--configfile", "tests/workflow/two_models.yaml", "--config", "run=[digits-generated]")
-    scores = read_table(audited.path / "results/audits/digits-generated/class_scores.parquet", "class_scores")
-    assert set(scores["n"]) == {1000}
-    assert scores["label_error_rate"].between(0, 0.2).all()
-    rates = json.loads(audited.read("results/generated/digits-generated.json"))["label_error_rate"]
-    one = scores[(scores["model"] == "ERM") & (scores["measure"] == "clean")].sort_values("class_index")
-    right = np.rint(1000 * one["value"].to_numpy())
-    # Clopper and Pearson's lower limit, an alpha of .05 shared by ten classes and two sides, then the wrong labels
-    low = stats.beta.ppf(0.05 / 20, right, 1000 - right + 1)
-    assert one["low"].to_numpy() == pytest.approx(np.maximum((low - rates) / (1 - np.array(rates)), 0), abs=1e-9)
-
-
-def test_snakemakes_own_report_is_made(audited):
-    audited.snakemake("--report", "results/report.zip")
-    assert (audited.path / "results/report.zip").stat().st_size > 100_000

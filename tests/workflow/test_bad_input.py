@@ -104,24 +104,6 @@ def test_bad_logits_are_refused_by_the_gate(audited, change, expected):
 
 @pytest.mark.parametrize(
     "name",
-    [LOGITS, "results/samples/great-softmax/digits/none/ERM.parquet", "results/audits/digits/class_scores.parquet"],
-)
-def test_a_truncated_parquet_file_is_named_and_healed_by_deleting_it(audited, name):
-    path = audited.path / name
-    report = audited.read("results/audits/digits/report.html")
-    whole = path.read_bytes()
-    path.write_bytes(whole[: len(whole) // 2])
-    text = refusal(audited)
-    assert f"{name}: not a Parquet file, or truncated" in text
-    assert "delete it" in text
-    path.unlink()
-    audited.snakemake()
-    assert path.read_bytes() == whole
-    assert audited.read("results/audits/digits/report.html") == report
-
-
-@pytest.mark.parametrize(
-    "name",
     [
         "results/trained/digits/none/PRL.safetensors",
         "results/checks/digits/none/PRL.json",

@@ -148,7 +148,7 @@ def seen(plain, under_conda, tmp_path_factory):
 
 
 def test_every_job_ran_in_the_environment_of_its_rule(plain, conda, seen):
-    of_rule = environments_of_rules(plain)
+    of_rule = plain.environments_of_rules()
     assert {"train_model", "extract_logits", "summarise_classes", "build_report"} <= {step_of(one) for one in seen}
     for one in seen:
         prefix = Path(one["prefix"])
@@ -179,7 +179,7 @@ def test_no_job_borrows_a_package_from_the_driver(plain, seen):
 @pytest.mark.parametrize("name", ENVIRONMENTS)
 def test_every_package_that_a_step_may_import_is_in_its_environment(plain, under_conda, conda, name):
     """Of imports inside functions too, whether or not the audit above came by them."""
-    steps = [step for step, environment in environments_of_rules(plain).items() if environment == name]
+    steps = [step for step, environment in plain.environments_of_rules().items() if environment == name]
     wanted = set().union(*(imported_by(plain.path / f"workflow_scripts/{step}.py") for step in steps))
     if name == "analysis":
         # Cheap steps reach modules that build networks, never the functions that do: no job above loaded torch.
@@ -208,15 +208,6 @@ def prefix_of(conda, name):
     text = (ROOT / f"envs/{name}.yaml").read_text()
     (path,) = (path for path in conda[1].glob("*.yaml") if path.read_text() == text)
     return path.with_suffix("")
-
-
-def environments_of_rules(repository):
-    """Rule to the name of its environment, from the rule files."""
-    found = {}
-    for path in (repository.path / "rules").glob("*.smk"):
-        for block in re.split(r"^rule ", path.read_text(), flags=re.MULTILINE)[1:]:
-            found[block.split(":")[0]] = re.search(r'"../envs/(\w+)\.yaml"', block).group(1)
-    return found
 
 
 def borrowed(observation):

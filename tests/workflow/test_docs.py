@@ -1,5 +1,6 @@
 """Every command and every Python block of the documents runs; every link leads somewhere."""
 
+import json
 import os
 import re
 import subprocess
@@ -9,14 +10,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from scipy import stats
 
+from gfscore.tables import read_table
 from overlays import laid_over
 
 pytestmark = pytest.mark.workflow
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-RUN_ELSEWHERE = {"make test": "what CI runs"}
+RUN_ELSEWHERE = {"make test": "what CI runs", "make lint": "what CI runs"}
 
 
 def blocks(language):
@@ -47,6 +50,21 @@ def test_every_command_of_the_documents_runs(workplace, command):
         ["bash", "-c", command], cwd=workplace, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
     )
     assert done.returncode == 0, done.stdout[-4000:]
+
+
+def test_the_generated_audit_scores_samples_of_the_embedded_generator(workplace):
+    """That of the README, which has made it when all commands run; this test alone makes it here."""
+    subprocess.run(["make", "audit", "RUN=digits-generated"], cwd=workplace, check=True)
+    folder = workplace / "results"
+    scores = read_table(folder / "audits/digits-generated/class_scores.parquet", "class_scores")
+    assert set(scores["n"]) == {1000}
+    assert scores["label_error_rate"].between(0, 0.2).all()
+    rates = json.loads((folder / "generated/digits-generated.json").read_text())["label_error_rate"]
+    one = scores[(scores["model"] == "ERM") & (scores["measure"] == "clean")].sort_values("class_index")
+    right = np.rint(1000 * one["value"].to_numpy())
+    # Clopper and Pearson's lower limit, an alpha of .05 shared by ten classes and two sides, then the wrong labels
+    low = stats.beta.ppf(0.05 / 20, right, 1000 - right + 1)
+    assert one["low"].to_numpy() == pytest.approx(np.maximum((low - rates) / (1 - np.array(rates)), 0), abs=1e-9)
 
 
 def test_commands_that_are_not_run_here_are_run_by_ci():

@@ -24,6 +24,7 @@ def offline():
 
 def test_report_archive_needs_no_network_and_is_built_from_config(audited, offline):
     audited.snakemake("report", "--report", "results/report.zip", within=offline)
+    assert (audited.path / "results/report.zip").stat().st_size > 100_000
     with zipfile.ZipFile(audited.path / "results/report.zip") as archive:
         page = archive.read("report/report.html").decode()
         names = [name.rpartition("/")[2] for name in archive.namelist()]

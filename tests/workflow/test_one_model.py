@@ -176,6 +176,29 @@ def test_a_damaged_table_is_named_with_the_command_that_makes_it_anew(audited_on
     assert audited_one.planned(*OPTIONS) == (Counter(), set())
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "results/logits/one/none/ERM.parquet",
+        "results/samples/great-softmax/one/none/ERM.parquet",
+        "results/audits/one/class_scores.parquet",
+    ],
+)
+def test_a_truncated_table_is_named_and_healed_by_deleting_it(audited_one, name):
+    path = audited_one.path / name
+    report = audited_one.read("results/audits/one/report.html")
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    refused = audited_one.snakemake(*OPTIONS, check=False)
+    assert refused.returncode != 0
+    assert f"{name}: not a Parquet file, or truncated" in refused.text
+    assert "delete it" in refused.text
+    path.unlink()
+    audited_one.snakemake(*OPTIONS)
+    assert path.read_bytes() == whole
+    assert audited_one.read("results/audits/one/report.html") == report
+
+
 def test_damage_that_leaves_the_time_of_change_alone_is_noticed_by_nobody_until_the_file_is_read(audited_one):
     path = audited_one.path / "results/logits/one/none/ERM.parquet"
     times = path.stat().st_atime_ns, path.stat().st_mtime_ns
