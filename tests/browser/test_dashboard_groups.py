@@ -61,18 +61,31 @@ def test_attribute_and_model_change_the_view_and_stay_in_the_address(browser, pa
 
 def test_groups_within_classes_of_the_chosen_attribute(page):
     cells = {(row["group"], row["class"]): row for row in rows_of_chart(page, "cells-chart")}
-    assert len(cells) == 5 * 4 - 1
+    assert len(cells) == 5 * 4
     assert cells["size: normal", "3"]["value"] == pytest.approx(0.66 - 0.06)
     assert cells["size: normal", "3"]["text"] == "0.600 (0.560 to 0.640)"
     # few samples are marked, and a cell without any stays blank
     assert cells["size: huge", "0"]["mark"].endswith("°")
-    assert ("size: huge", "3") not in cells
+    assert (cells["size: huge", "3"]["value"], cells["size: huge", "3"]["mark"]) == (None, "")
     assert "Within class 0 groups by" in page.inner_text("#cells-takeaway")
     page.select_option("#attribute", "0")
     assert {row["group"] for row in rows_of_chart(page, "cells-chart")} == {"left", "right"}
     assert page.inner_text("#cells-takeaway").endswith("left 0.510, right 0.560")
     labels = page.locator("#cells-chart .role-axis-label text").all_text_contents()
     assert {"left", "right", "0"} <= set(labels)
+
+
+def test_a_group_without_samples_in_the_first_class_keeps_its_place(browser, tmp_path):
+    made = audit_for_page(grouped=True, **SETTINGS)
+    scores = made.tables.measures["group_scores"]
+    chosen = (scores["group"] == "tiny") & (scores["class_index"] == 0)
+    scores.loc[chosen, "n"], scores.loc[chosen, "value"] = 0, None
+    path = tmp_path / "first.html"
+    path.write_text(page_of(made), encoding="utf-8")
+    with opened(browser, path, fragment="#model=1&attribute=1") as page:
+        rows = rows_of_chart(page, "cells-chart")
+    assert list(dict.fromkeys(row["group"] for row in rows)) == ["tiny", "normal", "huge"]
+    assert list(dict.fromkeys(row["class"] for row in rows)) == ["0", "1", "2", "3"]
 
 
 def test_fairness_metrics_are_approximate_and_stand_beside(page):

@@ -13,7 +13,7 @@ from compare_measures import compare_measures
 from count_decisions import count_decisions
 from falsify_scores import falsify_scores
 from gfscore.files import read_json, write_json
-from gfscore.numbers import interval
+from gfscore.numbers import interval, number
 from gfscore.report.measures import measures_view
 from gfscore.report.page import _environment
 from gfscore.scores.margins import SCALE, predictions, scores
@@ -361,14 +361,35 @@ def test_the_page_is_empty_without_tables_and_escapes_names(tables):
     assert "&lt;u&gt;" in page and "<u>" not in page
 
 
+@pytest.mark.parametrize(
+    ("alarms", "words"),
+    [
+        ((), "In none of the 3 models did attacks refute more certificates than chance explains: 3 of 30 that were"),
+        (
+            (2,),
+            "In 2 of 3 models attacks refuted no more certificates than chance explains: 1 of 20 that were attacked",
+        ),
+    ],
+)
+def test_certificates_that_hold_are_summed_up_and_wrong_ones_stand_alone(alarms, words):
+    rows = [{"words": f"m{i}: said", "alarm": i in alarms, "refuted": i, "attacked": 10} for i in range(3)]
+    page = page_of({"refutations": rows})
+    assert words in page
+    assert [f"m{i}: said" in page.split("<details>")[0] for i in range(3)] == [i in alarms for i in range(3)]
+    assert all(f"m{i}: said" in page for i in range(3))
+
+
 def test_the_page_says_in_plain_words_what_is_refuted(tables):
     view = view_of(tables)
     page = page_of(view)
-    assert "refuted by its attack distances" in page and "Signs of gradient masking" in page
+    assert "Attack distances refute great" in page and "Signs of gradient masking" in page
     (warning,) = view["falsification"]["warnings"]
     assert warning["title"].startswith("Attack distances refute great as a lower bound")
     assert warning["title"].endswith("for 2 of 2 models")
-    assert "is refuted by its attack distances" in warning["sentences"][0]
+    rates = tables.falsification[tables.falsification["class_index"] == ALL].set_index("model")["rate"]
+    ends = f"{number(rates.min())} ({rates.idxmin()}) to {number(rates.max())} ({rates.idxmax()})"
+    assert f"with an adversarial example nearer than the score runs from {ends}" in warning["sentence"]
+    assert view["refutations"][1]["words"] in page
     assert view["refutations"][1]["words"].startswith("m1: 1 of 60 samples have a certificate")
     assert not view["refutations"][1]["alarm"]
     assert "8 of 120 decisions" in view["class_shares"][0]["sentence"]

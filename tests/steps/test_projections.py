@@ -334,9 +334,7 @@ def test_without_pictures_no_image_of_the_data_is_stored_drawn_or_missed(folder,
     assert found["traversals"].shape == (1, 2, 9, 1, 8, 8)
     drawn = dict(_of_projections(tables, found))
     assert list(drawn) == ["projection_tolerance", "projection_effects", "mapper_traversals"]
-    assert (
-        drawn["mapper_traversals"].texts[0].get_text() == "What each latent dimension of vae does to the average image"
-    )
+    assert "changes the average image most" in drawn["mapper_traversals"].texts[0].get_text()
     page = (
         _environment()
         .from_string('{% import "macros.html" as m with context %}{% include "projection.html" %}')

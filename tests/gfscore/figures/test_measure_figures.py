@@ -9,11 +9,14 @@ from gfscore.bounds.concentration import rdi_deviations, sample_sizes
 from gfscore.bounds.intervals import rdi_bound
 from gfscore.comparison.sensitivity import lambda_swaps
 from gfscore.figures.cells import ON_BRIGHT, ON_DARK
+from gfscore.figures.projections import effects_of_dimensions
 from gfscore.figures.saving import save_figure
+from gfscore.figures.traversals import traversals
 from gfscore.numbers import number
 from gfscore.scores.measured import Measured
 from gfscore.scores.measures import measure_of
 from gfscore.tables.audit_tables import AuditTables
+from grouped_tables import grouped_tables
 from made_errors import (
     CERTIFIED,
     CORRUPTION,
@@ -367,3 +370,48 @@ def test_numbers_on_cells_are_black_or_white():
     drawn = dict(figures.confusion_figures(tables["confusions"], rows_of(tables, "class_errors"), CLEAN))
     plain = [text for text in drawn["confusion"].axes[0].texts if text.get_weight() != "bold"]
     assert {text.get_color() for text in plain} == {ON_BRIGHT, ON_DARK}
+
+
+# ---- mappers ----
+
+
+def pictures(names):
+    """Two images of 4x4 pixels whose last dimension moves every pixel by 200, the others by 0, 10, 20 and so on."""
+    moves = np.zeros((2, len(names), 9, 1, 4, 4), dtype=np.uint8)
+    for place in range(len(names)):
+        moves[:, place, -1] = 200 if place == len(names) - 1 else 10 * place
+    return {
+        "originals": moves[:, 0, 0],
+        "reconstructions": moves[:, 0, 0],
+        "traversals": moves,
+        "positions": np.linspace(-1, 1, 9),
+        "names": np.array(names),
+    }
+
+
+def test_traversals_name_the_dimension_that_changes_images_most_and_what_the_move_is():
+    figure = traversals(pictures(["z0", "z1", "z2"]), mapper="vae")
+    assert title(figure) == "z2 changes the 2 images most, z0 least"
+    assert "from \N{MINUS SIGN}1 (left) to +1 sigma" in note(figure)
+    assert [tick.get_text() for tick in figure.axes[0].get_xticklabels()] == ["\N{MINUS SIGN}1", "0", "+1"]
+    figure = traversals(pictures(["slant=left", "slant=right"]), mapper="gan", attributes=True)
+    assert "Each row moves one attribute of gan from one end of its range" in note(figure)
+    assert "sigma" not in note(figure) + figure.axes[0].get_xlabel()
+    still = pictures(["z0"])
+    assert title(traversals(still | {"traversals": 0 * still["traversals"]}, mapper="vae")).startswith(
+        "No move changes"
+    )
+
+
+def test_effects_say_what_moves_and_in_which_unit():
+    rows = grouped_tables(synthetic_audit(models=1, classes=2, per_class=4, permutations=9, calibrated=False))
+    effects = rows["projection_effects"].assign(tolerance=0.9, censored=0.8, models=1, accuracy=0.95, divergence=1.0)
+    figure = effects_of_dimensions(effects)
+    assert "one dimension of vae goes from \N{MINUS SIGN}sigma to +sigma" in note(figure)
+    assert "\N{MINUS SIGN}0.50" in [text.get_text() for text in figure.axes[0].texts]
+    attribute = effects.assign(divergence=np.nan, how="classifier", trait="stroke_mass=thin").drop_duplicates(
+        "dimension_index"
+    )
+    figure = effects_of_dimensions(attribute)
+    assert "one attribute of vae goes from one end of its range to the other" in note(figure)
+    assert [tick.get_text() for tick in figure.axes[0].get_xticklabels()] == ["stroke_mass=thin"]

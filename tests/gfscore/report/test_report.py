@@ -10,6 +10,7 @@ import pytest
 
 from gfscore import figures
 from gfscore.figures.saving import svg_text
+from gfscore.report import takeaways
 from gfscore.report.errors import errors_views
 from gfscore.report.page import render_report
 from gfscore.scores.margins import SCALE
@@ -179,8 +180,6 @@ def test_every_number_of_the_ranking_is_printed_rounded_the_safe_way(page):
 def test_takeaways_of_the_figures_head_the_page(page):
     tables = ordinary()
     short = Page(page[page.index('<section class="short"') : page.index("<nav")]).text
-    from gfscore.report import takeaways
-
     assert takeaways.weakest_class(tables.of("class_scores")) in short
     assert takeaways.calibration(tables.calibration_results) in short
 
@@ -198,6 +197,17 @@ def test_calibration_warnings_are_in_plain_words():
     assert "Only 4 models are compared: a random order reaches a rank correlation of 0.9 or more" in text
     assert "+0.800" in text
     assert "+0.500" in text
+
+
+def test_where_nothing_agrees_with_robust_accuracy_every_objective_is_named():
+    audit = synthetic_audit(models=4, per_class=40, measures=GREAT_ONLY)
+    for place, result in enumerate(audit.calibration_results.values()):
+        result["baseline"]["clean accuracy alone vs robust accuracy"] = -0.6
+        result["agreement"]["robust accuracy"] = {"before": -0.9, "after": -0.6 + 0.1 * place}
+    text = Page(render(audit)).text
+    sentence = text[text.index("Neither clean accuracy alone") :].split(" ranks the models")[0]
+    titles = [takeaways.OBJECTIVES[name] for name in audit.calibration_results]
+    assert len(titles) > 1 and all(name in sentence for name in titles)
 
 
 def test_clean_accuracy_alone_is_held_against_attack_distances_too():

@@ -36,7 +36,8 @@ def _charts():
         "distances": distances(),
         "agreement": agreement(),
         "curve": curve(),
-        "sensitivity": sensitivity(),
+        "sensitivity": sensitivity(alt.Scale(zero=False)),
+        "sensitivity_of_factor": sensitivity(alt.Scale(type="log", base=2, nice=False)),
         "costs": costs(),
         "intervals": intervals(),
         "intervals_small": intervals(legend=False),
@@ -287,7 +288,12 @@ def distances():
 def agreement():
     """Rank correlation of the measures over the classes of one model."""
     base = alt.Chart(rows()).encode(
-        x=alt.X("first:N", sort=None, title=None, axis=alt.Axis(orient="top", labelAngle=-35, labelLimit=120)),
+        x=alt.X(
+            "first:N",
+            sort=None,
+            title=None,
+            axis=alt.Axis(orient="top", labelAngle=-35, labelLimit=120, labelOverlap=False),
+        ),
         y=alt.Y("second:N", sort=None, title=None, axis=_names(130)),
         tooltip=_tips("first", "second", "text"),
     )
@@ -330,13 +336,13 @@ def curve():
     return framed(band + line + level + rules + names, height=200)
 
 
-def sensitivity():
+def sensitivity(scale):
     """Scores of all models under a change of the logits that alters no prediction; the chosen model stands out."""
     lines = (
         alt.Chart(rows())
         .mark_line(point=alt.OverlayMarkDef(size=22, filled=True))
         .encode(
-            x=alt.X("change:Q", title="@change", scale=alt.Scale(zero=False)),
+            x=alt.X("change:Q", title="@change", scale=scale),
             y=alt.Y("value:Q", title="@value", scale=alt.Scale(zero=False)),
             detail="model:N",
             color=alt.condition("datum.chosen", alt.value(colour("contrast")), alt.value(colour("muted"))),

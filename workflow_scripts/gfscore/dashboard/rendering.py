@@ -98,10 +98,11 @@ def in_script(value):
 
 
 def _samples(scores):
-    # Largest numbers of samples of one model and measure; values computed elsewhere may cover fewer.
+    # Numbers of samples of one model and measure, which may take a part of them.
     totals = scores.groupby(["threat", "model", "measure"], sort=False)["n"].sum()
     per_class = scores["n"][scores["n"] > 0]
     return {
+        "least": int(totals.min()),
         "total": int(totals.max()),
         "classes": int(scores["class_index"].nunique()),
         "fewest": int(per_class.min()),

@@ -133,7 +133,8 @@ def _of_projections(tables, pictures):
         mapper = scores["mapper"].iloc[0]
         if len(pictures["originals"]):
             yield "mapper_reconstructions", traversals.reconstructions(pictures, mapper=mapper)
-        yield "mapper_traversals", traversals.traversals(pictures, mapper=mapper)
+        attributes = projections.of_attributes(effects)
+        yield "mapper_traversals", traversals.traversals(pictures, mapper=mapper, attributes=attributes)
 
 
 def _rows(tables, name, measure):

@@ -50,7 +50,7 @@ def group_metric_heatmap(metrics):
             "0, dark: groups treated alike; 1, bright: as differently as possible.",
             note="Approximate numbers: largest differences are biased upwards by noise, most where groups are small. "
             "Demographic parity also differs where groups contain different classes. Dot: fewer samples than "
-            "the audit's smallest cell. Grey: a group without samples."
+            "the audit's smallest cell, left out of the title. Grey: a group without samples."
             + (f" {counted(left_out, 'class')} with smaller differences left out." if left_out else ""),
         )
         panels = figure.subplots(1, len(METRICS), sharey=True)

@@ -126,7 +126,8 @@ def group_class_heatmap(scores, measure):
             f"mean over {counted(models, 'model')}; at most {int(cells['n'].max()):,} samples per cell. Dark is "
             "low, bright is high; higher is better.",
             note="Compare the rows of one attribute within a column: equal colours, the class is treated alike. "
-            "Dot: fewer samples than the audit's smallest cell, a value that says little. Grey: no samples.",
+            "Dot: fewer samples than the audit's smallest cell, a value that says little and is left out of the title. "
+            "Grey: no samples.",
         )
         axes = figure.subplots()
         image = axes.imshow(

@@ -32,25 +32,28 @@ def tolerance_by_dimension(scores):
     matrices = {name: _matrix(whole, shown, order["dimension_index"], name) for name in drawn}
     rows, columns = len(shown), len(order)
     models = means[~means["constant"].astype(bool)]
+    what = "latent dimensions" if both else "attributes"
     of_moves = "of up to one sigma" if both else "to the other end of an attribute's range"
     with drawing():
         figure = framed_figure(
             WIDTH,
             0.9 + 0.3 * max(rows, 3),
             title=_sentence(whole[~whole["constant"].astype(bool)], len(models)),
-            subtitle=f"Mean over n = {int(means['n'].max()):,} samples of {means['dataset'].iloc[0]}, latent "
-            f"dimensions of {means['mapper'].iloc[0]}, moves {of_moves}. In brackets: clean accuracy of these samples, "
+            subtitle=f"Mean over n = {int(means['n'].max()):,} samples of {means['dataset'].iloc[0]}, "
+            f"{what} of {means['mapper'].iloc[0]}, moves {of_moves}. In brackets: clean accuracy of these samples, "
             "and the share of moves that change no prediction and count as 1.",
             note="A constant classifier has Tolerance 1, which says nothing without the accuracy: it is marked, and "
             "left out of the title."
-            + (" Deviation is at most 1\N{NO-BREAK SPACE}-\N{NO-BREAK SPACE}Tolerance." if both else "")
+            + (" Deviation is at most 1\N{NO-BREAK SPACE}\N{MINUS SIGN}\N{NO-BREAK SPACE}Tolerance." if both else "")
             + (f" The {MOST_ROWS} models with the largest Tolerance of {len(means)}." if len(means) > rows else ""),
         )
         panels = figure.subplots(1, len(drawn), sharey=True, squeeze=False)[0]
         for axes, (name, values) in zip(panels, matrices.items(), strict=True):
             image = axes.imshow(values, cmap=colours(), interpolation="nearest", aspect="auto")
             separate_cells(axes, rows, columns)
-            name_columns(axes, shortened_all(["all", *order["dimension"][1:]], 14), room=88 // len(drawn))
+            name_columns(
+                axes, shortened_all(["all", *order["dimension"][1:]], 14 if both else 24), room=88 // len(drawn)
+            )
             if rows * columns <= MOST_NUMBERED * 12:
                 number_cells(axes, values, image, lambda value: f"{value:.2f}", size=7.5)
             bare(axes)
@@ -66,6 +69,7 @@ def effects_of_dimensions(effects):
     """
     rows = effects.drop_duplicates("dimension_index").sort_values("dimension_index")
     traits = list(dict.fromkeys(effects["trait"]))
+    measured = set(effects.loc[effects["how"] == "measured", "trait"])
     values = effects.pivot(index="dimension_index", columns="trait", values="shift").loc[
         rows["dimension_index"], traits
     ]
@@ -81,9 +85,9 @@ def effects_of_dimensions(effects):
         figure = framed_figure(
             WIDTH,
             1.3 + 0.34 * max(len(rows), 3),
-            title=_strongest(rows, traits, values, set(effects.loc[effects["how"] == "measured", "trait"])),
-            subtitle=f"Mean change of a decoded image when one dimension of {rows['mapper'].iloc[0]} goes from -sigma "
-            "to +sigma, in standard deviations of the trait over real images; of attributes, of their probability.",
+            title=_strongest(rows, traits, values, measured),
+            subtitle=f"Mean change of a decoded image when one {_moved(rows)}, in standard deviations of the trait "
+            "over real images" + ("." if measured == set(traits) else "; of attributes, of their probability."),
             note=_unused(rows) + _of_models(rows) + " A dimension may move several traits at once: "
             "disentanglement is asked of the mapper, not guaranteed.",
         )
@@ -91,11 +95,11 @@ def effects_of_dimensions(effects):
         cmap = mpl.colormaps[DIVERGING].with_extremes(bad=ABSENT)
         image = axes.imshow(values, cmap=cmap, vmin=-reach, vmax=reach, interpolation="nearest", aspect="auto")
         separate_cells(axes, len(rows), len(traits))
-        name_columns(axes, shortened_all([trait.replace("_", " ") for trait in traits], 24), room=80)
+        name_columns(axes, shortened_all([_readable(trait, measured) for trait in traits], 24), room=80)
         number_cells(axes, values, image, _signed, size=8)
         axes.set_yticks(range(len(rows)), labels)
         bare(axes)
-        colour_bar(figure, image, axes, "change")
+        colour_bar(figure, image, axes, "change in standard deviations" if measured == set(traits) else "change")
         return laid_out(figure)
 
 
@@ -141,14 +145,26 @@ def _sentence(whole, models):
 
 def _signed(value):
     # No -0.00: what rounds to zero has no sign worth printing.
-    return f"{value:+.2f}" if abs(value) >= 0.005 else "0.00"
+    return f"{value:+.2f}".replace("-", "\N{MINUS SIGN}") if abs(value) >= 0.005 else "0.00"
+
+
+def _moved(rows):
+    mapper = rows["mapper"].iloc[0]
+    if of_attributes(rows):
+        return f"attribute of {mapper} goes from one end of its range to the other"
+    return f"dimension of {mapper} goes from \N{MINUS SIGN}sigma to +sigma"
+
+
+def _readable(trait, measured):
+    # What is measured on images has names of ours; attributes keep theirs, as the rows do.
+    return trait.replace("_", " ") if trait in measured else trait
 
 
 def _strongest(rows, traits, values, measured):
     if not np.isfinite(values).any() or np.nanmax(np.abs(values)) == 0:
         return "No latent dimension changes anything that is measured"
     row, column = np.unravel_index(np.nanargmax(np.abs(values)), values.shape)
-    name, trait = printable(rows["dimension"].iloc[row]), printable(traits[column]).replace("_", " ")
+    name, trait = printable(rows["dimension"].iloc[row]), printable(_readable(traits[column], measured))
     way = "raises" if values[row, column] > 0 else "lowers"
     unit = "standard deviations" if traits[column] in measured else "in probability"
     return f"{name} {way} {trait} most: by {number(abs(values[row, column]))} {unit} from one side to the other"
@@ -158,9 +174,14 @@ UNUSED_BELOW = 0.05
 """Divergence from the prior, in nats, below which a decoder hardly uses a dimension."""
 
 
+def of_attributes(effects):
+    """Whether what the mapper moves are attributes, which have no divergence from a prior (projection_effects rows)."""
+    return bool(effects["divergence"].isna().all())
+
+
 def _unused(rows):
-    if rows["divergence"].isna().all():
-        return "Attributes are moved from one end of their range to the other."
+    if of_attributes(rows):
+        return "Tolerance: share of an attribute's range that a move crosses before predictions change."
     idle = rows[rows["divergence"].notna() & (rows["divergence"].astype(float) < UNUSED_BELOW)]
     if idle.empty:
         return "Every dimension is in use."

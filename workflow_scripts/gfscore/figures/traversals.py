@@ -8,6 +8,7 @@ from gfscore.names import printable, shortened_all
 
 WIDTH = 8.5
 MOST_DIMENSIONS = 24
+LOW_TO_HIGH = ("low", "middle", "high")
 GAP = 0.08
 """Width of the lines between images, of the side of one."""
 
@@ -23,7 +24,7 @@ def reconstructions(pictures, *, mapper):
             title="Only what the lower row keeps can be moved: classifiers are shown such images",
             subtitle=f"{counted(columns, 'image')} that the mapper {printable(mapper)} was not trained on, and their "
             "reconstructions.",
-            note="How many of them each classifier predicts like the image itself is its agreement.",
+            note="Agreement of a classifier: share of samples whose reconstruction it predicts like the sample itself.",
         )
         axes = figure.subplots()
         _draw(axes, shown)
@@ -32,37 +33,55 @@ def reconstructions(pictures, *, mapper):
         return laid_out(figure)
 
 
-def traversals(pictures, *, mapper):
-    """Images, or the mean code of all, with one latent dimension per row moved from -sigma (left) to +sigma (right)."""
+def traversals(pictures, *, mapper, attributes=False):
+    """Images, or the mean code of all, with one latent dimension per row moved from -sigma (left) to +sigma (right).
+
+    With `attributes` each row moves an attribute, from one end of its range to the other.
+    """
     samples = pictures["traversals"][:, :MOST_DIMENSIONS]
     names = shortened_all([str(name) for name in pictures["names"][:MOST_DIMENSIONS]], 24)
     positions, of_images = pictures["positions"], len(pictures["originals"]) > 0
     if of_images:
-        what, start = "an image" if len(samples) == 1 else f"{len(samples)} images", "as encoded"
+        what, start = "the image" if len(samples) == 1 else f"the {len(samples)} images", "as encoded"
     else:
         what, start = "the average image", "at the mean code of the data: no image of it is shown"
+    kind, move = (
+        ("attribute", "from one end of its range (left) to the other")
+        if attributes
+        else ("dimension", "from \N{MINUS SIGN}1 (left) to +1 sigma, as far as the search goes")
+    )
     with drawing():
         figure = framed_figure(
             WIDTH,
             0.5 + min(9.0, 0.42 * len(names) + 0.2),
-            title=f"What each latent dimension of {printable(mapper)} does to {what}",
-            subtitle=f"Each row moves one dimension, all others {start}; the move is that of the search, in units of "
-            "sigma; attributes go from one end of their range to the other.",
-            note="A row without a change is a dimension that the decoder does not use: its Tolerance is 1 for every "
-            "classifier."
-            + (
-                f" The first {MOST_DIMENSIONS} dimensions." if pictures["traversals"].shape[1] > MOST_DIMENSIONS else ""
-            ),
+            title=_strongest(samples, names, what),
+            subtitle=f"Each row moves one {kind} of {printable(mapper)} {move}; all others {start}.",
+            note=f"A row without a change: the decoder does not use the {kind}; every classifier tolerates it. "
+            "Most and least, in the title: by the mean change of a pixel between both ends."
+            + (f" The first {MOST_DIMENSIONS} {kind}s." if pictures["traversals"].shape[1] > MOST_DIMENSIONS else ""),
         )
         panels = figure.subplots(1, len(samples), sharey=True, squeeze=False)[0]
         places = 0.5 + (1 + GAP) * np.arange(len(positions))
         ends = [0, len(positions) // 2, len(positions) - 1]
         for axes, images in zip(panels, samples, strict=True):
             _draw(axes, images)
-            axes.set_xticks(places[ends], [f"{positions[end]:+g}" if positions[end] else "0" for end in ends])
-            axes.set_xlabel("move in sigma")
+            axes.set_xticks(places[ends], LOW_TO_HIGH if attributes else [_signed(positions[end]) for end in ends])
+            axes.set_xlabel("place within the range" if attributes else "move in sigma")
         panels[0].set_yticks(0.5 + (1 + GAP) * np.arange(len(names)), names)
         return laid_out(figure)
+
+
+def _strongest(samples, names, what):
+    # By the mean change of a pixel between both ends of the move.
+    change = np.abs(samples[:, :, -1].astype(float) - samples[:, :, 0]).mean(axis=(0, 2, 3, 4))
+    if change.max() == 0:
+        return f"No move changes {what}"
+    most, least = names[change.argmax()], names[change.argmin()]
+    return f"{most} changes {what} most" + (f", {least} least" if len(names) > 1 else "")
+
+
+def _signed(position):
+    return f"{position:+g}".replace("-", "\N{MINUS SIGN}") if position else "0"
 
 
 def _draw(axes, images):

@@ -4,6 +4,7 @@ import numpy as np
 
 from gfscore.agreement import measure_words
 from gfscore.names import model_labels
+from gfscore.numbers import number
 from gfscore.probabilistic.error_rates import caution
 from gfscore.report.report_rows import Bounded
 from gfscore.tables.agreement import AGREEMENT_COLUMNS, ALL
@@ -11,6 +12,9 @@ from gfscore.tables.agreement import AGREEMENT_COLUMNS, ALL
 MOST_CLASSES, MOST_SENTENCES, RADII, MOST_ROWS = 20, 6, 6, 1000
 """Largest matrix shown; sentences on single models beyond which a table has to do; radii of a printed curve; largest
 number of rows of a table."""
+
+IN_ALL = {0.0: "none of the", 1.0: "all"}
+"""Share of the models in words."""
 
 
 def measures_view(tables, measures):
@@ -49,13 +53,9 @@ def _falsification(frame):
     plain = whole[whole["calibration"] == "none"]
     warnings = []
     for (measure, _distances_by), rows in plain.groupby(["measure", "distances"], sort=False):
-        refuted = rows[rows["violations"] > 0]
-        sentences = [
-            measure_words.falsified(row, name=row["label"]) for row in refuted.to_dict("records")[:MOST_SENTENCES]
-        ]
         title = measure_words.refutations_of(rows, measure, len(rows))
         if title:
-            warnings.append({"title": title, "sentences": sentences, "more": len(refuted) - len(sentences)})
+            warnings.append({"title": title, "sentence": _refuted(rows[rows["violations"] > 0])})
     rows = [{**row, "bounded": Bounded(row["rate"], row["low"], row["high"], 1.0)} for row in whole.to_dict("records")]
     unrefuted = [
         measure_words.falsified(row, name=row["label"])
@@ -64,10 +64,28 @@ def _falsification(frame):
     return {"warnings": warnings, "rows": rows, "unrefuted": unrefuted}
 
 
+def _refuted(rows):
+    # One model in full; of several the ends of the range, since the table beside it lists all.
+    if len(rows) == 1:
+        return measure_words.falsified(rows.iloc[0].to_dict(), name=rows["label"].iloc[0])
+    least, most = (rows.loc[rows["rate"] == end].iloc[0] for end in (rows["rate"].min(), rows["rate"].max()))
+    above = int((rows["mean_score"] > rows["mean_distance"]).sum())
+    return (
+        "The share of correctly classified samples with an adversarial example nearer than the score runs from "
+        f"{number(least['rate'])} ({least['label']}) to {number(most['rate'])} ({most['label']}); the mean score "
+        f"exceeds the mean distance found in {IN_ALL.get(above / len(rows), f'{above} of')} {len(rows)} models"
+    )
+
+
 def _refutations(frame):
-    rows = frame.to_dict("records")
     return [
-        {"words": measure_words.certificates(row, name=row["label"]), "alarm": not row["within_chance"]} for row in rows
+        {
+            "words": measure_words.certificates(row, name=row["label"]),
+            "alarm": not row["within_chance"],
+            "refuted": int(row["refuted"]),
+            "attacked": int(row["attacked"]),
+        }
+        for row in frame.to_dict("records")
     ]
 
 

@@ -133,6 +133,7 @@ def _samples(scores):
     return {
         "total": _span(totals),
         "per_class": _span(n["n"][n["n"] > 0]),
+        "varied": totals.min() < totals.max(),
         "classes": len(names),
         "absent": [row.class_name for row in names.itertuples() if row.class_index in absent],
     }
@@ -200,7 +201,10 @@ def _no_better(rows, agreement, baseline, against):
     ]
     if beaten:
         # Every objective has the same baseline.
-        alone, titles = beaten[0][baseline], enumeration([row["title"] for row in beaten])
+        alone = beaten[0][baseline]
+        # Where nothing agrees, an objective that agrees a little less badly than accuracy is no exception.
+        against_all = [row for row in known if row[agreement]["after"] <= 0] if alone <= 0 else beaten
+        titles = enumeration([row["title"] for row in against_all])
         if alone <= 0:
             yield (
                 f"Neither clean accuracy alone (Spearman {numbers.signed(alone)}) nor the score calibrated by {titles} "

@@ -16,6 +16,12 @@ from gfscore.verdicts.verdict import combine
 
 MOST_CLASSES_LISTED, CLASSES_AT_EACH_END = 100, 12
 FEW_MODELS = 10
+INTERVALS = {
+    "clopper_pearson": "Clopper-Pearson",
+    "hoeffding": "Hoeffding",
+    "empirical_bernstein": "empirical Bernstein",
+}
+"""Methods of intervals that bear names, as they read in a sentence."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +84,7 @@ def measure_view(tables, measure, settings, *, models, verdicts):
         kind=settings["kind"],
         meaning=meaning,
         confidence=float(summary["confidence"].iloc[0]),
-        interval=summary["interval"].iloc[0].replace("_", " "),
+        interval=INTERVALS.get(method := summary["interval"].iloc[0], method.replace("_", " ")),
         ranking=ranking,
         classes=classes,
         class_names=names,

@@ -35,10 +35,13 @@ function showCells(name, measure, attributes) {
     "Compare the rows of an attribute within a column: one colour, the class is treated alike. °: few samples; blank: none.",
     fitting.size < CLASSES.length ? `The ${shown.length} classes of ${count(CLASSES.length)} with the largest differences; the table holds all.` : "",
   ].join(" ");
-  // A cell without samples is left out: it has the colour of the page.
-  const rows = shown.flatMap((index) => cells.filter((cell) => cell.index === index && !isMissing(cell.value))).map((cell) => ({
+  // A cell without samples has no colour, but a place: the groups keep their order.
+  const empty = new Set(GROUPS.groups.map((_, place) => place).filter((place) => cells.every((cell) => cell.place !== place || isMissing(cell.value))));
+  const rows = shown.flatMap((index) => cells.filter((cell) => cell.index === index && !empty.has(cell.place))).map((cell) => ({
     group: `${state.attribute === null ? `${attributeName(cell.at)}: ` : ""}${cell.group}`, class: CLASSES[cell.index].short, value: cell.value,
-    text: withInterval(cell.value, cell.low, cell.high, measure.range[1]), samples: count(cell.n), mark: (wide ? number(cell.value) : "") + (cell.small ? "°" : ""),
+    ...(isMissing(cell.value) ? { value: null, text: "no samples", samples: "0", mark: "" } : {
+      text: withInterval(cell.value, cell.low, cell.high, measure.range[1]), samples: count(cell.n), mark: (wide ? number(cell.value) : "") + (cell.small ? "°" : ""),
+    }),
   }));
   draw(at("cells-chart"), shortNames(shown) ? "heatmap_short" : "heatmap", {
     data: { rows, cursor: [] },

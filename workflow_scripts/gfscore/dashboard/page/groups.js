@@ -4,7 +4,7 @@ const GROUPS = DATA.groups, PROJECTION = DATA.projection;
 const FAIRNESS = {
   dp: ["DP", "demographic parity difference"],
   eopp: ["EOpp", "equal opportunity difference"],
-  eodd: ["EOdd", "equalised odds difference"],
+  eodd: ["EOdd", "equalized odds difference"],
   aodd: ["AOdd", "average odds difference"],
 };
 const FEW = ["enough samples", "few samples"];

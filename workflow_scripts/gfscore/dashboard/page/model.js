@@ -19,9 +19,9 @@ function showModel() {
   at("model-note").textContent = state.t !== 1 ? "" : [
     `Orange diamonds: the ${plural(suspects.length, "class")} that may be the weakest, given the intervals.`,
     isMissing(spread) ? "" : "Shaded: where equal classes of this size would lie by chance alone.",
-    "Dashed: τ.",
+    tauWithin(entry, listed) ? "Dashed: τ." : "",
     order.length > listed.length ? `The ${listed.length} weakest of ${count(order.length)} classes; the table holds all.` : "",
-  ].join(" ");
+  ].filter(Boolean).join(" ");
   showBars(at("model-chart"), entry, measure, listed, true);
   showProfile(entry, measure, order, order.length > listed.length);
   showMeasures(entry, listed);
@@ -29,14 +29,23 @@ function showModel() {
   tableBehind(at("model-data"), () => classTable([entry], order, tau(), measure.range[1]));
 }
 
+const endsOf = (rows) => rows.flatMap((row) => [row.lower, row.upper]).filter((value) => !isMissing(value));
+const marginOf = ([lowest, highest]) => 0.04 * (highest - lowest) + 1e-6;
+
+// Whether the axis of the chart reaches to tau.
+function tauWithin(entry, listed) {
+  const ends = endsOf(listed.map((index) => barRow(entry, index, tau(), 1))), span = [Math.min(...ends), Math.max(...ends)];
+  return tau() > span[0] - marginOf(span) && tau() < span[1] + marginOf(span);
+}
+
 function showBars(host, entry, measure, listed, whole) {
   const rows = listed.map((index) => barRow(entry, index, whole ? tau() : measure.range[0], measure.range[1]));
   const { rdi_permuted: spread, wcr_permuted: floor } = entry.summary;
   const chance = whole && !isMissing(spread) && state.t === 1 ? [{ from: floor, to: floor + spread }] : [];
-  const ends = rows.flatMap((row) => [row.lower, row.upper]).filter((value) => !isMissing(value));
-  const [lowest, highest] = whole ? [Math.min(...ends), Math.max(...ends)] : measure.range, margin = whole ? 0.04 * (highest - lowest) + 1e-6 : 0;
+  const ends = endsOf(rows), span = whole ? [Math.min(...ends), Math.max(...ends)] : measure.range;
+  const [lowest, highest] = span, margin = whole ? marginOf(span) : 0;
   draw(host, "bars", {
-    data: { rows, floor: chance, tau: whole && tau() > lowest - margin && tau() < highest + margin ? [{ tau: tau() }] : [] },
+    data: { rows, floor: chance, tau: whole && tauWithin(entry, listed) ? [{ tau: tau() }] : [] },
     signals: { low: lowest - margin, high: highest + margin },
     bands: rows.length,
     words: { "@value": whole ? axisTitle(measure) : `${measure.unit}; higher is better` },
@@ -87,7 +96,9 @@ function showConfusion(entry) {
   const name = (index) => CLASSES[CLASSES.findIndex((entry) => entry.index === index)];
   const wrong = triples.filter(([from, to]) => from !== to).sort((first, second) => second[2] - first[2]);
   const whole = DATA.confusions.whole && CLASSES.length <= 20;
-  at("confusion-takeaway").textContent = wrong.length ? `Commonest mistake of ${entry.model.label} under ${measure}: ${classPhrase(name(wrong[0][0]).label)} taken for ${classPhrase(name(wrong[0][1]).label)}, ${plural(wrong[0][2], "time")} of ${count(sum(wrong.map((row) => row[2])))}` : `No mistakes under ${measure}`;
+  const alike = wrong.filter((row) => row[2] === wrong[0][2]).length;
+  at("confusion-takeaway").textContent = alike > 1 ? `No mistake of ${entry.model.label} under ${measure} is the commonest: ${alike} pairs of classes are confused ${plural(wrong[0][2], "time")} each, of ${count(sum(wrong.map((row) => row[2])))} in all`
+    : wrong.length ? `Commonest mistake of ${entry.model.label} under ${measure}: ${classPhrase(name(wrong[0][0]).label)} taken for ${classPhrase(name(wrong[0][1]).label)}, ${plural(wrong[0][2], "time")} of ${count(sum(wrong.map((row) => row[2])))}` : `No mistakes under ${measure}`;
   at("confusion-note").textContent = whole ? "Rows are true classes, columns predictions; the diagonal, where the model is right, is left out." : `The ${Math.min(20, wrong.length)} commonest mistakes${DATA.confusions.whole ? "" : `, among the ${DATA.confusions.most} commonest of each class`}.`;
   if (whole) {
     const found = new Map(triples.map(([from, to, amount]) => [`${from} ${to}`, amount])), totals = new Map();

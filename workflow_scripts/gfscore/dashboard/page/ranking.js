@@ -18,7 +18,7 @@ function ranked() {
 function rankingSentence(rows) {
   const best = rows.filter((row) => row.place === rows[0].place), moved = rows.filter((row) => row.place !== row.before).length;
   const lead = best.length > 1 ? `${best.length} models share the first place` : `${best[0].model.label} ranks first`;
-  const change = !state.lambda ? "with no penalty on disparity" : moved ? `${moved} of ${rows.length} models stand elsewhere than at λ = 0` : "and no model moves from its place at λ = 0";
+  const change = !state.lambda ? "with no penalty on disparity" : moved ? `and ${moved} of ${rows.length} models stand elsewhere than at λ = 0` : "and no model moves from its place at λ = 0";
   return rows.length === 1 ? `One model: ${rows[0].model.label}, FP ${number(rows[0].fp)} at λ = ${setting(state.lambda)}` : `${lead} by FP at λ = ${setting(state.lambda)}, ${change}`;
 }
 
@@ -88,10 +88,16 @@ function valueNode(value, low, high, highest) {
   return element("span", { class: "value" }, number(value), ...bounds);
 }
 
+// A name may break behind its separators, and anywhere only in a piece that is too long.
+function breakable(name) {
+  const pieces = name.split(/(?<=[_/.\- ])/);
+  return pieces.flatMap((piece) => (piece.length > 18 ? [element("span", { class: "long" }, piece)] : [piece, element("wbr")]));
+}
+
 function modelNode(row) {
   const open = () => { change({ model: row.index }); at("model").scrollIntoView(); };
-  return element("span", {}, element("button", { type: "button", class: "link", onclick: open, title: "See this model in depth" }, row.model.short),
-    ...(row.model.about ? [element("small", { class: "bounds" }, row.model.about)] : []));
+  return element("span", {}, element("button", { type: "button", class: "link", onclick: open, title: "See this model in depth" }, ...breakable(row.model.short)),
+    ...(row.model.about ? [element("small", { class: "bounds" }, ...breakable(row.model.about))] : []));
 }
 
 function showRanking() {

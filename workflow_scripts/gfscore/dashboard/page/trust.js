@@ -12,7 +12,7 @@ function showDistances() {
   }).filter(Boolean);
   const most = 1.08 * Math.max(...rows.flatMap((row) => [row.score, row.distance]), 1e-6), refuted = rows.filter((row) => row.side === above).length;
   nameApart(rows, { distance: most, score: most });
-  at("distances-takeaway").textContent = `The mean score exceeds the mean distance of an attack that succeeded in ${refuted} of ${plural(rows.length, "model")}`;
+  at("distances-takeaway").textContent = `In ${refuted} of ${plural(rows.length, "model")} the mean score exceeds the mean distance at which an attack succeeded`;
   draw(at("distances-chart"), "distances", { data: { rows, line: [{ at: 0 }, { at: most }] }, signals: { most }, words: { "@distance": ["mean distance of the nearest", "adversarial example found (l2)"], "@score": `mean ${score}` } });
   tableBehind(at("distances-data"), () => ({
     rows,
@@ -41,21 +41,24 @@ function showCalibration() {
     if (objective.t_star !== null) marks.push({ temperature: objective.t_star, words: `T* = ${temperature(objective.t_star)}`, side: side(objective.t_star), raised: true });
     draw(chart, "curve", {
       data: { rows: objective.points.map(([t, value]) => ({ temperature: t, value })), stretches: objective.stretches.map(([from, to]) => ({ from, to: Math.max(to, from * 1.01) })), marks, levels },
-      words: { "@objective": `${objective.title} (higher is better)` },
+      words: { "@objective": [objective.title, "(higher is better)"] },
     });
   });
 }
+
+// Does not break in the middle.
+const AT_ONE = "T\u00a0=\u00a01";
 
 function objectiveSentence(objective) {
   if (objective.own) return `${objective.title}: every model has its own temperature (${objective.range})`;
   if (objective.t_star === null) return `${objective.title}: no optimum`;
   const edge = objective.edge ? ", at the end of the search: not to be trusted" : "";
-  return `${objective.title}: best ${signed(objective.best)} at T = ${objective.range}${edge} (${signed(objective.at_one)} at T = 1)`;
+  return `${objective.title}: best ${signed(objective.best)} at T\u00a0=\u00a0${objective.range}${edge} (${signed(objective.at_one)} at ${AT_ONE})`;
 }
 
 function objectiveNote({ robust, alone, p }) {
   const parts = [];
-  if (!isMissing(robust.after)) parts.push(`Agreement with robust accuracy: ${signed(robust.before)} at T = 1, ${signed(robust.after)} at T*${isMissing(alone) ? "" : `, ${signed(alone)} for clean accuracy alone`}.`);
+  if (!isMissing(robust.after)) parts.push(`Agreement with robust accuracy: ${signed(robust.before)} at ${AT_ONE}, ${signed(robust.after)} at T*${isMissing(alone) ? "" : `, ${signed(alone)} for clean accuracy alone`}.`);
   if (!isMissing(p)) parts.push(`Permutation p of the maximum: ${pValue(p)}.`);
   return parts.join(" ");
 }
@@ -68,12 +71,12 @@ function showSensitivity() {
   const rows = known.rows.filter(([name]) => name === measure), chosen = chosenModel();
   const drawOne = (id, chart, change, words) => {
     const points = change.map(([, model, shift, scale, value, at]) => ({ model: MODELS[model].short, chosen: model === chosen, change: at, value, text: number(value) }));
-    draw(at(id), "sensitivity", { data: { rows: points }, words: { "@change": words, "@value": `mean ${measure}` } });
+    draw(at(id), chart, { data: { rows: points }, words: { "@change": words, "@value": `mean ${measure}` } });
   };
   const shifted = rows.filter(([, , , scale]) => scale === 1).map((row) => [...row, row[2]]);
-  const scaled = rows.filter(([, , shift]) => shift === 0).map((row) => [...row, Math.log2(row[3])]);
+  const scaled = rows.filter(([, , shift]) => shift === 0).map((row) => [...row, row[3]]);
   drawOne("shift-chart", "sensitivity", shifted.sort((x, y) => x[5] - y[5]), "constant added to every logit");
-  drawOne("scale-chart", "sensitivity", scaled.sort((x, y) => x[5] - y[5]), "log2 of the factor on every logit");
+  drawOne("scale-chart", "sensitivity_of_factor", scaled.sort((x, y) => x[5] - y[5]), "factor on every logit (logarithmic)");
   at("sensitivity-note").textContent = `Neither change alters a prediction. ${MODELS[chosen].label} stands out; the other models are grey.`;
   tableBehind(at("sensitivity-data"), () => ({
     rows: known.rows,
