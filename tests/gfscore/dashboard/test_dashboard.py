@@ -16,6 +16,7 @@ from gfscore.dashboard.rendering import in_script
 from gfscore.dashboard.shared import PARTS, shared_parts
 from gfscore.dashboard.temperature import read_sweeps
 from gfscore.files import read_json, write_json
+from gfscore.report.comparison import sensitivity_views
 from gfscore.scores.curves import sweep_class_scores
 from gfscore.tables import write_table
 from made import gate_rule
@@ -61,6 +62,17 @@ def test_page_holds_the_numbers_of_the_tables(made):
         grid = unpacked(data["scores"]["great-softmax"][column])[order]
         assert np.array_equal(grid.ravel(), scores[column])
     assert data["gate"][0]["models"][3]["low"] == made.audit.verdict["rules"][0]["models"][3]["low"]
+
+
+def test_the_verdict_says_what_the_scale_of_the_logits_does_to_it():
+    """A threshold that a model crosses when its logits are scaled is a reader's business, as in the report."""
+    made = audit_for_page(models=4, classes=5, per_class=40, permutations=9)
+    verdict = made.audit.verdict
+    words = sensitivity_views(made.tables.sensitivity, verdict["rules"])["great-softmax"]["gate"]
+    sentence = words[verdict["rules"][0]["words"]]
+    assert "the measured WCR runs from" in sentence
+    section = page_of(made).split('id="verdict"')[1].split("</section>")[0]
+    assert f"{sentence}." in section
 
 
 def test_one_file_of_bounded_size_that_loads_nothing(made):

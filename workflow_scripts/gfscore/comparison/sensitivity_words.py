@@ -46,7 +46,10 @@ def order_under_changes(rows):
         if len(leaders) == 1
         else f"; {enumeration(leaders) if len(leaders) <= 3 else f'{len(leaders)} models'} come first under some change"
     )
-    return f"{what} changes no prediction, yet the order of the models (Spearman down to {signed(min(known))}){first}"
+    return (
+        f"{what} changes no prediction, yet it changes the order of the models (Spearman down to "
+        f"{signed(min(known))}){first}"
+    )
 
 
 def equality_under_changes(rows, statistic="rdi"):

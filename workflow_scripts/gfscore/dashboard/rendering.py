@@ -7,6 +7,7 @@ from gfscore.dashboard.packing import plain
 from gfscore.dashboard.shared import shared_parts
 from gfscore.dashboard.templates import environment, text_of
 from gfscore.report import report_rows
+from gfscore.report.comparison import sensitivity_views
 
 SCRIPTS = (
     "numbers",
@@ -74,6 +75,7 @@ def render_dashboard(
             kinds={settings["kind"] for settings in measures.values()},
             verdict=verdict["verdict"],
             rules=report_rows.judged_rules(verdict),
+            sensitivity=sensitivity_views(tables.sensitivity, verdict["rules"]),
             note=verdict["note"],
             excluded=verdict.get("excluded", []),
             label_errors=bool(scores["label_error_rate"].notna().any()),
