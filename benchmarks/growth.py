@@ -25,12 +25,14 @@ from timing import made_logits, row
 from gfscore.calibration.attack_free import aggregate_accuracy, cross_model_accuracy
 from gfscore.calibration.rank_objectives import cross_model_accuracy as exact_objective
 from gfscore.calibration.temperature_search import SearchSettings, two_phase_grid
+from gfscore.figures.style import ACCENT, CONTRAST, drawing
 from gfscore.scores.classes import class_values
 from gfscore.scores.curves import sweep_class_scores
 from gfscore.scores.disparity import nrgc
 from gfscore.scores.margins import scores
 
 FIGURE = HERE.parent / "docs/images/growth.png"
+LINES = ((ACCENT, "o"), (CONTRAST, "s"), ("#009e73", "^"), ("#cc79a7", "D"))
 SEARCH = SearchSettings(low=0.1, high=3.0, coarse_step=0.1, fine_step=0.001, fine_radius=0.1)
 SIZES = {
     "samples": (1_000, 10_000, 100_000, 1_000_000),
@@ -119,16 +121,23 @@ def measured():
 
 def draw(found, path):
     """Time and memory against each size, with slopes in the legend."""
-    figure, axes = plt.subplots(1, 2, figsize=(10, 4.6), layout="constrained")
-    for axis, column, title in zip(axes, (1, 2), ("processor time (s)", "peak memory allocated (MiB)"), strict=True):
-        for name, columns in found.items():
-            label = f"{name}: slope {slope(columns[0], columns[column]):.2f}"
-            axis.plot(columns[0], columns[column], marker="o", label=label)
-        axis.set(xscale="log", yscale="log", xlabel="samples, classes or models", ylabel=title)
-        axis.grid(visible=True, which="major", alpha=0.3)
-        axis.legend(frameon=False, loc="upper left", bbox_to_anchor=(0, -0.15), ncols=2)
-    figure.savefig(path, dpi=110)
-    plt.close(figure)
+    with drawing():
+        figure, axes = plt.subplots(1, 2, figsize=(9.5, 4.6), layout="constrained")
+        for axis, column, title in zip(
+            axes, (1, 2), ("Processor time, s", "Peak of allocated memory, MiB"), strict=True
+        ):
+            for (name, columns), (colour, marker) in zip(found.items(), LINES, strict=True):
+                label = f"{name}: slope {slope(columns[0], columns[column]):.2f}"
+                axis.plot(columns[0], columns[column], color=colour, marker=marker, label=label)
+            axis.set(xscale="log", yscale="log", xlabel="samples, classes or models")
+            axis.set_title(title)
+            for side in (axis.xaxis, axis.yaxis):
+                side.set_major_formatter(lambda value, _: f"{value:,.10g}")
+            axis.grid(visible=True, which="major")
+            axis.minorticks_off()
+            axis.legend(loc="upper left", bbox_to_anchor=(0, -0.15), ncols=2)
+        figure.savefig(path, dpi=120)
+        plt.close(figure)
 
 
 def rows():
