@@ -23,15 +23,16 @@ def extract_logits(
     fetch_checkpoint; `path_to_checkpoint` may be None where the manifest names the file; a GPU is used where there is
     one. With another `precision` than float32, or `compiled`, the identity says how far a sample's logits and scores
     are from float32 (see gfscore.zoo.precision). Raises InputError when data or checkpoint are not those of the
-    manifests, or do not fit each other.
+    manifests, do not fit each other, or give logits that depend on chance or on the batch.
     """
     images, dataset = open_described(path_to_dataset)
     model = read_json(path_to_model)
     of_data = {"image_shape": dataset["image_shape"], "classes": len(dataset["classes"])}
     classifier = open_classifier(model, path_to_checkpoint, **of_data, threads=threads)
-    inference.require_fit(classifier, dataset, source=path_to_checkpoint or model["path"])
+    where = path_to_checkpoint or model["path"]
+    inference.require_fit(classifier, dataset, source=where)
     device = inference.device_of(classifier, "auto")
-    how = {"device": device, "threads": threads, "precision": precision, "compiled": compiled}
+    how = {"device": device, "threads": threads, "precision": precision, "compiled": compiled, "where": where}
     sample_id, label, logits = inference.extract_logits(classifier, images, **how)
     identity = inference.identity_of(dataset, model, device=device, preprocessing=classifier.preprocessing)
     identity |= inference.measured_drift(classifier, images, logits, **how)

@@ -1,5 +1,6 @@
 import os
 import pickle
+import resource
 import struct
 
 import numpy as np
@@ -112,6 +113,40 @@ def test_cifar100_has_its_fine_labels_in_both_forms(made, tmp_path):
 def test_the_names_in_the_archive_guard_the_order_of_the_classes(forms):
     with pytest.raises(InputError, match="'cat' is label 2 in `classes`, but label 3 in the data"):
         open_images(TEST, forms / "published", classes=[*TEN[:2], "cat", "bird", *TEN[4:]])
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        *((value, "label_names is no list of names") for value in (5, None, TEN[0], [*range(10)])),
+        ([b"\xff"] * 10, "has a name that is no UTF-8 text"),
+        (["\udcff"] * 10, r"class '\\udcff' is no UTF-8 text"),
+    ],
+)
+def test_names_in_the_archive_that_are_none_are_refused(names, message, forms, tmp_path):
+    (tmp_path / "test_batch").symlink_to(forms / "again/test_batch")
+    (tmp_path / "batches.meta").write_bytes(pickle.dumps({b"label_names": names}, protocol=2))
+    with pytest.raises(InputError, match=message):
+        open_images(TEST, tmp_path, classes=None)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\x80\x02Nr\xff\xff\xff\x1f.",
+        b"\x80\x02Nr\xff\xff\xff\xff.",
+        b"Np99999999\n.",
+        b"Np-5\n.",
+        # what the scan does not understand the reader might
+        b"\x80\x02I01\nNr\xff\xff\xff\x1f.",
+    ],
+)
+def test_a_table_of_gigabytes_is_not_made_for_a_few_bytes(content, tmp_path):
+    (tmp_path / "test_batch").write_bytes(content)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(InputError, match=r"test_batch: not a whole pickle of CIFAR \(value number -?\d+ in"):
+        load_plain(tmp_path / "test_batch")
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < before + 50_000
 
 
 class Dangerous:

@@ -40,6 +40,13 @@ def test_folders_are_read_as_image_folders(tmp_path):
         open_images({**FOG, "severity": 3}, tmp_path, classes=PAIR)
 
 
+@pytest.mark.parametrize("labels", [np.array([2**32, 1]), np.array([2**64 - 2**32, 1], dtype=np.uint64)])
+def test_labels_that_no_32_bits_hold_are_refused(labels, arrays):
+    np.save(arrays / "labels.npy", np.tile(labels, 10))
+    with pytest.raises(InputError, match=r"labels\.npy: row 0 has label \d{10,}; labels count from 0 to K-1"):
+        open_images(FOG, arrays, classes=PAIR)
+
+
 def test_faults_are_named(arrays):
     with pytest.raises(InputError, match="no corruption frost; there are fog, snow"):
         open_images({**FOG, "corruption": "frost"}, arrays, classes=PAIR)

@@ -1,4 +1,5 @@
 import io
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -113,6 +114,54 @@ def test_a_list_chooses_images_and_labels(root, tmp_path):
         open_images({**FOLDER, "list": str(root / "no.txt")}, root, classes=PAIR)
 
 
+@pytest.mark.parametrize("label", ["99999999999", "9" * 5000])
+def test_a_label_in_a_list_that_no_class_can_have_is_named(label, root):
+    listed = root.parent / "list.txt"
+    listed.write_text(f"n02/c.jpeg 0\nn01/x.png {label}\n")
+    with pytest.raises(InputError, match=r"list\.txt: line 2 has label 9{11,80}, neither"):
+        open_images({**FOLDER, "list": str(listed)}, root, classes=PAIR)
+
+
+def test_links_that_lead_to_themselves_are_named(root):
+    (root / "n02/loop.png").symlink_to("loop.png")
+    with pytest.raises(InputError, match=r"n02/loop\.png: no regular file"):
+        open_images(FOLDER, root, classes=PAIR)
+    (root / "n02/loop.png").unlink()
+    (root / "n03").symlink_to("n03")
+    # It is no folder, so it is no class.
+    assert open_images(FOLDER, root, classes=PAIR).class_names == ("n01", "n02")
+
+
+def test_pipes_are_refused_and_not_waited_for(root):
+    pipe = root / "n02/pipe.png"
+    os.mkfifo(pipe)
+    with pytest.raises(InputError, match=r"n02/pipe\.png: no regular file"):
+        open_images(FOLDER, root, classes=PAIR)
+    listed = root.parent / "list.txt"
+    listed.write_text("n01/x.png 0\nn02/pipe.png 1\n")
+    with pytest.raises(InputError, match=r"pipe\.png: cannot be read \(a pipe or a device"):
+        list(open_images({**FOLDER, "list": str(listed)}, root, classes=PAIR).batches(2))
+    with pytest.raises(InputError, match=r"pipe\.png: the list cannot be read \(a pipe or a device"):
+        open_images({**FOLDER, "list": str(pipe)}, root, classes=PAIR)
+    for source in ("npz", "parquet", "labels"):
+        with pytest.raises(InputError, match=r"pipe\.png: is neither a file nor a folder"):
+            open_images({"source": source, "label": "label"}, pipe, classes=PAIR)
+
+
+def test_names_that_are_no_text_are_refused(root):
+    (root / os.fsdecode(b"n02/\xff.png")).write_bytes(encoded(pixels_of(5)))
+    with pytest.raises(InputError, match=r"sample 'n02/\\udcff\.png' is no UTF-8 text; rename it"):
+        open_images(FOLDER, root, classes=PAIR)
+    (root / os.fsdecode(b"n02/\xff.png")).unlink()
+    (root / "n02").rename(root / os.fsdecode(b"n\xff"))
+    with pytest.raises(InputError, match=r"class 'n\\udcff' is no UTF-8 text"):
+        open_images(FOLDER, root, classes=None)
+    root = root.rename(root.parent / os.fsdecode(b"\xff"))
+    (root / os.fsdecode(b"n\xff")).rename(root / "n02")
+    with pytest.raises(InputError, match=r"path '.*\\udcff' is no UTF-8 text"):
+        open_images(FOLDER, root, classes=PAIR)
+
+
 def test_a_flat_folder_is_read_through_a_list(tmp_path):
     for number in range(3):
         (tmp_path / f"val_{number}.png").write_bytes(encoded(pixels_of(number)))
@@ -177,6 +226,16 @@ def test_resizing_and_cropping_follow_torchvisions_rules():
     np.testing.assert_array_equal(
         prepare(content, crop_only, name="x"), np.pad(np.asarray(image)[:, 50:450], ((33, 34), (0, 0), (0, 0)))
     )
+
+
+def test_a_strip_that_resizing_would_blow_up_is_refused():
+    strip = encoded(Image.new("L", (60_000, 1)))
+    assert len(strip) < 1000
+    with pytest.raises(InputError, match=r"^x: not a whole image .*60000x1 pixels would be resized to 15360000x256"):
+        prepare(strip, CROP, name="x")
+    assert prepare(strip, {**CROP, "resize": None}, name="x").shape == (224, 224, 3)
+    # As narrow as photographs and drawings may be.
+    assert prepare(encoded(Image.new("L", (20, 20_000))), CROP, name="x").shape == (224, 224, 3)
 
 
 def test_every_preprocessing_equals_torchvisions_to_the_bit():

@@ -129,6 +129,35 @@ def test_faulty_files_are_named(shards, tmp_path):
         open_images(SETTINGS, path, classes=PAIR)
 
 
+@pytest.mark.parametrize("labels", [pa.array([0, 1, 2**32]), pa.array([0, 1, 2**64 - 2**32], pa.uint64())])
+def test_labels_that_no_32_bits_hold_are_refused(labels, tmp_path):
+    images = [png(seed) for seed in range(3)]
+    pq.write_table(pa.table({"image": images, "label": labels}), tmp_path / "a.parquet")
+    with pytest.raises(InputError, match=r"a\.parquet: row 2 has label \d{10,}; labels count from 0 to K-1"):
+        open_images(SETTINGS, tmp_path / "a.parquet", classes=PAIR)
+
+
+def test_a_column_that_stands_twice_is_named(tmp_path):
+    images, labels = pa.array([png(0), png(1)]), pa.array([0, 1])
+    for names in (["image", "label", "label"], ["image", "label", "image"]):
+        columns = [{"image": images, "label": labels}[name] for name in names]
+        pq.write_table(pa.Table.from_arrays(columns, names=names), tmp_path / "a.parquet")
+        with pytest.raises(InputError, match=rf"a\.parquet: column {names[2]} stands there 2 times; rename one"):
+            open_images(SETTINGS, tmp_path / "a.parquet", classes=PAIR)
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.int64()])
+def test_labels_stored_by_dictionary_are_read(kind, tmp_path):
+    labels = pa.array([1, 0, 1]).cast(kind).dictionary_encode()
+    made = pa.table({"image": [png(seed) for seed in range(3)], "label": labels})
+    pq.write_table(made, tmp_path / "a.parquet")
+    assert open_images(SETTINGS, tmp_path / "a.parquet", classes=["0", "1"]).labels.tolist() == [1, 0, 1]
+    missing = pa.array([1, None, 1]).cast(kind).dictionary_encode()
+    pq.write_table(made.set_column(1, "label", missing), tmp_path / "a.parquet")
+    with pytest.raises(InputError, match=r"column label is .*, 1 null"):
+        open_images(SETTINGS, tmp_path / "a.parquet", classes=["0", "1"])
+
+
 def test_flipped_bytes_are_refused(tmp_path):
     path = tmp_path / "a.parquet"
     pq.write_table(table(range(4), [0, 1, 0, 1]), path, compression="none", write_page_checksum=True)

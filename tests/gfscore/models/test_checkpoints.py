@@ -246,3 +246,61 @@ def test_batch_counters_may_be_absent_and_half_precision_is_widened():
     stored = {name: value.half() for name, value in network.state_dict().items() if "num_batches" not in name}
     load_weights(network, stored, "w.pt")
     assert network[0].weight.dtype == torch.float32
+
+
+def quantized(tensor):
+    return torch.quantize_per_tensor(tensor, 0.1, 0, torch.qint8)
+
+
+@pytest.mark.parametrize(
+    ("change", "kind"),
+    [
+        (torch.Tensor.to_sparse, "sparse"),
+        (torch.Tensor.to_sparse_csr, "sparse"),
+        (lambda tensor: tensor.to("meta"), r"without values \(meta\)"),
+        (quantized, "quantized"),
+        (lambda tensor: torch.nested.nested_tensor([*tensor]), "nested"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_tensors_of_other_kinds_are_named(change, kind, tmp_path):
+    torch.save({**WEIGHTS, "0.weight": change(WEIGHTS["0.weight"])}, tmp_path / "w.pt")
+    # Some are refused when they are read, the others when they are to be used.
+    with pytest.raises(InputError, match=rf"w\.pt: (0\.weight is a tensor that is {kind}|damaged|refused)"):
+        content = load_checkpoint(PLAIN, tmp_path / "w.pt")
+        load_weights(nn.Sequential(nn.Linear(3, 2)), weights_of(content, "w.pt", which="model"), "w.pt")
+
+
+@pytest.mark.parametrize(
+    "change", [lambda tensor: torch.complex(tensor, tensor), lambda tensor: tensor > 3], ids=["complex", "bool"]
+)
+def test_weights_that_would_lose_something_are_refused(change):
+    weights = {**WEIGHTS, "0.weight": change(WEIGHTS["0.weight"])}
+    with pytest.raises(
+        InputError, match=r"no numbers of the architecture's kind: 0\.weight \((complex64|bool)\); save"
+    ):
+        load_weights(nn.Sequential(nn.Linear(3, 2)), weights, "w.pt")
+
+
+def test_masks_and_whole_numbers_fit_where_they_belong():
+    network = nn.Sequential(nn.Linear(3, 2))
+    network.register_buffer("mask", torch.zeros(2, dtype=torch.bool))
+    weights = {**WEIGHTS, "0.bias": torch.tensor([1, 2]), "mask": torch.tensor([True, False])}
+    load_weights(network, weights, "w.pt")
+    assert network[0].bias.tolist() == [1, 2]
+    assert network.mask.tolist() == [True, False]
+
+
+def test_keys_that_are_numbers_are_listed():
+    with pytest.raises(InputError, match=r"missing 0\.weight, 0\.bias; unexpected 1, 2"):
+        load_weights(nn.Sequential(nn.Linear(3, 2)), {1: WEIGHTS["0.weight"], 2: WEIGHTS["0.bias"]}, "w.pt")
+
+
+def test_a_network_that_cannot_be_loaded_is_named():
+    class Odd(nn.Linear):
+        def _load_from_state_dict(self, *_):
+            raise NotImplementedError("quantised layers only")
+
+    weights = {"weight": WEIGHTS["0.weight"], "bias": WEIGHTS["0.bias"]}
+    with pytest.raises(InputError, match=r"cannot be loaded into the architecture \(NotImplementedError: quantised"):
+        load_weights(Odd(3, 2), weights, "w.pt")

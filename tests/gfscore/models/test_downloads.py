@@ -1,7 +1,10 @@
 """Downloads and files of checkpoints, against a server on this machine that misbehaves on request."""
 
 import hashlib
+import os
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -12,7 +15,7 @@ from fetch_checkpoint import fetch_checkpoint
 from gfscore.errors import InputError
 from gfscore.files import read_json
 from gfscore.models import checkpoint_files, downloads
-from gfscore.models.checkpoint_files import obtain, require_checkpoint, require_digest
+from gfscore.models.checkpoint_files import obtain, recorded_digest, require_checkpoint, require_digest
 from gfscore.models.downloads import direct_address, download
 
 CONTENT = save({"weight": torch.arange(5000.0)})
@@ -37,15 +40,20 @@ class Handler(BaseHTTPRequestHandler):
             if self.headers.get("If-Range", step.get("etag")) == step.get("etag"):
                 headers["Content-Range"] = f"bytes {start}-{len(body) - 1}/{len(body)}"
                 return self._answer(206, headers, body[start:], cut=step.get("cut"))
-        return self._answer(status, headers, body, cut=step.get("cut"))
+        return self._answer(status, headers, body, cut=step.get("cut"), meanwhile=step.get("meanwhile", lambda: None))
 
-    def _answer(self, status, headers, body, cut=None):
+    def _answer(self, status, headers, body, cut=None, meanwhile=lambda: None):
         self.send_response(status)
         for name, value in {**headers, "Content-Length": str(len(body))}.items():
             self.send_header(name, value)
         self.end_headers()
-        self.wfile.write(body[:cut])
-        self.wfile.flush()
+        # Whoever has read enough hangs up.
+        with suppress(ConnectionError):
+            self.wfile.write(body[: len(body) // 2][:cut])
+            self.wfile.flush()
+            meanwhile()
+            self.wfile.write(body[len(body) // 2 : cut])
+            self.wfile.flush()
         self.close_connection = True
 
     def log_message(self, *_):
@@ -145,6 +153,48 @@ def test_a_later_run_goes_on_where_the_last_one_stopped(server, tmp_path):
     server.script, server.asked[:] = [{"etag": '"v"'}], []
     fetch(server, tmp_path / "m")
     assert server.asked == ["bytes=5000-"]
+    assert names_in(tmp_path) == ["m"]
+
+
+def test_a_part_that_another_program_changes_is_fetched_anew(server, tmp_path):
+    part = tmp_path / "m.part"
+
+    def lengthen():
+        while not part.exists():
+            pass
+        os.truncate(part, len(CONTENT) + 7)
+
+    # No check knows what to expect, so the size alone shows it.
+    server.script = [{"meanwhile": lengthen}, {}]
+    download(server.url, tmp_path / "m", check=lambda *_: None)
+    assert (tmp_path / "m").read_bytes() == CONTENT
+    assert server.asked == [None, None]
+
+
+def test_two_jobs_that_want_one_file_fetch_it_once(server, tmp_path, capsys):
+    path = tmp_path / "new" / "m.safetensors"
+    busy, never = threading.Event(), threading.Event()
+
+    def hold():
+        busy.set()
+        # time.sleep is not what it was here.
+        never.wait(1)
+
+    server.script = [{"meanwhile": hold}]
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(obtain, path, url=server.url)
+        assert busy.wait(10)
+        second = pool.submit(obtain, path, url=server.url)
+        assert (first.result(), second.result()) == (DIGEST, DIGEST)
+    assert len(server.asked) == 1
+    assert "another job works on this file: waiting" in capsys.readouterr().out
+    assert names_in(path.parent) == ["m.safetensors", "m.safetensors.sha256"]
+    assert recorded_digest(path) == DIGEST
+
+
+def test_a_lock_left_by_a_killed_job_holds_nobody_up(server, tmp_path):
+    (tmp_path / "m.lock").touch()
+    assert obtain(tmp_path / "m", url=server.url, sha256=DIGEST) == DIGEST
     assert names_in(tmp_path) == ["m"]
 
 
@@ -278,6 +328,21 @@ def test_damaged_records_and_read_only_folders_are_named(tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoint_files, "write_text", read_only)
     with pytest.raises(InputError, match=r"m\.safetensors\.sha256: cannot be written \(Permission denied\)"):
         obtain(path)
+
+
+def test_pipes_and_folders_are_refused_where_they_are(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    for name in ("pipe", "folder"):
+        with pytest.raises(InputError, match=f"{name}: is no regular file"):
+            obtain(tmp_path / name)
+        with pytest.raises(InputError, match=f"{name}: is no regular file"):
+            require_digest(tmp_path / name, "0" * 64)
+    (tmp_path / "m").write_bytes(CONTENT)
+    os.mkfifo(tmp_path / "m.sha256")
+    with pytest.raises(InputError, match=r"m\.sha256: is no regular file"):
+        obtain(tmp_path / "m")
+    assert names_in(tmp_path) == ["folder", "m", "m.sha256", "pipe"]
 
 
 def test_a_digest_is_compared_without_parsing(tmp_path):

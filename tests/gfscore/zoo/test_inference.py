@@ -20,6 +20,7 @@ from gfscore.zoo.inference import (
     identity_of,
     made_ahead,
     measured_drift,
+    out_of_memory,
     reproducible_arithmetic,
     require_fit,
     resolve_device,
@@ -69,7 +70,40 @@ def test_the_batch_is_halved_when_memory_runs_out_and_stays_small(images, error)
     network = Recorder(limit=3, error=error)
     _, _, logits = extract_logits(network, images, batch_size=8, device="cpu")
     np.testing.assert_array_equal(logits, first_pixels(images))
-    assert network.sizes == [8, 4, 2, 2, 2, 2, 2, 1]
+    # Then some images once more, each alone.
+    assert network.sizes == [8, 4, 2, 2, 2, 2, 2, 1] + 8 * [1]
+
+
+TOO_MUCH = 1 << 55
+
+
+@pytest.mark.parametrize(
+    "take",
+    [
+        lambda: torch.empty(TOO_MUCH, dtype=torch.uint8),
+        lambda: np.empty(TOO_MUCH, dtype=np.uint8),
+        lambda: bytearray(TOO_MUCH),
+    ],
+    ids=["torch", "numpy", "Python"],
+)
+def test_memory_that_really_runs_out_halves_the_batch(take, images):
+    class Greedy(Recorder):
+        def forward(self, x):
+            self.sizes.append(len(x))
+            return take() if len(x) > 3 else x.flatten(1)[:, :4]
+
+    network = Greedy()
+    _, _, logits = extract_logits(network, images, batch_size=8, device="cpu")
+    np.testing.assert_array_equal(logits, first_pixels(images))
+    assert network.sizes[:3] == [8, 4, 2]
+
+
+def test_errors_of_other_allocators_are_recognised_and_others_are_not():
+    full = "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"
+    assert out_of_memory(RuntimeError(full))
+    assert out_of_memory(RuntimeError("cuDNN error: CUDNN_STATUS_ALLOC_FAILED"))
+    assert out_of_memory(Allocation("std::bad_alloc"))
+    assert not out_of_memory(RuntimeError("mat1 and mat2 shapes cannot be multiplied"))
 
 
 def test_a_single_image_too_large_is_an_error(images):
@@ -87,6 +121,34 @@ def test_other_errors_do_not_shrink_the_batch(images):
     with pytest.raises(RuntimeError, match="shapes"):
         extract_logits(network, images, batch_size=8, device="cpu")
     assert network.sizes == [8]
+
+
+class FromPixels(nn.Module):
+    """Logits by a function of the first four pixels."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x):
+        return self.function(x.flatten(1)[:, :4])
+
+
+def test_a_last_batch_of_one_image_that_loses_its_row_is_refused(images):
+    squeezing = FromPixels(torch.squeeze)
+    with pytest.raises(InputError, match=r"gives shape \(4,\) for 1 images, but \(1, 4\) is needed.*squeeze"):
+        extract_logits(squeezing, images, batch_size=5, device="cpu")
+    # Where no batch has one image nothing is lost.
+    _, _, logits = extract_logits(squeezing, images, batch_size=6, device="cpu")
+    np.testing.assert_array_equal(logits, first_pixels(images))
+
+
+@pytest.mark.parametrize(
+    "function", [lambda z: z[:2], lambda z: z[..., None], lambda z: z.sum(), lambda z: z[:, : len(z)], torch.sum]
+)
+def test_anything_but_one_row_of_logits_per_image_is_refused(function, images):
+    with pytest.raises(InputError, match=r"^m\.pt: gives shape .* for \d images, but \(\d, \d\) is needed"):
+        extract_logits(FromPixels(function), images, batch_size=4, device="cpu", where="m.pt")
 
 
 def test_values_that_are_not_finite_are_not_masked(images):
@@ -282,7 +344,7 @@ def test_a_classifier_without_a_network_is_run_on_the_cpu_and_its_batch_halved_t
     assert device_of(classifier, "cuda") == "cpu"
     _, _, logits = extract_logits(classifier, images, batch_size=8, device="auto")
     np.testing.assert_array_equal(logits, first_pixels(images))
-    assert sizes == [8, 4, 2, 2, 2, 2, 2, 1]
+    assert sizes == [8, 4, 2, 2, 2, 2, 2, 1] + 8 * [1]
 
 
 def test_identity_names_the_data_evaluated_and_is_text():

@@ -12,12 +12,13 @@ from safetensors.torch import save_file
 from torch import nn
 
 from extract_logits import extract_logits
+from gfscore.datasets import from_arrays
 from gfscore.errors import InputError
 from gfscore.files import sha256_of_file, write_json
 from gfscore.models.callables import FOLDER_VARIABLE, build_architecture, resolve, source_file_of
 from gfscore.models.checkpoint_files import require_checkpoint
 from gfscore.tables import read_identity, read_logits
-from gfscore.zoo import Classifier, open_classifier
+from gfscore.zoo import Classifier, inference, open_classifier
 from gfscore.zoo.classifier import classes_given
 from gfscore.zoo.preprocessing import description, preprocess, preprocessed
 
@@ -318,6 +319,10 @@ def test_an_onnx_graph_gives_logits_whatever_its_batch(tmp_path, batch):
     np.testing.assert_allclose(classifier.logits(IMAGES), expected, rtol=1e-4, atol=1e-4)
     assert classifier.network is None
     assert classifier.classes == 4
+    # Where each image is compared alone with itself, a file for two images is filled up.
+    images = from_arrays(IMAGES, np.arange(5) % 4, sample_id=list("abcde"), preprocessing="none")
+    _, _, logits = inference.extract_logits(classifier, images, device="cpu")
+    np.testing.assert_allclose(logits, expected, rtol=1e-4, atol=1e-4)
 
 
 def test_other_onnx_graphs_are_named(tmp_path):

@@ -12,6 +12,7 @@ import numpy as np
 
 from gfscore.datasets._encoded import from_encoded
 from gfscore.datasets._images import DIGEST_BATCH, ImageSet, from_arrays, from_pixels
+from gfscore.datasets._regular import require_regular
 from gfscore.datasets._subset import draw_subset
 from gfscore.errors import InputError
 from gfscore.files import read_json
@@ -38,20 +39,23 @@ SOURCES = {
 def open_images(settings, path=None, *, classes):
     """Image set that a dataset entry of the configuration describes.
 
-    `settings` holds `source` (a key of SOURCES) and that source's own keys, `path` its file or folder where it
-    has one, `classes` the K class names in label order. Its key `subset`, where it has one, holds `samples` and
-    `seed` of a stratified draw (see `draw_subset`), made after every check. Raises InputError for an unknown
-    source, fewer than 2 classes, class names in another order or number than the data's own, a label outside
-    0..K-1, a class without samples (named: a class that is audited must be seen), and repeated identifiers.
+    `settings` holds `source` (a key of SOURCES) and that source's own keys, `path` its file or folder where it has
+    one, `classes` the K class names in label order. Its key `subset`, where it has one, holds `samples` and `seed`
+    of a stratified draw (see `draw_subset`), made after every check. Raises InputError for an unknown source, fewer
+    than 2 classes, class names in another order or number than the data's own, a label outside 0..K-1, names that
+    are no UTF-8 text, a class without samples (named: a class that is audited must be seen), and repeated
+    identifiers.
     """
     source = settings.get("source")
     if source not in SOURCES:
         raise InputError(f"source {source!r} is unknown; choose one of {', '.join(SOURCES)}")
-    images = import_module(SOURCES[source]).open_source(settings, path)
     where = path or source
+    require_regular(where)
+    images = import_module(SOURCES[source]).open_source(settings, path)
     classes = classes or images.class_names
     if classes is None:
         raise InputError(f"{where}: the data name no classes of their own; list them under `classes` in config.yaml")
+    _require_utf8(where, classes, images)
     _require_names(images.class_names, classes, where)
     _require_classes(images, classes, where)
     if len(np.unique(images.sample_id)) != len(images):
@@ -109,6 +113,16 @@ def open_described(path_to_manifest):
 def load_all(images):
     """All images in memory, (N, C, H, W) float32 in [0, 1], and their labels (N,) int32."""
     return np.concatenate(list(images.batches(DIGEST_BATCH))), images.labels
+
+
+def _require_utf8(where, classes, images):
+    # A name of a file is bytes; those that are no text stand as lone surrogates, which no table or page can hold.
+    for what, names in (("path", [str(where)]), ("class", classes), ("sample", images.sample_id)):
+        try:
+            "".join(names).encode()
+        except UnicodeEncodeError:
+            wrong = next(str(name) for name in names if str(name) != str(name).encode(errors="ignore").decode())
+            raise InputError(f"{str(where)!r}: {what} {wrong!r} is no UTF-8 text; rename it") from None
 
 
 def _require_names(stored, classes, where):

@@ -46,12 +46,12 @@ def require_pixels(images, scale, path):
 
 
 def whole_labels(y, n, path):
-    """Labels (n,) int32 from any numeric dtype; InputError for another length, fractions and negative numbers."""
+    """Labels (n,) int32 from any numeric dtype; InputError for another length, fractions, negative and huge numbers."""
     if y.shape != (n,):
         raise InputError(f"{path}: y has shape {y.shape} for {n} images; give one label per image")
     if y.dtype.kind not in "iu" and not (y.dtype.kind == "f" and np.all(np.isfinite(y)) and np.all(y == np.round(y))):
         raise InputError(f"{path}: y has dtype {y.dtype}; give whole numbers 0..K-1")
     wrong = np.flatnonzero((y < 0) | (y > np.iinfo(np.int32).max))
     if wrong.size:
-        raise InputError(f"{path}: row {wrong[0]} has label {y[wrong[0]]}; labels count from 0")
+        raise InputError(f"{path}: row {wrong[0]} has label {y[wrong[0]]}; labels count from 0 to K-1")
     return y.astype(np.int32)

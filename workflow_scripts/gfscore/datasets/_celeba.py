@@ -1,10 +1,10 @@
 """The text files of CelebA: attributes and partition."""
 
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 
+from gfscore.datasets._regular import regular_bytes
 from gfscore.errors import InputError
 
 
@@ -55,7 +55,7 @@ def _require_unique(names, path):
 
 def _lines(path):
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = regular_bytes(path).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read ({error}); put CelebA's own file there") from error
     return [line for line in text.splitlines() if line.strip()]

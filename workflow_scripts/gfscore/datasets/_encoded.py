@@ -8,6 +8,7 @@ from itertools import islice
 
 import numpy as np
 
+from gfscore.datasets._arrays import whole_labels
 from gfscore.datasets._images import ImageSet, unit_range
 from gfscore.datasets._preprocessing import describe, prepare
 from gfscore.errors import InputError
@@ -17,18 +18,19 @@ WORKERS = min(8, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity"
 COVERS = "encoded images, labels, identifiers and preprocessing"
 
 
-def from_encoded(blobs, labels, *, sample_id, preprocessing, class_names=None):
+def from_encoded(blobs, labels, *, sample_id, preprocessing, class_names=None, where="labels"):
     """Image set of encoded images, of which a few batches are in memory at a time.
 
-    `blobs(rows)` yields, for rows (n,) ascending, pairs (name, load): the name for error messages, and a
-    function that returns the bytes; `labels` (N,), `sample_id` (N,), N >= 1; `preprocessing` as in
-    `_preprocessing.prepare`. `content_digest` is the SHA-256 of the line "gfscore encoded images 1 C H W", the
-    preprocessing in words and a newline, then per sample its identifier in UTF-8, a zero byte, the label as
+    `blobs(rows)` yields, for rows (n,) ascending, pairs (name, load): the name for error messages, and a function
+    that returns the bytes; `labels` (N,), `sample_id` (N,), N >= 1; `preprocessing` as in `_preprocessing.prepare`;
+    `where` names the labels in errors. `content_digest` is the SHA-256 of the line "gfscore encoded images 1 C H
+    W", the preprocessing in words and a newline, then per sample its identifier in UTF-8, a zero byte, the label as
     little-endian int32 and the 32 bytes of the SHA-256 of the encoded image: every byte is read, nothing decoded.
     """
     # ASSUME: equal bytes decode to equal pixels; another version of Pillow's decoders may round differently by 1/255.
     words = describe(preprocessing)
-    labels, sample_id = np.asarray(labels, dtype=np.int32), np.asarray(sample_id, dtype=str)
+    sample_id = np.asarray(sample_id, dtype=str)
+    labels = whole_labels(np.asarray(labels), len(sample_id), where)
 
     def decode(blob):
         return prepare(_content(blob), preprocessing, name=blob[0])

@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from gfscore.datasets._arrays import whole_labels
 from gfscore.errors import InputError
 
 DIGEST_BATCH = 256
@@ -128,17 +129,17 @@ def from_arrays(images, labels, *, sample_id, preprocessing):
 
     return ImageSet(
         sample_id=np.asarray(sample_id, dtype=str),
-        labels=np.asarray(labels, dtype=np.int32),
+        labels=whole_labels(np.asarray(labels), len(images), "labels"),
         image_shape=images.shape[1:],
         preprocessing=preprocessing,
         stream=stream,
     )
 
 
-def from_pixels(pixels, labels, *, sample_id, class_names=None):
+def from_pixels(pixels, labels, *, sample_id, class_names=None, where="labels"):
     """Image set of stored bytes: `pixels` (N, H, W, C) uint8, an array or a memory map that is read batch by batch.
 
-    Pixels are divided by 255. `labels` (N,) whole numbers, `sample_id` (N,) str.
+    Pixels are divided by 255. `labels` (N,) whole numbers, which `where` names in errors, `sample_id` (N,) str.
     """
 
     def stream(batch_size):
@@ -148,7 +149,7 @@ def from_pixels(pixels, labels, *, sample_id, class_names=None):
     _, height, width, channels = pixels.shape
     return ImageSet(
         sample_id=np.asarray(sample_id, dtype=str),
-        labels=np.asarray(labels, dtype=np.int32),
+        labels=whole_labels(np.asarray(labels), len(pixels), where),
         image_shape=(channels, height, width),
         preprocessing="pixels divided by 255",
         stream=stream,

@@ -3,10 +3,14 @@
 import os
 from pathlib import Path, PurePosixPath
 
+from gfscore.datasets._regular import regular_bytes
 from gfscore.errors import InputError
 
 ENDINGS = (".jpeg", ".jpg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif", ".ppm", ".pgm")
 """Ends of the names of images, whatever their case."""
+
+LABEL_DIGITS = 9
+"""Digits of a label at most: labels are numbers of 32 bits."""
 
 
 def visible(folder):
@@ -24,7 +28,7 @@ def class_folders(root, declared):
     Raises InputError, naming the folder, for one that is missing or not declared, and for images beside folders.
     """
     entries = visible(root)
-    found = [entry.name for entry in entries if entry.is_dir()]
+    found = [entry.name for entry in entries if _is(entry.is_dir)]
     loose = [entry.name for entry in entries if entry.name not in found and is_image(entry.name)]
     if loose:
         raise InputError(f"{root}: {loose[0]} lies beside the class folders; move it into one, or write a `list`")
@@ -41,11 +45,11 @@ def images_of(root, folders):
     names, labels = [], []
     for label, folder in enumerate(folders):
         entries = visible(Path(root, folder))
-        wrong = [entry.name for entry in entries if not is_image(entry.name) or entry.is_dir()]
+        wrong = [entry.name for entry in entries if not (is_image(entry.name) and _is(entry.is_file))]
         if wrong:
+            what = "no regular file" if is_image(wrong[0]) else f"not an image by its name ({' '.join(ENDINGS)})"
             raise InputError(
-                f"{root}/{folder}/{wrong[0]}: not an image by its name ({' '.join(ENDINGS)}); "
-                "class folders hold nothing but images: remove or convert it"
+                f"{root}/{folder}/{wrong[0]}: {what}; class folders hold nothing but images: remove or convert it"
             )
         if not entries:
             raise InputError(f"{root}/{folder}: no images in this class folder; add some, or remove the class")
@@ -61,7 +65,7 @@ def images_in_list(path, root, declared):
     `declared`, or of those in `root`), else a number from 0. Without a label the path's first folder is it.
     The class folders are None when numbers stand in place of undeclared names. InputError names the line.
     """
-    folders = declared or [entry.name for entry in visible(root) if entry.is_dir()]
+    folders = declared or [entry.name for entry in visible(root) if _is(entry.is_dir)]
     known = {name: label for label, name in enumerate(folders)}
     names, labels, numbered = [], [], False
     for number, line in _lines(path):
@@ -71,9 +75,11 @@ def images_in_list(path, root, declared):
             raise InputError(f"{path}: line {number} leads outside the dataset's folder ({name}); correct it")
         if "\0" in name:
             raise InputError(f"{path}: line {number} holds a zero byte ({name!r}); correct it")
-        if label not in known and not label.isdecimal():
+        # Of thousands of digits Python makes no number.
+        if label not in known and not (label.isdecimal() and len(label) <= LABEL_DIGITS):
             raise InputError(
-                f"{path}: line {number} has label {label}, neither a class folder nor a number; correct it"
+                f"{path}: line {number} has label {label[:80]}, neither a class folder nor a number of a class; "
+                "correct it"
             )
         numbered = numbered or label not in known
         names.append(name)
@@ -85,10 +91,18 @@ def images_in_list(path, root, declared):
 
 def _lines(path):
     try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
+        lines = regular_bytes(path).decode("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: the list cannot be read ({error}); check `list` of this dataset") from error
     return [(number, line.strip()) for number, line in enumerate(lines, start=1) if line.strip()]
+
+
+def _is(kind):
+    # A link that leads to itself is of no kind.
+    try:
+        return kind()
+    except OSError:
+        return False
 
 
 def is_image(name):

@@ -5,6 +5,8 @@ from functools import partial
 
 import numpy as np
 
+from gfscore.datasets._arrays import whole_labels
+from gfscore.datasets._regular import require_regular
 from gfscore.errors import InputError
 from gfscore.files.parquet_files import opened_parquet
 
@@ -17,10 +19,14 @@ def opened(file, column):
     """Open a Parquet file that has a column; InputError, naming the file, when it is damaged or has none."""
     import pyarrow as pa
 
+    require_regular(file)
     try:
         with _whole(file) as parquet:
-            if column not in parquet.schema_arrow.names:
-                raise InputError(f"{file}: no column {column}, only {', '.join(parquet.schema_arrow.names)}")
+            names = parquet.schema_arrow.names
+            if column not in names:
+                raise InputError(f"{file}: no column {column}, only {', '.join(names)}")
+            if names.count(column) > 1:
+                raise InputError(f"{file}: column {column} stands there {names.count(column)} times; rename one")
             yield parquet
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{file}: not a whole Parquet file ({error}); copy or download it again") from error
@@ -61,16 +67,20 @@ def _bytes_of(value, file, row):
 
 
 def labels_in(file, column):
-    """Labels (n,) of a file, int64 or str; InputError for missing values and other types."""
+    """Labels (n,) of a file, int32 or str, also stored by dictionary; InputError for missing values and other types."""
+    import pyarrow as pa
+
     with opened(file, column) as parquet:
         values = parquet.read([column])[column]
+        if pa.types.is_dictionary(values.type):
+            values = values.cast(values.type.value_type)
     whole = str(values.type).removeprefix("u").startswith("int")
     text = str(values.type) in ("string", "large_string")
     if values.null_count or not (whole or text):
         raise InputError(
             f"{file}: column {column} is {values.type}, {values.null_count} null; give whole numbers or names"
         )
-    return values.to_numpy().astype(str) if text else values.to_numpy().astype(np.int64)
+    return values.to_numpy().astype(str) if text else whole_labels(values.to_numpy(), len(values), file)
 
 
 def numbered(labels, path):

@@ -1,6 +1,8 @@
 """Reading the one kind of pickle that CIFAR is published as, without running what a pickle may name."""
 
+import os
 import pickle
+import pickletools
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +19,7 @@ def load_plain(path):
     """
     try:
         with Path(path).open("rb") as file:
+            _require_possible_memo(file)
             content = _Reader(file, encoding="bytes").load()
     except InputError:
         raise
@@ -28,6 +31,27 @@ def load_plain(path):
     if not isinstance(content, dict):
         raise InputError(f"{path}: holds a {type(content).__name__}, not the dict of a CIFAR file; name another `path`")
     return {key.decode("latin1") if isinstance(key, bytes) else key: value for key, value in content.items()}
+
+
+def load_names(path, key):
+    """Names, a tuple of str, that a pickle as in `load_plain` holds as a list under `key`; None for none of them."""
+    names = load_plain(path).get(key, [])
+    if not (isinstance(names, list) and all(isinstance(name, str | bytes) for name in names)):
+        raise InputError(f"{path}: {key} is no list of names; unpack the archive again")
+    try:
+        return tuple(name.decode() if isinstance(name, bytes) else name for name in names) or None
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: {key} has a name that is no UTF-8 text; unpack the archive again") from error
+
+
+def _require_possible_memo(file):
+    # The reader makes a table as long as the largest number under which something is to be remembered. Each takes a
+    # byte of the file at least, and whoever writes a pickle counts from 0.
+    size = os.fstat(file.fileno()).st_size
+    for operation, number, _ in pickletools.genops(file):
+        if operation.name in ("PUT", "BINPUT", "LONG_BINPUT") and not 0 <= number < size:
+            raise ValueError(f"value number {number} in {size} bytes")
+    file.seek(0)
 
 
 class _Reader(pickle.Unpickler):

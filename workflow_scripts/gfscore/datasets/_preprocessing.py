@@ -5,6 +5,7 @@ antialiased. Rotation tags (EXIF) are not applied and transparency is dropped, a
 """
 
 import io
+import math
 
 import numpy as np
 
@@ -15,6 +16,10 @@ FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "TIFF", "GIF", "PPM")
 """Formats that are decoded; others, such as PostScript, would start an interpreter on untrusted input."""
 MODES = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "CMYK", "YCbCr")
 """Pillow's modes of 8 bits or fewer per channel, of which RGB is a plain conversion."""
+
+
+LARGEST = 1 << 26
+"""Pixels of an image after resizing, unless it has more itself; four bytes each."""
 
 
 def describe(settings):
@@ -75,7 +80,11 @@ def _fitted(image, settings):
     if settings["resize"] is not None:
         short = min(image.size)
         # Rounded down, as torchvision does.
-        image = image.resize(tuple(side * settings["resize"] // short for side in image.size), resample)
+        width, height = (side * settings["resize"] // short for side in image.size)
+        # A strip of one pixel, a small file, would become one of 256.
+        if width * height > max(LARGEST, math.prod(image.size)):
+            raise ValueError(f"{image.width}x{image.height} pixels would be resized to {width}x{height}")
+        image = image.resize((width, height), resample)
     left, top = (_margin(side, size) for side in image.size)
     return image.crop((left, top, left + size, top + size))
 

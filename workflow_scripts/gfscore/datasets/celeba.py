@@ -1,9 +1,11 @@
 """CelebA, whose task is one of its 40 binary attributes."""
 
+from functools import partial
 from pathlib import Path
 
 from gfscore.datasets import from_encoded
 from gfscore.datasets._celeba import read_attribute_list, read_partition
+from gfscore.datasets._regular import regular_bytes
 from gfscore.errors import InputError, unknown
 
 SETTINGS = {
@@ -45,7 +47,7 @@ def open_source(settings, path):
 
     def blobs(rows):
         for row in rows:
-            yield folder / names[row], (folder / names[row]).read_bytes
+            yield folder / names[row], partial(regular_bytes, folder / names[row])
 
     return from_encoded(
         blobs,

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from gfscore.datasets import from_pixels
-from gfscore.datasets._pickles import load_plain
+from gfscore.datasets._pickles import load_names, load_plain
 from gfscore.errors import InputError
 
 SETTINGS = {
@@ -75,6 +75,5 @@ def _read(file, variant):
 def _class_names(folders, file, key):
     for path in (folder / file for folder in folders):
         if path.is_file():
-            names = load_plain(path).get(key, [])
-            return tuple(name.decode() if isinstance(name, bytes) else str(name) for name in names) or None
+            return load_names(path, key)
     return None

@@ -6,6 +6,7 @@ import numpy as np
 
 from gfscore.datasets import from_pixels
 from gfscore.datasets._listing import visible
+from gfscore.datasets._regular import require_regular
 from gfscore.datasets.image_folder import open_folder
 from gfscore.errors import InputError
 
@@ -51,10 +52,12 @@ def _open_arrays(root, settings, prefix):
         )
     n = len(pixels) // SEVERITIES
     rows = slice((settings["severity"] - 1) * n, settings["severity"] * n)
-    return from_pixels(pixels[rows], labels[rows], sample_id=[f"{prefix}{row:05d}" for row in range(n)])
+    names = [f"{prefix}{row:05d}" for row in range(n)]
+    return from_pixels(pixels[rows], labels[rows], sample_id=names, where=root / "labels.npy")
 
 
 def _mapped(file):
+    require_regular(file)
     try:
         return np.load(file, mmap_mode="r", allow_pickle=False)
     # A damaged header is evaluated as a Python literal, which fails in many ways.

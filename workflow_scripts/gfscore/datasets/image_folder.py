@@ -1,9 +1,11 @@
 """A folder of class folders with images, such as the validation images of ImageNet."""
 
+from functools import partial
 from pathlib import Path
 
 from gfscore.datasets import from_encoded
 from gfscore.datasets._listing import class_folders, images_in_list, images_of
+from gfscore.datasets._regular import regular_bytes
 from gfscore.errors import InputError
 
 SETTINGS = {
@@ -50,7 +52,7 @@ def open_folder(root, settings, *, prefix=""):
 
     def blobs(rows):
         for row in rows:
-            yield root / names[row], (root / names[row]).read_bytes
+            yield root / names[row], partial(regular_bytes, root / names[row])
 
     return from_encoded(
         blobs,
@@ -58,4 +60,5 @@ def open_folder(root, settings, *, prefix=""):
         sample_id=[prefix + name for name in names],
         preprocessing=settings["preprocessing"],
         class_names=folders and tuple(folders),
+        where=settings["list"] or root,
     )

@@ -61,6 +61,7 @@ def obtain(path, *, url=None, sha256=None):
     own that merely differs from the record: that may be meant.
     """
     path = Path(path)
+    _require_regular(path)
     # Where a digest is pinned nothing is written, so that files may lie in folders of others.
     expected = sha256.lower() if sha256 else recorded_digest(path)
     if not path.exists():
@@ -71,8 +72,12 @@ def obtain(path, *, url=None, sha256=None):
             )
         # Here, because every job that opens a classifier imports this module, and only this one needs a network.
         from gfscore.models.downloads import download
+        from gfscore.models.locks import alone_at
 
-        download(url, path, check=require_checkpoint, sha256=expected)
+        # Entries may share a file, and two jobs that write the same part would mix their bytes.
+        with alone_at(path):
+            if not path.exists():
+                download(url, path, check=require_checkpoint, sha256=expected)
     try:
         require_checkpoint(path)
         found = sha256_of_file(path)
@@ -87,6 +92,7 @@ def obtain(path, *, url=None, sha256=None):
 
 def require_digest(path, sha256):
     """Refuse a file whose SHA-256 is not `sha256` (hex), or that cannot be read, by InputError; nothing is parsed."""
+    _require_regular(path)
     try:
         found = sha256_of_file(path)
     except OSError as error:
@@ -96,6 +102,13 @@ def require_digest(path, sha256):
             f"{path}: sha256 is {found[:12]}, expected {sha256[:12]}: the file is damaged or another one; "
             "delete it, so that it is made again, or correct the digest"
         )
+
+
+def _require_regular(path):
+    # A pipe would be waited for, for ever, and a folder is nothing to set aside.
+    path = Path(path)
+    if path.exists() and not path.is_file():
+        raise InputError(f"{path}: is no regular file but a folder, a pipe or a device; name the checkpoint itself")
 
 
 def require_checkpoint(path, name=None):
@@ -133,6 +146,7 @@ def require_checkpoint(path, name=None):
 def recorded_digest(path):
     """Digest recorded beside a checkpoint, or None; InputError when the record is malformed."""
     record = _record_of(path)
+    _require_regular(record)
     if not record.exists():
         return None
     digest = record.read_text(encoding="utf-8", errors="replace").split(" ")[0].strip().lower()

@@ -1,7 +1,7 @@
 """Downloads that survive flaky networks and never leave half a file where a whole one is expected.
 
-Bytes go to `<path>.part`; only a whole and checked file gets its name. Used by fetch_checkpoint alone: no other step
-of the workflow touches a network.
+Bytes go to `<path>.part`; only a whole and checked file gets its name. One job at a time may download a file (see
+gfscore.models.locks). Used by fetch_checkpoint alone: no other step of the workflow touches a network.
 """
 
 import http.client
@@ -131,6 +131,11 @@ def _receive(answer, part, address, *, have):
     # http.client returns what came when a connection closes early, without an error.
     if total is not None and done != total:
         raise _TryAgain(f"the connection closed after {done} of {total} bytes")
+    # What came may not be what lies there.
+    size = part.stat().st_size if part.exists() else 0
+    if size != done:
+        _forget(part)
+        raise _TryAgain(f"{part} has {size} bytes instead of {done}: another program works on it")
 
 
 def _copy(answer, file, *, start, total, name):

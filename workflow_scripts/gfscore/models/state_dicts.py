@@ -57,6 +57,8 @@ def load_weights(network, weights, path):
     Raises InputError, listing the first missing, unexpected and misshapen names, when it does not fit.
     """
     wanted = network.state_dict()
+    for name, value in weights.items():
+        _require_plain(name, value, path)
     fitting = min(_without_prefixes(weights), key=lambda named: len(wanted.keys() ^ named.keys()))
     # torch before 0.4.1 did not store this counter, and evaluation does not use it.
     missing = [name for name in wanted if name not in fitting and not name.endswith("num_batches_tracked")]
@@ -76,8 +78,43 @@ def load_weights(network, weights, path):
             f"{path}: the weights have other shapes than the architecture: {_listed(misshapen)}; correct its arguments "
             "(number of classes, width, input size)"
         )
-    network.load_state_dict(fitting, strict=False)
+    changed = [name for name, value in fitting.items() if not _keeps_its_numbers(value, wanted[name])]
+    if changed:
+        stored = str(fitting[changed[0]].dtype).removeprefix("torch.")
+        raise InputError(
+            f"{path}: the weights are no numbers of the architecture's kind: {_listed(changed)} ({stored}); save them "
+            "as floating-point numbers"
+        )
+    try:
+        network.load_state_dict(fitting, strict=False)
+    # Architectures may load in ways of their own, and torch has kinds of tensors that nobody has met yet.
+    except Exception as error:
+        raise InputError(
+            f"{path}: the weights cannot be loaded into the architecture ({type(error).__name__}: {str(error)[:200]}); "
+            "save them again with torch.save(model.state_dict(), ...)"
+        ) from error
     return network
+
+
+def _require_plain(name, value, path):
+    import torch
+
+    kinds = {
+        "nested": value.is_nested, "quantized": value.is_quantized, "without values (meta)": value.is_meta,
+        "sparse": value.layout != torch.strided,
+    }  # fmt: skip
+    if kind := next((kind for kind, is_so in kinds.items() if is_so), None):
+        raise InputError(
+            f"{path}: {str(name)[:80]} is a tensor that is {kind}; save the weights as ordinary tensors of numbers"
+        )
+
+
+def _keeps_its_numbers(value, wanted):
+    # torch would drop imaginary parts, and make 0 and 1 of a mask.
+    import torch
+
+    real = not value.is_complex() or wanted.is_complex()
+    return real and (value.dtype != torch.bool or wanted.dtype == torch.bool)
 
 
 def _is_state_dict(content):
@@ -113,4 +150,4 @@ def _keys(content):
 
 def _listed(names):
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return (", ".join(names[:SHOWN]) or "nothing") + more
+    return (", ".join(map(str, names[:SHOWN])) or "nothing") + more

@@ -11,6 +11,7 @@ import numpy as np
 
 from gfscore.errors import InputError
 from gfscore.workflow.gpus import hold_gpu
+from gfscore.zoo.batch_invariance import require_invariant, rows_computed_twice
 from gfscore.zoo.batch_size import fitting_batch_size
 from gfscore.zoo.classifier import Classifier, from_network
 from gfscore.zoo.precision import FULL, drift, drift_rows, faster, tensor_float
@@ -22,7 +23,9 @@ LOADED = 1 << 20
 """Bytes of a load, if a batch has less: to hand one over between threads costs as much as the passes on tiny images."""
 
 
-def extract_logits(classifier, images, *, batch_size=None, device, threads=1, precision=FULL, compiled=False):
+def extract_logits(
+    classifier, images, *, batch_size=None, device, threads=1, precision=FULL, compiled=False, where=None
+):
     """Logits of every sample of an image set.
 
     `classifier` is a gfscore.zoo.Classifier, or a torch module from (n, C, H, W) float32 in [0, 1] to (n, K), used in
@@ -30,10 +33,13 @@ def extract_logits(classifier, images, *, batch_size=None, device, threads=1, pr
     network and device (see `fitting_batch_size`); `device` "cpu", "cuda" or "auto" (see `device_of`); `precision` and
     `compiled` as in gfscore.zoo.precision. When memory runs out, the batch is halved, down to single images. Values
     that are not finite are passed on as they are, for check_logits to refuse. Returns `(sample_id, labels, logits)`:
-    (N,) str, (N,) int32, (N, K) float32.
+    (N,) str, (N,) int32, (N, K) float32. Raises InputError, naming the classifier as `where` (by default its
+    architecture), for output that is not one row of logits per image, and for logits that depend on the batch or on
+    chance (see gfscore.zoo.batch_invariance).
     """
     if not isinstance(classifier, Classifier):
         classifier = from_network(classifier)
+    where = where or f"the classifier ({classifier.architecture or type(classifier.network).__name__})"
     device = device_of(classifier, device)
     if classifier.network is not None:
         classifier.network.to(device).eval()
@@ -41,11 +47,16 @@ def extract_logits(classifier, images, *, batch_size=None, device, threads=1, pr
     with reproducible_arithmetic(threads=threads), faster(classifier, **how) as running:
         size = batch_size or fitting_batch_size(classifier, images.image_shape, device)
         loaded = size * max(1, LOADED // (size * 4 * math.prod(images.image_shape)))
-        blocks = []
+        blocks, start = [], 0
+        twice, plain = rows_computed_twice(len(images)), precision == FULL and not compiled
         for batch in made_ahead(_page_locked(batch, device) for batch in images.batches(loaded)):
             # A reduced size is kept: the next batches would run out of memory likewise.
-            block, size = _forward(running, batch, size)
+            block, size = _forward(running, batch, size, blocks, where)
+            # In its batch, so that hours are not spent first. A compiled network would be compiled anew for one image.
+            rows = twice[(twice >= start) & (twice < start + len(batch))] - start
+            require_invariant(classifier.logits, batch, rows, block, plain=plain, where=where)
             blocks.append(block)
+            start += len(batch)
     return images.sample_id, images.labels, np.concatenate(blocks)
 
 
@@ -192,24 +203,36 @@ def _keep_freed_memory():
         set_option(mmap_threshold, 32 << 20)
 
 
-def _forward(classifier, batch, size):
+def _forward(classifier, batch, size, before, where):
     done, start = [], 0
     while start < len(batch):
         try:
-            done.append(classifier.logits(batch[start : start + size]))
-            start += size
+            logits = classifier.logits(batch[start : start + size])
         # onnxruntime's errors derive from Exception alone.
         except Exception as error:
             if size == 1 or not out_of_memory(error):
                 raise
             size = (size + 1) // 2
+            continue
+        _require_rows(logits, min(size, len(batch) - start), done or before, where)
+        done.append(logits)
+        start += size
     return np.concatenate(done), size
+
+
+def _require_rows(logits, images, before, where):
+    wanted = (images, before[0].shape[1] if before else logits.shape[-1] if logits.ndim else 1)
+    if logits.shape != wanted:
+        raise InputError(
+            f"{where}: gives shape {logits.shape} for {images} images, but {wanted} is needed: one row of logits per "
+            "image, also for a single one (squeeze() would drop that row); correct the architecture"
+        )
 
 
 def out_of_memory(error):
     """Whether an exception says that memory ran out, on the CPU or on a GPU."""
     import torch
 
-    # The CPU allocators of torch and onnxruntime raise errors without a type of their own.
-    words = ("not enough memory", "Failed to allocate memory", "bad_alloc")
-    return isinstance(error, torch.OutOfMemoryError) or any(word in str(error) for word in words)
+    # The CPU allocators of torch and onnxruntime, and the libraries of a GPU, raise errors without a type of their own.
+    words = ("DefaultCPUAllocator", "not enough memory", "Failed to allocate memory", "bad_alloc", "_ALLOC_FAILED")
+    return isinstance(error, torch.OutOfMemoryError | MemoryError) or any(word in str(error) for word in words)
