@@ -1,5 +1,6 @@
 """Headers that promise what no file can hold: refused by name, before the memory for it is asked for."""
 
+import gzip
 import io
 import json
 import resource
@@ -77,6 +78,36 @@ def parquet(folder, names=("label", *user_files.CLASSES)):
 
 def attributes(folder):
     return parquet(folder, ("who", "age", "sex", "young"))
+
+
+def parquet_columns(folder):
+    """Fewer rows than any file may have, of many columns."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    equal = pa.array(np.zeros(3 * 10**6, dtype=np.int8))
+    pq.write_table(pa.table({f"c{place}": equal for place in range(30)}), folder / "logits.parquet")
+    return folder / "logits.parquet"
+
+
+def parquet_lists(folder):
+    """Few rows whose lists are long and equal."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows, length = 30_000, 1000
+    values = pa.array(np.zeros(rows * length, dtype=np.float32))
+    equal = pa.ListArray.from_arrays(pa.array(np.arange(0, rows * length + 1, length, dtype=np.int32)), values)
+    pq.write_table(pa.table({"logits": equal}), folder / "logits.parquet", compression="zstd")
+    return folder / "logits.parquet"
+
+
+def gzipped(folder):
+    """Text of equal rows, which deflate makes a thousandth of."""
+    with gzip.open(folder / "logits.csv.gz", "wb") as file:
+        file.write(b"cat,dog,frog\n")
+        file.writelines(b"0,0,0\n" * 500_000 for _ in range(100))
+    return folder / "logits.csv.gz"
 
 
 def celeba(folder):
@@ -164,6 +195,9 @@ PROMISES = {
     "npz of images": (npz_images, user_files.images_of(source="npz", value_range=255, channels="last")),
     "corrupted images": (corrupted, user_files.read_corrupted),
     "Parquet": (parquet, user_files.read_user_logits),
+    "Parquet, columns": (parquet_columns, user_files.read_user_logits),
+    "Parquet, lists": (parquet_lists, user_files.read_user_logits),
+    "csv.gz": (gzipped, user_files.read_user_logits),
     "logits table": (table, result_files.read_logits_table),
     "attributes.parquet": (attributes, attribute_files.read_table),
     "attributes beside images": (attributes, attribute_files.read_columns),

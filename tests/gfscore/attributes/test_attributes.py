@@ -4,6 +4,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from gfscore.attributes import Dataset, attributes_of, identity_of
@@ -142,6 +144,28 @@ def test_samples_that_do_not_match_are_refused(tmp_path):
     many = [f"s{index}" for index in range(101)]
     with pytest.raises(InputError, match="101 values, more than 100 groups"):
         read(table(tmp_path, {"name": many}, ids=many), dataset(many))
+
+
+@pytest.mark.parametrize("row", ["9,a,f", "a,f,", "a"])
+def test_rows_of_another_length_than_the_header_are_refused(tmp_path, row):
+    settings = table(tmp_path, {"sex": ["f"] * 4})
+    with (tmp_path / "people.csv").open("a") as file:
+        file.write(row + "\n")
+    with pytest.raises(InputError, match=r"people\.csv: .*row 6 has [13] fields, the header 2"):
+        read(settings)
+
+
+def test_two_columns_of_one_name_are_refused_with_the_file(tmp_path):
+    (tmp_path / "people.csv").write_text("who,sex,sex\na,f,m\n")
+    columns = pa.table([IDS, ["f", "m"] * 2, ["m", "f"] * 2, [b""] * 4], names=["who", "sex", "sex", "image"])
+    pq.write_table(columns, tmp_path / "people.parquet")
+    for name in ("people.csv", "people.parquet"):
+        path = str(tmp_path / name)
+        with pytest.raises(InputError, match=rf"{name}: .*two columns 'sex'; rename one"):
+            read({"source": "table", "path": path, "key": "who", "columns": ["sex"], "missing": "drop"})
+    data = dataset([f"people/{row:06d}" for row in range(4)], source="parquet", path=path)
+    with pytest.raises(InputError, match=r"people\.parquet: .*column sex stands there 2 times"):
+        read({"source": "columns", "columns": ["sex"], "missing": "drop"}, data)
 
 
 def test_columns_of_a_parquet_dataset_in_several_files(tmp_path):

@@ -9,6 +9,7 @@ from gfscore.bounds.concentration import rdi_deviations, sample_sizes
 from gfscore.bounds.intervals import rdi_bound
 from gfscore.comparison.sensitivity import lambda_swaps
 from gfscore.figures.cells import ON_BRIGHT, ON_DARK
+from gfscore.figures.errors import has_errors
 from gfscore.figures.projections import effects_of_dimensions
 from gfscore.figures.saving import save_figure
 from gfscore.figures.traversals import traversals
@@ -65,6 +66,18 @@ def test_cfps_of_equal_errors_claims_no_class():
     rows = rows_of(error_tables(taken=None, per_class=20, seed=1), "class_errors")
     figure = figures.false_positive_shares(rows, CLEAN, independent=True)
     assert title(figure).startswith("No class draws significantly more than an equal share")
+
+
+def test_models_whose_only_errors_are_abstentions_have_no_share():
+    tables = error_tables()
+    rows = rows_of(tables, "class_errors").copy()
+    first = rows["model"] == rows["model"].iloc[0]
+    rows.loc[first, ["cfps", "cfps_relative", "false_positives"]] = 0.0
+    figure = figures.false_positive_shares(rows, CLEAN, independent=True)
+    assert title(figure).startswith("Class c5 draws more than an equal share of the errors in all 2 models")
+    assert has_errors(rows)
+    rows[["cfps", "cfps_relative", "false_positives"]] = 0.0
+    assert not has_errors(rows)
 
 
 def test_copies_of_images_are_not_tested():

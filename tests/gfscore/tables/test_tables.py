@@ -1,3 +1,4 @@
+import csv
 import json
 import os
 import signal
@@ -410,6 +411,29 @@ def test_csv_beside_reads_back_in_full_precision(tmp_path):
     joined = ["|".join(tied) for tied in frame["wcr_tied"]]
     assert got["wcr_tied"].fillna("").tolist() == joined
     assert isinstance(frame["wcr_tied"][0], list)
+
+
+@pytest.mark.parametrize("table", FLAT_TABLES)
+def test_no_text_of_a_csv_is_a_formula_or_steers_a_terminal(tmp_path, table):
+    texts = ["=cmd|' /C calc'!A0", "+1", "-1", "@x", "\t=1", "\r=1", "\x1b[2J", "a\r=1", "a\n=1", "\0", "a=b"]
+    expected = ["'=cmd|' /C calc'!A0", "'+1", "'-1", "'@x", "'\t=1", "'\ufffd=1"]
+    expected += ["\ufffd[2J", "a\ufffd=1", "a\n=1", "\ufffd", "a=b"]
+    frame = made_frame(table, n=len(texts))
+    kinds = {name: kind for name, kind, _ in TABLES[table].columns}
+    names = [name for name, kind in kinds.items() if pa.types.is_string(kind)]
+    lists = [name for name, kind in kinds.items() if pa.types.is_list(kind)]
+    for name in names + lists:
+        frame[name] = texts if name in names else [[text, "="] for text in texts]
+    write_csv_beside(tmp_path / f"{table}.parquet", frame)
+    with (tmp_path / f"{table}.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    for name in kinds:
+        found = [row[name] for row in rows]
+        if name in names + lists:
+            assert found == [text if name in names else f"{text}|=" for text in expected]
+        else:
+            # Numbers, negative ones included, stay as they are.
+            assert not [text for text in found if text.startswith("'")]
 
 
 def test_frame_of_orders_columns_and_leaves_absent_keys_missing():

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from gfscore.errors import InputError
-from gfscore.files.parquet_files import opened_parquet
+from gfscore.files.csv_files import read_csv
+from gfscore.files.parquet_files import read_parquet
 
 SETTINGS = {
     "path": {"description": "File of attributes: .parquet, .csv or .csv.gz.", "type": "string", "minLength": 1},
@@ -17,31 +18,22 @@ def open_source(settings, _dataset):
 
     `settings`: `path` and `key`. In CSV an empty cell is missing and everything else is a value, NA and None included,
     as in Parquet; a column of numbers alone is read as numbers. Raises InputError, naming the file, when it is
-    missing, damaged or without the key.
+    missing, damaged, without the key, or has rows that are longer or shorter than its header.
     """
     path, key = Path(settings["path"]), settings["key"]
     if not path.is_file():
         raise InputError(f"{path}: there is no such file; check `path` of these attributes")
     try:
-        frame = _parquet(path) if path.suffix == ".parquet" else _csv(path, key)
+        # pandas by itself takes NA, None, null and more for missing: regions and glasses are called so.
+        frame = _parquet(path) if path.suffix == ".parquet" else read_csv(path, text=key, missing=("",))
     # Damaged files fail inside the readers in many ways; each means the same to the user.
     except Exception as error:
         raise InputError(f"{path}: not readable as {path.suffix} ({error}); write the file again") from error
     if key not in frame:
         raise InputError(f"{path}: no column {key!r}, only {', '.join(map(str, frame.columns))}; correct `key`")
-    if frame.columns.duplicated().any():
-        raise InputError(f"{path}: two columns {frame.columns[frame.columns.duplicated()][0]!r}; rename one")
     return frame.set_index(frame[key].astype(str)).drop(columns=key)
 
 
-def _csv(path, key):
-    import pandas as pd
-
-    # pandas by itself takes NA, None, null and a dozen other texts for missing: regions and glasses are called so.
-    return pd.read_csv(path, dtype={key: str}, keep_default_na=False, na_values=[""])
-
-
 def _parquet(path):
-    with opened_parquet(path) as file:
-        # Without what pandas noted in the footer, which no checksum covers; an index is a column then.
-        return file.read().replace_schema_metadata().to_pandas()
+    # Without what pandas noted in the footer, which no checksum covers; an index is a column then.
+    return read_parquet(path).replace_schema_metadata().to_pandas()

@@ -72,17 +72,17 @@ def false_positive_shares(rows, measure, *, independent):
 
 
 def has_errors(rows):
-    """Whether any model of these class_errors rows makes an error, without which CFPS is undefined."""
-    return bool(rows["cfps"].notna().any())
+    """Whether any model of these class_errors rows calls a sample a wrong class; abstentions are errors of no class."""
+    return bool((rows["cfps"] > 0).any())
 
 
 def _shares(rows, *, independent):
-    # CFPS (M, K) of the models that make errors, and where it is surely above 1/K.
+    # CFPS (M, K) of the models whose errors fall on classes, and where it is surely above 1/K.
     found, above = [], []
     models = len(rows[["dataset", "threat", "model"]].drop_duplicates())
     ordered = rows.assign(label=model_labels(rows)).sort_values("class_index", kind="stable")
     for _, own in ordered.groupby("label", sort=False):
-        if own["cfps"].notna().any():
+        if has_errors(own):
             k = len(own)
             errors = round(float((own["false_positives"].sum()) / own["cfps"].sum()))
             low = lower_shares(own["false_positives"].to_numpy(), np.full(k, errors), alpha=ALPHA / (k * models))

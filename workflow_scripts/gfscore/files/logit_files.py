@@ -1,15 +1,21 @@
 """Logits and labels that somebody already has, in the file formats people keep them in."""
 
+import re
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
 from gfscore.errors import InputError
+from gfscore.files.csv_files import read_csv
 from gfscore.files.numpy_files import whole_array
-from gfscore.files.parquet_files import opened_parquet
+from gfscore.files.parquet_files import is_list, read_parquet
 
 LABELS = ("labels", "label", "y")
 SAMPLE_ID = "sample_id"
+ROW_NAMES = re.compile(r"(Unnamed: \d+|__index_level_\d+__)?$")
+"""Names that pandas and Parquet give to a column of row numbers."""
+
 FORMATS = (".parquet", ".npz", ".npy", ".csv", ".csv.gz")
 
 
@@ -17,27 +23,69 @@ def read_logits_file(path, *, classes):
     """Logits of a file: `(logits (N, K), labels (N,) or None, sample_id (N,) str or None)`.
 
     `.npz` holds an array `logits` and optionally `labels` (or `label`, `y`) and `sample_id`; `.npy` the logits alone;
-    `.csv` and `.parquet` one column per class, in label order or named like `classes`, or (Parquet) one list column
-    `logits`, and optionally `label` and `sample_id`. Nothing is unpickled. Raises InputError naming the file.
+    `.csv` and `.parquet` one column per class, named like `classes`, or in label order under names that are no class's,
+    or (Parquet) one list column `logits`, and optionally `label` and `sample_id`. Nothing is unpickled. Raises
+    InputError naming the file.
     """
     columns = _columns(path, bare="logits")
-    labels = next((columns.pop(name) for name in LABELS if name in columns), None)
+    labels = _labels(columns, path, but=classes if set(classes) <= set(columns) else ())
     sample_id = columns.pop(SAMPLE_ID, None)
     if "logits" in columns:
         logits = columns["logits"]
     else:
-        logits = np.column_stack([columns[name] for name in _class_columns(columns, classes, path)])
-    return logits, labels, None if sample_id is None else np.asarray(sample_id).astype(str)
+        logits = _side_by_side({name: columns[name] for name in _class_columns(columns, classes, path)}, path)
+    return logits, labels, _names(sample_id, len_of=logits, path=path)
 
 
 def read_labels_file(path):
     """Labels of a file: `(labels (N,), sample_id (N,) str or None)`, in the formats of read_logits_file."""
     columns = _columns(path, bare="labels")
-    labels = next((columns[name] for name in LABELS if name in columns), None)
+    labels = _labels(columns, path)
     if labels is None:
         raise InputError(f"{path}: no labels; name the array or column one of {', '.join(LABELS)}")
-    sample_id = columns.get(SAMPLE_ID)
-    return labels, None if sample_id is None else np.asarray(sample_id).astype(str)
+    if labels.ndim != 1:
+        raise InputError(f"{path}: labels have shape {labels.shape}; expected (samples,)")
+    return labels, _names(columns.get(SAMPLE_ID), len_of=labels, path=path)
+
+
+def _labels(columns, path, but=()):
+    # Labels taken out of the columns, or None; `but` are names of classes, which may be called so.
+    found = [name for name in LABELS if name in columns and name not in but]
+    if len(found) > 1:
+        raise InputError(f"{path}: {' and '.join(found)} may both be the labels; keep one")
+    return columns.pop(found[0]) if found else None
+
+
+def _names(sample_id, *, len_of, path):
+    # Identifiers (N,) str, one for each row of `len_of`.
+    if sample_id is None:
+        return None
+    if sample_id.ndim != 1 or sample_id.shape != len_of.shape[:1]:
+        raise InputError(
+            f"{path}: {SAMPLE_ID} has shape {sample_id.shape} beside an array of shape {len_of.shape}; give one per row"
+        )
+    # Numbers with a gap come as fractions with NaN, texts with a gap as objects with None.
+    texts = sample_id.tolist() if sample_id.dtype.kind in "OS" else []
+    missing = np.isnan(sample_id) if sample_id.dtype.kind == "f" else np.array([text is None for text in texts])
+    if missing.any():
+        raise InputError(f"{path}: row {np.argmax(missing)} has no {SAMPLE_ID}; give one per row")
+    try:
+        # numpy by itself takes bytes for ASCII.
+        texts = [text.decode() if isinstance(text, bytes) else text for text in texts]
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: a {SAMPLE_ID} is not UTF-8 ({error}); write the file again") from error
+    return (np.array(texts, dtype=object) if texts else sample_id).astype(str)
+
+
+def _side_by_side(columns, path):
+    # Columns (N,) of numbers as one array (N, K).
+    shapes = {name: column.shape for name, column in columns.items()}
+    if len(set(shapes.values())) > 1 or len(next(iter(shapes.values()))) != 1:
+        raise InputError(
+            f"{path}: the arrays {', '.join(f'{name} {shape}' for name, shape in islice(shapes.items(), 5))} are no "
+            "columns of logits of one length; name an array (samples, classes) `logits`"
+        )
+    return np.column_stack(list(columns.values()))
 
 
 def _class_columns(columns, classes, path):
@@ -48,7 +96,19 @@ def _class_columns(columns, classes, path):
             f"{path}: {len(columns)} columns of logits ({', '.join(list(columns)[:5])}, ...) for {len(classes)} "
             "classes; give one column per class, an optional `label` and `sample_id`, and nothing else"
         )
+    known = {_bare(name) for name in classes}
+    if any(_bare(name) in known or ROW_NAMES.match(name) for name in columns):
+        # Their order cannot be trusted: one column is named by mistake, or is none of logits.
+        foreign = min((name for name in columns if name not in classes), key=lambda name: not ROW_NAMES.match(name))
+        raise InputError(
+            f"{path}: column {foreign!r} is none of the classes ({', '.join(classes[:5])}, ...); name every column "
+            "exactly as its class, or none of them, which then stand in label order"
+        )
     return list(columns)
+
+
+def _bare(name):
+    return name.strip().casefold()
 
 
 def _columns(path, *, bare):
@@ -79,25 +139,29 @@ def _read_npy(path, bare):
 
 
 def _read_csv(path, _bare):
-    import pandas as pd
-
-    frame = pd.read_csv(path, dtype={SAMPLE_ID: str})
+    frame = read_csv(path, text=SAMPLE_ID)
     return {name: frame[name].to_numpy() for name in frame.columns}
 
 
 def _read_parquet(path, _bare):
-    import pyarrow as pa
+    table = read_parquet(path)
+    return {name: _values(table.column(name).combine_chunks(), name) for name in table.column_names}
 
-    with opened_parquet(path) as file:
-        table = file.read()
-    columns = {}
-    for name in table.column_names:
-        column = table.column(name).combine_chunks()
-        if pa.types.is_list(column.type) or pa.types.is_fixed_size_list(column.type):
-            columns[name] = np.stack([np.asarray(row) for row in column.to_pylist()])
-        else:
-            columns[name] = column.to_numpy(zero_copy_only=False)
-    return columns
+
+def _values(column, name):
+    # Values (N,) of a column, (N, K) of lists that are all as long.
+    import pyarrow.compute as pc
+
+    if not is_list(column.type):
+        return column.to_numpy(zero_copy_only=False)
+    lengths = pc.list_value_length(column)
+    if column.null_count or len(pc.unique(lengths)) > 1:
+        raise ValueError(f"the lists of {name} are missing in some rows, or differ in length")
+    values = column.flatten().to_numpy(zero_copy_only=False)
+    # Lists are told as numbers of 64 bits, whatever they are stored in.
+    if values.dtype.kind in "fiu" and values.dtype != np.uint64:
+        values = values.astype(np.promote_types(values.dtype, np.int64), copy=False)
+    return values.reshape(len(column), -1)
 
 
 _READERS = {

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from gfscore.errors import InputError
 from gfscore.files import atomic
 from gfscore.files.parquet_files import opened_parquet
+from gfscore.names import REPLACEMENT, harmless
 from gfscore.scores.measures import SUMMARY
 from gfscore.tables.agreement import AGREEMENT_COLUMNS
 from gfscore.tables.comparison import COMPARISON_COLUMNS
@@ -26,6 +27,9 @@ from gfscore.tables.projection import PROJECTION_COLUMNS
 from gfscore.tables.samples import OWN_COLUMNS, SAMPLE_COLUMNS, SAMPLES_VERSIONS
 
 IDENTITY_KEY = b"gfscore"
+FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")
+"""Signs that make a spreadsheet compute what a text says, when it begins with one."""
+
 GROUP_ELEMENTS = 1 << 24
 """Logits of one row group: what is read in one go, 64 MiB; more is put together group by group."""
 
@@ -430,13 +434,25 @@ def _require_identity(file, path, table, expect):
 
 
 def write_csv_beside(path_to_parquet, frame):
-    """Write the same table as CSV beside its Parquet file, lists joined by '|', numbers in full precision."""
+    """Write the same table as CSV beside its Parquet file, lists joined by '|', numbers in full precision.
+
+    Names come from outside: none of them steers a terminal, and none is a formula to a spreadsheet (as_cell).
+    """
     plain = frame.copy()
     for column in plain.columns:
-        if plain[column].map(lambda item: isinstance(item, list)).any():
-            plain[column] = plain[column].map(lambda items: "|".join(items or []))
+        if plain[column].map(lambda item: isinstance(item, str | list)).any():
+            plain[column] = plain[column].map(as_cell)
     with atomic(Path(path_to_parquet).with_suffix(".csv")) as temporary:
         plain.to_csv(temporary, index=False, lineterminator="\n")
+
+
+def as_cell(item):
+    """Value of a cell of CSV: text that a spreadsheet would take for a formula gets an apostrophe in front."""
+    text = "|".join(item) if isinstance(item, list) else item
+    if not isinstance(text, str):
+        return text
+    # A lone carriage return ends a row for most readers, and is not quoted by the writer.
+    return ("'" if text.startswith(FORMULA_SIGNS) else "") + harmless(text).replace("\r", REPLACEMENT)
 
 
 def frame_of(table, rows):

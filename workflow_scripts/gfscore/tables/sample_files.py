@@ -3,24 +3,26 @@
 import numpy as np
 
 from gfscore.errors import InputError
+from gfscore.files.csv_files import read_csv
 
 COLUMNS = ("idx", "label", "predict", "radius", "correct")
 ABSTAINED = -1
 """Prediction of a smoothed classifier that abstains."""
 
 
-def read_certified_radii(path, *, labels, largest_radius):
+def read_certified_radii(path, *, labels, classes, largest_radius):
     """Certified radii of a smoothed classifier: `(rows (n,), prediction (n,) int32, radius (n,) float64)`.
 
     Reads the tab-separated form idx, label, predict, radius, correct, time of Cohen et al. 2019 (also gzipped), where
-    idx counts the samples of the dataset and predict -1 is an abstention. `labels` (N,) are the dataset's. Raises
-    InputError, naming file and line, for missing columns, an idx outside 0..N-1 or repeated, another label than the
-    dataset's, and a radius that is negative, not finite or above `largest_radius`.
+    idx counts the samples of the dataset and predict -1 is an abstention, whose radius is 0 (or missing). `labels` (N,)
+    are the dataset's, which has K = `classes`. Raises InputError, naming file and line, for missing columns, an idx
+    outside 0..N-1 or repeated, another label than the dataset's, a predict outside -1..K-1, a correct that is no 0 or
+    1 or disagrees with them, and a radius that is negative, not finite, above `largest_radius`, or of an abstention.
     """
     import pandas as pd
 
     try:
-        frame = pd.read_csv(path, sep="\t")
+        frame = read_csv(path, separator="\t")
     except FileNotFoundError as error:
         raise InputError(f"{path}: there is no such file; check `path` in config.yaml") from error
     except Exception as error:
@@ -31,13 +33,18 @@ def read_certified_radii(path, *, labels, largest_radius):
         raise InputError(f"{path}: no column {', '.join(missing)}; the columns must be {', '.join(COLUMNS)}, time")
     try:
         rows, label, prediction, correct = (_whole(frame[name]) for name in COLUMNS if name != "radius")
-        radius = frame["radius"].to_numpy(np.float64)
+        radius = frame["radius"].to_numpy(np.float64, copy=True)
     except (ValueError, TypeError, OverflowError) as error:
         raise InputError(f"{path}: a value is no number of its kind ({error}); write the file again") from error
     _refuse(path, (rows < 0) | (rows >= len(labels)), rows, f"idx is outside 0..{len(labels) - 1}")
     _refuse(path, pd.Series(rows).duplicated().to_numpy(), rows, "idx stands twice")
     _refuse(path, label != labels[rows], label, "label differs from the dataset's")
+    abstained, foreign = prediction == ABSTAINED, (prediction < ABSTAINED) | (prediction >= classes)
+    _refuse(path, foreign, prediction, f"predict is outside -1..{classes - 1}")
+    radius[abstained & np.isnan(radius)] = 0
     _refuse(path, ~((radius >= 0) & (radius <= largest_radius)), radius, f"radius is not within 0..{largest_radius:g}")
+    _refuse(path, abstained & (radius > 0), radius, "radius of an abstention is not 0")
+    _refuse(path, ~np.isin(correct, (0, 1)), correct, "correct is neither 0 nor 1")
     _refuse(path, (correct == 1) != (prediction == label), correct, "correct disagrees with predict and label")
     return rows, prediction, radius
 

@@ -1,0 +1,69 @@
+"""Tables of text: every row as long as the header, names as they stand, no more text than the file can hold."""
+
+import gzip
+
+import pandas as pd
+import pytest
+
+from gfscore.files import csv_files
+from gfscore.files.csv_files import MISSING, read_csv
+
+
+def written(folder, text, name="a.csv"):
+    content = text.encode() if isinstance(text, str) else text
+    (folder / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    return folder / name
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x,y\n1,2.5\n3,\n",
+        "\ufeffx,y\r\n1,2\r\n\r\n3,4",
+        '"x","y, z"\n"a ""b""","new\nline"\nc,d\n',
+        ",x\n0,1\n1,NA\n",
+        "\nx,y\n1,2\n  \n3,4\n",
+        "x,y\n" + "\n".join(f"1.5,{text}" for text in MISSING),
+    ],
+)
+def test_whole_tables_are_read_as_pandas_reads_them(tmp_path, name, text):
+    path = written(tmp_path, text, name)
+    pd.testing.assert_frame_equal(read_csv(path), pd.read_csv(path))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("x,y\n9,1,2\n9,3,4\n", "row 2 has 3 fields, the header 2"),
+        ("x,y\n1,2,\n", "row 2 has 3 fields, the header 2"),
+        ("x,y\n1,2\n\n3\n", "row 3 has 1 fields, the header 2"),
+        ('x,y\n1,2\n"a\nb"\n', "row 3 has 1 fields, the header 2"),
+        ("x,y,x\n1,2,3\n", "two columns 'x'; rename one"),
+        (",".join("abc") + "," * 200_000 + "\n", "200003 columns, more than 100000"),
+    ],
+)
+def test_rows_of_another_length_and_two_columns_of_one_name_are_refused(tmp_path, text, expected):
+    with pytest.raises(ValueError, match=expected):
+        read_csv(written(tmp_path, text))
+
+
+def test_names_are_text_whatever_they_look_like(tmp_path):
+    path = written(tmp_path, "who,x\nNA,NA\n,1\n007,2\nnull,3\n")
+    frame = read_csv(path, text="who")
+    assert frame["who"].tolist() == ["NA", "", "007", "null"]
+    assert frame["x"].isna().tolist() == [True, False, False, False]
+    frame = read_csv(path, text="x", missing=("007",))
+    assert frame["who"].isna().tolist() == [False, False, True, False] and frame["x"].tolist() == ["NA", "1", "2", "3"]
+    assert read_csv(path, text="absent")["who"].isna().tolist() == [True, True, False, True]
+
+
+@pytest.mark.parametrize("text", ["x\n" + "0\n" * 50_000, "x" * 100_000])
+def test_more_text_than_any_file_may_have_must_fit_into_it(tmp_path, monkeypatch, text):
+    path = written(tmp_path, text, "a.csv.gz")
+    assert len(text) > 100 * path.stat().st_size
+    assert len(read_csv(path)) == text.count("0")
+    monkeypatch.setattr(csv_files, "PLAIN_TEXT", 1000)
+    with pytest.raises(ValueError, match="too many for the size of this file"):
+        read_csv(path)
+    assert len(read_csv(written(tmp_path, text))) == text.count("0")

@@ -1,0 +1,175 @@
+"""Logits and labels of users: columns by their names, or refused with the column that has another."""
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from gfscore.errors import InputError
+from gfscore.files import parquet_files
+from gfscore.files.logit_files import read_labels_file, read_logits_file
+
+CLASSES = ["cat", "dog", "frog"]
+LOGITS = np.random.default_rng(0).normal(size=(6, 3)).round(2)
+ROWS = LOGITS.tolist()
+LABELS = np.arange(6) % 3
+
+
+def table(folder, names, ending, **others):
+    frame = pd.DataFrame(others)
+    for place, name in enumerate(names):
+        frame.insert(len(frame.columns), name, LOGITS[:, place])
+    path = folder / f"a.{ending}"
+    frame.to_parquet(path) if ending == "parquet" else frame.to_csv(path, index=False)
+    return path
+
+
+def npz(folder, **arrays):
+    np.savez(folder / "a.npz", **arrays)
+    return folder / "a.npz"
+
+
+def lists(folder, kind, rows=ROWS):
+    pq.write_table(pa.table({"logits": pa.array(rows, type=kind)}), folder / "a.parquet")
+    return folder / "a.parquet"
+
+
+# ---- columns of classes ----
+
+
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "parquet"])
+def test_columns_are_taken_by_name_or_where_no_name_is_a_class_in_their_order(tmp_path, ending):
+    for names, order in ((["z0", "z1", "z2"], [0, 1, 2]), (["frog", "cat", "dog"], [1, 2, 0])):
+        path = table(tmp_path, names, ending, sample_id=list("abcdef"), label=LABELS)
+        logits, labels, sample_id = read_logits_file(path, classes=CLASSES)
+        np.testing.assert_array_equal(logits, LOGITS[:, order])
+        assert labels.tolist() == LABELS.tolist() and sample_id.tolist() == list("abcdef")
+    # Beside the columns of all classes others do no harm.
+    logits, _, _ = read_logits_file(table(tmp_path, CLASSES, ending, row=range(6)), classes=CLASSES)
+    np.testing.assert_array_equal(logits, LOGITS)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize(
+    ("names", "foreign"),
+    [
+        (["frog", "cat", " dog"], " dog"),
+        (["Frog", "Cat", "Dog"], "Frog"),
+        (["z0", "cat", "z2"], "z0"),
+        (["cat", "dog", "cat.1"], "cat.1"),
+        (["Unnamed: 0", "cat", "dog"], "Unnamed: 0"),
+        (["z0", "z1", "Unnamed: 2"], "Unnamed: 2"),
+        (["z0", "z1", "__index_level_0__"], "__index_level_0__"),
+    ],
+)
+def test_a_name_that_is_nearly_a_class_is_refused(tmp_path, ending, names, foreign):
+    with pytest.raises(InputError, match=rf"a\.{ending}: column '{foreign}' is none of the classes \(cat, dog, frog"):
+        read_logits_file(table(tmp_path, names, ending), classes=CLASSES)
+
+
+@pytest.mark.parametrize("header", [",cat,dog", "cat,dog,cat"])
+def test_a_column_of_row_numbers_and_a_name_that_stands_twice_are_refused(tmp_path, header):
+    (tmp_path / "a.csv").write_text(header + "\n1,2,3\n")
+    with pytest.raises(InputError, match=r"a\.csv: (column 'Unnamed: 0' is none|.*two columns 'cat')"):
+        read_logits_file(tmp_path / "a.csv", classes=CLASSES)
+    pq.write_table(pa.table([[1.0]] * 3, names=["cat", "dog", "cat"]), tmp_path / "a.parquet")
+    with pytest.raises(InputError, match=r"a\.parquet: .*two columns 'cat'"):
+        read_logits_file(tmp_path / "a.parquet", classes=CLASSES)
+
+
+@pytest.mark.parametrize("row", ["9,1,2,3", "1,2,3,", "1,2"])
+def test_rows_of_another_length_than_the_header_are_refused(tmp_path, row):
+    (tmp_path / "a.csv").write_text(f"cat,dog,frog\n{row}\n")
+    with pytest.raises(InputError, match=r"a\.csv: .*row 2 has [24] fields, the header 3"):
+        read_logits_file(tmp_path / "a.csv", classes=CLASSES)
+
+
+@pytest.mark.parametrize("shapes", [[3, 4, 5], [(), (), ()], [(6, 1)] * 3])
+def test_arrays_that_are_no_columns_are_refused(tmp_path, shapes):
+    arrays = {name: np.ones(shape) for name, shape in zip("abc", shapes, strict=True)}
+    with pytest.raises(InputError, match=r"a\.npz: the arrays a \(.*are no columns of logits of one length"):
+        read_logits_file(npz(tmp_path, **arrays), classes=CLASSES)
+
+
+# ---- labels and identifiers ----
+
+
+def test_two_columns_that_may_be_the_labels_are_refused_unless_one_is_a_class(tmp_path):
+    path = table(tmp_path, CLASSES, "csv", label=LABELS, labels=LABELS)
+    for read in (lambda: read_logits_file(path, classes=CLASSES), lambda: read_labels_file(path)):
+        with pytest.raises(InputError, match=r"a\.csv: labels and label may both be the labels; keep one"):
+            read()
+    logits, labels, _ = read_logits_file(table(tmp_path, "xyz", "csv", label=LABELS), classes=list("xyz"))
+    np.testing.assert_array_equal(logits, LOGITS)
+    assert labels.tolist() == LABELS.tolist()
+
+
+def test_identifiers_that_look_like_nothing_are_identifiers(tmp_path):
+    names = ["NA", "", "null", "nan", "007", "1.0"]
+    for ending in ("csv", "parquet"):
+        path = table(tmp_path, CLASSES, ending, sample_id=names, label=LABELS)
+        assert read_logits_file(path, classes=CLASSES)[2].tolist() == names
+        assert read_labels_file(path)[1].tolist() == names
+
+
+def test_identifiers_may_be_bytes_in_utf_8(tmp_path):
+    names = np.array([name.encode() for name in "abcdeé"])
+    assert read_labels_file(npz(tmp_path, labels=LABELS, sample_id=names))[1].tolist() == list("abcdeé")
+    with pytest.raises(InputError, match=r"a\.npz: a sample_id is not UTF-8"):
+        read_labels_file(npz(tmp_path, labels=LABELS, sample_id=np.array([b"\xe9"] * 6)))
+    pq.write_table(pa.table({"label": LABELS, "sample_id": [b"\xff"] * 6}), tmp_path / "a.parquet")
+    with pytest.raises(InputError, match=r"a\.parquet: a sample_id is not UTF-8"):
+        read_labels_file(tmp_path / "a.parquet")
+
+
+@pytest.mark.parametrize("names", [np.array("a"), np.array([["a"]] * 6), np.array(list("abc")), np.arange(8)])
+def test_identifiers_of_another_shape_are_refused(tmp_path, names):
+    for arrays in ({"labels": LABELS}, {"logits": LOGITS}):
+        read = read_labels_file if "labels" in arrays else lambda path: read_logits_file(path, classes=CLASSES)
+        with pytest.raises(InputError, match=r"a\.npz: sample_id has shape .*; give one per row"):
+            read(npz(tmp_path, **arrays, sample_id=names))
+
+
+@pytest.mark.parametrize("names", [["a", None], [1, None]])
+def test_a_row_without_an_identifier_is_refused(tmp_path, names):
+    pq.write_table(pa.table({"label": [0, 1], "sample_id": names}), tmp_path / "a.parquet")
+    with pytest.raises(InputError, match=r"a\.parquet: row 1 has no sample_id"):
+        read_labels_file(tmp_path / "a.parquet")
+
+
+@pytest.mark.parametrize("labels", [np.array(5), LABELS[:, None]])
+def test_labels_that_are_no_column_are_refused(tmp_path, labels):
+    np.save(tmp_path / "l.npy", labels)
+    with pytest.raises(InputError, match=r"l\.npy: labels have shape .*; expected \(samples,\)"):
+        read_labels_file(tmp_path / "l.npy")
+
+
+# ---- lists ----
+
+
+@pytest.mark.parametrize("kind", [pa.list_(pa.float64()), pa.large_list(pa.float64()), pa.list_(pa.float64(), 3)])
+def test_lists_of_every_kind_are_logits(tmp_path, kind):
+    logits, _, _ = read_logits_file(lists(tmp_path, kind), classes=CLASSES)
+    np.testing.assert_array_equal(logits, LOGITS)
+
+
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64(), pa.int8(), pa.uint32(), pa.bool_()])
+def test_values_of_lists_are_those_of_their_rows(tmp_path, kind):
+    rows = pa.array([[0, 1, 1], [1, 0, 0]], type=pa.list_(pa.int8())).cast(pa.list_(kind)).to_pylist()
+    logits, _, _ = read_logits_file(lists(tmp_path, pa.list_(kind), rows), classes=CLASSES)
+    assert logits.tolist() == rows and logits.dtype == np.array(rows).dtype
+
+
+@pytest.mark.parametrize("rows", [[[1.0, 2.0], [1.0]], [[1.0], None], []])
+def test_lists_that_are_missing_or_differ_in_length_are_refused(tmp_path, rows):
+    with pytest.raises(InputError, match=r"a\.parquet: not readable as .parquet"):
+        read_logits_file(lists(tmp_path, pa.list_(pa.float64()), rows), classes=CLASSES)
+
+
+def test_lists_may_hold_what_their_file_can(tmp_path, monkeypatch):
+    path = lists(tmp_path, pa.list_(pa.float64()), [[0.0] * 1000] * 1000)
+    assert read_logits_file(path, classes=["c"] * 1000)[0].shape == (1000, 1000)
+    monkeypatch.setattr(parquet_files, "PLAIN_VALUES", 10_000)
+    with pytest.raises(InputError, match=r"a\.parquet: .*its lists hold more than \d+ values, too many for its size"):
+        read_logits_file(path, classes=["c"] * 1000)

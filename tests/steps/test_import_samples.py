@@ -1,0 +1,42 @@
+"""Step import_samples: certified radii of a file become the samples table of a measure."""
+
+import numpy as np
+import pytest
+
+from gfscore.datasets import describe_images
+from gfscore.errors import InputError
+from gfscore.files import write_json
+from gfscore.tables import read_table
+from gfscore.tables.samples import table_of
+from import_samples import import_samples
+
+MODEL = {"dataset": "made", "threat": "L2", "model": "smoothed"}
+LABELS = np.array([0, 1, 2, 0])
+CLASSES = ["cat", "dog", "frog"]
+
+
+def imported(folder, *rows, kind):
+    (folder / "radii.tsv").write_text("\n".join(["idx\tlabel\tpredict\tradius\tcorrect\ttime", *rows, ""]))
+    np.save(folder / "labels.npy", LABELS)
+    settings = {"source": "labels", "subset": None}
+    manifest = describe_images(settings, folder / "labels.npy", dataset="made", classes=CLASSES)
+    write_json(folder / "made.json", manifest)
+    how = {"model": MODEL, "measure": "m", "kind": kind, "largest_radius": 4.0}
+    import_samples(folder / "radii.tsv", folder / "made.json", folder / "samples.parquet", **how)
+    return read_table(folder / "samples.parquet", table_of(kind), expect={"dataset": "made", "measure": "m"})
+
+
+def test_a_wrong_prediction_counts_nothing_and_an_abstention_has_no_radius(tmp_path):
+    rows = ["0\t0\t0\t1.5\t1\t0:01", "1\t1\t2\t0.5\t0\t0:01", "3\t0\t-1\t0.0\t0\t0:01"]
+    found = imported(tmp_path, *rows, kind="certified")
+    assert found["sample_id"].tolist() == ["row-000000", "row-000001", "row-000003"]
+    assert found["prediction"].tolist() == [0, 2, -1]
+    assert found["value"].tolist() == [1.5, 0, 0]
+    assert found["radius"].tolist() == [1.5, 0.5, 0]
+    assert found["abstained"].tolist() == [False, False, True]
+    assert imported(tmp_path, *rows, kind="clean")["value"].tolist() == [1, 0, 0]
+
+
+def test_a_prediction_that_is_no_class_of_the_dataset_is_refused(tmp_path):
+    with pytest.raises(InputError, match=r"radii\.tsv: line 2: predict is outside -1\.\.2 \(3\)"):
+        imported(tmp_path, "0\t0\t3\t1.5\t0\t0:01", kind="certified")
