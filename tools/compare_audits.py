@@ -16,6 +16,7 @@ sys.path.insert(0, str(ROOT / "workflow_scripts"))
 
 from gfscore.comparison.audit_changes import audit_changes  # noqa: E402
 from gfscore.errors import InputError  # noqa: E402
+from gfscore.tables import as_cell  # noqa: E402
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -31,4 +32,4 @@ if __name__ == "__main__":
         changes = audit_changes(given.earlier, given.later, calibration=given.calibration)
     except InputError as error:
         parser.error(str(error))
-    changes.to_csv(sys.stdout, index=False)
+    changes.map(as_cell).to_csv(sys.stdout, index=False)

@@ -51,3 +51,8 @@ def test_rows_that_are_longer_than_the_header_do_not_shift_the_columns(tmp_path)
     # Read as a name of the row, the idx 5 would leave 1, 1, 0, 0 and 1, which are possible as well.
     with pytest.raises(InputError, match="row 2 has 6 fields, the header 5"):
         read(tmp_path, "5\t1\t1\t0\t0\t1", header=HEADER.removesuffix("\ttime"))
+
+
+def test_a_header_alone_is_refused(tmp_path):
+    with pytest.raises(InputError, match="a header and no samples"):
+        read(tmp_path)

@@ -31,6 +31,8 @@ def read_certified_radii(path, *, labels, classes, largest_radius):
     missing = [name for name in COLUMNS if name not in frame.columns]
     if missing:
         raise InputError(f"{path}: no column {', '.join(missing)}; the columns must be {', '.join(COLUMNS)}, time")
+    if frame.empty:
+        raise InputError(f"{path}: holds a header and no samples; write the file again")
     try:
         rows, label, prediction, correct = (_whole(frame[name]) for name in COLUMNS if name != "radius")
         radius = frame["radius"].to_numpy(np.float64, copy=True)
