@@ -1,7 +1,6 @@
 # No rules: what the other files share. Imports nothing heavy, because every run and every job reads it.
 
 import json
-import os
 import sys
 from functools import cache
 from pathlib import Path
@@ -13,9 +12,6 @@ from snakemake.exceptions import WorkflowError
 ROOT = Path(workflow.basedir)
 SCRIPTS = ROOT / "workflow_scripts"
 sys.path.insert(0, str(SCRIPTS))
-# Jobs get the same: a gfscore that is installed too, or stands on the search path, may be another than this one.
-searched = [str(SCRIPTS), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
-os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, dict.fromkeys(searched)))
 
 from gfscore.workflow import export_layout
 from gfscore.workflow import figure_names
@@ -25,9 +21,11 @@ from gfscore.workflow import plan
 from gfscore.workflow import projection_layout
 from gfscore.workflow.config_files import require_unambiguous
 from gfscore.workflow.configuration import complete_schema, require_valid
+from gfscore.workflow.search_path import search_first
 from gfscore.errors import InputError
 from gfscore.workflow.sources import sources_of
 
+search_first(SCRIPTS)
 try:
     for path in workflow.configfiles:
         require_unambiguous(path)
@@ -67,7 +65,7 @@ def version(rule_name):
 
 
 def state_of(file_of):
-    """Size and time of change of a user's file, by a function of wildcards: one put in its place may be an older one."""
+    """What tells a user's file from another in its place, which may be older than the outputs of the first one."""
     # Snakemake does not look at parameters that are made of a job's input, so this is made of wildcards.
     return lambda wildcards: layout.state(file_of(wildcards))
 

@@ -17,6 +17,7 @@ from gfscore import InputError
 from gfscore.tables import (
     IDENTITY_KEY,
     TABLES,
+    as_cell,
     frame_of,
     read_identity,
     read_logits,
@@ -415,8 +416,8 @@ def test_csv_beside_reads_back_in_full_precision(tmp_path):
 
 @pytest.mark.parametrize("table", FLAT_TABLES)
 def test_no_text_of_a_csv_is_a_formula_or_steers_a_terminal(tmp_path, table):
-    texts = ["=cmd|' /C calc'!A0", "+1", "-1", "@x", "\t=1", "\r=1", "\x1b[2J", "a\r=1", "a\n=1", "\0", "a=b"]
-    expected = ["'=cmd|' /C calc'!A0", "'+1", "'-1", "'@x", "'\t=1", "'\ufffd=1"]
+    texts = ["=cmd|' /C calc'!A0", "+a", "-a", "@x", "\t=1", "\r=1", "\x1b[2J", "a\r=1", "a\n=1", "\0", "a=b"]
+    expected = ["'=cmd|' /C calc'!A0", "'+a", "'-a", "'@x", "'\t=1", "'\ufffd=1"]
     expected += ["\ufffd[2J", "a\ufffd=1", "a\n=1", "\ufffd", "a=b"]
     frame = made_frame(table, n=len(texts))
     kinds = {name: kind for name, kind, _ in TABLES[table].columns}
@@ -434,6 +435,11 @@ def test_no_text_of_a_csv_is_a_formula_or_steers_a_terminal(tmp_path, table):
         else:
             # Numbers, negative ones included, stay as they are.
             assert not [text for text in found if text.startswith("'")]
+
+
+@pytest.mark.parametrize("number", ["-1", "+1.5", "-1e-3", "-inf"])
+def test_groups_that_are_numbers_stay_as_they_are(number):
+    assert as_cell(number) == number
 
 
 def test_frame_of_orders_columns_and_leaves_absent_keys_missing():

@@ -26,6 +26,7 @@ def test_the_shipped_configuration_is_clear():
     [
         ("run: []\naudits: {}\nrun: [digits]\n", r"mine\.yaml: line 3: the key 'run' stands in line 1"),
         ("audits:\n  mine:\n    gate: []\n    gate: [1]\n", r"line 4: the key 'gate' stands in line 3"),
+        ("models: {a: 1, a: 2}\n", r"line 1: the key 'a' stands in line 1"),
         ("models: [{a: 1}, {a: 1, b: 2,\n a: 3}]\n", r"line 2: the key 'a' stands in line 1"),
     ],
 )
@@ -40,6 +41,7 @@ def test_a_key_given_twice_is_named_with_its_lines(written, text, message):
         "a: &a {x: 1}\nb: &b {y: 1}\nc: {<<: *a, x: 2}\nd: {<<: [*a, *b]}\n",
         "a: &a [*a]\n",
         "a: {x: 1}\nb: {x: 1}\n",
+        "a: {1: 1, '1': 2, [p]: 3, [q]: 4}\n",
         "",
         "a: [unclosed\n",
     ],

@@ -47,7 +47,11 @@ def images_of(root, folders):
         entries = visible(Path(root, folder))
         wrong = [entry.name for entry in entries if not (is_image(entry.name) and _is(entry.is_file))]
         if wrong:
-            what = "no regular file" if is_image(wrong[0]) else f"not an image by its name ({' '.join(ENDINGS)})"
+            what = (
+                "no regular file (a link whose file is not there, say)"
+                if is_image(wrong[0])
+                else f"not an image by its name ({' '.join(ENDINGS)})"
+            )
             raise InputError(
                 f"{root}/{folder}/{wrong[0]}: {what}; class folders hold nothing but images: remove or convert it"
             )

@@ -447,12 +447,23 @@ def write_csv_beside(path_to_parquet, frame):
 
 
 def as_cell(item):
-    """Value of a cell of CSV: text that a spreadsheet would take for a formula gets an apostrophe in front."""
+    """Value of a cell of CSV: text that a spreadsheet would take for a formula gets an apostrophe in front.
+
+    Numbers that are text, such as a group "-1", stay as they are.
+    """
     text = "|".join(item) if isinstance(item, list) else item
-    if not isinstance(text, str):
+    if not isinstance(text, str) or _is_number(text):
         return text
     # A lone carriage return ends a row for most readers, and is not quoted by the writer.
     return ("'" if text.startswith(FORMULA_SIGNS) else "") + harmless(text).replace("\r", REPLACEMENT)
+
+
+def _is_number(text):
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def frame_of(table, rows):

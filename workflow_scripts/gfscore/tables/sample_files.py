@@ -64,6 +64,6 @@ def _refuse(path, bad, values, what):
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
         raise InputError(
-            f"{path}: line {row + 2}: {what} ({values[row]}); {int(bad.sum())} such lines. Is it the file of this "
-            "dataset, and does `largest_radius` of the measure cover it?"
+            f"{path}: line {row + 2}: {what} ({values[row]}); {int(bad.sum())} such lines; give the file that "
+            "was made on this dataset, and a `largest_radius` of the measure that covers its radii"
         )

@@ -36,13 +36,16 @@ def require_unambiguous(path):
             continue
         lines = {}
         for key, value in node.value:
-            line = key.start_mark.line + 1
-            if lines.setdefault(key.value, line) != line and key.value != "<<":
+            waiting += [key, value]
+            if not isinstance(key, yaml.ScalarNode) or key.value == "<<":
+                continue
+            name, line = (key.tag, key.value), key.start_mark.line + 1
+            if name in lines:
                 raise InputError(
-                    f"{path}: line {line}: the key {key.value!r} stands in line {lines[key.value]} of the same entry "
+                    f"{path}: line {line}: the key {key.value!r} stands in line {lines[name]} of the same entry "
                     "already, and only one of them would count; remove one"
                 )
-            waiting += [key, value]
+            lines[name] = line
 
 
 def require_written_out(config):

@@ -4,6 +4,7 @@ Every function takes a configuration that require_valid accepted, and the name o
 heavy, because every run of Snakemake reads it.
 """
 
+import hashlib
 from pathlib import Path
 
 from gfscore.models.callables import source_file_of
@@ -14,6 +15,9 @@ from gfscore.workflow.projection_layout import projection_results
 
 MODEL = "{dataset}/{threat}/{model}"
 """The same tail in every stage: the data evaluated, the threat, the classifier."""
+
+SMALL = 1 << 20
+"""Bytes of a file that is read whenever a run is planned, as Snakemake itself does."""
 
 COMPARISONS = ["comparisons", "model_comparisons", "rank_intervals", "lambda_swaps", "metric_ranks"]
 """Tables that compare the models of an audit, keys of gfscore.tables.comparison.COMPARISON_COLUMNS."""
@@ -101,10 +105,15 @@ def placed_checkpoint(config, zoo, threat, model):
 
 
 def state(file):
-    """Size and time of change (ns) of a file that a user placed; None for none, a missing one, or one of results/."""
+    """What tells a file that a user placed from another one; None for none, a missing one, or one of results/.
+
+    Its SHA-256 up to SMALL bytes, so that a copy is the same file, and size and time of change (ns) beyond.
+    """
     if not file or file.startswith("results/") or not Path(file).is_file():
         return None
     found = Path(file).stat()
+    if found.st_size <= SMALL:
+        return hashlib.sha256(Path(file).read_bytes()).hexdigest()
     return [found.st_size, found.st_mtime_ns]
 
 

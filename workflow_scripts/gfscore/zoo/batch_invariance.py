@@ -7,6 +7,7 @@ statistics over a batch and defences that draw random numbers break it, and noth
 import numpy as np
 
 from gfscore.errors import InputError
+from gfscore.zoo.classifier import first_line
 
 SAMPLES = 8
 """Images that are computed again: few enough to cost nothing, spread over all batches."""
@@ -55,12 +56,18 @@ def require_invariant(run, images, rows, logits, *, plain, where):
         raise InputError(
             f"{where}: gives one image logits that differ by {distance[worst]:.3g} between a batch and alone (all "
             f"logits span {spread:.3g}): other images in the batch have a say; take statistics over the batch, such "
-            "as batch normalisation in training mode, out of its evaluation"
+            "as batch normalisation in training mode, or noise seeded per batch, out of its evaluation"
         )
 
 
 def _single(run, image, classes, where):
-    logits = np.asarray(run(image[None]), dtype=np.float64)
+    try:
+        logits = np.asarray(run(image[None]), dtype=np.float64)
+    # Whatever code a model consists of may raise anything; that it cannot take one image is what matters here.
+    except Exception as error:
+        raise InputError(
+            f"{where}: fails on a single image ({first_line(error)}); let it take any number of images, one included"
+        ) from error
     if logits.size != classes:
         raise InputError(f"{where}: gives one image {logits.size} values, but {classes} logits in a batch; give (n, K)")
     return logits.reshape(classes)

@@ -221,11 +221,11 @@ def _forward(classifier, batch, size, before, where):
 
 
 def _require_rows(logits, images, before, where):
-    wanted = (images, before[0].shape[1] if before else logits.shape[-1] if logits.ndim else 1)
-    if logits.shape != wanted:
+    classes = before[0].shape[1] if before else logits.shape[1] if logits.ndim == 2 else "K"
+    if logits.shape != (images, classes):
         raise InputError(
-            f"{where}: gives shape {logits.shape} for {images} images, but {wanted} is needed: one row of logits per "
-            "image, also for a single one (squeeze() would drop that row); correct the architecture"
+            f"{where}: gives shape {logits.shape} for {images} images, but ({images}, {classes}) is needed: one row of "
+            "logits per image, also for a single one (squeeze() would drop that row); correct the architecture"
         )
 
 
