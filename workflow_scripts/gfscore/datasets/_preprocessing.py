@@ -17,9 +17,8 @@ FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "TIFF", "GIF", "PPM")
 MODES = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "CMYK", "YCbCr")
 """Pillow's modes of 8 bits or fewer per channel, of which RGB is a plain conversion."""
 
-
-LARGEST = 1 << 26
-"""Pixels of an image after resizing, unless it has more itself; four bytes each."""
+PIXELS_AFTER_RESIZING = 1 << 26
+"""At most, unless the image has more itself; four bytes each."""
 
 
 def describe(settings):
@@ -82,7 +81,7 @@ def _fitted(image, settings):
         # Rounded down, as torchvision does.
         width, height = (side * settings["resize"] // short for side in image.size)
         # A strip of one pixel, a small file, would become one of 256.
-        if width * height > max(LARGEST, math.prod(image.size)):
+        if width * height > max(PIXELS_AFTER_RESIZING, math.prod(image.size)):
             raise ValueError(f"{image.width}x{image.height} pixels would be resized to {width}x{height}")
         image = image.resize((width, height), resample)
     left, top = (_margin(side, size) for side in image.size)

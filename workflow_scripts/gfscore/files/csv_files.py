@@ -28,7 +28,7 @@ def read_csv(path, *, separator=",", text=None, missing=MISSING):
 
     Takes the name of a column that is `text` whatever stands in it ("NA" and "007" are names of samples), and the texts
     that are `missing` values in all others. Names ending in .gz are decompressed. Raises ValueError for a row that is
-    longer or shorter, for two columns of one name, and for more text than the file can hold in earnest; whatever pandas
+    longer or shorter, for two columns of one name, and for more text than a file of its size can mean; whatever pandas
     raises for damaged bytes.
     """
     import pandas as pd

@@ -14,7 +14,7 @@ WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 
 @contextmanager
 def alone_at(path):
-    """Hold the lock of a file, `<path>.lock`, against every other job; waits for whoever has it, then removes it.
+    """Hold the lock of a file, `<path>.lock`, against every other job; waits for it, and removes it at the end.
 
     The operating system takes the lock away with its process, however that ends. On a file system without locks it is
     given to everybody. Raises InputError where the folder cannot be written.
@@ -57,7 +57,10 @@ def _opened(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         return os.open(lock_of(path), os.O_CREAT | os.O_RDWR, 0o666)
     except OSError as error:
-        raise InputError(f"{lock_of(path)}: cannot be written ({error.strerror}); check space and rights") from error
+        raise InputError(
+            f"{lock_of(path)}: cannot be written ({error.strerror}); check space and rights, or delete it if "
+            "nothing runs"
+        ) from error
 
 
 def _same_file(handle, path):

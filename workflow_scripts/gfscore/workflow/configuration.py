@@ -92,7 +92,7 @@ def require_valid(config, schema):
 
 
 def _bad_numbers(data, path=()):
-    """YAML's .nan and .inf pass every comparison of a schema or fail it silently; larger integers are no floats."""
+    """YAML's .nan and .inf pass every comparison of a schema or fail it silently; larger integers fit no table."""
     if isinstance(data, float) and not math.isfinite(data):
         yield f"{': '.join(path)}: {data} is no finite number"
     if isinstance(data, int) and abs(data) > LARGEST:
