@@ -13,6 +13,7 @@ from gfscore.scores.margins import (
     ACTIVATIONS,
     BLOCK_ELEMENTS,
     FEW_CLASSES,
+    MODERATE,
     SCALE,
     own_and_rival,
     predictions,
@@ -125,6 +126,21 @@ def test_lemma_score_tends_to_scaled_accuracy_as_temperature_goes_to_zero(sample
     correct = predictions(logits, labels) == labels
     np.testing.assert_allclose(result, SCALE * correct, rtol=0, atol=1e-12)
     assert result.mean() == pytest.approx(SCALE * correct.mean(), abs=1e-12)
+
+
+@pytest.mark.parametrize("temperature", [0.02, 1, 7.5])
+def test_logits_at_the_edge_of_what_needs_no_shift_score_as_beyond_it(temperature):
+    logits, labels = logits_and_labels(0, n=200, k=10)
+    edge = MODERATE * temperature
+    within = edge * (logits / np.abs(logits).max())
+    beyond = within.copy()
+    # A class that is far behind changes no other sample, but takes all of them beyond the edge.
+    beyond[0] = -2 * edge
+    beyond[0, labels[0]] = edge
+    within[0] = -edge
+    within[0, labels[0]] = edge
+    pair = (scores(values, labels, activation="softmax", temperature=temperature) for values in (within, beyond))
+    np.testing.assert_allclose(*pair, rtol=1e-13, atol=0)
 
 
 @given(samples(), temperatures, st.sampled_from(EVERY_ACTIVATION))

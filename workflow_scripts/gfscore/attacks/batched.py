@@ -1,7 +1,5 @@
 """Logits of many images, so many at a time."""
 
-from itertools import chain
-
 from gfscore.zoo.inference import out_of_memory
 
 
@@ -17,9 +15,7 @@ class BatchedClassifier:
         import torch
 
         self.classifier, self.batch_size = classifier, batch_size
-        network = classifier.network
-        values = () if network is None else chain(network.parameters(), network.buffers())
-        self.device = next((value.device for value in values), torch.device("cpu"))
+        self.device = torch.device(classifier.device)
 
     def logits(self, images):
         """Logits (n, K) float32 of a tensor of images (n, C, H, W), on the device; no gradients."""

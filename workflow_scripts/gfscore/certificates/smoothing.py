@@ -92,9 +92,9 @@ def count_votes(base, images, classes, *, draws, needed, sigma, generator):
     active, done = torch.arange(len(images), device=base.device), 0
     while done < draws and len(active):
         each = _copies_each(base, len(active), draws - done)
-        found, _ = noisy_classes(base, images[active], each=each, sigma=sigma, generator=generator)
-        votes[active] += (found == classes[active, None]).sum(1)
-        drawn[active] += each
+        found, _ = noisy_classes(base, images.index_select(0, active), each=each, sigma=sigma, generator=generator)
+        votes.index_add_(0, active, (found == classes.index_select(0, active)[:, None]).sum(1))
+        drawn.index_fill_(0, active, done + each)
         done += each
         active = active[votes[active] + (draws - done) >= needed]
     return votes, drawn

@@ -111,12 +111,14 @@ def run_tests(base, images, labels, *, boundaries, perturbation, reference, gene
         k = changes[active, None] + changed.cumsum(1)
         span = slice(done + 1, done + each + 1)
         robust, not_robust = k <= low[span], k >= high[span]
-        decided = robust | not_robust
         # The first draw that decides, else the last one.
-        stop = torch.where(decided.any(1), decided.int().argmax(1), each - 1)[:, None]
+        decided, first = (robust | not_robust).max(1)
+        stop = first.where(decided, each - 1)[:, None]
         changes[active], draws[active] = k.gather(1, stop)[:, 0], done + 1 + stop[:, 0]
-        codes[active] = (ROBUST * robust + NOT_ROBUST * not_robust).gather(1, stop)[:, 0]
-        _remember(neighbours, active, drawn.reshape(-1, each, *images.shape[1:]), changed, stop)
+        codes[active] = (ROBUST * robust.gather(1, stop) + NOT_ROBUST * not_robust.gather(1, stop))[:, 0]
+        # Near most images nothing changes.
+        if changed.any():
+            _remember(neighbours, active, drawn.reshape(-1, each, *images.shape[1:]), changed, stop)
         done += each
         active = active[codes[active] == 0]
     return Outcome(codes, changes, draws, neighbours), predicted

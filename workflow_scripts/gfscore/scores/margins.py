@@ -15,6 +15,13 @@ FEW_CLASSES = 64
 """Up to so many classes a block is stored class after class, since steps along short rows cost more than their work."""
 
 
+FLOOR = -700.0
+"""Exponents are raised to this where 1 is added to the exponential: the sum is the same, and underflow is slow."""
+
+MODERATE = 32.0
+"""Up to so many temperatures from 0, exponentials of logits as they are keep 14 digits and stay far from overflow."""
+
+
 def scores(logits, labels, *, activation, temperature=1.0):
     """Attack-free margin score g = B max(m, 0) of each sample.
 
@@ -28,6 +35,9 @@ def scores(logits, labels, *, activation, temperature=1.0):
     require_activation(activation)
     logits, labels = real_logits(logits), np.asarray(labels)
     result = np.zeros(len(labels))
+    if activation == "softmax" and logits.shape[1] <= FEW_CLASSES and _moderate(logits, temperature):
+        _softmax_without_shift(logits, labels, temperature, out=result)
+        return result
     # Quotients beyond the largest float64 become infinite, and the exponentials of those are right.
     with np.errstate(over="ignore"):
         for rows, *sample in _worth_scoring(logits, labels, others=activation != "sigmoid"):
@@ -45,6 +55,22 @@ def _worth_scoring(logits, labels, *, others):
             correct = np.flatnonzero(own > rival)
             chosen = rows.start + correct
             yield chosen, logits[chosen].T, own[correct], rival[correct]
+
+
+def _moderate(logits, temperature):
+    return -MODERATE * temperature <= logits.min(initial=0) and logits.max(initial=0) <= MODERATE * temperature
+
+
+def _softmax_without_shift(logits, labels, temperature, *, out):
+    # Softmax scores at one temperature, from moderate logits: a sixth faster than by differences from the own logit.
+    for rows, *sample in _blocks(logits, labels, others=True, aside=FLOOR * temperature):
+        z, own, gap = (*sample[:2], _gap(*sample[1:]))
+        if temperature != 1:
+            z, own, gap = (np.divide(values, temperature, out=values) for values in (z, own, gap))
+        total = np.exp(z, out=z).sum(axis=0)
+        total += np.exp(own, out=own)
+        np.divide(np.multiply(own, _complement(gap), out=own), total, out=out[rows])
+    out *= SCALE
 
 
 def require_activation(activation):
@@ -89,19 +115,20 @@ def real_logits(logits):
     return logits if logits.dtype in (np.float32, np.float64) else logits.astype(np.float64)
 
 
-def _blocks(logits, labels, *, others=False):
+def _blocks(logits, labels, *, others=False, aside=None):
     # Rows of each block as a slice; where the `others` are asked for, their logits (K, rows) float64, class by class,
-    # else None; own and rival logits (rows,) float64.
+    # else None; own and rival logits (rows,) float64. Among the others the own logit stands as it is, or as `aside`,
+    # which is below all.
     n, k = logits.shape
     step = min(n, max(1, BLOCK_ELEMENTS // k))
     # Taken once, since fresh memory costs as much as the work on it.
     buffer = np.empty(step * k, np.float64 if others else logits.dtype)
     for start in range(0, n, step):
         rows = slice(start, min(start + step, n))
-        yield rows, *_split(logits[rows], labels[rows], buffer, others=others)
+        yield rows, *_split(logits[rows], labels[rows], buffer, others=others, aside=aside)
 
 
-def _split(logits, labels, buffer, *, others):
+def _split(logits, labels, buffer, *, others, aside):
     n, k = logits.shape
     flat = buffer[: n * k]
     if k > FEW_CLASSES:
@@ -111,10 +138,10 @@ def _split(logits, labels, buffer, *, others):
         place += labels * np.intp(n)
     z[...] = logits.T
     own = flat.take(place)
-    # Out of the running for a moment.
-    flat[place] = -np.inf
+    # Out of the running.
+    flat[place] = -np.inf if aside is None else aside
     rival = z.max(axis=0)
-    if others:
+    if others and aside is None:
         flat[place] = own
     return z if others else None, own.astype(np.float64, copy=False), rival.astype(np.float64, copy=False)
 
@@ -123,9 +150,6 @@ def _split(logits, labels, buffer, *, others):
 # and whether it is asked for one temperature only, when it may overwrite them all: fresh memory costs as much as the
 # work on it. It does once what no temperature changes, and returns a function from T to the margins max(m, 0), (rows,).
 # A misclassified row has gap 0 and so margin 0: all else is finite, or an infinite divisor.
-
-FLOOR = -700.0
-"""Exponents are raised to this where 1 is added to the exponential: the sum is the same, and underflow is slow."""
 
 
 def _gap(own, rival):

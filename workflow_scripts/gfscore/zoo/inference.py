@@ -5,7 +5,7 @@ import math
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 
@@ -47,14 +47,14 @@ def extract_logits(
     with reproducible_arithmetic(threads=threads), faster(classifier, **how) as running:
         size = batch_size or fitting_batch_size(classifier, images.image_shape, device)
         loaded = size * max(1, LOADED // (size * 4 * math.prod(images.image_shape)))
-        blocks, start = [], 0
+        run, blocks, start = partial(running.logits, device=device), [], 0
         twice, plain = rows_computed_twice(len(images)), precision == FULL and not compiled
         for batch in made_ahead(_page_locked(batch, device) for batch in images.batches(loaded)):
             # A reduced size is kept: the next batches would run out of memory likewise.
-            block, size = _forward(running, batch, size, blocks, where)
+            block, size = _forward(run, batch, size, blocks, where)
             # In its batch, so that hours are not spent first. A compiled network would be compiled anew for one image.
             rows = twice[(twice >= start) & (twice < start + len(batch))] - start
-            require_invariant(classifier.logits, batch, rows, block, plain=plain, where=where)
+            require_invariant(partial(classifier.logits, device=device), batch, rows, block, plain=plain, where=where)
             blocks.append(block)
             start += len(batch)
     return images.sample_id, images.labels, np.concatenate(blocks)
@@ -203,11 +203,11 @@ def _keep_freed_memory():
         set_option(mmap_threshold, 32 << 20)
 
 
-def _forward(classifier, batch, size, before, where):
+def _forward(run, batch, size, before, where):
     done, start = [], 0
     while start < len(batch):
         try:
-            logits = classifier.logits(batch[start : start + size])
+            logits = run(batch[start : start + size])
         # onnxruntime's errors derive from Exception alone.
         except Exception as error:
             if size == 1 or not out_of_memory(error):
