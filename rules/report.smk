@@ -68,6 +68,8 @@ rule plot_figures:
         submitted_with("audit")
     conda:
         "../envs/analysis.yaml"
+    # Everything else waits for them at the end of a run.
+    threads: 4
     params:
         subject=of_audit(plan.subject_of),
         fp_lambda=config["disparity"]["fp_lambda"],

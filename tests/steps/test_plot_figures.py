@@ -22,6 +22,24 @@ def test_audit_without_temperature_search(tmp_path):
     assert len(list((tmp_path / "figures").iterdir())) == 3 * 5
 
 
+def test_several_processes_write_the_same_files_as_one(tmp_path):
+    audit = synthetic_audit(models=2, per_class=20, measures=("great-softmax",))
+    files, settings = audit.write(tmp_path), {"audit": AUDIT, "measures": audit.measures, "fp_lambda": LAM}
+    for threads in (1, 2):
+        plot_figures(files, tmp_path / f"by_{threads}", **settings, threads=threads)
+    one, two = ({path.name: path.read_bytes() for path in (tmp_path / f"by_{n}").iterdir()} for n in (1, 2))
+    assert one == two
+    assert {"calibration_curves.pdf", "class_profiles_great-softmax.png"} <= set(one)
+
+
+def test_a_process_that_ends_early_fails_the_step(tmp_path):
+    audit = synthetic_audit(models=2, per_class=20, measures=("clean",))
+    files, settings = audit.write(tmp_path), {"audit": AUDIT, "measures": audit.measures, "fp_lambda": LAM}
+    broken = settings["measures"] | {"great-softmax": {"kind": "no such kind"}}
+    with pytest.raises(RuntimeError, match="the process that drew great-softmax ended with status 1"):
+        plot_figures(files, tmp_path / "figures", **settings | {"measures": broken}, threads=3)
+
+
 def test_tables_of_another_audit_are_refused(tmp_path):
     audit = synthetic_audit(models=2, per_class=20, measures=("clean",))
     files = audit.write(tmp_path)

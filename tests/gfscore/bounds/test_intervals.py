@@ -5,17 +5,19 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import linprog
+from scipy.optimize import linear_sum_assignment, linprog
 from scipy.stats import binom
 
 import plain
 from gfscore import InputError
+from gfscore.bounds import intervals
 from gfscore.bounds.class_bounds import ClassBounds
 from gfscore.bounds.intervals import (
     correct_for_label_errors,
     disparity_intervals,
     empirical_bernstein_half_width,
     hoeffding_half_width,
+    nrgc_interval,
     rdi_bound,
     samples_for_half_width,
 )
@@ -240,6 +242,27 @@ def test_a_class_that_is_surely_zero_does_not_hide_the_smallest_gini():
     # (0, x, x) for any x > 0 is the flattest: Gini 1/3.
     got = disparity_intervals(np.zeros(3), np.array([0.0, 0.5, 0.5]), n=np.ones(3), lam=0.5)
     assert got["nrgc"] == pytest.approx((1 / 3, 2 / 3))
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("widths", ["equal", "by the mean", "any", "ties"])
+def test_the_largest_nrgc_does_not_depend_on_what_the_assignment_starts_from(seed, widths, monkeypatch):
+    """The prices that it starts from save time, nothing else."""
+    rng = np.random.default_rng(seed)
+    mean = rng.beta(5, 3, 60)
+    if widths == "ties":
+        mean = np.round(mean, 1)
+    half = {"equal": 0.2, "by the mean": 0.4 * np.sqrt(mean * (1 - mean)), "ties": 0.1}.get(widths)
+    half = rng.uniform(0, 0.5, 60) if half is None else half
+    box = np.maximum(mean - half, 0), np.minimum(mean + half, 1)
+    highest = nrgc_interval(*box)[1]
+
+    def from_nothing(low, high, slope):
+        worth = np.maximum(np.multiply.outer(slope, low), np.multiply.outer(slope, high))
+        return linear_sum_assignment(worth, maximize=True)[1]
+
+    monkeypatch.setattr(intervals, "_heaviest_ranking", from_nothing)
+    assert highest == pytest.approx(nrgc_interval(*box)[1], rel=1e-12)
 
 
 def test_a_thousand_classes_take_seconds():

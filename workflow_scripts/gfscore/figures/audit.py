@@ -24,44 +24,55 @@ ATTACKED = "adversarial"
 """Kind of measure whose groups are drawn beside those of the scores; all others stand in the tables."""
 
 
-def figures_of_audit(tables, *, measures, fp_lambda, measured=None, seed=0, pictures=None):
+WHOLE = "the whole audit"
+"""Part of an audit's figures that belongs to no measure."""
+
+
+def parts_of_figures(measures):
+    """Parts that an audit's figures come in, which several processes may share: its measures, then WHOLE."""
+    return [*measures, WHOLE]
+
+
+def figures_of_audit(tables, *, measures, fp_lambda, measured=None, seed=0, pictures=None, parts=None):
     """Yield (name, Figure) for every figure of an audit, scores at T = 1.
 
     Takes AuditTables, the settings of each measure, and lambda of FP. `measured` maps measures to a list of Measured,
     one per model, for the figures that draw from samples, with the `seed` of the draws; `pictures` are those of
-    the audit's mapper, arrays by name (gfscore.mappers.description), or None. Figures of one measure are named
-    <figure>_<measure>.
+    the audit's mapper, arrays by name (gfscore.mappers.description), or None; `parts` limits the figures to some of
+    parts_of_figures. Figures of one measure are named <figure>_<measure>.
     """
-    scored = {name for name, settings in measures.items() if settings["kind"] == "great"} or set(measures)
-    for measure, settings in measures.items():
-        meaning = measure_of(settings)
-        yield f"class_heatmap_{measure}", class_heatmap(_readable(tables.of("class_scores", measure)), meaning)
-        # Disparity is drawn for the scores that the audit is about; its numbers stand in the tables for every measure.
-        if measure in scored:
-            for name, figure in _of_values(tables, measure, meaning, fp_lambda=fp_lambda):
-                yield f"{name}_{measure}", figure
-        for name, figure in _of_errors(tables, measure, meaning):
-            yield f"{name}_{measure}", figure
-        for name, figure in _of_attacks(tables, measure, meaning, measures=measures):
-            yield f"{name}_{measure}", figure
-        if measure in scored or settings["kind"] == ATTACKED:
-            for name, figure in _of_groups(tables, measure, meaning):
-                yield f"{name}_{measure}", figure
-        metrics = _rows(tables, "group_metrics", measure)
-        if len(metrics):
-            yield f"group_metrics_{measure}", group_metric_heatmap(metrics)
-        if measure in scored and measured and measured.get(measure):
-            confidence = float(tables.of("class_scores", measure)["confidence"].iloc[0])
-            yield (
-                f"rdi_concentration_{measure}",
-                rdi_concentration(measured[measure], meaning, confidence=confidence, seed=seed),
-            )
+    for part in parts_of_figures(measures) if parts is None else parts:
+        if part == WHOLE:
+            yield from _of_whole(tables, measures, pictures)
+        else:
+            samples = (measured or {}).get(part)
+            for name, figure in _of_measure(tables, part, measures, fp_lambda=fp_lambda, measured=samples, seed=seed):
+                yield f"{name}_{part}", figure
+
+
+def _of_measure(tables, measure, measures, *, fp_lambda, measured, seed):
+    settings, meaning = measures[measure], measure_of(measures[measure])
+    yield "class_heatmap", class_heatmap(_readable(tables.of("class_scores", measure)), meaning)
+    # Disparity is drawn for the scores that the audit is about; its numbers stand in the tables for every measure.
+    scored = measure in ({name for name, its in measures.items() if its["kind"] == "great"} or measures)
+    if scored:
+        yield from _of_values(tables, measure, meaning, fp_lambda=fp_lambda)
+    yield from _of_errors(tables, measure, meaning)
+    yield from _of_attacks(tables, measure, meaning, measures=measures)
+    if scored or settings["kind"] == ATTACKED:
+        yield from _of_groups(tables, measure, meaning)
+    metrics = _rows(tables, "group_metrics", measure)
+    if len(metrics):
+        yield "group_metrics", group_metric_heatmap(metrics)
+    if scored and measured:
+        confidence = float(tables.of("class_scores", measure)["confidence"].iloc[0])
+        yield "rdi_concentration", rdi_concentration(measured, meaning, confidence=confidence, seed=seed)
+
+
+def _of_whole(tables, measures, pictures):
     if tables.calibration_results:
         models = len(tables.of("model_summary", next(iter(measures))))
-        yield (
-            "calibration_curves",
-            calibration_curves(tables.calibration, tables.calibration_results, models=models),
-        )
+        yield "calibration_curves", calibration_curves(tables.calibration, tables.calibration_results, models=models)
     if tables.sensitivity is not None and len(tables.sensitivity):
         yield "logit_shift_sensitivity", logit_shift_sensitivity(shifted(tables.sensitivity))
     yield from _of_projections(tables.measures, pictures)
