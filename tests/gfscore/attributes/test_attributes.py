@@ -155,13 +155,38 @@ def test_rows_of_another_length_than_the_header_are_refused(tmp_path, row):
         read(settings)
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('"","sex"\n"a","f"\n', "no column 'who', only Unnamed: 0, sex; correct `key`, or write row names as a column"),
+        ('"who","sex"\n"1","a","f"\n', "row 2 has 3 fields, the header 2.*R: row.names = FALSE"),
+        ('"";"who";"sex"\n"1";"a";"f"\n', "separated by semicolons.*write it with commas"),
+    ],
+)
+def test_csv_as_r_writes_it_is_refused_with_its_remedy(tmp_path, text, expected):
+    settings = table(tmp_path, {"sex": ["f"] * 4})
+    (tmp_path / "people.csv").write_text(text)
+    with pytest.raises(InputError, match=rf"people\.csv: .*{expected}") as caught:
+        read(settings)
+    assert "write the file again" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["people.csv", "people.parquet"])
+@pytest.mark.parametrize("empty", ["", None])
+def test_a_row_that_names_no_sample_is_refused(tmp_path, name, empty):
+    """A missing name would be read as the text None, which may be a sample's."""
+    settings = table(tmp_path, {"sex": ["f", "m"]}, ids=["a", empty], name=name)
+    with pytest.raises(InputError, match=rf"{name}: row 1 has no who; give one per row"):
+        read(settings, dataset(["a", "None"]))
+
+
 def test_two_columns_of_one_name_are_refused_with_the_file(tmp_path):
     (tmp_path / "people.csv").write_text("who,sex,sex\na,f,m\n")
     columns = pa.table([IDS, ["f", "m"] * 2, ["m", "f"] * 2, [b""] * 4], names=["who", "sex", "sex", "image"])
     pq.write_table(columns, tmp_path / "people.parquet")
     for name in ("people.csv", "people.parquet"):
         path = str(tmp_path / name)
-        with pytest.raises(InputError, match=rf"{name}: .*two columns 'sex'; rename one"):
+        with pytest.raises(InputError, match=rf"{name}: .*\(two columns 'sex'\); rename one$"):
             read({"source": "table", "path": path, "key": "who", "columns": ["sex"], "missing": "drop"})
     data = dataset([f"people/{row:06d}" for row in range(4)], source="parquet", path=path)
     with pytest.raises(InputError, match=r"people\.parquet: .*column sex stands there 2 times"):

@@ -144,7 +144,7 @@ def test_pipes_are_refused_and_not_waited_for(root):
     with pytest.raises(InputError, match=r"pipe\.png: the list cannot be read \(a pipe or a device"):
         open_images({**FOLDER, "list": str(pipe)}, root, classes=PAIR)
     for source in ("npz", "parquet", "labels"):
-        with pytest.raises(InputError, match=r"pipe\.png: is neither a file nor a folder"):
+        with pytest.raises(InputError, match=r"pipe\.png: is no regular file but a pipe or a device; name the"):
             open_images({"source": source, "label": "label"}, pipe, classes=PAIR)
 
 

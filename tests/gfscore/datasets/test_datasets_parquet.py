@@ -133,7 +133,7 @@ def test_faulty_files_are_named(shards, tmp_path):
 def test_labels_that_no_32_bits_hold_are_refused(labels, tmp_path):
     images = [png(seed) for seed in range(3)]
     pq.write_table(pa.table({"image": images, "label": labels}), tmp_path / "a.parquet")
-    with pytest.raises(InputError, match=r"a\.parquet: row 2 has label \d{10,}; labels count from 0 to K-1"):
+    with pytest.raises(InputError, match=r"a\.parquet: label: row 2 has label \d{10,}; labels count from 0 to K-1"):
         open_images(SETTINGS, tmp_path / "a.parquet", classes=PAIR)
 
 

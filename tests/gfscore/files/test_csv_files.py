@@ -7,6 +7,7 @@ import pytest
 
 from gfscore.files import csv_files
 from gfscore.files.csv_files import MISSING, read_csv
+from gfscore.files.malformed import Malformed
 
 
 def written(folder, text, name="a.csv"):
@@ -39,13 +40,42 @@ def test_whole_tables_are_read_as_pandas_reads_them(tmp_path, name, text):
         ("x,y\n1,2,\n", "row 2 has 3 fields, the header 2"),
         ("x,y\n1,2\n\n3\n", "row 3 has 1 fields, the header 2"),
         ('x,y\n1,2\n"a\nb"\n', "row 3 has 1 fields, the header 2"),
-        ("x,y,x\n1,2,3\n", "two columns 'x'; rename one"),
+        ("x,y\n1,2\n9,3,4\n", "row 3 has 3 fields, the header 2$"),
+        ("x,y,x\n1,2,3\n", "two columns 'x'"),
         (",".join("abc") + "," * 200_000 + "\n", "200003 columns, more than 100000"),
     ],
 )
 def test_rows_of_another_length_and_two_columns_of_one_name_are_refused(tmp_path, text, expected):
     with pytest.raises(ValueError, match=expected):
         read_csv(written(tmp_path, text))
+
+
+R_WITH_SHORT_HEADER = '"x","y"\n"1",0.5,2\n"2",1,3\n'
+R_WITH_SEMICOLONS = '"";"x";"y"\n"1";0,5;2\n"2";1;3\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "separator", "expected", "remedy"),
+    [
+        (R_WITH_SHORT_HEADER, ",", "row 2 has 3 fields, the header 2, as where", "row.names = FALSE"),
+        (R_WITH_SEMICOLONS, ",", "its cells are separated by semicolons, not commas", "write it with commas"),
+        ("sep=;\nx;y\n1;2\n", ",", "separated by semicolons", "write it with commas"),
+        ("label;sample_id\n1;a\n", ",", "separated by semicolons", "write it with commas"),
+        ("x\ty\n1\t2\n", ",", "separated by tabs, not commas", "write it with commas"),
+        ("x,y\n1,2\n", "\t", "separated by commas, not tabs", "write it with tabs"),
+        ("x,y,x\n1,2,3\n", ",", "two columns 'x'", "rename one"),
+    ],
+)
+def test_tables_in_forms_of_other_programs_are_refused_with_what_to_do(tmp_path, text, separator, expected, remedy):
+    for name in ("a.csv", "a.csv.gz"):
+        with pytest.raises(Malformed, match=expected) as caught:
+            read_csv(written(tmp_path, text, name), separator=separator)
+        assert remedy in caught.value.remedy
+
+
+def test_other_separators_may_stand_in_names_and_values(tmp_path):
+    frame = read_csv(written(tmp_path, '"a;b",c\n1;2,3\n'))
+    assert frame.to_dict("list") == {"a;b": ["1;2"], "c": [3]}
 
 
 def test_names_are_text_whatever_they_look_like(tmp_path):

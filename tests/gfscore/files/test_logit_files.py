@@ -58,9 +58,6 @@ def test_columns_are_taken_by_name_or_where_no_name_is_a_class_in_their_order(tm
         (["Frog", "Cat", "Dog"], "Frog"),
         (["z0", "cat", "z2"], "z0"),
         (["cat", "dog", "cat.1"], "cat.1"),
-        (["Unnamed: 0", "cat", "dog"], "Unnamed: 0"),
-        (["z0", "z1", "Unnamed: 2"], "Unnamed: 2"),
-        (["z0", "z1", "__index_level_0__"], "__index_level_0__"),
     ],
 )
 def test_a_name_that_is_nearly_a_class_is_refused(tmp_path, ending, names, foreign):
@@ -68,13 +65,43 @@ def test_a_name_that_is_nearly_a_class_is_refused(tmp_path, ending, names, forei
         read_logits_file(table(tmp_path, names, ending), classes=CLASSES)
 
 
-@pytest.mark.parametrize("header", [",cat,dog", "cat,dog,cat"])
-def test_a_column_of_row_numbers_and_a_name_that_stands_twice_are_refused(tmp_path, header):
-    (tmp_path / "a.csv").write_text(header + "\n1,2,3\n")
-    with pytest.raises(InputError, match=r"a\.csv: (column 'Unnamed: 0' is none|.*two columns 'cat')"):
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize("names", [["z0", "z1"], ["cat", "dog"], ["z0", "z1", "z2"]], ids=["two", "classes", "three"])
+@pytest.mark.parametrize("nameless", ["Unnamed: 0", "__index_level_0__"])
+def test_row_names_are_refused_with_how_to_leave_them_out(tmp_path, ending, names, nameless):
+    """As many columns as classes together with them, or beside them."""
+    path = table(tmp_path, names, ending, **{nameless: range(6)})
+    with pytest.raises(InputError, match=rf"a\.{ending}: column '{nameless}' has no name .*row\.names = FALSE, pandas"):
+        read_logits_file(path, classes=CLASSES)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('"","z0","z1","z2"\n"1",1,2,3\n', "column 'Unnamed: 0' has no name of its own.*R: row.names = FALSE"),
+        ('"cat","dog","frog"\n"1",1,2,3\n', "row 2 has 4 fields, the header 3.*R: row.names = FALSE"),
+        ('"";"cat";"dog";"frog"\n"1";1,5;2;3\n', "separated by semicolons, not commas.*write it with commas"),
+    ],
+)
+def test_csv_as_r_writes_it_is_refused_with_one_remedy(tmp_path, text, expected):
+    (tmp_path / "a.csv").write_text(text)
+    with pytest.raises(InputError, match=rf"a\.csv: .*{expected}") as caught:
+        read_logits_file(tmp_path / "a.csv", classes=CLASSES)
+    assert "write the file again" not in str(caught.value)
+
+
+def test_row_names_beside_the_columns_of_all_classes_do_no_harm(tmp_path):
+    (tmp_path / "a.csv").write_text('"","cat","dog","frog","label"\n"1",1,2,3,0\n')
+    logits, labels, sample_id = read_logits_file(tmp_path / "a.csv", classes=CLASSES)
+    assert (logits.tolist(), labels.tolist(), sample_id) == ([[1, 2, 3]], [0], None)
+
+
+def test_a_name_that_stands_twice_is_refused_with_one_remedy(tmp_path):
+    (tmp_path / "a.csv").write_text("cat,dog,cat\n1,2,3\n")
+    with pytest.raises(InputError, match=r"a\.csv: .*\(two columns 'cat'\); rename one$"):
         read_logits_file(tmp_path / "a.csv", classes=CLASSES)
     pq.write_table(pa.table([[1.0]] * 3, names=["cat", "dog", "cat"]), tmp_path / "a.parquet")
-    with pytest.raises(InputError, match=r"a\.parquet: .*two columns 'cat'"):
+    with pytest.raises(InputError, match=r"a\.parquet: .*\(two columns 'cat'\); rename one$"):
         read_logits_file(tmp_path / "a.parquet", classes=CLASSES)
 
 
@@ -95,18 +122,24 @@ def test_arrays_that_are_no_columns_are_refused(tmp_path, shapes):
 # ---- labels and identifiers ----
 
 
-def test_two_columns_that_may_be_the_labels_are_refused_unless_one_is_a_class(tmp_path):
-    path = table(tmp_path, CLASSES, "csv", label=LABELS, labels=LABELS)
+def test_two_columns_that_may_be_the_labels_must_be_equal_unless_one_is_a_class(tmp_path):
+    path = table(tmp_path, CLASSES, "csv", y=(LABELS + 1) % 3, label=LABELS, labels=LABELS)
     for read in (lambda: read_logits_file(path, classes=CLASSES), lambda: read_labels_file(path)):
-        with pytest.raises(InputError, match=r"a\.csv: labels and label may both be the labels; keep one"):
+        with pytest.raises(InputError, match=r"a\.csv: labels and label and y differ, and each may be .*; keep one"):
             read()
+    for path in (
+        table(tmp_path, ["z0", "z1", "z2"], "csv", y=LABELS, label=LABELS),
+        npz(tmp_path, logits=LOGITS, label=LABELS.astype(np.int8), y=LABELS.astype(float)),
+    ):
+        assert read_logits_file(path, classes=CLASSES)[1].tolist() == LABELS.tolist()
+        assert read_labels_file(path)[0].tolist() == LABELS.tolist()
     logits, labels, _ = read_logits_file(table(tmp_path, "xyz", "csv", label=LABELS), classes=list("xyz"))
     np.testing.assert_array_equal(logits, LOGITS)
     assert labels.tolist() == LABELS.tolist()
 
 
 def test_identifiers_that_look_like_nothing_are_identifiers(tmp_path):
-    names = ["NA", "", "null", "nan", "007", "1.0"]
+    names = ["NA", " ", "null", "nan", "007", "1.0"]
     for ending in ("csv", "parquet"):
         path = table(tmp_path, CLASSES, ending, sample_id=names, label=LABELS)
         assert read_logits_file(path, classes=CLASSES)[2].tolist() == names
@@ -131,17 +164,24 @@ def test_identifiers_of_another_shape_are_refused(tmp_path, names):
             read(npz(tmp_path, **arrays, sample_id=names))
 
 
-@pytest.mark.parametrize("names", [["a", None], [1, None]])
-def test_a_row_without_an_identifier_is_refused(tmp_path, names):
-    pq.write_table(pa.table({"label": [0, 1], "sample_id": names}), tmp_path / "a.parquet")
-    with pytest.raises(InputError, match=r"a\.parquet: row 1 has no sample_id"):
-        read_labels_file(tmp_path / "a.parquet")
+@pytest.mark.parametrize("ending", ["parquet", "csv", "npz"])
+@pytest.mark.parametrize("names", [["a", None], ["a", ""], [b"a", b""], [1, None]], ids=str)
+def test_a_row_without_an_identifier_is_refused(tmp_path, ending, names):
+    path = tmp_path / f"a.{ending}"
+    if ending == "parquet":
+        pq.write_table(pa.table({"label": [0, 1], "sample_id": names}), path)
+    elif ending == "npz":
+        np.savez(path, label=[0, 1], sample_id={"a": ["a", ""], b"a": [b"a", b""], 1: [1, np.nan]}[names[0]])
+    else:
+        path.write_text(f"label,sample_id\n0,{'1' if names[0] == 1 else 'a'}\n1,\n")
+    with pytest.raises(InputError, match=rf"a\.{ending}: row 1 has no sample_id; give one per row"):
+        read_labels_file(path)
 
 
 @pytest.mark.parametrize("labels", [np.array(5), LABELS[:, None]])
 def test_labels_that_are_no_column_are_refused(tmp_path, labels):
     np.save(tmp_path / "l.npy", labels)
-    with pytest.raises(InputError, match=r"l\.npy: labels have shape .*; expected \(samples,\)"):
+    with pytest.raises(InputError, match=r"l\.npy: labels: shape .*; expected \(samples,\)"):
         read_labels_file(tmp_path / "l.npy")
 
 

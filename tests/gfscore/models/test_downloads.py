@@ -334,9 +334,9 @@ def test_pipes_and_folders_are_refused_where_they_are(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "folder").mkdir()
     for name in ("pipe", "folder"):
-        with pytest.raises(InputError, match=f"{name}: is no regular file"):
+        with pytest.raises(InputError, match=f"{name}: is no regular file but a {name}"):
             obtain(tmp_path / name)
-        with pytest.raises(InputError, match=f"{name}: is no regular file"):
+        with pytest.raises(InputError, match=f"{name}: is no regular file but a {name}"):
             require_digest(tmp_path / name, "0" * 64)
     (tmp_path / "m").write_bytes(CONTENT)
     os.mkfifo(tmp_path / "m.sha256")

@@ -135,8 +135,17 @@ def test_either_file_changed_is_refused_before_it_is_parsed(probed, name):
             fit(probed)
 
 
-def test_another_file_in_place_of_the_head_is_named(probed):
-    save_file({"weight": torch.zeros(3)}, probed / "head.safetensors")
+@pytest.mark.parametrize(
+    "stored",
+    [
+        {"weight": torch.zeros(3)},
+        {"weight": torch.ones(3, 64, dtype=torch.bool), "bias": torch.zeros(3)},
+        {"weight": torch.ones(3, 64, dtype=torch.complex64), "bias": torch.zeros(3)},
+    ],
+    ids=["vector", "bool", "complex"],
+)
+def test_another_file_in_place_of_the_head_is_named(probed, stored):
+    save_file(stored, probed / "head.safetensors")
     manifest = read_json(probed / "head.json")
     manifest["sha256"] = sha256_of_file(probed / "head.safetensors")
     write_json(probed / "head.json", manifest)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from gfscore.errors import InputError
 from gfscore.files.csv_files import read_csv
+from gfscore.files.malformed import ROW_NAMES, unreadable
 from gfscore.files.parquet_files import read_parquet
 
 SETTINGS = {
@@ -28,10 +29,17 @@ def open_source(settings, _dataset):
         frame = _parquet(path) if path.suffix == ".parquet" else read_csv(path, text=key, missing=("",))
     # Damaged files fail inside the readers in many ways; each means the same to the user.
     except Exception as error:
-        raise InputError(f"{path}: not readable as {path.suffix} ({error}); write the file again") from error
+        raise unreadable(path, path.suffix, error) from error
     if key not in frame:
-        raise InputError(f"{path}: no column {key!r}, only {', '.join(map(str, frame.columns))}; correct `key`")
-    return frame.set_index(frame[key].astype(str)).drop(columns=key)
+        found = [str(name) for name in frame.columns]
+        rows = ", or write row names as a column of that name" if any(map(ROW_NAMES.match, found)) else ""
+        raise InputError(f"{path}: no column {key!r}, only {', '.join(found)}; correct `key`{rows}")
+    names = frame[key].astype(str)
+    # An empty cell of CSV is an empty text, since every other is a name.
+    missing = frame[key].isna() | (names == "")
+    if missing.any():
+        raise InputError(f"{path}: row {missing.to_numpy().argmax()} has no {key}; give one per row")
+    return frame.set_index(names).drop(columns=key)
 
 
 def _parquet(path):

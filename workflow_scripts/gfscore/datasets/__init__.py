@@ -12,10 +12,10 @@ import numpy as np
 
 from gfscore.datasets._encoded import from_encoded
 from gfscore.datasets._images import DIGEST_BATCH, ImageSet, from_arrays, from_pixels
-from gfscore.datasets._regular import require_regular
 from gfscore.datasets._subset import draw_subset
 from gfscore.errors import InputError
 from gfscore.files import read_json
+from gfscore.files.regular import require_regular
 
 __all__ = [
     "SOURCES",
@@ -50,7 +50,7 @@ def open_images(settings, path=None, *, classes):
     if source not in SOURCES:
         raise InputError(f"source {source!r} is unknown; choose one of {', '.join(SOURCES)}")
     where = path or source
-    require_regular(where)
+    require_regular(where, or_folder=True)
     images = import_module(SOURCES[source]).open_source(settings, path)
     classes = classes or images.class_names
     if classes is None:

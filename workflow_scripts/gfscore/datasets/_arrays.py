@@ -45,13 +45,16 @@ def require_pixels(images, scale, path):
         raise InputError(f"{path}: no pixel exceeds {high.max()}; with pixels in [0, 1] set value_range: 1")
 
 
-def whole_labels(y, n, path):
-    """Labels (n,) int32 from any numeric dtype; InputError for another length, fractions, negative and huge numbers."""
+def whole_labels(y, n, where):
+    """Labels (n,) int32 from any numeric dtype; InputError for another length, fractions, negative and huge numbers.
+
+    `where` names the labels as the user knows them: their file, and their name in it.
+    """
     if y.shape != (n,):
-        raise InputError(f"{path}: y has shape {y.shape} for {n} images; give one label per image")
+        raise InputError(f"{where}: shape {y.shape} for {n} images; give one label per image")
     if y.dtype.kind not in "iu" and not (y.dtype.kind == "f" and np.all(np.isfinite(y)) and np.all(y == np.round(y))):
-        raise InputError(f"{path}: y has dtype {y.dtype}; give whole numbers 0..K-1")
+        raise InputError(f"{where}: dtype {y.dtype}; give whole numbers 0..K-1")
     wrong = np.flatnonzero((y < 0) | (y > np.iinfo(np.int32).max))
     if wrong.size:
-        raise InputError(f"{path}: row {wrong[0]} has label {y[wrong[0]]}; labels count from 0 to K-1")
+        raise InputError(f"{where}: row {wrong[0]} has label {y[wrong[0]]}; labels count from 0 to K-1")
     return y.astype(np.int32)

@@ -4,8 +4,8 @@ from collections import Counter
 
 import numpy as np
 
-from gfscore.datasets._regular import regular_bytes
 from gfscore.errors import InputError
+from gfscore.files.regular import regular_bytes
 
 
 def read_attribute_list(path):

@@ -3,8 +3,8 @@
 import os
 from pathlib import Path, PurePosixPath
 
-from gfscore.datasets._regular import regular_bytes
 from gfscore.errors import InputError
+from gfscore.files.regular import regular_bytes
 
 ENDINGS = (".jpeg", ".jpg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif", ".ppm", ".pgm")
 """Ends of the names of images, whatever their case."""

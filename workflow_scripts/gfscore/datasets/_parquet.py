@@ -6,9 +6,9 @@ from functools import partial
 import numpy as np
 
 from gfscore.datasets._arrays import whole_labels
-from gfscore.datasets._regular import require_regular
 from gfscore.errors import InputError
 from gfscore.files.parquet_files import opened_parquet
+from gfscore.files.regular import require_regular
 
 BATCH = 64
 """Rows decoded from Parquet's own encoding at a time."""
@@ -80,7 +80,7 @@ def labels_in(file, column):
         raise InputError(
             f"{file}: column {column} is {values.type}, {values.null_count} null; give whole numbers or names"
         )
-    return values.to_numpy().astype(str) if text else whole_labels(values.to_numpy(), len(values), file)
+    return values.to_numpy().astype(str) if text else whole_labels(values.to_numpy(), len(values), f"{file}: {column}")
 
 
 def numbered(labels, path):

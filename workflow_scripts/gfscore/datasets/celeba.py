@@ -5,8 +5,8 @@ from pathlib import Path
 
 from gfscore.datasets import from_encoded
 from gfscore.datasets._celeba import read_attribute_list, read_partition
-from gfscore.datasets._regular import regular_bytes
 from gfscore.errors import InputError, unknown
+from gfscore.files.regular import regular_bytes
 
 SETTINGS = {
     "path": {

@@ -6,9 +6,10 @@ import numpy as np
 
 from gfscore.datasets import from_pixels
 from gfscore.datasets._listing import visible
-from gfscore.datasets._regular import require_regular
 from gfscore.datasets.image_folder import open_folder
 from gfscore.errors import InputError
+from gfscore.files.numpy_files import opened
+from gfscore.files.regular import require_regular
 
 SETTINGS = {
     "path": {"description": "Folder that holds one file or folder per corruption.", "type": "string", "minLength": 1},
@@ -59,7 +60,7 @@ def _open_arrays(root, settings, prefix):
 def _mapped(file):
     require_regular(file)
     try:
-        return np.load(file, mmap_mode="r", allow_pickle=False)
+        return opened(file, mmap_mode="r")
     # A damaged header is evaluated as a Python literal, which fails in many ways.
     except Exception as error:
         raise InputError(f"{file}: not a whole .npy file of numbers ({error}); download it again") from error

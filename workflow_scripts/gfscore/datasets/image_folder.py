@@ -5,8 +5,8 @@ from pathlib import Path
 
 from gfscore.datasets import from_encoded
 from gfscore.datasets._listing import class_folders, images_in_list, images_of
-from gfscore.datasets._regular import regular_bytes
 from gfscore.errors import InputError
+from gfscore.files.regular import regular_bytes
 
 SETTINGS = {
     "path": {"description": "Folder that holds one folder per class.", "type": "string", "minLength": 1},

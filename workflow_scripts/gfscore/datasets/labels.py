@@ -22,8 +22,8 @@ def open_source(settings, path):
     """
     if not path:
         raise InputError("a dataset of labels needs a path; name the file under `path` in config.yaml")
-    labels, sample_id = read_labels_file(path)
-    labels = whole_labels(labels, len(labels), path).astype(np.int32)
+    labels, sample_id, name = read_labels_file(path)
+    labels = whole_labels(labels, len(labels), f"{path}: {name}")
     if sample_id is None:
         sample_id = np.array([f"row-{row:06d}" for row in range(len(labels))])
 

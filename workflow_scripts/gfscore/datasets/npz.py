@@ -5,7 +5,7 @@ import numpy as np
 from gfscore.datasets import from_arrays
 from gfscore.datasets._arrays import channels_first, require_pixels, whole_labels
 from gfscore.errors import InputError
-from gfscore.files.numpy_files import whole_array
+from gfscore.files.numpy_files import opened, whole_array
 
 SETTINGS = {
     "path": {"description": "File with arrays x and y.", "type": "string", "minLength": 1},
@@ -35,7 +35,7 @@ def open_source(settings, path):
     return from_arrays(
         # In float32 throughout: x / 255 in float64 needs eight times the memory of uint8 pixels.
         images.astype(np.float32) / np.float32(scale),
-        whole_labels(y, len(images), path),
+        whole_labels(y, len(images), f"{path}: y"),
         sample_id=[f"{settings['source']}-{row:06d}" for row in range(len(images))],
         preprocessing=f"pixels divided by {scale}",
     )
@@ -45,7 +45,7 @@ def _read(path):
     if not path:
         raise InputError("an .npz dataset needs a path; name the file under `path` in config.yaml")
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with opened(path) as file:
             missing = [key for key in ("x", "y") if key not in file.files]
             if missing:
                 raise InputError(

@@ -7,6 +7,8 @@ from collections import Counter
 from itertools import chain
 from pathlib import Path
 
+from gfscore.files.malformed import WITHOUT_ROW_NAMES, Malformed
+
 PLAIN_TEXT = 1 << 24
 """Characters that any file may have, 16 MiB."""
 
@@ -22,14 +24,17 @@ MISSING = (
 )  # fmt: skip
 """Texts that stand for no number, as pandas takes them."""
 
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
+"""What stands between the cells of a row, and its name."""
+
 
 def read_csv(path, *, separator=",", text=None, missing=MISSING):
     """Data frame of a file of text whose rows all have as many fields as its header.
 
     Takes the name of a column that is `text` whatever stands in it ("NA" and "007" are names of samples), and the texts
     that are `missing` values in all others. Names ending in .gz are decompressed. Raises ValueError for a row that is
-    longer or shorter, for two columns of one name, and for more text than a file of its size can mean; whatever pandas
-    raises for damaged bytes.
+    longer or shorter, and for more text than a file of its size can mean; Malformed, which has a remedy, for another
+    separator, row names without a header, and two columns of one name; whatever pandas raises for damaged bytes.
     """
     import pandas as pd
 
@@ -73,12 +78,29 @@ def _require_rectangle(lines, separator):
             fields = line.count(separator) + 1
         else:
             found = next(csv.reader(chain([line], lines), delimiter=separator))
-            header, fields = header or found, len(found)
+            header, fields = header or _separated(found, separator), len(found)
         if fields != len(header):
+            if row == 2 and fields == len(header) + 1 and not line.rstrip("\r\n").endswith(separator):
+                raise Malformed(
+                    f"row 2 has {fields} fields, the header {len(header)}, as where rows have names",
+                    WITHOUT_ROW_NAMES,
+                )
             raise ValueError(f"row {row} has {fields} fields, the header {len(header)}")
         if fields > MOST_COLUMNS:
             raise ValueError(f"{fields} columns, more than {MOST_COLUMNS}")
     repeated = [name for name, times in Counter(header).items() if name and times > 1]
     if repeated:
-        raise ValueError(f"two columns {repeated[0]!r}; rename one")
+        raise Malformed(f"two columns {repeated[0]!r}", "rename one")
+    return header
+
+
+def _separated(header, separator):
+    # The header, unless it is one cell in which another separator stands, as everything below it would be.
+    for other, name in SEPARATORS.items():
+        if len(header) == 1 and other in header[0] and other != separator:
+            wanted = SEPARATORS[separator]
+            raise Malformed(
+                f"its cells are separated by {name}, not {wanted}",
+                f"write it with {wanted} between cells and points in numbers",
+            )
     return header

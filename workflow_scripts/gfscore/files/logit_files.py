@@ -1,6 +1,5 @@
 """Logits and labels that somebody already has, in the file formats people keep them in."""
 
-import re
 from itertools import islice
 from pathlib import Path
 
@@ -8,14 +7,12 @@ import numpy as np
 
 from gfscore.errors import InputError
 from gfscore.files.csv_files import read_csv
-from gfscore.files.numpy_files import whole_array
+from gfscore.files.malformed import ROW_NAMES, WITHOUT_ROW_NAMES, unreadable
+from gfscore.files.numpy_files import opened, whole_array
 from gfscore.files.parquet_files import is_list, read_parquet
 
 LABELS = ("labels", "label", "y")
 SAMPLE_ID = "sample_id"
-ROW_NAMES = re.compile(r"(Unnamed: \d+|__index_level_\d+__)?$")
-"""Names that pandas and Parquet give to a column of row numbers."""
-
 FORMATS = (".parquet", ".npz", ".npy", ".csv", ".csv.gz")
 
 
@@ -28,7 +25,7 @@ def read_logits_file(path, *, classes):
     InputError naming the file.
     """
     columns = _columns(path, bare="logits")
-    labels = _labels(columns, path, but=classes if set(classes) <= set(columns) else ())
+    _, labels = _labels(columns, path, but=classes if set(classes) <= set(columns) else ())
     sample_id = columns.pop(SAMPLE_ID, None)
     if "logits" in columns:
         logits = columns["logits"]
@@ -38,22 +35,27 @@ def read_logits_file(path, *, classes):
 
 
 def read_labels_file(path):
-    """Labels of a file: `(labels (N,), sample_id (N,) str or None)`, in the formats of read_logits_file."""
+    """Labels of a file: `(labels (N,), sample_id (N,) str or None, name)`, in the formats of read_logits_file.
+
+    `name` is what the file calls the labels. Raises InputError naming the file.
+    """
     columns = _columns(path, bare="labels")
-    labels = _labels(columns, path)
+    name, labels = _labels(columns, path)
     if labels is None:
         raise InputError(f"{path}: no labels; name the array or column one of {', '.join(LABELS)}")
     if labels.ndim != 1:
-        raise InputError(f"{path}: labels have shape {labels.shape}; expected (samples,)")
-    return labels, _names(columns.get(SAMPLE_ID), len_of=labels, path=path)
+        raise InputError(f"{path}: {name}: shape {labels.shape}; expected (samples,)")
+    return labels, _names(columns.get(SAMPLE_ID), len_of=labels, path=path), name
 
 
 def _labels(columns, path, but=()):
-    # Labels taken out of the columns, or None; `but` are names of classes, which may be called so.
-    found = [name for name in LABELS if name in columns and name not in but]
-    if len(found) > 1:
-        raise InputError(f"{path}: {' and '.join(found)} may both be the labels; keep one")
-    return columns.pop(found[0]) if found else None
+    # Name and labels taken out of the columns, or None twice; `but` are names of classes, which may be called so.
+    found = {name: columns.pop(name) for name in LABELS if name in columns and name not in but}
+    name, labels = next(iter(found.items()), (None, None))
+    # The same labels under two names mean one thing.
+    if not all(np.array_equal(labels, others) for others in found.values()):
+        raise InputError(f"{path}: {' and '.join(found)} differ, and each may be the labels; keep one")
+    return name, labels
 
 
 def _names(sample_id, *, len_of, path):
@@ -64,9 +66,10 @@ def _names(sample_id, *, len_of, path):
         raise InputError(
             f"{path}: {SAMPLE_ID} has shape {sample_id.shape} beside an array of shape {len_of.shape}; give one per row"
         )
-    # Numbers with a gap come as fractions with NaN, texts with a gap as objects with None.
-    texts = sample_id.tolist() if sample_id.dtype.kind in "OS" else []
-    missing = np.isnan(sample_id) if sample_id.dtype.kind == "f" else np.array([text is None for text in texts])
+    # Numbers with a gap come as fractions with NaN, texts with a gap as objects with None, or empty ones from CSV.
+    texts = sample_id.tolist() if sample_id.dtype.kind in "OSU" else []
+    empty = np.array([text in (None, "", b"") for text in texts])
+    missing = np.isnan(sample_id) if sample_id.dtype.kind == "f" else empty
     if missing.any():
         raise InputError(f"{path}: row {np.argmax(missing)} has no {SAMPLE_ID}; give one per row")
     try:
@@ -91,15 +94,20 @@ def _side_by_side(columns, path):
 def _class_columns(columns, classes, path):
     if set(classes) <= set(columns):
         return classes
+    nameless = next((name for name in columns if ROW_NAMES.match(name) and name not in classes), None)
+    if nameless is not None:
+        raise InputError(
+            f"{path}: column {nameless!r} has no name of its own, as row names have none; {WITHOUT_ROW_NAMES}"
+        )
     if len(columns) != len(classes):
         raise InputError(
             f"{path}: {len(columns)} columns of logits ({', '.join(list(columns)[:5])}, ...) for {len(classes)} "
             "classes; give one column per class, an optional `label` and `sample_id`, and nothing else"
         )
     known = {_bare(name) for name in classes}
-    if any(_bare(name) in known or ROW_NAMES.match(name) for name in columns):
-        # Their order cannot be trusted: one column is named by mistake, or is none of logits.
-        foreign = min((name for name in columns if name not in classes), key=lambda name: not ROW_NAMES.match(name))
+    if any(_bare(name) in known for name in columns):
+        # Their order cannot be trusted: one column is named by mistake.
+        foreign = next(name for name in columns if name not in classes)
         raise InputError(
             f"{path}: column {foreign!r} is none of the classes ({', '.join(classes[:5])}, ...); name every column "
             "exactly as its class, or none of them, which then stand in label order"
@@ -125,17 +133,17 @@ def _columns(path, *, bare):
         raise
     except Exception as error:
         # Damaged files fail inside the readers in many ways; each means the same to the user.
-        raise InputError(f"{path}: not readable as {suffix} ({error}); write the file again") from error
+        raise unreadable(path, suffix, error) from error
 
 
 def _read_npz(path, _bare):
-    with np.load(path, allow_pickle=False) as file:
+    with opened(path) as file:
         return {name: whole_array(file, name) for name in file.files}
 
 
 def _read_npy(path, bare):
     # Mapped first: that compares the size that the header promises with that of the file.
-    return {bare: np.array(np.load(path, mmap_mode="r", allow_pickle=False))}
+    return {bare: np.array(opened(path, mmap_mode="r"))}
 
 
 def _read_csv(path, _bare):

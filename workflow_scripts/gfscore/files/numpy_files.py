@@ -8,6 +8,17 @@ LARGEST_RATIO = 1032
 """Bytes that deflate can make of one; an archive that promises more lies (RFC 1951: 258 bytes of 2 bits)."""
 
 
+def opened(path, **how):
+    """What numpy.load gives for a .npy or .npz file, with nothing unpickled; ValueError for a file that is neither."""
+    try:
+        return np.load(path, allow_pickle=False, **how)
+    except ValueError as error:
+        # numpy takes what it does not know for a pickle, and says how to run it.
+        if "unsafely" in str(error):
+            raise ValueError("neither a .npy nor a .npz file") from error
+        raise
+
+
 def whole_array(archive, name):
     """Array `name` of an open .npz file (numpy.lib.npyio.NpzFile), after comparing what its headers promise.
 

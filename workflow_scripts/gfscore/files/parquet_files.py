@@ -3,6 +3,8 @@
 from collections import Counter
 from pathlib import Path
 
+from gfscore.files.malformed import Malformed
+
 PLAIN_ROWS = 10_000_000
 """Rows that any file may have; equal values in a row take next to no room, and this many no memory to speak of."""
 
@@ -51,7 +53,7 @@ def most_values(path):
 def read_parquet(path):
     """Arrow table of a whole file, whose lists hold no more values than most_values says.
 
-    Raises ValueError as opened_parquet does, for longer lists, and for two columns of one name.
+    Raises ValueError as opened_parquet does, and for longer lists; Malformed for two columns of one name.
     """
     import pyarrow as pa
 
@@ -59,7 +61,7 @@ def read_parquet(path):
         schema = file.schema_arrow
         repeated = next((name for name, times in Counter(schema.names).items() if times > 1), None)
         if repeated is not None:
-            raise ValueError(f"two columns {repeated!r}; rename one")
+            raise Malformed(f"two columns {repeated!r}", "rename one")
         lists = [place for place, kind in enumerate(schema.types) if is_list(kind)]
         if not lists:
             return file.read()

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from gfscore.errors import InputError
 from gfscore.files import sha256_of_file, write_text
+from gfscore.files.regular import require_regular
 
 NEEDS_PINNED_DIGEST = (
     "trust_pickle: true runs code of the file, so its sha256 must be pinned in config.yaml; pin it, or set "
@@ -61,7 +62,7 @@ def obtain(path, *, url=None, sha256=None):
     own that merely differs from the record: that may be meant.
     """
     path = Path(path)
-    _require_regular(path)
+    require_regular(path)
     # Where a digest is pinned nothing is written, so that files may lie in folders of others.
     expected = sha256.lower() if sha256 else recorded_digest(path)
     if not path.exists():
@@ -92,7 +93,7 @@ def obtain(path, *, url=None, sha256=None):
 
 def require_digest(path, sha256):
     """Refuse a file whose SHA-256 is not `sha256` (hex), or that cannot be read, by InputError; nothing is parsed."""
-    _require_regular(path)
+    require_regular(path)
     try:
         found = sha256_of_file(path)
     except OSError as error:
@@ -102,13 +103,6 @@ def require_digest(path, sha256):
             f"{path}: sha256 is {found[:12]}, expected {sha256[:12]}: the file is damaged or another one; "
             "delete it, so that it is made again, or correct the digest"
         )
-
-
-def _require_regular(path):
-    # A pipe would be waited for, for ever, and a folder is nothing to set aside.
-    path = Path(path)
-    if path.exists() and not path.is_file():
-        raise InputError(f"{path}: is no regular file but a folder, a pipe or a device; name the checkpoint itself")
 
 
 def require_checkpoint(path, name=None):
@@ -146,7 +140,7 @@ def require_checkpoint(path, name=None):
 def recorded_digest(path):
     """Digest recorded beside a checkpoint, or None; InputError when the record is malformed."""
     record = _record_of(path)
-    _require_regular(record)
+    require_regular(record)
     if not record.exists():
         return None
     digest = record.read_text(encoding="utf-8", errors="replace").split(" ")[0].strip().lower()

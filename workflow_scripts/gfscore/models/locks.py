@@ -3,7 +3,7 @@
 import errno
 import fcntl
 import os
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from gfscore.errors import InputError
@@ -17,7 +17,7 @@ def alone_at(path):
     """Hold the lock of a file, `<path>.lock`, against every other job; waits for it, and removes it at the end.
 
     The operating system takes the lock away with its process, however that ends. On a file system without locks it is
-    given to everybody. Raises InputError where the folder cannot be written.
+    given to everybody. Raises InputError where the folder cannot be written, or the lock not be had.
     """
     path = Path(path)
     handle = _held(path)
@@ -25,7 +25,8 @@ def alone_at(path):
         yield
     finally:
         # Before the lock is given up: later, the file may be the lock of another job.
-        lock_of(path).unlink(missing_ok=True)
+        with suppress(OSError):
+            lock_of(path).unlink()
         os.close(handle)
 
 
@@ -38,18 +39,29 @@ def _held(path):
     while True:
         handle = _opened(path)
         try:
+            _wait_for(handle, path)
+            # Whoever had the lock before has removed the file: only the lock of the one that is there now counts.
+            if _same_file(handle, lock_of(path)):
+                return handle
+        except OSError as error:
+            os.close(handle)
+            raise InputError(
+                f"{lock_of(path)}: cannot be locked ({error.strerror}); run again, and if that does not help, put the "
+                "file on a disk whose locks work"
+            ) from error
+        os.close(handle)
+
+
+def _wait_for(handle, path):
+    try:
+        try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             print(f"{path}: another job works on this file: waiting for it")
             fcntl.flock(handle, fcntl.LOCK_EX)
-        except OSError as error:
-            if error.errno not in WITHOUT_LOCKS:
-                os.close(handle)
-                raise
-        # Whoever had the lock before has removed the file: only the lock of the one that is there now counts.
-        if _same_file(handle, lock_of(path)):
-            return handle
-        os.close(handle)
+    except OSError as error:
+        if error.errno not in WITHOUT_LOCKS:
+            raise
 
 
 def _opened(path):

@@ -78,8 +78,7 @@ def load_weights(network, weights, path):
             f"{path}: the weights have other shapes than the architecture: {_listed(misshapen)}; correct its arguments "
             "(number of classes, width, input size)"
         )
-    changed = [name for name, value in fitting.items() if not _keeps_its_numbers(value, wanted[name])]
-    if changed:
+    if changed := changed_by_loading(fitting, wanted):
         stored = str(fitting[changed[0]].dtype).removeprefix("torch.")
         raise InputError(
             f"{path}: the weights are no numbers of the architecture's kind: {_listed(changed)} ({stored}); save them "
@@ -96,6 +95,23 @@ def load_weights(network, weights, path):
     return network
 
 
+def changed_by_loading(weights, wanted):
+    """Names of the tensors that torch would load as other numbers: complex ones and masks, where others are wanted.
+
+    Takes two state dicts, that of a file and that of the network; what only one of them has is left out.
+    """
+    import torch
+
+    def is_changed(value, place):
+        # It drops imaginary parts, and makes 0 and 1 of a mask.
+        if value.is_complex():
+            return not place.is_complex()
+        return value.dtype == torch.bool and place.dtype != torch.bool
+
+    both = [name for name in weights if name in wanted and torch.is_tensor(weights[name])]
+    return [name for name in both if is_changed(weights[name], wanted[name])]
+
+
 def _require_plain(name, value, path):
     import torch
 
@@ -107,14 +123,6 @@ def _require_plain(name, value, path):
         raise InputError(
             f"{path}: {str(name)[:80]} is a tensor that is {kind}; save the weights as ordinary tensors of numbers"
         )
-
-
-def _keeps_its_numbers(value, wanted):
-    # torch would drop imaginary parts, and make 0 and 1 of a mask.
-    import torch
-
-    real = not value.is_complex() or wanted.is_complex()
-    return real and (value.dtype != torch.bool or wanted.dtype == torch.bool)
 
 
 def _is_state_dict(content):

@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 
 from gfscore.errors import InputError
-from gfscore.models.state_dicts import load_weights, weights_of
+from gfscore.models.state_dicts import changed_by_loading, load_weights, weights_of
 from gfscore.scores.margins import predictions
 from gfscore.zoo.classifier import classes_given, first_line, from_network
 from gfscore.zoo.inference import device_of, extract_logits
@@ -112,6 +112,8 @@ def open_classifier(settings, path, *, image_shape, classes, threads):
     try:
         stored = load_file(path)
         head = torch.nn.Linear(*reversed(stored["weight"].shape))
+        if changed := changed_by_loading(stored, head.state_dict()):
+            raise TypeError(f"{changed[0]} holds {stored[changed[0]].dtype}")
         head.load_state_dict(stored)
     except (SafetensorError, RuntimeError, KeyError, TypeError) as error:
         raise InputError(f"{path}: is no head of a probe ({first_line(error)}); delete it and fit it again") from error

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 from gfscore.errors import InputError
 from gfscore.models import leaderboard
+from gfscore.models.state_dicts import changed_by_loading
 from gfscore.zoo.classifier import classes_given, from_network
 from gfscore.zoo.compatibility import import_robustbench
 
@@ -99,8 +100,9 @@ def assemble(folder, *, dataset, threat, model, read):
     only_file = Path(folder, dataset, threat, f"{model}.pt")
     name = name_in_timm(dataset, threat, model)
     if name:
-        return _from_timm(name, read(only_file), CLASSES[dataset]).eval()
-    with _published_loading(read), _constants_on_the_cpu(), _pretrained_from(lambda: read(only_file)):
+        with _numbers_kept():
+            return _from_timm(name, read(only_file), CLASSES[dataset]).eval()
+    with _published_loading(read), _numbers_kept(), _constants_on_the_cpu(), _pretrained_from(lambda: read(only_file)):
         return load_model(model, model_dir=folder, dataset=dataset, threat_model=threat).eval()
 
 
@@ -163,6 +165,24 @@ def _published_loading(read):
         download_gdrive_new=lambda *_: None,
         _safe_load_state_dict=load_completely,
     ):
+        yield
+
+
+@contextmanager
+def _numbers_kept():
+    # RobustBench, timm and torchvision each load in a way of their own, and all end in this method of a network.
+    import torch
+
+    published = torch.nn.Module.load_state_dict
+
+    def load(network, state, *arguments, **options):
+        changed = changed_by_loading(state, network.state_dict())
+        if changed:
+            kind = str(state[changed[0]].dtype).removeprefix("torch.")
+            raise RuntimeError(f"{len(changed)} weights are no real numbers, the first is {changed[0]} ({kind})")
+        return published(network, state, *arguments, **options)
+
+    with _replaced(torch.nn.Module, load_state_dict=load):
         yield
 
 

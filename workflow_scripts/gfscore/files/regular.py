@@ -7,11 +7,12 @@ from pathlib import Path
 from gfscore.errors import InputError
 
 
-def require_regular(path):
-    """Refuse, by InputError, what is there but neither a file nor a folder, after links; what is missing passes."""
+def require_regular(path, *, or_folder=False):
+    """Refuse, by InputError, what is there but no file, after links; what is missing passes, and folders may."""
     path = Path(path)
-    if path.exists() and not (path.is_file() or path.is_dir()):
-        raise InputError(f"{path}: is neither a file nor a folder but a pipe or a device; put the file itself there")
+    if path.exists() and not (path.is_file() or (or_folder and path.is_dir())):
+        found = "a folder" if path.is_dir() else "a pipe or a device"
+        raise InputError(f"{path}: is no regular file but {found}; name the file itself")
 
 
 def regular_bytes(path):
