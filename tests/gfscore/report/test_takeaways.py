@@ -114,6 +114,18 @@ def test_sign_of_robustness_against_fairness_depends_on_the_metric():
     assert takeaways.score_and_rdi(same).endswith("(Spearman +1.00)")
 
 
+def test_relations_that_may_be_chance_are_not_stated_as_facts():
+    score = np.linspace(0.1, 0.6, 9)
+    shuffled = score[[1, 0, 8, 3, 6, 5, 4, 7, 2]]
+    frame = models(value=score, rdi=score, nrgc=-shuffled, rdi_over_mean=score)
+    assert takeaways.score_and_rdi(frame) == (
+        "Models with a higher mean are less equal by RDI (Spearman +1.00), with no clear relation by NRGC (−0.317)"
+    )
+    assert takeaways.metric_conflict(frame).startswith(
+        "The mean rises with RDI (+1.00), but falls with NRGC (−0.317): rank correlations over models, not all of them"
+    )
+
+
 def test_relation_needs_data():
     assert takeaways.score_and_rdi(models(value=[0.1, 0.2], rdi=[1, 2], nrgc=[1, 2])).startswith("2 models:")
     flat = models(value=[0.1] * 4, rdi=[1, 2, 3, 4], nrgc=[1, 2, 3, 4])

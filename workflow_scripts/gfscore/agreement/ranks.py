@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 
-from gfscore.comparison.ranking import EXACT_UP_TO, every_order, ranks, spearman
+from gfscore.comparison.ranking import EXACT_UP_TO, every_order, share_of_orders, spearman
 
 EVERY_ORDER, RANDOM_ORDERS = "every order", "random orders"
 
@@ -51,14 +51,9 @@ def rank_agreement(x, y, *, confidence, permutations, seed):
         low, high = (math.tanh(math.atanh(rho) + side * half) for side in (-1, 1))
     exact = n <= EXACT_UP_TO
     orders = every_order(n) if exact else _random_orders(n, permutations, seed)
-    reached = float(np.mean(np.abs(_rhos(x, y, orders)) >= abs(rho) - ROUNDING))
+    reached = share_of_orders(x, y, orders, rho)
     p = reached if exact else (1 + reached * permutations) / (1 + permutations)
     return RankAgreement(n, rho, low, high, p, EVERY_ORDER if exact else RANDOM_ORDERS)
-
-
-def _rhos(x, y, orders):
-    x, y = ranks(x) - (len(x) + 1) / 2, ranks(y) - (len(y) + 1) / 2
-    return y[orders] @ x / math.sqrt((x @ x) * (y @ y))
 
 
 @cache

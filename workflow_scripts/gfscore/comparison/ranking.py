@@ -69,6 +69,22 @@ def exact_p_value(rho, models):
     return float(np.mean(np.abs(_all_rhos(models)) >= abs(rho) - 1e-12))
 
 
+def exact_p_value_of(x, y):
+    """The same for `x` and `y` (M,) as they are, ties included; pairs with a NaN are left out."""
+    x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    known = ~(np.isnan(x) | np.isnan(y))
+    rho = float(spearman(x, y))
+    if math.isnan(rho):
+        return math.nan
+    return share_of_orders(x[known], y[known], every_order(int(known.sum())), rho)
+
+
+def share_of_orders(x, y, orders, rho):
+    """Share of `orders` (R, M) of y in which |Spearman's rho| with x is at least |rho|; x and y not constant."""
+    x, y = ranks(x) - (len(x) + 1) / 2, ranks(y) - (len(y) + 1) / 2
+    return float(np.mean(np.abs(y[orders] @ x / math.sqrt((x @ x) * (y @ y))) >= abs(rho) - 1e-12))
+
+
 @cache
 def every_order(items):
     """All orders of 0..M-1, (M!, M) int8, the identity first; for M up to EXACT_UP_TO."""

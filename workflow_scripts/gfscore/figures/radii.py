@@ -28,8 +28,11 @@ MOST_MODELS, MOST_NAMED_LINES = 20, 24
 MOST_CLASS_LINES, MOST_BANDS = 40, 8
 NAME_SIZE = 8
 WHAT = {
-    "minimal": ("not broken within r", "an upper bound on the truth"),
-    "certified": ("certified to r, smoothed classifier", "a lower bound on the truth"),
+    "minimal": ("not broken within r", "an upper bound on the truth, but for the draw of samples"),
+    "certified": (
+        "certified to r, smoothed classifier",
+        "a lower bound on the truth, but for the draw of samples and wrong certificates",
+    ),
 }
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from gfscore import numbers
 from gfscore.calibration.model_evidence import CLEAN, DISTANCE, ROBUST, alone
-from gfscore.comparison.ranking import EXACT_UP_TO, exact_p_value, spearman_or_none
+from gfscore.comparison.ranking import EXACT_UP_TO, exact_p_value_of, spearman_or_none
 from gfscore.names import model_labels, without_threat
 from gfscore.report import takeaways
 from gfscore.scores.disparity import worst_class_set
@@ -202,7 +202,7 @@ def _agreement(summary, first, second, words):
         "words": words,
         "rho": rho,
         "models": len(both),
-        "p": exact_p_value(rho, len(both)) if exact else None,
+        "p": exact_p_value_of(both[first], both[second]) if exact else None,
         "significant": rho is not None and takeaways.rank_relation(both[first], both[second])[1],
         "trivial": bool(np.allclose(both[first], both[second])),
     }

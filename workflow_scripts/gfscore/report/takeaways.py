@@ -10,7 +10,7 @@ import numpy as np
 
 from gfscore.bounds.multiplicity import holm
 from gfscore.calibration.model_evidence import ROBUST, alone
-from gfscore.comparison.ranking import EXACT_UP_TO, exact_p_value, spearman
+from gfscore.comparison.ranking import EXACT_UP_TO, exact_p_value_of, spearman
 from gfscore.names import capitalised, class_phrase, enumeration, model_labels, shortened
 from gfscore.numbers import MISSING, number, setting, signed, temperature
 from gfscore.scores.disparity import worst_class_set
@@ -85,10 +85,12 @@ def score_and_rdi(summary):
         return f"No clear relation between mean and RDI over {total} models (Spearman {signed(by_rdi)})"
     direction = "less" if by_rdi > 0 else "more"
     sentence = f"Models with a higher mean are {direction} equal by RDI (Spearman {signed(by_rdi)})"
-    by_nrgc = float(spearman(summary["value"], summary["nrgc"]))
-    if by_rdi * by_nrgc < 0:
-        return f"{sentence}, but {'more' if by_rdi > 0 else 'less'} equal by NRGC ({signed(by_nrgc)})"
-    return sentence
+    by_nrgc, clear = rank_relation(summary["value"], summary["nrgc"])
+    if not by_rdi * by_nrgc < 0:
+        return sentence
+    if not clear:
+        return f"{sentence}, with no clear relation by NRGC ({signed(by_nrgc)})"
+    return f"{sentence}, but {'more' if by_rdi > 0 else 'less'} equal by NRGC ({signed(by_nrgc)})"
 
 
 def metric_conflict(summary):
@@ -98,12 +100,20 @@ def metric_conflict(summary):
     """
     if len(summary) < FEW_MODELS:
         return None
-    rhos = {name: float(spearman(summary["value"], summary[name])) for name in ("rdi", "nrgc", "rdi_over_mean")}
+    relations = {name: rank_relation(summary["value"], summary[name]) for name in ("rdi", "nrgc", "rdi_over_mean")}
+    rhos = {name: rho for name, (rho, _) in relations.items()}
     opposed = [name for name in ("nrgc", "rdi_over_mean") if rhos["rdi"] * rhos[name] < 0]
     if not opposed:
         return None
     titles = {"nrgc": "NRGC", "rdi_over_mean": "RDI / mean"}
     against = enumeration([f"{titles[name]} ({signed(rhos[name])})" for name in opposed])
+    if not all(relations[name][1] for name in ("rdi", *opposed)):
+        with_rdi, with_others = ("rises", "falls") if rhos["rdi"] > 0 else ("falls", "rises")
+        return (
+            f"The mean {with_rdi} with RDI ({signed(rhos['rdi'])}), but {with_others} with {against}: rank "
+            "correlations over models, not all of them clear. RDI grows with the scale of the measure and these do not, "
+            "so what is said of robustness against fairness depends on the metric."
+        )
     less, more = ("less", "more") if rhos["rdi"] > 0 else ("more", "less")
     return (
         f"Models with a higher mean are {less} equal by RDI ({signed(rhos['rdi'])}), but {more} equal by {against}. "
@@ -271,7 +281,7 @@ def rank_relation(x, y):
     if math.isnan(rho) or pairs < FEW_MODELS:
         return rho, False
     if pairs <= EXACT_UP_TO:
-        return rho, exact_p_value(rho, pairs) < SIGNIFICANT
+        return rho, exact_p_value_of(x, y) < SIGNIFICANT
     from scipy.special import stdtr
 
     statistic = abs(rho) * math.sqrt((pairs - 2) / max(1e-12, 1 - rho**2))

@@ -59,7 +59,9 @@ function valuesAt(measure, t) {
 const gateRule = (measure) =>
   DATA.gate.find((rule) => rule.measure === measure && rule.statistic === "wcr" && rule.direction === "at_least");
 
+// The gate judges scores at T = 1.
 function gateVerdict(index) {
+  if (state.t !== 1) return null;
   const verdicts = DATA.gate.map((rule) => rule.models[index]).filter(Boolean).map((model) => model.verdict);
   if (!verdicts.length) return null;
   if (verdicts.includes("FAIL")) return "FAIL";

@@ -18,7 +18,7 @@ function showModel() {
   const { rdi_permuted: spread, wcr_permuted: floor, suspects } = entry.summary;
   at("model-note").textContent = state.t !== 1 ? "" : [
     `Orange diamonds: the ${plural(suspects.length, "class")} that may be the weakest, given the intervals.`,
-    isMissing(spread) ? "" : "Shaded: where equal classes of this size would lie by chance alone.",
+    isMissing(spread) ? "" : "Shaded: from the lowest to the highest of equal classes of this size, on average by chance alone.",
     tauWithin(entry, listed) ? "Dashed: τ." : "",
     order.length > listed.length ? `The ${listed.length} weakest of ${count(order.length)} classes; the table holds all.` : "",
   ].filter(Boolean).join(" ");

@@ -12,7 +12,7 @@ function showDistances() {
   }).filter(Boolean);
   const most = 1.08 * Math.max(...rows.flatMap((row) => [row.score, row.distance]), 1e-6), refuted = rows.filter((row) => row.side === above).length;
   nameApart(rows, { distance: most, score: most });
-  at("distances-takeaway").textContent = `In ${refuted} of ${plural(rows.length, "model")} the mean score exceeds the mean distance at which an attack succeeded`;
+  at("distances-takeaway").textContent = `In ${refuted} of ${plural(rows.length, "model")} mean ${score} exceeds the mean distance at which an attack succeeded`;
   draw(at("distances-chart"), "distances", { data: { rows, line: [{ at: 0 }, { at: most }] }, signals: { most }, words: { "@distance": ["mean distance of the nearest", "adversarial example found (l2)"], "@score": `mean ${score}` } });
   tableBehind(at("distances-data"), () => ({
     rows,
@@ -37,7 +37,7 @@ function showCalibration() {
     if (chart.hidden) return;
     const searched = objective.points.map(([t]) => t), middle = Math.sqrt(searched[0] * searched.at(-1));
     const side = (t) => (t > middle ? "right" : "left");
-    const marks = [{ temperature: 1, words: "T = 1", side: side(1), raised: false }], levels = isMissing(objective.at_one) ? [] : [{ value: objective.at_one }];
+    const marks = [{ temperature: 1, words: "T = 1", side: side(1), raised: false }], levels = isMissing(objective.at_one) || objective.own ? [] : [{ value: objective.at_one }];
     if (objective.t_star !== null) marks.push({ temperature: objective.t_star, words: `T* = ${temperature(objective.t_star)}`, side: side(objective.t_star), raised: true });
     draw(chart, "curve", {
       data: { rows: objective.points.map(([t, value]) => ({ temperature: t, value })), stretches: objective.stretches.map(([from, to]) => ({ from, to: Math.max(to, from * 1.01) })), marks, levels },
