@@ -111,8 +111,8 @@ def metric_conflict(summary):
         with_rdi, with_others = ("rises", "falls") if rhos["rdi"] > 0 else ("falls", "rises")
         return (
             f"The mean {with_rdi} with RDI ({signed(rhos['rdi'])}), but {with_others} with {against}: rank "
-            "correlations over models, not all of them clear. RDI grows with the scale of the measure and these do not, "
-            "so what is said of robustness against fairness depends on the metric."
+            "correlations over models, not all of them clear. RDI grows with the scale of the measure and these do "
+            "not, so what is said of robustness against fairness depends on the metric."
         )
     less, more = ("less", "more") if rhos["rdi"] > 0 else ("more", "less")
     return (

@@ -114,7 +114,7 @@ def _tolerance_and_deviation():
             "Perturbation makes the evaluation less dependent on a model's accuracy than label statistics are "
             "(appendix A.2).",
             "less dependent",
-            f"|Spearman| with accuracy: Tol {ours[0]:.3f} and {ours[1]:.3f}; "
+            f"Size of Spearman with accuracy: Tol {ours[0]:.3f} and {ours[1]:.3f}; "
             f"strongest of DP, EOpp, EOdd {others[0]:.3f} and {others[1]:.3f}",
             verdict((ours < others).all()),
             "Attractive, then Eyeglasses. The less accurate a model, the higher its Tolerance; a classifier that "
