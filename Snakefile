@@ -60,23 +60,24 @@ rule inputs:
 
 rule logits:
     input:
-        of_run(layout.check_files),
+        of_run(layout.logit_results),
 
 
 rule audit:
     input:
-        results_of_run("verdict.json"),
+        of_run(layout.verdict_results),
 
 
 rule report:
     input:
-        results_of_run("report.html"),
+        of_run(layout.report_results),
 
 
 # Tables in LaTeX, model cards and a research object to deposit; `all` does not make them.
 rule exports:
     input:
         of_run(export_layout.export_results),
+        of_run(layout.report_results),
 
 
 onsuccess:
@@ -89,4 +90,7 @@ onsuccess:
 
 
 onerror:
-    print("\nA step failed: what it says stands above and in its log. Mend it and run the same command again.")
+    closed = ", or the gate is closed" if "gate" in workflow.dag_settings.targets else ""
+    print(
+        f"\nA step failed{closed}: what it says stands above and in its log. Mend it and run the same command again."
+    )

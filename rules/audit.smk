@@ -94,6 +94,7 @@ rule judge_audit:
 rule gate:
     input:
         verdicts=results_of_run("verdict.json"),
+        standing=of_run(layout.verdict_results),
     log:
         "results/logs/gate.log",
     conda:

@@ -15,7 +15,7 @@ ruleorder: import_samples > score_predictions
 rule import_logits:
     input:
         code=code("import_logits"),
-        file=of_subject("path"),
+        file=lambda wildcards: layout.imported_file(config, **model_of_subject(wildcards)),
         dataset=lambda wildcards: f"results/datasets/{model_of_subject(wildcards)['dataset']}.json",
     output:
         logits="results/logits/{subject}.parquet",
@@ -29,6 +29,7 @@ rule import_logits:
         "../envs/torch.yaml"
     params:
         model=model_of_subject,
+        path=of_subject("path"),
         allow_probabilities=of_subject("allow_probabilities"),
         state=state_of(of_subject("path")),
     script:
@@ -38,7 +39,7 @@ rule import_logits:
 rule import_samples:
     input:
         code=code("import_samples"),
-        file=of_subject("path"),
+        file=lambda wildcards: layout.imported_file(config, **model_of_subject(wildcards)),
         dataset=lambda wildcards: f"results/datasets/{model_of_subject(wildcards)['dataset']}.json",
     output:
         samples="results/samples/{measure}/{subject}.parquet",
@@ -52,6 +53,7 @@ rule import_samples:
         "../envs/torch.yaml"
     params:
         model=model_of_subject,
+        path=of_subject("path"),
         measure=lambda wildcards: wildcards.measure,
         kind=lambda wildcards: config["measures"][wildcards.measure]["kind"],
         largest_radius=plan.largest_radius(config),

@@ -6,7 +6,7 @@ from gfscore.datasets import open_described
 from gfscore.errors import InputError
 from gfscore.files import sha256_of_file
 from gfscore.files.logit_files import read_logits_file
-from gfscore.files.logits import require_logits, stored_logits
+from gfscore.files.logits import require_logits, require_rows, stored_logits
 from gfscore.tables import write_logits
 from gfscore.workflow.jobs import logged_job
 
@@ -19,6 +19,9 @@ def import_logits(path_to_file, path_to_dataset, path_to_logits, *, model, allow
     """
     images, dataset = open_described(path_to_dataset)
     logits, labels, sample_id = read_logits_file(path_to_file, classes=dataset["classes"])
+    for found in (logits, labels, sample_id):
+        if found is not None:
+            require_rows(found, dataset, source=path_to_file)
     given = images.labels if labels is None else labels
     logits, given = require_logits(
         logits, given, classes=len(dataset["classes"]), source=path_to_file, allow_probabilities=allow_probabilities
@@ -26,8 +29,6 @@ def import_logits(path_to_file, path_to_dataset, path_to_logits, *, model, allow
     for what, found, expected in (("label", given, images.labels), ("sample_id", sample_id, images.sample_id)):
         if found is None:
             continue
-        if len(found) != len(expected):
-            raise InputError(f"{path_to_file}: {len(found)} rows, but {dataset['dataset']} has {len(expected)} samples")
         if (found != expected).any():
             row = int(np.flatnonzero(found != expected)[0])
             raise InputError(
@@ -45,7 +46,7 @@ if __name__ == "__main__":
     with logged_job(snakemake.log[0]):
         given, settings = snakemake.input, snakemake.params
         import_logits(
-            given.file,
+            settings.path,
             given.dataset,
             snakemake.output.logits,
             model=settings.model,

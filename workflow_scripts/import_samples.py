@@ -42,7 +42,7 @@ if __name__ == "__main__":
     with logged_job(snakemake.log[0]):
         given, settings = snakemake.input, snakemake.params
         import_samples(
-            given.file,
+            settings.path,
             given.dataset,
             snakemake.output.samples,
             model=settings.model,

@@ -4,6 +4,7 @@ import os
 from collections import Counter
 
 import numpy as np
+import pytest
 
 from faults.audits import OPTIONS, OVERLAY, TARGETS
 
@@ -33,6 +34,24 @@ def test_labels_older_than_what_was_made_of_the_first_ones_are_read_again(undist
     os.utime(labels, ns=times)
     rules, _ = repository.planned("--configfile", OVERLAY, "--", *TARGETS)
     assert rules["fetch_dataset"] == 1
+
+
+@pytest.mark.parametrize("lost", ["A.npy", "labels.npy"])
+def test_nothing_stands_on_a_file_that_is_not_there(undisturbed, tmp_path, lost):
+    """However often, and whatever of it, is asked for: the first failure takes the output that others stand on."""
+    repository = undisturbed.copy_to(tmp_path / "moved")
+    text = repository.read(OVERLAY)
+    assert lost in text
+    (repository.path / OVERLAY).write_text(text.replace(lost, f"renamed-{lost}"))
+    for target in ("audit", "audit", "gate"):
+        done = repository.snakemake(*OPTIONS, "--", target, check=False)
+        assert done.returncode != 0, target
+        assert f"renamed-{lost}: there is no such file" in done.text
+        assert "Traceback" not in done.text
+    (repository.path / OVERLAY).write_text(text)
+    repository.snakemake(*OPTIONS, "--", *TARGETS)
+    verdict = "results/audits/cheap/verdict.json"
+    assert repository.read(verdict) == undisturbed.read(verdict)
 
 
 def test_jobs_take_the_package_of_the_repository(configured, tmp_path):

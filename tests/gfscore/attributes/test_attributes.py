@@ -117,6 +117,25 @@ def test_values_that_are_no_categories_are_refused_with_the_file(tmp_path, value
         read(table(tmp_path, {"kind": values}, name="people.parquet"))
 
 
+@pytest.mark.parametrize(
+    ("values", "pair"), [(["m", "m ", "f", "f"], "'m' and 'm '"), (["Male", "f", "male", "f"], "'Male' and 'male'")]
+)
+@pytest.mark.parametrize("name", ["people.csv", "people.parquet"])
+def test_one_group_in_two_spellings_is_refused(tmp_path, name, values, pair):
+    with pytest.raises(InputError, match=rf"column sex holds {pair}, which differ in blanks or capitals alone"):
+        read(table(tmp_path, {"sex": values}, name=name))
+    # Of samples that are not in the dataset nothing is asked.
+    others = table(tmp_path, {"sex": ["m", "f", "f", "m", "M"]}, ids=[*IDS, "z"], name=name)
+    assert read(others)[0] == {"sex": ["m", "f", "f", "m"]}
+
+
+def test_a_table_in_another_encoding_is_refused_with_how_to_save_it(tmp_path):
+    settings = table(tmp_path, {"sex": list("fmfm")})
+    (tmp_path / "people.csv").write_bytes("who,sex\na,weiß\n".encode("latin-1"))
+    with pytest.raises(InputError, match=r"people\.csv: .*not UTF-8.*; save it as UTF-8$"):
+        read(settings)
+
+
 def test_a_table_whose_values_are_none_of_its_categories_is_refused(tmp_path):
     frame = pd.DataFrame({"sample_id": IDS, "sex": ["f", "m", None, "f"]})
     write_attributes(tmp_path / "a.parquet", frame, identity={"categories": {"sex": ["f", "n"]}})

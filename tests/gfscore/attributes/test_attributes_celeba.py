@@ -76,6 +76,13 @@ def test_damaged_lists_are_refused_by_line(folder, file, change, expected):
         open_images(SETTINGS, folder, classes=None)
 
 
+def test_lists_may_start_with_the_mark_of_windows(folder):
+    expected = open_images(SETTINGS, folder, classes=None).sample_id.tolist()
+    for file in ("list_attr_celeba.txt", "list_eval_partition.txt"):
+        (folder / file).write_text((folder / file).read_text(), encoding="utf-8-sig")
+    assert open_images(SETTINGS, folder, classes=None).sample_id.tolist() == expected
+
+
 def test_missing_files_are_named(folder):
     (folder / "img" / NAMES[1]).unlink()
     with pytest.raises(InputError, match=NAMES[1]):

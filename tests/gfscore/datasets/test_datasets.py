@@ -154,7 +154,7 @@ BAD = [
     ({"y": np.array([0, 1, 2, 1])}, {}, "row 2 has label 2, outside 0..1"),
     ({"y": np.array([0, -1, 1, 1])}, {}, "row 1 has label -1"),
     ({"y": np.array([1, 1, 1, 1])}, {}, "no sample of class 'cat'"),
-    ({"y": np.array(["a", "b", "a", "b"])}, {}, r"pets\.npz: y: dtype <U1; give whole numbers"),
+    ({"y": np.array(["a", "b", "a", "b"])}, {}, r"pets\.npz: y: dtype <U1, row 0 is 'a'; give whole numbers"),
     ({"x": np.full((4, 9, 8, 3), 256)}, {}, "row 0 has pixels from 256 to 256, outside 0..255"),
     ({"x": np.full((4, 9, 8, 3), -0.1)}, {}, "outside 0..255"),
     ({"x": np.full((4, 9, 8, 3), 0.5)}, {}, "set value_range: 1"),
@@ -203,16 +203,21 @@ def test_a_damaged_npz_is_refused_with_its_name_and_the_remedy(kind, saved):
 
 def test_labels_are_called_what_they_are_called_in_the_file(tmp_path):
     """Only .npz files of images call them y."""
-    for content, name in ((b"kind,label\n0,a\n1,b\n", "label"), (b"y\n0.5\n1\n", "y")):
+    for content, name, seen in (
+        (b"kind,label\n0,0\n1,cat\n", "label", "row 1 is 'cat'"),
+        (b"y\n0.5\n1\n", "y", r"row 0 is 0\.5"),
+        (b"kind,y\n0,0\n1,\n", "y", r"row 1 is nan \(an empty cell\?\)"),
+    ):
         (tmp_path / "mine.csv").write_bytes(content)
-        with pytest.raises(InputError, match=rf"mine\.csv: {name}: dtype .*; give whole numbers 0\.\.K-1"):
+        expected = rf"mine\.csv: {name}: dtype .*, {seen}; give whole numbers 0\.\.K-1, .* in the order of `classes`"
+        with pytest.raises(InputError, match=expected):
             open_images({"source": "labels"}, tmp_path / "mine.csv", classes=PAIR)
     (tmp_path / "mine.csv").write_text("label\n0\n-1\n")
     with pytest.raises(InputError, match=r"mine\.csv: label: row 1 has label -1; labels count from 0"):
         open_images({"source": "labels"}, tmp_path / "mine.csv", classes=PAIR)
     with pytest.raises(InputError, match=r"^labels: shape \(2,\) for 3 images"):
         make(np.zeros((3, 1, 2, 2)), [0, 1], list("abc"))
-    with pytest.raises(InputError, match=r"^labels: dtype <U1; give whole numbers"):
+    with pytest.raises(InputError, match=r"^labels: dtype <U1, row 0 is 'a'; give whole numbers"):
         make(np.zeros((3, 1, 2, 2)), list("abc"), list("abc"))
 
 

@@ -114,6 +114,17 @@ def test_a_list_chooses_images_and_labels(root, tmp_path):
         open_images({**FOLDER, "list": str(root / "no.txt")}, root, classes=PAIR)
 
 
+def test_a_list_may_start_with_the_mark_of_windows_and_must_be_utf_8(root, tmp_path):
+    listed = tmp_path / "list.txt"
+    listed.write_text("n02/c.jpeg 0\nn01/x.png 1\n", encoding="utf-8-sig")
+    images = open_images({**FOLDER, "list": str(listed)}, root, classes=PAIR)
+    assert images.sample_id.tolist() == ["n02/c.jpeg", "n01/x.png"]
+    for encoding in ("latin-1", "utf-16"):
+        listed.write_text("n02/ü.jpeg 0\n", encoding=encoding)
+        with pytest.raises(InputError, match=r"list\.txt: the list cannot be read .*; save it as UTF-8$"):
+            open_images({**FOLDER, "list": str(listed)}, root, classes=PAIR)
+
+
 @pytest.mark.parametrize("label", ["99999999999", "9" * 5000])
 def test_a_label_in_a_list_that_no_class_can_have_is_named(label, root):
     listed = root.parent / "list.txt"

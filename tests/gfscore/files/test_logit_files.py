@@ -112,6 +112,36 @@ def test_rows_of_another_length_than_the_header_are_refused(tmp_path, row):
         read_logits_file(tmp_path / "a.csv", classes=CLASSES)
 
 
+@pytest.mark.parametrize(
+    ("cell", "expected"),
+    [
+        ("", r"is empty or no number \(1 such rows\); write every logit as a number"),
+        ("NaN", "is empty or no number"),
+        ('"0,5"', "is '0,5', no number; write every logit as a number, with a point"),
+        ("high", "is 'high', no number"),
+    ],
+)
+def test_a_cell_that_is_no_number_is_named_by_row_and_column(tmp_path, cell, expected):
+    (tmp_path / "a.csv").write_text(f"cat,dog,frog\n1,2,3\n4,{cell},6\n")
+    with pytest.raises(InputError, match=rf"a\.csv: column 'dog': row 1 {expected}"):
+        read_logits_file(tmp_path / "a.csv", classes=CLASSES)
+
+
+def test_missing_cells_of_parquet_are_named_and_text_that_is_all_numbers_is_left_to_the_check_of_types(tmp_path):
+    pq.write_table(pa.table({"cat": [1.0, 2.0], "dog": [None, 1.0], "frog": [1.0, 2.0]}), tmp_path / "a.parquet")
+    with pytest.raises(InputError, match=r"a\.parquet: column 'dog': row 0 is empty or no number"):
+        read_logits_file(tmp_path / "a.parquet", classes=CLASSES)
+    pq.write_table(pa.table({name: ["1", "2"] for name in CLASSES}), tmp_path / "a.parquet")
+    assert read_logits_file(tmp_path / "a.parquet", classes=CLASSES)[0].dtype == object
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16", "utf-16-le"])
+def test_csv_in_another_encoding_is_refused_with_how_to_save_it(tmp_path, encoding):
+    (tmp_path / "a.csv").write_bytes("chä,dog,frog\n1,2,3\n".encode(encoding))
+    with pytest.raises(InputError, match=r"a\.csv: .*; save it as UTF-8$"):
+        read_logits_file(tmp_path / "a.csv", classes=CLASSES)
+
+
 @pytest.mark.parametrize("shapes", [[3, 4, 5], [(), (), ()], [(6, 1)] * 3])
 def test_arrays_that_are_no_columns_are_refused(tmp_path, shapes):
     arrays = {name: np.ones(shape) for name, shape in zip("abc", shapes, strict=True)}

@@ -278,16 +278,63 @@ def test_the_recorded_digest_is_enforced_and_a_file_of_the_user_stays(tmp_path):
     assert obtain(path) == hashlib.sha256(other).hexdigest()
 
 
-def test_a_file_that_is_not_the_pinned_one_or_a_web_page_is_set_aside(tmp_path):
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(CONTENT, "pinned in config.yaml: the file is damaged or another one"), (PAGE, "is a web page")],
+)
+def test_a_refused_file_that_has_an_address_is_set_aside_and_fetched_anew(server, tmp_path, content, message):
+    path = tmp_path / "m.safetensors"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=rf"{message}.*set aside as .*m\.safetensors\.rejected"):
+        obtain(path, url=server.url, sha256="0" * 64)
+    assert (names_in(tmp_path), server.asked) == (["m.safetensors.rejected"], [])
+    assert (tmp_path / "m.safetensors.rejected").read_bytes() == content
+    assert obtain(path, url=server.url, sha256=DIGEST) == DIGEST
+    assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (CONTENT, r"pinned in config\.yaml.* left in place, unused; correct `sha256` of the entry, or put the right"),
+        (PAGE, "is a web page.* left in place, unused$"),
+    ],
+)
+def test_a_refused_file_without_an_address_may_be_the_only_copy_and_stays(tmp_path, content, message):
+    path = tmp_path / "m.safetensors"
+    path.write_bytes(content)
+    for _ in range(2):
+        with pytest.raises(InputError, match=message) as caught:
+            obtain(path, sha256="0" * 64)
+        assert "fetch it anew" not in str(caught.value)
+        assert (names_in(tmp_path), path.read_bytes()) == (["m.safetensors"], content)
+
+
+def test_with_the_pin_corrected_a_file_placed_by_hand_is_used(tmp_path):
     path = tmp_path / "m.safetensors"
     path.write_bytes(CONTENT)
-    with pytest.raises(InputError, match=r"pinned in config\.yaml.*set aside as .*m\.safetensors\.rejected"):
+    with pytest.raises(InputError, match=r"pinned in config\.yaml"):
         obtain(path, sha256="0" * 64)
-    assert names_in(tmp_path) == ["m.safetensors.rejected"]
-    path.write_bytes(PAGE)
-    with pytest.raises(InputError, match=r"is a web page.*set aside as"):
-        obtain(path)
-    assert (tmp_path / "m.safetensors.rejected").read_bytes() == PAGE
+    assert obtain(path, sha256=DIGEST) == DIGEST
+
+
+def test_a_refused_link_stays_a_link_with_and_without_an_address(server, tmp_path):
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared/m").write_bytes(CONTENT)
+    path = tmp_path / "m.safetensors"
+    path.symlink_to("shared/m")
+    for url in (None, server.url):
+        with pytest.raises(InputError, match="left in place, unused; correct `sha256`"):
+            obtain(path, url=url, sha256="0" * 64)
+        assert path.is_symlink()
+        assert path.read_bytes() == CONTENT
+    assert (names_in(tmp_path), server.asked) == (["m.safetensors", "shared"], [])
+
+
+def test_a_missing_file_that_was_set_aside_earlier_is_named(tmp_path):
+    (tmp_path / "m.rejected").write_bytes(CONTENT)
+    with pytest.raises(InputError, match=r"there is no such checkpoint.*m\.rejected was refused earlier.* rename it"):
+        obtain(tmp_path / "m", sha256=DIGEST)
 
 
 def test_a_missing_file_is_downloaded_once(server, tmp_path):

@@ -4,6 +4,8 @@ import pytest
 
 from gfscore.errors import InputError, unknown
 from gfscore.workflow.configuration import require_valid
+from gfscore.workflow.gates import BETTER
+from gfscore.workflow.schema_words import words_of_form
 from shipped_configuration import SCHEMA, refusal
 
 
@@ -66,7 +68,12 @@ def test_a_misspelt_model_gets_the_nearest_name(config):
 def test_models_of_another_zoo_are_refused(config):
     config["models"]["other"] = {"none": {"ERM": config["models"]["digits"]["none"]["ERM"]}}
     config["audits"]["digits"]["models"] = ["other/none/ERM"]
-    assert "'other/none/ERM' is unknown" in refusal(config)
+    assert "model 'other/none/ERM' is of another zoo: dataset 'digits' evaluates models of 'digits'" in refusal(config)
+    config["audits"]["digits"]["models"] = ["cifar10/L2/*", "other/none/EMR", "other/ERM"]
+    text = refusal(config)
+    assert "model 'cifar10/L2/*' is of another zoo" in text
+    assert "'other/none/EMR' is unknown" in text
+    assert "'other/ERM' is unknown" in text
 
 
 def test_calibration_needs_a_measure_with_a_temperature(config):
@@ -101,16 +108,179 @@ def test_a_gate_rule_says_one_thing_that_can_be_judged(config, changes, expected
     assert expected in refusal(config)
 
 
-def test_a_gate_may_judge_every_statistic_in_either_direction(config):
+def test_a_gate_may_judge_every_statistic_in_the_direction_in_which_it_is_better(config):
     rule = config["audits"]["digits"]["gate"][0]
     threshold = {"measure": rule["measure"], "confidence": 0.9, "looks": {"planned": 3, "this": 2}}
     threshold["on_inconclusive"] = "pass"
     config["audits"]["digits"]["gate"] = [
         threshold | {"statistic": statistic, direction: 0.5}
-        for statistic in ("wcr", "rdi", "nrgc", "fp", "value", "class_mean")
-        for direction in ("at_least", "at_most")
+        for direction, statistics in BETTER.items()
+        for statistic in set(statistics) - {"class", "falsification_rate", "group_gap"}
     ] + [threshold | {"statistic": "class", "class": "3", "at_least": 0.5}]
     require_valid(config, SCHEMA)
+
+
+@pytest.mark.parametrize("direction", BETTER)
+def test_a_gate_that_would_pass_the_worse_classifier_is_refused(config, direction):
+    audit = config["audits"]["digits"]
+    other = next(key for key in BETTER if key != direction)
+    rule = {key: value for key, value in audit["gate"][0].items() if key != "at_least"}
+    for statistic in BETTER[direction]:
+        audit["gate"] = [audit["gate"][0], rule | {"statistic": statistic, other: 0.1}]
+        better = {"at_least": "more", "at_most": "less"}[direction]
+        assert (
+            f"audits: digits: gate: rule 2, {statistic} of great-softmax: {better} is better; give its threshold as "
+            f"{direction}" in refusal(config)
+        )
+
+
+def test_every_statistic_of_the_schema_is_better_in_one_direction():
+    rule = SCHEMA["$defs"]["audit"]["properties"]["gate"]["items"]["properties"]
+    assert sorted(sum(BETTER.values(), ())) == sorted(rule["statistic"]["enum"])
+
+
+@pytest.mark.parametrize(
+    ("measure", "changes", "expected"),
+    [
+        ("adversarial-linf", {"eps": 8}, "eps: 8 in l_inf"),
+        (
+            "adversarial-linf",
+            {"attacks": [{"name": "pgd", "steps": 2, "step_size": 8, "restarts": 1}]},
+            "pgd: step_size",
+        ),
+        ("targeted-linf", {"eps": 8.0}, "eps: 8 in l_inf"),
+        ("targeted-linf", {"step_size": 8}, "step_size: 8 in l_inf"),
+        ("probabilistic-linf", {"perturbation": {"family": "linf_ball", "eps": 8, "clip": True}}, "perturbation: eps"),
+        ("minimal-l2", {"norm": "linf", "largest_distance": 8}, "largest_distance: 8 in l_inf"),
+    ],
+)
+def test_a_radius_in_steps_of_a_byte_is_refused_with_its_share_of_white(config, measure, changes, expected):
+    config["measures"][measure] |= changes
+    text = refusal(config)
+    assert f"measures: {measure}: " in text and expected in text
+    assert "pixels are in [0, 1]; write 8/255 as 0.03137" in text
+
+
+@pytest.mark.parametrize(
+    ("measure", "changes"),
+    [
+        ("adversarial-linf", {"norm": "l2", "eps": 8}),
+        ("adversarial-linf", {"eps": 1.0}),
+        ("probabilistic-linf", {"perturbation": {"family": "l2_ball", "eps": 8, "clip": True}}),
+        ("minimal-l2", {"largest_distance": 8}),
+    ],
+)
+def test_a_radius_that_can_be_meant_is_accepted(config, measure, changes):
+    config["measures"][measure] |= changes
+    require_valid(config, SCHEMA)
+
+
+def test_a_radius_that_is_no_step_of_a_byte_gets_no_number(config):
+    config["measures"]["adversarial-linf"]["eps"] = 8.5
+    assert "8.5 in l_inf is more than from black to white: pixels are in [0, 1]; give a share of" in refusal(config)
+
+
+def test_a_model_is_not_trained_within_a_radius_of_steps_of_a_byte(config):
+    entry = config["models"]["digits"]["none"]["PGD"] = copy.deepcopy(config["models"]["digits"]["none"]["PGD"])
+    entry["training"]["threat"]["eps"] = 8
+    entry["attack"]["step_size"] = 2
+    text = refusal(config)
+    assert "models: digits/none/PGD: training: threat: eps: 8 in l_inf" in text
+    assert "models: digits/none/PGD: attack: step_size: 2 in l_inf" in text
+
+
+@pytest.mark.parametrize(
+    ("white", "mean", "remedy"),
+    [(1, [125, 123, 114], "set value_range: 255, or divide mean and std by 255"), (255, [300, 1, 1], "correct mean")],
+)
+def test_a_mean_above_the_white_of_the_network_is_refused(config, white, mean, remedy):
+    entry = config["models"]["cifar10"]["none"]["DINOv2_S14_probe"]
+    entry |= {"mean": mean, "value_range": white}
+    text = refusal(config)
+    assert f"mean: {mean[0]} is above the white of the network, value_range: {white}; {remedy}" in text
+    entry |= {"mean": [0.5, 1, -0.5]}
+    require_valid(config, SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"classes": {0: "cat"}}, 'classes: {"0": "cat"} does not fit; give null or a list of texts'),
+        ({"classes": [0, 1, 2]}, "classes: 0: 0 is no text to YAML; put quotes around what you wrote"),
+        ({"classes": [True, False]}, "classes: 0: true is no text to YAML; put quotes around what you wrote"),
+        ({"classes": [{(1, 2): 3}]}, "classes: 0: {(1, 2): 3} does not fit; give a text"),
+        ({"subset": 100}, "subset: 100 does not fit; give null or a mapping with samples, seed"),
+        ({"label_error_rate": "x"}, 'give null or a number or a list of numbers or "from_generator"'),
+        ({"test_share": "1/2"}, "test_share: YAML does not divide; write 1/2 as 0.5"),
+        ({"test_share": None}, "test_share: null does not fit; give a number"),
+        ({"digest": "A" * 64}, "is no SHA-256 of 64 digits from 0 to f; write it in lower case"),
+    ],
+)
+def test_a_dataset_of_the_wrong_form_gets_what_to_write(config, changes, expected):
+    config["datasets"]["digits"] |= changes
+    assert expected in refusal(config)
+
+
+def test_a_normalisation_of_the_wrong_form_gets_what_to_write(config):
+    entry = config["models"]["cifar10"]["none"]["DINOv2_S14_probe"]
+    entry |= {"mean": 0.5, "sha256": "0F" * 32}
+    text = refusal(config)
+    assert "mean: 0.5 does not fit; give null or a list of numbers" in text
+    assert "sha256: '0F0F" in text and "write it in lower case" in text
+
+
+def test_of_several_forms_the_one_that_is_named_says_what_is_wrong(config):
+    ball = config["measures"]["probabilistic-linf"]["perturbation"]
+    del ball["eps"]
+    assert "perturbation: eps missing" in refusal(config)
+    config["datasets"]["imagenet"]["preprocessing"]["interpolation"] = "cubic"
+    assert "preprocessing: interpolation: value 'cubic' is unknown; did you mean 'bicubic'?" in refusal(
+        {**config, "measures": {**config["measures"], "probabilistic-linf": {"kind": "clean"}}}
+    )
+    ball |= {"family": "linf", "eps": 0.1}
+    assert "perturbation: family 'linf' is unknown; did you mean 'linf_ball'?" in refusal(config)
+    config["measures"]["minimal-l2"]["attacks"][0]["name"] = "carlini-wagner"
+    assert "attacks: 0: binary_search_steps, step_size missing" in refusal(config)
+    config["measures"]["certified-l2"]["largest_radius"] = 1
+    assert "give a mapping with largest_radius or a mapping with smoothing, subset, seed, not both" in refusal(config)
+    config["measures"]["probabilistic-linf"]["perturbation"] = 0.1
+    assert "0.1 does not fit; give a mapping with family, eps, clip or a mapping with family, sigma" in refusal(config)
+
+
+@pytest.mark.parametrize("gate", [None, []])
+def test_a_gate_without_rules_is_refused(config, gate):
+    config["audits"]["digits"]["gate"] = gate
+    assert "audits: digits: gate: " in refusal(config)
+    assert "holds no rule, but every audit has at least one" in refusal(config)
+
+
+def test_every_choice_of_the_schema_has_words():
+    def choices(part):
+        if isinstance(part, dict | list):
+            if isinstance(part, dict) and isinstance(part.get("oneOf"), list):
+                yield part["oneOf"]
+            for inner in part.values() if isinstance(part, dict) else part:
+                yield from choices(inner)
+
+    found = [form for forms in choices(SCHEMA) for form in forms]
+    assert len(found) > 30
+    assert all(words_of_form(form, SCHEMA["$defs"]) for form in found)
+
+
+def test_names_that_differ_in_case_alone_are_refused_together(config):
+    for section, name, other in [
+        ("audits", "digits", "Digits"),
+        ("datasets", "digits", "DIGITS"),
+        ("measures", "clean", "Clean"),
+        ("mappers", "digits-vae", "digits-VAE"),
+        ("models", "digits", "Digits"),
+    ]:
+        config[section][other] = config[section][name]
+        assert f"{section}: {name!r} and {other!r} differ in case alone" in refusal(config)
+        del config[section][other]
+    models = config["models"]["digits"]["none"]
+    models["erm"] = models["ERM"]
+    assert "models: digits/none: 'ERM' and 'erm' differ in case alone" in refusal(config)
 
 
 @pytest.mark.parametrize(
@@ -140,7 +310,7 @@ def test_a_falsification_rate_needs_distances_and_right_labels(config):
     del rule["at_least"]
     audit["gate"] = [rule]
     assert "needs one measure of kind minimal with norm l2 in the audit, and there are 0" in refusal(config)
-    config["measures"]["minimal-linf"] = config["measures"]["minimal-l2"] | {"norm": "linf"}
+    config["measures"]["minimal-linf"] = config["measures"]["minimal-l2"] | {"norm": "linf", "largest_distance": 1.0}
     audit["measures"].append("minimal-linf")
     assert "and there are 0" in refusal(config)
     audit["measures"].append("minimal-l2")

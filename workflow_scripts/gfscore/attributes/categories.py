@@ -31,8 +31,8 @@ def categorised(raw, entry, thresholds, *, where):
 
     Takes a data frame of raw columns. Without thresholds each value is a category, numbers in ascending order. With T
     thresholds there are T + 1 categories, named by the entry's `names` from low to high; a value at a threshold belongs
-    to the upper one. Raises InputError, naming `where`, for fractions without thresholds, lists, and too many
-    categories.
+    to the upper one. Raises InputError, naming `where`, for fractions without thresholds, lists, too many
+    categories, and two that differ in blanks or capitals alone.
     """
     name = name_of(entry)
     if name not in raw:
@@ -68,8 +68,21 @@ def _as_they_are(column, where):
         raise InputError(
             f"{where} holds {len(words):,} values, more than {MOST_CATEGORIES} groups; cut it or leave it out"
         )
+    _require_distinct(set(words.values()), where)
     values = np.array([words.get(value) for value in column.to_numpy()], dtype=object)
     return values, list(dict.fromkeys(words.values()))
+
+
+def _require_distinct(words, where):
+    # One group in two spellings would be compared with itself.
+    found = {}
+    for word in sorted(words):
+        other = found.setdefault(word.strip().casefold(), word)
+        if other != word:
+            raise InputError(
+                f"{where} holds {other!r} and {word!r}, which differ in blanks or capitals alone; write one group in "
+                "one way, or give two groups other names"
+            )
 
 
 def _numbers(raw, name, where):

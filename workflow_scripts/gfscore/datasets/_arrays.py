@@ -3,6 +3,7 @@
 import numpy as np
 
 from gfscore.errors import InputError
+from gfscore.files.label_numbers import not_whole
 
 
 def channels_first(x, channels, path):
@@ -52,8 +53,9 @@ def whole_labels(y, n, where):
     """
     if y.shape != (n,):
         raise InputError(f"{where}: shape {y.shape} for {n} images; give one label per image")
-    if y.dtype.kind not in "iu" and not (y.dtype.kind == "f" and np.all(np.isfinite(y)) and np.all(y == np.round(y))):
-        raise InputError(f"{where}: dtype {y.dtype}; give whole numbers 0..K-1")
+    fault = not_whole(y)
+    if fault:
+        raise InputError(f"{where}: {fault}")
     wrong = np.flatnonzero((y < 0) | (y > np.iinfo(np.int32).max))
     if wrong.size:
         raise InputError(f"{where}: row {wrong[0]} has label {y[wrong[0]]}; labels count from 0 to K-1")

@@ -55,7 +55,7 @@ def _require_unique(names, path):
 
 def _lines(path):
     try:
-        text = regular_bytes(path).decode("utf-8")
+        text = regular_bytes(path).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read ({error}); put CelebA's own file there") from error
     return [line for line in text.splitlines() if line.strip()]

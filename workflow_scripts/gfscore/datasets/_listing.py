@@ -95,8 +95,11 @@ def images_in_list(path, root, declared):
 
 def _lines(path):
     try:
-        lines = regular_bytes(path).decode("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+        # Editors of Windows put a mark in front, which would be part of the first name.
+        lines = regular_bytes(path).decode("utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: the list cannot be read ({error}); save it as UTF-8") from error
+    except OSError as error:
         raise InputError(f"{path}: the list cannot be read ({error}); check `list` of this dataset") from error
     return [(number, line.strip()) for number, line in enumerate(lines, start=1) if line.strip()]
 

@@ -4,7 +4,7 @@ Every figure carries a computed sentence as its title, units and direction on it
 table has them. Names are drawn as plain text, whatever they hold. A figure is drawn where its table has the data.
 """
 
-from gfscore.figures.audit import figures_of_audit, parts_of_figures
+from gfscore.figures.audit import figures_of_audit
 from gfscore.figures.concentration import rdi_concentration
 from gfscore.figures.confusions import confusion_figures
 from gfscore.figures.corruptions import corruption_by_class
@@ -40,7 +40,6 @@ __all__ = [
     "group_score_plot",
     "logit_shift_sensitivity",
     "model_curves",
-    "parts_of_figures",
     "rdi_concentration",
     "save_figure",
     "score_against_distance",

@@ -7,7 +7,7 @@ from collections import Counter
 from itertools import chain
 from pathlib import Path
 
-from gfscore.files.malformed import WITHOUT_ROW_NAMES, Malformed
+from gfscore.files.malformed import AS_UTF_8, WITHOUT_ROW_NAMES, Malformed
 
 PLAIN_TEXT = 1 << 24
 """Characters that any file may have, 16 MiB."""
@@ -34,7 +34,8 @@ def read_csv(path, *, separator=",", text=None, missing=MISSING):
     Takes the name of a column that is `text` whatever stands in it ("NA" and "007" are names of samples), and the texts
     that are `missing` values in all others. Names ending in .gz are decompressed. Raises ValueError for a row that is
     longer or shorter, and for more text than a file of its size can mean; Malformed, which has a remedy, for another
-    separator, row names without a header, and two columns of one name; whatever pandas raises for damaged bytes.
+    separator or encoding, row names without a header, and two columns of one name; whatever pandas raises for damaged
+    bytes.
     """
     import pandas as pd
 
@@ -62,11 +63,22 @@ def _most(path):
 def _lines(file, most):
     # One line may be all of the text, so each is read up to what is left.
     left = most
-    while line := file.readline(left + 1):
+    while line := _line(file, left + 1):
         left -= len(line)
         if left < 0:
             raise ValueError(f"more than {most} characters, which are too many for the size of this file")
         yield line
+
+
+def _line(file, most):
+    try:
+        line = file.readline(most)
+    except UnicodeDecodeError as error:
+        raise Malformed(f"its text is not UTF-8: {error}", AS_UTF_8) from error
+    # UTF-16 without a mark in front decodes, to letters with zeros between them.
+    if "\0" in line:
+        raise Malformed("it holds zero bytes, as text in UTF-16 does", AS_UTF_8)
+    return line
 
 
 def _require_rectangle(lines, separator):

@@ -52,8 +52,8 @@ def _labels(columns, path, but=()):
     # Name and labels taken out of the columns, or None twice; `but` are names of classes, which may be called so.
     found = {name: columns.pop(name) for name in LABELS if name in columns and name not in but}
     name, labels = next(iter(found.items()), (None, None))
-    # The same labels under two names mean one thing.
-    if not all(np.array_equal(labels, others) for others in found.values()):
+    # The same labels under two names mean one thing; an empty cell would differ from itself.
+    if len(found) > 1 and not all(np.array_equal(labels, others) for others in found.values()):
         raise InputError(f"{path}: {' and '.join(found)} differ, and each may be the labels; keep one")
     return name, labels
 
@@ -88,7 +88,30 @@ def _side_by_side(columns, path):
             f"{path}: the arrays {', '.join(f'{name} {shape}' for name, shape in islice(shapes.items(), 5))} are no "
             "columns of logits of one length; name an array (samples, classes) `logits`"
         )
+    for name, column in columns.items():
+        _require_numbers(column, f"{path}: column {name!r}")
     return np.column_stack(list(columns.values()))
+
+
+def _require_numbers(column, where):
+    # Cells (N,) that are empty or text: a file says no more about why, unlike a NaN in an array.
+    if column.dtype.kind == "f" and np.isnan(column).any():
+        raise InputError(
+            f"{where}: row {np.isnan(column).argmax()} is empty or no number ({np.isnan(column).sum()} such rows); "
+            "write every logit as a number, and where the model gave none, find out why (half precision?)"
+        )
+    for row, cell in enumerate(column.tolist() if column.dtype.kind in "OSU" else ()):
+        if not _is_number(cell):
+            raise InputError(
+                f"{where}: row {row} is {repr(cell)[:80]}, no number; write every logit as a number, with a point"
+            )
+
+
+def _is_number(cell):
+    try:
+        return not np.isnan(float(cell))
+    except (ValueError, TypeError):
+        return False
 
 
 def _class_columns(columns, classes, path):

@@ -3,6 +3,7 @@
 import numpy as np
 
 from gfscore.errors import InputError
+from gfscore.files.label_numbers import not_whole
 from gfscore.scores.margins import predictions
 
 ROWS_NAMED_IN_ERRORS = 3
@@ -50,6 +51,20 @@ def require_logits(logits, labels, *, classes=None, source="logits", allow_proba
     return logits, labels.astype(np.int32)
 
 
+def require_rows(array, manifest, *, source):
+    """Refuse, by InputError, an array of another number of rows than a dataset has samples, by its manifest.
+
+    `source` is the file that is named. What has no rows at all passes: require_logits refuses it for its shape.
+    """
+    rows, samples = np.shape(array)[:1], manifest["samples"]
+    if rows in ((), (samples,)):
+        return
+    remedy = "give one row per sample, in the order of the dataset"
+    if manifest["settings"].get("subset"):
+        remedy = "these are its `subset`: give their rows alone, or set subset: null"
+    raise InputError(f"{source}: {rows[0]} rows, but {manifest['dataset']} has {samples} samples; {remedy}")
+
+
 def stored_logits(logits, labels, *, source):
     """Logits (N, K) as the workflow's files hold them: float32.
 
@@ -93,11 +108,10 @@ def _require_labels(labels, source):
     labels = np.asarray(labels)
     if labels.ndim != 1:
         raise InputError(f"{source}: labels have shape {labels.shape}; expected (samples,)")
-    if labels.dtype.kind not in "iu":
-        if labels.dtype.kind == "f" and np.all(np.isfinite(labels)) and np.all(labels == np.round(labels)):
-            return labels.astype(np.int64)
-        raise InputError(f"{source}: labels have dtype {labels.dtype}; give whole numbers 0..K-1")
-    return labels
+    fault = not_whole(labels)
+    if fault:
+        raise InputError(f"{source}: labels have {fault}")
+    return labels.astype(np.int64) if labels.dtype.kind == "f" else labels
 
 
 def _require_finite(logits, source):

@@ -11,6 +11,10 @@ WITHOUT_ROW_NAMES = "write the file without row names (R: row.names = FALSE, pan
 """Remedy for a table with such a column."""
 
 
+AS_UTF_8 = "save it as UTF-8"
+"""Remedy for text in another encoding, such as Latin-1 or the UTF-16 of some spreadsheets."""
+
+
 class Malformed(ValueError):
     """A fault of a file whose `remedy` is known: its bytes are whole, and writing them again would change nothing."""
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from gfscore.errors import InputError
 from gfscore.files import atomic
-from gfscore.files.numpy_files import whole_array
+from gfscore.files.numpy_files import opened, whole_array
 
 POSITIONS = np.linspace(-1, 1, 9)
 """Moves shown in a traversal, in units of sigma: the range that the search covers."""
@@ -48,7 +48,7 @@ def write_pictures(path, mapper, images, conditions=None, *, of_images):
 def read_pictures(path):
     """Arrays that write_pictures stored, by name. Raises InputError, naming the file, when it is missing or damaged."""
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with opened(path) as file:
             return {name: whole_array(file, name) for name in ARRAYS}
     # A damaged archive fails inside zipfile or numpy in many ways.
     except Exception as error:

@@ -18,6 +18,9 @@ NEEDS_PINNED_DIGEST = (
     "trust_pickle: false"
 )
 
+LEFT = "it was left in place, unused"
+"""Where a refused file is that no download can bring again."""
+
 
 def describe_checkpoint(settings, *, identity):
     """Manifest of a checkpoint, a JSON-able mapping: whose it is, its files with their digests, how to open it.
@@ -58,8 +61,8 @@ def obtain(path, *, url=None, sha256=None):
     """SHA-256 (hex) of a checkpoint that is in place and whole, downloaded from `url` when it was absent.
 
     Without `sha256` the digest in `<path>.sha256` is enforced, or recorded there at the first time (the format of
-    sha256sum). Raises InputError; a file that is refused is set aside as `<path>.rejected`, except one of the user's
-    own that merely differs from the record: that may be meant.
+    sha256sum). Raises InputError. A file that is refused is set aside as `<path>.rejected` where `url` can bring it
+    again; without one it may be the only copy, and stays where it is.
     """
     path = Path(path)
     require_regular(path)
@@ -69,7 +72,7 @@ def obtain(path, *, url=None, sha256=None):
         if not url:
             raise InputError(
                 f"{path}: there is no such checkpoint, and the entry has no url; put the file there, or correct `path` "
-                "in config.yaml"
+                f"in config.yaml{_refused_before(path)}"
             )
         # Here, because every job that opens a classifier imports this module, and only this one needs a network.
         from gfscore.models.downloads import download
@@ -83,7 +86,7 @@ def obtain(path, *, url=None, sha256=None):
         require_checkpoint(path)
         found = sha256_of_file(path)
     except InputError as error:
-        raise InputError(f"{error}; {set_aside(path)}") from error
+        raise InputError(f"{error}; {_out_of_use(path, url)}") from error
     if expected and found != expected:
         raise InputError(_other_digest(path, found, expected, pinned=bool(sha256), url=url))
     if not expected:
@@ -149,14 +152,28 @@ def recorded_digest(path):
     return digest
 
 
-def set_aside(path):
-    """Rename a refused file to `<path>.rejected`, replacing an earlier one; returns a phrase that says so."""
-    target = Path(f"{path}.rejected")
+def _out_of_use(path, url):
+    # A phrase that says where a refused file is: a download is renamed, so that the next run fetches it anew.
+    if not url:
+        return LEFT
+    # No download makes a link: somebody else put it there, and maybe the file behind it serves others.
+    if path.is_symlink():
+        return f"it is a link, so {LEFT}"
+    target = _rejected(path)
     try:
-        Path(path).replace(target)
+        path.replace(target)
     except OSError as error:
         return f"it could not be set aside ({error.strerror}), so it is still there, unused"
     return f"it was set aside as {target}"
+
+
+def _refused_before(path):
+    target = _rejected(path)
+    return f"; {target} was refused earlier: if it is the right one after all, rename it" if target.exists() else ""
+
+
+def _rejected(path):
+    return Path(f"{path}.rejected")
 
 
 def _record_of(path):
@@ -176,14 +193,15 @@ def _record(path, digest):
 
 def _other_digest(path, found, expected, *, pinned, url):
     message = f"{path}: sha256 is {found[:12]}, but {expected[:12]} is "
+    where = _out_of_use(path, url)
+    again = "run again to fetch it anew, " if not path.exists() else ""
     if pinned:
         return (
-            f"{message}pinned in config.yaml: the file is damaged or another one; {set_aside(path)}; run again to "
-            "fetch it anew, put the right file in place, or correct the pin"
+            f"{message}pinned in config.yaml: the file is damaged or another one; {where}; {again}correct `sha256` of "
+            "the entry, or put the right file in place"
         )
-    aside = set_aside(path) if url else "it was left in place, unused"
     return (
-        f"{message}recorded in {_record_of(path).name}: the file changed since it was first seen; {aside}; if the "
+        f"{message}recorded in {_record_of(path).name}: the file changed since it was first seen; {where}; if the "
         "change is meant, delete that record"
     )
 

@@ -58,7 +58,9 @@ def _worth_scoring(logits, labels, *, others):
 
 
 def _moderate(logits, temperature):
-    return -MODERATE * temperature <= logits.min(initial=0) and logits.max(initial=0) <= MODERATE * temperature
+    # As Python's numbers: single precision would overflow at a temperature that it does not hold.
+    lowest, highest = float(logits.min(initial=0)), float(logits.max(initial=0))
+    return -MODERATE * temperature <= lowest and highest <= MODERATE * temperature
 
 
 def _softmax_without_shift(logits, labels, temperature, *, out):

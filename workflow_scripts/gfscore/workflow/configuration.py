@@ -11,10 +11,14 @@ from gfscore.errors import InputError, unknown
 from gfscore.groups.settings import group_mistakes, task_mistakes
 from gfscore.models import leaderboard
 from gfscore.projection.settings import mapper_mistakes, projection_mistakes
-from gfscore.scores.measures import largest_radius, measure_of
+from gfscore.scores.measures import largest_radius
 from gfscore.verdicts import gate_rules
 from gfscore.workflow import plan
 from gfscore.workflow.config_files import children, require_written_out
+from gfscore.workflow.gates import gate_mistakes
+from gfscore.workflow.names import case_mistakes
+from gfscore.workflow.pixels import mean_mistakes, radius_mistakes, training_mistakes
+from gfscore.workflow.schema_words import nearest_form, words_of
 from gfscore.workflow.texts import text_mistakes
 
 THREATS = ("none", "Linf", "L2", "corruptions")
@@ -139,7 +143,7 @@ def _mistakes_of(data, part, schema, where):
     validator = Draft202012Validator({**part, "$defs": schema["$defs"]})
     for found in sorted(validator.iter_errors(data), key=lambda error: [str(step) for step in error.absolute_path]):
         # Of several forms that an entry may have, the one that it comes nearest to says what is wrong.
-        error = best_match([found])
+        error = nearest_form(best_match([nearest_form(found)]))
         path = ": ".join([*([where] if where else []), *(str(step) for step in error.absolute_path)]) or "top level"
         if error.validator == "additionalProperties" and isinstance(error.instance, dict):
             allowed = error.schema.get("properties", {})
@@ -153,7 +157,7 @@ def _mistakes_of(data, part, schema, where):
         elif error.validator == "pattern" and "propertyNames" in error.absolute_schema_path:
             yield f"{path}: name {error.instance!r} may hold only letters, digits and . _ + - and starts with no ."
         else:
-            yield f"{path}: {error.message}"
+            yield f"{path}: {words_of(error, schema['$defs'])}"
 
 
 def _name_mistakes(config):
@@ -173,6 +177,7 @@ def _name_mistakes(config):
     for name, audit in config["audits"].items():
         yield from _audit_mistakes(config, name, audit)
     yield from text_mistakes(config)
+    yield from case_mistakes(config)
     search = config["great"]["temperatures"]
     if not search["low"] < 1 < search["high"]:
         yield f"great: temperatures: low < 1 < high is needed, got {search['low']} and {search['high']}"
@@ -189,6 +194,8 @@ def _path_mistakes(where, entry):
 
 def _model_mistakes(config, where, entry):
     yield from _path_mistakes(where, entry)
+    yield from training_mistakes(where, entry)
+    yield from mean_mistakes(where, entry)
     for key in ("train_on", "evaluate_on"):
         if key in entry and entry[key] not in config["datasets"]:
             yield f"{where}: {key}: {unknown('dataset', entry[key], config['datasets'])}"
@@ -202,6 +209,7 @@ def _attack_mistakes(where, entry, *, classes):
 
 
 def _measure_mistakes(where, entry):
+    yield from radius_mistakes(where, entry)
     names = [attack["name"] for attack in entry.get("attacks", [])]
     if entry["kind"] == "adversarial":
         yield from _attack_mistakes(where, entry, classes=math.inf)
@@ -304,60 +312,14 @@ def _unserved(config, audit, measure):
             )
 
 
-def _gate_mistakes(config, where, audit):
-    for rule in audit["gate"]:
-        if rule["measure"] not in audit["measures"]:
-            yield f"{where}: gate: {unknown('measure', rule['measure'], audit['measures'])}"
-            continue
-        if sum(direction in rule for direction in gate_rules.DIRECTIONS) != 1:
-            yield f"{where}: gate: a rule needs one threshold, either {' or '.join(gate_rules.DIRECTIONS)}"
-        elif rule["measure"] in config["measures"]:
-            yield from _threshold_mistakes(config, where, audit, rule)
-        if rule["statistic"] == gate_rules.FALSIFICATION:
-            yield from _falsification_mistakes(config, where, audit, rule)
-        elif ("class" in rule) != (rule["statistic"] == "class"):
-            yield f"{where}: gate: the statistics class and {gate_rules.FALSIFICATION}, and no other, name a class"
-        looks = rule["looks"]
-        if looks["this"] > looks["planned"]:
-            yield (
-                f"{where}: gate: looks: this is {looks['this']}, but {looks['planned']} were planned; "
-                "a further look needs fresh samples"
-            )
-
-
-def _falsification_mistakes(config, where, audit, rule):
-    known = [config["measures"][name] for name in audit["measures"] if name in config["measures"]]
-    distances = sum(settings["kind"] == "minimal" and settings["norm"] == "l2" for settings in known)
-    what = f"{where}: gate: {gate_rules.FALSIFICATION}"
-    if config["measures"].get(rule["measure"], {}).get("kind") != "great":
-        yield f"{what}: {rule['measure']!r} is no attack-free score; name a measure of kind great"
-    if "at_least" in rule:
-        yield f"{what}: less is better; give its threshold as at_most"
-    if distances != 1:
-        yield f"{what}: needs one measure of kind minimal with norm l2 in the audit, and there are {distances}"
-    if config["datasets"].get(audit["dataset"], {}).get("label_error_rate") is not None:
-        yield f"{what}: takes labels as right, but dataset {audit['dataset']!r} has a label_error_rate; drop the rule"
-
-
-def _threshold_mistakes(config, where, audit, rule):
-    names = plan.classes_of(config, audit["dataset"])
-    if names and "class" in rule and rule["class"] not in names:
-        yield f"{where}: gate: {unknown('class', rule['class'], names)}"
-    direction, threshold = gate_rules.threshold_of(rule)
-    low, high = gate_rules.range_of(
-        rule["statistic"],
-        measure_of(config["measures"][rule["measure"]]).value_range,
-        # Names that only the data hold leave the number of classes open.
-        classes=len(names) if names else math.inf,
-        lam=config["disparity"]["fp_lambda"],
-    )
-    if not low <= threshold <= high:
-        what = (
-            "measure's range"
-            if rule["statistic"] in gate_rules.IN_RANGE_OF_MEASURE
-            else f"range of {rule['statistic']}"
-        )
-        yield f"{where}: gate: {direction} {threshold:g} is outside the {what} {low:g} to {high:g}"
+def _strange(config, dataset, model, known):
+    """What an audit is told of a model, zoo/threat/name, that is none of those `known` for its dataset."""
+    steps = model.split("/")
+    elsewhere = plan.known_models(config, *steps[:2]) if len(steps) == 3 else []
+    if steps[-1] in elsewhere or (steps[-1] == plan.EVERY and elsewhere):
+        zoo = plan.zoo_of(config, dataset)
+        return f"model {model!r} is of another zoo: dataset {dataset!r} evaluates models of {zoo!r}, see its models_of"
+    return unknown("model", model, known)
 
 
 def _audit_mistakes(config, name, audit):
@@ -373,7 +335,7 @@ def _audit_mistakes(config, name, audit):
     every = {f"{zoo}/{threat}/{plan.EVERY}" for threat in THREATS if plan.known_models(config, zoo, threat)}
     strangers = [model for model in audit["models"] if model not in known and model not in every]
     for model in strangers:
-        yield f"{where}: models: {unknown('model', model, known)}"
+        yield f"{where}: models: {_strange(config, audit['dataset'], model, known)}"
     for measure in audit["measures"]:
         if measure not in config["measures"]:
             yield f"{where}: measures: {unknown('measure', measure, config['measures'])}"
@@ -384,7 +346,7 @@ def _audit_mistakes(config, name, audit):
                 yield from _attack_mistakes(
                     f"{where}: measures: {measure}", config["measures"][measure], classes=len(names)
                 )
-    yield from _gate_mistakes(config, where, audit)
+    yield from gate_mistakes(config, where, audit)
     yield from _group_mistakes(config, where, audit)
     if not strangers:
         yield from projection_mistakes(config, name)

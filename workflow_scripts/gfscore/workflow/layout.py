@@ -101,7 +101,21 @@ def placed_checkpoint(config, zoo, threat, model):
     """
     entry = plan.zoo_entry_of(config, zoo, threat, model)
     own = entry["source"] != "robustbench" and not entry["url"]
-    return entry["path"] if own and Path(entry["path"]).is_file() else []
+    return present(entry["path"]) if own else []
+
+
+def present(path):
+    """A file of the user as a job's input, where there is one, else nothing: the step that reads it says what to do.
+
+    An input that is missing would not do. For Snakemake what was made of it before is up to date then, whatever path
+    the configuration has now.
+    """
+    return path if path and Path(path).is_file() else []
+
+
+def imported_file(config, dataset, threat, model):
+    """File of logits, or of values per sample, that a model's entry names; nothing where it is missing."""
+    return present(plan.entry_of(config, dataset, threat, model)["path"])
 
 
 def state(file):
@@ -166,12 +180,15 @@ def path_of_images(config, dataset):
 
 
 def stored_images(config, dataset):
-    """The same where it is one file, which jobs depend on; nothing for folders, whose times of change say little."""
+    """The same where it is one file, which jobs depend on; nothing for folders, whose times of change say little.
+
+    Nothing either where it is missing, unless the workflow makes it.
+    """
     entry = config["datasets"][dataset]
-    if entry["source"] in plan.FILE_SOURCES:
+    if entry["source"] == "generated":
         return path_of_images(config, dataset)
     # The file that names the images of a folder decides which there are.
-    return entry.get("list") or []
+    return present(path_of_images(config, dataset) if entry["source"] in plan.FILE_SOURCES else entry.get("list"))
 
 
 def attributes_reference(config, dataset):
@@ -185,8 +202,7 @@ def attributes_file(config, dataset):
 
     Nothing either where the file is missing: read_attributes says what to do about it.
     """
-    path = plan.attributes_of(config, dataset).get("path")
-    return path if path and Path(path).is_file() else []
+    return present(plan.attributes_of(config, dataset).get("path"))
 
 
 def attributes_table(config, audit):
@@ -247,18 +263,43 @@ def audit_results(config, audit):
     return [f"results/audits/{audit}/{name}" for name in names]
 
 
-def model_results(config, audit):
-    """Every file per model that an audit stands on, for the same reason."""
+# What a target of the Snakefile names, beside its own file, is every file that this one stands on: a step that fails
+# loses its output, and what stands on a file that is gone must not count as up to date.
+
+
+def logit_results(config, audit):
+    """Checked logits of an audit, and every file that they stand on."""
     models = plan.models_of(config, audit)
-    with_logits = [model for model in models if plan.has_logits(config, **model)]
-    files = [f"results/logits/{MODEL.format(**model)}.parquet" for model in with_logits]
-    files += check_files(config, audit) + sample_files(config, audit) + sweep_files(config, audit)
-    files += projection_results(config, audit)
-    # A step that fails loses its output: what stands on a manifest that is gone must not count as up to date.
-    files += [f"results/datasets/{name}.json" for name in plan.datasets_of(config, audit)]
+    datasets = plan.datasets_of(config, audit)
+    files = [f"results/datasets/{name}.json" for name in datasets]
+    made = [name for name in datasets if config["datasets"][name]["source"] == "generated"]
+    files += [f"results/generated/{name}.{extension}" for name in made for extension in ("npz", "json")]
     files += fetched_manifests(config, audit)
-    attributes = attributes_table(config, audit)
-    files += [attributes] if attributes else []
     fitted = [model for model in models if plan.entry_of(config, **model)["source"] in plan.FITTED]
     files += [checkpoint_file(config, **model, extension=end) for model in fitted for end in ("safetensors", "json")]
-    return files
+    with_logits = [model for model in models if plan.has_logits(config, **model)]
+    files += [f"results/logits/{MODEL.format(**model)}.parquet" for model in with_logits]
+    return files + check_files(config, audit)
+
+
+def sample_results(config, audit):
+    """Values per sample of an audit, and every file that they stand on."""
+    attributes = attributes_table(config, audit)
+    return logit_results(config, audit) + sample_files(config, audit) + ([attributes] if attributes else [])
+
+
+def verdict_results(config, audit):
+    """Verdict of an audit, and every file that it stands on."""
+    own = [f"results/audits/{audit}/{name}.json" for name in ("models", "verdict")]
+    return own + sample_results(config, audit)
+
+
+def model_results(config, audit):
+    """Every file per model that an audit stands on."""
+    return sample_results(config, audit) + sweep_files(config, audit) + projection_results(config, audit)
+
+
+def report_results(config, audit):
+    """Report of an audit, and every file that it stands on."""
+    dashboard = f"results/audits/{audit}/dashboard.html"
+    return [path for path in audit_results(config, audit) if path != dashboard] + model_results(config, audit)
