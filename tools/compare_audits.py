@@ -7,6 +7,7 @@ exit code is 0 whatever changed, and 2 when the audits cannot be compared.
 """
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
@@ -32,4 +33,8 @@ if __name__ == "__main__":
         changes = audit_changes(given.earlier, given.later, calibration=given.calibration)
     except InputError as error:
         parser.error(str(error))
-    changes.map(as_cell).to_csv(sys.stdout, index=False)
+    try:
+        print(changes.map(as_cell).to_csv(index=False), end="", flush=True)
+    except BrokenPipeError:
+        # Who reads it, head say, has enough; Python would complain once more when it closes the pipe.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

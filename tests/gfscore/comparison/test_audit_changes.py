@@ -43,6 +43,32 @@ def test_an_audit_did_not_change_against_itself(tmp_path, summary):
     assert set(changes["verdict"].dropna()) == {"undecided"}
 
 
+def test_a_verdict_of_another_run_than_the_table_is_refused(tmp_path, summary):
+    """As `snakemake audit` leaves it after other logits: the verdict is new, the table old."""
+    folder = written(tmp_path / "one", summary)
+    row = summary[summary["calibration"] == "none"].iloc[0]
+    model = {"threat": row["threat"], "model": row["model"], "value": float(row["wcr"])}
+    rule = {"measure": row["measure"], "statistic": "wcr", "models": [model]}
+    write_json(folder / "verdict.json", {"rules": [rule]})
+    audit_changes(folder, folder)
+    model["value"] += 0.01
+    write_json(folder / "verdict.json", {"rules": [rule]})
+    with pytest.raises(InputError, match=r"one: verdict.json and model_summary.parquet are of two runs: wcr of"):
+        audit_changes(folder, folder)
+    model |= {"model": "another"}
+    write_json(folder / "verdict.json", {"rules": [rule]})
+    with pytest.raises(InputError, match="of another is"):
+        audit_changes(folder, folder)
+
+
+def test_a_reader_that_stops_early_is_no_error(tmp_path, summary):
+    folder = written(tmp_path / "one", summary)
+    command = f"set -o pipefail; '{sys.executable}' '{TOOL}' '{folder}' '{folder}' | head -1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("dataset,")
+
+
 @pytest.mark.parametrize(
     ("statistic", "bounds", "verdict"),
     [

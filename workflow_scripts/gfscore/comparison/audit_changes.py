@@ -7,11 +7,15 @@ import pandas as pd
 
 from gfscore.calibration.comparable import require_comparable_audits
 from gfscore.errors import InputError
+from gfscore.files import read_json
 from gfscore.tables import read_table
 
 WHAT = ["dataset", "threat", "model", "measure", "calibration"]
 BOUNDED = {"value": 1, "wcr": 1, "fp": 1, "rdi": -1, "nrgc": -1}
 """Statistic that carries bounds -> 1 if higher is better, -1 if lower is better."""
+
+SAME = 1e-9
+"""Largest relative difference of one number in two files of one audit."""
 
 
 def audit_changes(first, second, *, calibration="none"):
@@ -22,8 +26,8 @@ def audit_changes(first, second, *, calibration="none"):
     the audits lacks the model or measure; `verdict` is better or worse where the intervals are disjoint, which is right
     with probability at least 1 - alpha_1 - alpha_2 for all classes of a model together (union bound), whether or not
     the samples are the same; else undecided; null without intervals. Raises InputError for rows calibrated on
-    different models or at different temperatures, for audits without a model and measure in common, and for folders
-    that hold no audit.
+    different models or at different temperatures, for audits without a model and measure in common, for folders that
+    hold no audit, and for an audit whose verdict is of another run than its table.
     """
     if calibration != "none":
         require_comparable_audits(first, second)
@@ -39,10 +43,29 @@ def audit_changes(first, second, *, calibration="none"):
 def _summary(folder, calibration):
     path = Path(folder) / "model_summary.parquet"
     table = read_table(path, "model_summary")
+    _require_one_run(folder, table)
     table = table[table["calibration"] == calibration]
     if table.empty:
         raise InputError(f"{path} holds no rows at calibration {calibration!r}; name one that it has")
     return table.set_index(WHAT)
+
+
+def _require_one_run(folder, table):
+    # The targets `audit` and `gate` make a new verdict and leave the tables as they were.
+    path = Path(folder) / "verdict.json"
+    if not path.is_file():
+        return
+    at_one = table[table["calibration"] == "none"].set_index(["measure", "threat", "model"])
+    for rule in read_json(path)["rules"]:
+        for judged in rule["models"] if rule["statistic"] in BOUNDED else ():
+            key = (rule["measure"], judged["threat"], judged["model"])
+            # An undefined value is null in the one file and NaN in the other.
+            pair = at_one[rule["statistic"]].get(key, np.inf), np.nan if judged["value"] is None else judged["value"]
+            if not np.isclose(*pair, rtol=SAME, atol=SAME, equal_nan=True):
+                raise InputError(
+                    f"{folder}: verdict.json and model_summary.parquet are of two runs: {rule['statistic']} of "
+                    f"{judged['model']} is {judged['value']} and {pair[0]}; run all of the audit, then compare"
+                )
 
 
 def _of_statistic(first, second, name):
