@@ -80,6 +80,10 @@ rule exports:
         of_run(layout.report_results),
 
 
+onstart:
+    print("How far a step is stands in its log, results/logs/<step>/...")
+
+
 onsuccess:
     settings = workflow.dag_settings
     # A run that was to leave something out may have judged nothing.
