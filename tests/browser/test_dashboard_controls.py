@@ -105,8 +105,10 @@ def test_temperature_shows_the_swept_scores(page, made, step):
         # No interval stands beside a value at a temperature that was looked for.
         assert rows[name.split("/")[1]] == [[number(value)] for value in expected]
     assert "no interval" in page.inner_text("#ranking-note")
+    assert {cells[0][0] for cells in shown(page, "Gate").values()} == {"–"}
     page.click("#t-one")
     assert page.evaluate("dashboard.state.t") == 1
+    assert "–" not in {cells[0][0] for cells in shown(page, "Gate").values()}
 
 
 def test_measure_changes_every_view(page, made):
