@@ -80,7 +80,7 @@ def _sentence(whole, refuted):
     total = len(whole)
     rates = whole["rate"].dropna()
     low, high = number(rates.min()), number(rates.max())
-    share = f"examples nearer than the score for {low if low == high else f'{low} to {high}'} of what is right"
+    share = f"examples nearer than the score for {low if low == high else f'{low} to {high}'} of the correct samples"
     if total == 1:
         verb = "refute" if refuted[0] else "do not refute"
         return f"Attacks {verb} the mean score; {share}"
