@@ -79,7 +79,8 @@ def test_on_a_cluster_every_job_has_memory_and_time_and_more_at_each_attempt(ask
     assert first.keys() == second.keys() >= {"train_model", "extract_logits", "check_logits", "build_report"}
     for step in first:
         for (threads, before), (_, after) in zip(first[step], second[step], strict=True):
-            assert threads == (4 if before.get("gpu") == "1" else 1), step
+            # Figures are drawn by several processes.
+            assert threads == (4 if before.get("gpu") == "1" or step == "plot_figures" else 1), step
             assert [int(after[name]) for name in ("mem_mb", "runtime")] == [
                 2 * int(before[name]) for name in ("mem_mb", "runtime")
             ], step
