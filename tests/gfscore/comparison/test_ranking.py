@@ -187,3 +187,5 @@ def test_exact_p_value_of_values_counts_their_ties():
     assert exact_p_value_of(values, values) == exact_p_value(1.0, 4) == 2 / 24
     assert math.isnan(exact_p_value_of(values, np.zeros(4)))
     assert exact_p_value_of([*values, 9.0], [*tied, math.nan]) == 8 / 24
+    with pytest.raises(InputError, match="2 to 9 models, got 10"):
+        exact_p_value_of(np.arange(10), np.arange(10))

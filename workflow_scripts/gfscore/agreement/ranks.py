@@ -6,11 +6,9 @@ from functools import cache
 
 import numpy as np
 
-from gfscore.comparison.ranking import EXACT_UP_TO, every_order, share_of_orders, spearman
+from gfscore.comparison.ranking import EXACT_UP_TO, ROUNDING, every_order, share_of_orders, spearman
 
 EVERY_ORDER, RANDOM_ORDERS = "every order", "random orders"
-
-ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)

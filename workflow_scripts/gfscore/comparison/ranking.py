@@ -11,6 +11,9 @@ from gfscore.scores.disparity import TIE_TOLERANCE
 EXACT_UP_TO = 9
 """Largest number of models whose orderings (9! = 362,880) are enumerated for an exact p-value."""
 
+ROUNDING = 1e-12
+"""Largest difference of two rank correlations that are equal but for rounding."""
+
 
 def ranks(values):
     """Average ranks along the last axis, 1 for the smallest; neighbours within TIE_TOLERANCE share a rank.
@@ -62,27 +65,31 @@ def exact_p_value(rho, models):
     By enumeration of all M! orders, for 2 <= M <= 9; 0.0833 for rho = .9 at M = 5. NaN when rho is NaN (undefined).
     Raises InputError for another M.
     """
-    if not 2 <= models <= EXACT_UP_TO:
-        raise InputError(f"exact p-values are enumerated for 2 to {EXACT_UP_TO} models, got {models}")
-    if math.isnan(rho):
-        return math.nan
-    return float(np.mean(np.abs(_all_rhos(models)) >= abs(rho) - 1e-12))
+    _require_few(models)
+    untied = np.arange(models)
+    return math.nan if math.isnan(rho) else share_of_orders(untied, untied, every_order(models), rho)
 
 
 def exact_p_value_of(x, y):
     """The same for `x` and `y` (M,) as they are, ties included; pairs with a NaN are left out."""
     x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     known = ~(np.isnan(x) | np.isnan(y))
-    rho = float(spearman(x, y))
+    x, y, rho = x[known], y[known], float(spearman(x, y))
     if math.isnan(rho):
         return math.nan
-    return share_of_orders(x[known], y[known], every_order(int(known.sum())), rho)
+    _require_few(len(x))
+    return share_of_orders(x, y, every_order(len(x)), rho)
+
+
+def _require_few(models):
+    if not 2 <= models <= EXACT_UP_TO:
+        raise InputError(f"exact p-values are enumerated for 2 to {EXACT_UP_TO} models, got {models}")
 
 
 def share_of_orders(x, y, orders, rho):
     """Share of `orders` (R, M) of y in which |Spearman's rho| with x is at least |rho|; x and y not constant."""
     x, y = ranks(x) - (len(x) + 1) / 2, ranks(y) - (len(y) + 1) / 2
-    return float(np.mean(np.abs(y[orders] @ x / math.sqrt((x @ x) * (y @ y))) >= abs(rho) - 1e-12))
+    return float(np.mean(np.abs(y[orders] @ x / math.sqrt((x @ x) * (y @ y))) >= abs(rho) - ROUNDING))
 
 
 @cache
@@ -93,13 +100,6 @@ def every_order(items):
         # The last item at every place of every order of the others.
         orders = np.concatenate([np.insert(orders, place, last, axis=1) for place in range(last, -1, -1)])
     return orders
-
-
-@cache
-def _all_rhos(models):
-    # Spearman's rho of every order of 0..M-1 with the identity.
-    squares = ((every_order(models) - np.arange(models)) ** 2).sum(axis=1)
-    return 1 - 6 * squares / (models * (models**2 - 1))
 
 
 def vulnerability(values, class_names):
