@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from PIL import Image
-from timing import in_turns, row
+from timing import in_turns, median_ratio, row, turns
 from torch import nn
 
 from gfscore.datasets import from_arrays, open_images
@@ -54,12 +54,12 @@ def of_arrays(name):
             starts = range(0, len(pixels), BATCH)
             return torch.cat([network(torch.from_numpy(pixels[start : start + BATCH])) for start in starts]).numpy()
 
-    spent = in_turns({"bare": bare, "ours": partial(extracted, network, images, BATCH)}, repeats=9)
+    times = turns({"bare": bare, "ours": partial(extracted, network, images, BATCH)}, repeats=9)
+    ratio, error = median_ratio([turn["bare"] / turn["ours"] for turn in times])
     return row(
         f"logits of arrays, {name}",
-        spent["bare"] / spent["ours"],
-        f"{len(pixels):,} images, {len(pixels) / spent['ours']:,.0f} per second, bare loop "
-        f"{len(pixels) / spent['bare']:,.0f}",
+        ratio,
+        f"{len(pixels):,} images; standard error {error:.3f}",
         target=WANTED,
         unit="of the bare loop's throughput",
     )
@@ -93,7 +93,8 @@ def of_encoded(suffix):
         images = open_images(settings, name, classes=["a", "b"])
 
         batch = ENCODED_BATCH["elsewhere"]
-        seconds = by_the_clock({"decoding": partial(decode, images, batch)})["decoding"] / len(images)
+        decoding = {"decoding": partial(decode, images, batch)}
+        seconds = in_turns(decoding, repeats=3, clock=time.perf_counter)["decoding"] / len(images)
         yield overlap(suffix, images, Elsewhere(seconds), "a device elsewhere", batch=batch)
         network = build_network("residual_network", in_channels=3, image_size=(224, 224), classes=2, width=16, blocks=1)
         few = images.select(np.arange(0, len(images), 8))
@@ -120,13 +121,12 @@ def overlap(suffix, images, network, words, *, batch):
         "forward": forward,
         "ours": partial(extracted, network, images, batch),
     }
-    spent = by_the_clock(functions)
-    per_second = {name: len(images) / seconds for name, seconds in spent.items()}
+    times = turns(functions, repeats=5, clock=time.perf_counter)
+    ratio, error = median_ratio([max(turn["decoding"], turn["forward"]) / turn["ours"] for turn in times])
     return row(
         f"logits of encoded images, {suffix}, {words}",
-        max(spent["decoding"], spent["forward"]) / spent["ours"],
-        f"{len(images)} images of 256x256, cropped to 224x224; per second {per_second['ours']:.0f}, decoding alone "
-        f"{per_second['decoding']:.0f}, forward alone {per_second['forward']:.0f}",
+        ratio,
+        f"{len(images)} images of 256x256, cropped to 224x224; standard error {error:.3f}",
         target=WANTED,
         unit="of the slower part's throughput",
     )
@@ -140,17 +140,6 @@ def write_images(folder, suffix):
         for number in range(PER_CLASS):
             coarse = Image.fromarray(rng.integers(0, 256, (32, 32, 3), dtype=np.uint8))
             coarse.resize((256, 256), Image.Resampling.BICUBIC).save(folder / label / f"{number:04d}.{suffix}")
-
-
-def by_the_clock(functions, repeats=3):
-    """Median seconds on the clock of each function of a mapping, by name; all are called once in every turn."""
-    times = {name: [] for name in functions}
-    for _ in range(repeats):
-        for name, function in functions.items():
-            start = time.perf_counter()
-            function()
-            times[name].append(time.perf_counter() - start)
-    return {name: float(np.median(spent)) for name, spent in times.items()}
 
 
 def rows():

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import torch
-from timing import in_turns, row
+from timing import median_ratio, row, turns
 
 from gfscore.attacks.ball_attacks import pgd
 from gfscore.attacks.batched import BatchedClassifier
@@ -22,6 +22,8 @@ from gfscore.zoo import build_network, from_network
 from gfscore.zoo.inference import reproducible_arithmetic
 
 WANTED = 0.9
+SECONDS = 10
+"""In which each method is compared with its passes, turn by turn."""
 
 
 @dataclass(frozen=True)
@@ -109,14 +111,13 @@ def rows():
             for method, run in methods(network.eval(), images, case).items():
                 with noted(network) as passes:
                     run()
-                spent = in_turns({"method": run, "bare": partial(bare, network, passes, images)}, repeats=5)
+                times = turns({"bare": partial(bare, network, passes, images), "method": run}, seconds=SECONDS)
+                ratio, error = median_ratio([turn["bare"] / turn["method"] for turn in times])
                 sizes = [images for images, _, _ in passes]
-                count = sum(sizes)
                 yield row(
                     f"forward passes inside {method}, {name}",
-                    spent["bare"] / spent["method"],
-                    f"{count:,} images in {len(passes)} passes of up to {max(sizes)}; "
-                    f"{count / spent['method']:,.0f} per second, bare {count / spent['bare']:,.0f}",
+                    ratio,
+                    f"{sum(sizes):,} images in {len(passes)} passes of up to {max(sizes)}; standard error {error:.3f}",
                     target=WANTED,
                     unit="of the bare rate",
                 )

@@ -31,7 +31,7 @@ class BatchedClassifier:
                 if self.batch_size == 1 or not out_of_memory(error):
                     raise
                 self.batch_size = (self.batch_size + 1) // 2
-        return torch.cat(blocks)
+        return blocks[0] if len(blocks) == 1 else torch.cat(blocks)
 
     def _forward(self, images):
         import torch

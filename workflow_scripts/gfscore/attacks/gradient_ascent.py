@@ -133,12 +133,12 @@ def random_in_ball(images, *, norm, eps, generator):
     import torch
 
     # Drawn where the generator lives, so that a GPU sees the same numbers as the CPU.
-    def draw(function, shape):
-        return getattr(torch.empty(shape, device=generator.device), function)(generator=generator).to(images.device)
+    def draw(function, shape, *limits):
+        drawn = getattr(torch.empty(shape, device=generator.device), function)(*limits, generator=generator)
+        return drawn.to(images.device)
 
     if norm == "linf":
-        # In place, as a sequential test draws more numbers than it computes.
-        return draw("uniform_", images.shape).mul_(2).sub_(1).mul_(eps)
+        return draw("uniform_", images.shape, -eps, eps)
     direction = steepest(draw("normal_", images.shape), norm="l2")
     pixels = images[0].numel()
     # Volume grows with the radius to the power of the dimension.
@@ -168,12 +168,14 @@ def project(points, images, *, norm, eps):
 def _ascend(network, start, images, labels, *, norm, eps, step_size, steps, loss):
     import torch
 
+    lowest, highest = (images - eps).clamp_min_(0), (images + eps).clamp_max_(1)
     adversarial = start
     for _ in range(steps):
-        adversarial = adversarial.detach().requires_grad_()
-        gradient = torch.autograd.grad(loss(network(adversarial), labels).sum(), adversarial)[0]
-        moved = adversarial.detach() + step_size * steepest(gradient, norm=norm)
-        adversarial = project(moved, images, norm=norm, eps=eps)
+        points = adversarial.detach().requires_grad_()
+        gradient = torch.autograd.grad(loss(network(points), labels).sum(), points)[0]
+        moved = steepest(gradient, norm=norm).mul_(step_size).add_(points.detach())
+        # A cube is left along each axis alone, so that its bounds are the same at every step.
+        adversarial = moved.clamp_(lowest, highest) if norm == "linf" else project(moved, images, norm=norm, eps=eps)
     return adversarial
 
 

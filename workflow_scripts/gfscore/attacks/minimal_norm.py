@@ -112,18 +112,18 @@ def _to_linear_boundary(network, points, labels, *, norm, rivals):
     logits = network(points)
     own, others = _own_and_others(logits, labels)
     gaps, classes = others.topk(min(rivals, logits.shape[1] - 1), dim=1)
-    gaps, limits = own[:, None] - gaps, _limits(points)
-    nearest, steepness = torch.full_like(own, math.inf), torch.ones_like(own)
-    direction = torch.zeros_like(points)
-    for gap, rival in zip(gaps.unbind(1), classes.split(1, dim=1), strict=True):
+    limits = _limits(points)
+    # One slice per rival, so that all else is computed once and not once per rival.
+    gradients = torch.empty(classes.shape[1], *points.shape, dtype=points.dtype, device=points.device)
+    for gradient, rival in zip(gradients, classes.split(1, dim=1), strict=True):
         weights = torch.zeros_like(others).scatter_(1, rival, -1.0).scatter_(1, labels[:, None], 1.0)
-        gradient = _gradient(logits, points, weights, limits, again=True)
-        steep = length(gradient, _DUAL[norm])
-        # Without a gradient the linear model has no boundary.
-        distance = torch.where(steep > 0, gap / steep.clamp_min(_TINY), math.inf)
-        nearer = distance < nearest
-        nearest, steepness = torch.where(nearer, distance, nearest), torch.where(nearer, steep, steepness)
-        direction = torch.where(_per_image(nearer, points), gradient, direction)
+        gradient.copy_(_gradient(logits, points, weights, limits, again=True))
+    steepness = length(gradients.flatten(0, 1), _DUAL[norm]).reshape(len(gradients), -1)
+    # Without a gradient the linear model has no boundary.
+    distances = torch.where(steepness > 0, (own - gaps.T) / steepness.clamp_min(_TINY), math.inf)
+    nearest, rival = distances.where(~distances.isnan(), math.inf).min(0)
+    image = torch.arange(len(points), device=points.device)
+    direction, steepness = gradients[rival, image], steepness[rival, image]
     still = ~misclassified(logits.detach(), labels) & nearest.isfinite()
     unit = direction.sign() if norm == "linf" else direction / _per_image(steepness.clamp_min(_TINY), points)
     return -_per_image(nearest, points) * unit, still
