@@ -88,8 +88,9 @@ def compare(name, build, shape, count, *, device, precisions=PRECISIONS, side=MA
     network = build().eval().to(device)
     pixels = np.random.default_rng(0).random((count, *shape), dtype=np.float32)
     images = from_arrays(pixels, np.zeros(count, dtype=np.int64), sample_id=np.arange(count), preprocessing="")
-    work = operations_per_image(network, torch.from_numpy(pixels[0]).to(device))
+    # The first use of the GPU too: what it reads then holds for all that follows.
     with reproducible_arithmetic():
+        work = operations_per_image(network, torch.from_numpy(pixels[0]).to(device))
         slow = count / by_the_clock(partial(plain, network, pixels, device))
     for precision in precisions:
         how = {"device": device, "precision": precision}

@@ -1,4 +1,5 @@
 import json
+import weakref
 
 import numpy as np
 import pandas as pd
@@ -134,6 +135,23 @@ def test_a_batch_that_does_not_fit_is_halved_and_nothing_is_lost(files, tmp_path
     assert frame["sample_id"].tolist() == whole["sample_id"].tolist()
     with pytest.raises(torch.OutOfMemoryError):
         run(files, tmp_path / "none", Recorder(too_many=0.5))
+
+
+def test_what_did_not_fit_is_gone_when_its_halves_are_measured(files, tmp_path):
+    recorder, failed = Recorder(), []
+
+    def measure_batch(classifier, images, labels, **how):
+        filled = torch.zeros(len(images))
+        # Objects that refer to each other would wait for the garbage collector: there are none.
+        assert all(reference() is None for reference in failed)
+        if len(images) > 3:
+            failed.append(weakref.ref(filled))
+            raise torch.OutOfMemoryError("not enough memory")
+        return recorder(classifier, images, labels, **how)
+
+    run(files, tmp_path, measure_batch)
+    assert failed
+    assert max(recorder.sizes) == 3
 
 
 def test_too_large_a_subset_names_the_measure(files, tmp_path):

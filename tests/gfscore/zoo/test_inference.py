@@ -1,3 +1,4 @@
+import os
 import platform
 import subprocess
 import sys
@@ -103,6 +104,8 @@ def test_errors_of_other_allocators_are_recognised_and_others_are_not():
     assert out_of_memory(RuntimeError(full))
     assert out_of_memory(RuntimeError("cuDNN error: CUDNN_STATUS_ALLOC_FAILED"))
     assert out_of_memory(Allocation("std::bad_alloc"))
+    assert out_of_memory(torch.AcceleratorError("CUDA error: out of memory"))
+    assert out_of_memory(RuntimeError("Triton Error [CUDA]: out of memory"))
     assert not out_of_memory(RuntimeError("mat1 and mat2 shapes cannot be multiplied"))
 
 
@@ -218,6 +221,16 @@ def test_arithmetic_is_restored_even_after_an_error():
         assert state() == (1, True, False, False)
         raise ZeroDivisionError
     assert state() == before
+
+
+@pytest.mark.parametrize(("given", "expected"), [(None, ":4096:8"), (":16:8", ":16:8")])
+def test_products_on_a_gpu_repeat_unless_the_user_chose_how(given, expected, monkeypatch):
+    # Set in any case, so that what is set below is taken back.
+    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", given or "")
+    if given is None:
+        monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG")
+    with reproducible_arithmetic():
+        assert os.environ["CUBLAS_WORKSPACE_CONFIG"] == expected
 
 
 def test_the_next_item_is_made_while_this_one_is_worked_on():

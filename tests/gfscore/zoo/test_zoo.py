@@ -46,6 +46,12 @@ def test_the_seed_determines_the_weights_and_no_other_draw():
     assert not torch.equal(first[0].weight, other[0].weight)
 
 
+def test_building_a_network_does_not_seed_a_gpu(monkeypatch):
+    # Queued until a GPU is used, where there is one.
+    monkeypatch.setattr(torch.cuda, "manual_seed_all", lambda _: pytest.fail("a GPU was seeded"))
+    build_network("small_convnet", seed=1, **SHAPE)
+
+
 def test_architectures_differ_in_kind():
     kinds = {name: {type(m).__name__ for m in build_network(name, **SHAPE).modules()} for name in ARCHITECTURES}
     assert "LayerNorm" in kinds["patch_mixer"]
@@ -117,7 +123,7 @@ def test_a_changed_or_truncated_file_is_refused_before_it_is_parsed(stored):
     content = path.read_bytes()
     for changed in (content[:-1] + bytes([content[-1] ^ 1]), content[: len(content) // 2], b""):
         path.write_bytes(changed)
-        with pytest.raises(InputError, match=r"model\.safetensors: sha256 is .* delete it, so that it is made again"):
+        with pytest.raises(InputError, match=r"model\.safetensors: sha256 is .* made or downloaded it, delete it"):
             load_classifier(path, sha256=sha256)
 
 

@@ -16,7 +16,9 @@ def as_library_expects(network, *, seed):
     for parameter in learned:
         parameter.requires_grad_(False)
     try:
-        with torch.random.fork_rng():
+        # Of one GPU only: by default the states of all of them are copied.
+        devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
+        with torch.random.fork_rng(devices=devices):
             torch.manual_seed(seed)
             yield _counted(network)
     finally:

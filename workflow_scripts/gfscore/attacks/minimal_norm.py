@@ -34,7 +34,9 @@ def deepfool(network, images, labels, *, norm, largest_distance, steps=50, candi
             break
         move, still = _to_linear_boundary(network, points[active], labels[active], norm=norm, rivals=candidates - 1)
         passes[active] += 1
-        active, move = active[still], move[still]
+        # Not by the mask itself, for each use of which a GPU would have to be waited for.
+        kept = still.nonzero().flatten()
+        active, move = active[kept], move[kept]
         points[active] = (points[active] + (1 + overshoot) * move).clamp(0, 1)
     return points, passes
 

@@ -29,12 +29,14 @@ class Search:
         Returns the rows (m',) int64 of those that go on, or None where all do.
         """
         found = self.goal.reached(logits, aims)
-        if not found.any():
+        # How many leave is all that a GPU is waited for, once per look: a selection by a mask would wait each time.
+        count = int(found.sum())
+        if count == 0:
             return None
-        left = self.standing[found]
-        self._points[left] = points[found]
+        keep, gone = found.int().argsort(stable=True).split([len(found) - count, count])
+        left = self.standing[gone]
+        self._points[left] = points[gone]
         self._passes[left] = self._count
-        keep = (~found).nonzero().flatten()
         self.standing = self.standing[keep]
         return keep
 

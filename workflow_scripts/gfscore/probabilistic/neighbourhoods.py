@@ -97,7 +97,7 @@ def run_tests(base, images, labels, *, boundaries, perturbation, reference, gene
     low, high = (torch.from_numpy(np.asarray(side)).to(device) for side in (boundaries.robust, boundaries.not_robust))
     predicted = predict(base.logits(images), labels)
     wanted = predicted if reference == "prediction" else labels
-    codes = torch.full_like(labels, ROBUST if int(low[0]) >= 0 else 0)
+    codes = torch.full_like(labels, ROBUST if int(boundaries.robust[0]) >= 0 else 0)
     changes, draws = torch.zeros_like(labels), torch.zeros_like(labels)
     neighbours = images.clone()
     active, done = torch.nonzero(codes == 0).flatten(), 0

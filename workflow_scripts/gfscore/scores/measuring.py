@@ -83,6 +83,7 @@ def _measured(measure_batch, classifier, images, batch, *, start, settings, tabl
     labels = np.asarray(images.labels[start : start + len(batch)], dtype=np.int64)
     # The seed belongs to the place in the dataset, so that an interrupted job draws what an undisturbed one draws.
     seed = int(np.random.SeedSequence([settings["seed"], start]).generate_state(1)[0])
+    columns = None
     try:
         clean = predictions(classifier.logits(batch), labels)
         own = of_samples(images.sample_id[start : start + len(batch)])
@@ -91,6 +92,8 @@ def _measured(measure_batch, classifier, images, batch, *, start, settings, tabl
     except Exception as error:
         if len(batch) == 1 or not inference.out_of_memory(error):
             raise
+    # Only here, as an error that is being handled keeps the tensors of what failed.
+    if columns is None:
         half = (len(batch) + 1) // 2
         print(f"out of memory with {len(batch)} images at a time: {half} from here")
         parts = [(start, batch[:half]), (start + half, batch[half:])]

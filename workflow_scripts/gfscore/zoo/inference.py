@@ -2,6 +2,7 @@
 
 import ctypes
 import math
+import os
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -169,11 +170,14 @@ def reproducible_arithmetic(*, threads=1):
 
     Another number of threads sums in another order, which training amplifies to other weights; on small
     networks one thread is also the fastest. TensorFloat-32, a GPU's default for convolutions, keeps 10 bits
-    of mantissa. Freed memory stays with the process from here on, which changes speed alone.
+    of mantissa. Freed memory stays with the process from here on, which changes speed alone, and so does the setting by
+    which products of matrices on a GPU repeat.
     """
     import torch
 
     _keep_freed_memory()
+    # Read once per process, at the first product on a GPU: without it cuBLAS may sum in another order at every run.
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     filling = torch.utils.deterministic
     before = torch.get_num_threads(), torch.get_deterministic_debug_mode(), filling.fill_uninitialized_memory
     torch.set_num_threads(threads)
@@ -233,6 +237,8 @@ def out_of_memory(error):
     """Whether an exception says that memory ran out, on the CPU or on a GPU."""
     import torch
 
-    # The CPU allocators of torch and onnxruntime, and the libraries of a GPU, raise errors without a type of their own.
+    # The CPU allocators of torch and onnxruntime, the libraries of a GPU and its driver, which loads kernels and holds
+    # what torch's own allocator does not, raise errors without a type of their own.
     words = ("DefaultCPUAllocator", "not enough memory", "Failed to allocate memory", "bad_alloc", "_ALLOC_FAILED")
+    words += ("out of memory",)
     return isinstance(error, torch.OutOfMemoryError | MemoryError) or any(word in str(error) for word in words)

@@ -40,9 +40,10 @@ def build_network(name, *, in_channels, image_size, classes, seed=0, **arguments
         raise InputError(f"architecture {name!r} needs images of at least 8x8 pixels, got {height}x{width}")
     if not timm:
         _require_known(name, arguments)
-    # The initialisation draws from torch's global generator: fork it, so that nobody else's draws move.
+    # The initialisation draws from torch's global generator of the CPU: fork and seed that one alone, so that nobody
+    # else's draws move.
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)
         if timm:
             network = _of_timm(name, in_channels, classes, arguments)
         else:

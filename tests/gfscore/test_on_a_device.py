@@ -1,0 +1,260 @@
+"""Measures and trainings on a device of its own, a pretend one: the same results, and how often the host waits."""
+
+from collections import Counter
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+
+from gfscore import corruptions
+from gfscore.attacks import adversarial, minimal, targeted
+from gfscore.attacks.auto_pgd import auto_pgd
+from gfscore.attacks.ball_attacks import pgd
+from gfscore.attacks.batched import BatchedClassifier
+from gfscore.attacks.boundary import refine
+from gfscore.attacks.goals import LESS_LIKELY
+from gfscore.attacks.minimal_norm import deepfool, fmn
+from gfscore.certificates import smoothing
+from gfscore.certificates.smoothed_attacks import pgd_of_smoothed
+from gfscore.datasets import from_arrays
+from gfscore.probabilistic import neighbourhoods
+from gfscore.training.loop import describe_training, train_classifier
+from gfscore.training.objectives import METHODS
+from gfscore.zoo import build_network, from_network
+from gfscore.zoo.inference import extract_logits
+from pretend_device import pretended
+
+SHAPE, CLASSES, IMAGES = (1, 8, 8), 4, 6
+LINF, L2 = {"norm": "linf", "eps": 0.02}, {"norm": "l2", "eps": 0.3}
+
+
+@pytest.fixture
+def pixels():
+    return np.random.default_rng(0).random((IMAGES, *SHAPE), dtype=np.float32)
+
+
+@pytest.fixture
+def network(pixels):
+    """A network that is torn between the classes, so that attacks succeed, some of them early."""
+    network = build_network("small_convnet", in_channels=1, image_size=SHAPE[1:], classes=CLASSES, width=4).eval()
+    with torch.no_grad():
+        network[-1].bias -= network(torch.from_numpy(pixels)).mean(0)
+    return network
+
+
+@pytest.fixture
+def labels(network, pixels):
+    """Labels as predicted, but for one sample."""
+    found = extract_logits(network, image_set(pixels), device="cpu")[2].argmax(1)
+    found[0] = (found[0] + 1) % CLASSES
+    return found
+
+
+MIXED = {
+    "sum": lambda here, there: here + there,
+    "index": lambda here, there: here[there.long()],
+    "numpy": lambda here, there: there.numpy(),
+    "generator of the CPU": lambda here, there: there.normal_(generator=torch.Generator()),
+    "generator of the device": lambda here, there: here.normal_(generator=torch.Generator(device="cuda")),
+}
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_the_pretend_device_refuses_what_a_gpu_refuses(name):
+    with pretended(), pytest.raises((RuntimeError, TypeError), match=r"same device|numpy|generator"):
+        MIXED[name](torch.zeros(3), torch.zeros(3, device="cuda"))
+
+
+def test_the_pretend_device_notes_what_a_gpu_is_waited_for():
+    with pretended() as waits:
+        values = torch.arange(3.0).to("cuda")
+        assert bool(values[0] == 0)
+        assert values[values > 0].cpu().tolist() == [1, 2]
+        values[values > 0] = 5
+        assert (2 * values + 1).sum() == values[torch.tensor([0])] + 23
+    assert [reason for reason, _ in waits] == ["copy", "number", "size", "copy", "copy", "number"]
+
+
+def image_set(pixels, labels=None):
+    labels = np.zeros(len(pixels), dtype=int) if labels is None else labels
+    return from_arrays(pixels, labels, sample_id=np.arange(len(pixels)), preprocessing="")
+
+
+def adversarial_case(name, ball, **options):
+    return adversarial.measure_batch, ball | {"attacks": [{"name": name, **options}]}
+
+
+def minimal_case(name, norm, **options):
+    attack = {"norm": norm, "largest_distance": 3.0, "bisection_steps": 3, "attacks": [{"name": name, **options}]}
+    return minimal.measure_batch, attack
+
+
+def neighbourhood_case(**perturbation):
+    test = {"kappa": 0.2, "alpha": 0.1, "budget": 60, "test": "anytime", "reference": "label", "batch_size": 64}
+    return neighbourhoods.measure_batch, test | {"perturbation": perturbation | {"clip": True}}
+
+
+CERTIFY = {"sigma": 0.1, "selection_samples": 10, "estimation_samples": 60, "alpha": 0.05, "batch_size": 64}
+MEASURES = {
+    "fgsm": adversarial_case("fgsm", LINF),
+    "pgd": adversarial_case("pgd", L2, steps=3, step_size=0.1, restarts=2),
+    "apgd-ce": adversarial_case("apgd-ce", LINF, steps=5, restarts=1),
+    "apgd-dlr": adversarial_case("apgd-dlr", L2, steps=5, restarts=1),
+    "apgd-targeted": adversarial_case("apgd-targeted", LINF, steps=3, targets=2),
+    "fab in a ball": adversarial_case("fab", LINF, steps=2, targets=1),
+    "square": adversarial_case("square", LINF, queries=3),
+    "targeted": (targeted.measure_batch, LINF | {"steps": 3, "step_size": 0.02, "restarts": 1}),
+    "deepfool": minimal_case("deepfool", "linf", steps=5),
+    "fmn": minimal_case("fmn", "l2", steps=5),
+    "carlini-wagner": minimal_case("carlini-wagner", "l2", steps=3, binary_search_steps=2),
+    "fab": minimal_case("fab", "l2", steps=2),
+    "smoothing": (smoothing.measure_batch, {"smoothing": CERTIFY | {"sandwich": {"steps": 2, "gradient_draws": 4}}}),
+    "l2 ball": neighbourhood_case(family="l2_ball", eps=0.5),
+    "gaussian": neighbourhood_case(family="gaussian", sigma=0.1),
+    "corruption": neighbourhood_case(family="corruption", corruptions=["gaussian_noise"], severities=[1]),
+    "corruptions": (corruptions.measure_batch, {"corruptions": ["brightness"], "severities": [1]}),
+}
+
+
+@pytest.mark.parametrize("name", MEASURES)
+def test_a_measure_on_a_device_gives_what_it_gives_on_the_cpu(name, network, pixels, labels):
+    run, settings = MEASURES[name]
+    measure = partial(run, from_network(network), pixels, labels, settings=settings, seed=3)
+    here = measure()
+    with pretended() as waits:
+        network.to("cuda")
+        there = measure()
+    assert waits
+    assert here.keys() == there.keys()
+    for column, values in here.items():
+        if np.issubdtype(values.dtype, np.number):
+            # The last digit may be another, and a library's attack end a step later.
+            np.testing.assert_allclose(there[column], values, rtol=0.05, err_msg=column)
+        else:
+            np.testing.assert_array_equal(there[column], values, err_msg=column)
+
+
+def test_logits_from_a_device_are_those_from_the_cpu(network, pixels):
+    images = image_set(pixels)
+    logits = extract_logits(network, images, device="cpu", batch_size=3)[2]
+    with pretended() as waits:
+        found = extract_logits(network, images, device="cuda", batch_size=3)[2]
+    np.testing.assert_array_equal(found, logits)
+    # There and back, of two batches and of every image once more.
+    assert Counter(waits)["copy", "classifier.py:logits"] == 2 * (2 + IMAGES)
+
+
+THREAT = LINF | {"step_size": 0.02, "steps": 2}
+COEFFICIENTS = {
+    "ERM_DA": {"rotation": 10, "shift": 0.1, "scale": 0.1, "flip": True},
+    "TRADES": {"beta": 1.0},
+    "MART": {"lam": 1.0},
+    "PRL": {"rho": 0.5, "samples": 4},
+    "WORST_CLASS": {"rate": 0.1, "floor": 0.1},
+}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_training_on_a_device_ends_in_the_weights_of_one_on_the_cpu(method, pixels, labels):
+    settings = {"method": method, "architecture": "small_convnet", "epochs": 1, "batch_size": 4, "seed": 0}
+    settings |= {"learning_rate": 1e-3, "weight_decay": 0.1, "classes": CLASSES, "arguments": {"width": 4}}
+    settings |= {"threat": THREAT, "coefficients": COEFFICIENTS.get(method)}
+    here = train_classifier(pixels, labels, device="cpu", **settings)
+    with pretended():
+        there = train_classifier(pixels, labels, device="cuda", **settings)
+        describe_training(
+            there, image_set(pixels, labels), image_set(pixels, labels),
+            settings=settings | {"device": "cuda"}, attack=THREAT | {"restarts": 2, "seed": 0},
+        )  # fmt: skip
+    for name, value in here.state_dict().items():
+        torch.testing.assert_close(there.state_dict()[name], value)
+
+
+def waits_of(attack, network, pixels, **options):
+    """Waits of an attack on images that are classified as labelled, what is sent there before not counted."""
+    with pretended() as waits:
+        network.to("cuda")
+        images = torch.from_numpy(pixels).to("cuda")
+        labels = network(images).argmax(1)
+        del waits[:]
+        attack(network, images, labels, **options)
+        return waits
+
+
+# Too small to fool anything, so that no image leaves.
+TINY = {"norm": "linf", "eps": 1e-6}
+IN_A_BALL = {"ball": TINY, "restarts": 1}
+STEPS = {
+    "pgd": (partial(pgd, **IN_A_BALL, step_size=1e-7), 1),
+    "auto_pgd": (partial(auto_pgd, **IN_A_BALL, goal=LESS_LIKELY), 1),
+    "deepfool": (partial(deepfool, norm="l2", largest_distance=3.0, overshoot=-0.999), 1),
+    "fmn": (partial(fmn, norm="l2", largest_distance=3.0), 0),
+}
+"""Attack, and how often at most a step of it makes the host wait: only to learn which images go on."""
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_a_step_of_an_attack_waits_only_to_learn_which_images_go_on(name, network, pixels):
+    attack, allowed = STEPS[name]
+
+    def waits(steps):
+        seeded = {"generator": torch.Generator().manual_seed(0)} if "ball" in attack.keywords else {}
+        return waits_of(attack, network, pixels, steps=steps, **seeded)
+
+    assert len(waits(7)) - len(waits(4)) <= 3 * allowed
+
+
+def test_bisection_waits_at_its_end_alone(network, pixels):
+    def bisected(network, images, labels, steps):
+        refine(network, images, images.flip(0), labels, steps=steps)
+
+    assert waits_of(bisected, network, pixels, steps=5) == 3 * [("number", "boundary.py:_assert_adversarial")]
+
+
+@pytest.mark.parametrize(("norm", "step_size"), [("linf", 0.01), ("l2", 0.05)])
+def test_a_look_waits_once_however_many_images_leave(norm, step_size, network, pixels):
+    attack = {"ball": {"norm": norm, "eps": 1.0}, "steps": 20, "step_size": step_size, "restarts": 1}
+    looks = []
+    hook = network.register_forward_hook(lambda _network, given, _logits: looks.append(len(given[0])))
+    waits = waits_of(pgd, network, pixels, generator=torch.Generator().manual_seed(0), **attack)
+    hook.remove()
+    # The first pass is that for the labels.
+    assert len(set(looks[1:])) > 2, "images leave at several steps"
+    assert Counter(waits)["number", "search.py:note"] == len(looks) - 1
+    assert {reason for reason, place in waits if place.startswith("search.py")} == {"number"}
+
+
+def test_steps_of_the_attack_on_smoothing_do_not_wait(network, pixels):
+    def waits(steps):
+        with pretended() as found:
+            base = BatchedClassifier(from_network(network.to("cuda")), batch_size=16)
+            images = torch.from_numpy(pixels).to("cuda")
+            labels, radius = network(images).argmax(1), torch.ones(IMAGES, device="cuda")
+            generator = torch.Generator(device="cuda").manual_seed(0)
+            del found[:]
+            pgd_of_smoothed(base, images, labels, radius, steps=steps, gradient_draws=4, sigma=0.1, generator=generator)
+            return found
+
+    assert waits(3) == []
+
+
+def test_draws_of_noise_wait_only_to_learn_which_images_go_on(network, pixels, labels):
+    passes = []
+    hook = network.register_forward_hook(lambda _network, given, _logits: passes.append(len(given[0])))
+    with pretended() as waits:
+        classifier = from_network(network.to("cuda"))
+        del waits[:]
+        settings = {"smoothing": CERTIFY | {"sandwich": None}}
+        smoothing.measure_batch(classifier, pixels, labels, settings=settings, seed=0)
+        of_smoothing, counted = Counter(place for _, place in waits), len(passes)
+        del waits[:], passes[:]
+        run, settings = neighbourhood_case(family="linf_ball", eps=0.3)
+        run(classifier, pixels, labels, settings=settings, seed=0)
+        of_tests = Counter(place for _, place in waits)
+    hook.remove()
+    assert of_smoothing["smoothing.py:count_votes"] < counted
+    assert of_smoothing.keys() == {f"smoothing.py:{name}" for name in ("measure_batch", "certify", "count_votes")}
+    assert not any("perturbations" in place or "gradient_ascent" in place for place in of_tests)
+    # Two of each pass, and two before the first.
+    assert of_tests["neighbourhoods.py:run_tests"] <= 2 * len(passes)
