@@ -23,6 +23,11 @@ def readable_classes(names):
     return [readable_class(name) for name in names]
 
 
+def classes_of(rows):
+    """Readable names of the classes in table rows, in the order of their indices; each class may have several rows."""
+    return readable_classes(rows.drop_duplicates("class_index").sort_values("class_index")["class_name"])
+
+
 @cache
 def imagenet_names():
     """Names of the 1,000 ImageNet classes by wnid, in the order of the class indices; every name is unique.

@@ -56,6 +56,11 @@ def model_labels(frame):
     return ["/".join(parts) for parts in frame[columns].astype(str).itertuples(index=False)]
 
 
+def model_count(frame):
+    """How many models the rows of a data frame with dataset, threat and model are about."""
+    return len(frame[["dataset", "threat", "model"]].drop_duplicates())
+
+
 def without_threat(labels):
     """Labels "threat/model" as the model's name alone, where that is unambiguous; the same order."""
     names = [label.split("/", 1)[-1] for label in labels]

@@ -29,7 +29,7 @@ def upper_bound(value, *, highest=None):
     With `highest`, the end of the value's range, no number beyond it is printed: a bound too near to it gets up to five
     digits, and the end itself is printed as end_of_range does.
     """
-    if highest is None or _is_missing(value):
+    if highest is None or is_missing(value):
         return _printed(value, ROUND_CEILING)
     limit = _exact(highest)
     for digits in range(DIGITS, MOST_DIGITS + 1):
@@ -45,7 +45,7 @@ def end_of_range(highest):
 
 def interval(low, high, highest=None):
     """Interval in words, "0.123 to 0.457", rounded outwards, but not beyond `highest`; "n/a" when an end is missing."""
-    if _is_missing(low) or _is_missing(high):
+    if is_missing(low) or is_missing(high):
         return MISSING
     return f"{lower_bound(low)} to {upper_bound(high, highest=highest)}"
 
@@ -58,32 +58,33 @@ def signed(value):
 
 def count(value):
     """Whole number with thousands separated, "1,883"; "n/a" for None and NaN."""
-    return MISSING if _is_missing(value) else f"{int(value):,}"
+    return MISSING if is_missing(value) else f"{int(value):,}"
 
 
 def setting(value):
     """Number that a person chose (a threshold, a temperature), as it was written: never rounded to look better."""
-    return MISSING if _is_missing(value) else repr(float(value)).removesuffix(".0").replace("-", MINUS)
+    return MISSING if is_missing(value) else repr(float(value)).removesuffix(".0").replace("-", MINUS)
 
 
 def temperature(value):
     """Temperature to three significant digits, without trailing zeros: grids are steps of 0.1 and 0.001."""
-    return MISSING if _is_missing(value) else f"{value:.{DIGITS}g}"
+    return MISSING if is_missing(value) else f"{value:.{DIGITS}g}"
 
 
 def p_value(value):
     """Permutation p-value to three decimals, rounded up; "< 0.001" below, which 999 shuffles cannot reach."""
-    if _is_missing(value):
+    if is_missing(value):
         return MISSING
     return "< 0.001" if value < 0.001 - 1e-12 else f"{math.ceil(value * 1000 - 1e-9) / 1000:.3f}"
 
 
 def percent(value):
     """Confidence level as a percentage, "95%"."""
-    return MISSING if _is_missing(value) else f"{100 * value:.10g}%"
+    return MISSING if is_missing(value) else f"{100 * value:.10g}%"
 
 
-def _is_missing(value):
+def is_missing(value):
+    """Whether there is no number: None or NaN."""
     return value is None or math.isnan(value)
 
 
@@ -102,7 +103,7 @@ def _rounded(exact, rounding, digits):
 
 
 def _printed(value, rounding, digits=DIGITS):
-    if _is_missing(value):
+    if is_missing(value):
         return MISSING
     if math.isinf(value):
         return "\u221e" if value > 0 else f"{MINUS}\u221e"

@@ -334,9 +334,7 @@ def test_labels_on_one_spot_spread():
         figure = Figure(figsize=(6, 4))
         axes = figure.subplots()
         lines = np.empty((0, 4))
-        place_labels(
-            axes, np.full(4, 0.5), np.full(4, 0.5), ["one", "two", "three", "four"], lines=lines, colour="k", size=9
-        )
+        place_labels(axes, np.full(4, 0.5), np.full(4, 0.5), ["one", "two", "three", "four"], lines=lines)
         figure.draw_without_rendering()
         boxes = [text.get_window_extent() for text in axes.texts]
     assert not any(boxes[i].overlaps(boxes[j]) for i in range(4) for j in range(i))

@@ -6,8 +6,8 @@ from gfscore.agreement.falsification import Distances, contradicted, falsificati
 from gfscore.bounds.class_bounds import bounds_of
 from gfscore.errors import InputError
 from gfscore.files import read_json
-from gfscore.scores.measured import UNCALIBRATED, label_of, read_samples
-from gfscore.scores.measures import Measure
+from gfscore.scores.measured import chosen_temperature, label_of, read_samples
+from gfscore.scores.measures import UNCALIBRATED, Measure
 from gfscore.scores.splits import choosing_samples
 from gfscore.tables import read_logits
 from gfscore.tables.agreement import ALL, ALL_NAME
@@ -97,7 +97,7 @@ def _temperatures(calibrations, label):
     # T = 1, then each chosen temperature, with how the samples were split.
     yield UNCALIBRATED, 1.0, None
     for objective, result in calibrations.items():
-        temperature = (result["t_star_by_model"] or {}).get(label, result["t_star"])
+        temperature = chosen_temperature(result, label)
         if temperature is not None:
             yield objective, temperature, result["split"]
 

@@ -31,12 +31,8 @@ def curve_rows(key, samples, class_names, *, settings, confidence):
     # The measure's range ends a little above the largest certificate, where every curve would be 0.
     largest = largest_certificate(smoothing) if smoothing else measure_of(settings).value_range[1]
     radii = np.linspace(0, largest, POINTS)
-    labels, classes = samples["label"].to_numpy(), len(class_names)
     rows = []
-    for indices, names, groups in (
-        (range(classes), class_names, labels),
-        ([ALL], [ALL_NAME], np.zeros_like(labels)),
-    ):
+    for indices, names, groups in _classes_then_all(samples["label"].to_numpy(), class_names):
         n = np.bincount(groups, minlength=len(names))
         share, low, high = trace(samples, groups, radii, settings=settings, n=n, alpha=(1 - confidence) / len(names))
         rows += [
@@ -47,6 +43,12 @@ def curve_rows(key, samples, class_names, *, settings, confidence):
             for at, radius in enumerate(radii)
         ]
     return rows
+
+
+def _classes_then_all(labels, class_names):
+    # Indices and names of the groups, and the group of each sample.
+    yield range(len(class_names)), class_names, labels
+    yield [ALL], [ALL_NAME], np.zeros_like(labels)
 
 
 def _survival(samples, labels, radii, *, settings, n, alpha):
@@ -81,10 +83,7 @@ def distance_rows(key, samples, class_names):
     """Rows of class_distances of one model and minimal measure: classes, then all samples."""
     values, censored, labels = (samples[name].to_numpy() for name in ("value", "censored", "label"))
     rows = []
-    for indices, names, groups in (
-        (range(len(class_names)), class_names, labels),
-        ([ALL], [ALL_NAME], np.zeros_like(labels)),
-    ):
+    for indices, names, groups in _classes_then_all(labels, class_names):
         found = vars(survival.class_distances(values, censored, groups, len(names)))
         rows += [
             {**key, "class_index": index, "class_name": names[place]}

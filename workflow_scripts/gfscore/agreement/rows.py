@@ -10,7 +10,8 @@ from gfscore.attacks.gradient_masking import Attacked, masking_warnings
 from gfscore.attacks.settings import expand
 from gfscore.probabilistic.decisions import training_methods_table
 from gfscore.probabilistic.error_rates import error_rate
-from gfscore.scores.measured import UNCALIBRATED, read_samples
+from gfscore.scores.measured import read_samples
+from gfscore.scores.measures import UNCALIBRATED
 
 
 def agreement_rows(class_scores, measures, *, confidence, permutations, seed):

@@ -2,9 +2,6 @@
 
 import numpy as np
 
-APPROXIMATE = "bootstrap (approximate)"
-"""What these intervals are called wherever they appear."""
-
 
 def bootstrap_intervals(samples, *, alpha, resamples, value_range, seed):
     """Simultaneous studentised bootstrap intervals `(low, high)`, each (K,): approximate, without any guarantee.

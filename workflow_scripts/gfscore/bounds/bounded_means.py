@@ -21,7 +21,7 @@ MOST_AT_STAKE = 0.95
 """Largest share of the wealth that one sample may cost."""
 
 RATIO = 1.5
-"""Of neighbouring bets: between two of them little is lost, and each further bet costs its share of the start."""
+"""Ratio of neighbouring bets: a finer grid gains little, and every bet takes a share of the wealth to begin with."""
 
 BISECTIONS = 30
 

@@ -61,11 +61,11 @@ class ClassBounds:
 
     def lower(self, alpha):
         """Lower bounds (K,): each holds for its own class with probability at least 1 - alpha, not for all together."""
-        return self._ends(self._one_side(self._unit(self.samples), alpha), np.ones(len(self.n)))[0]
+        return self.ends(self._one_side(self._unit(self.samples), alpha), np.ones(len(self.n)))[0]
 
     def upper(self, alpha):
         """Upper bounds (K,), likewise."""
-        return self._ends(np.zeros(len(self.n)), 1 - self._one_side(1 - self._unit(self.largest), alpha))[1]
+        return self.ends(np.zeros(len(self.n)), 1 - self._one_side(1 - self._unit(self.largest), alpha))[1]
 
     def interval(self, alpha):
         """Bounds `(low, high)`, each (K,): with probability at least 1 - alpha every class value lies between its own.
@@ -88,7 +88,8 @@ class ClassBounds:
         # A running bound may end above the mean of all values; giving way to it costs no coverage.
         return np.clip(np.minimum(METHODS[self.method](samples, alpha), mean), 0, 1)
 
-    def _ends(self, low, high):
+    def ends(self, low, high):
+        """Bounds of means in a range of length 1, `low` and `high` (K,), as bounds of the true class values."""
         lowest, highest = self.value_range
         low, high = lowest + (highest - lowest) * low, lowest + (highest - lowest) * high
         if self.label_error_rates is None:

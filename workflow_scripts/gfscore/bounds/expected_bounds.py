@@ -9,22 +9,22 @@ import numpy as np
 
 from gfscore.bounds.betting import PRIOR_VARIANCE, TRUNCATION
 from gfscore.bounds.binomial import lower_shares
-from gfscore.bounds.intervals import correct_for_label_errors, empirical_bernstein_half_width, hoeffding_half_width
+from gfscore.bounds.intervals import empirical_bernstein_half_width, hoeffding_half_width
 
 ATOMS = 64
-"""Values that stand for the distribution of a class; each is the mean of as many samples."""
+"""Number of values that stand for the distribution of a class, each the mean of an equal share of its samples."""
 
 HALVINGS = 24
 
 
 @dataclass(frozen=True)
 class ExpectedBounds:
-    """Bounds that may be expected of more samples (see expected_bounds).
+    """Bounds that more samples would probably give; made by expected_bounds.
 
-    Stands in for ClassBounds wherever a statistic asks for `lower`, `upper` and `n`. `observed`: ClassBounds; `shown`:
-    atoms of its classes in a range of length 1, (K, ATOMS), `largest` those of the values that upper bounds are made
-    of; `variance` of the samples in that range, (K,); `samples` per class to expect; `reserve`: standard errors by
-    which means may lie on the unfavourable side.
+    Has the `lower`, `upper` and `n` of ClassBounds, so that every statistic takes it too. `observed`: ClassBounds of
+    the samples at hand. Rescaled to the range [0, 1]: `shown` (K, ATOMS), the atoms of each class; `largest`
+    (K, ATOMS), those of the values that upper bounds use; `variance` (K,). `samples`: how many per class to expect;
+    `reserve`: by how many standard errors the new means may lie on the unfavourable side.
     """
 
     observed: object
@@ -46,24 +46,16 @@ class ExpectedBounds:
 
     def lower(self, alpha):
         """Expected lower bounds (K,), each at level alpha for its own class."""
-        return self._ends(self._one_side(self.shown, alpha), np.ones(len(self.n)))[0]
+        return self.observed.ends(self._one_side(self.shown, alpha), np.ones(len(self.n)))[0]
 
     def upper(self, alpha):
         """Expected upper bounds (K,), likewise."""
-        return self._ends(np.zeros(len(self.n)), 1 - self._one_side(1 - self.largest, alpha))[1]
+        return self.observed.ends(np.zeros(len(self.n)), 1 - self._one_side(1 - self.largest, alpha))[1]
 
     def _one_side(self, unit, alpha):
         expected = _Expected(unit, self.n, self.variance)
         low = _PREDICTIONS[self.observed.method](expected, alpha, self.reserve)
         return np.clip(np.where(self.n > 0, low, 0), 0, 1)
-
-    def _ends(self, low, high):
-        lowest, highest = self.observed.value_range
-        low, high = lowest + (highest - lowest) * low, lowest + (highest - lowest) * high
-        rates = self.observed.label_error_rates
-        if rates is None:
-            return low, high
-        return correct_for_label_errors(low, high, rates, value_range=self.observed.value_range)
 
 
 def expected_bounds(observed, *, reserve=0.0):

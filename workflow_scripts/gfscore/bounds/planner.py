@@ -22,8 +22,8 @@ def samples_for_rule(bounds, rule, *, alpha, power=None, class_names=None, lam=0
 
     Takes ClassBounds of the samples at hand, a rule of the gate (its statistic and threshold), the `alpha` of the
     verdict, K `class_names` when the rule names a class, and `lam` of FP. `power` is the wanted probability of a
-    decision; None asks for a decision when every class keeps exactly its present distribution, which is a matter of
-    even chances.
+    decision. With None the plan suffices if every class keeps exactly its present distribution, so about every second
+    time.
     """
     expected = expected_bounds(bounds, reserve=_reserve(power, len(bounds.n)))
     statistic = statistic_of(rule, class_names=class_names or range(len(bounds.n)), lam=lam)

@@ -15,13 +15,14 @@ DEGREE = 16
 """Degree of the series on one piece."""
 
 FEWEST_PIECES, MOST_PIECES = 64, 4096
-"""Fewest: so short that the series of a class score are exact to rounding, and ties begin where the curves say."""
+"""Pieces that the search begins with, short enough that the series of a class score is exact to rounding; and the
+most that it doubles them to."""
 
 LEAF = 1e-8
 """Width in log T at which a change of ranking counts as located."""
 
 RESOLUTION = 1e-6
-"""Shortest stretch in log T, that is, relative to T. What lasts less is a crossing and no temperature to choose."""
+"""Length in log T below which a stretch of temperatures is taken for a crossing: none is chosen from it."""
 
 NOISE = 1e-14
 """A difference that changes less than this over a piece changes by rounding only; halving further locates nothing."""

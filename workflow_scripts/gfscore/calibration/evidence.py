@@ -27,13 +27,7 @@ def read_all_evidence(files, *, models, published, seed, split):
     distances = files["distances"] or [None] * len(models)
     return [
         read_evidence(
-            sweep,
-            logits,
-            model=model,
-            robust_accuracy=known["robust_accuracy"],
-            path_to_distances=distance,
-            seed=seed,
-            split=split,
+            sweep, logits, distance, model=model, robust_accuracy=known["robust_accuracy"], seed=seed, split=split
         )
         for model, known, sweep, logits, distance in zip(
             models, accuracies, files["sweeps"], files["logits"], distances, strict=True
@@ -42,8 +36,8 @@ def read_all_evidence(files, *, models, published, seed, split):
     ]
 
 
-def read_evidence(path_to_sweep, path_to_logits, *, model, robust_accuracy, seed, split=None, path_to_distances=None):
-    """ModelEvidence from a model's sweep and logits, and the distances of its minimal measure where there are any.
+def read_evidence(path_to_sweep, path_to_logits, path_to_distances, *, model, robust_accuracy, seed, split):
+    """ModelEvidence from a model's sweep and logits, and the distances of its minimal measure, None without one.
 
     `model` is a mapping with dataset, threat, model; `robust_accuracy` a fraction or NaN. Without a `split` all samples
     choose the temperature that the models share and report it, and `seed` decides which half is held out for the
@@ -60,10 +54,7 @@ def read_evidence(path_to_sweep, path_to_logits, *, model, robust_accuracy, seed
         raise InputError(
             f"{path_to_sweep}: {len(sweep)} rows for {classes} classes; delete it, so that it is made anew"
         )
-    points = sweep[["temperature", "value"]].to_numpy().reshape(-1, classes, 2)
-    curves = report_curves = ScoreCurves(
-        points[:, 0, 0].copy(), points[:, :, 1].copy(), sweep["n"].to_numpy()[:classes]
-    )
+    curves = report_curves = ScoreCurves.of_rows(sweep, classes)
     correct = predictions(logits, labels) == labels
     chooses = reports = np.ones(len(labels), dtype=bool)
     held_out = split_samples(sample_id, labels, share=0.5, rng=row_generator(seed, model))

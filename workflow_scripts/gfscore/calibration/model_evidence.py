@@ -11,11 +11,11 @@ from gfscore.comparison.ranking import spearman_or_none
 from gfscore.scores.curves import ScoreCurves
 
 CLEAN, ROBUST, DISTANCE = "clean accuracy", "robust accuracy", "attack distance"
-"""What the aggregates of models are held against: keys of `agreement`."""
+"""Numbers that the models' aggregate scores are compared with; keys of `agreement` in calibration.json."""
 
 
 def alone(against):
-    """Key of `baseline`: how well clean accuracy alone ranks the models like one of these."""
+    """Key of `baseline` in calibration.json: rank agreement of clean accuracy alone with one of the numbers above."""
     return f"clean accuracy alone vs {against}"
 
 

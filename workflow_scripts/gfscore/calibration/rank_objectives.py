@@ -1,8 +1,8 @@
 """Rank objectives of the temperature on the stretches where they are constant.
 
 A Spearman correlation changes only where two scores change order, so its value on each stretch between crossings is
-all there is to know. Each objective gives its values under weights of the models, which is what leaving models out and
-resampling them need, and its largest value under other orders of the accuracies.
+all there is to know. Each objective gives its values for weighted models, which leaves out or resamples them, and its
+largest value when the accuracies are permuted.
 """
 
 from dataclasses import dataclass
@@ -130,9 +130,7 @@ class WithinModels(MeanOverModels):
 
 def cross_model_accuracy(curves, class_accuracy, settings):
     """Eq. 8 as written, attack_free.cross_model_accuracy, as AcrossModels on its exact stretches."""
-    aggregates, accuracy = attack_free.aggregates(curves), attack_free.aggregate_accuracy(curves, class_accuracy)
-    stretches = Stretches.between(rank_boundaries(aggregates, low=settings.low, high=settings.high))
-    return AcrossModels(stretches, ranks(aggregates(stretches.middle)), ranks(accuracy))
+    return _across_models(curves, attack_free.aggregate_accuracy(curves, class_accuracy), settings)
 
 
 def attack_distance(curves, distances, settings):
@@ -144,9 +142,13 @@ def attack_distance(curves, distances, settings):
         raise InputError(
             "attack_distance needs the distances of every model; name a measure of kind minimal in l2 in the audit"
         )
+    return _across_models(curves, distances, settings)
+
+
+def _across_models(curves, against, settings):
     aggregates = attack_free.aggregates(curves)
     stretches = Stretches.between(rank_boundaries(aggregates, low=settings.low, high=settings.high))
-    return AcrossModels(stretches, ranks(aggregates(stretches.middle)), ranks(distances))
+    return AcrossModels(stretches, ranks(aggregates(stretches.middle)), ranks(against))
 
 
 def within_model_class_accuracy(curves, class_accuracy, settings):

@@ -156,10 +156,7 @@ def _likelihood(search):
         at_one=float(np.mean([-attack_free.log_loss(*model.report, 1.0) for model in models])),
     )
     result["class_calibration_error"] = {
-        model.name: {
-            "before": _class_errors(model, 1.0),
-            "after": _class_errors(model, by_model[model.name]),
-        }
+        model.name: {"before": _class_errors(model, 1.0), "after": _class_errors(model, by_model[model.name])}
         for model in models
     }
     return result, temperatures, -np.array(loss)

@@ -48,15 +48,15 @@ def class_errors(matrix, n):
     right = np.diag(matrix)
     wrong_here = matrix.sum(axis=0) - right
     total = n.sum()
-    cfps = _share(wrong_here, np.full(len(n), (n - right).sum()))
-    precision, recall = _share(right, right + wrong_here), _share(right, n)
+    cfps = share(wrong_here, np.full(len(n), (n - right).sum()))
+    precision, recall = share(right, right + wrong_here), share(right, n)
     return ClassErrors(
         recall=recall,
         precision=precision,
         # With counts, so that a class that is neither seen nor predicted is undefined, and 0 true positives give 0.
-        f1=_share(2 * right, n + right + wrong_here),
+        f1=share(2 * right, n + right + wrong_here),
         one_vs_rest_accuracy=(total - (n - right) - wrong_here) / total,
-        false_positive_rate=_share(wrong_here, total - n),
+        false_positive_rate=share(wrong_here, total - n),
         cfps=cfps,
         cfps_relative=len(n) * cfps,
         false_positives=wrong_here,
@@ -83,8 +83,9 @@ def mean_confusion(matrices):
 def row_shares(matrix):
     """Confusion matrix (K, K) with rows that sum to 1; NaN where a class has no sample."""
     matrix = np.asarray(matrix, dtype=np.float64)
-    return _share(matrix, np.broadcast_to(matrix.sum(axis=1, keepdims=True), matrix.shape))
+    return share(matrix, np.broadcast_to(matrix.sum(axis=1, keepdims=True), matrix.shape))
 
 
-def _share(part, whole):
+def share(part, whole):
+    """Quotients of arrays of one shape, NaN where `whole` is 0."""
     return np.divide(part, whole, out=np.full(np.shape(part), np.nan), where=whole > 0)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gfscore.classwise.confusion import share
 from gfscore.errors import InputError
 
 
@@ -45,7 +46,7 @@ def target_success(labels, targets, predictions, clean_predictions, classes):
         return np.bincount(targets[chosen], minlength=classes)
 
     n = counted(np.ones(len(labels), dtype=bool))
-    success, without = _share(counted(reached), n), _share(counted(clean == targets), n)
+    success, without = share(counted(reached), n), share(counted(clean == targets), n)
     cells = labels * classes + targets
     pairs = np.bincount(cells, minlength=classes**2).reshape(classes, classes)
     hits = np.bincount(cells[reached], minlength=classes**2).reshape(classes, classes)
@@ -54,10 +55,6 @@ def target_success(labels, targets, predictions, clean_predictions, classes):
         success=success,
         clean=without,
         excess=success - without,
-        among_misclassified=_share(counted(reached), counted(strayed)),
-        matrix=_share(hits, pairs),
+        among_misclassified=share(counted(reached), counted(strayed)),
+        matrix=share(hits, pairs),
     )
-
-
-def _share(part, whole):
-    return np.divide(part, whole, out=np.full(np.shape(part), np.nan), where=whole > 0)

@@ -1,1 +1,1 @@
-"""Models against each other: paired tests, ranks, and what rankings owe to choices."""
+"""Models against each other: paired tests, ranks, and how rankings depend on arbitrary choices."""

@@ -8,17 +8,18 @@ import pandas as pd
 from gfscore.calibration.comparable import require_comparable_audits
 from gfscore.errors import InputError
 from gfscore.files import read_json
+from gfscore.scores.measures import BETTER, UNCALIBRATED
 from gfscore.tables import read_table
 
 WHAT = ["dataset", "threat", "model", "measure", "calibration"]
-BOUNDED = {"value": 1, "wcr": 1, "fp": 1, "rdi": -1, "nrgc": -1}
-"""Statistic that carries bounds -> 1 if higher is better, -1 if lower is better."""
+COMPARED = ("value", "wcr", "fp", "rdi", "nrgc")
+"""Statistics of model_summary, with bounds, that two audits are compared by."""
 
 SAME = 1e-9
 """Largest relative difference of one number in two files of one audit."""
 
 
-def audit_changes(first, second, *, calibration="none"):
+def audit_changes(first, second, *, calibration=UNCALIBRATED):
     """Statistics of every model in two audits beside each other, and whether their intervals are disjoint.
 
     `first` and `second` are folders results/audits/<audit>. One row per model, measure and statistic that either audit
@@ -29,7 +30,7 @@ def audit_changes(first, second, *, calibration="none"):
     different models or at different temperatures, for audits without a model and measure in common, for folders that
     hold no audit, and for an audit whose verdict is of another run than its table.
     """
-    if calibration != "none":
+    if calibration != UNCALIBRATED:
         require_comparable_audits(first, second)
     tables = [_summary(folder, calibration) for folder in (first, second)]
     if not set(tables[0].index) & set(tables[1].index):
@@ -37,7 +38,7 @@ def audit_changes(first, second, *, calibration="none"):
             f"{first} and {second} have no model and measure of one dataset in common at calibration "
             f"{calibration!r}; compare audits of the same dataset"
         )
-    return pd.concat([_of_statistic(*tables, name) for name in BOUNDED], ignore_index=True)
+    return pd.concat([_of_statistic(*tables, name) for name in COMPARED], ignore_index=True)
 
 
 def _summary(folder, calibration):
@@ -55,9 +56,9 @@ def _require_one_run(folder, table):
     path = Path(folder) / "verdict.json"
     if not path.is_file():
         return
-    at_one = table[table["calibration"] == "none"].set_index(["measure", "threat", "model"])
+    at_one = table[table["calibration"] == UNCALIBRATED].set_index(["measure", "threat", "model"])
     for rule in read_json(path)["rules"]:
-        for judged in rule["models"] if rule["statistic"] in BOUNDED else ():
+        for judged in rule["models"] if rule["statistic"] in COMPARED else ():
             key = (rule["measure"], judged["threat"], judged["model"])
             # An undefined value is null in the one file and NaN in the other.
             pair = at_one[rule["statistic"]].get(key, np.inf), np.nan if judged["value"] is None else judged["value"]
@@ -75,7 +76,7 @@ def _of_statistic(first, second, name):
     both.insert(len(WHAT), "statistic", name)
     both["change"] = both["second"] - both["first"]
     risen, fallen = both["second_low"] > both["first_high"], both["second_high"] < both["first_low"]
-    better, worse = (risen, fallen) if BOUNDED[name] > 0 else (fallen, risen)
+    better, worse = (risen, fallen) if BETTER[name] > 0 else (fallen, risen)
     known = both[["first_low", "first_high", "second_low", "second_high"]].notna().all(axis=1)
     both["verdict"] = np.select([~known, better, worse], [None, "better", "worse"], "undecided")
     return both

@@ -8,7 +8,7 @@ from gfscore.errors import InputError
 from gfscore.scores.classes import class_values
 from gfscore.scores.disparity import TIE_TOLERANCE
 from gfscore.scores.measured import label_of, row_generator
-from gfscore.scores.measures import measure_of
+from gfscore.scores.measures import BETTER, measure_of
 
 ADJUSTED = {"p": "p", "p_holm": "holm", "p_bh": "bh", "p_by": "by"}
 ADJUSTED |= {"p_sign_flip": "sign_flip_p", "p_sign_flip_adjusted": "sign_flip_adjusted"}
@@ -188,7 +188,7 @@ def _swap_rows(measured, statistics):
 
 def _metric_rows(measured, statistics):
     by_metric = {
-        metric: places([numbers[metric] for numbers in statistics], better=better) for metric, better in METRICS.items()
+        metric: places([numbers[metric] for numbers in statistics], better=BETTER[metric]) for metric in METRICS
     }
     return [
         {**_model(item), "metric": metric, "value": statistics[index][metric], "place": by_metric[metric][index]}

@@ -1,5 +1,5 @@
-"""What rankings and disparity owe to choices that are nobody's result: the level and the scale of the logits, lambda
-of FP, and the disparity metric."""
+"""How rankings and disparity depend on arbitrary choices: the level and the scale of the logits, lambda of FP, and the
+disparity metric."""
 
 import itertools
 
@@ -13,17 +13,8 @@ from gfscore.scores.disparity import TIE_TOLERANCE
 from gfscore.scores.margins import scores
 from gfscore.scores.measures import SUMMARY
 
-METRICS = {
-    "value": 1,
-    "class_mean": 1,
-    "rdi": -1,
-    "nrgc": -1,
-    "rdi_over_mean": -1,
-    "ihdi": 1,
-    "wcr": 1,
-    "fp": 1,
-}
-"""Numbers that rank models, and the sign that makes the better one larger."""
+METRICS = ("value", "class_mean", "rdi", "nrgc", "rdi_over_mean", "ihdi", "wcr", "fp")
+"""Numbers that rank models."""
 
 
 def changes(*, shifts, scales):
@@ -120,7 +111,4 @@ def unchanged_lambdas(swaps, *, lam):
     Takes the lambdas of all swaps. A swap at `lam` itself leaves a range of length 0.
     """
     swaps = np.asarray(swaps, dtype=np.float64)
-    return (
-        float(max(swaps[swaps <= lam], default=0.0)),
-        float(min(swaps[swaps >= lam], default=np.inf)),
-    )
+    return (float(max(swaps[swaps <= lam], default=0.0)), float(min(swaps[swaps >= lam], default=np.inf)))

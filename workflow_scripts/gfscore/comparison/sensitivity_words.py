@@ -1,4 +1,4 @@
-"""What rankings owe to the scale of the logits, lambda and the metric, in sentences computed from the tables.
+"""How rankings depend on the scale of the logits, lambda and the metric, in sentences computed from the tables.
 
 Each function takes rows of one measure.
 """
@@ -52,7 +52,7 @@ def order_under_changes(rows):
     )
 
 
-def equality_under_changes(rows, statistic="rdi"):
+def equality_under_changes(rows, statistic):
     """Whether the models' order by a disparity metric survives the same changes (sensitivity rows)."""
     unchanged, others = _by_change(rows, statistic)
     rhos = [float(spearman(unchanged, values)) for values in others.values()]

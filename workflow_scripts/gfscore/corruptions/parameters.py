@@ -14,17 +14,11 @@ SIDES = {"cifar": 32, "imagenet": 224}
 
 PARAMETERS = {
     # standard deviation
-    "gaussian_noise": {
-        "cifar": [0.04, 0.06, 0.08, 0.09, 0.10],
-        "imagenet": [0.08, 0.12, 0.18, 0.26, 0.38],
-    },
+    "gaussian_noise": {"cifar": [0.04, 0.06, 0.08, 0.09, 0.10], "imagenet": [0.08, 0.12, 0.18, 0.26, 0.38]},
     # photons per unit of brightness
     "shot_noise": {"cifar": [500, 250, 100, 75, 50], "imagenet": [60, 25, 12, 5, 3]},
     # share of values replaced
-    "impulse_noise": {
-        "cifar": [0.01, 0.02, 0.03, 0.05, 0.07],
-        "imagenet": [0.03, 0.06, 0.09, 0.17, 0.27],
-    },
+    "impulse_noise": {"cifar": [0.01, 0.02, 0.03, 0.05, 0.07], "imagenet": [0.03, 0.06, 0.09, 0.17, 0.27]},
     # radius of the disk, blur of its edge
     "defocus_blur": {
         "cifar": [(0.3, 0.4), (0.4, 0.5), (0.5, 0.6), (1, 0.2), (1.5, 0.1)],

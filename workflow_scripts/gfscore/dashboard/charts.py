@@ -106,7 +106,7 @@ def heatmap(*, label_angle):
     y = alt.Y("model:N", sort=None, title=None, axis=_names(150))
     base = alt.Chart(rows()).encode(x=x, y=y, tooltip=_tips("model", "class", "text", "verdict"))
     cells = base.mark_rect(stroke=colour("surface"), strokeWidth=1, invalid="show").encode(
-        color=_painted("value", "isValid(datum.value)", title="@legend", scale=extent(scheme=SEQUENTIAL)),
+        color=_painted("value", "isValid(datum.value)", title="@legend", scale=extent(scheme=SEQUENTIAL))
     )
     # A glyph says again what tau decides, so that nothing hangs on colour.
     glyphs = base.mark_text(fontSize=11.5, invalid="show").encode(
@@ -145,8 +145,7 @@ def strip():
 def vulnerability():
     """How often each class is the weakest, over models."""
     base = alt.Chart(rows()).encode(
-        y=alt.Y("class:N", sort=None, title=None, axis=_names(130)),
-        tooltip=_tips("class", "text"),
+        y=alt.Y("class:N", sort=None, title=None, axis=_names(130)), tooltip=_tips("class", "text")
     )
     bars = base.mark_bar(color=colour("accent"), height={"band": 0.6}).encode(
         x=alt.X(

@@ -9,7 +9,7 @@ from gfscore.dashboard.pairs import paired_differences
 from gfscore.dashboard.temperature import calibration_curves, temperature_sweep
 from gfscore.names import model_labels, printable, shortened_all
 from gfscore.report import report_rows, takeaways
-from gfscore.scores.measures import SUMMARY, measure_of
+from gfscore.scores.measures import SUMMARY, UNCALIBRATED, measure_of
 from gfscore.tables.agreement import ALL
 
 LONGEST_NAME = 44
@@ -64,7 +64,7 @@ class ModelsAndClasses:
 
     def __init__(self, class_scores):
         """Read both, in their order, from the table class_scores."""
-        rows = class_scores[class_scores["calibration"] == "none"]
+        rows = class_scores[class_scores["calibration"] == UNCALIBRATED]
         identities = rows[["dataset", "threat", "model"]].drop_duplicates(ignore_index=True)
         self.models = list(identities[["threat", "model"]].itertuples(index=False, name=None))
         self.position = {model: place for place, model in enumerate(self.models)}
@@ -214,7 +214,7 @@ def _falsification(tables, index):
     table = tables.measures.get("falsification")
     if table is None:
         return None
-    rows = table[(table["class_index"] == ALL) & (table["calibration"] == "none")]
+    rows = table[(table["class_index"] == ALL) & (table["calibration"] == UNCALIBRATED)]
     kept = ("rate", "low", "high", "correct", "mean_score", "mean_distance")
     return {
         measure: [row and {name: row[name] for name in kept} for row in index.per_model(found)]

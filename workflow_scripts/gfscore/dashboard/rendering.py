@@ -8,6 +8,7 @@ from gfscore.dashboard.shared import shared_parts
 from gfscore.dashboard.templates import environment, text_of
 from gfscore.report import report_rows
 from gfscore.report.comparison import sensitivity_views
+from gfscore.scores.measures import UNCALIBRATED
 
 SCRIPTS = (
     "numbers",
@@ -52,16 +53,9 @@ def render_dashboard(
     """
     shared = shared or shared_parts()
     contents = page_contents(
-        tables,
-        verdict,
-        audit=audit,
-        measures=measures,
-        models=models,
-        fp_lambda=fp_lambda,
-        sweeps=sweeps,
-        costs=costs,
+        tables, verdict, audit=audit, measures=measures, models=models, fp_lambda=fp_lambda, sweeps=sweeps, costs=costs
     )
-    scores = tables.class_scores[tables.class_scores["calibration"] == "none"]
+    scores = tables.class_scores[tables.class_scores["calibration"] == UNCALIBRATED]
     return (
         environment()
         .get_template("dashboard.html")

@@ -4,8 +4,9 @@ import numpy as np
 
 from gfscore.dashboard.packing import packed
 from gfscore.report import takeaways
-from gfscore.report.report_rows import calibration_rows
+from gfscore.report.calibration import calibration_rows
 from gfscore.scores.curves import ScoreCurves
+from gfscore.scores.measured import label_of
 from gfscore.tables import read_identity, read_table
 
 STEPS = 41
@@ -44,10 +45,7 @@ def read_sweeps(paths):
     sweeps = {}
     for path in paths:
         identity, table = read_identity(path), read_table(path, "sweep")
-        classes = table["class_index"].nunique()
-        points = table[["temperature", "value"]].to_numpy().reshape(-1, classes, 2)
-        curves = ScoreCurves(points[:, 0, 0].copy(), points[:, :, 1].copy(), table["n"].to_numpy()[:classes])
-        sweeps[f"{identity['threat']}/{identity['model']}"] = curves
+        sweeps[label_of(identity)] = ScoreCurves.of_rows(table, table["class_index"].nunique())
     return sweeps
 
 

@@ -2,22 +2,15 @@
 
 from pathlib import Path
 
-from gfscore import numbers
-from gfscore.names import printable
+from gfscore.report.environment import environment_of
 
 PAGE = Path(__file__).parent / "page"
 
 
 def environment():
-    """Jinja environment of the pages, with the numbers' filters."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    result = Environment(
-        loader=FileSystemLoader(PAGE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    result.filters |= {name: getattr(numbers, name) for name in ("count", "setting", "percent")}
-    result.filters |= {"printable": printable, "glyph": GLYPHS.get}
-    result.globals["interval"] = numbers.interval
+    """Jinja environment of the pages."""
+    result = environment_of(PAGE)
+    result.filters["glyph"] = GLYPHS.get
     return result
 
 

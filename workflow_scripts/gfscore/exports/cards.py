@@ -6,7 +6,7 @@ import numpy as np
 
 from gfscore.names import printable
 from gfscore.numbers import interval, number, percent
-from gfscore.scores.measures import measure_of
+from gfscore.scores.measures import BETTER, UNCALIBRATED, measure_of
 
 METRICS = {
     "value": "mean over all samples",
@@ -16,8 +16,6 @@ METRICS = {
     "nrgc": "NRGC, inequality between classes",
     "fp": "FP, class mean minus weighted RDI",
 }
-LOWER_IS_BETTER = ("rdi", "nrgc")
-UNCALIBRATED = "none"
 
 
 def model_cards(summary, measures, *, audit, title, digest):
@@ -73,7 +71,7 @@ def _metrics(measure, row, settings):
                     "confidence": float(row["confidence"]),
                     "interval": row["interval"],
                     "unit": "none" if column == "nrgc" else meaning.unit,
-                    "direction": "lower is better" if column in LOWER_IS_BETTER else "higher is better",
+                    "direction": "higher is better" if BETTER[column] > 0 else "lower is better",
                 },
             }
         )

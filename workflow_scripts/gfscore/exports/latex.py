@@ -2,15 +2,15 @@
 
 import math
 
-from gfscore.class_names import readable_classes
+from gfscore.class_names import classes_of, readable_classes
 from gfscore.names import model_labels, printable
 from gfscore.numbers import percent, setting, temperature
+from gfscore.scores.measures import UNCALIBRATED
 
 DECIMALS = 3
 MOST_COLUMNS = 12
 """Classes beyond which they stand in rows, on as many pages as they need."""
 
-UNCALIBRATED = "none"
 OF_THE_PAPER = "within_model_class_accuracy"
 MISSING = "--"
 SPECIAL = str.maketrans(
@@ -64,7 +64,7 @@ def class_table(scores, measure, *, name):
     total = plain[plain["n"] > 0].groupby("label", sort=False)[["value", "n"]].apply(_weighted_mean)
     order = total.sort_values(ascending=False, kind="stable").index
     table = plain.pivot(index="label", columns="class_index", values="value").loc[order]
-    table.columns = readable_classes(plain.drop_duplicates("class_index").sort_values("class_index")["class_name"])
+    table.columns = classes_of(plain)
     table["All"] = total
     many = table.shape[1] - 1 > MOST_COLUMNS
     caption = (

@@ -18,9 +18,10 @@ from gfscore.figures.profiles import class_profiles
 from gfscore.figures.radii import class_curves, model_curves
 from gfscore.figures.reranking import fp_reranking
 from gfscore.figures.saving import save_figure
+from gfscore.figures.shifts import logit_shift_sensitivity
 from gfscore.figures.similarity import similarity_matrix
 from gfscore.figures.targets import target_success_matrix
-from gfscore.figures.temperature import calibration_curves, logit_shift_sensitivity
+from gfscore.figures.temperature import calibration_curves
 from gfscore.figures.vulnerability import class_vulnerability
 
 __all__ = [

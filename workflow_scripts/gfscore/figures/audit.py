@@ -13,13 +13,13 @@ from gfscore.figures.fairness import group_metric_heatmap
 from gfscore.figures.groups import group_class_heatmap, group_score_plot
 from gfscore.figures.heatmap import class_heatmap
 from gfscore.figures.reranking import fp_reranking
+from gfscore.figures.shifts import logit_shift_sensitivity
 from gfscore.figures.similarity import similarity_matrix
-from gfscore.figures.temperature import calibration_curves, logit_shift_sensitivity
+from gfscore.figures.temperature import calibration_curves
 from gfscore.figures.vulnerability import class_vulnerability
-from gfscore.scores.measures import measure_of
+from gfscore.scores.measures import UNCALIBRATED, measure_of
 
 FEWEST_TO_RANK = 2
-UNCALIBRATED = "none"
 ATTACKED = "adversarial"
 """Kind of measure whose groups are drawn beside those of the scores; all others stand in the tables."""
 

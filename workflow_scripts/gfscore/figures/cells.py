@@ -2,12 +2,15 @@
 
 import numpy as np
 
-from gfscore.figures.style import ABSENT, INK, PAPER, SEQUENTIAL
+from gfscore.bounds.intervals import hoeffding_half_width
+from gfscore.figures.style import ABSENT, INK, MUTED, PAPER, SEQUENTIAL
+from gfscore.numbers import number, percent, upper_bound
 
 # Apart from the colours of the page, which follow its theme: cells do not.
 MIDDLE_LUMINANCE = 0.179  # black and white text have equal contrast here
 ON_BRIGHT, ON_DARK = "#10131a", "#ffffff"
 UPRIGHT_ABOVE = 32
+CONFIDENCE = 0.95
 
 
 def colours():
@@ -32,6 +35,24 @@ def number_cells(axes, values, image, words, *, size=8.5):
                 column, row, words(value), ha="center", va="center_baseline", size=size, color=legible(image, value)
             )
             text.set_in_layout(False)
+
+
+def number_rows(axes, values):
+    """Write one value for all columns behind each row of a matrix, under the heading "all"."""
+    for row, value in enumerate(values):
+        axes.annotate(
+            number(value), (1, row), xycoords=("axes fraction", "data"), xytext=(8, 0), textcoords="offset points",
+            va="center_baseline", color=INK, weight="bold", size=8.5,
+        )  # fmt: skip
+    axes.annotate(
+        "all", (1, 1), xycoords="axes fraction", xytext=(8, 6), textcoords="offset points", color=MUTED, size=8.5
+    )
+
+
+def known_to(n, *, over=""):
+    """How precisely one share of `n` independent samples is known, in words; `over` says what they are."""
+    half = upper_bound(hoeffding_half_width(n, classes=1, alpha=1 - CONFIDENCE, width=1))
+    return f"known to \u00b1{half} or better ({percent(CONFIDENCE)}, Hoeffding{over})"
 
 
 def separate_cells(axes, rows, columns):

@@ -7,7 +7,6 @@ from gfscore.bounds.intervals import rdi_bound
 from gfscore.figures.style import ACCENT, CONTRAST, INK, MUTED, counted, drawing, framed_figure, laid_out, quiet
 from gfscore.numbers import number, percent
 
-WIDTH = 10.5
 DRAWS = 400
 
 
@@ -33,7 +32,6 @@ def rdi_concentration(measured, measure, *, confidence, seed):
     key = measured[0].key
     with drawing():
         figure = framed_figure(
-            WIDTH,
             3.9,
             title=_sentence(lines, bound, sizes),
             subtitle=f"{measure.title}, {key['measure']}, {key['dataset']}; {counted(len(found), 'model')}, "

@@ -2,11 +2,10 @@
 
 import numpy as np
 
-from gfscore.bounds.intervals import hoeffding_half_width
-from gfscore.class_names import readable_classes
+from gfscore.class_names import classes_of
 from gfscore.classwise.confusion import mean_confusion, row_shares
 from gfscore.classwise.confusion_rows import confusion_matrices
-from gfscore.figures.cells import bare, colour_bar, colours, name_columns, number_cells, separate_cells
+from gfscore.figures.cells import bare, colour_bar, colours, known_to, name_columns, number_cells, separate_cells
 from gfscore.figures.grid import panel_names
 from gfscore.figures.style import (
     ACCENT,
@@ -16,17 +15,16 @@ from gfscore.figures.style import (
     framed_figure,
     laid_out,
     panel_columns,
+    panel_width,
     quiet,
     sample_range,
 )
-from gfscore.names import capitalised, class_phrase, model_labels, shortened_all
-from gfscore.numbers import number, percent, upper_bound
+from gfscore.names import capitalised, class_phrase, model_count, model_labels, shortened_all
+from gfscore.numbers import number
 
-WIDTH = 10.5
 MOST_CLASSES, MOST_NUMBERED = 40, 16
 MOST_MODELS = 20
 LISTED = 25
-CONFIDENCE = 0.95
 SMALLEST_SHARE = 0.0005
 
 
@@ -36,7 +34,7 @@ def confusion_figures(confusions, errors, measure):
     Takes confusions rows and class_errors rows, all conditions together, of one measure, and that measure. Up to 40
     classes there are matrices, of single models up to 20 models; beyond, the most frequent pairs.
     """
-    names = readable_classes(errors.drop_duplicates("class_index").sort_values("class_index")["class_name"])
+    names = classes_of(errors)
     if len(names) > MOST_CLASSES:
         yield "confused_pairs", _pairs_figure(_pairs(confusions, errors), names, errors, measure)
         return
@@ -53,14 +51,13 @@ def _mean_figure(counts, names, errors, measure):
     size = min(6.2, 1.2 + 0.42 * k) if k <= MOST_NUMBERED else 6.4
     with drawing():
         figure = framed_figure(
-            WIDTH,
             size,
             title=_sentence(mean, names, models=len(counts)),
             subtitle=f"Confusion matrix{_over(len(counts))}; {_what(errors, measure)}.",
             note=_note(errors, measure),
         )
         axes = figure.subplots()
-        image = _matrix(axes, mean, names, size=8.5 if k <= MOST_NUMBERED else None, room=70)
+        image = _matrix(axes, mean, names)
         axes.set_ylabel("true class")
         axes.set_xlabel("predicted class")
         colour_bar(figure, image, axes, "share of the true class taken for another (lower is better)")
@@ -75,8 +72,7 @@ def _models_figure(shares, names, errors, measure):
     true, guess = np.unravel_index(np.argmax(_off_diagonal(shares[worst])), shares[worst].shape)
     with drawing():
         figure = framed_figure(
-            WIDTH,
-            (WIDTH / max(columns, 3) + 0.3) * rows,
+            (panel_width(columns) + 0.3) * rows,
             title=f"The most frequent confusion of any model: {shortened_all([worst], 30)[0]} takes "
             f"{class_phrase(names[true])} for {class_phrase(names[guess])} in {number(top)} of the cases",
             subtitle=f"Confusion matrix of each of {counted(len(shares), 'model')}; {_what(errors, measure)}. "
@@ -116,27 +112,21 @@ def _share(value):
     return f"{value:.3f}" if value >= SMALLEST_SHARE else "<.001"
 
 
-def _matrix(axes, matrix, names, *, size, room):
+def _matrix(axes, matrix, names):
+    numbered = len(names) <= MOST_NUMBERED
     image = _image(axes, matrix, top=_off_diagonal(matrix).max())
     separate_cells(axes, *matrix.shape)
-    name_columns(axes, shortened_all(names, 16), room=room)
-    axes.set_yticks(range(len(names)), shortened_all(names, 20), size=8.5 if len(names) <= MOST_NUMBERED else 7.5)
+    name_columns(axes, shortened_all(names, 16), room=70)
+    axes.set_yticks(range(len(names)), shortened_all(names, 20), size=8.5 if numbered else 7.5)
     bare(axes)
-    if size:
+    if numbered:
         errors = np.where(_off_diagonal(matrix) > 0, matrix, np.nan)
         np.fill_diagonal(errors, np.nan)
-        number_cells(axes, errors, image, _share, size=size - 0.5)
+        number_cells(axes, errors, image, _share, size=8)
         for index, value in enumerate(np.diag(matrix)):
             if not np.isnan(value):
                 axes.text(
-                    index,
-                    index,
-                    _share(value),
-                    ha="center",
-                    va="center_baseline",
-                    size=size - 0.5,
-                    color=INK,
-                    weight="bold",
+                    index, index, _share(value), ha="center", va="center_baseline", size=8, color=INK, weight="bold"
                 ).set_in_layout(False)
     return image
 
@@ -169,11 +159,7 @@ def _precision(errors, measure):
     n = errors.loc[errors["n"] > 0, "n"].min()
     if measure.several_copies:
         return f"{int(n):,} or more disturbed copies in each row; copies of one sample are not independent."
-    half = upper_bound(hoeffding_half_width(n, classes=1, alpha=1 - CONFIDENCE, width=1))
-    return (
-        f"Each cell alone, on {int(n):,} independent samples of its row, is known to \u00b1{half} or better "
-        f"({percent(CONFIDENCE)}, Hoeffding)."
-    )
+    return f"Each cell alone, on {int(n):,} independent samples of its row, is {known_to(n)}."
 
 
 def _sentence(mean, names, *, models):
@@ -181,9 +167,13 @@ def _sentence(mean, names, *, models):
     if errors.max() == 0:
         return "No class is ever taken for another"
     true, guess = np.unravel_index(np.argmax(errors), errors.shape)
+    return _most_often(names[true], names[guess], errors[true, guess], models=models)
+
+
+def _most_often(true, guess, share, *, models):
     return capitalised(
-        f"{class_phrase(names[true])} is most often taken for {class_phrase(names[guess])}: "
-        f"in {number(errors[true, guess])} of the cases{_over(models)}"
+        f"{class_phrase(true)} is most often taken for {class_phrase(guess)}: "
+        f"in {number(share)} of the cases{_over(models)}"
     )
 
 
@@ -193,7 +183,7 @@ def _pairs(confusions, errors):
     wrong = confusions[confusions["true_index"] != confusions["predicted_index"]]
     keys = list(wrong[["dataset", "threat", "model", "true_index"]].itertuples(index=False, name=None))
     shares = wrong.assign(share=wrong["count"].to_numpy() / n.loc[keys].to_numpy(), label=model_labels(wrong))
-    models = len(errors[["dataset", "threat", "model"]].drop_duplicates())
+    models = model_count(errors)
     table = shares.pivot_table(index=["true_index", "predicted_index"], columns="label", values="share", fill_value=0)
     table["mean"] = table.sum(axis=1) / models
     return table.sort_values("mean", ascending=False, kind="stable")
@@ -201,18 +191,14 @@ def _pairs(confusions, errors):
 
 def _pairs_figure(table, names, errors, measure):
     listed = table.head(LISTED)
-    models = len(errors[["dataset", "threat", "model"]].drop_duplicates())
+    models = model_count(errors)
     short = shortened_all(names, 26)
     y = np.arange(len(listed))
     (true, guess), share = listed.index[0], listed["mean"].iloc[0]
     with drawing():
         figure = framed_figure(
-            WIDTH,
             0.25 * len(listed) + 0.9,
-            title=capitalised(
-                f"{class_phrase(names[true])} is most often taken for {class_phrase(names[guess])}: "
-                f"in {number(share)} of the cases{_over(models)}"
-            ),
+            title=_most_often(names[true], names[guess], share, models=models),
             subtitle=f"The {len(listed)} most frequent of {len(table):,} confusions that occur; "
             f"{_what(errors, measure)}.",
             note=f"Bar: mean over {counted(models, 'model')}. Dot: one model. " + _precision(errors, measure),

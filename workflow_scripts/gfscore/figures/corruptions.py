@@ -2,24 +2,23 @@
 
 import numpy as np
 
-from gfscore.bounds.intervals import hoeffding_half_width
-from gfscore.class_names import readable_classes
+from gfscore.class_names import classes_of
 from gfscore.figures.cells import (
     bare,
     colour_bar,
     colours,
+    known_to,
     name_columns,
     name_some_columns,
     number_cells,
+    number_rows,
     separate_cells,
 )
-from gfscore.figures.style import INK, MUTED, counted, drawing, framed_figure, laid_out, sample_range
-from gfscore.names import class_phrase, shortened_all
-from gfscore.numbers import number, percent, upper_bound
+from gfscore.figures.style import counted, drawing, framed_figure, laid_out, sample_range
+from gfscore.names import class_phrase, model_count, shortened_all
+from gfscore.numbers import number
 
-WIDTH = 10.5
 MOST_NUMBERED, MOST_NAMED = 16, 60
-CONFIDENCE = 0.95
 
 
 def corruption_by_class(rows, measure):
@@ -29,18 +28,17 @@ def corruption_by_class(rows, measure):
     """
     table = rows.groupby(["corruption", "class_index"])["recall"].mean().unstack("class_index")
     table = table.loc[table.mean(axis=1).sort_values(kind="stable").index]
-    names = readable_classes(rows.drop_duplicates("class_index").sort_values("class_index")["class_name"])
+    names = classes_of(rows)
     many = len(names) > MOST_NAMED
     values = table.to_numpy()
     if many:
         order = np.argsort(np.nan_to_num(values.mean(axis=0), nan=np.inf), kind="stable")
         values, names = values[:, order], [names[index] for index in order]
-    models = len(rows[["dataset", "threat", "model"]].drop_duplicates())
+    models = model_count(rows)
     severities = sorted({int(value) for value in rows["severity"]})
     n = rows.loc[rows["n"] > 0, "n"]
     with drawing():
         figure = framed_figure(
-            WIDTH,
             0.3 * len(values) + 1.1,
             title=_sentence(values, table.index, names),
             subtitle=f"Recall of each class, {rows['measure'].iloc[0]}, {rows['dataset'].iloc[0]}; mean over "
@@ -49,9 +47,7 @@ def corruption_by_class(rows, measure):
             "severity. Dark is low, bright is high; higher is better.",
             note="Hardest corruption on top. Right column: mean over classes. "
             + ("Classes are sorted by their mean, weakest left. " if many else "")
-            + f"Each cell alone is known to \u00b1"
-            f"{upper_bound(hoeffding_half_width(n.min(), classes=1, alpha=1 - CONFIDENCE, width=1))} or better "
-            f"({percent(CONFIDENCE)}, Hoeffding, over the {int(n.min()):,} images of a class).",
+            + f"Each cell alone is {known_to(n.min(), over=f', over the {int(n.min()):,} images of a class')}.",
         )
         axes = figure.subplots()
         image = axes.imshow(values, cmap=colours(), vmin=0, vmax=1, interpolation="nearest", aspect="auto")
@@ -64,14 +60,7 @@ def corruption_by_class(rows, measure):
         bare(axes)
         if len(names) <= MOST_NUMBERED:
             number_cells(axes, values, image, number)
-        for index, mean in enumerate(np.nanmean(values, axis=1)):
-            axes.annotate(
-                number(mean), (1, index), xycoords=("axes fraction", "data"), xytext=(8, 0),
-                textcoords="offset points", va="center_baseline", color=INK, weight="bold", size=8.5,
-            )  # fmt: skip
-        axes.annotate(
-            "all", (1, 1), xycoords="axes fraction", xytext=(8, 6), textcoords="offset points", color=MUTED, size=8.5
-        )
+        number_rows(axes, np.nanmean(values, axis=1))
         colour_bar(figure, image, axes, "recall (share of the class)", pad=0.065)
         return laid_out(figure)
 

@@ -4,23 +4,11 @@ import numpy as np
 
 from gfscore.figures.grid import identity
 from gfscore.figures.placement import place_labels
-from gfscore.figures.style import (
-    ACCENT,
-    CONTRAST,
-    INK,
-    MUTED,
-    PAPER,
-    counted,
-    drawing,
-    framed_figure,
-    laid_out,
-    quiet,
-)
+from gfscore.figures.style import ACCENT, CONTRAST, INK, MUTED, PAPER, counted, drawing, framed_figure, laid_out, quiet
 from gfscore.names import model_labels, shortened_all
 from gfscore.numbers import percent, setting
 from gfscore.report import takeaways
 
-WIDTH = 10.5
 MOST_LABELLED = 40
 # Intervals may widen the frame to this many times the spread of the points; what is longer ends in an arrow.
 MOST_ZOOM = 4.0
@@ -36,7 +24,6 @@ def score_against_rdi(summary, measure):
     x, y = summary["value"].to_numpy(), summary["rdi"].to_numpy()
     with drawing():
         figure = framed_figure(
-            WIDTH,
             5.2,
             title=takeaways.score_and_rdi(summary),
             subtitle=f"{measure.title}, {identity(summary)}; {counted(len(summary), 'model')}. "
@@ -57,15 +44,7 @@ def score_against_rdi(summary, measure):
         shown = list(range(len(labels))) if len(labels) <= MOST_LABELLED else _outermost(x, y)
         across = np.column_stack([summary["value_low"], y, summary["value_high"], y])
         upright = np.column_stack([x, summary["rdi_low"], x, summary["rdi_high"]])
-        place_labels(
-            axes,
-            x[shown],
-            y[shown],
-            [labels[index] for index in shown],
-            lines=np.vstack([across, upright]),
-            colour=INK,
-            size=8.5,
-        )
+        place_labels(axes, x[shown], y[shown], [labels[index] for index in shown], lines=np.vstack([across, upright]))
         return laid_out(figure)
 
 
@@ -127,7 +106,6 @@ def disparity_bars(summary, measure, *, fp_lambda):
     y = np.arange(len(ordered))
     with drawing():
         figure = framed_figure(
-            WIDTH,
             0.27 * len(ordered) + 0.95,
             title=takeaways.disparity(summary),
             subtitle=f"{measure.title}, {identity(summary)}; {counted(len(summary), 'model')}, "

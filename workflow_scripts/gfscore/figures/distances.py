@@ -3,12 +3,11 @@
 import numpy as np
 
 from gfscore.figures.placement import place_labels
-from gfscore.figures.style import ACCENT, CONTRAST, INK, MUTED, PAPER, counted, drawing, framed_figure, laid_out, quiet
+from gfscore.figures.style import ACCENT, CONTRAST, MUTED, PAPER, counted, drawing, framed_figure, laid_out, quiet
 from gfscore.names import model_labels, printable, shortened_all
 from gfscore.numbers import number, percent
 from gfscore.tables.agreement import ALL
 
-WIDTH = 10.5
 MOST_LABELLED = 40
 
 
@@ -30,7 +29,6 @@ def score_against_distance(rows, distance):
     censored = int(whole["censored"].sum())
     with drawing():
         figure = framed_figure(
-            WIDTH,
             4.6,
             title=_sentence(whole, refuted),
             subtitle=f"{printable(whole['measure'].iloc[0])} at T = 1 against {printable(whole['distances'].iloc[0])}, "
@@ -63,9 +61,7 @@ def score_against_distance(rows, distance):
         quiet(axes, grid="both")
         laid_out(figure)
         shown = np.arange(len(labels))[:MOST_LABELLED]
-        place_labels(
-            axes, x[shown], y[shown], [labels[index] for index in shown], lines=np.empty((0, 4)), colour=INK, size=8.5
-        )
+        place_labels(axes, x[shown], y[shown], [labels[index] for index in shown], lines=np.empty((0, 4)))
         return laid_out(figure)
 
 

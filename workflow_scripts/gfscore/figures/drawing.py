@@ -14,10 +14,10 @@ DRAWN_FROM = "great"
 
 
 def draw_by_processes(files, path_to_folder, *, threads, **settings):
-    """Write <folder>/<name>.svg, .pdf and .png for every figure, by as many processes as `threads`; say which.
+    """Write every figure of an audit as <folder>/<name>.svg, .pdf and .png, by up to `threads` processes.
 
-    The rest is as in draw_figures. The files do not depend on the number of processes. Raises RuntimeError when one of
-    them fails, whose own error stands on stderr.
+    Takes the arguments of draw_figures except `parts`, and prints what is drawn. The files do not depend on the number
+    of processes. Raises RuntimeError when another process fails, whose own error stands on stderr.
     """
     parts = parts_of_figures(settings["measures"])
     shares = [parts[start::threads] for start in range(min(threads, len(parts)))]

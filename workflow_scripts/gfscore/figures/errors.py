@@ -3,7 +3,7 @@
 import numpy as np
 
 from gfscore.bounds.binomial import lower_shares
-from gfscore.class_names import readable_classes
+from gfscore.class_names import classes_of
 from gfscore.figures.style import (
     ACCENT,
     CONTRAST,
@@ -17,10 +17,9 @@ from gfscore.figures.style import (
     quiet,
     sample_range,
 )
-from gfscore.names import capitalised, class_phrase, model_labels, shortened_all
+from gfscore.names import capitalised, class_phrase, model_count, model_labels, shortened_all
 from gfscore.numbers import number, percent
 
-WIDTH = 10.5
 MOST_LISTED = 30
 ALPHA = 0.05
 
@@ -32,7 +31,7 @@ def false_positive_shares(rows, measure, *, independent):
     once, so that the test of a class against 1/K holds; else no dot is filled. Beyond 30 classes the highest are shown.
     """
     shares, above = _shares(rows, independent=independent)
-    names = readable_classes(rows.drop_duplicates("class_index").sort_values("class_index")["class_name"])
+    names = classes_of(rows)
     models, k = shares.shape
     mean = shares.mean(axis=0)
     order = np.argsort(-mean, kind="stable")[:MOST_LISTED]
@@ -45,7 +44,6 @@ def false_positive_shares(rows, measure, *, independent):
     )
     with drawing():
         figure = framed_figure(
-            WIDTH,
             0.25 * len(order) + 0.9,
             title=_sentence(names, mean, above, models=models, independent=independent),
             subtitle=f"Share of all errors that are wrongly called each class (CFPS): {measure.title}, "
@@ -79,7 +77,7 @@ def has_errors(rows):
 def _shares(rows, *, independent):
     # CFPS (M, K) of the models whose errors fall on classes, and where it is surely above 1/K.
     found, above = [], []
-    models = len(rows[["dataset", "threat", "model"]].drop_duplicates())
+    models = model_count(rows)
     ordered = rows.assign(label=model_labels(rows)).sort_values("class_index", kind="stable")
     for _, own in ordered.groupby("label", sort=False):
         if has_errors(own):

@@ -5,17 +5,11 @@ import numpy as np
 from gfscore.class_names import readable_classes
 from gfscore.figures.cells import bare, colour_bar, colours, mark_cells, name_columns, number_cells, separate_cells
 from gfscore.figures.style import counted, drawing, framed_figure, laid_out
-from gfscore.names import class_phrase, printable, shortened_all
+from gfscore.names import class_phrase, model_count, printable, shortened_all
 from gfscore.tables.agreement import ALL
 
-WIDTH = 10.5
 MOST_CLASSES, MOST_MARKED, MOST_NUMBERED = 40, 12, 5
-METRICS = {
-    "dp": "Demographic parity",
-    "eopp": "Equal opportunity",
-    "eodd": "Equalized odds",
-    "aodd": "Average odds",
-}
+METRICS = {"dp": "Demographic parity", "eopp": "Equal opportunity", "eodd": "Equalized odds", "aodd": "Average odds"}
 
 
 def group_metric_heatmap(metrics):
@@ -38,11 +32,10 @@ def group_metric_heatmap(metrics):
     classes = readable_classes(names)
     values = {metric: table.loc[index].to_numpy(dtype=float) for metric, table in tables.items()}
     few = {metric: table.loc[index].to_numpy(dtype=bool) for metric, table in small.items()}
-    models = len(rows[["threat", "model"]].drop_duplicates())
+    models = model_count(rows)
     left_out = len(tables["eopp"]) - len(index)
     with drawing():
         figure = framed_figure(
-            WIDTH,
             0.28 * len(index) + 1.5,
             title=_sentence(values["eopp"], few["eopp"], classes, attributes),
             subtitle=f"Largest difference between groups, {printable(rows['measure'].iloc[0])}, "

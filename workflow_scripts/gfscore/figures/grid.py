@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gfscore.names import model_labels, printable, shortened, shortened_all
+from gfscore.scores.measures import UNCALIBRATED
 
 ROOM_OF_PANELS = 105
 """Characters of a panel's name that fit side by side over the width of a figure."""
@@ -91,6 +92,6 @@ def identity(rows):
     if len(temperatures) == 1:
         parts.append(f"T = {temperatures[0]:g}")
     calibration = rows["calibration"].iloc[0]
-    if calibration != "none":
+    if calibration != UNCALIBRATED:
         parts.append(f"calibrated: {calibration}")
     return ", ".join(parts)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gfscore.class_names import readable_classes
+from gfscore.class_names import classes_of
 from gfscore.figures.cells import (
     bare,
     colour_bar,
@@ -16,11 +16,10 @@ from gfscore.figures.cells import (
 from gfscore.figures.heatmap import colour_limits
 from gfscore.figures.style import ACCENT, CONTRAST, MUTED, PAPER, counted, drawing, framed_figure, laid_out, quiet
 from gfscore.groups.group_words import group_gaps, sure_gaps, widest_attributes, widest_gap
-from gfscore.names import class_phrase, model_labels, printable, shortened_all
+from gfscore.names import class_phrase, model_count, model_labels, printable, shortened_all
 from gfscore.numbers import number, percent
 from gfscore.tables.agreement import ALL
 
-WIDTH = 10.5
 MOST_ATTRIBUTES, MOST_MODELS, IN_ROW = 8, 40, 4
 MOST_ROWS, MOST_NUMBERED, MOST_NAMED = 40, 16, 60
 COLOURS = (ACCENT, CONTRAST, "#009e73", "#cc79a7", "#8a6d00", "#56b4e9", "#6b4ca0")
@@ -43,7 +42,6 @@ def group_score_plot(scores, measure):
     left_out = gaps["attribute"].nunique() - len(attributes)
     with drawing():
         figure = framed_figure(
-            WIDTH,
             lines * (0.27 * len(order) + 1.35),
             title=widest_gap(gaps),
             subtitle=f"{measure.title} of each group, {scores['measure'].iloc[0]}, {scores['dataset'].iloc[0]}; "
@@ -113,13 +111,12 @@ def group_class_heatmap(scores, measure):
         over_models[name].agg(how).unstack(sort=False) for name, how in (("value", "mean"), ("small", "max"))
     )
     small = small.to_numpy(dtype=bool)
-    classes = readable_classes(cells.drop_duplicates("class_index").sort_values("class_index")["class_name"])
+    classes = classes_of(cells)
     names = cells.drop_duplicates(key).set_index(key)["group"]
-    values, models = table.to_numpy(dtype=float), len(cells[["threat", "model"]].drop_duplicates())
+    values, models = table.to_numpy(dtype=float), model_count(cells)
     labels = [f"{attribute}: {names[attribute, group]}" for attribute, group in table.index]
     with drawing():
         figure = framed_figure(
-            WIDTH,
             0.28 * len(values) + 1.1,
             title=_widest_within_class(np.where(small, np.nan, values), table.index, names, classes),
             subtitle=f"{measure.title} by group and class, {scores['measure'].iloc[0]}, {scores['dataset'].iloc[0]}; "

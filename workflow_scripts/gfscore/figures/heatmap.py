@@ -10,17 +10,17 @@ from gfscore.figures.cells import (
     name_columns,
     name_some_columns,
     number_cells,
+    number_rows,
     separate_cells,
 )
 from gfscore.figures.grid import class_grid, identity
-from gfscore.figures.style import INK, MUTED, drawing, framed_figure, laid_out, sample_range
+from gfscore.figures.style import drawing, framed_figure, laid_out, sample_range
 from gfscore.numbers import end_of_range, number, percent, upper_bound
 from gfscore.report import takeaways
 from gfscore.scores.disparity import worst_class_set
 
 MOST_NUMBERED_CLASSES, MOST_NUMBERED_MODELS = 16, 60
 MOST_NAMED_CLASSES = 60
-WIDTH = 10.5
 LEAST_SPAN = 0.05
 
 
@@ -39,7 +39,6 @@ def class_heatmap(scores, measure):
     row = 0.34 if m <= MOST_NUMBERED_MODELS else 0.16
     with drawing():
         figure = framed_figure(
-            WIDTH,
             min(30, max(0.9 + (1.0 if many else 0.5), row * m + 1.1)),
             title=takeaways.weakest_class(scores),
             subtitle=f"{measure.title} of each class, {identity(scores)}; {sample_range(grid.n)}. "
@@ -56,14 +55,7 @@ def class_heatmap(scores, measure):
         else:
             name_columns(axes, grid.classes, room=62)
         bare(axes)
-        for index, total in enumerate(grid.total):
-            axes.annotate(
-                number(total), (1, index), xycoords=("axes fraction", "data"), xytext=(8, 0),
-                textcoords="offset points", va="center_baseline", color=INK, weight="bold", size=8.5,
-            )  # fmt: skip
-        axes.annotate(
-            "all", (1, 1), xycoords="axes fraction", xytext=(8, 6), textcoords="offset points", color=MUTED, size=8.5
-        )
+        number_rows(axes, grid.total)
         _hatch_absent(axes, grid)
         if numbered:
             number_cells(axes, grid.value, image, number)

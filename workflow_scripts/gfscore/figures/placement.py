@@ -4,12 +4,15 @@ import math
 
 import numpy as np
 
+from gfscore.figures.style import INK
+
 DISTANCES = (8, 13, 20, 30, 42, 56)
 DIRECTIONS = 16
 POINT_RADIUS = 5
+LABEL_SIZE = 8.5
 
 
-def place_labels(axes, x, y, labels, *, lines, colour, size):
+def place_labels(axes, x, y, labels, *, lines):
     """Write one label beside each point, each where it overlaps other labels and points least.
 
     A greedy choice among places around each point, the most crowded point first; a thin line leads to a label that
@@ -23,7 +26,7 @@ def place_labels(axes, x, y, labels, *, lines, colour, size):
     renderer = FigureCanvasAgg(figure).get_renderer()
     centers = axes.transData.transform(np.column_stack([x, y])) * to_points
     frame = axes.get_window_extent(renderer).get_points() * to_points
-    sizes = [text_extent(axes, label, size) for label in labels]
+    sizes = [text_extent(axes, label, LABEL_SIZE) for label in labels]
 
     taken = [(cx - POINT_RADIUS, cy - POINT_RADIUS, cx + POINT_RADIUS, cy + POINT_RADIUS) for cx, cy in centers]
     starts = axes.transData.transform(lines[:, :2]) * to_points
@@ -43,9 +46,9 @@ def place_labels(axes, x, y, labels, *, lines, colour, size):
             textcoords="offset points",
             ha="left",
             va="bottom",
-            size=size,
-            color=colour,
-            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.5, "alpha": 0.5, "shrinkB": 3, "shrinkA": 0}
+            size=LABEL_SIZE,
+            color=INK,
+            arrowprops={"arrowstyle": "-", "color": INK, "linewidth": 0.5, "alpha": 0.5, "shrinkB": 3, "shrinkA": 0}
             if distance > DISTANCES[1]
             else None,
         ).set_in_layout(False)

@@ -17,18 +17,18 @@ from gfscore.figures.style import (
     framed_figure,
     laid_out,
     panel_columns,
+    panel_width,
     sample_range,
 )
-from gfscore.names import shortened_all
+from gfscore.names import model_count, shortened_all
 from gfscore.numbers import end_of_range, number, percent, signed
 
-WIDTH = 10.5
 FEWEST_CLASSES, MOST_CLASSES, MOST_MODELS = 3, 16, 20
 
 
 def drawable(scores):
     """Whether class profiles of these class_scores rows can be read: 3 to 16 classes, at most 20 models."""
-    models = len(scores[["dataset", "threat", "model"]].drop_duplicates())
+    models = model_count(scores)
     return FEWEST_CLASSES <= scores["class_index"].nunique() <= MOST_CLASSES and models <= MOST_MODELS
 
 
@@ -47,8 +47,7 @@ def class_profiles(scores, measure):
     compared = "Grey line: mean over models. " if m > 1 else ""
     with drawing():
         figure = framed_figure(
-            WIDTH,
-            (0.82 * WIDTH / max(columns, 3) + 0.55) * rows,
+            (0.82 * panel_width(columns) + 0.55) * rows,
             title=_sentence(grid),
             subtitle=f"{measure.title} of each class, {identity(scores)}; {counted(m, 'model')}, "
             f"{sample_range(grid.n)}. Further out is higher; higher is better.",

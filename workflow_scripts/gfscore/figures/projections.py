@@ -7,11 +7,10 @@ from gfscore.figures.style import ABSENT, counted, drawing, framed_figure, laid_
 from gfscore.names import model_labels, printable, shortened_all
 from gfscore.numbers import number, percent
 from gfscore.tables.agreement import ALL
+from gfscore.tables.projection import SCALED
 
-WIDTH = 10.5
 MOST_ROWS, MOST_NUMBERED = 60, 24
 BESIDE = ("accuracy", "censored", "constant")
-PANELS = {"tolerance": "higher", "deviation": "lower"}
 DIVERGING = "PuOr"
 """Two hues that people without colour vision tell apart, light at zero."""
 
@@ -28,7 +27,7 @@ def tolerance_by_dimension(scores):
     labels = [_beside(*row) for row in zip(_labels(shown), *(shown[name] for name in BESIDE), strict=True)]
     order = whole.drop_duplicates("dimension_index").sort_values("dimension_index")
     both = bool(means["deviation"].notna().all())
-    drawn = {name: better for name, better in PANELS.items() if both or name != "deviation"}
+    drawn = ("tolerance", "deviation") if both else ("tolerance",)
     matrices = {name: _matrix(whole, shown, order["dimension_index"], name) for name in drawn}
     rows, columns = len(shown), len(order)
     models = means[~means["constant"].astype(bool)]
@@ -36,7 +35,6 @@ def tolerance_by_dimension(scores):
     of_moves = "of up to one sigma" if both else "to the other end of an attribute's range"
     with drawing():
         figure = framed_figure(
-            WIDTH,
             0.9 + 0.3 * max(rows, 3),
             title=_sentence(whole[~whole["constant"].astype(bool)], len(models)),
             subtitle=f"Mean over n = {int(means['n'].max()):,} samples of {means['dataset'].iloc[0]}, "
@@ -57,7 +55,7 @@ def tolerance_by_dimension(scores):
             if rows * columns <= MOST_NUMBERED * 12:
                 number_cells(axes, values, image, lambda value: f"{value:.2f}", size=7.5)
             bare(axes)
-            colour_bar(figure, image, axes, f"{name.capitalize()} ({drawn[name]} is better)")
+            colour_bar(figure, image, axes, f"{name.capitalize()} ({'higher' if SCALED[name] else 'lower'} is better)")
         panels[0].set_yticks(range(rows), labels)
         return laid_out(figure)
 
@@ -83,7 +81,6 @@ def effects_of_dimensions(effects):
         import matplotlib as mpl
 
         figure = framed_figure(
-            WIDTH,
             1.3 + 0.34 * max(len(rows), 3),
             title=_strongest(rows, traits, values, measured),
             subtitle=f"Mean change of a decoded image when one {_moved(rows)}, in standard deviations of the trait "

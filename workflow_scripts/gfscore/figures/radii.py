@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gfscore.class_names import readable_classes
+from gfscore.class_names import classes_of
 from gfscore.figures.grid import panel_names
 from gfscore.figures.placement import spread_out, text_extent
 from gfscore.figures.style import (
@@ -15,15 +15,15 @@ from gfscore.figures.style import (
     framed_figure,
     laid_out,
     panel_columns,
+    panel_width,
     quiet,
     sample_range,
 )
-from gfscore.names import capitalised, class_phrase, model_labels, shortened, shortened_all
+from gfscore.names import capitalised, class_phrase, model_count, model_labels, shortened, shortened_all
 from gfscore.numbers import number, percent
 from gfscore.tables.agreement import ALL
 
 MODEL = ["dataset", "threat", "model"]
-WIDTH = 10.5
 MOST_MODELS, MOST_NAMED_LINES = 20, 24
 MOST_CLASS_LINES, MOST_BANDS = 40, 8
 NAME_SIZE = 8
@@ -52,7 +52,6 @@ def model_curves(rows, measure, scores):
     few = len(lines) <= MOST_BANDS
     with drawing():
         figure = framed_figure(
-            WIDTH,
             4.0,
             title=_model_sentence(lines, kind, measure),
             subtitle=f"{measure.title}, {rows['measure'].iloc[0]}, {rows['dataset'].iloc[0]}; "
@@ -80,7 +79,7 @@ def class_curves(rows, measure, scores):
     rows = _while_any_stands(rows)
     means = scores[[*MODEL, "class_index", "value"]].rename(columns={"value": "mean"})
     classes = rows[rows["class_index"] != ALL].merge(means, on=[*MODEL, "class_index"], validate="many_to_one")
-    names = readable_classes(classes.drop_duplicates("class_index").sort_values("class_index")["class_name"])
+    names = classes_of(classes)
     panels = {
         label: _lines(own, "class_index")
         for label, own in classes.assign(label=model_labels(classes)).groupby("label", sort=False)
@@ -91,8 +90,7 @@ def class_curves(rows, measure, scores):
     count = -(-len(panels) // columns)
     with drawing():
         figure = framed_figure(
-            WIDTH,
-            max(2.2, WIDTH / max(columns, 3) * 0.8) * count + 0.3,
+            max(2.2, panel_width(columns) * 0.8) * count + 0.3,
             title=_class_sentence(panels, names),
             subtitle=f"{measure.title} by class, {rows['measure'].iloc[0]}, {rows['dataset'].iloc[0]}; "
             f"{counted(len(panels), 'model')}, {sample_range(classes['n'].to_numpy())}. Share {what}: {side}.",
@@ -128,7 +126,7 @@ def _while_any_stands(rows):
 
 def drawable(rows):
     """Whether the classes of these radius_curves rows can be shown: at most 20 models."""
-    return len(rows[["dataset", "threat", "model"]].drop_duplicates()) <= MOST_MODELS
+    return model_count(rows) <= MOST_MODELS
 
 
 def _lines(rows, key):

@@ -19,7 +19,6 @@ from gfscore.figures.style import (
 from gfscore.names import enumeration, model_labels, shortened, shortened_all
 from gfscore.numbers import number, percent, setting
 
-WIDTH = 10.5
 MOST_MARKED = 14
 MOST_NAMED = 3
 LONGEST = 28
@@ -42,7 +41,6 @@ def fp_reranking(summary, swaps, measure, *, fp_lambda):
     beyond = len(swaps) - int((swaps["fp_lambda"] <= end).sum())
     with drawing():
         figure = framed_figure(
-            WIDTH,
             min(30, 0.27 * len(rows) + 1.0),
             title=_sentence(rows, swaps, moved, fp_lambda=fp_lambda),
             subtitle=f"{measure.title}, {identity(summary)}; {counted(len(rows), 'model')}. Place by "
@@ -95,7 +93,7 @@ def _line(axes, places, edges, label, *, moved):
     x.append(edges[-1])
     y.append(places[-1])
     style = {"color": CONTRAST, "linewidth": 2.4} if moved else {"color": ACCENT, "linewidth": 1.4, "alpha": 0.55}
-    axes.plot(x, y, solid_joinstyle="round", gid=None, **style)
+    axes.plot(x, y, solid_joinstyle="round", **style)
 
 
 def _mark(axes, places, inside):

@@ -8,7 +8,6 @@ from gfscore.names import printable, shortened_all, without_threat
 from gfscore.numbers import number, percent
 from gfscore.report.takeaways import SIGNIFICANT
 
-WIDTH = 10.5
 MOST_NUMBERED = 10
 KINDS = {"confusion_cosine": "Confusion matrices, cosine", "error_cosine": "Errors alone, cosine"}
 
@@ -24,7 +23,6 @@ def similarity_matrix(rows):
     m = len(models)
     with drawing():
         figure = framed_figure(
-            WIDTH,
             min(12, 0.34 * m + 2.0),
             title=_sentence(rows, names, place),
             subtitle=f"Cosine similarity of class-wise predictions, {printable(rows['measure'].iloc[0])}, "

@@ -57,6 +57,9 @@ SETTINGS = {
     "path.simplify": False,
 }
 
+WIDTH = 10.5
+"""Of a figure, in inches."""
+
 MARGIN, GAP = 0.14, 0.1
 TITLE_SIZE, TITLE_LINE = 12.5, 0.25
 TEXT_SIZE, TEXT_LINE = 8.5, 0.175
@@ -78,7 +81,7 @@ LAYOUT_DECIMALS = 5
 """Decimals of the places of axes, as shares of the figure: a hundredth of a pixel."""
 
 
-def framed_figure(width, body, *, title, subtitle, note):
+def framed_figure(body, *, title, subtitle, note, width=WIDTH):
     """Empty figure, `width` inches wide, with room of `body` inches for axes between its header and its note.
 
     `title` is the takeaway, `subtitle` says what is shown, `note` how to read it; all are wrapped to the width.
@@ -169,6 +172,11 @@ def sample_range(n):
         return "no samples"
     low, high = int(known.min()), int(known.max())
     return f"n = {low:,} samples per class" if low == high else f"n = {low:,} to {high:,} samples per class"
+
+
+def panel_width(columns):
+    """Width in inches of one of so many small panels side by side; few of them leave room at the side."""
+    return WIDTH / max(columns, 3)
 
 
 def panel_columns(panels):

@@ -2,16 +2,13 @@
 
 import numpy as np
 
-from gfscore.bounds.intervals import hoeffding_half_width
-from gfscore.class_names import readable_classes
-from gfscore.figures.cells import bare, colour_bar, colours, name_columns, number_cells, separate_cells
+from gfscore.class_names import classes_of, readable_classes
+from gfscore.figures.cells import bare, colour_bar, colours, known_to, name_columns, number_cells, separate_cells
 from gfscore.figures.style import counted, drawing, framed_figure, laid_out
-from gfscore.names import capitalised, class_phrase, shortened_all
-from gfscore.numbers import number, percent, upper_bound
+from gfscore.names import capitalised, class_phrase, model_count, shortened_all
+from gfscore.numbers import number
 
-WIDTH = 10.5
 MOST_CLASSES, MOST_NUMBERED = 40, 16
-CONFIDENCE = 0.95
 
 
 def target_success_matrix(cells, targets, measure):
@@ -19,30 +16,25 @@ def target_success_matrix(cells, targets, measure):
 
     Takes target_matrix and target_success rows of one measure with at most 40 classes, and that measure.
     """
-    names = shortened_all(
-        readable_classes(targets.drop_duplicates("class_index").sort_values("class_index")["class_name"]), 16
-    )
+    names = shortened_all(classes_of(targets), 16)
     k = len(names)
     mean = np.full((k, k), np.nan)
     for (source, target), success in cells.groupby(["source_index", "target_index"])["success"].mean().items():
         if source != target:
             mean[source, target] = success
     every = targets.groupby("class_index")["success"].mean().reindex(range(k)).to_numpy()
-    models = len(targets[["dataset", "threat", "model"]].drop_duplicates())
+    models = model_count(targets)
     n = int(targets["n"].min())
     with drawing():
         figure = framed_figure(
-            WIDTH,
             min(6.6, 1.5 + 0.42 * k),
             title=_sentence(mean, every, readable_classes(names), models=models),
             subtitle=f"Share of the true class that the attack turns into the target: {measure.title}, "
             f"{targets['measure'].iloc[0]}, {targets['dataset'].iloc[0]}; {counted(models, 'model')}"
             f"{', mean' if models > 1 else ''}. Dark is low, bright is high; lower is better.",
             note="Last row: all samples of the other classes, at least "
-            f"n = {n:,}; each of these numbers alone is known to \u00b1"
-            f"{upper_bound(hoeffding_half_width(n, classes=1, alpha=1 - CONFIDENCE, width=1))} or better "
-            f"({percent(CONFIDENCE)}, Hoeffding). Grey: the class itself, or no samples. Samples that are taken for "
-            "the target without any attack count; a stronger attack may succeed more often.",
+            f"n = {n:,}; each of these numbers alone is {known_to(n)}. Grey: the class itself, or no samples. Samples "
+            "that are taken for the target without any attack count; a stronger attack may succeed more often.",
         )
         axes = figure.subplots()
         shown = np.vstack([mean, every])

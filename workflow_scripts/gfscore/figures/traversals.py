@@ -19,8 +19,8 @@ def reconstructions(pictures, *, mapper):
     columns = shown.shape[1]
     with drawing():
         figure = framed_figure(
-            WIDTH,
             2.1,
+            width=WIDTH,
             title="Only what the lower row keeps can be moved: classifiers are shown such images",
             subtitle=f"{counted(columns, 'image')} that the mapper {printable(mapper)} was not trained on, and their "
             "reconstructions.",
@@ -52,8 +52,8 @@ def traversals(pictures, *, mapper, attributes=False):
     )
     with drawing():
         figure = framed_figure(
-            WIDTH,
             0.5 + min(9.0, 0.42 * len(names) + 0.2),
+            width=WIDTH,
             title=_strongest(samples, names, what),
             subtitle=f"Each row moves one {kind} of {printable(mapper)} {move}; all others {start}.",
             note=f"A row without a change: the decoder does not use the {kind}; every classifier tolerates it. "

@@ -31,7 +31,7 @@ class GroupCounts:
 
     @property
     def smallest_cell(self):
-        """Fewest samples of any cell that EOpp (Y = class) and EOdd (either Y) divide by: `(G cells, 2G cells)`."""
+        """Fewest samples in any cell that EOpp divides by, and in any that EOdd does: two arrays (..., K)."""
         positive, negative = self.members.min(axis=-2), (self.total - self.members).min(axis=-2)
         return positive, np.minimum(positive, negative)
 
@@ -74,7 +74,7 @@ class GroupRows:
         return cls(*columns, np.arange(n), np.ones(n), groups, classes, n)
 
     def patterns(self):
-        """The different samples there are and how often each occurs: `(GroupRows, (N',))`; with copies, all of them."""
+        """The distinct samples, as GroupRows, and how often each occurs, (N',); samples with copies are not merged."""
         if len(self.labels) > self.samples:
             return self, np.ones(self.samples)
         cells = (self.group * self.classes + self.labels) * self.classes + self.predictions

@@ -26,7 +26,6 @@ def known_truth_figure(twins):
     rows = {(row.twin, row.measure): row for twin in twins for row in twin.rows}
     with drawing():
         figure = framed_figure(
-            10.5,
             5.2,
             title="Three classifiers that decide alike: only measures that look at decisions agree on all of them",
             subtitle=f"Class values of six measures against the planted mean l2 distance of {twins[0].rows[0].classes} "

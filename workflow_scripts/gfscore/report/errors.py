@@ -2,6 +2,7 @@
 
 from gfscore.classwise.confusion import mean_confusion
 from gfscore.classwise.confusion_rows import confusion_matrices
+from gfscore.names import model_count
 from gfscore.report.report_rows import ends_of
 
 MOST_CLASSES = 20
@@ -38,7 +39,7 @@ def _view(confusions, errors, measure):
     listed = rows.sort_values("recall", kind="stable").to_dict("records")
     shown = confusions is not None and len(names) <= MOST_CLASSES
     return {
-        "models": len(errors[["dataset", "threat", "model"]].drop_duplicates()),
+        "models": model_count(errors),
         "rows": ends_of(listed),
         "left_out": len(listed) - len(ends_of(listed)),
         "names": names,

@@ -8,10 +8,6 @@ from gfscore.report.report_rows import Bounded
 from gfscore.scores.measures import measure_of
 from gfscore.tables.agreement import ALL
 
-TITLES = {"dp": "DP", "eopp": "EOpp", "eodd": "EOdd", "aodd": "AOdd"}
-DISTANT = ("eodd", "aodd")
-"""Metrics whose printed form is another one."""
-
 
 def groups_view(tables, measures):
     """Contents of the section on groups, or None for an audit without (AuditTables, settings of each measure)."""

@@ -7,6 +7,7 @@ from gfscore.names import model_labels
 from gfscore.numbers import number
 from gfscore.probabilistic.error_rates import caution
 from gfscore.report.report_rows import Bounded
+from gfscore.scores.measures import UNCALIBRATED
 from gfscore.tables.agreement import AGREEMENT_COLUMNS, ALL
 
 MOST_CLASSES, MOST_SENTENCES, RADII, MOST_ROWS = 20, 6, 6, 1000
@@ -33,7 +34,7 @@ def measures_view(tables, measures):
     builders = {
         "falsification": _falsification,
         "refutations": _refutations,
-        "masking_signs": _masking,
+        "masking_signs": lambda frame: frame.to_dict("records"),
         "radius_curves": _curves,
         "class_distances": lambda frame: _distances(frame, found["log_rank_tests"]),
         "class_shares": lambda frame: _shares(frame, measures),
@@ -50,7 +51,7 @@ def _whole(frame):
 
 def _falsification(frame):
     whole = _whole(frame)
-    plain = whole[whole["calibration"] == "none"]
+    plain = whole[whole["calibration"] == UNCALIBRATED]
     warnings = []
     for (measure, _distances_by), rows in plain.groupby(["measure", "distances"], sort=False):
         title = measure_words.refutations_of(rows, measure, len(rows))
@@ -87,10 +88,6 @@ def _refutations(frame):
         }
         for row in frame.to_dict("records")
     ]
-
-
-def _masking(frame):
-    return frame.to_dict("records")
 
 
 def _curves(frame):

@@ -4,16 +4,18 @@ import re
 from pathlib import Path
 
 from gfscore import numbers
-from gfscore.comparison.ranking import EXACT_UP_TO, exact_p_value
-from gfscore.names import enumeration, printable
-from gfscore.report import report_rows, takeaways
+from gfscore.comparison.ranking import EXACT_UP_TO
+from gfscore.names import printable
+from gfscore.report import report_rows
+from gfscore.report.calibration import calibration_view
 from gfscore.report.comparison import comparison_views, sensitivity_views
+from gfscore.report.environment import environment_of
 from gfscore.report.errors import errors_views
 from gfscore.report.groups import groups_view
 from gfscore.report.measures import measures_view
 from gfscore.report.projection import projection_view
 from gfscore.report.svg import inline_figure
-from gfscore.scores.margins import SCALE
+from gfscore.scores.measures import SCALE, UNCALIBRATED
 
 TEMPLATES = Path(__file__).parent / "templates"
 LONG_WORD = 22
@@ -55,7 +57,7 @@ def render_report(tables, verdict, figures, *, title, measures, models, fp_lambd
             figures=drawn,
             samples=_samples(tables.class_scores),
             dataset=tables.class_scores["dataset"].iloc[0],
-            calibration=_calibration(tables),
+            calibration=calibration_view(tables),
             sensitivity=sensitivity,
             comparisons=comparison_views(tables, {name: measures[name] for name in order}, lam=fp_lambda),
             class_errors=errors_views(tables, order),
@@ -81,32 +83,8 @@ def _headline(measures):
 
 
 def _environment():
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {
-        name: getattr(numbers, name)
-        for name in (
-            "number",
-            "signed",
-            "count",
-            "setting",
-            "percent",
-            "p_value",
-            "temperature",
-            "end_of_range",
-            "lower_bound",
-            "upper_bound",
-        )
-    }
-    environment.globals["interval"] = numbers.interval
-    environment.filters |= {"printable": printable, "breakable": _breakable, "source": _source}
+    environment = environment_of(TEMPLATES)
+    environment.filters |= {"breakable": _breakable, "source": _source}
     return environment
 
 
@@ -126,7 +104,7 @@ def _breakable(name):
 
 def _samples(scores):
     # Samples of each class. Values that were computed elsewhere may cover other samples in each model.
-    n = scores[scores["calibration"] == "none"]
+    n = scores[scores["calibration"] == UNCALIBRATED]
     totals = n.groupby(["threat", "model", "measure"], sort=False)["n"].sum()
     names = n.drop_duplicates("class_index").sort_values("class_index")
     absent = set(n["class_index"][n["n"] == 0])
@@ -148,85 +126,3 @@ def _label_errors(scores):
     # Smallest and largest rate of wrong labels that the bounds allow for; None when labels are assumed right.
     rates = scores["label_error_rate"].dropna()
     return (float(rates.min()), float(rates.max())) if len(rates) else None
-
-
-def _calibration(tables):
-    results = tables.calibration_results
-    if not results:
-        return None
-    rows = report_rows.calibration_rows(results)
-    measure = rows[0]["measure"]
-    models = len(tables.of("model_summary", measure))
-    return {
-        "measure": measure,
-        "models": models,
-        "rows": rows,
-        "distances": any(row["distance"] for row in rows),
-        "warnings": _warnings(rows, models),
-        "uncertainty": report_rows.calibration_uncertainty(results),
-        "rankings": {
-            row["title"]: report_rows.calibrated_ranking(tables, measure, row["name"])
-            for row in rows
-            if row["t_star"] is not None or row["own"]
-        },
-        "errors": {row["title"]: report_rows.calibration_errors(row) for row in rows if row["class_calibration_error"]},
-    }
-
-
-def _warnings(rows, models):
-    # Plain words about every reason not to believe a calibrated score.
-    edges = [row["title"] for row in rows if row["edge"]]
-    warnings = []
-    if edges:
-        warnings.append(
-            f"Optimum at the end of the search ({enumeration(edges)}): the search range, not the data alone, decides "
-            f"where the optimum lies. As T goes to 0 a softmax score becomes {SCALE:.4f} times the clean accuracy, so "
-            "agreement with accuracy can always be bought by forgetting the margin."
-        )
-    warnings += _no_better(rows, "robust", "alone", "robust accuracy")
-    warnings += _no_better(rows, "distance", "alone_distance", "attack distance")
-    if models < report_rows.FEW_MODELS:
-        warnings.append(_few_models(models))
-    return warnings
-
-
-def _no_better(rows, agreement, baseline, against):
-    # Objectives that agree with `against` no better than clean accuracy alone does, or worse than the score at T = 1.
-    known = [row for row in rows if row[agreement].get("after") is not None]
-    beaten = [row for row in known if row[baseline] is not None and row[baseline] >= row[agreement]["after"]]
-    lowered = [
-        row["title"]
-        for row in known
-        if row[agreement].get("before") is not None and row[agreement]["after"] < row[agreement]["before"]
-    ]
-    if beaten:
-        # Every objective has the same baseline.
-        alone = beaten[0][baseline]
-        # Where nothing agrees, an objective that agrees a little less badly than accuracy is no exception.
-        against_all = [row for row in known if row[agreement]["after"] <= 0] if alone <= 0 else beaten
-        titles = enumeration([row["title"] for row in against_all])
-        if alone <= 0:
-            yield (
-                f"Neither clean accuracy alone (Spearman {numbers.signed(alone)}) nor the score calibrated by {titles} "
-                f"ranks the models like {against}."
-            )
-        else:
-            yield (
-                f"Clean accuracy alone ranks the models by {against} at least as well (Spearman "
-                f"{numbers.signed(alone)}) as the score calibrated by {titles}."
-            )
-    if lowered:
-        yield f"Calibration lowers the agreement with {against}: {enumeration(lowered)}."
-
-
-def _few_models(models):
-    words = "Only one model is compared" if models == 1 else f"Only {models} models are compared"
-    if models < takeaways.FEW_MODELS:
-        return f"{words}: a rank correlation over models says nothing here."
-    if models > EXACT_UP_TO:
-        return f"{words}: rank correlations are coarse, and those of a maximised objective are optimistic."
-    chance = numbers.number(exact_p_value(0.9, models))
-    return (
-        f"{words}: a random order reaches a rank correlation of 0.9 or more, of either sign, with probability "
-        f"{chance}; that of a maximised objective is more optimistic still."
-    )

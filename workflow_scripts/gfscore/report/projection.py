@@ -31,12 +31,13 @@ def projection_view(tables):
     scores, effects = tables.measures["projection_scores"], tables.measures["projection_effects"]
     ranks = tables.measures["projection_ranks"]
     ordered = models.sort_values(["constant", "tolerance"], ascending=[True, False])
-    bounds = scores[(scores["class_index"] == ALL) & (scores["dimension_index"] == ALL)].set_index(["threat", "model"])
+    whole = scores[(scores["class_index"] == ALL) & (scores["dimension_index"] == ALL)]
+    bounds = whole.set_index(["threat", "model"])[["tolerance_low", "tolerance_high"]]
     rows = [
         {
             **row,
             "label": f"{label} (constant)" if row["constant"] else label,
-            "bounded": _bounded(row, bounds.loc[(row["threat"], row["model"])]),
+            "bounded": Bounded(row["tolerance"], *bounds.loc[(row["threat"], row["model"])], 1.0),
         }
         for label, row in zip(model_labels(ordered), ordered.to_dict("records"), strict=True)
     ]
@@ -60,10 +61,6 @@ def projection_view(tables):
         "ranks": [_related(row, comparable) for row in listed.to_dict("records")],
         "measured": any(effects["how"] == "measured"),
     }
-
-
-def _bounded(row, bounds):
-    return Bounded(row["tolerance"], bounds["tolerance_low"], bounds["tolerance_high"], 1.0)
 
 
 def _related(row, models):

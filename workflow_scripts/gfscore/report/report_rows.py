@@ -1,12 +1,10 @@
 """What the tables of the report page hold, row by row, before it is put into words."""
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from gfscore import numbers
-from gfscore.calibration.model_evidence import CLEAN, DISTANCE, ROBUST, alone
 from gfscore.comparison.ranking import EXACT_UP_TO, exact_p_value_of, spearman_or_none
 from gfscore.names import model_labels, without_threat
 from gfscore.report import takeaways
@@ -15,7 +13,6 @@ from gfscore.scores.measures import SUMMARY, measure_of
 from gfscore.verdicts.verdict import combine
 
 MOST_CLASSES_LISTED, CLASSES_AT_EACH_END = 100, 12
-FEW_MODELS = 10
 INTERVALS = {
     "clopper_pearson": "Clopper-Pearson",
     "hoeffding": "Hoeffding",
@@ -55,7 +52,7 @@ class MeasureView:
 
     def any_known(self, column):
         """Whether any model has a value in a column of the ranking that may be unknown for all."""
-        return any(not _unknown(row[column]) for row in self.ranking)
+        return any(not numbers.is_missing(row[column]) for row in self.ranking)
 
 
 def measure_view(tables, measure, settings, *, models, verdicts):
@@ -131,10 +128,6 @@ def described(entry):
     parts = [entry.get(key) or training.get(key) for key in ("method", "architecture")]
     known = [str(part) for part in parts if part]
     return ", ".join(known) or str(entry.get("source") or "")
-
-
-def _unknown(value):
-    return value is None or math.isnan(value)
 
 
 def verdicts_of(rules):
@@ -215,82 +208,3 @@ def agreement_rows(views):
     """
     rows = [(view.name, row) for view in views if not view.agreements[0]["trivial"] for row in view.agreements]
     return [(name, row) for name, row in [*rows, (None, views[0].alone)] if row["models"]]
-
-
-def calibration_rows(results):
-    """One row per objective of calibration.json, with its temperature in words and its warnings."""
-    rows = []
-    for name, result in results.items():
-        own = result["t_star_by_model"] or {}
-        rows.append(
-            {
-                **result,
-                "name": name,
-                "title": takeaways.OBJECTIVES.get(name, name.replace("_", " ")),
-                "range": takeaways.optimal_range(result) if result["interval"] else None,
-                "own": list(zip(without_threat(own), own.values(), strict=True)),
-                "alone": result["baseline"].get(alone(ROBUST)),
-                "alone_distance": result["baseline"].get(alone(DISTANCE)),
-                "clean": result["agreement"].get(CLEAN, {}),
-                "robust": result["agreement"].get(ROBUST, {}),
-                "distance": result["agreement"].get(DISTANCE, {}),
-            }
-        )
-    return rows
-
-
-def calibration_uncertainty(results):
-    """One row per searched objective: p-value, and temperatures under resampling, leaving out and the paper's grid."""
-    rows = []
-    for name, result in results.items():
-        drawn = result.get("bootstrap")
-        if not drawn:
-            continue
-        chosen = [each["t_star"] for each in (result["leave_one_out"] or {}).values() if each]
-        rows.append(
-            {
-                "title": takeaways.OBJECTIVES.get(name, name.replace("_", " ")),
-                "search": result["search"],
-                "p": (result["permutation"] or {}).get("p"),
-                "confidence": drawn["confidence"],
-                "bootstrap": _from_to(drawn["t_star"]),
-                "left_out": _from_to(chosen),
-                "grid": (result["paper_grid"] or {}).get("t_star"),
-            }
-        )
-    return rows
-
-
-def _from_to(temperatures):
-    if not temperatures or None in temperatures:
-        return None
-    low, high = (numbers.temperature(end(temperatures)) for end in (min, max))
-    return low if low == high else f"{low} to {high}"
-
-
-def calibrated_ranking(tables, measure, objective):
-    """Models with their aggregate at T = 1 and at the temperature of an objective, and their ranks by both."""
-    before, after = (tables.of("model_summary", measure, name) for name in ("none", objective))
-    merged = before.merge(after, on=["dataset", "threat", "model"], suffixes=("", "_after"))
-    merged = merged.assign(label=model_labels(merged))
-    for suffix in ("", "_after"):
-        merged[f"rank{suffix}"] = merged[f"value{suffix}"].rank(ascending=False, method="min").astype(int)
-    return merged.sort_values(["rank_after", "label"]).to_dict("records")
-
-
-def calibration_errors(result):
-    """Class-wise calibration error of each model before and after, as mean and largest over classes."""
-    errors = result.get("class_calibration_error") or {}
-    rows = []
-    for label, (before, after) in zip(
-        without_threat(errors), ((pair["before"], pair["after"]) for pair in errors.values()), strict=True
-    ):
-        arrays = [np.array([np.nan if value is None else value for value in values]) for values in (before, after)]
-        rows.append(
-            {
-                "label": label,
-                "mean": [float(np.nanmean(array)) for array in arrays],
-                "largest": [float(np.nanmax(array)) for array in arrays],
-            }
-        )
-    return rows

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from gfscore.classwise.confusion import class_errors
 from gfscore.reproduction.claims import Claim, untestable, verdict
 
 PAPER = "Class-wise analysis"
@@ -14,17 +15,12 @@ COSINES = (0.76, 0.83)
 
 def one_vs_rest_accuracy(confusion):
     """CWA as printed, (TP + TN) / N of each class, from confusion counts (K, K), rows true (Eq. 2)."""
-    confusion = np.asarray(confusion)
-    right = np.diag(confusion)
-    wrong = confusion.sum(axis=0) + confusion.sum(axis=1) - 2 * right
-    return 1 - wrong / confusion.sum()
+    return class_errors(confusion, confusion.sum(axis=1)).one_vs_rest_accuracy
 
 
 def false_positive_share(confusion):
     """CFPS, the share of all errors that land in each class, (K,) (Eq. 1)."""
-    confusion = np.asarray(confusion)
-    false_positives = confusion.sum(axis=0) - np.diag(confusion)
-    return false_positives / false_positives.sum()
+    return class_errors(confusion, confusion.sum(axis=1)).cfps
 
 
 def class_never_recognised():

@@ -3,13 +3,7 @@
 import numpy as np
 
 from gfscore.comparison.ranking import spearman
-from gfscore.reference import (
-    THREAT_OF,
-    gf_score_table3,
-    gf_score_table4,
-    gf_score_table5,
-    robustbench_leaderboard,
-)
+from gfscore.reference import THREAT_OF, gf_score_table3, gf_score_table4, gf_score_table5, robustbench_leaderboard
 from gfscore.scores import disparity
 
 LAMBDA = 0.5

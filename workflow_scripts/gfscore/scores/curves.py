@@ -31,6 +31,12 @@ class ScoreCurves:
     values: np.ndarray
     n: np.ndarray
 
+    @classmethod
+    def of_rows(cls, rows, classes):
+        """From rows of the table sweep of one model with K `classes`: temperature by temperature, class by class."""
+        points = rows[["temperature", "value"]].to_numpy().reshape(-1, classes, 2)
+        return cls(points[:, 0, 0].copy(), points[:, :, 1].copy(), rows["n"].to_numpy()[:classes])
+
     def __call__(self, temperatures):
         """Class scores at any temperatures (T,) within the range: (T, K) float64, exact to TOLERANCE * B."""
         low, high = self.temperatures[[0, -1]]

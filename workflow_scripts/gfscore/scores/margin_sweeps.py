@@ -18,7 +18,7 @@ CHUNK_ELEMENTS = 1 << 14
 """Exponentials taken at once: input and output stay in the processor's nearest caches."""
 
 ROWS = 1 << 10
-"""Rows of a block of many classes: so long that a sum over classes costs less than the exponentials it adds."""
+"""Samples in a block of many classes: enough that adding up the classes costs less than their exponentials."""
 
 NEGLIGIBLE = -37.5
 """Exponents below this less ln K add nothing to a float64 sum of K exponentials of which one is 1."""
@@ -26,7 +26,7 @@ NEGLIGIBLE = -37.5
 
 TERMS = 12
 RADIUS = 0.4
-"""A power series of so many terms gives exp(x) for |x| up to RADIUS to 6e-14, relative to exp(x)."""
+"""A power series of TERMS terms gives exp(x) for |x| <= RADIUS with a relative error of at most 6e-14."""
 
 
 def class_scores_by_temperature(logits, labels, classes, *, activation):

@@ -12,14 +12,14 @@ BLOCK_ELEMENTS = 1 << 17
 """Rows are scored in blocks whose float64 copy stays in the processor's cache."""
 
 FEW_CLASSES = 64
-"""Up to so many classes a block is stored class after class, since steps along short rows cost more than their work."""
+"""Up to this many classes a block is stored with one row per class: numpy is slow along many short rows."""
 
 
 FLOOR = -700.0
-"""Exponents are raised to this where 1 is added to the exponential: the sum is the same, and underflow is slow."""
+"""Exponents below this are replaced by it where exp(x) is added to 1: the sum is the same, and underflow is slow."""
 
 MODERATE = 32.0
-"""Up to so many temperatures from 0, exponentials of logits as they are keep 14 digits and stay far from overflow."""
+"""Up to this size of logit / T the plain exponentials keep 14 digits and stay far from overflow."""
 
 
 def scores(logits, labels, *, activation, temperature=1.0):

@@ -8,11 +8,10 @@ import pandas as pd
 
 from gfscore.files import read_json
 from gfscore.scores.margins import predictions, scores
+from gfscore.scores.measures import UNCALIBRATED
 from gfscore.scores.splits import choosing_samples
 from gfscore.tables import read_logits, read_table
 from gfscore.tables.samples import table_of
-
-UNCALIBRATED = "none"
 
 
 @dataclass(frozen=True)
@@ -96,7 +95,7 @@ class AuditInputs:
         correct = predictions(logits, labels) == labels
         activation = self.measures[self.calibrated_measure]["activation"]
         for objective, result in calibrations.items():
-            temperature = (result["t_star_by_model"] or {}).get(label_of(model), result["t_star"])
+            temperature = chosen_temperature(result, label_of(model))
             # An objective without an optimum chooses no temperature; calibration.json says why.
             if temperature is not None:
                 key = {**model, "measure": self.calibrated_measure}
@@ -137,6 +136,11 @@ def one_row_per_sample(samples):
     grouped = samples.groupby("sample_id", sort=False)
     first = {name: grouped[name].first() for name in ("label", "correct")}
     return pd.DataFrame(first | {"value": grouped["value"].mean()}).reset_index()
+
+
+def chosen_temperature(result, label):
+    """Temperature that one objective of calibration.json chose for the model of this label; None without an optimum."""
+    return (result["t_star_by_model"] or {}).get(label, result["t_star"])
 
 
 def included(path_to_selection):

@@ -103,11 +103,7 @@ def _measured(measure_batch, classifier, images, batch, *, start, settings, tabl
             ignore_index=True,
         )
     rows = columns.pop("row", np.arange(len(batch)))
-    shared = {
-        "sample_id": images.sample_id[start + rows],
-        "label": labels[rows],
-        "clean_prediction": clean[rows],
-    }
+    shared = {"sample_id": images.sample_id[start + rows], "label": labels[rows], "clean_prediction": clean[rows]}
     frame = pd.DataFrame(shared | columns)
     return frame[[name for name, _, _ in TABLES[table].columns]]
 

@@ -11,9 +11,10 @@ import numpy as np
 
 from gfscore.scores import disparity
 from gfscore.scores.classes import class_values
+from gfscore.scores.measures import BETTER
 
-MAGNITUDES = {"rdi": (disparity.rdi, 1), "nrgc": (disparity.nrgc, 1), "wcr": (disparity.wcr, -1)}
-"""Statistic by name, and the sign that makes more disparity larger."""
+STATISTICS = {"rdi": disparity.rdi, "nrgc": disparity.nrgc, "wcr": disparity.wcr}
+"""Statistics of class values (K,), by name, that are compared with chance."""
 
 
 @dataclass(frozen=True)
@@ -40,14 +41,16 @@ def noise_floor(values, labels, classes, *, permutations, rng):
     values, labels = np.asarray(values, dtype=np.float64), np.asarray(labels)
     observed = class_values(values, labels, classes)
     n = observed.n
-    drawn = {name: np.empty(permutations) for name in MAGNITUDES}
+    drawn = {name: np.empty(permutations) for name in STATISTICS}
     for index in range(permutations):
         sums = np.bincount(rng.permutation(labels), weights=values, minlength=classes)
         mean = sums[n > 0] / n[n > 0]
-        for name, (statistic, _) in MAGNITUDES.items():
+        for name, statistic in STATISTICS.items():
             drawn[name][index] = statistic(mean)
     p_value = {}
-    for name, (statistic, sign) in MAGNITUDES.items():
+    for name, statistic in STATISTICS.items():
+        # More disparity is the worse value.
+        sign = -BETTER[name]
         extent = sign * statistic(observed.mean)
         reached = np.sum(sign * drawn[name] >= extent - 1e-12)
         p_value[name] = math.nan if math.isnan(extent) else float((1 + reached) / (1 + permutations))

@@ -2,17 +2,12 @@
 
 import pyarrow as pa
 
+from gfscore.tables.keys import MEASURED
+
 ALL = -1
 """Index in place of a class for all samples together; its name is ALL_NAME."""
 
 ALL_NAME = "all"
-
-_MODEL = (
-    ("dataset", pa.string(), "data evaluated"),
-    ("threat", pa.string(), "threat model the classifier was made for"),
-    ("model", pa.string(), "classifier"),
-    ("measure", pa.string(), "key of config.yaml's measures"),
-)
 
 _CLASS = (
     ("class_index", pa.int32(), "class, 0..K-1; -1 for all samples together"),
@@ -23,7 +18,7 @@ _CONFIDENCE = ("confidence", pa.float64(), "confidence of the bounds")
 
 AGREEMENT_COLUMNS = {
     "falsification": (
-        *_MODEL,
+        *MEASURED,
         ("distances", pa.string(), "measure of kind minimal that the score is held against"),
         ("calibration", pa.string(), "none, or the objective that chose the temperature"),
         ("temperature", pa.float64(), "temperature of the score"),
@@ -40,7 +35,7 @@ AGREEMENT_COLUMNS = {
         ("mean_distance", pa.float64(), "mean distance found, 0 where misclassified, the largest searched where none"),
     ),
     "radius_curves": (
-        *_MODEL,
+        *MEASURED,
         ("kind", pa.string(), "minimal: samples not broken within the radius; certified: certified to it"),
         *_CLASS,
         ("n", pa.int64(), "samples of the class"),
@@ -51,7 +46,7 @@ AGREEMENT_COLUMNS = {
         _CONFIDENCE,
     ),
     "class_distances": (
-        *_MODEL,
+        *MEASURED,
         *_CLASS,
         ("n", pa.int64(), "samples of the class"),
         ("misclassified", pa.int64(), "of these without any perturbation, at distance 0"),
@@ -62,7 +57,7 @@ AGREEMENT_COLUMNS = {
         ("mean", pa.float64(), "mean distance, censored ones at the largest searched"),
     ),
     "log_rank_tests": (
-        *_MODEL,
+        *MEASURED,
         ("n", pa.int64(), "samples"),
         ("classes", pa.int64(), "classes with samples"),
         ("statistic", pa.float64(), "log-rank chi-square statistic"),
@@ -72,7 +67,7 @@ AGREEMENT_COLUMNS = {
         ("permutations", pa.int64(), "shuffles: p_permutation cannot get below 1 / (1 + permutations)"),
     ),
     "refutations": (
-        *_MODEL,
+        *MEASURED,
         ("n", pa.int64(), "samples that were to be certified, abstentions included"),
         ("attacked", pa.int64(), "certificates that were attacked"),
         ("refuted", pa.int64(), "of these shown wrong by an attack on the smoothed classifier"),
@@ -81,7 +76,7 @@ AGREEMENT_COLUMNS = {
         ("within_chance", pa.bool_(), "refuted is at most allowed"),
     ),
     "class_shares": (
-        *_MODEL,
+        *MEASURED,
         *_CLASS,
         ("n", pa.int64(), "samples of the class"),
         ("robust", pa.int64(), "called robust"),
@@ -97,7 +92,7 @@ AGREEMENT_COLUMNS = {
         ("error_rate", pa.float64(), "largest probability that a decision is wrong, which low and high allow for"),
     ),
     "target_success": (
-        *_MODEL,
+        *MEASURED,
         ("class_index", pa.int32(), "target, 0..K-1"),
         ("class_name", pa.string(), "name of the target"),
         ("n", pa.int64(), "samples of the other classes"),
@@ -109,13 +104,13 @@ AGREEMENT_COLUMNS = {
         ("miss_rate", pa.float64(), "1 - recall of the target class, undisturbed"),
     ),
     "target_matrix": (
-        *_MODEL,
+        *MEASURED,
         ("source_index", pa.int32(), "true class, 0..K-1"),
         ("target_index", pa.int32(), "class that the attack aims at"),
         ("success", pa.float64(), "share of the source's samples turned into the target; null without samples"),
     ),
     "target_predictors": (
-        *_MODEL,
+        *MEASURED,
         ("errors_of", pa.string(), "measure whose undisturbed predictions give CFPS and recall"),
         ("definition", pa.string(), "column of target_success that is predicted"),
         ("classes", pa.int64(), "classes compared"),
@@ -157,7 +152,7 @@ AGREEMENT_COLUMNS = {
         ("error_rate", pa.float64(), "largest probability that a decision is wrong, which these bounds allow for"),
     ),
     "masking_signs": (
-        *_MODEL,
+        *MEASURED,
         ("other", pa.string(), "measure that gives it away; null: this one by itself"),
         ("count", pa.int64(), "samples that show the sign"),
         ("n", pa.int64(), "samples looked at"),

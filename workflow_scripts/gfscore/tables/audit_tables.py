@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from gfscore.files import read_json
+from gfscore.scores.measures import UNCALIBRATED
 from gfscore.tables import frame_of, read_table, write_csv_beside, write_table
 from gfscore.workflow.layout import COMPARISONS
 from gfscore.workflow.measure_layout import MEASURE_TABLES
@@ -38,8 +39,8 @@ class AuditTables:
     similarities: object = None
     measures: dict = field(default_factory=dict)
 
-    def of(self, table, measure, calibration="none"):
-        """Rows of one table for one measure and calibration, "none" being T = 1; the order stays."""
+    def of(self, table, measure, calibration=UNCALIBRATED):
+        """Rows of one table for one measure and calibration, in their order."""
         frame = getattr(self, table)
         return frame[(frame["measure"] == measure) & (frame["calibration"] == calibration)].reset_index(drop=True)
 

@@ -2,20 +2,15 @@
 
 import pyarrow as pa
 
+from gfscore.tables.keys import MEASURED
+
 _PAIR = (
-    ("dataset", pa.string(), "data evaluated"),
-    ("measure", pa.string(), "key of config.yaml's measures"),
+    MEASURED[0],
+    MEASURED[3],
     ("first_threat", pa.string(), "threat model of the first classifier"),
     ("first_model", pa.string(), "classifier of the larger aggregate"),
     ("second_threat", pa.string(), "threat model of the second classifier"),
     ("second_model", pa.string(), "classifier of the smaller aggregate"),
-)
-
-_MODEL = (
-    ("dataset", pa.string(), "data evaluated"),
-    ("threat", pa.string(), "threat model the classifier was made for"),
-    ("model", pa.string(), "classifier"),
-    ("measure", pa.string(), "key of config.yaml's measures"),
 )
 
 _CONFIDENCE = ("confidence", pa.float64(), "joint confidence of the family's bounds")
@@ -52,7 +47,7 @@ COMPARISON_COLUMNS = {
         ("sure_wins_second", pa.int64(), "those of wins_second"),
     ),
     "rank_intervals": (
-        *_MODEL,
+        *MEASURED,
         ("value", pa.float64(), "aggregate"),
         ("rank", pa.float64(), "rank by aggregate, 1 for the largest; ties share the mean"),
         ("rank_best", pa.int64(), "smallest rank the model may truly have"),
@@ -68,7 +63,7 @@ COMPARISON_COLUMNS = {
         ("after_model", pa.string(), "classifier that is ahead above"),
     ),
     "metric_ranks": (
-        *_MODEL,
+        *MEASURED,
         ("metric", pa.string(), "number that ranks the models"),
         ("value", pa.float64(), "its value"),
         ("place", pa.float64(), "place of the model by it, 1 for the best; ties share the mean"),

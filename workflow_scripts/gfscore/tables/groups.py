@@ -2,10 +2,10 @@
 
 import pyarrow as pa
 
+from gfscore.tables.keys import MODEL
+
 _KEY = (
-    ("dataset", pa.string(), "data evaluated"),
-    ("threat", pa.string(), "threat model the classifier was made for"),
-    ("model", pa.string(), "classifier"),
+    *MODEL,
     ("measure", pa.string(), "key of config.yaml's measures, a score at T = 1"),
     ("attribute", pa.string(), "attribute that makes the groups"),
 )

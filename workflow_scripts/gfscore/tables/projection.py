@@ -2,10 +2,10 @@
 
 import pyarrow as pa
 
+from gfscore.tables.keys import MODEL
+
 _MODEL = (
-    ("dataset", pa.string(), "data evaluated"),
-    ("threat", pa.string(), "threat model the classifier was made for"),
-    ("model", pa.string(), "classifier"),
+    *MODEL,
     ("mapper", pa.string(), "key of config.yaml's mappers"),
 )
 

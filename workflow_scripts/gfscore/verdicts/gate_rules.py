@@ -3,6 +3,8 @@
 Imports nothing heavy, because config.yaml is checked with it.
 """
 
+from gfscore.scores.measures import BETTER
+
 DIRECTIONS = ("at_least", "at_most")
 """Keys of a rule that hold its threshold; exactly one of them stands in each rule."""
 
@@ -16,15 +18,21 @@ IN_RANGE_OF_MEASURE = ("wcr", "value", "class_mean", "class")
 """Statistics whose range is that of the measure."""
 
 
+def direction_of(statistic):
+    """Key that holds the threshold of a statistic: at_least where more is better, at_most where less is."""
+    return DIRECTIONS[0] if BETTER[statistic] > 0 else DIRECTIONS[1]
+
+
 def threshold_of(rule):
     """Direction and threshold of a rule: ("at_least", 0.4)."""
     return next((direction, rule[direction]) for direction in DIRECTIONS if rule.get(direction) is not None)
 
 
 def evidence_of(rule):
-    """Key of the bounds that a rule rests on.
+    """Key of the bounds that a rule is judged by.
 
-    The measure; or with its attribute, by groups; or its contradictions, class by class or all together.
+    The name of the measure; for GROUP_GAP a triple with the attribute; for FALSIFICATION a triple that says whether
+    bounds of each class are meant or of all classes together.
     """
     if rule["statistic"] == GROUP_GAP:
         return rule["measure"], GROUP_GAP, rule["attribute"]

@@ -95,21 +95,9 @@ def _fp(lam):
 
 
 _STATISTICS = {
-    "wcr": Statistic(
-        title="worst-class mean",
-        value=lambda values: disparity.wcr(values.mean),
-        bounds=_worst,
-    ),
-    "rdi": Statistic(
-        title="RDI",
-        value=lambda values: disparity.rdi(values.mean),
-        bounds=_range,
-    ),
-    "nrgc": Statistic(
-        title="NRGC",
-        value=lambda values: disparity.nrgc(values.mean),
-        bounds=_over_box(nrgc_interval),
-    ),
+    "wcr": Statistic(title="worst-class mean", value=lambda values: disparity.wcr(values.mean), bounds=_worst),
+    "rdi": Statistic(title="RDI", value=lambda values: disparity.rdi(values.mean), bounds=_range),
+    "nrgc": Statistic(title="NRGC", value=lambda values: disparity.nrgc(values.mean), bounds=_over_box(nrgc_interval)),
     "value": Statistic(
         title="aggregate",
         value=lambda values: values.aggregate,
@@ -117,9 +105,7 @@ _STATISTICS = {
         bounds=_mean(lambda n: n / n.sum()),
     ),
     "class_mean": Statistic(
-        title="class mean",
-        value=lambda values: values.class_mean,
-        bounds=_mean(lambda n: (n >= 0) / len(n)),
+        title="class mean", value=lambda values: values.class_mean, bounds=_mean(lambda n: (n >= 0) / len(n))
     ),
     # All classes together are one class here, so that no union over classes widens the bounds.
     FALSIFICATION: Statistic(

@@ -7,8 +7,7 @@ import numpy as np
 
 from gfscore.bounds.class_bounds import bounds_of
 from gfscore.bounds.planner import samples_for_rule
-from gfscore.scores.measured import UNCALIBRATED
-from gfscore.scores.measures import measure_of
+from gfscore.scores.measures import UNCALIBRATED, measure_of
 from gfscore.verdicts.gate_rules import (
     FALSIFICATION,
     alpha_of,

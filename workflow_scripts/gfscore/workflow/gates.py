@@ -10,14 +10,6 @@ from gfscore.scores.measures import measure_of
 from gfscore.verdicts import gate_rules
 from gfscore.workflow import plan
 
-BETTER = {
-    "at_least": ("wcr", "fp", "value", "class_mean", "class"),
-    "at_most": ("rdi", "nrgc", gate_rules.FALSIFICATION, gate_rules.GROUP_GAP),
-}
-"""Statistics by the threshold that a rule gives: of every measure more is better, of every disparity less."""
-
-DIRECTION_OF = {statistic: direction for direction, statistics in BETTER.items() for statistic in statistics}
-
 
 def gate_mistakes(config, where, audit):
     """Yield what is wrong with the rules of one audit's gate, except those of groups."""
@@ -44,7 +36,7 @@ def gate_mistakes(config, where, audit):
 
 def _direction_mistakes(where, number, rule):
     # The other direction would pass the worst classifiers and fail the best.
-    direction = DIRECTION_OF[rule["statistic"]]
+    direction = gate_rules.direction_of(rule["statistic"])
     if direction not in rule:
         better = "more" if direction == "at_least" else "less"
         what = f"{rule['statistic']} of {rule['measure']}"

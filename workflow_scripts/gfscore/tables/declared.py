@@ -1,0 +1,202 @@
+"""Columns of every Parquet table of results/, with their types, units and meaning."""
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from gfscore.scores.measures import SUMMARY
+from gfscore.tables.agreement import AGREEMENT_COLUMNS
+from gfscore.tables.comparison import COMPARISON_COLUMNS
+from gfscore.tables.groups import GROUP_COLUMNS
+from gfscore.tables.keys import MEASURED
+from gfscore.tables.projection import PROJECTION_COLUMNS
+from gfscore.tables.samples import OWN_COLUMNS, SAMPLE_COLUMNS, SAMPLES_VERSIONS
+
+
+@dataclass(frozen=True)
+class Table:
+    """Kind of table: its version (raised when the meaning of a column changes) and columns (name, type, meaning)."""
+
+    version: int
+    columns: tuple
+
+
+_KEY = (
+    *MEASURED,
+    ("calibration", pa.string(), "none, or the objective that chose the temperature"),
+    ("temperature", pa.float64(), "temperature of the score; null except for great"),
+)
+
+TABLES = {
+    "logits": Table(
+        version=1,
+        columns=(
+            ("sample_id", pa.string(), "name of the sample within its dataset"),
+            ("label", pa.int32(), "true class, 0..K-1"),
+            ("logits", pa.list_(pa.float32()), "K unnormalised class scores"),
+        ),
+    ),
+    # Its other columns, one string per attribute, are named by config.yaml.
+    "attributes": Table(version=1, columns=(("sample_id", pa.string(), "name of the sample within its dataset"),)),
+    "samples": Table(version=1, columns=SAMPLE_COLUMNS),
+    **{
+        f"samples of kind {kind}": Table(version=SAMPLES_VERSIONS.get(kind, 1), columns=(*SAMPLE_COLUMNS, *own))
+        for kind, own in OWN_COLUMNS.items()
+    },
+    "sweep": Table(
+        version=1,
+        columns=(
+            ("temperature", pa.float64(), "Chebyshev point in log T"),
+            ("class_index", pa.int32(), "class, 0..K-1"),
+            ("n", pa.int64(), "samples of the class"),
+            ("value", pa.float64(), "class score at this temperature; null without samples"),
+            ("accuracy", pa.float64(), "clean accuracy of the class; null without samples"),
+        ),
+    ),
+    "class_scores": Table(
+        version=1,
+        columns=(
+            *_KEY,
+            ("class_index", pa.int32(), "class, 0..K-1"),
+            ("class_name", pa.string(), "name of the class"),
+            ("n", pa.int64(), "samples of the class"),
+            ("value", pa.float64(), "class value; null without samples"),
+            (
+                "low",
+                pa.float64(),
+                "lower bound, simultaneous over classes; null at a T chosen on these samples",
+            ),
+            ("high", pa.float64(), "upper bound, likewise"),
+            ("interval", pa.string(), "interval method"),
+            ("confidence", pa.float64(), "joint confidence of the bounds"),
+            ("accuracy", pa.float64(), "clean accuracy on the same samples"),
+            ("variance", pa.float64(), "unbiased variance of the samples' values"),
+            ("label_error_rate", pa.float64(), "share of wrong labels the bounds allow for; null: assumed right"),
+            ("bootstrap_low", pa.float64(), "lower end by bootstrap: approximate, no guarantee; null as low"),
+            ("bootstrap_high", pa.float64(), "upper end by bootstrap, likewise"),
+        ),
+    ),
+    "model_summary": Table(
+        version=1,
+        columns=(
+            *_KEY,
+            *(
+                (f"{name}{suffix}", pa.float64(), f"{name}{meaning}")
+                for name in SUMMARY
+                for suffix, meaning in (("", ""), ("_low", ", lower bound"), ("_high", ", upper bound"))
+            ),
+            ("wcr_class", pa.string(), "worst class, the first of ties"),
+            ("wcr_tied", pa.list_(pa.string()), "every class that attains the minimum"),
+            ("worst_class_set", pa.list_(pa.string()), "classes that may be the worst, given the intervals"),
+            ("interval", pa.string(), "interval method"),
+            ("confidence", pa.float64(), "joint confidence of the bounds"),
+            ("accuracy", pa.float64(), "clean accuracy on the same samples"),
+            ("published_clean_accuracy", pa.float64(), "clean accuracy as published, fraction"),
+            ("published_robust_accuracy", pa.float64(), "robust accuracy as published, fraction"),
+            ("robust_accuracy", pa.float64(), "robust accuracy that rank agreement uses"),
+            ("robust_accuracy_source", pa.string(), "where robust_accuracy comes from"),
+            ("rdi_over_mean", pa.float64(), "RDI / class mean: without the scale of the score"),
+            ("gini_unbiased", pa.float64(), "NRGC K/(K-1)"),
+            ("ihdi", pa.float64(), "class mean (1 - NRGC)"),
+            ("rdi_permuted", pa.float64(), "mean RDI under shuffled class membership"),
+            ("nrgc_permuted", pa.float64(), "mean NRGC under shuffled class membership"),
+            ("wcr_permuted", pa.float64(), "mean WCR under shuffled class membership"),
+            ("rdi_p", pa.float64(), "permutation p-value of RDI"),
+            ("nrgc_p", pa.float64(), "permutation p-value of NRGC"),
+            ("wcr_p", pa.float64(), "permutation p-value of WCR"),
+            ("between_class_sd", pa.float64(), "estimated spread of the true class values, corrected for noise"),
+            ("rdi_detectable", pa.float64(), "true RDI above which intervals so wide are sure to tell it from 0"),
+        ),
+    ),
+    "costs": Table(
+        version=1,
+        columns=(
+            *MEASURED,
+            ("step", pa.string(), "step of the workflow; its work serves every measure where measure is null"),
+            ("wall_s", pa.float64(), "seconds on the clock, without the start of Python; null where not recorded"),
+            ("cpu_s", pa.float64(), "seconds of all processor cores together"),
+            ("gpu_s", pa.float64(), "wall time times GPUs allocated, in seconds"),
+            ("peak_memory_mib", pa.float64(), "largest resident memory of the process, in MiB"),
+            ("samples", pa.int64(), "samples that the measure covers; null where measure is null"),
+        ),
+    ),
+    "confusions": Table(
+        version=1,
+        columns=(
+            *MEASURED,
+            ("true_index", pa.int32(), "true class, 0..K-1"),
+            ("predicted_index", pa.int32(), "predicted class, 0..K-1"),
+            ("count", pa.int64(), "samples, or corrupted copies of samples; pairs that never occur have no row"),
+        ),
+    ),
+    "class_errors": Table(
+        version=1,
+        columns=(
+            *MEASURED,
+            ("corruption", pa.string(), "kind of corruption; null for all together, or none"),
+            ("severity", pa.int32(), "1 (mild) to 5 (strong); null likewise"),
+            ("class_index", pa.int32(), "class, 0..K-1"),
+            ("class_name", pa.string(), "name of the class"),
+            ("n", pa.int64(), "samples of the class, or corrupted copies of them"),
+            ("recall", pa.float64(), "share of the class that is recognised: what is usually called class accuracy"),
+            ("precision", pa.float64(), "share of the predictions of the class that are right"),
+            ("f1", pa.float64(), "harmonic mean of recall and precision"),
+            ("one_vs_rest_accuracy", pa.float64(), "(TP + TN) / N, the class-wise analysis paper's CWA"),
+            ("false_positive_rate", pa.float64(), "share of the other classes' samples that are taken for this class"),
+            ("cfps", pa.float64(), "share of all errors that fall on this class (CFPS)"),
+            ("cfps_relative", pa.float64(), "CFPS times K: 1 when errors fall on all classes alike"),
+            ("false_positives", pa.float64(), "samples of other classes that are taken for this class"),
+            ("group", pa.string(), "strong: recall above the model's accuracy; weak: below; else neither"),
+        ),
+    ),
+    "similarities": Table(
+        version=1,
+        columns=(
+            MEASURED[0],
+            MEASURED[3],
+            ("first", pa.string(), "threat/model"),
+            ("second", pa.string(), "threat/model"),
+            ("similarity", pa.string(), "how alike is measured, see gfscore.classwise.similarity"),
+            ("n", pa.int64(), "samples that both models were measured on"),
+            ("value", pa.float64(), "similarity; null where undefined"),
+            ("baseline", pa.float64(), "its mean when what the models share is shuffled away"),
+            ("p_value", pa.float64(), "share of the shuffles that reach the value"),
+        ),
+    ),
+    "vulnerability": Table(
+        version=1,
+        columns=(
+            MEASURED[0],
+            *_KEY[3:5],
+            ("class_index", pa.int32(), "class, 0..K-1"),
+            ("class_name", pa.string(), "name of the class"),
+            ("mean_rank", pa.float64(), "mean rank over models, 1 = weakest"),
+            ("times_worst", pa.int64(), "models in which it is a weakest class"),
+            ("times_best", pa.int64(), "models in which it is a strongest class"),
+            ("models", pa.int64(), "models compared"),
+        ),
+    ),
+    "calibration": Table(
+        version=2,
+        columns=(
+            ("measure", pa.string(), "the great variant that is calibrated"),
+            ("objective", pa.string(), "name of the objective"),
+            ("temperature", pa.float64(), "end of a stretch of constant value, or a searched temperature"),
+            ("value", pa.float64(), "objective; null where undefined"),
+        ),
+    ),
+    "sensitivity": Table(
+        version=2,
+        columns=(
+            *MEASURED,
+            ("shift", pa.float64(), "constant added to every logit"),
+            ("scale", pa.float64(), "factor of every logit: 1 / T for sigmoid and softmax"),
+            *((name, pa.float64(), f"{name} of the changed logits") for name in SUMMARY),
+            ("place", pa.float64(), "place by aggregate under the same change, 1 for the largest; ties share the mean"),
+        ),
+    ),
+    **{name: Table(version=1, columns=columns) for name, columns in COMPARISON_COLUMNS.items()},
+    **{name: Table(version=1, columns=columns) for name, columns in AGREEMENT_COLUMNS.items()},
+    **{name: Table(version=1, columns=columns) for name, columns in GROUP_COLUMNS.items()},
+    **{name: Table(version=2, columns=columns) for name, columns in PROJECTION_COLUMNS.items()},
+}

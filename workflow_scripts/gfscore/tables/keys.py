@@ -1,0 +1,11 @@
+"""Columns that name what a row is about, shared by many tables."""
+
+import pyarrow as pa
+
+MODEL = (
+    ("dataset", pa.string(), "data evaluated"),
+    ("threat", pa.string(), "threat model the classifier was made for"),
+    ("model", pa.string(), "classifier"),
+)
+
+MEASURED = (*MODEL, ("measure", pa.string(), "key of config.yaml's measures"))
