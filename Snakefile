@@ -8,9 +8,6 @@ from snakemake.utils import min_version
 min_version("9.27")
 
 
-configfile: "config.yaml"
-
-
 include: "rules/common.smk"
 include: "rules/lookups.smk"
 include: "rules/inputs.smk"
@@ -81,6 +78,8 @@ rule exports:
 
 
 onstart:
+    if Quietness.RULES in (workflow.output_settings.quiet or ()):
+        logger.addFilter(name_starting_steps)
     print("How far a step is stands in its log, results/logs/<step>/...")
 
 

@@ -8,6 +8,9 @@ from shutil import which
 
 import yaml
 from snakemake.exceptions import WorkflowError
+from snakemake.logging import logger
+from snakemake.settings.enums import Quietness
+from snakemake_interface_logger_plugins.common import LogEvent
 
 ROOT = Path(workflow.basedir)
 SCRIPTS = ROOT / "workflow_scripts"
@@ -19,13 +22,23 @@ from gfscore.workflow import layout
 from gfscore.workflow import measure_layout
 from gfscore.workflow import plan
 from gfscore.workflow import projection_layout
-from gfscore.workflow.config_files import require_unambiguous
+from gfscore.workflow.config_files import require_mapping, require_unambiguous
 from gfscore.workflow.configuration import complete_schema, require_valid
 from gfscore.workflow.search_path import search_first
 from gfscore.errors import InputError
 from gfscore.workflow.sources import sources_of
 
 search_first(SCRIPTS)
+# Before Snakemake reads it, whose own errors name no line.
+try:
+    require_mapping("config.yaml")
+except InputError as error:
+    raise WorkflowError(str(error)) from None
+
+
+configfile: "config.yaml"
+
+
 try:
     for path in workflow.configfiles:
         require_unambiguous(path)
@@ -98,3 +111,17 @@ def submitted_with(group):
 def by_attempt(amount):
     """A resource that grows: the amount (or what it says of the wildcards), twice as much at the second attempt, ..."""
     return lambda wildcards, attempt: attempt * (amount(wildcards) if callable(amount) else amount)
+
+
+# ---- what a run says ----
+
+
+def name_starting_steps(record):
+    """Filter of Snakemake's log that lets all pass, and names in one line a step that starts.
+
+    For runs with --quiet rules, in which Snakemake names a step only when it ends.
+    """
+    if getattr(record, "event", None) == LogEvent.JOB_INFO:
+        of = " ".join([record.rule_name, "/".join(record.wildcards.values())]).strip()
+        logger.info(f"Started jobid: {record.jobid} (Rule: {of})", extra={"quietness": Quietness.PROGRESS})
+    return True

@@ -59,6 +59,14 @@ def test_a_mistake_in_config_is_named_before_any_job_starts(fresh_copy, old, new
     assert "Traceback" not in text
 
 
+def test_a_config_that_is_no_yaml_is_named_with_its_line_and_no_traceback(fresh_copy):
+    repository = fresh_copy()
+    (repository.path / "config.yaml").write_bytes(b"run: [digits]\n# caf\xe9\n")
+    text = refusal(repository, "--dry-run")
+    assert "config.yaml: line 2 is not UTF-8 text; save it as UTF-8" in text
+    assert "UnicodeDecodeError" not in text and "site-packages" not in text
+
+
 def test_run_as_text_is_explained(fresh_copy):
     assert "--config 'run=[digits]'" in refusal(fresh_copy(), "--dry-run", "--config", "run=digits")
 

@@ -204,7 +204,6 @@ def test_a_damaged_npz_is_refused_with_its_name_and_the_remedy(kind, saved):
 def test_labels_are_called_what_they_are_called_in_the_file(tmp_path):
     """Only .npz files of images call them y."""
     for content, name, seen in (
-        (b"kind,label\n0,0\n1,cat\n", "label", "row 1 is 'cat'"),
         (b"y\n0.5\n1\n", "y", r"row 0 is 0\.5"),
         (b"kind,y\n0,0\n1,\n", "y", r"row 1 is nan \(an empty cell\?\)"),
     ):
@@ -212,6 +211,9 @@ def test_labels_are_called_what_they_are_called_in_the_file(tmp_path):
         expected = rf"mine\.csv: {name}: dtype .*, {seen}; give whole numbers 0\.\.K-1, .* in the order of `classes`"
         with pytest.raises(InputError, match=expected):
             open_images({"source": "labels"}, tmp_path / "mine.csv", classes=PAIR)
+    (tmp_path / "mine.csv").write_text("kind,label\n0,cat\n1,1\n")
+    with pytest.raises(InputError, match=r"mine\.csv: label: row 1 is '1', none of the 2 classes"):
+        open_images({"source": "labels"}, tmp_path / "mine.csv", classes=PAIR)
     (tmp_path / "mine.csv").write_text("label\n0\n-1\n")
     with pytest.raises(InputError, match=r"mine\.csv: label: row 1 has label -1; labels count from 0"):
         open_images({"source": "labels"}, tmp_path / "mine.csv", classes=PAIR)
@@ -219,6 +221,21 @@ def test_labels_are_called_what_they_are_called_in_the_file(tmp_path):
         make(np.zeros((3, 1, 2, 2)), [0, 1], list("abc"))
     with pytest.raises(InputError, match=r"^labels: dtype <U1, row 0 is 'a'; give whole numbers"):
         make(np.zeros((3, 1, 2, 2)), list("abc"), list("abc"))
+
+
+def test_names_of_classes_count_in_the_order_of_the_configuration(tmp_path):
+    """Not in that of the alphabet, or of the file."""
+    path = tmp_path / "mine.csv"
+    path.write_text("label\nemu\ncat\nemu\ndog\n")
+    classes = ["dog", "emu", "cat"]
+    images = open_images({"source": "labels"}, path, classes=classes)
+    assert images.labels.tolist() == [1, 2, 1, 0]
+    manifest = describe_images({"source": "labels"}, path, dataset="mine", classes=classes)
+    assert manifest["samples_per_class"] == [1, 2, 1] and "classes" not in manifest["settings"]
+    with pytest.raises(
+        InputError, match=r"mine\.csv: label: row 0 is 'emu': .* lists no classes; list all names under"
+    ):
+        open_images({"source": "labels"}, path, classes=None)
 
 
 def test_nobody_is_told_how_to_unpickle_what_is_no_file_of_arrays(saved):
@@ -297,7 +314,8 @@ def test_class_names_are_checked_against_those_of_the_data(saved, monkeypatch):
 def test_a_pinned_digest_is_enforced(saved):
     path = saved()
     digest = describe_images(NPZ, path, dataset="pets", classes=PAIR)["digest"]
-    assert describe_images({**NPZ, "digest": digest}, path, dataset="pets", classes=PAIR)["digest"] == digest
+    for pinned in (digest, digest.upper()):
+        assert describe_images({**NPZ, "digest": pinned}, path, dataset="pets", classes=PAIR)["digest"] == digest
     with pytest.raises(InputError, match=r"pets\.npz: the data have digest .*, but config\.yaml pins 000"):
         describe_images({**NPZ, "digest": "0" * 64}, path, dataset="pets", classes=PAIR)
 

@@ -152,6 +152,47 @@ def test_arrays_that_are_no_columns_are_refused(tmp_path, shapes):
 # ---- labels and identifiers ----
 
 
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "parquet"])
+def test_names_of_classes_are_labels(tmp_path, ending):
+    names = np.array(CLASSES, dtype=object)[LABELS]
+    path = table(tmp_path, ["z0", "z1", "z2"], ending, label=names)
+    assert read_logits_file(path, classes=CLASSES)[1].tolist() == LABELS.tolist()
+    assert read_labels_file(path, classes=CLASSES)[0].tolist() == LABELS.tolist()
+    for dtype in (str, "S"):
+        path = npz(tmp_path, labels=names.astype(dtype))
+        assert read_labels_file(path, classes=CLASSES)[0].tolist() == LABELS.tolist()
+
+
+def test_numbers_count_the_classes_even_where_classes_are_called_by_numbers(tmp_path):
+    path = table(tmp_path, ["z0", "z1", "z2"], "csv", label=LABELS)
+    assert read_labels_file(path, classes=["2", "1", "0"])[0].tolist() == LABELS.tolist()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ("dgo", r"row 2 is 'dgo', none of the 3 classes \(the nearest is 'dog'\); write each label as `classes`"),
+        ("Cat", r"row 2 is 'Cat', none of the 3 classes \(the nearest is 'cat'\)"),
+        ("1", r"row 2 is '1', none of the 3 classes .* or all as whole numbers from 0"),
+        (None, r"row 2 is nan, none of the 3 classes \(an empty cell\?\)"),
+    ],
+)
+def test_a_name_that_is_no_class_is_named_with_the_nearest(tmp_path, wrong, message):
+    names = np.array(CLASSES, dtype=object)[LABELS]
+    names[2] = wrong
+    path = table(tmp_path, ["z0", "z1", "z2"], "csv", label=names)
+    for read in (read_logits_file, read_labels_file):
+        with pytest.raises(InputError, match=rf"a\.csv: label: {message}"):
+            read(path, classes=CLASSES)
+
+
+def test_names_without_a_list_of_classes_say_how_to_give_one(tmp_path):
+    with pytest.raises(
+        InputError, match=r"row 0 is .*the dataset lists no classes; list all names under its `classes`"
+    ):
+        read_labels_file(npz(tmp_path, labels=np.array(CLASSES)[LABELS]))
+
+
 def test_two_columns_that_may_be_the_labels_must_be_equal_unless_one_is_a_class(tmp_path):
     path = table(tmp_path, CLASSES, "csv", y=(LABELS + 1) % 3, label=LABELS, labels=LABELS)
     for read in (lambda: read_logits_file(path, classes=CLASSES), lambda: read_labels_file(path)):

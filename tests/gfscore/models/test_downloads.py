@@ -333,8 +333,27 @@ def test_a_refused_link_stays_a_link_with_and_without_an_address(server, tmp_pat
 
 def test_a_missing_file_that_was_set_aside_earlier_is_named(tmp_path):
     (tmp_path / "m.rejected").write_bytes(CONTENT)
-    with pytest.raises(InputError, match=r"there is no such checkpoint.*m\.rejected was refused earlier.* rename it"):
+    with pytest.raises(InputError, match=r"there is no such checkpoint.*refused earlier: \S*m\.rejected; .* rename it"):
         obtain(tmp_path / "m", sha256=DIGEST)
+
+
+def test_what_was_set_aside_earlier_is_never_replaced(server, tmp_path):
+    path = tmp_path / "m"
+    # By hand first, then a download; the same content twice is kept once.
+    other = save({"weight": torch.zeros(3)})
+    for content, kept in ((CONTENT, "m.rejected"), (other, "m.rejected-2"), (CONTENT, "m.rejected")):
+        path.write_bytes(content)
+        with pytest.raises(InputError, match=rf"set aside as \S*{kept}; run again"):
+            obtain(path, url=server.url, sha256="0" * 64)
+    server.script = [{"body": PAGE}]
+    with pytest.raises(InputError, match=r"set aside as \S*m\.rejected-3$"):
+        fetch(server, path)
+    assert names_in(tmp_path) == ["m.rejected", "m.rejected-2", "m.rejected-3"]
+    assert [(tmp_path / name).read_bytes() for name in names_in(tmp_path)] == [CONTENT, other, PAGE]
+    with pytest.raises(
+        InputError, match=r"refused earlier: \S*m\.rejected and \S*m\.rejected-2 and \S*m\.rejected-3; if"
+    ):
+        obtain(path)
 
 
 def test_a_missing_file_is_downloaded_once(server, tmp_path):
@@ -396,7 +415,9 @@ def test_a_digest_is_compared_without_parsing(tmp_path):
     path = tmp_path / "m"
     path.write_bytes(b"anything")
     require_digest(path, hashlib.sha256(b"anything").hexdigest().upper())
-    with pytest.raises(InputError, match=r"m: sha256 is .* expected 000000000000"):
+    # Whoever placed it by hand has no other copy to be made again.
+    remedy = "delete it, so that it comes again; if you put it there, put the right one back"
+    with pytest.raises(InputError, match=rf"m: sha256 is .* expected 000000000000.* {remedy}"):
         require_digest(path, "0" * 64)
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from gfscore.errors import InputError
-from gfscore.workflow.config_files import MOST, require_unambiguous, require_written_out
+from gfscore.workflow.config_files import MOST, require_mapping, require_unambiguous, require_written_out
 from workflow.conftest import ROOT
 
 
@@ -48,6 +48,31 @@ def test_a_key_given_twice_is_named_with_its_lines(written, text, message):
 )
 def test_merges_aliases_and_what_is_no_yaml_are_left_alone(written, text):
     require_unambiguous(written(text))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"run: []\n# caf\xe9\n", r"mine\.yaml: line 2 is not UTF-8 text; save it as UTF-8"),
+        (b"run: [digits\naudits: {}\n", r"mine\.yaml: line 2: no YAML \(.*\); .*close every bracket"),
+        (b"run:\n\t- digits\n", r"mine\.yaml: line 2: no YAML \(.*\); .*indent with spaces"),
+        (b"run: \x07\n", r"mine\.yaml: no YAML \(.*\); "),
+        (b"", r"mine\.yaml: is empty; give it sections such as `run:`"),
+        (b"# all of it commented out\n", r"mine\.yaml: is empty; give it sections such as `run:`"),
+        (b"- run\n- audits\n", r"mine\.yaml: has no keys at its top; give it sections such as `run:`"),
+    ],
+)
+def test_a_configuration_that_is_no_mapping_is_one_line_with_its_place_and_a_remedy(tmp_path, content, message):
+    path = tmp_path / "mine.yaml"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=message) as caught:
+        require_mapping(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_mapping_passes_and_an_absent_configuration_is_left_to_snakemake(written, tmp_path):
+    require_mapping(written("run: [digits]\n"))
+    require_mapping(tmp_path / "absent.yaml")
 
 
 def test_aliases_that_grow_or_contain_themselves_are_refused_at_once():

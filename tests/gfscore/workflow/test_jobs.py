@@ -1,5 +1,6 @@
 import errno
 import os
+import signal
 import subprocess
 import sys
 import warnings
@@ -133,3 +134,11 @@ def test_as_a_process_success_is_silent(tmp_path):
     result = run_job(tmp_path, "print('done')")
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
     assert (tmp_path / "job.log").read_text() == "done\n"
+
+
+def test_as_a_process_an_interruption_is_one_line_and_ends_by_its_signal(tmp_path):
+    unwound = "    try:\n        os.kill(os.getpid(), signal.SIGINT)\n        time.sleep(60)\n    finally:\n        print('unwound')"
+    result = run_job(tmp_path, f"import os, signal, time\n{unwound}")
+    assert result.returncode == -signal.SIGINT
+    assert result.stderr == "interrupted, see job.log; run the same command again to go on\n"
+    assert (tmp_path / "job.log").read_text() == f"unwound\n{result.stderr}"

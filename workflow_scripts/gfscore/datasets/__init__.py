@@ -51,7 +51,7 @@ def open_images(settings, path=None, *, classes):
         raise InputError(f"source {source!r} is unknown; choose one of {', '.join(SOURCES)}")
     where = path or source
     require_regular(where, or_folder=True)
-    images = import_module(SOURCES[source]).open_source(settings, path)
+    images = import_module(SOURCES[source]).open_source({**settings, "classes": classes}, path)
     classes = classes or images.class_names
     if classes is None:
         raise InputError(f"{where}: the data name no classes of their own; list them under `classes` in config.yaml")
@@ -72,7 +72,7 @@ def describe_images(settings, path=None, *, dataset, classes):
     the digest of the data.
     """
     images = open_images(settings, path, classes=classes)
-    pinned = settings.get("digest") or images.digest
+    pinned = (settings.get("digest") or images.digest).lower()
     if pinned != images.digest:
         raise InputError(
             f"{path or dataset}: the data have digest {images.digest}, but config.yaml pins {pinned}; "

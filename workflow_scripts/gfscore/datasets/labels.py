@@ -17,12 +17,12 @@ SETTINGS = {
 def open_source(settings, path):
     """Labels and identifiers of samples whose images are elsewhere; the image set has none to give.
 
-    Reads what read_labels_file reads; without identifiers the rows are counted ("row-000007"). `image_shape` is
-    (0, 0, 0), and asking for images raises InputError.
+    Reads what read_labels_file reads, names of classes by the key `classes` of `settings`; without identifiers the rows
+    are counted ("row-000007"). `image_shape` is (0, 0, 0), and asking for images raises InputError.
     """
     if not path:
         raise InputError("a dataset of labels needs a path; name the file under `path` in config.yaml")
-    labels, sample_id, name = read_labels_file(path)
+    labels, sample_id, name = read_labels_file(path, classes=settings.get("classes"))
     labels = whole_labels(labels, len(labels), f"{path}: {name}")
     if sample_id is None:
         sample_id = np.array([f"row-{row:06d}" for row in range(len(labels))])

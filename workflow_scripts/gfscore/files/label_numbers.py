@@ -1,6 +1,10 @@
-"""Labels of samples as users write them: numbers of classes, or the names for which numbers are asked."""
+"""Labels of samples as users write them: numbers of classes, or their names."""
+
+from difflib import get_close_matches
 
 import numpy as np
+
+from gfscore.errors import InputError
 
 WHOLE = "give whole numbers 0..K-1, which count the classes in the order of `classes`"
 """Remedy for labels that are no numbers of classes."""
@@ -9,10 +13,37 @@ SHOWN = 80
 """Characters of a label that an error shows."""
 
 
+def numbered(labels, classes, where):
+    """Labels (N,) as numbers where they are names of classes, which count in the order of `classes` (K names or None).
+
+    Labels of another type stay as they are, for `not_whole` to judge: only text is a name. Raises InputError, naming
+    `where`, for text where no classes are listed, and for the first row that is none of them, with the nearest one.
+    """
+    if labels.ndim != 1 or labels.dtype.kind not in "OSU" or not any(isinstance(v, str | bytes) for v in labels):
+        return labels
+    names = [name.decode(errors="replace") if isinstance(name, bytes) else name for name in labels.tolist()]
+    if not classes:
+        raise InputError(
+            f"{where}: row 0 is {repr(names[0])[:SHOWN]}: labels are names, but the dataset lists no classes; list all "
+            "names under its `classes` in config.yaml, in the order in which logits count them"
+        )
+    number = {name: place for place, name in enumerate(classes)}
+    row = next((row for row, name in enumerate(names) if name not in number), None)
+    if row is not None:
+        name = names[row]
+        near = get_close_matches(name, classes, n=1, cutoff=0) if isinstance(name, str) else []
+        hint = f"the nearest is {near[0]!r}" if near else "an empty cell?"
+        raise InputError(
+            f"{where}: row {row} is {repr(name)[:SHOWN]}, none of the {len(classes)} classes ({hint}); write each "
+            "label as `classes` of the dataset does, or all as whole numbers from 0"
+        )
+    return np.array([number[name] for name in names], dtype=np.int64)
+
+
 def not_whole(labels):
     """What keeps labels (N,) from being whole numbers, in words that name the first such row, with the remedy, or None.
 
-    Names of classes are not taken for their numbers: a class may be called 1 and be the third.
+    For labels without a list of classes; with one, `numbered` comes first.
     """
     if labels.dtype.kind in "iu":
         return None

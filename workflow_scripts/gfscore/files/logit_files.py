@@ -7,6 +7,7 @@ import numpy as np
 
 from gfscore.errors import InputError
 from gfscore.files.csv_files import read_csv
+from gfscore.files.label_numbers import numbered
 from gfscore.files.malformed import ROW_NAMES, WITHOUT_ROW_NAMES, unreadable
 from gfscore.files.numpy_files import opened, whole_array
 from gfscore.files.parquet_files import is_list, read_parquet
@@ -21,11 +22,12 @@ def read_logits_file(path, *, classes):
 
     `.npz` holds an array `logits` and optionally `labels` (or `label`, `y`) and `sample_id`; `.npy` the logits alone;
     `.csv` and `.parquet` one column per class, named like `classes`, or in label order under names that are no class's,
-    or (Parquet) one list column `logits`, and optionally `label` and `sample_id`. Nothing is unpickled. Raises
-    InputError naming the file.
+    or (Parquet) one list column `logits`, and optionally `label` and `sample_id`. Labels are numbers of classes, or
+    names out of `classes`. Nothing is unpickled. Raises InputError naming the file.
     """
     columns = _columns(path, bare="logits")
-    _, labels = _labels(columns, path, but=classes if set(classes) <= set(columns) else ())
+    name, labels = _labels(columns, path, but=classes if set(classes) <= set(columns) else ())
+    labels = None if labels is None else numbered(labels, classes, f"{path}: {name}")
     sample_id = columns.pop(SAMPLE_ID, None)
     if "logits" in columns:
         logits = columns["logits"]
@@ -34,10 +36,11 @@ def read_logits_file(path, *, classes):
     return logits, labels, _names(sample_id, len_of=logits, path=path)
 
 
-def read_labels_file(path):
+def read_labels_file(path, *, classes=None):
     """Labels of a file: `(labels (N,), sample_id (N,) str or None, name)`, in the formats of read_logits_file.
 
-    `name` is what the file calls the labels. Raises InputError naming the file.
+    Labels are numbers of classes, or names out of `classes` (None where none are listed). `name` is what the file calls
+    the labels. Raises InputError naming the file.
     """
     columns = _columns(path, bare="labels")
     name, labels = _labels(columns, path)
@@ -45,6 +48,7 @@ def read_labels_file(path):
         raise InputError(f"{path}: no labels; name the array or column one of {', '.join(LABELS)}")
     if labels.ndim != 1:
         raise InputError(f"{path}: {name}: shape {labels.shape}; expected (samples,)")
+    labels = numbered(labels, classes, f"{path}: {name}")
     return labels, _names(columns.get(SAMPLE_ID), len_of=labels, path=path), name
 
 

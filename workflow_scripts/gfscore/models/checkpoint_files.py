@@ -12,6 +12,7 @@ from pathlib import Path
 from gfscore.errors import InputError
 from gfscore.files import sha256_of_file, write_text
 from gfscore.files.regular import require_regular
+from gfscore.models.rejected import set_aside, set_aside_before
 
 NEEDS_PINNED_DIGEST = (
     "trust_pickle: true runs code of the file, so its sha256 must be pinned in config.yaml; pin it, or set "
@@ -61,8 +62,8 @@ def obtain(path, *, url=None, sha256=None):
     """SHA-256 (hex) of a checkpoint that is in place and whole, downloaded from `url` when it was absent.
 
     Without `sha256` the digest in `<path>.sha256` is enforced, or recorded there at the first time (the format of
-    sha256sum). Raises InputError. A file that is refused is set aside as `<path>.rejected` where `url` can bring it
-    again; without one it may be the only copy, and stays where it is.
+    sha256sum). Raises InputError. A file that is refused is set aside (see gfscore.models.rejected) where `url` can
+    bring it again; without one it may be the only copy, and stays where it is.
     """
     path = Path(path)
     require_regular(path)
@@ -103,8 +104,9 @@ def require_digest(path, sha256):
         raise InputError(f"{path}: cannot be read ({error.strerror}); train or fetch this model first") from error
     if found != sha256.lower():
         raise InputError(
-            f"{path}: sha256 is {found[:12]}, expected {sha256[:12]}: the file is damaged or another one; "
-            "delete it, so that it is made again, or correct the digest"
+            f"{path}: sha256 is {found[:12]}, expected {sha256[:12]}: the file is damaged or another one. If "
+            "the workflow made or downloaded it, delete it, so that it comes again; if you put it there, put the right "
+            "one back"
         )
 
 
@@ -159,21 +161,16 @@ def _out_of_use(path, url):
     # No download makes a link: somebody else put it there, and maybe the file behind it serves others.
     if path.is_symlink():
         return f"it is a link, so {LEFT}"
-    target = _rejected(path)
     try:
-        path.replace(target)
+        target = set_aside(path, path)
     except OSError as error:
         return f"it could not be set aside ({error.strerror}), so it is still there, unused"
     return f"it was set aside as {target}"
 
 
 def _refused_before(path):
-    target = _rejected(path)
-    return f"; {target} was refused earlier: if it is the right one after all, rename it" if target.exists() else ""
-
-
-def _rejected(path):
-    return Path(f"{path}.rejected")
+    earlier = " and ".join(map(str, set_aside_before(path)))
+    return f"; refused earlier: {earlier}; if it is the right one after all, rename it" if earlier else ""
 
 
 def _record_of(path):

@@ -1,4 +1,4 @@
-"""What YAML allows and a configuration must not: keys given twice, and aliases that grow without end.
+"""Files of configurations: what is no YAML, and what YAML allows and a configuration must not hold.
 
 Imports nothing heavy, because every run of Snakemake reads it.
 """
@@ -13,15 +13,37 @@ MOST = 1_000_000
 """Values of a configuration, aliases written out; that of 2,000 models has some 100,000."""
 
 
+def require_mapping(path):
+    """Raise InputError, naming file and line, unless a file is YAML in UTF-8 with keys at its top.
+
+    A file that is absent passes: Snakemake says so itself, or goes on with those of --configfile.
+    """
+    try:
+        root = _composed(path)
+    except FileNotFoundError:
+        return
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise InputError(f"{path}: line {line} is not UTF-8 text; save it as UTF-8") from error
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where, what = (f"line {mark.line + 1}: ", error.problem) if mark else ("", " ".join(str(error).split()))
+        raise InputError(
+            f"{path}: {where}no YAML ({what}); look at that line and the one before: indent with spaces alone, put a "
+            "blank after each colon, and close every bracket and quote"
+        ) from error
+    if not isinstance(root, yaml.MappingNode):
+        found = "is empty" if root is None else "has no keys at its top"
+        raise InputError(f"{path}: {found}; give it sections such as `run:` and `audits:`, as the shipped file has")
+
+
 def require_unambiguous(path):
     """Raise InputError, naming file and lines, where a mapping of a YAML file has one key twice.
 
     YAML forbids it, but readers take the last one silently. Text that is no YAML is left to who reads the file.
     """
     try:
-        root = yaml.compose(
-            Path(path).read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        )
+        root = _composed(path)
     except (OSError, UnicodeDecodeError, yaml.YAMLError):
         return
     waiting, seen = [root], set()
@@ -60,6 +82,10 @@ def require_written_out(config):
 def children(data):
     """Keys or positions of a mapping or list, and what stands there; nothing for anything else."""
     return data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+
+
+def _composed(path):
+    return yaml.compose(Path(path).read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
 def _values(data, known):

@@ -2,6 +2,7 @@
 
 import io
 import os
+import signal
 import sys
 import traceback
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
@@ -18,8 +19,8 @@ def logged_job(path_to_log):
     """Send what the step prints to its log file; end the process with status 1 and a clear line on an error.
 
     An InputError is the user's to mend, and so is a disk that takes no more (NO_ROOM): the message alone goes to the
-    log and to stderr. Any other exception is ours, so its traceback goes along. What a successful step cost is recorded
-    (see gfscore.workflow.costs).
+    log and to stderr. Any other exception is ours, so its traceback goes along. An interruption (Ctrl-C) is one line,
+    and the process still ends by its signal. What a successful step cost is recorded (see gfscore.workflow.costs).
     """
     path = Path(path_to_log)
     try:
@@ -37,6 +38,11 @@ def logged_job(path_to_log):
         _fail(_described(error, path), log)
     except Exception:
         _fail(traceback.format_exc(), log)
+    except KeyboardInterrupt:
+        _tell(f"interrupted, see {path}; run the same command again to go on", log)
+        # As a shell expects. Python would do so too, after its traceback, unless some library runs code at exit.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.raise_signal(signal.SIGINT)
     _close(log)
 
 
@@ -59,13 +65,17 @@ def _described(error, path):
 
 
 def _fail(message, log=None):
+    _tell(message, log)
+    raise SystemExit(1)
+
+
+def _tell(message, log):
     # First here: where the disk is full the log takes nothing more.
     print(harmless(message), file=sys.stderr, flush=True)
     if log is not None:
         with suppress(OSError):
             print(message, file=log)
         _close(log)
-    raise SystemExit(1)
 
 
 def _close(log):

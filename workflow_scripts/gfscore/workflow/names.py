@@ -3,12 +3,17 @@
 Imports nothing heavy, because every run of Snakemake reads it.
 """
 
+from gfscore.models import leaderboard
+from gfscore.workflow import plan
+
 
 def case_mistakes(config):
     """Yield the names of one section that differ in case alone: on macOS and Windows they would share their files."""
     sections = {name: config[name] for name in ("audits", "datasets", "models", "measures", "mappers")}
+    # RobustBench's models need no entry, so its names are there as well.
+    sections["models"] = dict.fromkeys([*config["models"], *(listing.dataset for listing in leaderboard.listings())])
     for zoo, threats in config["models"].items():
-        sections |= {f"models: {zoo}/{threat}": models for threat, models in threats.items()}
+        sections |= {f"models: {zoo}/{threat}": plan.known_models(config, zoo, threat) for threat in threats}
     for where, entries in sections.items():
         alike = {}
         for name in entries:

@@ -62,9 +62,8 @@ def words_of(error, definitions):
         return f"{shown(value)} holds no rule, but every audit has at least one; docs/configuring.md shows some"
     if error.validator == "type":
         return _words_of_type(value, error.schema, definitions)
-    if error.validator == "pattern" and error.validator_value == "^[0-9a-f]{64}$":
-        lower = re.fullmatch(error.validator_value, value.lower())
-        return f"{value!r} is no SHA-256 of 64 digits from 0 to f{'; write it in lower case' if lower else ''}"
+    if error.validator == "pattern" and error.validator_value == "^[0-9a-fA-F]{64}$":
+        return f"{value!r} is no SHA-256 of 64 digits from 0 to f"
     if error.validator == "oneOf":
         return _words_of_forms(error, definitions)
     return error.message

@@ -1,0 +1,44 @@
+"""What a run says while it goes: which step starts, once, and one line where it is interrupted."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+pytestmark = pytest.mark.workflow
+
+DATASET = "results/datasets/digits.json"
+TRAINED = "results/trained/digits/none/PGD"
+
+
+def test_a_step_is_named_when_it_starts_also_where_rules_are_quiet(fresh_copy):
+    quiet = fresh_copy().snakemake("--quiet", "rules", "host", "--", DATASET).text
+    assert quiet.index("(Rule: fetch_dataset digits)") < quiet.index("Finished jobid")
+    assert quiet.count("Started jobid") == 1
+    # Snakemake says it itself here.
+    usual = fresh_copy().snakemake("--", DATASET).text
+    assert "rule fetch_dataset:" in usual and "Started jobid" not in usual
+    assert "Started jobid" not in fresh_copy().snakemake("--quiet", "--", DATASET).text
+
+
+def test_an_interrupted_step_is_one_line_and_leaves_nothing_half_written(fresh_copy):
+    repository = fresh_copy()
+    log = repository.path / "results/logs/train_model/digits/none/PGD.log"
+    command = [sys.executable, "-m", "snakemake", "--cores", "1", "--quiet", "rules", "host", "--", f"{TRAINED}.json"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    # A session of its own, as a terminal gives it, which sends Ctrl-C to every process of it.
+    with subprocess.Popen(command, cwd=repository.path, start_new_session=True, **pipes) as run:
+        deadline = time.monotonic() + 120
+        while not log.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        # Into the step itself.
+        time.sleep(1)
+        os.killpg(run.pid, signal.SIGINT)
+        text, _ = run.communicate(timeout=60)
+    assert run.returncode != 0
+    assert text.count("interrupted, see results/logs/train_model/digits/none/PGD.log") == 1
+    assert "Traceback" not in text and "KeyboardInterrupt" not in text
+    assert not list((repository.path / "results/trained").rglob("*PGD*"))
