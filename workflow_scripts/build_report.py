@@ -9,7 +9,7 @@ from gfscore.tables.audit_tables import read_audit_tables
 from gfscore.workflow.jobs import logged_job
 
 
-def build_report(files, path_to_page, *, audit, title, measures, models, fp_lambda, contact):
+def build_report(files, path_to_page, *, audit, title, measures, models, published_samples, fp_lambda, contact):
     """Write report.html from the audit's tables, verdict.json, the figures and the samples' metadata.
 
     `files` maps what plot_figures takes, and verdict, figures (the folder) and samples (a list) to paths; the settings
@@ -23,6 +23,7 @@ def build_report(files, path_to_page, *, audit, title, measures, models, fp_lamb
         title=title,
         measures=measures,
         models=models,
+        published_samples=published_samples,
         fp_lambda=fp_lambda,
         provenance=provenance(files),
         contact=contact,

@@ -32,7 +32,10 @@ def check_logits(path_to_logits, path_to_manifest, path_to_check, *, model, gate
         )
     correct = int(np.sum(predictions(logits, labels) == labels))
     accepted, words = True, None
-    if gate["published"] is not None and gate["samples"] is not None:
+    if gate["published"] is not None and gate["samples"] is None:
+        words = f"published accuracy {gate['published']} not compared: the dataset says published_accuracy: null"
+        print(words)
+    elif gate["published"] is not None:
         subset = gate["samples"] == "subset"
         accepted, words = published_accuracy_verdict(
             correct, len(labels), published=gate["published"], tolerance=gate["tolerance"], subset=subset

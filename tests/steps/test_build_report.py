@@ -38,16 +38,20 @@ def build(audit, folder):
         title="An audit",
         measures=audit.measures,
         models=audit.models,
+        published_samples=None,
         fp_lambda=LAM,
         contact=None,
     )
     return (folder / "report.html").read_text(encoding="utf-8")
 
 
-def test_page_holds_figures_and_provenance(tmp_path):
+def drawn(folder):
+    return len(list((folder / "figures").glob("*.svg")))
+
+
+def test_page_holds_every_figure_and_provenance(tmp_path):
     page = build(synthetic_audit(models=2, per_class=20), tmp_path)
-    assert page.count("<figure>") == 11
-    assert page.count("<svg ") == 11
+    assert page.count("<figure>") == page.count("<svg ") == drawn(tmp_path) == 13
     for text in ("An audit", "c" * 64, "d" * 64, "none/model_1", "2.13.0", "digest of the model set"):
         assert text in page
     assert str(tmp_path) not in page
@@ -55,5 +59,5 @@ def test_page_holds_figures_and_provenance(tmp_path):
 
 def test_audit_without_temperature_search(tmp_path):
     page = build(synthetic_audit(models=2, per_class=20, measures=("clean",)), tmp_path)
-    assert page.count("<figure>") == 4
+    assert page.count("<figure>") == drawn(tmp_path) == 5
     assert "digest of the model set" not in page

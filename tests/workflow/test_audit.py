@@ -59,6 +59,7 @@ def test_the_results_of_the_contract_are_there(audited_once):
         assert (folder / f"figures/{figure}.png").stat().st_size > 1000
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert json.loads((folder / "verdict.json").read_text())["verdict"] in page
+    assert page.count("<figure>") == len(list((folder / "figures").glob("*.svg"))), "every figure stands in the report"
     assert not [path for path in audited_once.path.rglob("*.part") if path.is_file()]
 
 

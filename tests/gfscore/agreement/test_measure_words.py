@@ -3,8 +3,15 @@ import pandas as pd
 import pytest
 from scipy.stats import binom
 
-from gfscore.agreement.measure_words import SUCCESS, central_claim, differing_classes, opposed
+from gfscore.agreement.measure_words import (
+    SUCCESS,
+    central_claim,
+    differing_classes,
+    mean_scores_refuted_by_measure,
+    opposed,
+)
 from gfscore.agreement.rows import agreement_rows
+from made_errors import falsification_table
 
 TRIALS = 120
 ALLOWED = binom.ppf(0.999, TRIALS, 0.05)
@@ -104,3 +111,22 @@ def test_so_many_models_that_shuffling_cannot_tell_are_not_called_alike():
 def test_nothing_to_compare_names_every_reason(models):
     words = differing_classes(log_rank_rows([np.nan] * models))
     assert words.endswith("fewer than two have samples, nothing was found, or every sample is wrong anyway")
+
+
+def test_refuted_scores_are_told_by_score_and_distances_at_t_1_alone():
+    table = falsification_table([1.0, 0.2], [0.5, 0.5])
+    others = [
+        {"distances": "other", "mean_score": 0.1},
+        {"calibration": "rank", "temperature": 9.0},
+        {"class_index": 0},
+    ]
+    words = mean_scores_refuted_by_measure(pd.concat([table, *(table.assign(**each) for each in others)]))
+    assert words == {
+        "great-softmax": {
+            "minimal": "Attacks refute the mean score of 1 of 2 models, with examples nearer than the score for 0.500 of "
+            "the correct samples",
+            "other": "Attacks refute the mean score of none of the 2 models, yet find examples nearer than the score for "
+            "0.500 of the correct samples",
+        }
+    }
+    assert mean_scores_refuted_by_measure(None) == {}

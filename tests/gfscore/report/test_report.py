@@ -16,7 +16,7 @@ from gfscore.report.page import render_report
 from gfscore.scores.margins import SCALE
 from gfscore.tables.audit_tables import AuditTables
 from made import gate_rule
-from made_errors import error_tables
+from made_errors import error_tables, falsification_table
 from synthetic import LAM, synthetic_audit
 
 HOSTILE_MODELS = ["<script>alert(1)</script>", "$x_1$", "</svg><b>'\"", "a" * 90, "{{ 7*7 }}"]
@@ -152,6 +152,20 @@ def test_verdict_is_a_word_a_shape_and_the_rule(page):
     assert verdict["rules"][0]["words"] in strip
     passed = sum(model["verdict"] == "PASS" for model in verdict["rules"][0]["models"])
     assert f"{passed} of 4 pass" in strip
+
+
+def test_the_verdict_says_that_attacks_refute_the_score_that_it_judges():
+    audit = synthetic_audit(models=3, per_class=20, calibrated=False, at_least=0.1, measures=GREAT_ONLY)
+    # Which measure found the distances changes nothing here, and these audits have few.
+    identity = audit.model_summary[["threat", "model"]].to_dict("list") | {"distances": "great-softmax"}
+    table = falsification_table([1.0, 0.9, 0.2], [0.5, 0.5, 0.5]).assign(**identity)
+    known, unknown = (
+        Page(render(audit, errors=errors)).text for errors in ({"measures": {"falsification": table}}, {})
+    )
+    warning = "What the rule does not look at: Attacks refute the mean score of 2 of 3 models"
+    assert known.count(warning) == 1
+    assert known.index(warning) < known.index("In short")
+    assert "What the rule does not look at" not in unknown
 
 
 def test_undecided_models_say_what_would_settle_them():
@@ -437,6 +451,10 @@ def test_published_accuracies_and_models_without_description():
     assert "Robust accuracy: as published." in text
     assert "Published robust accuracy" in text
     assert "Published clean accuracy" not in text
+    assert "compared with nothing" not in text
+    summary["published_clean_accuracy"] = 0.9
+    assert "compared with nothing" in Page(render(audit)).text
+    assert "compared with nothing" not in Page(render(audit, published_samples="full")).text
     assert "Method, architecture" not in text
     assert "None" not in text
 

@@ -44,7 +44,8 @@ def vulnerability_sentence(values, **options):
         (
             [[0.1, 0.5, 0.9], [0.1, 0.11, 0.9], [0.9, 0.5, 0.1]],
             0.02,
-            "Class 0 is the weakest class in 2 of 3 models, significantly so in 1",
+            "Class 0 is the weakest class in 2 of 3 models, significantly so in 1; significantly lowest is class 2 in 1 of "
+            "3",
         ),
         ([[0.1, 0.11, 0.9]] * 4, 0.02, "Class 0 scores lowest in all 4 models, but significantly so in none"),
         (
@@ -56,12 +57,20 @@ def vulnerability_sentence(values, **options):
         (
             [[0.1, 0.5, 0.9], [0.5, 0.1, 0.9]],
             0.01,
-            "Class 0 and class 1 score lowest most often, in 1 of 2 models each",
+            "Class 0 and class 1 score lowest most often, in 1 of 2 models each; significantly lowest are class 0 in "
+            "1 of 2 and class 1 in 1 of 2",
         ),
         (
             np.eye(5)[::-1] * -0.5 + 0.6,
             0.01,
-            "No single class is the weakest: 5 classes score lowest in 1 of 5 models each",
+            "No single class is the weakest: 5 classes score lowest in 1 of 5 models each; significantly lowest are 5 "
+            "classes, in 5 of 5 models",
+        ),
+        (
+            [[0.1, 0.11, 0.9]] * 2 + [[0.5, 0.9, 0.1], [0.5, 0.1, 0.9]],
+            0.02,
+            "Class 0 scores lowest in 2 of 4 models, but significantly so in none; significantly lowest are class 2 in "
+            "1 of 4 and class 1 in 1 of 4",
         ),
         ([[0, 0, 0], [0, 0, 0]], 0.01, "All classes have the same value in each of the 2 models"),
         ([[0.1, 0.5, 0.9]], 0.01, "Class 0 is significantly the weakest class, at 0.100"),

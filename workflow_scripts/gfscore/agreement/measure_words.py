@@ -8,6 +8,8 @@ from gfscore.certificates.radii import judge_refutations
 from gfscore.classwise.target_rows import contest
 from gfscore.names import enumeration
 from gfscore.numbers import count, number, p_value, signed
+from gfscore.scores.measures import UNCALIBRATED
+from gfscore.tables.agreement import ALL
 
 SIGNIFICANT = 0.05
 
@@ -34,6 +36,34 @@ def refutations_of(rows, measure, models):
         return None
     whose = "the only model" if models == 1 else f"{refuted} of {models} models"
     return f"Attack distances refute {measure} as a lower bound on the distance to an adversarial example, for {whose}"
+
+
+def mean_scores_refuted(rows):
+    """In how many models the mean score exceeds the mean attack distance, and the range of falsification rates.
+
+    Takes falsification rows at T = 1 of all samples, one per model, of one score and one measure of distances.
+    """
+    total, refuted = len(rows), int((rows["mean_score"] > rows["mean_distance"]).sum())
+    rates = rows["rate"].dropna()
+    low, high = number(rates.min()), number(rates.max())
+    share = f"examples nearer than the score for {low if low == high else f'{low} to {high}'} of the correct samples"
+    if total == 1:
+        return f"Attacks {'refute' if refuted else 'do not refute'} the mean score; {share}"
+    if not refuted:
+        return f"Attacks refute the mean score of none of the {total} models, yet find {share}"
+    often = f"all {total}" if refuted == total else f"{refuted} of {total}"
+    return f"Attacks refute the mean score of {often} models, with {share}"
+
+
+def mean_scores_refuted_by_measure(falsification):
+    """Those sentences by score and then by measure of distances, of a falsification table or None."""
+    if falsification is None:
+        return {}
+    whole = falsification[(falsification["class_index"] == ALL) & (falsification["calibration"] == UNCALIBRATED)]
+    return {
+        score: {distances: mean_scores_refuted(part) for distances, part in rows.groupby("distances", sort=False)}
+        for score, rows in whole.groupby("measure", sort=False)
+    }
 
 
 def certificates(row, *, name):

@@ -2,6 +2,7 @@
 
 import json
 
+from gfscore.agreement.measure_words import mean_scores_refuted_by_measure
 from gfscore.dashboard.contents import page_contents
 from gfscore.dashboard.packing import plain
 from gfscore.dashboard.shared import shared_parts
@@ -70,6 +71,7 @@ def render_dashboard(
             verdict=verdict["verdict"],
             rules=report_rows.judged_rules(verdict),
             sensitivity=sensitivity_views(tables.sensitivity, verdict["rules"]),
+            refuted_scores=mean_scores_refuted_by_measure(tables.measures.get("falsification")),
             note=verdict["note"],
             excluded=verdict.get("excluded", []),
             label_errors=bool(scores["label_error_rate"].notna().any()),

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from gfscore.agreement.measure_words import mean_scores_refuted
 from gfscore.figures.placement import place_labels
 from gfscore.figures.style import ACCENT, CONTRAST, MUTED, PAPER, counted, drawing, framed_figure, laid_out, quiet
 from gfscore.names import model_labels, printable, shortened_all
@@ -30,7 +31,7 @@ def score_against_distance(rows, distance):
     with drawing():
         figure = framed_figure(
             4.6,
-            title=_sentence(whole, refuted),
+            title=mean_scores_refuted(whole),
             subtitle=f"{printable(whole['measure'].iloc[0])} at T = 1 against {printable(whole['distances'].iloc[0])}, "
             f"{printable(whole['dataset'].iloc[0])}; {counted(len(whole), 'model')}, n = {int(whole['n'].min()):,} "
             "samples or more. Above the line the mean score exceeds the mean distance found: refuted.",
@@ -70,17 +71,3 @@ def _rates(low, high, confidence):
     if not known.any():
         return "no intervals"
     return f"{confidence} Clopper-Pearson intervals are at most {number(float((high - low)[known].max()))} wide"
-
-
-def _sentence(whole, refuted):
-    total = len(whole)
-    rates = whole["rate"].dropna()
-    low, high = number(rates.min()), number(rates.max())
-    share = f"examples nearer than the score for {low if low == high else f'{low} to {high}'} of the correct samples"
-    if total == 1:
-        verb = "refute" if refuted[0] else "do not refute"
-        return f"Attacks {verb} the mean score; {share}"
-    if not refuted.any():
-        return f"Attacks refute the mean score of none of the {total} models, yet find {share}"
-    often = f"all {total}" if refuted.all() else f"{int(refuted.sum())} of {total}"
-    return f"Attacks refute the mean score of {often} models, with {share}"

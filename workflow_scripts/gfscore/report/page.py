@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 from gfscore import numbers
+from gfscore.agreement.measure_words import mean_scores_refuted_by_measure
 from gfscore.comparison.ranking import EXACT_UP_TO
 from gfscore.names import printable
 from gfscore.report import report_rows
@@ -21,14 +22,17 @@ TEMPLATES = Path(__file__).parent / "templates"
 LONG_WORD = 22
 
 
-def render_report(tables, verdict, figures, *, title, measures, models, fp_lambda, provenance, contact=None):
+def render_report(
+    tables, verdict, figures, *, title, measures, models, published_samples=None, fp_lambda, provenance, contact=None
+):
     """The page as text.
 
     Takes AuditTables, the contents of verdict.json, and `figures`, SVG texts by name as figures_of_audit names them.
     `title` heads the page; `measures` maps each measure to its settings, the audit's order; `models` are mappings with
-    dataset, threat, model and, where known, method (or training.method), architecture and source; `fp_lambda` is
-    lambda of FP; `provenance` maps headings to mappings of names to values (digests, versions); `contact` is who
-    answers questions. Every name is escaped.
+    dataset, threat, model and, where known, method (or training.method), architecture and source; `published_samples`
+    says on which samples of the dataset published accuracies were measured, "full", "subset" or None for neither;
+    `fp_lambda` is lambda of FP; `provenance` maps headings to mappings of names to values (digests, versions);
+    `contact` is who answers questions. Every name is escaped.
     """
     drawn = {name: inline_figure(svg, prefix=f"f{index}-") for index, (name, svg) in enumerate(figures.items())}
     headline = _headline(measures)
@@ -48,6 +52,7 @@ def render_report(tables, verdict, figures, *, title, measures, models, fp_lambd
         .get_template("report.html")
         .render(
             title=title,
+            published_samples=published_samples,
             verdict=verdict["verdict"],
             rules=report_rows.judged_rules(verdict),
             note=verdict["note"],
@@ -62,6 +67,7 @@ def render_report(tables, verdict, figures, *, title, measures, models, fp_lambd
             comparisons=comparison_views(tables, {name: measures[name] for name in order}, lam=fp_lambda),
             class_errors=errors_views(tables, order),
             measured_together=measures_view(tables, measures),
+            refuted_scores=mean_scores_refuted_by_measure(tables.measures.get("falsification")),
             groups=groups_view(tables, {name: measures[name] for name in order}),
             projection=projection_view(tables),
             label_errors=_label_errors(tables.class_scores),

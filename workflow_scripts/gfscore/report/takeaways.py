@@ -49,15 +49,28 @@ def _weakest_of_several(lowest, alone, differing, total):
         most = f"; {class_phrase(top[0])} scores lowest most often ({times} of {total})" if len(top) == 1 else ""
         return f"No class is significantly weaker than another in any of the {total} models{most}"
     if len(top) > MOST_NAMED:
-        return f"No single class is the weakest: {len(top)} classes score lowest in {often} models each"
+        sentence = f"No single class is the weakest: {len(top)} classes score lowest in {often} models each"
+        return sentence + _significantly_lowest(alone, total)
     named = enumeration([class_phrase(name) for name in top])
     if len(top) > 1:
-        return capitalised(f"{named} score lowest most often, in {often} models each")
+        sentence = f"{named} score lowest most often, in {often} models each"
+        return capitalised(sentence) + _significantly_lowest(alone, total)
+    elsewhere = _significantly_lowest({name: count for name, count in alone.items() if name != top[0]}, total)
     sure = alone.get(top[0], 0)
     if sure == 0:
-        return capitalised(f"{named} scores lowest in {often} models, but significantly so in none")
+        return capitalised(f"{named} scores lowest in {often} models, but significantly so in none") + elsewhere
     also = "each time significantly" if sure == times else f"significantly so in {sure}"
-    return capitalised(f"{named} is the weakest class in {often} models, {also}")
+    return capitalised(f"{named} is the weakest class in {often} models, {also}") + elsewhere
+
+
+def _significantly_lowest(alone, total):
+    # Ending of a sentence that would else keep silent on classes that are the weakest beyond doubt in some model.
+    if not alone:
+        return ""
+    if len(alone) > MOST_NAMED:
+        return f"; significantly lowest are {len(alone)} classes, in {sum(alone.values())} of {total} models"
+    models = [f"{class_phrase(name)} in {count} of {total}" for name, count in alone.items()]
+    return f"; significantly lowest {'is' if len(models) == 1 else 'are'} {enumeration(models)}"
 
 
 def _weakest_of_one(rows, alone, differing):

@@ -225,6 +225,11 @@ def published_accuracies(config, audit):
     return [{name: entry[name] for name in names} for entry in entries]
 
 
+def published_samples(config, audit):
+    """On which samples of an audit's dataset published accuracies were measured: "full", "subset", None for neither."""
+    return config["datasets"][dataset_of(config, audit)]["published_accuracy"]
+
+
 def accuracy_gate(config, dataset, threat, model):
     """What the measured clean accuracy of a model is compared with: published, tolerance, and on which samples."""
     entry = entry_of(config, dataset, threat, model)

@@ -76,8 +76,8 @@ def load_network(folder, *, dataset, threat, model, read):
     for file in files:
         if not file.is_file():
             raise InputError(
-                f"{file}: missing, the checkpoint of {dataset}/{threat}/{model}; run `snakemake inputs` on a machine "
-                "with internet, or place the file there by hand"
+                f"{file}: missing, the checkpoint of {dataset}/{threat}/{model}; run `snakemake --cores 1 inputs` on a "
+                "machine with internet, or place the file there by hand"
             )
     try:
         return assemble(folder, dataset=dataset, threat=threat, model=model, read=read)
