@@ -40,7 +40,7 @@ class Case:
 
 
 NETWORKS = {
-    "small convnet, 1x8x8": Case("small_convnet", (1, 8, 8), {}, attacked=256, tested=100, drawn=1024, steps=20),
+    "small convnet, 1x8x8": Case("small_convnet", (1, 8, 8), {}, attacked=256, tested=100, drawn=2048, steps=20),
     "residual network, 3x32x32": Case(
         "residual_network", (3, 32, 32), {"width": 16, "blocks": 1}, attacked=32, tested=8, drawn=32, steps=5
     ),
