@@ -92,6 +92,14 @@ def test_a_gate_judges_a_measure_of_the_audit(config):
     assert "did you mean 'great-softmax'" in refusal(config)
 
 
+def test_a_misspelt_measure_of_the_audit_is_not_proposed_for_the_gate(config):
+    audit = config["audits"]["digits"]
+    audit["measures"] = ["great-softmx" if name == "great-softmax" else name for name in audit["measures"]]
+    text = refusal(config)
+    assert "measures: measure 'great-softmx' is unknown; did you mean 'great-softmax'?" in text
+    assert "gate: measure of the audit 'great-softmax' is unknown; did you mean 'great-sigmoid'?" in text
+
+
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [

@@ -9,7 +9,7 @@ that).
 import math
 
 from gfscore.attacks.boundary import misclassified
-from gfscore.attacks.gradient_ascent import NORMS
+from gfscore.attacks.gradient_ascent import NORMS, per_image
 from gfscore.errors import InputError
 
 START_STEPS = 10
@@ -58,7 +58,7 @@ def fmn(network, images, labels, *, norm, largest_distance, steps=100, shrink=0.
     nearest, distance = images.clone(), torch.full((len(images),), math.inf, device=images.device)
     # Where DeepFool did not cross, its last iterate may be far away.
     with torch.no_grad():
-        difference = torch.where(_per_image(misclassified(network(start), labels), images), start, images) - images
+        difference = torch.where(per_image(misclassified(network(start), labels), images), start, images) - images
     for step in range(steps):
         annealed = (1 + math.cos(math.pi * step / steps)) / 2
         share = shrink * max(annealed, 0.02)
@@ -66,13 +66,13 @@ def fmn(network, images, labels, *, norm, largest_distance, steps=100, shrink=0.
         adversarial, reach = misclassified(logits, labels), length(difference, norm)
         nearer = adversarial & (reach < distance)
         distance = torch.where(nearer, reach, distance)
-        nearest = torch.where(_per_image(nearer, images), images + difference, nearest)
+        nearest = torch.where(per_image(nearer, images), images + difference, nearest)
         linear = reach + margin.abs() / length(gradient, _DUAL[norm]).clamp_min(_TINY)
         radius = torch.where(distance < math.inf, reach * (1 + share), linear)
         radius = torch.where(adversarial, distance * (1 - share), radius.minimum(distance))
         radius = radius.clamp_max(largest_distance)
         step_size = radius * (last_step + (first_step - last_step) * annealed)
-        difference = difference - _per_image(step_size, images) * _direction(gradient, norm)
+        difference = difference - per_image(step_size, images) * _direction(gradient, norm)
         # Clipping shortens what was scaled to the sphere; once more makes up for most of it.
         for _ in range(2):
             difference = (images + _on_sphere(difference, radius, norm)).clamp(0, 1) - images
@@ -127,8 +127,8 @@ def _to_linear_boundary(network, points, labels, *, norm, rivals):
     image = torch.arange(len(points), device=points.device)
     direction, steepness = gradients[rival, image], steepness[rival, image]
     still = ~misclassified(logits.detach(), labels) & nearest.isfinite()
-    unit = direction.sign() if norm == "linf" else direction / _per_image(steepness.clamp_min(_TINY), points)
-    return -_per_image(nearest, points) * unit, still
+    unit = direction.sign() if norm == "linf" else direction / per_image(steepness.clamp_min(_TINY), points)
+    return -per_image(nearest, points) * unit, still
 
 
 def _own_and_others(logits, labels):
@@ -163,17 +163,13 @@ def _gradient(logits, points, weights, limits, *, again=False):
 
 def _direction(gradient, norm):
     # Of length 1 in l2; for linf as long as the ball's corner in l2, so that a step of one radius can cross the ball.
-    unit = gradient / _per_image(length(gradient, "l2").clamp_min(_TINY), gradient)
+    unit = gradient / per_image(length(gradient, "l2").clamp_min(_TINY), gradient)
     return unit if norm == "l2" else unit * math.sqrt(gradient[0].numel())
 
 
 def _on_sphere(difference, radius, norm):
-    radius = _per_image(radius, difference)
+    radius = per_image(radius, difference)
     if norm == "linf":
         return difference.clamp(-radius, radius)
     # Of exactly this length: a step inwards would waste what the radius allows.
-    return difference * radius / _per_image(length(difference, "l2").clamp_min(_TINY), difference)
-
-
-def _per_image(values, images):
-    return values.reshape(-1, *[1] * (images.ndim - 1))
+    return difference * radius / per_image(length(difference, "l2").clamp_min(_TINY), difference)

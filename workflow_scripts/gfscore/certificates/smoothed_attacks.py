@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gfscore.attacks.gradient_ascent import steepest
+from gfscore.attacks.gradient_ascent import per_image, steepest
 from gfscore.bounds.binomial import lower_shares
 from gfscore.certificates.radii import fewest_votes
 from gfscore.certificates.smoothing import count_votes, noisy_copies
@@ -66,7 +66,7 @@ def pgd_of_smoothed(base, images, classes, radius, *, steps, gradient_draws, sig
     for step in range(steps):
         gradient = _gradient(base, images + delta, classes, draws=gradient_draws, sigma=sigma, generator=generator)
         length = 2 * STEP * radius / steps * (1 - step / steps)
-        delta = _shorten(delta + steepest(gradient, norm="l2") * _wide(length, images), radius)
+        delta = _shorten(delta + steepest(gradient, norm="l2") * per_image(length, images), radius)
     return images + delta
 
 
@@ -104,8 +104,4 @@ def _below_half(base, images, classes, *, smoothing, generator):
 
 def _shorten(delta, radius):
     length = delta.flatten(1).norm(dim=1).clamp_min(1e-37)
-    return delta * _wide((radius / length).clamp_max(1), delta)
-
-
-def _wide(values, images):
-    return values.reshape(-1, *[1] * (images.ndim - 1))
+    return delta * per_image((radius / length).clamp_max(1), delta)

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from gfscore.files import read_json, write_json
+from gfscore.scores.measures import UNCALIBRATED
 
 LOGS, COSTS = "results/logs", "results/costs"
 
@@ -44,7 +45,7 @@ def cost_rows(records, class_scores):
     `records` are mappings with step, dataset, threat, model, measure (or None) and path; the table class_scores says
     how many samples each measure covers.
     """
-    at_one = class_scores[class_scores["calibration"] == "none"]
+    at_one = class_scores[class_scores["calibration"] == UNCALIBRATED]
     samples = at_one.groupby(["threat", "model", "measure"], sort=False)["n"].sum()
     rows = []
     for record in records:

@@ -15,7 +15,9 @@ def gate_mistakes(config, where, audit):
     """Yield what is wrong with the rules of one audit's gate, except those of groups."""
     for number, rule in enumerate(audit["gate"], start=1):
         if rule["measure"] not in audit["measures"]:
-            yield f"{where}: gate: {unknown('measure', rule['measure'], audit['measures'])}"
+            # What is no measure at all among them is a mistake of its own, and nothing to propose.
+            known = [name for name in audit["measures"] if name in config["measures"]]
+            yield f"{where}: gate: {unknown('measure of the audit', rule['measure'], known)}"
             continue
         if sum(direction in rule for direction in gate_rules.DIRECTIONS) != 1:
             yield f"{where}: gate: a rule needs one threshold, either {' or '.join(gate_rules.DIRECTIONS)}"
