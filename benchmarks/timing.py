@@ -15,9 +15,8 @@ def turns(functions, *, repeats=5, seconds=0, clock=time.process_time):
     """
     times, end = [], time.perf_counter() + seconds
     while len(times) < repeats or time.perf_counter() < end:
-        forth = list(functions.items())
-        ordered = reversed(forth) if len(times) % 2 else forth
-        times.append({name: spent(function, clock) for name, function in ordered})
+        order = list(functions.items())[:: -1 if len(times) % 2 else 1]
+        times.append({name: spent(function, clock) for name, function in order})
     return times
 
 

@@ -29,9 +29,10 @@ from gfscore.errors import InputError
 from gfscore.workflow.sources import sources_of
 
 search_first(SCRIPTS)
-# Before Snakemake reads it, whose own errors name no line.
+# Before Snakemake reads it, whose own errors name no line; once per run.
 try:
-    require_mapping("config.yaml")
+    if workflow.is_main_process:
+        require_mapping("config.yaml")
 except InputError as error:
     raise WorkflowError(str(error)) from None
 
@@ -123,5 +124,7 @@ def name_starting_steps(record):
     """
     if getattr(record, "event", None) == LogEvent.JOB_INFO:
         of = " ".join([record.rule_name, "/".join(record.wildcards.values())]).strip()
-        logger.info(f"Started jobid: {record.jobid} (Rule: {of})", extra={"quietness": Quietness.PROGRESS})
+        # On a cluster it is handed over, and may wait there for long.
+        word = "Started" if workflow.nodes is None or record.local else "Submitted"
+        logger.info(f"{word} jobid: {record.jobid} (Rule: {of})", extra={"quietness": Quietness.PROGRESS})
     return True

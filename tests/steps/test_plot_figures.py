@@ -1,8 +1,11 @@
 """The step plot_figures."""
 
+from multiprocessing import active_children
+
 import pytest
 
 from gfscore.errors import InputError
+from gfscore.figures import drawing
 from plot_figures import plot_figures
 from synthetic import AUDIT, LAM, synthetic_audit
 
@@ -38,6 +41,20 @@ def test_a_process_that_ends_early_fails_the_step(tmp_path):
     broken = settings["measures"] | {"great-softmax": {"kind": "no such kind"}}
     with pytest.raises(RuntimeError, match="the process that drew great-softmax ended with status 1"):
         plot_figures(files, tmp_path / "figures", **settings | {"measures": broken}, threads=3)
+
+
+def test_an_interruption_leaves_no_process_that_goes_on_drawing(tmp_path, monkeypatch):
+    audit = synthetic_audit(models=2, per_class=20, measures=("great-softmax",))
+    files, settings = audit.write(tmp_path), {"audit": AUDIT, "measures": audit.measures, "fp_lambda": LAM}
+
+    def interrupted(*_, **__):
+        assert active_children()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(drawing, "draw_figures", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        plot_figures(files, tmp_path / "figures", **settings, threads=2)
+    assert active_children() == []
 
 
 def test_tables_of_another_audit_are_refused(tmp_path):

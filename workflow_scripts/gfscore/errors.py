@@ -12,3 +12,8 @@ def unknown(what, name, known):
     close = get_close_matches(str(name), [str(item) for item in known], n=1, cutoff=0.4)
     hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(map(str, known)) or 'none'}"
     return f"{what} {name!r} is unknown; {hint}"
+
+
+def few(names):
+    """The first five of a list of names, for a message."""
+    return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")

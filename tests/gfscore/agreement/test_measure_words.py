@@ -7,6 +7,7 @@ from gfscore.agreement.measure_words import (
     SUCCESS,
     central_claim,
     differing_classes,
+    mean_scores_refuted,
     mean_scores_refuted_by_measure,
     opposed,
 )
@@ -130,3 +131,28 @@ def test_refuted_scores_are_told_by_score_and_distances_at_t_1_alone():
         }
     }
     assert mean_scores_refuted_by_measure(None) == {}
+
+
+@pytest.mark.parametrize(
+    ("rates", "distances", "words"),
+    [
+        (
+            [0.0, 0.0],
+            [0.5, 0.5],
+            "Attacks find no example nearer than the score in any of the 2 models, which confirms nothing",
+        ),
+        (
+            [np.nan, np.nan],
+            [np.nan, np.nan],
+            "No sample is classified correctly, so that attacks have nothing to refute",
+        ),
+        (
+            [0.2, np.nan],
+            [0.1, np.nan],
+            "Attacks refute the mean score; examples nearer than the score for 0.200 of the correct samples",
+        ),
+    ],
+)
+def test_models_without_a_correct_sample_or_a_refuted_score_are_not_said_to_be_either(rates, distances, words):
+    table = falsification_table([0.2, 0.2], distances).assign(rate=rates)
+    assert mean_scores_refuted(table) == words

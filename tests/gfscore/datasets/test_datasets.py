@@ -233,7 +233,7 @@ def test_names_of_classes_count_in_the_order_of_the_configuration(tmp_path):
     manifest = describe_images({"source": "labels"}, path, dataset="mine", classes=classes)
     assert manifest["samples_per_class"] == [1, 2, 1] and "classes" not in manifest["settings"]
     with pytest.raises(
-        InputError, match=r"mine\.csv: label: row 0 is 'emu': .* lists no classes; list all names under"
+        InputError, match=r"mine\.csv: label: row 0 is 'emu', a name, .* lists no classes; list all names under"
     ):
         open_images({"source": "labels"}, path, classes=None)
 

@@ -8,6 +8,7 @@ import pytest
 
 from gfscore.errors import InputError
 from gfscore.files import parquet_files
+from gfscore.files.label_numbers import numbered
 from gfscore.files.logit_files import read_labels_file, read_logits_file
 
 CLASSES = ["cat", "dog", "frog"]
@@ -174,7 +175,8 @@ def test_numbers_count_the_classes_even_where_classes_are_called_by_numbers(tmp_
         ("dgo", r"row 2 is 'dgo', none of the 3 classes \(the nearest is 'dog'\); write each label as `classes`"),
         ("Cat", r"row 2 is 'Cat', none of the 3 classes \(the nearest is 'cat'\)"),
         ("1", r"row 2 is '1', none of the 3 classes .* or all as whole numbers from 0"),
-        (None, r"row 2 is nan, none of the 3 classes \(an empty cell\?\)"),
+        (None, r"row 2 is nan, none of the 3 classes \(an empty cell, or"),
+        ("12", r"row 2 is '12', none of the 3 classes \(which are cat, dog, frog\)"),
     ],
 )
 def test_a_name_that_is_no_class_is_named_with_the_nearest(tmp_path, wrong, message):
@@ -184,6 +186,17 @@ def test_a_name_that_is_no_class_is_named_with_the_nearest(tmp_path, wrong, mess
     for read in (read_logits_file, read_labels_file):
         with pytest.raises(InputError, match=rf"a\.csv: label: {message}"):
             read(path, classes=CLASSES)
+
+
+@pytest.mark.parametrize(("classes", "labels"), [(["1", "2", "3"], ["3", "1", "2"]), (["1", "x"], ["x", "1"])])
+def test_a_name_that_reads_as_the_number_of_another_class_is_refused(classes, labels):
+    with pytest.raises(InputError, match=r"is '1': the name of class 0 and the place of another one; write all labels"):
+        numbered(np.array(labels, dtype=object), classes, "a.csv: label")
+
+
+def test_names_that_read_as_their_own_number_or_as_none_are_names():
+    assert numbered(np.array(["1", "0"]), ["0", "1"], "a").tolist() == [1, 0]
+    assert numbered(np.array(["2024", "2023"]), ["2023", "2024"], "a").tolist() == [1, 0]
 
 
 def test_names_without_a_list_of_classes_say_how_to_give_one(tmp_path):

@@ -220,15 +220,15 @@ def test_what_is_no_checkpoint_is_set_aside(server, tmp_path, body, message):
     server.script = [{"body": body}]
     with pytest.raises(InputError, match=message) as caught:
         fetch(server, tmp_path / "m")
-    assert "m.rejected" in str(caught.value)
-    assert names_in(tmp_path) == ["m.rejected"]
+    assert "m.rejected-download" in str(caught.value)
+    assert names_in(tmp_path) == ["m.rejected-download"]
     assert len(server.asked) == 1
 
 
 def test_another_file_than_the_pinned_one_is_set_aside(server, tmp_path):
     with pytest.raises(InputError, match=f"has sha256 {DIGEST[:12]}, expected 000000000000; correct the url"):
         fetch(server, tmp_path / "m", sha256="0" * 64)
-    assert names_in(tmp_path) == ["m.rejected"]
+    assert names_in(tmp_path) == ["m.rejected-download"]
 
 
 def test_addresses():
@@ -339,21 +339,29 @@ def test_a_missing_file_that_was_set_aside_earlier_is_named(tmp_path):
 
 def test_what_was_set_aside_earlier_is_never_replaced(server, tmp_path):
     path = tmp_path / "m"
-    # By hand first, then a download; the same content twice is kept once.
+    # By hand first, where the same content twice is kept once; then downloads, of which only the last stays.
     other = save({"weight": torch.zeros(3)})
     for content, kept in ((CONTENT, "m.rejected"), (other, "m.rejected-2"), (CONTENT, "m.rejected")):
         path.write_bytes(content)
         with pytest.raises(InputError, match=rf"set aside as \S*{kept}; run again"):
             obtain(path, url=server.url, sha256="0" * 64)
-    server.script = [{"body": PAGE}]
-    with pytest.raises(InputError, match=r"set aside as \S*m\.rejected-3$"):
-        fetch(server, path)
-    assert names_in(tmp_path) == ["m.rejected", "m.rejected-2", "m.rejected-3"]
+    for page in (PAGE + b" ", PAGE):
+        server.script = [{"body": page}]
+        with pytest.raises(InputError, match=r"set aside as \S*m\.rejected-download$"):
+            fetch(server, path)
+    assert names_in(tmp_path) == ["m.rejected", "m.rejected-2", "m.rejected-download"]
     assert [(tmp_path / name).read_bytes() for name in names_in(tmp_path)] == [CONTENT, other, PAGE]
     with pytest.raises(
-        InputError, match=r"refused earlier: \S*m\.rejected and \S*m\.rejected-2 and \S*m\.rejected-3; if"
+        InputError, match=r"refused earlier: \S*m\.rejected and \S*m\.rejected-2 and \S*m\.rejected-download; if"
     ):
         obtain(path)
+
+
+def test_what_cannot_be_read_is_not_taken_for_the_same(server, tmp_path):
+    (tmp_path / "m.rejected").symlink_to(tmp_path / "nothing")
+    (tmp_path / "m").write_bytes(CONTENT)
+    with pytest.raises(InputError, match=r"set aside as \S*m\.rejected-2; run again"):
+        obtain(tmp_path / "m", url=server.url, sha256="0" * 64)
 
 
 def test_a_missing_file_is_downloaded_once(server, tmp_path):

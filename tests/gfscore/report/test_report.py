@@ -12,9 +12,10 @@ from gfscore import figures
 from gfscore.figures.saving import svg_text
 from gfscore.report import takeaways
 from gfscore.report.errors import errors_views
-from gfscore.report.page import render_report
+from gfscore.report.page import TEMPLATES, render_report
 from gfscore.scores.margins import SCALE
 from gfscore.tables.audit_tables import AuditTables
+from gfscore.workflow import figure_names
 from made import gate_rule
 from made_errors import error_tables, falsification_table
 from synthetic import LAM, synthetic_audit
@@ -166,6 +167,18 @@ def test_the_verdict_says_that_attacks_refute_the_score_that_it_judges():
     assert known.count(warning) == 1
     assert known.index(warning) < known.index("In short")
     assert "What the rule does not look at" not in unknown
+    audit.verdict["rules"][0]["statistic"] = "falsification_rate"
+    judged = Page(render(audit, errors={"measures": {"falsification": table}})).text
+    assert "What the rule does not look at" not in judged
+
+
+def test_every_kind_of_figure_has_its_place():
+    """Each name of a figure but its measure stands in a template."""
+    templates = "".join(path.read_text() for path in TEMPLATES.glob("*.html"))
+    # These have one name more, of a measure of distances.
+    unplaced = [kind for kind in figure_names.TITLES if kind not in templates and kind != "score_against_distance"]
+    assert unplaced == []
+    assert '"score_against_" ~ distances' in templates
 
 
 def test_undecided_models_say_what_would_settle_them():

@@ -57,8 +57,12 @@ def vulnerability_sentence(values, **options):
         (
             [[0.1, 0.5, 0.9], [0.5, 0.1, 0.9]],
             0.01,
-            "Class 0 and class 1 score lowest most often, in 1 of 2 models each; significantly lowest are class 0 in "
-            "1 of 2 and class 1 in 1 of 2",
+            "Class 0 and class 1 score lowest most often, in 1 of 2 models each, each time significantly",
+        ),
+        (
+            [[0.1, 0.5, 0.9], [0.5, 0.1, 0.11]],
+            0.02,
+            "Class 0 and class 1 score lowest most often, in 1 of 2 models each; significantly lowest is class 0 in 1 of 2",
         ),
         (
             np.eye(5)[::-1] * -0.5 + 0.6,

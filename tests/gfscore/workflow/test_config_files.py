@@ -70,6 +70,13 @@ def test_a_configuration_that_is_no_mapping_is_one_line_with_its_place_and_a_rem
     assert "\n" not in str(caught.value)
 
 
+def test_what_is_no_readable_file_or_nested_without_end_is_refused(written, tmp_path):
+    with pytest.raises(InputError, match=r"cannot be read \(Is a directory\)"):
+        require_mapping(tmp_path)
+    with pytest.raises(InputError, match="nested too deeply"):
+        require_mapping(written("run: " + "[" * 100_000))
+
+
 def test_a_mapping_passes_and_an_absent_configuration_is_left_to_snakemake(written, tmp_path):
     require_mapping(written("run: [digits]\n"))
     require_mapping(tmp_path / "absent.yaml")

@@ -41,11 +41,17 @@ def refutations_of(rows, measure, models):
 def mean_scores_refuted(rows):
     """In how many models the mean score exceeds the mean attack distance, and the range of falsification rates.
 
-    Takes falsification rows at T = 1 of all samples, one per model, of one score and one measure of distances.
+    Takes falsification rows at T = 1 of all samples, one per model, of one score and one measure of distances. Models
+    without a sample that is classified correctly are left out.
     """
-    total, refuted = len(rows), int((rows["mean_score"] > rows["mean_distance"]).sum())
     rates = rows["rate"].dropna()
+    if rates.empty:
+        return "No sample is classified correctly, so that attacks have nothing to refute"
+    total, refuted = len(rates), int((rows["mean_score"] > rows["mean_distance"])[rates.index].sum())
     low, high = number(rates.min()), number(rates.max())
+    if not rates.max():
+        of = "" if total == 1 else f" in any of the {total} models"
+        return f"Attacks find no example nearer than the score{of}, which confirms nothing"
     share = f"examples nearer than the score for {low if low == high else f'{low} to {high}'} of the correct samples"
     if total == 1:
         return f"Attacks {'refute' if refuted else 'do not refute'} the mean score; {share}"

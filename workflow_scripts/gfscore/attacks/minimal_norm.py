@@ -115,7 +115,8 @@ def _to_linear_boundary(network, points, labels, *, norm, rivals):
     own, others = _own_and_others(logits, labels)
     gaps, classes = others.topk(min(rivals, logits.shape[1] - 1), dim=1)
     limits = _limits(points)
-    # One slice per rival, so that all else is computed once and not once per rival.
+    # One slice per rival, so that all else is computed once and not once per rival; little beside what the gradients
+    # themselves take.
     gradients = torch.empty(classes.shape[1], *points.shape, dtype=points.dtype, device=points.device)
     for gradient, rival in zip(gradients, classes.split(1, dim=1), strict=True):
         weights = torch.zeros_like(others).scatter_(1, rival, -1.0).scatter_(1, labels[:, None], 1.0)

@@ -1,5 +1,6 @@
 """The figures of an audit as files, drawn by several processes."""
 
+import signal
 from functools import partial
 from multiprocessing import get_context, parent_process
 from pathlib import Path
@@ -27,17 +28,24 @@ def draw_by_processes(files, path_to_folder, *, threads, **settings):
     others = [process(kwargs=settings | {"parts": share}) for share in shares[1:]]
     for other in others:
         other.start()
-    for name in draw_figures(*arguments, **settings, parts=shares[0]):
-        print(f"{name}: drawn")
-    for share, other in zip(shares[1:], others, strict=True):
-        other.join()
-        if other.exitcode:
-            raise RuntimeError(f"the process that drew {', '.join(share)} ended with status {other.exitcode}")
-        print(f"{', '.join(share)}: drawn by another process")
+    try:
+        for name in draw_figures(*arguments, **settings, parts=shares[0]):
+            print(f"{name}: drawn")
+        for share, other in zip(shares[1:], others, strict=True):
+            other.join()
+            if other.exitcode:
+                raise RuntimeError(f"the process that drew {', '.join(share)} ended with status {other.exitcode}")
+            print(f"{', '.join(share)}: drawn by another process")
+    finally:
+        # After an error or an interruption none may go on writing.
+        for other in others:
+            other.terminate()
+            other.join()
 
 
 def _draw_beside(files, path_to_folder, **settings):
-    # In a process of its own, which ends when the one that started it is gone.
+    # In a process of its own, which ends when the one that started it is gone. That one tells of an interruption.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     for _ in draw_figures(files, path_to_folder, **settings):
         if not parent_process().is_alive():
             return

@@ -4,7 +4,7 @@ from difflib import get_close_matches
 
 import numpy as np
 
-from gfscore.errors import InputError
+from gfscore.errors import InputError, few
 
 WHOLE = "give whole numbers 0..K-1, which count the classes in the order of `classes`"
 """Remedy for labels that are no numbers of classes."""
@@ -23,21 +23,42 @@ def numbered(labels, classes, where):
         return labels
     names = [name.decode(errors="replace") if isinstance(name, bytes) else name for name in labels.tolist()]
     if not classes:
+        row = next(row for row, name in enumerate(names) if isinstance(name, str))
         raise InputError(
-            f"{where}: row 0 is {repr(names[0])[:SHOWN]}: labels are names, but the dataset lists no classes; list all "
+            f"{where}: row {row} is {repr(names[row])[:SHOWN]}, a name, but the dataset lists no classes; list all "
             "names under its `classes` in config.yaml, in the order in which logits count them"
         )
     number = {name: place for place, name in enumerate(classes)}
+    # Read as a number, as the same column without its names would be, such a label may mean another class.
+    others = {name for name in classes if _place(name) in number.values() and _place(name) != number[name]}
+    unclear = next((name for name in names if name in others), None)
+    if unclear is not None:
+        raise InputError(
+            f"{where}: row {names.index(unclear)} is {unclear!r}: the name of class {number[unclear]} and the place of "
+            "another one; write all labels as whole numbers from 0"
+        )
     row = next((row for row, name in enumerate(names) if name not in number), None)
     if row is not None:
         name = names[row]
-        near = get_close_matches(name, classes, n=1, cutoff=0) if isinstance(name, str) else []
-        hint = f"the nearest is {near[0]!r}" if near else "an empty cell?"
+        empty = name is None or name in ("", "nan") or name != name  # noqa: PLR0124
+        near = get_close_matches(name, classes, n=1) if isinstance(name, str) and not empty else []
+        hint = "an empty cell, or a name that means a missing value" if empty else _known(near, classes)
         raise InputError(
             f"{where}: row {row} is {repr(name)[:SHOWN]}, none of the {len(classes)} classes ({hint}); write each "
             "label as `classes` of the dataset does, or all as whole numbers from 0"
         )
     return np.array([number[name] for name in names], dtype=np.int64)
+
+
+def _place(name):
+    try:
+        return int(name)
+    except ValueError:
+        return None
+
+
+def _known(near, classes):
+    return f"the nearest is {near[0]!r}" if near else f"which are {few(classes)}"
 
 
 def not_whole(labels):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gfscore.errors import InputError
+from gfscore.errors import InputError, few
 from gfscore.files.csv_files import read_csv
 from gfscore.files.label_numbers import numbered
 from gfscore.files.malformed import ROW_NAMES, WITHOUT_ROW_NAMES, unreadable
@@ -128,7 +128,7 @@ def _class_columns(columns, classes, path):
         )
     if len(columns) != len(classes):
         raise InputError(
-            f"{path}: {len(columns)} columns of logits ({_few(list(columns))}) for {len(classes)} "
+            f"{path}: {len(columns)} columns of logits ({few(list(columns))}) for {len(classes)} "
             "classes; give one column per class, an optional `label` and `sample_id`, and nothing else"
         )
     known = {_bare(name) for name in classes}
@@ -136,14 +136,10 @@ def _class_columns(columns, classes, path):
         # Their order cannot be trusted: one column is named by mistake.
         foreign = next(name for name in columns if name not in classes)
         raise InputError(
-            f"{path}: column {foreign!r} is none of the classes ({_few(classes)}); name every column "
+            f"{path}: column {foreign!r} is none of the classes ({few(classes)}); name every column "
             "exactly as its class, or none of them, which then stand in label order"
         )
     return list(columns)
-
-
-def _few(names):
-    return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
 
 
 def _bare(name):

@@ -14,19 +14,23 @@ GRADIENT_BASED = ("PGD", "minimal l_inf distance")
 INTRODUCTION = f"""\
 # Which measure recovers the truth
 
-On real networks nobody knows how robust a class is, so a measure can only be compared with another. Here the truth is \
-known. A classifier of small images predicts the brightest of K rows; its l2 and l_inf distances to the boundary, the \
-radius of its smoothed version and its probability of changing under noise follow from a formula, and the tests check \
-that formula against simulation. Each class has a mean l2 distance of its own, from {planted.WEAKEST_OTHER} to \
-{planted.STRONGEST}, and one, the *weak class*, has {planted.WEAK}. Every image is classified correctly.
+On real networks nobody knows how robust a class is, so a measure can only be compared with another. Here every [kind
+of measure](measures.md) is run on a classifier whose robustness is known, to help you judge how far to trust it.
 
-The same decisions can be dressed in other logits. Each *twin* below decides as the plain classifier does on every \
-image, so every distance and probability is the same:
+The classifier predicts the brightest of K rows of a small image. Its l2 and l_inf distances to the decision boundary,
+the radius of its smoothed version and its probability of changing under noise follow from formulas, which the tests
+check against images on either side of the boundary and against simulation. Every image is classified correctly. Each
+class has its own mean l2 distance, {planted.WEAKEST_OTHER} to {planted.STRONGEST}; that of the *weak class* is only
+{planted.WEAK}.
+
+The same decisions can come with other logits. Each *twin* below decides as the plain classifier does on every image,
+so all distances and probabilities are the same:
 
 {{twins}}
-A measure of robustness ought to give the twins equal values, rank the classes by their distance, and find the weak \
-class. Adversarial measures use l_inf {cases.EPS}, smoothing and its certificates sigma = {cases.SIGMA}, probabilistic \
-ones kappa = {cases.KAPPA}. Square has {cases.SQUARE["queries"]} queries, far fewer than usual, and shows it.
+A measure of robustness ought to give all twins the same values, rank the classes by their distance, and find the weak
+class. Adversarial measures use an l_inf radius of {cases.EPS}, smoothing a noise of sigma = {cases.SIGMA}. The
+probabilistic measure, at kappa = {cases.KAPPA}, asks whether at most that share of random neighbours changes. Square
+has {cases.SQUARE["queries"]} queries, fewer than the thousands that it usually gets, and misses examples for that.
 
 ![Class values of six measures against the planted distance](images/known-truth.png)
 """
@@ -34,24 +38,30 @@ ones kappa = {cases.KAPPA}. Square has {cases.SQUARE["queries"]} queries, far fe
 SUMMARY = """\
 ## What it shows
 
-- **Clean accuracy and corruptions say little.** Brightness and contrast change nothing here; Gaussian noise shows \
-the weak class, but leaves the others near 1 in no reliable order.
-- **The GREAT score ranks classes within the plain twin and is not a distance.** Ten times the logits, and it exceeds \
-the true distance of every image. Make the classifier surer of its weak class only, and that class is no longer the \
-lowest. Nothing about the classifier's robustness has changed in either case.
-- **Gradient attacks are exact where gradients are honest, and blind where they are not.** PGD overstates robustness \
-on the last three twins; minimal-norm attacks stand the saturated softmax, since they follow the margin, but not \
-gradients of zero. Targeted PGD stands it too: the probability of the target still has a gradient.
-- **The warnings fire.** Square, which needs no gradients, and survivors at l_inf 0.5, where every ball holds the grey \
-image, give the blind attacks away. Values that carry such a warning are not evidence of robustness.
-- **Certificates and sequential tests see decisions only**, so they are the same for all twins, number by number. \
-Certificates never exceed the true radius here, and stay below it: draws are few, and with more than two classes they \
-do not use how the remaining probability is shared between rivals. The sequential tests leave images near kappa \
-undecided, which count as not robust.
-- **None is complete.** One radius or one kappa ties all classes that lie far below or above it.
+- **Clean accuracy and corruptions say little.** Brightness and contrast change nothing here; Gaussian noise shows the
+  weak class, but leaves the others near 1 in no reliable order.
+- **The GREAT score ranks the classes of the plain twin and is not a distance.** With ten times the logits it exceeds
+  the true distance of every image. With logits surer of the weak class only, that class is no longer the lowest. The
+  classifier is as robust as before in both cases.
+- **Gradient attacks are exact where gradients are informative, and blind where they are not.** PGD overstates
+  robustness on the last three twins. Minimal-norm attacks follow the margin, not the softmax, so they are exact on
+  the saturated twin too, and fail where the gradient is 0 everywhere. Targeted PGD is exact on the saturated twin as
+  well: there the probability of the target still has a gradient.
+- **The warnings appear.** Two signs give the blind attacks away: Square, which needs no gradients, breaks samples
+  that they left; and samples of several classes survive at l_inf 0.5, where every ball holds the same grey image.
+  Values with such a warning are no evidence of robustness.
+- **Certificates and sequential tests see decisions only**, so their values are identical for all twins. Certified
+  radii never exceed the true ones here, and stay below them: the draws are few, and with more than two classes they
+  ignore how the remaining probability is shared between the other classes. The tests of the probabilistic measure
+  leave images near kappa undecided, which count as not robust.
+- **None is complete.** One radius, or one kappa, ties all classes that lie far below or far above it.
 
-What this does not show: real networks are not linear, and their attacks are harder than these. The suite can refute a \
-measure, or an implementation; it cannot prove that one works everywhere.
+What this does not show: real networks are not linear, and attacks on them are harder. These classifiers can refute a
+measure, or an implementation of it; they cannot prove that one works everywhere.
+
+The tables below give, for K = 10, 3 and 2, first whether a measure found the weak class: ✓ where that class alone has
+the lowest value, ✗ where not. Beside it stands Spearman's correlation of class values with true distances, or *all
+equal* where the classes do not differ.
 """
 
 FOOTER = "Made by `tools/write_known_truth_page.py`; a test fails when this file and the computed numbers differ.\n"
@@ -82,12 +92,12 @@ def page(found, bounds):
 BOUNDS = """\
 ## Proofs and attacks on real networks
 
-Where the truth is unknown, two measures can still contradict each other: a sample that is proven robust in a ball \
-must not be broken by any attack in it. Here are three small CIFAR-10 networks that were trained to be provable at \
-l_inf 2/255: linear bounds (CROWN) against the attacks of this package in that ball, on the first images of the test \
-set. Proven samples are a part of those that survive, as they must be; what is true of the samples between is not \
-known. The samples are few, because a proof takes seconds. The attacks are PGD (20 steps, 2 restarts), the members of \
-AutoAttack (30 steps, Square with 300 queries), and, for the last two columns, the nearer of the examples that FMN and \
+Where the truth is unknown, two measures can still contradict each other: a sample that is proven robust in a ball
+must not be broken by any attack in it. The table holds three small CIFAR-10 networks that were trained to be provable
+at l_inf 2/255. On the first images of the test set, linear bounds (CROWN) stand beside the attacks of this package in
+that ball. All proven samples survive, as they must; what is true of samples that survive unproven is not known. The
+samples are few, because a proof takes seconds. The attacks are PGD (20 steps, 2 restarts) and the members of
+AutoAttack (30 steps, Square with 300 queries); for the last two columns, the nearer of the examples that FMN and
 DeepFool find.
 """
 
@@ -115,7 +125,7 @@ def _by_measure(twins, cell):
 
 
 def _ranking(twins):
-    words = "Weak class found (✓) or not (✗), and Spearman's correlation of class values with true distances:\n\n"
+    words = "Weak class found, and correlation with the true distances:\n\n"
     return words + _by_measure(twins, _rank_cell)
 
 
@@ -126,8 +136,9 @@ def _rank_cell(row):
 
 def _differences(twins):
     words = (
-        "Mean of value minus truth, in the unit of the measure (distances for the score, as its literature claims), "
-        "and how many values are above and below the truth:\n\n"
+        "Mean of value minus truth, in the unit of the measure, and how many values are above (↑) and below (↓) the "
+        "truth.\nThe score is held against the l2 distance, which its literature says it bounds. Without arrows the "
+        "truth is an\naverage over noise.\n\n"
     )
     return words + _by_measure(twins, _difference_cell)
 
@@ -150,9 +161,9 @@ def _promises(found):
         rows.append([case.name, case.promise, f"{broken} of {samples}", str(case.allowed(samples))])
     header = ["", "promised, relative to the truth", "broken, worst twin", "chance explains"]
     words = (
-        "What each measure promises of a single value, and how often it broke that, over all K. The score promises "
-        "nothing here; read as the lower bound on the distance that its literature says it is, it is broken by every "
-        "↑ in its rows above.\n\n"
+        "What each measure promises of a single value, and how often it broke that, over all K. The last column says "
+        "how\nmany broken promises chance explains. The score promises nothing here; its literature promises a lower "
+        "bound on the\ndistance, which every ↑ in its rows above breaks.\n\n"
     )
     return f"## Promises\n\n{words}" + table(header, rows)
 
@@ -164,5 +175,5 @@ def _signs(found):
             signs = [sign for sign in twin.signs if sign.measure == measure]
             words = "; ".join(f"{'proof' if sign.proof else 'suspicion'}: {sign.text}" for sign in signs)
             rows.append([twin.name, measure, words or "none"])
-    words = f"What the package itself says, without knowing the truth, at K = {max(found)}:\n\n"
+    words = f"What the package itself says of two measures, without knowing the truth, at K = {max(found)}:\n\n"
     return f"## Signs of gradient masking\n\n{words}" + table(["twin", "measure", "sign"], rows)

@@ -16,7 +16,6 @@ from urllib.parse import parse_qs, urlsplit
 
 from gfscore.errors import InputError
 from gfscore.files import sha256_of_file
-from gfscore.models.rejected import set_aside
 
 BLOCK = 1 << 20
 LONGEST_PAUSE = 60.0
@@ -38,7 +37,7 @@ def download(url, path, *, check, sha256=None, attempts=5, pause=1.0, timeout=60
     """Fetch `url` to `path`, resuming what an earlier attempt or run left; the file appears whole or not at all.
 
     `check(path, name)` raises InputError for content that is not wanted; `sha256` (hex, or None) is compared too. A
-    refused download is set aside (see gfscore.models.rejected). After a lost connection, a time-out of `timeout`
+    refused download is set aside as `<path>.rejected-download`. After a lost connection, a time-out of `timeout`
     seconds or a busy server there are up to `attempts` attempts, with pauses that double from `pause` seconds. Progress
     goes to standard output. Raises InputError, naming address, reason and remedy.
     """
@@ -161,7 +160,8 @@ def _install(part, path, url, *, check, sha256):
                 f"digest if you know the new one to be right, {BY_HAND}"
             )
     except InputError as error:
-        rejected = set_aside(part, path)
+        # Replaces the one before: what an address gives is never the only copy.
+        rejected = part.replace(f"{path}.rejected-download")
         _forget(part)
         raise InputError(f"{error}; what came was set aside as {rejected}") from error
     print(f"{path}: {part.stat().st_size} bytes")

@@ -1,8 +1,10 @@
 """Files that were refused: set aside under another name, since each may be the only copy of something."""
 
 import filecmp
+import glob
 import os
-from itertools import count, takewhile
+from contextlib import suppress
+from itertools import count
 from pathlib import Path
 
 
@@ -11,14 +13,21 @@ def set_aside(file, path):
 
     Returns the new name. Content that stands there already is kept once.
     """
-    target = next(n for n in _names(path) if not os.path.lexists(n) or filecmp.cmp(file, n, shallow=False))
+    target = next(name for name in _names(path) if not os.path.lexists(name) or _same(file, name))
     file.replace(target)
     return target
 
 
 def set_aside_before(path):
-    """Files that were set aside as `path` in earlier runs, oldest first."""
-    return [*takewhile(os.path.lexists, _names(path))]
+    """Files that were refused as `path` in earlier runs, downloads among them."""
+    return sorted(Path(path).parent.glob(f"{glob.escape(Path(path).name)}.rejected*"))
+
+
+def _same(file, other):
+    # What cannot be read, a link to nothing say, is not what is to be set aside.
+    with suppress(OSError):
+        return filecmp.cmp(file, other, shallow=False)
+    return False
 
 
 def _names(path):

@@ -52,10 +52,12 @@ def _weakest_of_several(lowest, alone, differing, total):
         sentence = f"No single class is the weakest: {len(top)} classes score lowest in {often} models each"
         return sentence + _significantly_lowest(alone, total)
     named = enumeration([class_phrase(name) for name in top])
+    elsewhere = _significantly_lowest({name: count for name, count in alone.items() if name not in top}, total)
     if len(top) > 1:
-        sentence = f"{named} score lowest most often, in {often} models each"
-        return capitalised(sentence) + _significantly_lowest(alone, total)
-    elsewhere = _significantly_lowest({name: count for name, count in alone.items() if name != top[0]}, total)
+        sentence = capitalised(f"{named} score lowest most often, in {often} models each")
+        if all(alone.get(name) == times for name in top):
+            return f"{sentence}, each time significantly{elsewhere}"
+        return sentence + _significantly_lowest(alone, total)
     sure = alone.get(top[0], 0)
     if sure == 0:
         return capitalised(f"{named} scores lowest in {often} models, but significantly so in none") + elsewhere

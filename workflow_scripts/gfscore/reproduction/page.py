@@ -4,14 +4,35 @@ from gfscore.reproduction import ledger
 from gfscore.reproduction.claims import REFUTED, REPRODUCED, UNTESTABLE, VERDICTS
 
 PAPERS = {
-    "GF-Score": "A. Shah, K. Visavadiya, M. Padala: *GF-Score: Certified Class-Conditional Robustness Evaluation with "
-    "Fairness Guarantees*. H1 to H12 are the places where the paper's own tables, code or result files contradict it.",
-    "Exact binomial": "The paper that adds an exact binomial test of probabilistic robustness to TorchAttacks "
-    "(library `precise-robustness`).",
-    "Measurement algorithms": "*Robustness measurement algorithms*, section 26.3.1 of the AI Security Blog's handbook, "
-    "6 October 2025.",
-    "Class-wise analysis": "T. Medi, J. Grabinski, M. Keuper: *Towards Class-wise Robustness Analysis*.",
-    "Projection fairness": "*Is the Fairness Metric Truly Fair?*, anonymous submission under review.",
+    "GF-Score": """\
+A. Shah, K. Visavadiya, M. Padala: *GF-Score: Certified Class-Conditional Robustness Evaluation with Fairness
+Guarantees*. It takes the mean GREAT score (an attack-free margin of the true class) class by class, measures how
+unequal the classes are, and chooses a temperature T, by which logits are divided, without attacks
+("self-calibration"). H1 to H12 are claims that its own tables, or the code and result files that its authors
+published, contradict; of those that are marked untestable, the files are not shipped here and the note says what they
+show.
+
+RDI is the best class minus the worst, NRGC the Gini coefficient of the classes, WCR the worst class, FP the class
+mean minus lambda times RDI ([more](reading-an-audit.md#from-classes-to-one-number)). B is sqrt(pi/2), the largest
+possible score.""",
+    "Exact binomial": """\
+The paper that adds an exact binomial test of probabilistic robustness to TorchAttacks (library `precise-robustness`).
+An input is robust when at most a share kappa of its random neighbours is classified otherwise; neighbours are drawn
+until a test with error rate alpha decides. P(z) is the share of robust inputs, P(w) that of inputs which pass the
+test, k'/n' the same share among n' inputs that were tested. ERM, MART and PRL are training methods: plain,
+adversarial and for probabilistic robustness.""",
+    "Measurement algorithms": """\
+*Robustness measurement algorithms*, section 26.3.1 of the AI Security Blog's handbook, 6 October 2025: pseudo-code
+for adversarial accuracy, minimal perturbations and randomized smoothing.""",
+    "Class-wise analysis": """\
+T. Medi, J. Grabinski, M. Keuper: *Towards Class-wise Robustness Analysis*: which classes robust CIFAR-10 networks get
+wrong, and which class the errors land in. CFPS is the share of all errors that land in a class, CWA the accuracy of a
+class, err the share of samples that are misclassified, K the number of classes.""",
+    "Projection fairness": """\
+*Is the Fairness Metric Truly Fair?*, anonymous submission under review. It moves one attribute of a face until the
+prediction changes. Tolerance (Tol) is how far that is, Deviation (Dev) half the difference between the two
+directions, Coupling how unequally the attributes matter; [Projection](projection.md) has them as computed here. DP,
+EOpp, EOdd and AOdd are the usual [differences between groups](groups.md).""",
 }
 """Short name of each source, in the order of the page -> what it is."""
 
@@ -20,14 +41,32 @@ MARKS = {REPRODUCED: "✓ reproduced", REFUTED: "✗ refuted", UNTESTABLE: "○ 
 INTRODUCTION = """\
 # What reproduces and what does not
 
-Five sources stand behind this project. This page puts each of their claims that can be checked beside the number that \
-we get for it. Our numbers are computed, at the time this page is made, from the tables printed in the papers, from \
-the RobustBench leaderboard, or by the functions of this package; the tests assert them. {reproduced} means that our \
-number agrees with the claim to the precision printed; {refuted} means that it does not, or that the paper contradicts \
-itself; {untestable} means that checking needs trained networks, attacks, data or files that are not part of this \
-package, and the note says which. A refuted claim is a statement about that sentence or formula, not about the paper \
-as a whole. Shares and percentages stand as each paper prints them; rho is Spearman's rank correlation; T is the \
-temperature that divides the logits; B is sqrt(pi/2), the largest possible score.
+This project builds on five sources. For readers who want to rely on one of them, this page puts its claims beside the
+numbers that we get. In short:
+
+- **The GREAT score is not a certified radius** (H7). Calibrating it as published lowers its agreement with
+  RobustBench on CIFAR-10 (H1), where clean accuracy alone ranks the models better (H4).
+- **"More robust models are less fair"** holds by a metric that grows with the score; by a metric without scale the
+  sign is the opposite one (H6).
+- **A test that is repeated after every neighbour** errs far more often than its level says (EB4).
+- **The published pseudo-code** misjudges robustness (MA1, MA2), and a smoothing certificate says nothing about the
+  network that was smoothed (MA3).
+- **The printed class accuracy** is 0.9 for a class that is never recognised (CW2).
+- **The printed Deviation** is impossible by its own formula in every cell (PF2).
+
+What was counted in, or follows from, the printed tables of the GF-Score paper is right for the most part (GF1 to
+GF16).
+
+| verdict | meaning |
+| --- | --- |
+| {reproduced} | our number agrees to the precision printed, or the claimed relation holds; ties are noted |
+| {refuted} | it does not, or the source contradicts itself; said of the claim, not of the whole source |
+| {untestable} | it takes networks, attacks, data or files that this package lacks; the note says which |
+
+"Our number" is computed when this page is made, from the tables printed in the papers, from the RobustBench
+leaderboard, or by the functions of this package. Where a note says "stated" or "unrounded", it quotes the authors'
+published files, which are not shipped here; no test checks it. Shares and percentages stand as each source prints
+them; rho is Spearman's rank correlation.
 """
 
 FOOTER = "Made by `tools/write_reproduction_page.py`; a test fails when this file and the computed numbers differ.\n"

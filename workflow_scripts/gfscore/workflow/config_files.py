@@ -19,9 +19,14 @@ def require_mapping(path):
     A file that is absent passes: Snakemake says so itself, or goes on with those of --configfile.
     """
     try:
-        root = _composed(path)
+        # Not libyaml's, which a hundred thousand brackets bring down.
+        root = yaml.compose(Path(path).read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
     except FileNotFoundError:
         return
+    except RecursionError:
+        raise InputError(f"{path}: is nested too deeply for a configuration; correct its brackets") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); put a readable file there") from error
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         raise InputError(f"{path}: line {line} is not UTF-8 text; save it as UTF-8") from error
@@ -43,7 +48,9 @@ def require_unambiguous(path):
     YAML forbids it, but readers take the last one silently. Text that is no YAML is left to who reads the file.
     """
     try:
-        root = _composed(path)
+        root = yaml.compose(
+            Path(path).read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        )
     except (OSError, UnicodeDecodeError, yaml.YAMLError):
         return
     waiting, seen = [root], set()
@@ -82,10 +89,6 @@ def require_written_out(config):
 def children(data):
     """Keys or positions of a mapping or list, and what stands there; nothing for anything else."""
     return data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
-
-
-def _composed(path):
-    return yaml.compose(Path(path).read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
 def _values(data, known):
