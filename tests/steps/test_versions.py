@@ -1,7 +1,8 @@
 """Expensive steps change their output only together with their version in workflow_scripts/versions.yaml.
 
 They do not re-run when their code is edited, so a changed result under an old version would go unnoticed. To store new
-numbers after raising a version: GFSCORE_STORE_GOLDEN=1 python -m pytest tests/steps/test_versions.py
+numbers after raising a version, or after changing a setting in config.yaml, which runs the step again by itself:
+GFSCORE_STORE_GOLDEN=1 python -m pytest tests/steps/test_versions.py
 """
 
 import json
