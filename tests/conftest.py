@@ -1,6 +1,7 @@
 """Fixtures of every test."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # A `make test ARGS=...` that runs the tests must not hand its options on to a `make audit` that they run.
 for name in ("MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "ARGS"):
     os.environ.pop(name, None)
+# What a shell starts in the background ignores Ctrl-C, and so would all that the tests start, and interrupt, from there.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parents[1]
 
