@@ -30,7 +30,7 @@ def numbered(labels, classes, where):
         )
     number = {name: place for place, name in enumerate(classes)}
     # Read as a number, as the same column without its names would be, such a label may mean another class.
-    others = {name for name in classes if _place(name) in number.values() and _place(name) != number[name]}
+    others = {name for name, place in number.items() if _place(name) in range(len(classes)) and _place(name) != place}
     unclear = next((name for name in names if name in others), None)
     if unclear is not None:
         raise InputError(

@@ -162,7 +162,7 @@ def _out_of_use(path, url):
     if path.is_symlink():
         return f"it is a link, so {LEFT}"
     try:
-        target = set_aside(path, path)
+        target = set_aside(path)
     except OSError as error:
         return f"it could not be set aside ({error.strerror}), so it is still there, unused"
     return f"it was set aside as {target}"

@@ -8,13 +8,13 @@ from itertools import count
 from pathlib import Path
 
 
-def set_aside(file, path):
-    """Rename a file that was refused as `path` to `<path>.rejected`, or a numbered name beside earlier ones.
+def set_aside(path):
+    """Rename a file that was refused to `<path>.rejected`, or a numbered name beside earlier ones.
 
     Returns the new name. Content that stands there already is kept once.
     """
-    target = next(name for name in _names(path) if not os.path.lexists(name) or _same(file, name))
-    file.replace(target)
+    target = next(name for name in _names(path) if not os.path.lexists(name) or _same(path, name))
+    path.replace(target)
     return target
 
 
