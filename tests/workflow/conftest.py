@@ -20,13 +20,13 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 LONGEST_FIRST = (
     "test_audit",
     "test_real_measures",
-    "test_one_model",
-    "test_docs",
     "test_real_models",
+    "test_every_rule",
+    "test_one_model",
     "test_conda",
+    "test_docs",
     "test_real_faces",
     "test_reruns",
-    "test_offline",
 )
 """Files of tests that take minutes, so that two processes that share the files end at about the same time."""
 
@@ -94,12 +94,15 @@ class Repository:
         assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times in {name}"
         (self.path / name).write_text(text.replace(old, new), encoding="utf-8")
 
-    def jobs_of_models(self, rules):
-        """Those of a Counter of rules that concern single models, after checking that the others ran once each."""
+    def jobs_of_models(self, rules, *, until="build_report"):
+        """Those of a Counter of rules that concern single models, after checking that the others ran once each.
+
+        The others are those of an audit up to some step, and of all audits.
+        """
         text = "".join(path.read_text() for path in (self.path / "rules").glob("*.smk"))
         # Steps of an audit, or of all audits, have no other wildcard in the name of their log.
         aggregates = set(re.findall(r'"results/logs/(\w+)(?:/\{audit\})?\.log"', text))
-        assert {"summarise_models", "build_report"} <= aggregates & set(rules)
+        assert {"summarise_models", until} <= aggregates & set(rules)
         assert all(rules[rule] == 1 for rule in aggregates & set(rules))
         return Counter({rule: count for rule, count in rules.items() if rule not in aggregates})
 

@@ -11,8 +11,6 @@ import pytest
 
 from gfscore.tables import TABLES, read_identity, read_logits, read_table
 from gfscore.training.objectives import METHODS
-from gfscore.workflow import plan
-from workflow.conftest import TWO_MODELS
 
 pytestmark = pytest.mark.workflow
 
@@ -118,69 +116,3 @@ def test_files_carry_their_identity(audited_once):
     assert identity["dataset_digest"] == dataset["digest"]
     assert (identity["dataset"], identity["threat"], identity["model"]) == ("digits", "none", "PGD")
     assert identity["measure"] == "great-softmax"
-
-
-@pytest.fixture(scope="module")
-def two_runs(fresh_copy, tmp_path_factory):
-    """Two runs from scratch of the audit of two models; the second reaches the cheap steps without a torch.
-
-    What needs torch is made first in it; then there is no torch that can be imported.
-    """
-    first, second = fresh_copy(), fresh_copy()
-    options = ("--configfile", TWO_MODELS)
-    first.snakemake(*options)
-    before = second.ran(*options, "--", "logits", *computed_with_torch(first))
-    blocked = tmp_path_factory.mktemp("blocked")
-    (blocked / "torch.py").write_text("raise ImportError('torch is not for cheap steps')")
-    # Forced, because the target `logits` ends with it.
-    after = second.ran(*options, "--forcerun", "check_logits", environment={"PYTHONPATH": str(blocked)})
-    return first, second, before, after
-
-
-def computed_with_torch(repository):
-    """What of each model, beside its logits, torch is needed for: projections, and samples not scored from logits."""
-    environments, results = repository.environments_of_rules(), repository.path / "results"
-    kinds = {name: settings["kind"] for name, settings in repository.config()["measures"].items()}
-    scored = {name for name, kind in kinds.items() if environments[plan.STEPS[kind]] != "torch"}
-    files = [*results.glob("samples/*/digits/none/*"), *results.glob("projections/*/digits/none/*")]
-    return sorted(str(path.relative_to(repository.path)) for path in files if path.parts[-4] not in scored)
-
-
-def test_everything_after_the_logits_runs_without_torch(two_runs):
-    _, second, before, after = two_runs
-    assert before["train_model"] == before["extract_logits"] == after["check_logits"] == 2
-    environments = second.environments_of_rules()
-    assert {environments[rule] for rule in after} == {"analysis"}
-    cheap = {"score_predictions", "score_margins", "sweep_temperatures", "plot_figures", "build_report"}
-    assert cheap <= set(after) and not cheap & set(before)
-
-
-def test_two_runs_from_scratch_give_the_same_tables(two_runs):
-    first, second, *_ = two_runs
-    names = sorted(
-        path.relative_to(first.path)
-        for path in (first.path / "results").rglob("*")
-        if path.is_file() and not {"logs", "costs"} & {*path.parts, path.stem} and path.name != "dashboard.html"
-    )
-    assert len(names) > 30
-    assert len([name for name in names if name.parent.name == "digits" and name.suffix == ".parquet"]) > 20
-    differing = [name for name in names if (first.path / name).read_bytes() != (second.path / name).read_bytes()]
-    assert not differing
-    the_conditional_mapper_was_used(first)
-
-
-def the_conditional_mapper_was_used(repository):
-    """It is trained, moves the attributes of the audited digits, and its figures and numbers reach the report."""
-    manifest = json.loads(repository.read("results/mappers/digits-conditional.json"))
-    categories = manifest["categories"]
-    assert {name: len(values) for name, values in categories.items()} == {"stroke_mass": 3, "slant": 3}
-    moved = {f"{name}={value}" for name, values in categories.items() for value in values}
-    scores = read_table(repository.path / "results/audits/digits/projection_scores.parquet", "projection_scores")
-    assert set(scores["mapper"]) == {"digits-conditional"} and set(scores["model"]) == {"ERM", "PGD_mixer"}
-    assert moved < set(scores["dimension"])
-    assert scores.loc[scores["n"] > 0, "tolerance"].between(0, 1).all()
-    # A digit made bold has more ink: the conditions do what they are called.
-    effects = {(effect["dimension"], effect["trait"]): effect["shift"] for effect in manifest["effects"]}
-    assert effects["stroke_mass=bold", "brightness"] > effects["stroke_mass=thin", "brightness"]
-    assert (repository.path / "results/audits/digits/figures/mapper_traversals.png").stat().st_size > 1000
-    assert "stroke_mass=bold" in repository.read("results/audits/digits/report.html")

@@ -17,6 +17,9 @@ pytestmark = pytest.mark.workflow
 
 OVERLAY = "one.yaml"
 OPTIONS = ("--configfile", OVERLAY)
+TABLES = (*OPTIONS, "--omit-from", "plot_figures")
+"""Leaves out figures, the costliest of what is made of an audit, and the report that shows them."""
+
 MODELS = ["ERM", "Network", "Given"]
 AFTER_LOGITS = Counter(check_logits=1, score_predictions=1, score_margins=1, sweep_temperatures=1)
 FROM_LOGITS = Counter(extract_logits=1) + AFTER_LOGITS
@@ -80,11 +83,11 @@ def planned(repository, model, *options):
 def rerun(repository, model, *options):
     """The same of a run, after which no file of another model has changed and nothing is left to do."""
     before = files_of_models(repository)
-    rules = repository.ran(*OPTIONS, *options)
+    rules = repository.ran(*TABLES, *options)
     after = files_of_models(repository)
     assert {name for name in MODELS if after[name] != before[name]} == {model}
-    assert repository.planned(*OPTIONS) == (Counter(), set())
-    return repository.jobs_of_models(rules)
+    assert repository.planned(*TABLES) == (Counter(), set())
+    return repository.jobs_of_models(rules, until="build_dashboard")
 
 
 # ---- its entry ----
@@ -167,13 +170,14 @@ def test_a_damaged_table_is_named_with_the_command_that_makes_it_anew(audited_on
     data = bytearray(path.read_bytes())
     data[len(data) // 3 : len(data) // 2] = bytes(len(data) // 2 - len(data) // 3)
     path.write_bytes(data)
-    refused = audited_one.snakemake(*OPTIONS, check=False)
+    refused = audited_one.snakemake(*TABLES, check=False)
     assert refused.returncode != 0
     assert "Traceback" not in refused.text
     (advice,) = set(re.findall(rf"error: {re.escape(name)}: .*adding (-R \S+) to the command", refused.text))
-    assert audited_one.jobs_of_models(audited_one.ran(*OPTIONS, *advice.split())) == expected
+    rules = audited_one.ran(*TABLES, *advice.split())
+    assert audited_one.jobs_of_models(rules, until="build_dashboard") == expected
     assert contents(audited_one) == before
-    assert audited_one.planned(*OPTIONS) == (Counter(), set())
+    assert audited_one.planned(*TABLES) == (Counter(), set())
 
 
 @pytest.mark.parametrize(
@@ -185,18 +189,16 @@ def test_a_damaged_table_is_named_with_the_command_that_makes_it_anew(audited_on
     ],
 )
 def test_a_truncated_table_is_named_and_healed_by_deleting_it(audited_one, name):
-    path = audited_one.path / name
-    report = audited_one.read("results/audits/one/report.html")
+    path, before = audited_one.path / name, contents(audited_one)
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
-    refused = audited_one.snakemake(*OPTIONS, check=False)
+    refused = audited_one.snakemake(*TABLES, check=False)
     assert refused.returncode != 0
     assert f"{name}: not a Parquet file, or truncated" in refused.text
     assert "delete it" in refused.text
     path.unlink()
-    audited_one.snakemake(*OPTIONS)
-    assert path.read_bytes() == whole
-    assert audited_one.read("results/audits/one/report.html") == report
+    audited_one.snakemake(*TABLES)
+    assert contents(audited_one) == before
 
 
 def test_damage_that_leaves_the_time_of_change_alone_is_noticed_by_nobody_until_the_file_is_read(audited_one):
@@ -208,18 +210,20 @@ def test_damage_that_leaves_the_time_of_change_alone_is_noticed_by_nobody_until_
 
 
 def test_lost_files_are_made_again_by_the_same_command(audited_one):
-    before = contents(audited_one)
+    report = "results/audits/one/report.html"
+    before, page = contents(audited_one), audited_one.read(report)
     lost = [
         "results/checks/one/none/Network.json",
         "results/logits/one/none/Given.parquet",
         "results/audits/one/model_summary.csv",
-        "results/audits/one/report.html",
+        report,
     ]
     for name in lost:
         (audited_one.path / name).unlink()
     rules = audited_one.ran(*OPTIONS)
     assert rules["extract_logits"] == rules["train_model"] == 0
     assert contents(audited_one) == before
+    assert audited_one.read(report) == page
 
 
 def test_every_result_is_missed_when_it_is_lost(audited_one):

@@ -27,6 +27,18 @@ def test_linf_ball_is_uniform_in_every_pixel():
         assert kstest(pixel, "uniform", args=(-0.2, 0.4)).pvalue > 1e-4
 
 
+def test_pixels_drawn_together_are_independent():
+    # The sum of two independent uniform numbers has a triangular distribution; of 12,000 only neighbours share a draw.
+    values = drawn(family="linf_ball", eps=0.2).ravel()
+    for first, second in ((values[0::2], values[1::2]), (values[0::4], values[2::4])):
+        assert kstest(first + second, "triang", args=(0.5, -0.4, 0.8)).pvalue > 1e-4
+
+
+def test_an_odd_number_of_pixels_is_drawn():
+    difference = drawn(GREY[:1], family="linf_ball", eps=0.2)
+    assert difference.shape == (1, 3) and len(np.unique(difference)) == 3
+
+
 def test_l2_ball_is_uniform_in_volume():
     radius = np.linalg.norm(drawn(family="l2_ball", eps=0.2), axis=1)
     assert radius.max() <= 0.2 + 1e-6

@@ -101,6 +101,7 @@ def run_tests(base, images, labels, *, boundaries, perturbation, reference, gene
     changes, draws = torch.zeros_like(labels), torch.zeros_like(labels)
     neighbours = images.clone()
     active, done = torch.nonzero(codes == 0).flatten(), 0
+    before = changes[active]
     while done < boundaries.budget and len(active):
         each = max(1, min(boundaries.budget - done, base.batch_size // len(active)))
         rows = active.repeat_interleave(each)
@@ -108,19 +109,21 @@ def run_tests(base, images, labels, *, boundaries, perturbation, reference, gene
         own = labels.index_select(0, rows)
         drawn = perturbation(images.index_select(0, rows), own, generator)
         changed = (predict(base.logits(drawn), own) != wanted.index_select(0, rows)).reshape(-1, each)
-        k = changes[active, None] + changed.cumsum(1)
-        span = slice(done + 1, done + each + 1)
+        done += each
+        # Near most images nothing changes, and then a test ends only where as few changes as before say robust by now.
+        if not (changed.any() | (before <= low[done]).any()):
+            continue
+        k, span = before[:, None] + changed.cumsum(1), slice(done - each + 1, done + 1)
         robust, not_robust = k <= low[span], k >= high[span]
         # The first draw that decides, else the last one.
         decided, first = (robust | not_robust).max(1)
         stop = first.where(decided, each - 1)[:, None]
-        changes[active], draws[active] = k.gather(1, stop)[:, 0], done + 1 + stop[:, 0]
+        _remember(neighbours, active, drawn.reshape(-1, each, *images.shape[1:]), changed, stop)
+        changes[active], draws[active] = k.gather(1, stop)[:, 0], done - each + 1 + stop[:, 0]
         codes[active] = (ROBUST * robust.gather(1, stop) + NOT_ROBUST * not_robust.gather(1, stop))[:, 0]
-        # Near most images nothing changes.
-        if changed.any():
-            _remember(neighbours, active, drawn.reshape(-1, each, *images.shape[1:]), changed, stop)
-        done += each
-        active = active[codes[active] == 0]
+        going_on = torch.nonzero(~decided).flatten()
+        active, before = active[going_on], k[going_on, -1]
+    draws[active] = done
     return Outcome(codes, changes, draws, neighbours), predicted
 
 

@@ -25,7 +25,7 @@ class Boundaries:
 
     `robust` (budget + 1,) int64: robust is called when the changes are at most this, -1 where no count suffices;
     `not_robust` (budget + 1,) int64: not robust is called when they are at least this, n + 1 where none suffices.
-    The two never overlap.
+    The two never overlap, and neither falls as draws are added.
     """
 
     robust: np.ndarray

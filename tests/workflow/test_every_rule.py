@@ -1,0 +1,235 @@
+"""Every rule, twice from scratch: without a network, and what follows the logits without torch; the results agree."""
+
+import functools
+import http.server
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+import yaml
+
+from foreign_models import place_graph, place_logits, place_network, place_radii, place_transformer
+from gfscore.tables import read_table
+from gfscore.workflow import plan
+from observing import observations, observing, step_of
+from small_audits import small_audit
+from workflow.conftest import TWO_MODELS
+
+pytestmark = pytest.mark.workflow
+
+OPTIONS = ("--configfile", TWO_MODELS)
+FOREIGN = "foreign.yaml"
+WITHOUT_NETWORK = ("unshare", "--net")
+SHAPE, CLASSES = (3, 32, 32), 10
+# gate reads verdict.json and nothing else, and fails on purpose
+EXEMPT = {"fetch_dataset", "fetch_checkpoint", "gate"}
+
+
+@pytest.fixture(scope="module")
+def isolated():
+    """Command that runs another where no network is, not even the machine's own; empty where it is not permitted."""
+    done = subprocess.run([*WITHOUT_NETWORK, "true"], capture_output=True, check=False)
+    return () if done.returncode else WITHOUT_NETWORK
+
+
+@pytest.fixture
+def no_network(isolated):
+    if not isolated:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(f"{' '.join(WITHOUT_NETWORK)} is not permitted")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """Folder of files to download, and their address."""
+    folder = tmp_path_factory.mktemp("served")
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=folder)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as serving:
+        threading.Thread(target=serving.serve_forever, daemon=True).start()
+        yield folder, f"http://127.0.0.1:{serving.server_port}"
+        serving.shutdown()
+
+
+@pytest.fixture(scope="module")
+def first(fresh_copy, isolated, server, tmp_path_factory):
+    """`snakemake inputs`, then every other rule where no network is; `.rules` that ran there, `.seen` of their jobs."""
+    repository = fresh_copy()
+    options, targets = (*OPTIONS, FOREIGN), configure(repository, *server)
+    repository.snakemake(*options, "--", "inputs")
+    assert (repository.path / "checkpoints/Network-fetched.pt").is_file()
+    seen = tmp_path_factory.mktemp("seen") / "jobs"
+    only = ("--config", "run=[digits]")
+    repository.rules = repository.ran(*options, *only, "--", *targets, within=isolated, environment=observing(seen))
+    repository.seen = observations(seen)
+    return repository
+
+
+@pytest.fixture(scope="module")
+def second(first, fresh_copy, tmp_path_factory):
+    """The same audit with all that needs torch made first, `.before`; the rest, `.after`, has none to import."""
+    repository = fresh_copy()
+    repository.before = repository.ran(*OPTIONS, "--", "logits", *computed_with_torch(first))
+    blocked = tmp_path_factory.mktemp("blocked")
+    (blocked / "torch.py").write_text("raise ImportError('torch is not for cheap steps')")
+    # Forced, because the target `logits` ends with it.
+    options = (*OPTIONS, "--forcerun", "check_logits")
+    repository.after = repository.ran(*options, environment={"PYTHONPATH": str(blocked)})
+    return repository
+
+
+def computed_with_torch(repository):
+    """What of each model, beside its logits, torch is needed for: projections, and samples not scored from logits."""
+    environments, results = repository.environments_of_rules(), repository.path / "results"
+    kinds = {name: settings["kind"] for name, settings in repository.config()["measures"].items()}
+    scored = {name for name, kind in kinds.items() if environments[plan.STEPS[kind]] != "torch"}
+    files = [*results.glob("samples/*/digits/none/*"), *results.glob("projections/*/digits/none/*")]
+    return sorted(str(path.relative_to(repository.path)) for path in files if path.parts[-4] not in scored)
+
+
+# ---- without a network ----
+
+
+@pytest.mark.usefixtures("no_network")
+def test_there_is_no_network_where_the_jobs_run(isolated):
+    code = "import socket; socket.create_connection(('127.0.0.1', 9), timeout=1)"
+    done = subprocess.run([*isolated, sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "Network is unreachable" in done.stderr
+
+
+@pytest.mark.usefixtures("no_network")
+def test_every_rule_but_inputs_runs_without_a_network(first):
+    assert rules_to_run(first) - set(first.rules) == set()
+    assert {step_of(one) for one in first.seen} >= set(first.rules)
+    assert [(step_of(one), one["network"]) for one in first.seen if one["network"]] == []
+    fetching = {step_of(one) for one in first.seen if "gfscore.models.downloads" in one["modules"]}
+    assert fetching <= {"fetch_checkpoint"}
+
+
+# ---- without torch ----
+
+
+def test_everything_after_the_logits_runs_without_torch(second):
+    assert second.before["train_model"] == second.before["extract_logits"] == second.after["check_logits"] == 2
+    environments = second.environments_of_rules()
+    assert {environments[rule] for rule in second.after} == {"analysis"}
+    cheap = {"score_predictions", "score_margins", "sweep_temperatures", "plot_figures", "build_report"}
+    assert cheap <= set(second.after) and not cheap & set(second.before)
+
+
+# ---- what both have made ----
+
+
+def test_two_runs_from_scratch_give_the_same_tables(first, second):
+    names = sorted(
+        path.relative_to(second.path)
+        for path in (second.path / "results").rglob("*")
+        if path.is_file() and not {"logs", "costs"} & {*path.parts, path.stem} and path.name != "dashboard.html"
+    )
+    assert len(names) > 30
+    assert len([name for name in names if name.parent.name == "digits" and name.suffix == ".parquet"]) > 20
+    differing = [name for name in names if (first.path / name).read_bytes() != (second.path / name).read_bytes()]
+    assert not differing
+
+
+def test_the_conditional_mapper_is_used(first):
+    """It is trained, moves the attributes of the audited digits, and its figures and numbers reach the report."""
+    manifest = json.loads(first.read("results/mappers/digits-conditional.json"))
+    categories = manifest["categories"]
+    assert {name: len(values) for name, values in categories.items()} == {"stroke_mass": 3, "slant": 3}
+    moved = {f"{name}={value}" for name, values in categories.items() for value in values}
+    scores = read_table(first.path / "results/audits/digits/projection_scores.parquet", "projection_scores")
+    assert set(scores["mapper"]) == {"digits-conditional"} and set(scores["model"]) == {"ERM", "PGD_mixer"}
+    assert moved < set(scores["dimension"])
+    assert scores.loc[scores["n"] > 0, "tolerance"].between(0, 1).all()
+    # A digit made bold has more ink: the conditions do what they are called.
+    effects = {(effect["dimension"], effect["trait"]): effect["shift"] for effect in manifest["effects"]}
+    assert effects["stroke_mass=bold", "brightness"] > effects["stroke_mass=thin", "brightness"]
+    assert (first.path / "results/audits/digits/figures/mapper_traversals.png").stat().st_size > 1000
+    assert "stroke_mass=bold" in first.read("results/audits/digits/report.html")
+
+
+# ---- models of every other source ----
+
+
+def configure(repository, served, address):
+    """Lay models that are not trained here over the audit of two models; returns what to ask for."""
+    config = repository.config()
+    generator = np.random.default_rng(0)
+    labels = np.repeat(np.arange(CLASSES), 2)
+    np.savez(repository.path / "few.npz", x=generator.random((20, *SHAPE), dtype=np.float32), y=labels)
+    few = {
+        "source": "npz", "path": "few.npz", "value_range": 1, "channels": "first",
+        "classes": [str(k) for k in range(CLASSES)], "models_of": "few", "published_accuracy": None,
+        "label_error_rate": None, "subset": None, "digest": None, "attributes": None,
+    }  # fmt: skip
+    transformer = place_transformer(repository.path, "Transformer", classes=CLASSES)
+    fitted = {"source": "probe", "train_on": "few", "evaluate_on": "few", "penalty": 1.0, "iterations": 50}
+    models = {
+        "Network": fetched(repository.path, served, address),
+        "Transformer": transformer,
+        "Probe": transformer | fitted,
+        "Graph": place_graph(repository.path, "Graph", image_shape=SHAPE, classes=CLASSES),
+        "Given": place_logits(repository.path, "Given", labels=labels, classes=CLASSES),
+    }
+    place_robustbench(repository.path)
+    overlay = {
+        "run": ["digits", "foreign", "leaderboard", "radii"],
+        "datasets": {
+            "few": few,
+            "few-leaderboard": few | {"models_of": "cifar10"},
+            "few-radii": few | {"models_of": "radii"},
+        },
+        "models": {
+            "few": {"none": models},
+            "radii": {"L2": {"Radii": place_radii(repository.path, "Radii", labels=labels)}},
+        },
+        "measures": {"certified-elsewhere": {"kind": "certified", "largest_radius": 4.0}},
+        "audits": {
+            "foreign": small_audit(config, dataset="few", models=[f"few/none/{name}" for name in models]),
+            "leaderboard": small_audit(config, dataset="few-leaderboard", models=["cifar10/Linf/Wong2020Fast"]),
+            "radii": small_audit(
+                config, dataset="few-radii", models=["radii/L2/Radii"], measures=["certified-elsewhere"]
+            ),
+        },
+    }
+    (repository.path / FOREIGN).write_text(yaml.safe_dump(overlay, sort_keys=False))
+    # Of the other sources the logits are enough: what follows is the same for all.
+    foreign = [f"results/logits/few/none/{name}.parquet" for name in models]
+    foreign += ["results/logits/few-leaderboard/Linf/Wong2020Fast.parquet"]
+    foreign += ["results/samples/certified-elsewhere/few-radii/L2/Radii.parquet"]
+    targets = re.findall(r"^rule (\w+):", repository.read("Snakefile"), flags=re.MULTILINE)
+    return [*(name for name in targets if name != "inputs"), "results/generated/digits-generated.json", *foreign]
+
+
+def fetched(folder, served, address):
+    """Entry of a checkpoint that lies on a server."""
+    entry = place_network(folder, "Network", image_shape=SHAPE, classes=CLASSES)
+    (folder / entry["path"]).rename(served / "Network.pt")
+    return entry | {"path": "checkpoints/Network-fetched.pt", "url": f"{address}/Network.pt"}
+
+
+def place_robustbench(folder):
+    """Random weights where RobustBench's are put by hand."""
+    import torch
+
+    from gfscore.zoo.robustbench_models import define
+
+    path = folder / "checkpoints/cifar10/Linf/Wong2020Fast.pt"
+    path.parent.mkdir(parents=True)
+    torch.save(define(dataset="cifar10", threat="Linf", model="Wong2020Fast").state_dict(), path)
+
+
+def rules_to_run(repository):
+    """Rules with a script, but those that fetch, and those of a kind of measure that config.yaml has none of."""
+    kinds = {settings["kind"] for settings in repository.config()["measures"].values()}
+    names = set()
+    for path in (repository.path / "rules").glob("*.smk"):
+        for block in re.split(r"^rule ", path.read_text(), flags=re.MULTILINE)[1:]:
+            of_kind = re.search(r'names_of_kind\(config, "(\w+)"\)', block)
+            if not of_kind or of_kind.group(1) in kinds:
+                names.add(block.split(":")[0])
+    return names - EXEMPT
