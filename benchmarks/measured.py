@@ -44,10 +44,10 @@ def _line(row):
 
 def _merged(rows):
     least, most = min(rows, key=_ratio), max(rows, key=_ratio)
-    short = f"; below what is wanted: {sum(map(missed, rows))}" if any(map(missed, rows)) else ""
-    names = f"{len(rows)} comparisons, the least: {least['name']}{short}"
+    names = f"{len(rows)} comparisons, the least: {least['name']}"
     ends = dict.fromkeys(f"{row['ratio']:.3g}" for row in (least, most))
-    return _cells(least, names, f"{' to '.join(ends)} {least['unit']}")
+    measured, short = f"{' to '.join(ends)} {least['unit']}", sum(map(missed, rows))
+    return _cells(least, names, f"**{measured}, missed by {short}**" if short else measured)
 
 
 def _ratio(row):

@@ -44,7 +44,7 @@ rule summarise_models:
         calibration=of_audit(layout.calibration_json),
         manifests=of_audit(layout.trained_manifests),
     output:
-        table="results/audits/{audit}/model_summary.parquet",
+        model_summary="results/audits/{audit}/model_summary.parquet",
         csv="results/audits/{audit}/model_summary.csv",
         vulnerability="results/audits/{audit}/vulnerability.parquet",
         vulnerability_csv="results/audits/{audit}/vulnerability.csv",

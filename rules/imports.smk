@@ -56,7 +56,7 @@ rule import_samples:
         path=of_subject("path"),
         measure=lambda wildcards: wildcards.measure,
         kind=lambda wildcards: config["measures"][wildcards.measure]["kind"],
-        largest_radius=plan.largest_radius(config),
+        largest_radius=lambda wildcards: config["measures"][wildcards.measure].get("largest_radius"),
         state=state_of(of_subject("path")),
     script:
         "../workflow_scripts/import_samples.py"

@@ -3,7 +3,7 @@
 from gfscore.classwise.confusion_rows import confusion_rows, error_rows, predictions_of, similarity_rows
 from gfscore.files import read_json
 from gfscore.scores.measured import AuditInputs
-from gfscore.tables import frame_of, write_csv_beside, write_table
+from gfscore.tables.audit_tables import write_audit_tables
 from gfscore.workflow.jobs import logged_job
 
 
@@ -19,10 +19,7 @@ def analyse_confusions(inputs, path_to_manifest, paths, *, audit, comparison):
         "class_errors": [row for item in predicted for row in error_rows(item, names)],
         "similarities": similarity_rows(predicted, len(names), **comparison),
     }
-    for table, found in rows.items():
-        frame = frame_of(table, found)
-        write_table(paths[table], table, frame, identity={"audit": audit})
-        write_csv_beside(paths[table], frame)
+    write_audit_tables(paths, rows, audit=audit)
 
 
 if __name__ == "__main__":

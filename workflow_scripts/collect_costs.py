@@ -1,6 +1,7 @@
 """What every value of an audit cost: time, memory, GPU."""
 
-from gfscore.tables import frame_of, read_table, write_csv_beside, write_table
+from gfscore.tables import read_table
+from gfscore.tables.audit_tables import write_audit_tables
 from gfscore.workflow.costs import cost_rows
 from gfscore.workflow.jobs import logged_job
 
@@ -8,9 +9,7 @@ from gfscore.workflow.jobs import logged_job
 def collect_costs(path_to_class_scores, path_to_table, *, audit, records):
     """Write the table costs; `records` are those of `layout.cost_records`, of which each may be absent."""
     class_scores = read_table(path_to_class_scores, "class_scores", expect={"audit": audit})
-    frame = frame_of("costs", cost_rows(records, class_scores))
-    write_table(path_to_table, "costs", frame, identity={"audit": audit})
-    write_csv_beside(path_to_table, frame)
+    write_audit_tables({"costs": path_to_table}, {"costs": cost_rows(records, class_scores)}, audit=audit)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from gfscore.comparison.rows import tables_of
 from gfscore.files import read_json, write_json
 from gfscore.scores.measured import AuditInputs
-from gfscore.tables import frame_of, write_csv_beside, write_table
+from gfscore.tables.audit_tables import write_audit_tables
 from gfscore.workflow.jobs import logged_job
 
 
@@ -25,10 +25,7 @@ def compare_models(inputs, path_to_manifest, paths, path_to_summary, *, audit, c
         print(f"{name}: {about[name]}")
         for table in rows:
             rows[table] += own[table]
-    for table, path in paths.items():
-        frame = frame_of(table, rows[table])
-        write_table(path, table, frame, identity={"audit": audit})
-        write_csv_beside(path, frame)
+    write_audit_tables(paths, rows, audit=audit)
     write_json(path_to_summary, about)
 
 

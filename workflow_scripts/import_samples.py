@@ -1,5 +1,7 @@
 """Bring per-sample values that somebody computed elsewhere into the form of every other samples table."""
 
+import math
+
 import pandas as pd
 
 from gfscore.datasets import open_described
@@ -14,11 +16,13 @@ def import_samples(path_to_file, path_to_dataset, path_to_samples, *, model, mea
     """Write the samples table of one model and measure from a file of certified radii.
 
     `model` is a mapping with dataset, threat, model; of kind `certified` the value is the radius where the prediction
-    is right, else 0; of kind `clean` whether the smoothed classifier's prediction is right.
+    is right, else 0; of kind `clean` whether the smoothed classifier's prediction is right. A radius above
+    `largest_radius` is refused; None, of a measure that looks at no radius, sets no limit.
     """
     images, dataset = open_described(path_to_dataset)
+    limit = math.inf if largest_radius is None else largest_radius
     rows, prediction, radius = read_certified_radii(
-        path_to_file, labels=images.labels, classes=len(dataset["classes"]), largest_radius=largest_radius
+        path_to_file, labels=images.labels, classes=len(dataset["classes"]), largest_radius=limit
     )
     label = images.labels[rows]
     right = prediction == label

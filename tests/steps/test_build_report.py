@@ -3,6 +3,7 @@
 import numpy as np
 
 from build_report import build_report
+from gfscore.software import software, version_in_words
 from gfscore.tables import write_logits
 from plot_figures import plot_figures
 from synthetic import AUDIT, LAM, synthetic_audit
@@ -54,6 +55,7 @@ def test_page_holds_every_figure_and_provenance(tmp_path):
     assert page.count("<figure>") == page.count("<svg ") == drawn(tmp_path) == 13
     for text in ("An audit", "c" * 64, "d" * 64, "none/model_1", "2.13.0", "digest of the model set"):
         assert text in page
+    assert f"gfscore (report)</th><td><code>{version_in_words(software())}</code>" in page
     assert str(tmp_path) not in page
 
 

@@ -15,13 +15,13 @@ LABELS = np.array([0, 1, 2, 0])
 CLASSES = ["cat", "dog", "frog"]
 
 
-def imported(folder, *rows, kind):
+def imported(folder, *rows, kind, largest_radius=4.0):
     (folder / "radii.tsv").write_text("\n".join(["idx\tlabel\tpredict\tradius\tcorrect\ttime", *rows, ""]))
     np.save(folder / "labels.npy", LABELS)
     settings = {"source": "labels", "subset": None}
     manifest = describe_images(settings, folder / "labels.npy", dataset="made", classes=CLASSES)
     write_json(folder / "made.json", manifest)
-    how = {"model": MODEL, "measure": "m", "kind": kind, "largest_radius": 4.0}
+    how = {"model": MODEL, "measure": "m", "kind": kind, "largest_radius": largest_radius}
     import_samples(folder / "radii.tsv", folder / "made.json", folder / "samples.parquet", **how)
     return read_table(folder / "samples.parquet", table_of(kind), expect={"dataset": "made", "measure": "m"})
 
@@ -40,3 +40,10 @@ def test_a_wrong_prediction_counts_nothing_and_an_abstention_has_no_radius(tmp_p
 def test_a_prediction_that_is_no_class_of_the_dataset_is_refused(tmp_path):
     with pytest.raises(InputError, match=r"radii\.tsv: line 2: predict is outside -1\.\.2 \(3\)"):
         imported(tmp_path, "0\t0\t3\t1.5\t0\t0:01", kind="certified")
+
+
+def test_the_largest_radius_is_that_of_the_measure_and_none_of_clean(tmp_path):
+    row = "0\t0\t0\t3.0\t1\t0:01"
+    with pytest.raises(InputError, match=r"radii\.tsv: line 2: radius is not within 0\.\.1 \(3\.0\)"):
+        imported(tmp_path, row, kind="certified", largest_radius=1.0)
+    assert imported(tmp_path, row, kind="clean", largest_radius=None)["value"].tolist() == [1]

@@ -101,8 +101,8 @@ class Folder:
             inputs, self.manifest, self.table("class_scores"), audit=AUDIT, intervals=INTERVALS, label_error_rates=None
         )
         summarise_models(
-            inputs, self.table("class_scores"), self.checkpoints, self.table("model_summary"),
-            self.table("vulnerability"), audit=AUDIT, published=published,
+            inputs, self.table("class_scores"), self.checkpoints,
+            {name: self.table(name) for name in ("model_summary", "vulnerability")}, audit=AUDIT, published=published,
             disparity={"fp_lambda": 0.5, "permutations": 99, "seed": 0},
         )  # fmt: skip
         measure_sensitivity(

@@ -33,6 +33,8 @@ The names exported here are loaded on first use, so that importing one module do
 
 from importlib import import_module
 
+VERSION = "0.1.0"
+
 _EXPORTS = {
     "Audit": "audit",
     "ClassBounds": "bounds.class_bounds",

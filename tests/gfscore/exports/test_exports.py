@@ -16,6 +16,7 @@ from gfscore.exports.latex import class_table, escaped, model_table
 from gfscore.figures import figures_of_audit
 from gfscore.files import sha256_of_file
 from gfscore.scores.measures import measure_of
+from gfscore.software import software, version_in_words
 from gfscore.workflow import figure_names
 from gfscore.workflow.export_layout import manifests, workflow_files
 from synthetic import LAM, synthetic_audit
@@ -204,6 +205,7 @@ def test_crate_names_workflow_configuration_inputs_outputs_and_versions(root, tm
     crate = ROCrate(tmp_path / "crate")
     assert crate.mainEntity.id == "Snakefile"
     assert "ComputationalWorkflow" in crate.mainEntity.type
+    assert (crate.mainEntity["name"], crate.mainEntity["version"]) == ("gfscore", version_in_words(software()))
     action = crate.get("#run-of-toy")
     assert action["instrument"].id == "Snakefile"
     assert {entity.id for entity in action["object"]} == {"config-of-this-run.json", "results/datasets/toy.json"}

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
 from gfscore.bounds.intervals import samples_for_half_width
 from gfscore.comparison.ranking import exact_p_value
@@ -24,9 +25,11 @@ from gfscore.reproduction import measurement_algorithms as measurement
 from gfscore.reproduction import projection_fairness as projection
 from gfscore.reproduction.claims import UNTESTABLE, VERDICTS
 from gfscore.reproduction.page import MARKS, PAPERS, page
+from gfscore.reproduction.references import REFERENCES
 from gfscore.scores.margins import SCALE
 
-PAGE = Path(__file__).parents[3] / "docs" / "what-reproduces.md"
+ROOT = Path(__file__).parents[3]
+PAGE = ROOT / "docs" / "what-reproduces.md"
 SCORE, CALIBRATED, ROBUST, CLEAN = "great_score", "great_score_calibrated", "robust_accuracy_pct", "clean_accuracy_pct"
 
 
@@ -300,3 +303,33 @@ def test_page_names_every_claim_and_says_verdicts_in_words(claims):
 
 def test_committed_page_is_the_generated_one():
     assert PAGE.read_text(encoding="utf-8") == page(), "run tools/write_reproduction_page.py"
+
+
+# What is cited
+
+
+def test_page_lists_every_reference_with_its_link():
+    section = page().split("\n## References\n")[1]
+    rows = [line for line in section.splitlines() if line.startswith("| ")][2:]
+    assert len(rows) == len(REFERENCES) == len({reference.title for reference in REFERENCES})
+    for row, reference in zip(rows, REFERENCES, strict=True):
+        assert row.startswith(f"| {reference.authors}")
+        assert f"*{reference.title}*" in row
+        assert f"]({reference.link})" in row or not reference.link
+        assert str(reference.year or "") in row
+
+
+def test_the_citation_file_cites_the_same():
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))["references"]
+    for entry, reference in zip(cited, REFERENCES, strict=True):
+        assert (entry["title"], entry.get("year")) == (reference.title, reference.year)
+        assert entry.get("url", entry.get("repository-code", "")) == reference.link
+        found = [author.get("name") or f"{initials(author)} {author['family-names']}" for author in entry["authors"]]
+        assert ", ".join(found) == reference.authors
+        assert reference.venue.startswith(entry.get("journal") or entry.get("conference", {}).get("name", ""))
+
+
+def initials(author):
+    """Pin-Yu as P.-Y., as the page prints it."""
+    names = [name.split("-") for name in author["given-names"].split()]
+    return " ".join("-".join(f"{part[0]}." for part in parts) for parts in names)

@@ -8,6 +8,7 @@ from gfscore.bounds.intervals import hoeffding_half_width
 from gfscore.scores.classes import class_samples
 from gfscore.scores.margins import SCALE
 from gfscore.scores.measured import Measured
+from gfscore.software import software
 from gfscore.verdicts.gate_rules import alpha_of, verdict_of
 from gfscore.verdicts.gate_statistics import statistic_of
 from gfscore.verdicts.verdict import Candidate, candidates_of, combine, judge
@@ -74,6 +75,10 @@ def test_looks_are_recorded_and_said():
     assert "95% confidence, at look 2 of 3)" in verdict["sentence"]
     assert "look" not in verdict_on([1.0, 1.0])["sentence"]
     assert "fresh" in verdict["note"]
+
+
+def test_the_software_that_judged_is_recorded():
+    assert verdict_on([1.0, 1.0])["software"] == software()
 
 
 def test_a_class_without_samples_never_passes_and_is_named():

@@ -11,6 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from gfscore.files import sha256_of_file
+from gfscore.software import software, version_in_words
 
 PROFILES = {
     "https://w3id.org/ro/wfrun/process/0.5": ("Process Run Crate", "0.5"),
@@ -20,7 +21,7 @@ PROFILES = {
 CONFIG = "config-of-this-run.json"
 SHA256 = "https://w3id.org/ro/terms/workflow-run#sha256"
 LICENSE = "https://spdx.org/licenses/MIT"
-PACKAGES = ("gfscore", "snakemake", "numpy", "scipy", "pandas", "pyarrow", "matplotlib", "rocrate")
+PACKAGES = ("snakemake", "numpy", "scipy", "pandas", "pyarrow", "matplotlib", "rocrate")
 MEDIA_TYPES = {
     ".csv": "text/csv",
     ".html": "text/html",
@@ -41,7 +42,7 @@ def write_crate(folder, *, root, workflow, config, inputs, outputs, audit, title
     `root` is the folder that every path is relative to, in the crate as well; `workflow` are the Snakefile, first, and
     the files it is made of; `config` is the configuration of the run, plain data; `inputs` are manifests with the
     digests of what was measured; `outputs` files and folders of the audit. `finished` is the time of the run's end,
-    seconds since 1970. The bytes depend on nothing else.
+    seconds since 1970. The bytes depend on nothing else but the installed versions and the commit of this package.
     """
     from rocrate.rocrate import ROCrate
 
@@ -96,7 +97,7 @@ def _workflow(crate, root, paths):
         snakefile,
         main=True,
         lang="snakemake",
-        properties={"name": "gfscore", "license": {"@id": LICENSE}},
+        properties={"name": "gfscore", "version": version_in_words(software()), "license": {"@id": LICENSE}},
     )
     main["softwareRequirements"] = [
         _entity(crate, f"#{name}", "SoftwareApplication", name=name, version=number, softwareVersion=number)
@@ -112,7 +113,6 @@ def _versions():
         try:
             found[package] = version(package)
         except PackageNotFoundError:
-            # gfscore runs from its folder as well, without being installed.
             continue
     return found
 

@@ -39,8 +39,7 @@ def _attribute_mistakes(config, where, entry, dataset):
     if attributes is None:
         yield f"{where}: dataset {dataset!r} has no attributes that could be moved; describe them in its entry"
         return
-    columns = attributes["columns"]
-    known = [column if isinstance(column, str) else column["column"] for column in columns or []]
+    known = plan.attribute_names(attributes)
     for name in entry["attributes"] or ():
-        if columns and name not in known:
+        if known and name not in known:
             yield f"{where}: {unknown('attribute', name, known)}"

@@ -3,6 +3,7 @@
 from importlib.metadata import PackageNotFoundError, version
 
 from gfscore.files import read_json
+from gfscore.software import software, version_in_words
 from gfscore.tables import read_identity
 
 PACKAGES = ("numpy", "scipy", "pandas", "pyarrow", "matplotlib", "jinja2")
@@ -31,7 +32,8 @@ def provenance(files):
         for identity in identities
         if "checkpoint_sha256" in identity
     }
-    headings = {"Data and versions": audited | {f"{name} (report)": _installed(name) for name in PACKAGES}}
+    versions = {"gfscore": version_in_words(software()), **{name: _installed(name) for name in PACKAGES}}
+    headings = {"Data and versions": audited | {f"{name} (report)": words for name, words in versions.items()}}
     return headings | ({"Checkpoints, SHA-256": checkpoints} if checkpoints else {})
 
 

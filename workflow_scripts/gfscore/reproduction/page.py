@@ -2,6 +2,7 @@
 
 from gfscore.reproduction import ledger
 from gfscore.reproduction.claims import REFUTED, REPRODUCED, UNTESTABLE, VERDICTS
+from gfscore.reproduction.references import REFERENCES, cited
 
 PAPERS = {
     "GF-Score": """\
@@ -41,8 +42,8 @@ MARKS = {REPRODUCED: "✓ reproduced", REFUTED: "✗ refuted", UNTESTABLE: "○ 
 INTRODUCTION = """\
 # What reproduces and what does not
 
-This project builds on five sources. For readers who want to rely on one of them, this page puts its claims beside the
-numbers that we get. In short:
+This project builds on five sources ([References](#references)). For readers who want to rely on one of them, this page
+puts its claims beside the numbers that we get. In short:
 
 - **The GREAT score is not a certified radius** (H7). Calibrating it as published lowers its agreement with
   RobustBench on CIFAR-10 (H1), where clean accuracy alone ranks the models better (H4).
@@ -69,6 +70,11 @@ published files, which are not shipped here; no test checks it. Shares and perce
 them; rho is Spearman's rank correlation.
 """
 
+FURTHER = """\
+The five sources, then the papers whose methods are implemented. A year or a title that is missing is not stated in the
+copies at hand. Further methods are named by author and year where the code uses them. `CITATION.cff` lists the same.
+"""
+
 FOOTER = "Made by `tools/write_reproduction_page.py`; a test fails when this file and the computed numbers differ.\n"
 
 
@@ -80,7 +86,7 @@ def page():
     parts.append(_overview(claims))
     for paper, source in PAPERS.items():
         parts.append(_section(paper, source, [claim for claim in claims if claim.paper == paper]))
-    return "\n".join([*parts, FOOTER])
+    return "\n".join([*parts, _references(), FOOTER])
 
 
 def _overview(claims):
@@ -98,6 +104,11 @@ def _section(paper, source, claims):
     table = _table(["No.", "Claim", "The source's number", "Our number", "Verdict"], rows)
     notes = "".join(f"- **{c.key}** {c.note}\n" for c in claims if c.note)
     return f"## {paper}\n\n{source}\n\n{table}\nNotes\n\n{notes}"
+
+
+def _references():
+    rows = [[cited(reference), reference.taken] for reference in REFERENCES]
+    return f"## References\n\n{FURTHER}\n{_table(['Source', 'What is taken from it'], rows)}"
 
 
 def _table(header, rows):

@@ -8,6 +8,7 @@ import numpy as np
 from gfscore.bounds.class_bounds import bounds_of
 from gfscore.bounds.planner import samples_for_rule
 from gfscore.scores.measures import UNCALIBRATED, measure_of
+from gfscore.software import software
 from gfscore.verdicts.gate_rules import (
     FALSIFICATION,
     alpha_of,
@@ -91,6 +92,7 @@ def judge(candidates, rules, *, lam, excluded=(), cautions=()):
         "note": " ".join([NOTE, *(f"{words}." for words in cautions)]),
         "rules": judged,
         "excluded": list(excluded),
+        "software": software(),
     }
 
 

@@ -251,12 +251,11 @@ def _dataset_mistakes(config, name, entry):
 def _attribute_mistakes(config, where, attributes):
     if attributes is None:
         return
-    columns = attributes["columns"] or []
-    names = [column if isinstance(column, str) else column["column"] for column in columns]
+    names = plan.attribute_names(attributes)
     for name in dict.fromkeys(names):
         if names.count(name) > 1:
             yield f"{where}: columns: {name!r} stands more than once"
-    for column in columns:
+    for column in attributes["columns"] or ():
         if isinstance(column, str):
             continue
         cuts = column.get("cut") or column.get("quantiles")
@@ -285,11 +284,10 @@ def _group_mistakes(config, where, audit):
         return
     if dataset["label_error_rate"] is not None:
         yield f"{where}: groups: the rate of wrong labels within a group is unknown; set label_error_rate: null"
-    columns = dataset["attributes"]["columns"]
-    known = [column if isinstance(column, str) else column["column"] for column in columns or []]
+    known = plan.attribute_names(dataset["attributes"])
     balanced = [groups["balanced"]["attribute"]] if groups["balanced"] else []
     for name in [*groups["attributes"], *balanced]:
-        if columns and name not in known:
+        if known and name not in known:
             yield f"{where}: groups: {unknown('attribute', name, known)}"
     yield from group_mistakes(f"{where}: groups", groups, dataset)
 

@@ -141,12 +141,6 @@ def zoo_models_from(config, source):
     return "|".join(re.escape(name) for name in names) or NOTHING
 
 
-def largest_radius(config):
-    """Largest certified radius that somebody else's file may hold, over all measures; 0 when there is none."""
-    radii = [entry["largest_radius"] for entry in config["measures"].values() if "largest_radius" in entry]
-    return max(radii, default=0)
-
-
 def has_logits(config, dataset, threat, model):
     """Whether a model comes with logits, or with values per sample only."""
     return entry_of(config, dataset, threat, model)["source"] != "samples"
@@ -172,6 +166,11 @@ def image_settings_of(config, dataset):
 def attributes_of(config, dataset):
     """How the attributes of a dataset's samples are found, or None where it has none."""
     return config["datasets"][dataset]["attributes"]
+
+
+def attribute_names(attributes):
+    """Names of the attributes that an entry `attributes` lists as its columns; none where it takes all there are."""
+    return [column if isinstance(column, str) else column["column"] for column in attributes["columns"] or ()]
 
 
 def groups_of(config, audit):
