@@ -50,7 +50,7 @@ def page_of(made, **changes):
         "models": made.audit.models,
         "fp_lambda": LAM,
         "provenance": {"Data and versions": {"audit": "synthetic"}},
-        "measured": "1 January 2026",
+        "summarised": "1 January 2026",
         "sweeps": made.sweeps,
         "costs": _costs(made.audit),
     }

@@ -18,13 +18,14 @@ def build_dashboard(files, path_to_page, *, audit, **settings):
     `files` maps what build_report takes but the figures, and sweeps (a list), costs and parts to paths; the settings
     are those of render_dashboard.
     """
-    measured = datetime.fromtimestamp(Path(files["class_scores"]).stat().st_mtime, UTC)
+    # Not the day of measuring, which may be earlier: class scores are summarised anew after many an edit.
+    summarised = datetime.fromtimestamp(Path(files["class_scores"]).stat().st_mtime, UTC)
     page = render_dashboard(
         read_audit_tables(files, audit=audit),
         read_json(files["verdict"]),
         audit=audit,
         provenance=provenance(files),
-        measured=f"{measured:%-d %B %Y}",
+        summarised=f"{summarised:%-d %B %Y}",
         sweeps=read_sweeps(files.get("sweeps") or []),
         costs=read_table(files["costs"], "costs", expect={"audit": audit}) if files.get("costs") else None,
         shared=read_json(files["parts"]) if files.get("parts") else None,

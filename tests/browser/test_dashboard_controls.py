@@ -91,6 +91,42 @@ def test_the_three_thresholds_give_different_verdicts(made):
     assert len(set(verdicts)) > 1
 
 
+def marks(page):
+    """What the page says about every class value at tau: glyphs of the heatmap, words of all tooltips."""
+    cells = rows_of_chart(page, "heatmap-chart")
+    return {cell["glyph"] for cell in cells}, {row["verdict"] for row in cells + rows_of_chart(page, "model-chart")}
+
+
+def test_without_a_rule_on_the_measure_nothing_is_judged_until_tau_is_chosen(page):
+    assert "Gate" in headings(page) and "WCR ≥ 0.05" in headings(page)
+    page.select_option("#measure", "clean")
+    assert "Gate (great-softmax)" in headings(page)
+    assert not [title for title in headings(page) if title.startswith("WCR")]
+    assert marks(page) == ({""}, {""})
+    assert page.input_value("#tau-number") == "" and page.get_attribute("#tau", "aria-valuetext") == "not chosen"
+    assert "choose τ above" in page.inner_text("#tau-takeaway")
+    assert "τ" not in page.inner_text("#model-note")
+    # the panels of all measures, in which nothing is judged
+    page.wait_for_selector("#measures-grid figure:last-child svg")
+    assert page.locator("#measures-grid [aria-label*='value:']").count()
+    assert page.locator("#measures-grid [aria-label*='τ']").count() == 0
+    page.click("#heatmap-data summary")
+    assert "at τ" not in page.inner_text("#heatmap-data thead")
+    enter(page, "tau", 0.5)
+    assert "WCR ≥ 0.5" in headings(page) and "at τ" in page.inner_text("#heatmap-data thead")
+    glyphs, words = marks(page)
+    assert glyphs > {""} and "" not in words and "At τ = 0.5" in page.inner_text("#tau-takeaway")
+    page.focus("#measure")
+    page.select_option("#measure", "great-softmax")
+    assert "Gate" in headings(page) and page.input_value("#tau-number") == "0.05"
+
+
+@pytest.mark.parametrize(("fragment", "column"), [("", None), ("&tau=0", "WCR ≥ 0"), ("&tau=0.5", "WCR ≥ 0.5")])
+def test_an_address_keeps_tau_on_a_measure_without_a_rule(browser, path, fragment, column):
+    with opened(browser, path, fragment=f"#measure=clean{fragment}") as page:
+        assert [title for title in headings(page) if title.startswith("WCR")] == ([column] if column else [])
+
+
 @pytest.mark.parametrize("step", [0, 20, 41])
 def test_temperature_shows_the_swept_scores(page, made, step):
     page.evaluate(
@@ -143,6 +179,8 @@ def test_two_models_show_paired_differences_in_either_order(page):
     page.select_option("#b-select", "0")
     back = {row["class"]: row["difference"] for row in rows_of_chart(page, "pair-chart")}
     assert forth == {name: -value for name, value in back.items()}
+    # the line of no difference
+    assert page.locator("#pair-chart .layer_0_marks line").count() == 1
     page.select_option("#b-select", "3")
     assert page.inner_text("#pair-takeaway") == "These two models were not compared sample by sample"
 

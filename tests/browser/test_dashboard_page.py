@@ -50,7 +50,7 @@ def test_every_chart_is_drawn_and_nothing_asks_the_network(browser, small):
             assert rows_of_chart(page, chart), chart
         assert page.locator("figcaption:visible").count() >= len(CHARTS) - 1
         assert all(text.strip() for text in page.locator("figcaption:visible").all_inner_texts())
-        assert page.inner_text("#costs-takeaway") == "extract_logits took 75% of 24.0 s in all"
+        assert page.inner_text("#costs-takeaway") == "extract_logits took 75% of the 24.0 s of the models' jobs"
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -65,6 +65,26 @@ def test_fits_its_window_and_keeps_a_screenshot(browser, small, artefacts, width
         )
         page.evaluate("window.scrollTo(0, 0)")
         page.screenshot(path=artefacts / f"dashboard-{width}-{scheme}.png", full_page=True)
+
+
+CUT_OFF = """() => [...document.querySelectorAll(".chart svg")].flatMap((svg) => {
+  const frame = svg.getBoundingClientRect();
+  return [...svg.querySelectorAll("text")].filter((text) => {
+    const { left, right } = text.getBoundingClientRect();
+    return left < frame.left - 1 || right > frame.right + 1;
+  }).map((text) => text.textContent);
+})"""
+
+
+def test_no_word_is_cut_off_on_a_phone(browser, folder):
+    path = folder / "grouped.html"
+    path.write_text(page_of(audit_for_page(grouped=True, models=2, classes=4, per_class=20, permutations=9)))
+    with opened(browser, path, width=360) as page:
+        for chart in (*CHARTS, "groups-chart", "fairness-chart"):
+            rows_of_chart(page, chart)
+        assert page.evaluate(CUT_OFF) == []
+        counts = page.locator("#vulnerability-chart .role-axis-label text").all_text_contents()
+        assert {"0", "1"} <= set(counts) and not [text for text in counts if "." in text]
 
 
 def test_prints_charts_without_controls(browser, small, artefacts):

@@ -23,6 +23,7 @@ from made import gate_rule
 from synthetic import random_logits, synthetic_audit
 
 MEGABYTE = 1_000_000
+SMALL = {"models": 2, "classes": 3, "per_class": 20, "permutations": 9, "calibrated": False}
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +56,9 @@ def test_script_data_cannot_end_their_element():
 
 
 def test_page_holds_the_numbers_of_the_tables(made):
-    data = contents(page_of(made))
+    page = page_of(made)
+    assert "summarised on 1 January 2026" in page
+    data = contents(page)
     scores = made.audit.of("class_scores").sort_values(["model", "class_index"])
     order = sorted(range(17), key=lambda index: data["models"][index]["label"])
     for column in ("value", "low", "high", "n"):
@@ -71,8 +74,38 @@ def test_the_verdict_says_what_the_scale_of_the_logits_does_to_it():
     words = sensitivity_views(made.tables.sensitivity, verdict["rules"])["great-softmax"]["gate"]
     sentence = words[verdict["rules"][0]["words"]]
     assert "the measured WCR runs from" in sentence
-    section = page_of(made).split('id="verdict"')[1].split("</section>")[0]
-    assert f"{sentence}." in section
+    assert f"{sentence}." in verdict_section(page_of(made))
+
+
+def verdict_section(page):
+    return " ".join(page.split('id="verdict"')[1].split("</section>")[0].split())
+
+
+def test_models_left_out_are_named_with_their_reason():
+    excluded = [{"model": "Linf/<b>Bad</b>", "reason": "measured clean accuracy 40.00%, published 94.00%"}]
+    section = verdict_section(page_of(audit_for_page(**SMALL, excluded=excluded)))
+    left_out = "Left out of the verdict and of every number on this page"
+    assert f"{left_out}: Linf/&lt;b&gt;Bad&lt;/b&gt;. {excluded[0]['reason']}." in section
+    assert left_out not in verdict_section(page_of(audit_for_page(**SMALL)))
+
+
+@pytest.mark.parametrize(
+    ("empty_class", "remedy"),
+    [(2, "only samples of class 2 can settle it"), (None, "further samples would settle it")],
+)
+def test_an_undecided_model_is_told_what_would_settle_it(empty_class, remedy):
+    """A class without samples leaves a model open whatever the other classes gain, so that class is named."""
+    section = verdict_section(page_of(audit_for_page(**SMALL, empty_class=empty_class, at_least=0.6)))
+    assert "INCONCLUSIVE" in section
+    assert remedy in section and "no number of samples" not in section
+
+
+@pytest.mark.parametrize(("method", "words"), [("clopper_pearson", "Clopper-Pearson"), ("some_method", "some method")])
+def test_methods_of_intervals_are_called_what_the_report_calls_them(method, words):
+    made = audit_for_page(**SMALL)
+    summary = made.tables.model_summary
+    summary.loc[summary["measure"] == "clean", "interval"] = method
+    assert {entry["name"]: entry["interval"] for entry in contents(page_of(made))["measures"]}["clean"] == words
 
 
 def test_one_file_of_bounded_size_that_loads_nothing(made):
@@ -84,12 +117,10 @@ def test_one_file_of_bounded_size_that_loads_nothing(made):
 
 
 def test_views_without_tables_are_absent():
-    audit = synthetic_audit(models=1, classes=3, per_class=20, permutations=9, calibrated=False, measures=("clean",))
     made = audit_for_page(models=2, classes=3, per_class=20, permutations=9, calibrated=False)
     page = page_of(made, sweeps=None, costs=None)
     data = contents(page)
     assert data["sweep"] is data["calibration"] is data["costs"] is None
-    assert audit.measures == {"clean": {"kind": "clean"}}
 
 
 def test_class_without_samples_is_a_gap_and_not_a_zero():
@@ -160,9 +191,6 @@ def test_index_links_every_audit():
     assert 'href="audits/a%20b/dashboard.html"' in page and 'href="audits/c/report.html"' in page
     assert "&lt;One&gt;" in page and "<One>" not in page
     assert audit.verdict["verdict"] in page
-
-
-SMALL = {"models": 2, "classes": 3, "per_class": 20, "permutations": 9, "calibrated": False}
 
 
 def test_groups_and_projection_are_absent_without_their_tables():

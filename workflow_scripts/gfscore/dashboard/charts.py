@@ -34,7 +34,8 @@ def _charts():
         "mistakes": mistakes(),
         "differences": differences(),
         "distances": distances(),
-        "agreement": agreement(),
+        "agreement": agreement(label_angle=-35),
+        "agreement_narrow": agreement(label_angle=-90),
         "curve": curve(),
         "sensitivity": sensitivity(alt.Scale(zero=False)),
         "sensitivity_of_factor": sensitivity(alt.Scale(type="log", base=2, nice=False)),
@@ -94,9 +95,7 @@ def scatter():
     points = base.mark_point(filled=True, size=90, opacity=1).encode(
         x=x, y=y, color=alt.condition("datum.chosen", alt.value(colour("contrast")), alt.value(colour("accent")))
     )
-    names = base.mark_text(align="left", dx=8, dy=-7, fontSize=11, color=colour("ink"), limit=150).encode(
-        x=x, y=y, text="name:N"
-    )
+    names = _names_of_points(base.encode(x=x, y=y))
     return framed(across + along + points + names, height=320)
 
 
@@ -151,7 +150,7 @@ def vulnerability():
         x=alt.X(
             "times:Q",
             title="models in which the class is the weakest",
-            axis=alt.Axis(labelExpr="datum.value % 1 ? '' : datum.label"),
+            axis=alt.Axis(format="d", tickMinStep=1),
         )
     )
     return framed(bars, height=alt.Step(20))
@@ -237,7 +236,7 @@ def differences():
     y = alt.Y("class:N", sort=None, title=None, axis=_names(130))
     base = alt.Chart(rows()).encode(y=y, tooltip=_tips("class", "text"))
     shade = alt.Color("difference:Q", scale=alt.Scale(scheme=DIVERGING, domainMid=0), legend=None)
-    zero = alt.Chart().mark_rule(color=colour("muted")).encode(x=alt.datum(0))
+    zero = alt.Chart(rows("zero")).mark_rule(color=colour("muted")).encode(x=alt.X("at:Q", title="@difference"))
     interval = base.mark_rule(strokeWidth=2, color=colour("muted")).encode(
         x=alt.X("lower:Q", title="@difference"), x2="upper:Q"
     )
@@ -278,20 +277,18 @@ def distances():
             scale=alt.Scale(domain=side.domain, range=["triangle-up", "circle"]),
         ),
     )
-    names = base.mark_text(align="left", dx=8, dy=-6, fontSize=11, color=colour("ink"), limit=150).encode(
-        x=x, y=y, text="name:N"
-    )
+    names = _names_of_points(base.encode(x=x, y=y))
     return framed(line + points + names, height=320, parameters=(("most", 1),))
 
 
-def agreement():
+def agreement(*, label_angle):
     """Rank correlation of the measures over the classes of one model."""
     base = alt.Chart(rows()).encode(
         x=alt.X(
             "first:N",
             sort=None,
             title=None,
-            axis=alt.Axis(orient="top", labelAngle=-35, labelLimit=120, labelOverlap=False),
+            axis=alt.Axis(orient="top", labelAngle=label_angle, labelLimit=120, labelOverlap=False),
         ),
         y=alt.Y("second:N", sort=None, title=None, axis=_names(130)),
         tooltip=_tips("first", "second", "text"),
@@ -359,7 +356,7 @@ def costs():
         alt.Chart(rows())
         .mark_bar(color=colour("accent"), height={"band": 0.6})
         .encode(
-            x=alt.X("seconds:Q", title="seconds on the clock"),
+            x=alt.X("seconds:Q", title=["seconds", "(clock)"]),
             y=alt.Y("what:N", sort=None, title=None, axis=_names(260)),
             tooltip=_tips("what", "text"),
         )
@@ -381,7 +378,7 @@ def intervals(*, legend=True):
     )
     if legend:
         few = alt.Scale(domain=["enough samples", "few samples"], range=["circle", "triangle-up"])
-        points = points.encode(shape=alt.Shape("size:N", title=None, scale=few))
+        points = points.encode(shape=alt.Shape("size:N", title=None, scale=few, legend=alt.Legend(columns=1)))
     return framed(bounds + points, height=alt.Step(22), parameters=(*RANGE, ("room", 260)))
 
 
@@ -391,12 +388,19 @@ def _columns(label_angle):
 
 def _painted(field, test, *, title, scale, **legend):
     # Cells without a value have the colour of the page.
-    colours = alt.Color(f"{field}:Q", title=title, scale=scale, legend=alt.Legend(gradientLength=200, **legend))
+    legend = alt.Legend(gradientLength=alt.ExprRef(expr="min(200, width)"), **legend)
+    colours = alt.Color(f"{field}:Q", title=title, scale=scale, legend=legend)
     return alt.condition(test, colours, alt.value(colour("surface")))
 
 
 def _names(limit):
     return alt.Axis(labelLimit=limit, ticks=False, domain=False, labelPadding=6)
+
+
+def _names_of_points(base):
+    # Beside each point, on the side that the page chose.
+    side = {"align": alt.ExprRef(expr="datum.left ? 'right' : 'left'"), "dx": alt.ExprRef(expr="datum.left ? -8 : 8")}
+    return base.mark_text(dy=-7, fontSize=11, color=colour("ink"), limit=150, **side).encode(text="name:N")
 
 
 TITLES = {"x_text": "mean", "y_text": "disparity", "text": "value"}

@@ -119,7 +119,7 @@ def _measure(tables, name, settings):
         "unit": measure.unit,
         "explanation": measure.explanation,
         "range": list(measure.value_range),
-        "interval": summary["interval"].iloc[0].replace("_", " "),
+        "interval": report_rows.INTERVALS.get(method := summary["interval"].iloc[0], method.replace("_", " ")),
         "confidence": summary["confidence"].iloc[0],
         "norm": settings.get("norm"),
     }

@@ -39,7 +39,7 @@ def render_dashboard(
     models,
     fp_lambda,
     provenance,
-    measured,
+    summarised,
     sweeps=None,
     costs=None,
     contact=None,
@@ -48,7 +48,7 @@ def render_dashboard(
     """The page as text.
 
     Takes AuditTables, the contents of verdict.json, `audit` and `title`, its key and heading, `measures`, `models`,
-    `fp_lambda`, `provenance` and `contact` as render_report does, `measured`, the day that the values are from in
+    `fp_lambda`, `provenance` and `contact` as render_report does, `summarised`, the day of the class scores in
     words, `sweeps` and `costs` as page_contents does, and `shared`, what shared_parts returns, if it is made already.
     Every name is escaped.
     """
@@ -65,7 +65,7 @@ def render_dashboard(
             title=title,
             dataset=scores["dataset"].iloc[0],
             samples=_samples(scores),
-            measured=measured,
+            summarised=summarised,
             measures=list(measures),
             kinds={settings["kind"] for settings in measures.values()},
             verdict=verdict["verdict"],

@@ -33,7 +33,8 @@ function showHeatmap() {
   const cells = rows.flatMap((row) => shown.map((index) => cellOf(row, index, limit, highest)));
   const count_of = (verdict) => sum(rows.map((row) => row.values.filter((_, index) => cellVerdict(row, index, limit) === verdict).length));
   at("heatmap-takeaway").textContent = state.t === 1 ? DATA.sentences[state.measure].classes : `Class values at T = ${temperature(state.t)}, without intervals`;
-  at("tau-takeaway").textContent = state.t === 1
+  at("tau-takeaway").textContent = limit === null ? `No rule of the gate sets a τ for ${measure.name}: choose τ above to see which class values reach it.`
+    : state.t === 1
     ? `At τ = ${setting(limit)}: ${count(count_of("FAIL"))} of ${count(all.length)} class values are surely below (×), ${count(count_of("INCONCLUSIVE"))} undecided (?), ${count(count_of("PASS"))} surely at least τ.`
     : `At τ = ${setting(limit)}: ${count(all.filter((value) => value < limit).length)} of ${count(all.length)} class values lie below (↓); without intervals none is sure.`;
   at("find-note").textContent = wanted ? `${plural(found.length, "class")} of ${count(CLASSES.length)} match.` : found.length > shown.length ? `Classes ${from + 1} to ${from + shown.length} of ${count(found.length)}.` : "";
@@ -47,7 +48,7 @@ function showHeatmap() {
     words: { "@legend": legend(measure) },
     ready: (view) => view.addEventListener("click", (_, item) => item?.datum?.index !== undefined && choose(item.datum)),
   });
-  showStrip(found, from, room, rows, signals, limit);
+  showStrip(found, from, room, rows, signals);
   tableBehind(at("heatmap-data"), () => classTable(rows, found, limit, highest));
   showVulnerability();
 }
@@ -60,7 +61,7 @@ function cellVerdict(row, index, limit) {
 }
 
 function cellOf(row, index, limit, highest) {
-  const value = row.values[index], verdict = cellVerdict(row, index, limit), below = !isMissing(value) && value < limit;
+  const value = row.values[index], verdict = cellVerdict(row, index, limit), below = !isMissing(value) && limit !== null && value < limit;
   return {
     model: row.model.short, class: CLASSES[index].short, index, at: row.index, value,
     text: isMissing(value) ? "no samples" : `${withInterval(value, row.low[index], row.high[index], highest)}, n = ${count(row.n[index])}`,
@@ -75,7 +76,7 @@ function choose(datum) {
   change({ model: datum.at });
 }
 
-function showStrip(found, from, room, rows, signals, limit) {
+function showStrip(found, from, room, rows, signals) {
   const many = found.length > room;
   at("strip").hidden = !many;
   if (!many) return;
@@ -123,7 +124,7 @@ function classTable(rows, found, limit, highest) {
       { key: "value", title: "value", numeric: true, csv: ["value", "low", "high"], value: (row) => row.value, values: (row) => [row.value, row.low, row.high], node: (row) => valueNode(row.value, row.low, row.high, highest) },
       { key: "n", title: "samples", numeric: true, value: (row) => row.n, text: (row) => count(row.n) },
       { key: "accuracy", title: "accuracy", numeric: true, value: (row) => row.accuracy, text: (row) => number(row.accuracy) },
-      { key: "verdict", title: "at τ", value: (row) => row.verdict, text: (row) => row.verdict },
+      ...(limit === null ? [] : [{ key: "verdict", title: "at τ", value: (row) => row.verdict, text: (row) => row.verdict }]),
     ],
   };
 }

@@ -22,8 +22,9 @@ function showControls(changed) {
   const { measure } = current(), [lowest, highest] = measure.range;
   Object.assign(at("tau"), { min: lowest, max: highest, step: (highest - lowest) / 500 });
   for (const [id, value] of [["lambda", state.lambda], ["tau", tau()]]) {
-    at(id).value = value;
-    if (at(`${id}-number`) !== document.activeElement) at(`${id}-number`).value = value;
+    at(id).value = value ?? lowest;
+    at(id).setAttribute("aria-valuetext", value === null ? "not chosen" : setting(value));
+    if (at(`${id}-number`) !== document.activeElement) at(`${id}-number`).value = value ?? "";
   }
   const steps = temperatures();
   at("temperature-control").hidden = steps.length < 2;

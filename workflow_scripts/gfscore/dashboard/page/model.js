@@ -32,14 +32,15 @@ function showModel() {
 const endsOf = (rows) => rows.flatMap((row) => [row.lower, row.upper]).filter((value) => !isMissing(value));
 const marginOf = ([lowest, highest]) => 0.04 * (highest - lowest) + 1e-6;
 
-// Whether the axis of the chart reaches to tau.
+// Whether there is a tau and the axis of the chart reaches to it.
 function tauWithin(entry, listed) {
+  if (tau() === null) return false;
   const ends = endsOf(listed.map((index) => barRow(entry, index, tau(), 1))), span = [Math.min(...ends), Math.max(...ends)];
   return tau() > span[0] - marginOf(span) && tau() < span[1] + marginOf(span);
 }
 
 function showBars(host, entry, measure, listed, whole) {
-  const rows = listed.map((index) => barRow(entry, index, whole ? tau() : measure.range[0], measure.range[1]));
+  const rows = listed.map((index) => barRow(entry, index, whole ? tau() : null, measure.range[1]));
   const { rdi_permuted: spread, wcr_permuted: floor } = entry.summary;
   const chance = whole && !isMissing(spread) && state.t === 1 ? [{ from: floor, to: floor + spread }] : [];
   const ends = endsOf(rows), span = whole ? [Math.min(...ends), Math.max(...ends)] : measure.range;
@@ -56,7 +57,7 @@ function showProfile(entry, measure, order, many) {
   at("profile").hidden = !many;
   if (!many) return;
   const rows = order.map((index, place) => ({ place: place + 1, value: entry.values[index], lower: entry.low[index] ?? entry.values[index], upper: entry.high[index] ?? entry.values[index] }));
-  draw(at("profile-chart"), "profile", { data: { rows, tau: [{ tau: tau() }] }, signals: { low: measure.range[0], high: measure.range[1] }, words: { "@value": legend(measure) } });
+  draw(at("profile-chart"), "profile", { data: { rows, tau: tau() === null ? [] : [{ tau: tau() }] }, signals: { low: measure.range[0], high: measure.range[1] }, words: { "@value": legend(measure) } });
 }
 
 // The same classes, in the same order, under every measure of the audit.
@@ -83,7 +84,7 @@ function showAgreement(entry) {
   }));
   const apart = rows.filter((row) => row.first < row.second && row.rho !== null).sort((first, second) => first.rho - second.rho);
   at("agreement-takeaway").textContent = apart.length ? `${apart[0].first} and ${apart[0].second} agree least on which classes of ${entry.model.label} are weak (Spearman ${signed(apart[0].rho)})` : "The measures cannot be compared over classes";
-  draw(at("agreement-chart"), "agreement", { data: { rows }, bands: DATA.measures.length });
+  draw(at("agreement-chart"), isNarrow() ? "agreement_narrow" : "agreement", { data: { rows }, bands: DATA.measures.length });
 }
 
 function showConfusion(entry) {
@@ -157,7 +158,7 @@ function showPair() {
     ? `${names[0]} is significantly better on ${count(ahead)} of ${plural(rows.length, "class")}, ${names[1]} on ${count(sure.length - ahead)}`
     : `${names[0]} and ${names[1]} differ significantly on none of ${plural(rows.length, "class")}`;
   const listed = rows.length <= MANY_CLASSES ? rows : [...rows.slice(0, 15), ...rows.slice(-15)];
-  draw(at("pair-chart"), "differences", { data: { rows: listed }, bands: listed.length, words: { "@difference": [`${MODELS[first].short} minus ${MODELS[second].short}`, `(${MEASURES[state.measure].unit})`, "right of 0 the first is better"] } });
+  draw(at("pair-chart"), "differences", { data: { rows: listed, zero: [{ at: 0 }] }, bands: listed.length, words: { "@difference": [`${MODELS[first].short} minus ${MODELS[second].short}`, `(${MEASURES[state.measure].unit})`, "right of 0 the first is better"] } });
   tableBehind(at("pair-data"), () => ({
     rows,
     columns: [

@@ -49,8 +49,8 @@ function rankingColumns(measure) {
       csv: ["place", "place_at_lambda_0"], value: (row) => row.place, values: (row) => [row.place, row.before],
       node: (row) => element("span", { class: "value" }, setting(row.place), element("small", { class: "bounds" }, `λ = 0: ${moveText(row)}`)),
     },
-    { key: "gate", title: "Gate", about: "Verdict of the audit's gate, all rules together", value: (row) => gateVerdict(row.index) ?? "", node: (row) => badge(gateVerdict(row.index)) },
-    { key: "at_tau", title: `WCR ≥ ${setting(tau())}`, about: "Verdict at the chosen tau", value: (row) => modelVerdict(row, state.measure, tau()) ?? "", node: (row) => badge(modelVerdict(row, state.measure, tau())) },
+    { key: "gate", title: gateTitle(measure), about: "Verdict of the audit's gate, all rules together", value: (row) => gateVerdict(row.index) ?? "", node: (row) => badge(gateVerdict(row.index)) },
+    ...(tau() === null ? [] : [{ key: "at_tau", title: `WCR ≥ ${setting(tau())}`, about: "Verdict at the chosen tau", value: (row) => modelVerdict(row, state.measure, tau()) ?? "", node: (row) => badge(modelVerdict(row, state.measure, tau())) }]),
     {
       key: "fp", title: "FP", numeric: true, best: true, csv: ["fp", "fp_low", "fp_high"], about: `Class mean minus ${setting(state.lambda)} times RDI`,
       value: (row) => row.fp, values: (row) => [row.fp, row.fp_low, row.fp_high], node: (row) => valueNode(row.fp, row.fp_low, row.fp_high, highest),
@@ -74,6 +74,12 @@ function rankingColumns(measure) {
   ];
   const { entries } = current();
   return columns.filter((column) => !["robust_accuracy", "falsified"].includes(column.key) || entries.some((row) => !isMissing(column.value(row))));
+}
+
+// Says which measures the gate judges, unless it is the one that is shown.
+function gateTitle(measure) {
+  const judged = [...new Set(DATA.gate.map((rule) => rule.measure))];
+  return judged.every((name) => name === measure.name) ? "Gate" : `Gate (${judged.join(", ")})`;
 }
 
 const falsified = (row) => (state.t === 1 ? DATA.falsification?.[state.measure]?.[row.index] : null);
@@ -148,7 +154,7 @@ function showScatter() {
     x_text: withInterval(summary.value, summary.value_low, summary.value_high, highest),
     y_text: withInterval(summary[metric], summary[`${metric}_low`], summary[`${metric}_high`]),
   })).filter((row) => !isMissing(row.y));
-  const extent = (key) => Math.max(...rows.map((row) => row[`${key}_high`])) - Math.min(...rows.map((row) => row[`${key}_low`]));
+  const extent = (key) => [Math.min(...rows.map((row) => row[`${key}_low`])), Math.max(...rows.map((row) => row[`${key}_high`]))];
   nameApart(rows, { x: extent("x"), y: extent("y") });
   const rho = spearman(entries.map((entry) => entry.summary.value), entries.map((entry) => entry.summary[metric]));
   const plain = entries.length < 3 ? `${plural(entries.length, "model")}: a relation between mean and disparity needs 3 or more` : `Spearman ${signed(rho)} between mean and ${METRICS[metric].replace(/ \(.*/, "")} over ${entries.length} models`;
@@ -166,12 +172,15 @@ function showScatter() {
   }));
 }
 
-// Name the points of a chart as long as the names do not run into each other; the chosen model's always stands. Extents
-// of the axes by the key of what they show, the horizontal one first.
-function nameApart(rows, extents) {
-  const [[x, width], [y, height]] = Object.entries(extents), named = [];
+// Name the points of a chart as long as the names do not run into each other; the chosen model's always stands. Names
+// stand right of their points, and where a narrow page would cut them off left of them. Ends of the axes by the key of
+// what they show, the horizontal one first.
+function nameApart(rows, ends) {
+  const [[x, [start, end]], [y, [low, high]]] = Object.entries(ends), named = [];
+  const reach = (isNarrow() ? 0.3 : 0.1) * (end - start);
   for (const row of [...rows].sort((first, second) => (second.chosen ?? 0) - (first.chosen ?? 0))) {
-    const apart = named.every((other) => Math.abs(other[x] - row[x]) > (isNarrow() ? 0.3 : 0.1) * width || Math.abs(other[y] - row[y]) > 0.055 * height);
+    row.left = isNarrow() && end - row[x] < reach;
+    const apart = named.every((other) => Math.abs(other[x] - row[x]) > (other.left === row.left ? reach : 2 * reach) || Math.abs(other[y] - row[y]) > 0.055 * (high - low));
     row.name = apart ? row.model : "";
     if (apart) named.push(row);
   }

@@ -28,8 +28,8 @@ for (const kind of ["certified", "great"]) {
   if (first) DEFAULTS.measure = first.name;
 }
 
-const defaultTau = (measure) => gateRule(measure)?.threshold ?? MEASURES[measure].range[0];
-const tau = () => state.tau ?? defaultTau(state.measure);
+// The reader's, else the gate's. A measure without a rule has none: no threshold would mean anything there.
+const tau = () => state.tau ?? gateRule(state.measure)?.threshold ?? null;
 
 function readFragment() {
   const found = new URLSearchParams(location.hash.slice(1));

@@ -65,9 +65,9 @@ function penalisedBounds(low, high, lambda) {
   return [smallest, largest];
 }
 
-// PASS, FAIL or INCONCLUSIVE for "at least tau" (gfscore.verdicts.gate_rules.verdict_of).
+// PASS, FAIL or INCONCLUSIVE for "at least tau" (gfscore.verdicts.gate_rules.verdict_of); null without bounds or tau.
 function verdictOf(low, high, tau) {
-  if (isMissing(low) || isMissing(high)) return null;
+  if (isMissing(low) || isMissing(high) || isMissing(tau)) return null;
   if (low >= tau) return "PASS";
   return high < tau ? "FAIL" : "INCONCLUSIVE";
 }

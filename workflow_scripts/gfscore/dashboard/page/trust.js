@@ -11,7 +11,7 @@ function showDistances() {
     text: `score ${number(found.mean_score)}, distance ${number(found.mean_distance)}; contradicted on ${withInterval(found.rate, found.low, found.high, 1)} of ${count(found.correct)} samples`,
   }).filter(Boolean);
   const most = 1.08 * Math.max(...rows.flatMap((row) => [row.score, row.distance]), 1e-6), refuted = rows.filter((row) => row.side === above).length;
-  nameApart(rows, { distance: most, score: most });
+  nameApart(rows, { distance: [0, most], score: [0, most] });
   at("distances-takeaway").textContent = `In ${refuted} of ${plural(rows.length, "model")} mean ${score} exceeds the mean distance at which an attack succeeded`;
   draw(at("distances-chart"), "distances", { data: { rows, line: [{ at: 0 }, { at: most }] }, signals: { most }, words: { "@distance": ["mean distance of the nearest", "adversarial example found (l2)"], "@score": `mean ${score}` } });
   tableBehind(at("distances-data"), () => ({
@@ -25,7 +25,7 @@ function showCalibration() {
   at("calibration").hidden = !calibration;
   if (!calibration) return;
   const host = at("calibration-grid");
-  at("calibration-takeaway").textContent = calibration.sentence;
+  at("calibration-takeaway").textContent = calibration.sentence.replaceAll("T = 1", AT_ONE);
   if (!host.children.length) {
     for (const objective of calibration.objectives) host.append(element("figure", {}, element("figcaption", {}, ""), element("div", { class: "chart" }), element("p", { class: "note" }, "")));
   }
@@ -98,7 +98,7 @@ function showCosts() {
     totals.set(what, { what, seconds: found.seconds + (row.wall_s ?? 0), gpu: found.gpu + (row.gpu_s ?? 0), jobs: found.jobs + 1 });
   }
   const bars = [...totals.values()].filter((row) => row.seconds > 0).sort((x, y) => y.seconds - x.seconds), all = sum(bars.map((row) => row.seconds));
-  at("costs-takeaway").textContent = `${bars[0].what} took ${percent(Number((bars[0].seconds / all).toPrecision(2)))} of ${duration(all)} in all`;
+  at("costs-takeaway").textContent = `${bars[0].what} took ${percent(Number((bars[0].seconds / all).toPrecision(2)))} of the ${duration(all)} of the models' jobs`;
   draw(at("costs-chart"), "costs", { data: { rows: bars.map((row) => ({ ...row, text: `${duration(row.seconds)}, ${plural(row.jobs, "job")}${row.gpu ? `, ${duration(row.gpu)} of GPU` : ""}` })) }, bands: bars.length });
   tableBehind(at("costs-data"), () => ({
     rows,
