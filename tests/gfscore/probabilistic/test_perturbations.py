@@ -4,8 +4,7 @@ import torch
 from scipy.stats import kstest
 
 from gfscore.errors import InputError
-from gfscore.probabilistic import perturbations
-from gfscore.probabilistic.perturbations import Perturbation, make_perturbation, of_attack, of_sampler, register_family
+from gfscore.probabilistic.perturbations import Perturbation, make_perturbation, of_attack, of_sampler
 
 GREY = torch.full((4000, 1, 1, 3), 0.5)
 LABELS = torch.zeros(4000, dtype=torch.int64)
@@ -82,20 +81,6 @@ def test_any_function_of_images_and_generator_is_a_perturbation():
     perturb = of_sampler(darker, clip=True)
     assert perturb.description == "darker, clipped to [0, 1]"
     assert perturb(GREY, LABELS, seeded()).min() == 0
-
-
-def test_families_can_be_registered_and_named_in_settings(monkeypatch):
-    monkeypatch.setattr(perturbations, "FAMILIES", dict(perturbations.FAMILIES))
-
-    def corruption(*, severity):
-        return (lambda images, generator: images * severity), f"brightness {severity}"
-
-    register_family("brightness", corruption)
-    perturb = make_perturbation({"family": "brightness", "severity": 3, "clip": True})
-    assert perturb.description == "brightness 3, clipped to [0, 1]"
-    assert (perturb(GREY, LABELS, seeded()) == 1).all()
-    with pytest.raises(InputError, match="exists already"):
-        register_family("brightness", corruption)
 
 
 class Noise:

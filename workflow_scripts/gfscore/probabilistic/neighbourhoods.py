@@ -7,9 +7,9 @@ import numpy as np
 from gfscore.attacks.batched import BatchedClassifier
 from gfscore.errors import InputError, unknown
 from gfscore.probabilistic.decisions import VALUES
-from gfscore.probabilistic.error_rates import error_rate
+from gfscore.probabilistic.error_rates import error_rate, require_budget
 from gfscore.probabilistic.perturbations import make_perturbation
-from gfscore.probabilistic.sequential_tests import NOT_ROBUST, ROBUST, STATES, boundaries, clean_draws
+from gfscore.probabilistic.sequential_tests import STATES, UNDECIDED, boundaries
 from gfscore.probabilistic.thresholds import threshold
 
 REFERENCES = ("prediction", "label")
@@ -53,14 +53,9 @@ def measure_batch(classifier, images, labels, *, settings, seed):
 
 def make_boundaries(settings):
     """Decision boundaries of settings kappa, alpha, budget and test; InputError for a budget that is too small."""
-    kappa, alpha, test = threshold(settings["kappa"]), settings["alpha"], settings["test"]
-    limits = boundaries(kappa=kappa, alpha=alpha, budget=settings["budget"], test=test)
-    if kappa > 0 and limits.budget < (needed := clean_draws(kappa=kappa, alpha=alpha, test=test)):
-        raise InputError(
-            f"budget {limits.budget} is too small: at kappa {kappa:g} and alpha {alpha:g} the test {test} needs "
-            f"{needed} draws without a change to call an image robust; raise the budget to several times that"
-        )
-    return limits
+    require_budget(settings)
+    kappa = threshold(settings["kappa"])
+    return boundaries(kappa=kappa, **{key: settings[key] for key in ("alpha", "budget", "test")})
 
 
 @dataclass(frozen=True)
@@ -93,34 +88,33 @@ def run_tests(base, images, labels, *, boundaries, perturbation, reference, gene
 
     if reference not in REFERENCES:
         raise InputError(unknown("reference", reference, REFERENCES))
-    device = base.device
-    low, high = (torch.from_numpy(np.asarray(side)).to(device) for side in (boundaries.robust, boundaries.not_robust))
+    limits, budget = boundaries.on(base.device), boundaries.budget
     predicted = predict(base.logits(images), labels)
     wanted = predicted if reference == "prediction" else labels
-    codes = torch.full_like(labels, ROBUST if int(boundaries.robust[0]) >= 0 else 0)
+    codes = torch.full_like(labels, int(boundaries.decide(0, 0)))
     changes, draws = torch.zeros_like(labels), torch.zeros_like(labels)
     neighbours = images.clone()
-    active, done = torch.nonzero(codes == 0).flatten(), 0
+    active, done = torch.nonzero(codes == UNDECIDED).flatten(), 0
     before = changes[active]
-    while done < boundaries.budget and len(active):
-        each = max(1, min(boundaries.budget - done, base.batch_size // len(active)))
+    while done < budget and len(active):
+        each = max(1, min(budget - done, base.batch_size // len(active)))
         rows = active.repeat_interleave(each)
         # Whole images are copied several times as fast as by an index.
         own = labels.index_select(0, rows)
         drawn = perturbation(images.index_select(0, rows), own, generator)
         changed = (predict(base.logits(drawn), own) != wanted.index_select(0, rows)).reshape(-1, each)
         done += each
-        # Near most images nothing changes, and then a test ends only where as few changes as before say robust by now.
-        if not (changed.any() | (before <= low[done]).any()):
+        # Near most images nothing changes, and then a test ends only where the changes of before decide it by now.
+        if not (changed.any() | (limits.decide(before, done) != UNDECIDED).any()):
             continue
-        k, span = before[:, None] + changed.cumsum(1), slice(done - each + 1, done + 1)
-        robust, not_robust = k <= low[span], k >= high[span]
+        k = before[:, None] + changed.cumsum(1)
+        calls = limits.decide(k, slice(done - each + 1, done + 1))
         # The first draw that decides, else the last one.
-        decided, first = (robust | not_robust).max(1)
+        decided, first = (calls != UNDECIDED).max(1)
         stop = first.where(decided, each - 1)[:, None]
         _remember(neighbours, active, drawn.reshape(-1, each, *images.shape[1:]), changed, stop)
         changes[active], draws[active] = k.gather(1, stop)[:, 0], done - each + 1 + stop[:, 0]
-        codes[active] = (ROBUST * robust.gather(1, stop) + NOT_ROBUST * not_robust.gather(1, stop))[:, 0]
+        codes[active] = calls.gather(1, stop)[:, 0]
         going_on = torch.nonzero(~decided).flatten()
         active, before = active[going_on], k[going_on, -1]
     draws[active] = done

@@ -75,16 +75,6 @@ def of_attack(attack):
     return Perturbation(draw, f"{type(attack).__name__} (an attack object)")
 
 
-def register_family(name, build):
-    """Add a family: `build(**settings)` returns `(sampler, words)`, `sampler(images, generator)` -> images.
-
-    Raises InputError for a name that is taken.
-    """
-    if name in FAMILIES:
-        raise InputError(f"perturbation family {name!r} exists already; choose another name")
-    FAMILIES[name] = build
-
-
 def _linf_ball(*, eps):
     _require_positive("eps", eps)
 
@@ -161,7 +151,7 @@ def _require_positive(name, value):
 
 
 FAMILIES = {"linf_ball": _linf_ball, "l2_ball": _l2_ball, "gaussian": _gaussian, "corruption": _corruption}
-"""Families by name: a function from the family's settings to `(sampler, words)`; see `register_family`.
+"""Families by name: a function from the family's settings to `(sampler, words)`. What is no family goes by `of_sampler`.
 
 A corruption that draws nothing at random (brightness, contrast, a blur) has a single outcome at each severity, so a
 family of it alone has p of 0 or 1.

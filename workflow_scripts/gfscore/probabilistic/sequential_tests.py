@@ -37,10 +37,14 @@ class Boundaries:
         return len(self.robust) - 1
 
     def decide(self, changes, draws):
-        """Codes (positions in STATES) of a test that has seen `changes` among `draws`, int arrays of one shape."""
-        changes, draws = np.asarray(changes), np.asarray(draws)
-        calls = np.where(changes >= self.not_robust[draws], NOT_ROBUST, UNDECIDED)
-        return np.where(changes <= self.robust[draws], ROBUST, calls)
+        """Codes (positions in STATES) of tests that have seen `changes` (..., n) among `draws`, (n,) or a slice."""
+        return ROBUST * (changes <= self.robust[draws]) + NOT_ROBUST * (changes >= self.not_robust[draws])
+
+    def on(self, device):
+        """The same, of tensors on a device."""
+        import torch
+
+        return Boundaries(torch.from_numpy(self.robust).to(device), torch.from_numpy(self.not_robust).to(device))
 
 
 @dataclass(frozen=True)
