@@ -62,6 +62,7 @@ rule logits:
 
 rule audit:
     input:
+        of_run(layout.sample_results),
         of_run(layout.verdict_results),
 
 

@@ -34,7 +34,7 @@ rule attack_model:
         version=version("attack_model"),
         batch_size=config["inference"]["batch_size"],
         settings=of_measure,
-        progress=f"results/progress/{{measure}}/{MODEL}",
+        progress=f"results/progress/attack_model/{{measure}}/{MODEL}",
     script:
         "../workflow_scripts/attack_model.py"
 
@@ -59,7 +59,7 @@ rule measure_distances:
         version=version("measure_distances"),
         batch_size=config["inference"]["batch_size"],
         settings=of_measure,
-        progress=f"results/progress/{{measure}}/{MODEL}",
+        progress=f"results/progress/measure_distances/{{measure}}/{MODEL}",
     script:
         "../workflow_scripts/measure_distances.py"
 
@@ -84,6 +84,6 @@ rule target_model:
         version=version("target_model"),
         batch_size=config["inference"]["batch_size"],
         settings=of_measure,
-        progress=f"results/progress/{{measure}}/{MODEL}",
+        progress=f"results/progress/target_model/{{measure}}/{MODEL}",
     script:
         "../workflow_scripts/target_model.py"

@@ -8,7 +8,8 @@
 #
 #   select_models     leaves out models that failed the gate on published accuracy, where config says so
 #   summarise_models
-#   judge_audit       bounds at the gate's own levels; succeeds whatever the verdict, or it would lose its output
+#   judge_audit       bounds at the gate's own levels, of the measures of its rules alone; succeeds whatever the
+#                     verdict, or it would lose its output
 #   gate              stands apart from the targets; fails on FAIL, and on INCONCLUSIVE where the rule says stop
 
 
@@ -68,7 +69,7 @@ rule summarise_models:
 rule judge_audit:
     input:
         code=code("judge_audit"),
-        samples=of_audit(layout.sample_files),
+        samples=of_audit(layout.judged_sample_files),
         selection="results/audits/{audit}/models.json",
         manifest=of_audit(layout.dataset_manifest),
         generator=of_audit(layout.generator_manifest),
@@ -82,7 +83,7 @@ rule judge_audit:
     conda:
         "../envs/analysis.yaml"
     params:
-        subject=of_audit(plan.subject_of),
+        subject=of_audit(plan.judged_subject_of),
         rules=lambda wildcards: config["audits"][wildcards.audit]["gate"],
         intervals=config["intervals"],
         label_error_rate=of_audit(plan.label_error_rate_of),

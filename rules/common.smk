@@ -44,7 +44,8 @@ try:
     for path in workflow.configfiles:
         require_unambiguous(path)
     schema = yaml.safe_load((ROOT / "rules/schemas/config.schema.yaml").read_text())
-    require_valid(config, complete_schema(schema, SCRIPTS / "gfscore/datasets"))
+    complete = complete_schema(schema, SCRIPTS / "gfscore/datasets")
+    require_valid(config, complete, thorough=workflow.is_main_process)
 except InputError as error:
     raise WorkflowError(str(error)) from None
 

@@ -26,6 +26,6 @@ rule score_corruptions:
         version=version("score_corruptions"),
         batch_size=config["inference"]["batch_size"],
         settings=of_measure,
-        progress=f"results/progress/{{measure}}/{MODEL}",
+        progress=f"results/progress/score_corruptions/{{measure}}/{MODEL}",
     script:
         "../workflow_scripts/score_corruptions.py"

@@ -11,7 +11,6 @@
 
 
 PAGE = SCRIPTS / "gfscore/dashboard/page"
-LEDGER = SCRIPTS / "gfscore/reproduction"
 
 
 localrules:
@@ -22,7 +21,6 @@ localrules:
 rule prepare_dashboards:
     input:
         code=code("prepare_dashboards"),
-        ledger=sorted(str(path.relative_to(ROOT)) for path in LEDGER.glob("*.py")),
     output:
         parts="results/dashboard_parts.json",
     log:

@@ -2,15 +2,18 @@
 #
 #   in   whatever a dataset's source needs (nothing, a file of the user, a file that train_generator wrote)
 #   out  results/datasets/<dataset>.json   manifest: digest, samples per class, image shape
+#        results/checks/<dataset>.json     where config pins a digest: the digest, which is that one
 #
 #        results/checkpoints/<zoo>/<threat>/<model>.json   manifest: file, digest, architecture, settings
 #
 #   fetch_dataset     makes sure that the samples are there and are what config says
+#   check_digest      the same for a digest that is pinned later; apart, because nothing else has to run again then
 #   fetch_checkpoint  makes sure that a classifier of somebody else is there, downloads it when it is not
 
 
 localrules:
     fetch_dataset,
+    check_digest,
     fetch_checkpoint,
 
 
@@ -28,9 +31,29 @@ rule fetch_dataset:
         settings=of_dataset(plan.image_settings_of),
         classes=of_dataset(plan.classes_of),
         path=of_dataset(layout.path_of_images),
+        # A function of the inputs, because Snakemake runs nothing again where such a parameter has changed.
+        pinned=lambda wildcards, input: plan.pinned_digest_of(config, wildcards.dataset),
         state=state_of(of_dataset(layout.stored_images)),
     script:
         "../workflow_scripts/fetch_dataset.py"
+
+
+rule check_digest:
+    input:
+        code=code("check_digest"),
+        manifest="results/datasets/{dataset}.json",
+    output:
+        check="results/checks/{dataset}.json",
+    log:
+        "results/logs/check_digest/{dataset}.log",
+    # Before anything is computed from other data.
+    priority: 1
+    conda:
+        "../envs/analysis.yaml"
+    params:
+        pinned=of_dataset(plan.pinned_digest_of),
+    script:
+        "../workflow_scripts/check_digest.py"
 
 
 rule fetch_checkpoint:

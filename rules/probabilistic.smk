@@ -26,6 +26,6 @@ rule test_neighbourhoods:
         version=version("test_neighbourhoods"),
         batch_size=config["inference"]["batch_size"],
         settings=of_measure,
-        progress=f"results/progress/{{measure}}/{MODEL}",
+        progress=f"results/progress/test_neighbourhoods/{{measure}}/{MODEL}",
     script:
         "../workflow_scripts/test_neighbourhoods.py"

@@ -59,7 +59,7 @@ rule project_attributes:
         version=version("project_attributes"),
         batch_size=config["inference"]["batch_size"],
         settings=lambda wildcards: config["mappers"][wildcards.mapper]["search"],
-        progress=f"results/progress/{{mapper}}/{MODEL}",
+        progress=f"results/progress/project_attributes/{{mapper}}/{MODEL}",
     script:
         "../workflow_scripts/project_attributes.py"
 

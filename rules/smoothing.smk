@@ -31,6 +31,6 @@ rule certify_model:
         version=version("certify_model"),
         batch_size=config["inference"]["batch_size"],
         settings=of_measure,
-        progress=f"results/progress/{{measure}}/{MODEL}",
+        progress=f"results/progress/certify_model/{{measure}}/{MODEL}",
     script:
         "../workflow_scripts/certify_model.py"

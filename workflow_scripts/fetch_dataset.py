@@ -5,13 +5,15 @@ from gfscore.files import write_json
 from gfscore.workflow.jobs import logged_job
 
 
-def fetch_dataset(settings, classes, path_to_manifest, *, dataset, path_to_images=None):
+def fetch_dataset(settings, classes, path_to_manifest, *, dataset, path_to_images=None, pinned=None):
     """Write the manifest of the images that the entry `dataset` of config.yaml describes.
 
     `settings` holds the entry's source and that source's own keys, `classes` the K class names,
-    `path_to_images` is its file where it has one. Raises InputError for data that cannot be audited.
+    `path_to_images` is its file where it has one, `pinned` the digest that it must have, or None. Raises InputError
+    for data that cannot be audited, and for another digest.
     """
-    write_json(path_to_manifest, describe_images(settings, path_to_images, dataset=dataset, classes=classes))
+    described = describe_images(settings, path_to_images, dataset=dataset, classes=classes, pinned=pinned)
+    write_json(path_to_manifest, described)
 
 
 if __name__ == "__main__":
@@ -22,4 +24,5 @@ if __name__ == "__main__":
             snakemake.output.manifest,
             dataset=snakemake.wildcards.dataset,
             path_to_images=snakemake.params.path,
+            pinned=snakemake.params.pinned,
         )

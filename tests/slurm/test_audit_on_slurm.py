@@ -66,23 +66,6 @@ def test_after_a_kill_finished_models_are_not_trained_again(resumed):
     assert other["JobState"] == "COMPLETED"
 
 
-def test_a_preempted_job_returns_to_the_queue_and_ends_well(start, resumed, whole, tmp_path):
-    """On a site that wants --gres and has several kinds of GPU."""
-    # No other GPU job is to be preempted.
-    whole.wait(lambda: len(whole.jobs("extract_logits", state="COMPLETED")) == 2, "logits of both models", within=400)
-    copy = resumed.repository.copy_to(tmp_path / "copy")
-    (commented,) = re.findall(r"^# set-resources:\n(?:# .*\n)+", copy.read(PROFILE), flags=re.MULTILINE)
-    copy.edit(PROFILE, commented, re.sub("^# ", "", commented, flags=re.MULTILINE))
-    run = start(copy, "--", LOGITS)
-    run.wait_for_script("extract_logits")
-    urgent = ["sbatch", "--partition=urgent", "--gpus=2", "--mem=100", "--output=/dev/null", "--wrap=sleep 3"]
-    subprocess.run(urgent, check=True, capture_output=True)
-    run.finish()
-    (job,) = run.jobs("extract_logits")
-    assert (job["Restarts"], job["JobState"]) == ("1", "COMPLETED")
-    assert (job["TresPerNode"], job["Features"], "TresPerJob" in job) == ("gres:gpu:1", "a100", False)
-
-
 def test_the_documented_command_completes_an_audit(whole):
     whole.finish()
     assert "digits: PASS" in whole.said()
@@ -141,3 +124,19 @@ def test_a_hung_job_is_ended_at_its_time_limit_and_tried_again_with_more(hung):
     hung.finish()
     jobs = [(job["JobState"], job["TimeLimit"]) for job in hung.jobs("train_model")]
     assert jobs == [("TIMEOUT", "00:01:00"), ("COMPLETED", "00:02:00")]
+
+
+def test_a_preempted_job_returns_to_the_queue_and_ends_well(start, resumed, whole, tmp_path):
+    """On a site that wants --gres and has several kinds of GPU."""
+    whole.finish()  # no other GPU job is to be preempted
+    copy = resumed.repository.copy_to(tmp_path / "copy")
+    (commented,) = re.findall(r"^# set-resources:\n(?:# .*\n)+", copy.read(PROFILE), flags=re.MULTILINE)
+    copy.edit(PROFILE, commented, re.sub("^# ", "", commented, flags=re.MULTILINE))
+    run = start(copy, "--", LOGITS)
+    run.wait_for_script("extract_logits")
+    urgent = ["sbatch", "--partition=urgent", "--gpus=2", "--mem=100", "--output=/dev/null", "--wrap=sleep 3"]
+    subprocess.run(urgent, check=True, capture_output=True)
+    run.finish()
+    (job,) = run.jobs("extract_logits")
+    assert (job["Restarts"], job["JobState"]) == ("1", "COMPLETED")
+    assert (job["TresPerNode"], job["Features"], "TresPerJob" in job) == ("gres:gpu:1", "a100", False)

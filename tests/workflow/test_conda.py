@@ -223,7 +223,7 @@ def borrowed(observation):
 def imported_by(script):
     """Third-party packages that a step's script or the modules that it reaches import anywhere."""
     names = set()
-    for path in sources_of(script):
+    for path in (path for path in sources_of(script) if path.suffix == ".py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Import):
                 names |= {alias.name for alias in node.names}

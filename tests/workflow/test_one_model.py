@@ -1,5 +1,6 @@
 """One model computed again: each way of docs/re-running.md, with the jobs that run and the files that change."""
 
+import json
 import os
 import re
 from collections import Counter
@@ -135,6 +136,43 @@ def test_other_logits_of_somebody_else(audited_one):
     images, _ = open_described(audited_one.path / "results/datasets/one.json")
     place_logits(audited_one.path, "Given", labels=images.labels, classes=10, seed=1)
     assert planned(audited_one, "Given") == Counter(import_logits=1) + AFTER_LOGITS
+
+
+# ---- its data ----
+
+
+def pin(repository, **digests):
+    overlay = yaml.safe_load(repository.read(OVERLAY))
+    for name, digest in digests.items():
+        overlay["datasets"].setdefault(name, {})["digest"] = digest
+    (repository.path / OVERLAY).write_text(yaml.safe_dump(overlay, sort_keys=False))
+
+
+def test_pinning_a_recorded_digest_runs_nothing_but_its_check(audited_one):
+    names = ("one", "digits-train")
+    recorded = {name: json.loads(audited_one.read(f"results/datasets/{name}.json"))["digest"] for name in names}
+    before = contents(audited_one)
+    pin(audited_one, **recorded)
+    assert audited_one.ran(*OPTIONS) == Counter(check_digest=2)
+    assert before.items() <= contents(audited_one).items()
+    assert audited_one.planned(*OPTIONS) == (Counter(), set())
+    # Made anew, the manifest is the same.
+    (audited_one.path / "results/datasets/one.json").unlink()
+    audited_one.snakemake(*OPTIONS, "--", "results/datasets/one.json")
+    assert before.items() <= contents(audited_one).items()
+    assert audited_one.planned(*OPTIONS) == (Counter(), set())
+
+
+def test_another_digest_is_refused_when_it_is_pinned_and_when_the_data_are_fetched(audited_one):
+    pin(audited_one, one="0" * 64)
+    assert audited_one.planned(*OPTIONS)[0] == Counter(check_digest=1)
+    refused = audited_one.snakemake(*OPTIONS, check=False)
+    assert refused.returncode != 0
+    assert "results/datasets/one.json: the data have digest" in refused.text and "config.yaml pins 0000" in refused.text
+    (audited_one.path / "results/datasets/one.json").unlink()
+    refused = audited_one.snakemake(*OPTIONS, "--", "results/datasets/one.json", check=False)
+    assert refused.returncode != 0
+    assert "restore the data, or correct `digest`" in refused.text
 
 
 # ---- by hand ----

@@ -1,4 +1,4 @@
-"""Every measure on four real robust CIFAR-10 classifiers and 200 real images: each against what it must agree with."""
+"""Every measure on four real robust CIFAR-10 classifiers and 100 real images: each against what it must agree with."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from shared_models import ARCHITECTURES
 
 pytestmark = pytest.mark.workflow
 
-IMAGES = 200
+IMAGES = 100
 
 
 @pytest.fixture(scope="module")

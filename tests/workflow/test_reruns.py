@@ -104,7 +104,7 @@ def test_adding_a_model_leaves_the_others_alone(audited):
 
 
 def test_changing_one_model_for_real_changes_no_other_file(audited):
-    audited.edit("config.yaml", "method: MART, coefficients", "method: MART, epochs: 1, coefficients")
+    audited.edit("config.yaml", "method: MART, coefficients: {lam: 5", "method: MART, epochs: 1, coefficients: {lam: 4")
     others = [
         path
         for path in (audited.path / "results").rglob("*")

@@ -313,11 +313,11 @@ def test_class_names_are_checked_against_those_of_the_data(saved, monkeypatch):
 
 def test_a_pinned_digest_is_enforced(saved):
     path = saved()
-    digest = describe_images(NPZ, path, dataset="pets", classes=PAIR)["digest"]
-    for pinned in (digest, digest.upper()):
-        assert describe_images({**NPZ, "digest": pinned}, path, dataset="pets", classes=PAIR)["digest"] == digest
+    described = describe_images(NPZ, path, dataset="pets", classes=PAIR)
+    for pinned in (described["digest"], described["digest"].upper()):
+        assert describe_images(NPZ, path, dataset="pets", classes=PAIR, pinned=pinned) == described
     with pytest.raises(InputError, match=r"pets\.npz: the data have digest .*, but config\.yaml pins 000"):
-        describe_images({**NPZ, "digest": "0" * 64}, path, dataset="pets", classes=PAIR)
+        describe_images(NPZ, path, dataset="pets", classes=PAIR, pinned="0" * 64)
 
 
 def test_a_described_dataset_is_opened_again_and_a_changed_one_refused(saved, tmp_path):

@@ -1,13 +1,15 @@
 import copy
+import sys
 
 import pytest
+import yaml
 
 from gfscore.errors import InputError, unknown
 from gfscore.verdicts.gate_rules import direction_of
 from gfscore.workflow.configuration import require_valid
 from gfscore.workflow.names import case_mistakes
 from gfscore.workflow.schema_words import words_of_form
-from shipped_configuration import SCHEMA, refusal
+from shipped_configuration import ROOT, SCHEMA, refusal
 
 RULE = SCHEMA["$defs"]["audit"]["properties"]["gate"]["items"]["properties"]
 STATISTICS = RULE["statistic"]["enum"]
@@ -390,3 +392,42 @@ def test_numbers_that_nothing_can_compute_with_are_named(config, value, message)
     config["great"]["temperatures"]["high"] = value
     with pytest.raises(InputError, match=message):
         require_valid(config, SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"budget": 100}, "measures: probabilistic-linf: budget 100 is too small: .* needs 377 draws without a change"),
+        (
+            {"test": "repeated_exact", "alpha": 0.3},
+            "probabilistic-linf: .* decides wrongly with a probability of up to",
+        ),
+    ],
+)
+def test_a_test_that_can_decide_nothing_is_refused_in_an_audit_that_runs(config, changes, message):
+    config["measures"]["probabilistic-linf"] |= changes
+    with pytest.raises(InputError, match=message):
+        require_valid(config, SCHEMA)
+    # A job trusts the run that started it.
+    require_valid(config, SCHEMA, thorough=False)
+    require_valid(config | {"run": ["cifar10-l2"]}, SCHEMA)
+
+
+def test_where_snakemake_stands_alone_the_step_finds_such_a_test(config, monkeypatch):
+    config["measures"]["probabilistic-linf"]["budget"] = 100
+    monkeypatch.setitem(sys.modules, "scipy.special", None)
+    require_valid(config, SCHEMA)
+
+
+def test_a_dataset_that_reads_other_data_than_the_one_it_is_written_after_has_its_own_digest():
+    """Else a digest pinned for the one would be asked of the other too."""
+    root = yaml.compose((ROOT / "config.yaml").read_text())
+    (datasets,) = (value for key, value in root.value if key.value == "datasets")
+    derived = {}
+    for name, entry in datasets.value:
+        own = {key.value for key, _ in entry.value}
+        if "<<" in own:
+            derived[name.value] = own
+    assert {"digits-train", "cifar10-train", "celeba-train"} < set(derived)
+    of_images = {"split", "subset", "path", "list", "preprocessing", "test_share", "seed", "task", "variant"}
+    assert [name for name, own in derived.items() if own & of_images and "digest" not in own] == []

@@ -60,6 +60,23 @@ def test_only_what_decides_the_images_counts_as_their_settings():
     assert plan.image_settings_of(CONFIG, "copy") == {"source": "npz"}
 
 
+def test_pinning_a_digest_changes_no_setting_of_the_images():
+    pinned = CONFIG | {"datasets": CONFIG["datasets"] | {"copy": COPY | {"digest": "0" * 64}}}
+    assert plan.image_settings_of(pinned, "copy") == plan.image_settings_of(CONFIG, "copy")
+    assert plan.pinned_digest_of(pinned, "copy") == "0" * 64
+
+
+def test_a_gate_reads_the_measures_of_its_rules_and_what_refutes_them(config):
+    def judged(*rules):
+        config["audits"]["digits"]["gate"] = [{"measure": name, "statistic": statistic} for name, statistic in rules]
+        return list(plan.judged_subject_of(config, "digits")["measures"])
+
+    assert judged() == []
+    assert judged(("great-sigmoid", "wcr"), ("clean", "rdi")) == ["clean", "great-sigmoid"]
+    assert judged(("great-softmax", "falsification_rate")) == ["great-softmax", "minimal-l2"]
+    assert plan.judged_subject_of(config, "digits")["models"] == plan.models_of(config, "digits")
+
+
 def test_a_probe_is_fetched_and_fitted_and_no_other_source_matches_its_pattern():
     entries = {"P.1": {"source": "probe"}, "T": {"source": "timm"}}
     config = {

@@ -15,6 +15,7 @@ from gfscore.datasets._images import DIGEST_BATCH, ImageSet, from_arrays, from_p
 from gfscore.datasets._subset import draw_subset
 from gfscore.errors import InputError
 from gfscore.files import read_json
+from gfscore.files.pins import require_pinned
 from gfscore.files.regular import require_regular
 
 __all__ = [
@@ -65,19 +66,14 @@ def open_images(settings, path=None, *, classes):
     return images
 
 
-def describe_images(settings, path=None, *, dataset, classes):
+def describe_images(settings, path=None, *, dataset, classes, pinned=None):
     """Manifest of a dataset, a JSON-able mapping: what it is, its digest, and how to open it again.
 
-    Raises InputError as `open_images` does, and when the key `digest` of `settings`, where it has one, is not
-    the digest of the data.
+    Raises InputError as `open_images` does, and when the digest of the data is not the `pinned` one, where there is
+    one. The manifest does not say what was pinned: the data are the same.
     """
     images = open_images(settings, path, classes=classes)
-    pinned = (settings.get("digest") or images.digest).lower()
-    if pinned != images.digest:
-        raise InputError(
-            f"{path or dataset}: the data have digest {images.digest}, but config.yaml pins {pinned}; "
-            "restore the data, or correct `digest`"
-        )
+    require_pinned(images.digest, pinned, where=path or dataset, remedy="restore the data, or correct `digest`")
     return {
         "dataset": dataset,
         "settings": dict(settings),

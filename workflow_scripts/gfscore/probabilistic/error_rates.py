@@ -1,4 +1,7 @@
-"""How often decisions about probabilistic robustness are wrong, and a caution where a test exceeds its level."""
+"""Whether decisions about probabilistic robustness can be reached, and how often they are wrong.
+
+Imports nothing heavy by itself, because config.yaml is checked with it.
+"""
 
 from gfscore.errors import InputError
 from gfscore.numbers import setting, upper_bound
@@ -31,6 +34,18 @@ def error_rate(settings):
             f"decisions; take the test {ANYTIME}, or a smaller alpha or budget"
         )
     return rate
+
+
+def require_budget(settings):
+    """Raise InputError for a budget within which a measure with these settings could call no image robust."""
+    from gfscore.probabilistic.sequential_tests import clean_draws
+
+    kappa, alpha, test, budget = threshold(settings["kappa"]), settings["alpha"], settings["test"], settings["budget"]
+    if kappa > 0 and budget < (needed := clean_draws(kappa=kappa, alpha=alpha, test=test)):
+        raise InputError(
+            f"budget {budget} is too small: at kappa {kappa:g} and alpha {alpha:g} the test {test} needs "
+            f"{needed} draws without a change to call an image robust; raise the budget to several times that"
+        )
 
 
 def caution(measure, settings):

@@ -151,7 +151,7 @@ def _require_positive(name, value):
 
 
 FAMILIES = {"linf_ball": _linf_ball, "l2_ball": _l2_ball, "gaussian": _gaussian, "corruption": _corruption}
-"""Families by name: a function from the family's settings to `(sampler, words)`. What is no family goes by `of_sampler`.
+"""Families by name: a function from the family's settings to `(sampler, words)`.
 
 A corruption that draws nothing at random (brightness, contrast, a blur) has a single outcome at each severity, so a
 family of it alone has p of 0 or 1.

@@ -7,17 +7,17 @@ claims in our words. `page` turns them into docs/what-reproduces.md; the tests a
 from importlib import import_module
 
 MODULES = (
-    "gf_score_discrepancies",
-    "gf_score_classes",
-    "gf_score",
-    "exact_binomial",
-    "measurement_algorithms",
-    "classwise_analysis",
-    "projection_fairness",
+    "gfscore.reproduction.gf_score_discrepancies",
+    "gfscore.reproduction.gf_score_classes",
+    "gfscore.reproduction.gf_score",
+    "gfscore.reproduction.exact_binomial",
+    "gfscore.reproduction.measurement_algorithms",
+    "gfscore.reproduction.classwise_analysis",
+    "gfscore.reproduction.projection_fairness",
 )
 """Modules of this package that state claims, in the order of the page."""
 
 
 def ledger():
     """Every claim with its verdict, as a list of Claim; computed afresh at each call (about a second)."""
-    return [claim for name in MODULES for claim in import_module(f"{__name__}.{name}").claims()]
+    return [claim for name in MODULES for claim in import_module(name).claims()]

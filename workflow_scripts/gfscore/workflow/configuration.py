@@ -5,11 +5,13 @@ Imports nothing heavy, because every run of Snakemake reads it.
 
 import ast
 import math
+from contextlib import suppress
 
 from gfscore.attacks.settings import require_attacks
 from gfscore.errors import InputError, unknown
 from gfscore.groups.settings import group_mistakes, task_mistakes
 from gfscore.models import leaderboard
+from gfscore.probabilistic.error_rates import error_rate, require_budget
 from gfscore.projection.settings import mapper_mistakes, projection_mistakes
 from gfscore.scores.measures import largest_radius
 from gfscore.verdicts import gate_rules
@@ -32,6 +34,9 @@ LARGEST = 2**63 - 1
 
 LONGEST_GRID = 100_000
 """Temperatures in one phase of a search, beyond which it would only look endless."""
+
+LARGEST_BUDGET = 100_000
+"""Draws of a test up to which its error rate is found in seconds; beyond, the step that tests looks at it."""
 
 TAGGED = {"datasets": "source", "measures": "kind", "mappers": "kind"}
 """Sections whose entries are of several kinds, and the key that says which."""
@@ -80,8 +85,10 @@ def _literal(path, name):
     return None
 
 
-def require_valid(config, schema):
+def require_valid(config, schema, *, thorough=True):
     """Raise InputError, listing every mistake, unless `config` follows `schema` and its names exist.
+
+    `thorough`: also what takes longest to find, whether the tests of neighbourhoods in the audits to run can decide.
 
     `schema` is JSON Schema, completed by complete_schema; its `$defs` hold one closed schema per kind of entry:
     `$defs/datasets/digits` describes
@@ -90,6 +97,7 @@ def require_valid(config, schema):
     require_written_out(config)
     mistakes = [*_bad_numbers(config)] or _schema_mistakes(config, schema)
     mistakes = mistakes or [*_tagged_mistakes(config, schema)] or [*_name_mistakes(config)]
+    mistakes = mistakes or (thorough and [*_test_mistakes(config)])
     if mistakes:
         listed = "\n".join(f"  - {mistake}" for mistake in dict.fromkeys(mistakes))
         raise InputError(f"config.yaml (with --config and --configfile merged in):\n{listed}")
@@ -227,6 +235,21 @@ def _measure_mistakes(where, entry):
         sandwich = smoothing["sandwich"]
         if sandwich and sandwich["gradient_draws"] > smoothing["batch_size"]:
             yield f"{where}: smoothing: sandwich: gradient_draws must be at most batch_size ({smoothing['batch_size']})"
+
+
+def _test_mistakes(config):
+    measures = {name: entry for audit in config["run"] for name, entry in plan.measures_of(config, audit).items()}
+    for name, entry in measures.items():
+        if entry["kind"] != "probabilistic":
+            continue
+        try:
+            # Where Snakemake stands alone there is no scipy, and the step itself finds it.
+            with suppress(ImportError):
+                require_budget(entry)
+                if entry["budget"] <= LARGEST_BUDGET:
+                    error_rate(entry)
+        except InputError as error:
+            yield f"measures: {name}: {error}"
 
 
 def _dataset_mistakes(config, name, entry):

@@ -35,10 +35,19 @@ def logit_files(config, audit):
 
 def sample_files(config, audit):
     """Sample tables of an audit: one per model and measure, the measures of the first model first."""
+    return _samples_of(plan.subject_of(config, audit))
+
+
+def judged_sample_files(config, audit):
+    """Those of the measures that its gate reads: a verdict waits for no other."""
+    return _samples_of(plan.judged_subject_of(config, audit))
+
+
+def _samples_of(subject):
     return [
         f"results/samples/{measure}/{MODEL.format(**model)}.parquet"
-        for model in plan.models_of(config, audit)
-        for measure in plan.measures_of(config, audit)
+        for model in subject["models"]
+        for measure in subject["measures"]
     ]
 
 
@@ -49,6 +58,12 @@ def check_files(config, audit):
         for model in plan.models_of(config, audit)
         if plan.has_logits(config, **model)
     ]
+
+
+def pin_checks(config, audit):
+    """Checks of the datasets of an audit whose digest is pinned, which may have happened after they were fetched."""
+    pinned = [name for name in plan.datasets_of(config, audit) if plan.pinned_digest_of(config, name)]
+    return [f"results/checks/{name}.json" for name in pinned]
 
 
 def sweep_files(config, audit):
@@ -188,7 +203,7 @@ def stored_images(config, dataset):
     if entry["source"] == "generated":
         return path_of_images(config, dataset)
     # The file that names the images of a folder decides which there are.
-    return present(path_of_images(config, dataset) if entry["source"] in plan.FILE_SOURCES else entry.get("list"))
+    return present(path_of_images(config, dataset)) or present(entry.get("list"))
 
 
 def attributes_reference(config, dataset):
@@ -268,10 +283,10 @@ def audit_results(config, audit):
 
 
 def logit_results(config, audit):
-    """Checked logits of an audit, and every file that they stand on."""
+    """Checked logits of an audit, every file that they stand on, and the checks of pinned digests."""
     models = plan.models_of(config, audit)
     datasets = plan.datasets_of(config, audit)
-    files = [f"results/datasets/{name}.json" for name in datasets]
+    files = [f"results/datasets/{name}.json" for name in datasets] + pin_checks(config, audit)
     made = [name for name in datasets if config["datasets"][name]["source"] == "generated"]
     files += [f"results/generated/{name}.{extension}" for name in made for extension in ("npz", "json")]
     files += fetched_manifests(config, audit)
@@ -289,9 +304,11 @@ def sample_results(config, audit):
 
 
 def verdict_results(config, audit):
-    """Verdict of an audit, and every file that it stands on."""
+    """Verdict of an audit, and every file that it stands on: not the measures that its gate does not read."""
     own = [f"results/audits/{audit}/{name}.json" for name in ("models", "verdict")]
-    return own + sample_results(config, audit)
+    attributes = gate_attributes(config, audit)
+    judged = judged_sample_files(config, audit) + ([attributes] if attributes else [])
+    return own + logit_results(config, audit) + judged
 
 
 def model_results(config, audit):

@@ -6,6 +6,7 @@ Imports nothing heavy, because every run of Snakemake reads it. Expects a config
 import re
 
 from gfscore.models import leaderboard
+from gfscore.verdicts import gate_rules
 
 EVERY = "*"
 PUBLISHED = ("published_clean_accuracy", "published_robust_accuracy", "clean_accuracy_tolerance")
@@ -50,9 +51,6 @@ FETCHED = {"torch", "robustbench", "timm", "onnx", "probe"}
 
 FITTED = {"trained", "probe"}
 """Sources whose weights, all of them or the last layer's, the workflow finds itself."""
-
-FILE_SOURCES = {"generated", "npz", "labels"}
-"""Dataset sources that are one file, which jobs can depend on."""
 
 
 def dataset_of(config, audit):
@@ -159,8 +157,13 @@ def classes_of(config, dataset):
 def image_settings_of(config, dataset):
     """Settings that decide the images of a dataset: its source and that source's own keys."""
     other = {"classes", "models_of", "label_error_rate", "published_accuracy", "fitted_on", "generator", "path"}
-    other |= {"attributes"}
+    other |= {"attributes", "digest"}
     return {key: value for key, value in config["datasets"][dataset].items() if key not in other}
+
+
+def pinned_digest_of(config, dataset):
+    """Digest that a dataset must have, or None where none is pinned."""
+    return config["datasets"][dataset]["digest"]
 
 
 def attributes_of(config, dataset):
@@ -204,8 +207,12 @@ def distance_measure(config, audit):
     calibration = config["audits"][audit]["calibration"]
     if not calibration or "attack_distance" not in calibration["objectives"]:
         return None
-    kinds = [name for name, entry in measures_of(config, audit).items() if entry["kind"] == "minimal"]
-    return next((name for name in kinds if config["measures"][name]["norm"] == "l2"), None)
+    return next(iter(_l2_distances(config, audit)), None)
+
+
+def _l2_distances(config, audit):
+    measures = measures_of(config, audit).items()
+    return [name for name, entry in measures if entry["kind"] == "minimal" and entry["norm"] == "l2"]
 
 
 def subject_of(config, audit):
@@ -215,6 +222,16 @@ def subject_of(config, audit):
         "measures": measures_of(config, audit),
         "calibrated_measure": calibrated_measure(config, audit),
     }
+
+
+def judged_subject_of(config, audit):
+    """The same with the measures alone that the gate of an audit reads: those of its rules, and what refutes them."""
+    rules = config["audits"][audit]["gate"]
+    judged = {rule["measure"] for rule in rules}
+    if any(rule["statistic"] == gate_rules.FALSIFICATION for rule in rules):
+        judged |= set(_l2_distances(config, audit))
+    subject = subject_of(config, audit)
+    return subject | {"measures": {name: entry for name, entry in subject["measures"].items() if name in judged}}
 
 
 def published_accuracies(config, audit):

@@ -1,0 +1,61 @@
+"""Which files a step asks for, and where they stand."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from gfscore.workflow import layout
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.mark.parametrize("source", ["npz", "parquet", "labels", "mine"])
+def test_images_in_one_file_are_watched_whatever_their_source(tmp_path, source):
+    path = tmp_path / "images"
+    config = {"datasets": {"d": {"source": source, "path": str(path)}}}
+    assert layout.stored_images(config, "d") == []
+    path.write_bytes(b"one")
+    assert layout.stored_images(config, "d") == str(path)
+    before = layout.state(str(path))
+    path.write_bytes(b"two")
+    assert layout.state(str(path)) != before
+
+
+def test_of_a_folder_of_images_the_list_is_watched(tmp_path):
+    (tmp_path / "list.txt").touch()
+    entry = {"source": "image_folder", "path": str(tmp_path), "list": str(tmp_path / "list.txt")}
+    assert layout.stored_images({"datasets": {"d": entry}}, "d") == str(tmp_path / "list.txt")
+    assert layout.stored_images({"datasets": {"d": entry | {"list": None}}}, "d") == []
+
+
+def test_generated_images_are_an_input_before_they_are_there():
+    config = {"datasets": {"d": {"source": "generated"}}}
+    assert layout.stored_images(config, "d") == "results/generated/d.npz"
+
+
+def test_a_pinned_digest_is_checked_of_every_dataset_that_an_audit_touches(config):
+    assert layout.pin_checks(config, "digits") == []
+    for name in ("digits-train", "cifar10"):
+        config["datasets"][name]["digest"] = "0" * 64
+    assert layout.pin_checks(config, "digits") == ["results/checks/digits-train.json"]
+    for results in (layout.logit_results, layout.verdict_results, layout.model_results):
+        assert "results/checks/digits-train.json" in results(config, "digits")
+
+
+def test_a_verdict_stands_on_the_checks_of_all_models_and_the_measures_of_its_rules(config):
+    files = layout.verdict_results(config, "digits")
+    assert {path.split("/")[2] for path in files if path.startswith("results/samples/")} == {"great-softmax"}
+    assert set(layout.check_files(config, "digits")) < set(files)
+    assert "results/attributes/digits.parquet" not in files
+    config["audits"]["digits"]["gate"][0] |= {"statistic": "group_gap", "attribute": "loops"}
+    assert "results/attributes/digits.parquet" in layout.verdict_results(config, "digits")
+
+
+def test_what_a_step_has_finished_waits_in_a_folder_that_begins_with_its_name():
+    """A measure and a mapper may have one name, and each step removes its folder when it ends."""
+    steps = []
+    for path in (ROOT / "rules").glob("*.smk"):
+        for block in re.split(r"^rule ", path.read_text(), flags=re.MULTILINE)[1:]:
+            steps += [(block.split(":")[0], name) for name in re.findall(r"results/progress/([^/]+)/", block)]
+    assert len(steps) == 9 and all(step == name for step, name in steps), steps

@@ -1,0 +1,38 @@
+"""Which files a step consists of."""
+
+from pathlib import Path
+
+import pytest
+
+from gfscore.workflow.sources import sources_of
+
+SCRIPTS = Path(__file__).resolve().parents[3] / "workflow_scripts"
+
+
+@pytest.fixture
+def script(tmp_path):
+    """A script that imports a module which reads a table."""
+    files = {
+        "step.py": "from gfscore.tables import read",
+        "gfscore/__init__.py": "",
+        "gfscore/tables.py": "def read():\n    return open('numbers.csv'), open('missing.csv'), '.csv'",
+        "gfscore/reference/numbers.csv": "not, python: (",
+        "gfscore/reference/others.csv": "",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return tmp_path / "step.py"
+
+
+def test_tables_that_a_module_reads_belong_to_the_step(script):
+    found = [str(path.relative_to(script.parent)) for path in sources_of(script)]
+    assert found == ["gfscore/reference/numbers.csv", "gfscore/tables.py", "step.py"]
+
+
+def test_claims_follow_what_they_compute_with_and_names_of_classes_their_table():
+    claims = {path.relative_to(SCRIPTS).as_posix() for path in sources_of(SCRIPTS / "prepare_dashboards.py")}
+    own = {path.relative_to(SCRIPTS).as_posix() for path in (SCRIPTS / "gfscore/reproduction").glob("*.py")}
+    assert own - {f"gfscore/reproduction/{name}.py" for name in ("page", "references")} <= claims
+    assert {"gfscore/bounds/binomial.py", "gfscore/reference/paper_table3_cifar10_l2.csv"} < claims
+    assert SCRIPTS / "gfscore/reference/imagenet_classes.csv" in sources_of(SCRIPTS / "plot_figures.py")
