@@ -1,6 +1,6 @@
 """Every measure on four real robust classifiers and 1,017 images: python benchmarks/real_measures.py.
 
-The audit is the one that tests/workflow/test_real_measures.py makes on 200 images. Its cost table, what each measure
+The audit is the one that tests/workflow/test_real_measures.py makes on 100 images. Its cost table, what each measure
 takes beside the attack-free score, goes into the figures.
 """
 

@@ -131,7 +131,7 @@ def exact_calibration():
     def evidence(index, logits, labels):
         curves = sweep_class_scores(logits, labels, 10, activation="softmax", low=SEARCH.low, high=SEARCH.high)
         accuracy = class_values(predictions(logits, labels) == labels, labels, 10)
-        measured = (curves, accuracy.mean, curves, accuracy.aggregate, index / MODELS, np.nan)
+        measured = (curves, accuracy.mean, np.nan, curves, accuracy.aggregate, np.nan, index / MODELS)
         return ModelEvidence(f"none/{index}", *measured, "", "", held_out=(), report=())
 
     def ours():

@@ -98,6 +98,7 @@ def synthetic_audit(
     measures=tuple(MEASURES),
     calibrated=True,
     empty_class=None,
+    lacking_class=None,
     all_wrong=False,
     permutations=99,
     at_least=0.05,
@@ -107,9 +108,10 @@ def synthetic_audit(
 ):
     """Audit of `models` random classifiers on `classes` classes, as a SyntheticAudit.
 
-    `weak_class` makes one class much harder in every model; `empty_class` has no samples; with `all_wrong` no
-    sample is classified correctly, so that every score is 0; `calibrated` searches temperatures as well. The gate has `rules`,
-    by default one on the first score or measure with `at_least`, and `excluded` models.
+    `weak_class` makes one class much harder in every model; `empty_class` has no samples, `lacking_class` none in the
+    first model, as imported samples may; with `all_wrong` no sample is classified correctly, so that every score is 0;
+    `calibrated` searches temperatures as well. The gate has `rules`, by default one on the first score or measure with
+    `at_least`, and `excluded` models.
     """
     rng = np.random.default_rng(seed)
     difficulty = rng.normal(scale=0.35, size=classes)
@@ -122,6 +124,9 @@ def synthetic_audit(
     names = list(model_names or (f"model_{index}" for index in range(models)))
     subjects = [{"dataset": "toy", "threat": "none", "model": name} for name in names]
     drawn = [random_logits(rng, skill=skill, difficulty=difficulty, per_class=counts) for skill in skills]
+    if lacking_class is not None:
+        logits, labels = drawn[0]
+        drawn[0] = logits[labels != lacking_class], labels[labels != lacking_class]
     robust = [(index + 0.5) / (models + 1) for index in range(models)]
 
     measured = {name: (MEASURES | CERTIFIED)[name] for name in measures}
@@ -210,10 +215,11 @@ def _evidence(subject, pair, robust, settings):
         name=label_of(subject),
         curves=curves,
         class_accuracy=class_values(correct, labels, logits.shape[1]).mean,
+        attack_distance=robust / 2,
         report_curves=curves,
         clean_accuracy=float(correct.mean()),
+        report_distance=robust / 2,
         robust_accuracy=robust,
-        attack_distance=robust / 2,
         checkpoint="c" * 64,
         dataset_digest="d" * 64,
         held_out=(logits[held_out], labels[held_out]),

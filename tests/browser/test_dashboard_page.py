@@ -132,6 +132,24 @@ def test_tables_behind_charts_hold_the_same_numbers(browser, small):
         assert len(rows_of_table(page, "heatmap-data")) == len(cells) == 60
         page.click("#heatmap-data thead button:has-text('value')")
         assert page.get_attribute("#heatmap-data thead th:has-text('value')", "aria-sort") == "ascending"
+        for host in ("vulnerability", "swaps"):
+            assert len(rows_of_table(page, f"{host}-data")) >= len(rows_of_chart(page, f"{host}-chart")) > 0
+        for host in ("agreement", "calibration"):
+            assert rows_of_table(page, f"{host}-data")[0].split()[-1] != "–"
+
+
+def test_a_mean_score_is_not_settled_where_samples_were_not_broken(browser, folder):
+    made = audit_for_page(models=3, classes=4, per_class=20, permutations=9)
+    known = {"mean_score": [0.9, 0.9, 0.3], "mean_distance": 0.5, "censored": [0, 7, 7]}
+    made.tables.measures["falsification"] = made.tables.measures["falsification"].assign(**known)
+    path = folder / "unbroken.html"
+    path.write_text(page_of(made), encoding="utf-8")
+    with opened(browser, path) as page:
+        sides = [row["side"] for row in rows_of_chart(page, "distances-chart")]
+        assert sorted(sides) == ["above the line: not settled", "above the line: refuted on average", "on or below"]
+        said = page.inner_text("#distances-takeaway")
+        assert said.startswith("In 1 of 3 models mean ")
+        assert said.endswith("; 1 not settled: 7 samples not broken up to the largest distance searched")
 
 
 def test_hostile_names_stay_text(browser, folder):

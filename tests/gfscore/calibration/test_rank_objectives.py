@@ -207,11 +207,29 @@ def test_more_classes_than_can_be_searched_exactly_are_searched_on_the_grid(monk
         (stability, attack_free.ranking_stability(curves, **window)),
     ):
         assert not objective.exact
-        temperatures, values = two_phase_grid(function, PAPER)
+        # T = 1 is no temperature of the paper's grid, but where every score is before calibration.
+        temperatures = np.union1d(two_phase_grid(function, PAPER)[0], 1.0)
+        assert 1.0 not in PAPER.coarse()
         np.testing.assert_array_equal(objective.stretches.first, temperatures)
+        values = function(temperatures)
         np.testing.assert_allclose(values_of(objective), values, atol=1e-12)
         assert optimum(objective.stretches, values_of(objective)) == optimum(Stretches.at(temperatures), values)
     assert rank_objectives.cross_model_accuracy(curves, accuracy, PAPER).exact
+
+
+def test_permutations_search_only_what_the_accuracies_did_not_place(monkeypatch):
+    monkeypatch.setattr(rank_objectives, "EXACT_CLASSES", 3)
+    rough = SearchSettings(low=0.01, high=10.0, coarse_step=1.0, fine_step=0.01, fine_radius=1.0)
+    curves, accuracy = made_models(models=2, k=12)
+    objective = rank_objectives.within_model_class_accuracy(curves, accuracy, rough)
+    orders = np.random.default_rng(0).permuted(np.tile(np.arange(12), (40, 1)), axis=1)
+    functions = [attack_free.within_model_class_accuracy(curves, accuracy[:, order]) for order in orders]
+    coarse, all_steps = (
+        np.nanmax([function(temperatures) for function in functions], axis=1)
+        for temperatures in (rough.coarse(), objective.stretches.first)
+    )
+    np.testing.assert_allclose(objective.permuted(orders), coarse, atol=1e-12)
+    assert (coarse < all_steps - 0.01).any()
 
 
 def test_an_objective_of_equal_accuracies_is_undefined():

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
+from gfscore.calibration import attack_free, rank_objectives
 from gfscore.calibration.model_evidence import ModelEvidence
-from gfscore.calibration.temperature_search import SearchSettings, two_phase_grid
+from gfscore.calibration.temperature_search import SearchSettings, Stretches, optimum, two_phase_grid
 from gfscore.calibration.temperatures import OBJECTIVES, Resampling, calibrate
 from gfscore.errors import InputError
 from gfscore.files import write_json
@@ -21,6 +22,7 @@ SHARED = [name for name in OBJECTIVES if name != "likelihood"]
 
 
 def evidence(index, *, k=4, distance=None):
+    distance = (5 - index) ** 2 / 50 if distance is None else distance
     logits, labels = logits_and_labels(index, n=200, k=k, scale=1.0, signal=2.5 - 0.3 * index)
     logits *= 1 + index
     curves = sweep_class_scores(logits, labels, k, activation="sigmoid", low=SEARCH.low, high=SEARCH.high)
@@ -30,10 +32,11 @@ def evidence(index, *, k=4, distance=None):
         name=f"none/{index}",
         curves=curves,
         class_accuracy=class_values(correct, labels, k).mean,
+        attack_distance=distance,
         report_curves=curves,
         clean_accuracy=float(correct.mean()),
+        report_distance=distance,
         robust_accuracy=index / 10,
-        attack_distance=(5 - index) ** 2 / 50 if distance is None else distance,
         checkpoint=f"c{index}",
         dataset_digest="d",
         held_out=(logits[half], labels[half]),
@@ -118,17 +121,46 @@ def test_the_value_at_one_is_the_objective_at_one(found):
     assert results["cross_model_accuracy"]["best"] == pytest.approx(agreement["after"])
 
 
+def test_on_a_grid_too_the_value_at_one_is_the_objective_at_one(monkeypatch):
+    monkeypatch.setattr(rank_objectives, "EXACT_CLASSES", 3)
+    models = [evidence(index, k=12) for index in range(3)]
+    curves, accuracy = [model.curves for model in models], np.array([model.class_accuracy for model in models])
+    window = {"delta": 0.05, "low": SEARCH.low, "high": SEARCH.high}
+    functions = {
+        "within_model_class_accuracy": attack_free.within_model_class_accuracy(curves, accuracy),
+        "ranking_stability": attack_free.ranking_stability(curves, **window),
+        "ranking_stability_endpoints": attack_free.ranking_stability(curves, **window, endpoints_only=True),
+    }
+    results, rows = calibrated(list(functions), models)
+    for name, function in functions.items():
+        at_one = function(np.array([1.0]))[0]
+        assert results[name]["search"] == "grid"
+        assert results[name]["at_one"] == pytest.approx(at_one, abs=1e-12)
+        drawn = {row["temperature"]: row["value"] for row in rows if row["objective"] == name}
+        assert drawn[1.0] == results[name]["at_one"]
+        # What the paper finds stays what its own grid finds.
+        temperatures, values = two_phase_grid(function, SEARCH)
+        found = optimum(Stretches.at(temperatures), values)
+        assert results[name]["paper_grid"]["t_star"] == found.stretches[0][0]
+        assert results[name]["paper_grid"]["best"] == pytest.approx(found.best, abs=1e-12)
+    within = functions["within_model_class_accuracy"]([0.91, 1.0])
+    assert within[0] != within[1]
+
+
 def test_results_are_plain_json(found, tmp_path):
     write_json(tmp_path / "calibration.json", found[0])
     read = json.loads((tmp_path / "calibration.json").read_text())
     assert read["cross_model_accuracy"]["t_star"] == found[0]["cross_model_accuracy"]["t_star"]
 
 
-def test_equal_accuracies_leave_no_optimum():
+@pytest.mark.parametrize("exact_classes", [3, 100])
+@pytest.mark.parametrize("name", ["cross_model_accuracy", "within_model_class_accuracy"])
+def test_equal_accuracies_leave_no_optimum(name, exact_classes, monkeypatch):
+    monkeypatch.setattr(rank_objectives, "EXACT_CLASSES", exact_classes)
     models = [evidence(index) for index in range(3)]
     for model in models:
         model.class_accuracy[:] = 0.5
-    result = calibrated(["cross_model_accuracy"], models)[0]["cross_model_accuracy"]
+    result = calibrated([name], models)[0][name]
     assert "undefined" in result["undefined"]
     assert result["t_star"] is None
     assert result["bootstrap"] is None

@@ -42,8 +42,8 @@ def read_evidence(path_to_sweep, path_to_logits, path_to_distances, *, model, ro
     `model` is a mapping with dataset, threat, model; `robust_accuracy` a fraction or NaN. Without a `split` all samples
     choose the temperature that the models share and report it, and `seed` decides which half is held out for the
     likelihood objective. A split (share and seed) parts the samples, the same ones in every model, into those that
-    choose every temperature and those that report it. Raises InputError when sweep and logits are not of the same data
-    and checkpoint.
+    choose every temperature and those that report it, and their distances with them. Raises InputError when sweep and
+    logits are not of the same data and checkpoint, and when no sample that chooses has a distance.
     """
     identity = read_identity(path_to_logits)
     same = {key: identity[key] for key in ("dataset_digest", "checkpoint_sha256")}
@@ -66,14 +66,18 @@ def read_evidence(path_to_sweep, path_to_logits, path_to_distances, *, model, ro
         curves, report_curves = (
             sweep_class_scores(logits[part], labels[part], classes, **swept) for part in (chooses, reports)
         )
+    attack_distance, report_distance = _mean_distances(
+        path_to_distances, model, parts=(sample_id[chooses], sample_id[reports])
+    )
     return ModelEvidence(
         name=label_of(model),
         curves=curves,
         class_accuracy=class_means(correct[chooses], labels[chooses], classes),
         report_curves=report_curves,
         clean_accuracy=float(np.mean(correct[reports])),
+        report_distance=report_distance,
         robust_accuracy=robust_accuracy,
-        attack_distance=_mean_distance(path_to_distances, model),
+        attack_distance=attack_distance,
         checkpoint=identity["checkpoint_sha256"],
         dataset_digest=identity["dataset_digest"],
         held_out=(logits[held_out], labels[held_out]),
@@ -81,10 +85,18 @@ def read_evidence(path_to_sweep, path_to_logits, path_to_distances, *, model, ro
     )
 
 
-def _mean_distance(path, model):
+def _mean_distances(path, model, *, parts):
+    # Over the samples that choose the temperature and over those that report it, of which `parts` are the names.
     if path is None:
-        return float("nan")
-    return mean_distance(read_table(path, table_of("minimal"), expect=model)["value"].to_numpy())
+        return float("nan"), float("nan")
+    rows = read_table(path, table_of("minimal"), expect=model)
+    of_parts = [rows.loc[rows["sample_id"].isin(part), "value"].to_numpy() for part in parts]
+    if not len(of_parts[0]):
+        raise InputError(
+            f"{path}: none of its {len(rows)} samples is among those that choose the temperature; give the measure a "
+            "larger `subset`, or set `split: null` in the audit's calibration"
+        )
+    return [mean_distance(values) for values in of_parts]
 
 
 def accuracies_of(models, published, paths_to_manifests):

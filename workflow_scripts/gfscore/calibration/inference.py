@@ -2,18 +2,18 @@
 
 import numpy as np
 
-from gfscore.calibration.temperature_search import EQUAL, optimum
+from gfscore.calibration.temperature_search import EQUAL, UndefinedObjectiveError, optimum
 from gfscore.comparison.ranking import EXACT_UP_TO, every_order
-from gfscore.errors import InputError
 
 
 def bootstrap(objective, *, models, draws, confidence, rng):
     """Percentile bootstrap over models of T* and of the objective there; approximate, no guarantee.
 
     Takes an objective of rank_objectives, the number of models M, how many resamples to draw, and the confidence.
-    Each resample draws M models with replacement and searches anew. Returns a mapping: `interval` (the method),
-    `confidence`, `draws`, `undefined` (resamples without any order, left out), `t_star` and `best` as [low, high], or
-    None when every resample is undefined. The maximum of a search is biased upwards, and so is `best`.
+    Each resample draws M models with replacement and searches the stretches of the objective anew; the fine part of the
+    paper's grid stays where all models together put it. Returns a mapping: `interval` (the method), `confidence`,
+    `draws`, `undefined` (resamples without any order, left out), `t_star` and `best` as [low, high], or None when every
+    resample is undefined. The maximum of a search is biased upwards, and so is `best`.
     """
     found = _optima(objective, rng.multinomial(models, np.full(models, 1 / models), size=draws))
     known = [each for each in found if each is not None]
@@ -27,7 +27,7 @@ def bootstrap(objective, *, models, draws, confidence, rng):
 
 
 def leave_one_out(objective, *, models):
-    """Optimum without each of the M models, as a list of M; None where the rest has no order."""
+    """Optimum without each of the M models, as a list of M; None where the rest has no order; grids as in bootstrap."""
     return _optima(objective, 1 - np.eye(models))
 
 
@@ -35,9 +35,10 @@ def permutation_p_value(objective, *, draws, rng):
     """Probability that the search finds at least as large an agreement when the accuracies are permuted.
 
     The maximum over T is taken anew under each permutation, so choosing T is paid for: under exchangeable accuracies
-    P(p <= a) <= a for every a. All orders of up to EXACT_UP_TO accuracies are enumerated; beyond, `draws` random ones,
-    and (1 + reached) / (1 + draws) is valid too. Returns a mapping with `p`, `orders` (their number) and `method`,
-    or None for an objective without accuracies (ranking stability).
+    P(p <= a) <= a for every a. Of the paper's grid only the coarse part is searched, in the observed order too, because
+    the observed accuracies placed the fine part. All orders of up to EXACT_UP_TO accuracies are enumerated; beyond,
+    `draws` random ones, and (1 + reached) / (1 + draws) is valid too. Returns a mapping with `p`, `orders` (their
+    number) and `method`, or None for an objective without accuracies (ranking stability).
     """
     items = objective.permuted_items
     if items < 2:
@@ -60,5 +61,5 @@ def _optima(objective, weights):
 def _optimum_or_none(stretches, values):
     try:
         return optimum(stretches, values)
-    except InputError:
+    except UndefinedObjectiveError:
         return None

@@ -23,21 +23,22 @@ def alone(against):
 class ModelEvidence:
     """What calibration knows about one model.
 
-    `curves` its class scores over T and `class_accuracy` (K,) its clean accuracy per class, NaN without samples, on the
-    samples that choose T; `report_curves` and `clean_accuracy` on the samples that report what was chosen, which are
-    the same ones unless the audit splits them. `robust_accuracy` is a fraction, `attack_distance` the mean distance to
-    the adversarial examples found (misclassified samples at 0), both NaN when unknown; `checkpoint` and
-    `dataset_digest` identify what was measured; `held_out` and `report` are (logits, labels) of two disjoint parts of
-    the samples, which choose a model's own T and report it.
+    On the samples that choose T: `curves`, its class scores over T; `class_accuracy` (K,), its clean accuracy per
+    class, NaN without samples; `attack_distance`, the mean distance to the adversarial examples found (misclassified
+    samples at 0). On the samples that report what was chosen, which are the same ones unless the audit splits them:
+    `report_curves`, `clean_accuracy` and the mean distance `report_distance`. `robust_accuracy` is a fraction; it and
+    the distances are NaN when unknown. `checkpoint` and `dataset_digest` identify what was measured; `held_out` and
+    `report` are (logits, labels) of two disjoint parts of the samples, which choose a model's own T and report it.
     """
 
     name: str
     curves: ScoreCurves
     class_accuracy: np.ndarray
+    attack_distance: float
     report_curves: ScoreCurves
     clean_accuracy: float
+    report_distance: float
     robust_accuracy: float
-    attack_distance: float
     checkpoint: str
     dataset_digest: str
     held_out: tuple
@@ -80,7 +81,7 @@ def agreement(models, before, after):
 
 
 def attack_distances(models):
-    """Mean attack distance of each model, (M,), NaN where it was not measured."""
+    """Mean attack distance of each model on the samples that choose T, (M,), NaN where it was not measured."""
     return np.array([model.attack_distance for model in models])
 
 
@@ -90,5 +91,5 @@ def _against(models):
         CLEAN: np.array([model.clean_accuracy for model in models]),
         ROBUST: np.array([model.robust_accuracy for model in models]),
     }
-    distances = attack_distances(models)
+    distances = np.array([model.report_distance for model in models])
     return found if np.isnan(distances).any() else found | {DISTANCE: distances}

@@ -91,12 +91,14 @@ class WithinModels(MeanOverModels):
     """MeanOverModels of the Spearman over classes between class scores and class accuracies.
 
     `ranks` per model (S_m, K) on the S_m stretches of its own, `own` (M, S) which of them each common stretch lies in,
-    `accuracy_ranks` (M, K), over the classes with samples.
+    `accuracy_ranks` (M, K), over the classes with samples. `fixed` (S,) says which stretches are the same whatever the
+    accuracies are: those are what permutations search.
     """
 
     ranks: list
     own: np.ndarray
     accuracy_ranks: np.ndarray
+    fixed: np.ndarray
 
     @property
     def permuted_items(self):
@@ -104,12 +106,12 @@ class WithinModels(MeanOverModels):
         return self.accuracy_ranks.shape[1]
 
     def permuted(self, orders):
-        """Largest value over the stretches when the class accuracies come in each of the `orders` (R, K), as (R,)."""
-        count = (~np.isnan(self.by_model)).sum(axis=0)
+        """Largest value over fixed stretches when the class accuracies come in each of the `orders` (R, K), as (R,)."""
+        count = (~np.isnan(self.by_model[:, self.fixed])).sum(axis=0)
         share = np.divide(1, count, out=np.full(len(count), np.nan), where=count > 0)[:, None]
         models = [
             (_centred(scores), _centred(accuracy), where)
-            for scores, accuracy, where in zip(self.ranks, self.accuracy_ranks, self.own, strict=True)
+            for scores, accuracy, where in zip(self.ranks, self.accuracy_ranks, self.own[:, self.fixed], strict=True)
         ]
 
         def mean(block):
@@ -152,17 +154,23 @@ def _across_models(curves, against, settings):
 
 
 def within_model_class_accuracy(curves, class_accuracy, settings):
-    """attack_free.within_model_class_accuracy as WithinModels, on exact stretches up to EXACT_CLASSES classes."""
+    """attack_free.within_model_class_accuracy as WithinModels.
+
+    On exact stretches up to EXACT_CLASSES classes; beyond on the paper's grid and at T = 1.
+    """
     present = curves[0].n > 0
     families = [_present(curve) for curve in curves]
     exact = present.sum() <= EXACT_CLASSES
     if exact:
         own = [Stretches.between(rank_boundaries(each, low=settings.low, high=settings.high)) for each in families]
         stretches = _common(own, settings)
+        fixed = np.ones(len(stretches.first), dtype=bool)
     else:
-        objective = attack_free.within_model_class_accuracy(curves, class_accuracy)
-        stretches = Stretches.at(two_phase_grid(objective, settings)[0])
+        temperatures = _on_grid(attack_free.within_model_class_accuracy(curves, class_accuracy), settings)
+        stretches = Stretches.at(temperatures)
         own = [stretches] * len(curves)
+        # Where the fine grid lies, the accuracies have decided.
+        fixed = np.isin(temperatures, settings.coarse())
     class_ranks = [ranks(each(part.middle)) for each, part in zip(families, own, strict=True)]
     accuracy_ranks = ranks(class_accuracy[:, present])
     where = np.array([part.holding(stretches.middle) for part in own])
@@ -170,18 +178,18 @@ def within_model_class_accuracy(curves, class_accuracy, settings):
         _agreement(scores, accuracy)[index]
         for scores, accuracy, index in zip(class_ranks, accuracy_ranks, where, strict=True)
     ]
-    return WithinModels(stretches, np.array(by_model), exact, class_ranks, where, accuracy_ranks)
+    return WithinModels(stretches, np.array(by_model), exact, class_ranks, where, accuracy_ranks, fixed)
 
 
 def ranking_stability(curves, settings, *, delta, endpoints_only=False):
     """Eq. 9, attack_free.ranking_stability, as MeanOverModels.
 
-    On exact stretches, with every temperature of the window, up to EXACT_CLASSES classes; beyond on the paper's grid,
-    with the window sampled.
+    On exact stretches, with every temperature of the window, up to EXACT_CLASSES classes; beyond on the paper's grid
+    and at T = 1, with the window sampled.
     """
     if (curves[0].n > 0).sum() > EXACT_CLASSES:
         settled = {"delta": delta, "low": settings.low, "high": settings.high, "endpoints_only": endpoints_only}
-        temperatures, _ = two_phase_grid(attack_free.ranking_stability(curves, **settled), settings)
+        temperatures = _on_grid(attack_free.ranking_stability(curves, **settled), settings)
         by_model = [attack_free.ranking_stability([curve], **settled)(temperatures) for curve in curves]
         return MeanOverModels(Stretches.at(temperatures), np.array(by_model), exact=False)
     least = _ends_of_window if endpoints_only else _least_in_window
@@ -189,6 +197,11 @@ def ranking_stability(curves, settings, *, delta, endpoints_only=False):
     stretches = _common([own for own, _ in parts], settings)
     by_model = [values[own.holding(stretches.middle)] for own, values in parts]
     return MeanOverModels(stretches, np.array(by_model), exact=True)
+
+
+def _on_grid(objective, settings):
+    # The paper's grid, and T = 1, where the score stands before calibration: the grid may step over it.
+    return np.union1d(two_phase_grid(objective, settings)[0], 1.0)
 
 
 def _stability(curve, settings, delta, least):

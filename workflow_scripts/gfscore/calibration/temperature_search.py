@@ -11,6 +11,10 @@ EQUAL = 1e-12
 """Objectives no further apart differ by rounding only, and are the same optimum."""
 
 
+class UndefinedObjectiveError(InputError):
+    """An objective has no value at any temperature, so that there is none to choose."""
+
+
 @dataclass(frozen=True)
 class SearchSettings:
     """The range [low, high] that is searched, and the paper's two-phase grid over it.
@@ -86,12 +90,14 @@ class Optimum:
 def optimum(stretches, values):
     """Optimum of an objective whose values (S,) on Stretches are given, NaN where undefined.
 
-    Raises InputError when the objective is undefined everywhere.
+    Raises UndefinedObjectiveError when the objective is undefined everywhere.
     """
     # NaN where every value is.
     best = float(np.fmax.reduce(values))
     if np.isnan(best):
-        raise InputError("the calibration objective is undefined at every temperature (constant accuracies?)")
+        raise UndefinedObjectiveError(
+            "the calibration objective is undefined at every temperature (constant accuracies?)"
+        )
     optimal = values >= best - EQUAL
     steps = np.flatnonzero(optimal[1:] != optimal[:-1]) + 1
     starts, stops = steps[optimal[steps]], steps[~optimal[steps]]
@@ -127,7 +133,7 @@ def two_phase_grid(objective, settings):
 
     `objective` maps temperatures (T,) to values (T,), NaN where undefined; `settings` are SearchSettings. The fine
     phase refines the surroundings of the first best coarse temperature only, as the paper's does.
-    Raises InputError when the objective is undefined on the coarse grid. Source: GF-Score, section 3.4.
+    Raises UndefinedObjectiveError when the objective is undefined on the coarse grid. Source: GF-Score, section 3.4.
     """
     coarse = settings.coarse()
     coarse_values = objective(coarse)

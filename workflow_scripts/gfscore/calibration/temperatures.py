@@ -7,8 +7,14 @@ import numpy as np
 
 from gfscore.calibration import attack_free, inference, rank_objectives
 from gfscore.calibration.model_evidence import agreement, agreement_at, attack_distances, models_digest
-from gfscore.calibration.temperature_search import EQUAL, SearchSettings, Stretches, optimum, two_phase_grid
-from gfscore.errors import InputError
+from gfscore.calibration.temperature_search import (
+    EQUAL,
+    SearchSettings,
+    Stretches,
+    UndefinedObjectiveError,
+    optimum,
+    two_phase_grid,
+)
 
 CURVE_POINTS = 25
 """Temperatures at which the held-out log-loss is recorded, evenly spaced in log T."""
@@ -69,11 +75,11 @@ class Search:
 
 def _shared(objective_of):
     def run(search):
-        objective = objective_of(search)
-        values = objective.values(np.ones((1, len(search.models))))[0]
         try:
+            objective = objective_of(search)
+            values = objective.values(np.ones((1, len(search.models))))[0]
             found = optimum(objective.stretches, values)
-        except InputError as error:
+        except UndefinedObjectiveError as error:
             return _result(undefined=str(error)), [], []
         result = _result(
             search="exact" if objective.exact else "grid",

@@ -133,9 +133,17 @@ function showVulnerability() {
   const found = DATA.vulnerability[state.measure].filter((row) => row[2] > 0).sort((first, second) => second[2] - first[2] || first[1] - second[1]);
   const position = new Map(CLASSES.map((entry, place) => [entry.index, place]));
   const rows = found.slice(0, 20).map(([index, rank, worst, best]) => ({ class: CLASSES[position.get(index)].short, times: worst, text: `weakest in ${worst}, strongest in ${best}; mean rank ${number(rank)}` }));
-  at("vulnerability").hidden = MODELS.length < 2 || state.t !== 1;
+  at("vulnerability").hidden = MODELS.length < 2 || state.t !== 1 || !rows.length;
   at("vulnerability-takeaway").textContent = DATA.sentences[state.measure].vulnerability;
   draw(at("vulnerability-chart"), "vulnerability", { data: { rows }, bands: rows.length });
+  tableBehind(at("vulnerability-data"), () => ({
+    rows: DATA.vulnerability[state.measure].map(([index, rank, worst, best]) => ({ name: CLASSES[position.get(index)].label, worst, best, rank })),
+    columns: [
+      { key: "class", title: "class", value: (row) => row.name, text: (row) => row.name },
+      ...[["worst", "models where it is the weakest"], ["best", "the strongest"]].map(([key, title]) => ({ key, title, numeric: true, value: (row) => row[key], text: (row) => count(row[key]) })),
+      { key: "rank", title: "mean rank", numeric: true, value: (row) => row.rank, text: (row) => number(row.rank) },
+    ],
+  }));
 }
 
 at("heatmap-chart").addEventListener("keydown", moveCursor);

@@ -85,6 +85,13 @@ function showAgreement(entry) {
   const apart = rows.filter((row) => row.first < row.second && row.rho !== null).sort((first, second) => first.rho - second.rho);
   at("agreement-takeaway").textContent = apart.length ? `${apart[0].first} and ${apart[0].second} agree least on which classes of ${entry.model.label} are weak (Spearman ${signed(apart[0].rho)})` : "The measures cannot be compared over classes";
   draw(at("agreement-chart"), isNarrow() ? "agreement_narrow" : "agreement", { data: { rows }, bands: DATA.measures.length });
+  tableBehind(at("agreement-data"), () => ({
+    rows: rows.filter((row) => row.first < row.second),
+    columns: [
+      ...["first", "second"].map((key) => ({ key, title: key === "first" ? "measure" : "and", value: (row) => row[key], text: (row) => row[key] })),
+      { key: "rho", title: "Spearman correlation over classes", numeric: true, value: (row) => row.rho, text: (row) => row.text },
+    ],
+  }));
 }
 
 function showConfusion(entry) {

@@ -125,6 +125,14 @@ function showRanking() {
   const most = Number(at("lambda").max);
   const shown = swaps.filter(([lambda]) => lambda <= most).map(([lambda, before, after]) => ({ lambda, words: `${MODELS[after].short} passes ${MODELS[before].short}` }));
   draw(at("swaps-chart"), "swaps", { data: { rows: shown }, signals: { most } });
+  tableBehind(at("swaps-data"), () => ({
+    rows: swaps.map(([lambda, before, after]) => ({ lambda, above: MODELS[after].label, below: MODELS[before].label })),
+    columns: [
+      { key: "lambda", title: "λ", numeric: true, value: (row) => row.lambda, text: (row) => number(row.lambda) },
+      { key: "above", title: "from here on above", value: (row) => row.above, text: (row) => row.above },
+      { key: "below", title: "is", value: (row) => row.below, text: (row) => row.below },
+    ],
+  }));
   at("swaps-note").textContent = state.t !== 1 ? "Exact swaps are computed at T = 1." : shown.length ? `Each tick marks an exact λ at which two models change places (${shown.length}).` : "No two models change places in this range of λ.";
   table(at("ranking-table"), {
     columns: rankingColumns(measure),
