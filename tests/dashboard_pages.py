@@ -95,7 +95,7 @@ def _confusions(audit, scores):
 def _falsification(scores):
     rows = []
     for (threat, model), part in scores.groupby(["threat", "model"], sort=False):
-        found = {"rate": 0.25, "low": 0.2, "high": 0.3, "correct": 100, "violations": 25, "n": 120}
+        found = {"rate": 0.25, "low": 0.2, "high": 0.3, "correct": 100, "violations": 25, "n": 120, "censored": 0}
         about = {"dataset": "toy", "threat": threat, "model": model, "measure": part["measure"].iloc[0]}
         mean = {"mean_score": part["value"].mean(), "mean_distance": 0.4, "class_index": -1, "class_name": "all"}
         rows.append(about | found | mean | {"calibration": "none", "temperature": 1.0, "distances": "minimal-l2"})

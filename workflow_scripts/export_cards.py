@@ -11,8 +11,10 @@ from gfscore.workflow.jobs import logged_job
 def export_cards(path_to_scores, path_to_summary, path_to_folder, *, audit, title, measures):
     """Write <folder>/<threat>__<model>.md for every model."""
     summary = read_table(path_to_summary, "model_summary", expect={"audit": audit})
+    classes = read_table(path_to_scores, "class_scores", expect={"audit": audit})["class_index"].nunique()
     digest = read_identity(path_to_scores)["dataset_digest"]
-    for name, card in model_cards(summary, measures, audit=audit, title=title, digest=digest).items():
+    cards = model_cards(summary, measures, audit=audit, title=title, digest=digest, classes=classes)
+    for name, card in cards.items():
         write_text(Path(path_to_folder) / f"{name}.md", card)
 
 

@@ -8,9 +8,7 @@ from gfscore.tables.audit_tables import write_audit_tables
 from gfscore.workflow.jobs import logged_job
 
 
-def summarise_models(
-    inputs, path_to_class_scores, paths_to_manifests, paths, *, audit, published, disparity
-):
+def summarise_models(inputs, path_to_class_scores, paths_to_manifests, paths, *, audit, published, disparity):
     """Write the tables model_summary and vulnerability, whose paths `paths` holds by these names.
 
     Takes AuditInputs, the table class_scores and the checkpoints' manifests; `published` holds the published accuracies

@@ -389,6 +389,7 @@ def test_the_page_says_in_plain_words_what_is_refuted(tables):
     rates = tables.falsification[tables.falsification["class_index"] == ALL].set_index("model")["rate"]
     ends = f"{number(rates.min())} ({rates.idxmin()}) to {number(rates.max())} ({rates.idxmax()})"
     assert f"with an adversarial example nearer than the score runs from {ends}" in warning["sentence"]
+    assert warning["sentence"].endswith("the mean score is refuted by the mean distance in none of the 2 models")
     assert view["refutations"][1]["words"] in page
     assert view["refutations"][1]["words"].startswith("m1: 1 of 60 samples have a certificate")
     assert not view["refutations"][1]["alarm"]
@@ -398,6 +399,20 @@ def test_the_page_says_in_plain_words_what_is_refuted(tables):
     assert [row["label"] for row in pair["models"]] == ["m0", "m1"]
     assert view["target_predictors"][0]["matrix"][0][0] is None
     assert view["radius_curves"][0]["lines"][0][0] == "m0"
+
+
+@pytest.mark.parametrize(
+    ("censored", "words"),
+    [
+        (0, "in all 2 models"),
+        (4, "in none of the 2 models (2 not settled: 8 samples were not broken up to the largest distance searched)"),
+    ],
+)
+def test_the_page_calls_no_mean_score_refuted_where_samples_were_not_broken(tables, censored, words):
+    above = tables.falsification.assign(mean_score=2.0, mean_distance=1.0, censored=censored)
+    view = view_of(SimpleNamespace(**vars(tables) | {"falsification": above}))
+    (warning,) = view["falsification"]["warnings"]
+    assert warning["sentence"].endswith(f"the mean score is refuted by the mean distance {words}")
 
 
 # The gate

@@ -10,8 +10,11 @@ from check_logits import check_logits
 from choose_temperature import choose_temperature
 from gate import gate
 from gfscore import audit_logits
+from gfscore.bounds.binomial import clopper_pearson
+from gfscore.bounds.bounded_means import mean_bounds
 from gfscore.errors import InputError
 from gfscore.files import read_json, write_json
+from gfscore.scores.margins import SCALE, scores
 from gfscore.scores.measured import AuditInputs
 from gfscore.scores.splits import choosing_samples
 from gfscore.tables import read_table, write_logits
@@ -146,6 +149,20 @@ def test_the_workflow_and_the_python_api_give_the_same_numbers(folder):
         for name in ("value", "class_mean", "rdi", "nrgc", "wcr", "fp"):
             bounds = (row[f"{name}_low"], row[f"{name}_high"])
             assert bounds == pytest.approx(audit.summary[f"{name}_interval"], rel=1e-12), name
+
+
+def test_the_interval_of_an_aggregate_alone_is_that_of_all_samples_together(folder):
+    summary = read_table(folder.table("model_summary"), "model_summary")
+    scored = summary[(summary["measure"] == "great") & (summary["calibration"] == "none")]
+    for (logits, labels), row in zip(map(made_logits, range(3)), scored.to_dict("records"), strict=True):
+        values = scores(logits, labels, activation="softmax") - SCALE / 2
+        low, high = mean_bounds(values[:, None], bound=SCALE / 2, alpha=0.05)
+        alone = (row["value_alone_low"], row["value_alone_high"])
+        assert alone == pytest.approx((low[0] + SCALE / 2, high[0] + SCALE / 2), abs=1e-6)
+    for row in summary[summary["measure"] == "clean"].to_dict("records"):
+        low, high = clopper_pearson(round(row["value"] * 120), 120, alpha=0.05)
+        assert (row["value_alone_low"], row["value_alone_high"]) == pytest.approx((low, high), rel=1e-9)
+        assert row["value_low"] < low < row["value"] < high < row["value_high"]
 
 
 def test_every_model_measure_and_calibration_has_its_rows(folder):

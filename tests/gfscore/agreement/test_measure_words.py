@@ -156,3 +156,33 @@ def test_refuted_scores_are_told_by_score_and_distances_at_t_1_alone():
 def test_models_without_a_correct_sample_or_a_refuted_score_are_not_said_to_be_either(rates, distances, words):
     table = falsification_table([0.2, 0.2], distances).assign(rate=rates)
     assert mean_scores_refuted(table) == words
+
+
+@pytest.mark.parametrize(
+    ("scores", "censored", "words"),
+    [
+        (
+            [0.9],
+            [95],
+            "Whether attacks refute the mean score is not settled: 95 samples were not broken up to the largest distance "
+            "searched; examples nearer than the score for 0.500 of the correct samples",
+        ),
+        ([0.4], [95], "Attacks do not refute the mean score; examples"),
+        (
+            [0.9, 0.9],
+            [95, 1],
+            "Attacks refute the mean score of none of the 2 models (2 not settled: 96 samples were not broken up to the "
+            "largest distance searched), yet find",
+        ),
+        (
+            [0.9, 0.9, 0.4],
+            [0, 1, 5],
+            "Attacks refute the mean score of 1 of 3 models (1 not settled: 1 sample was not broken up to the largest "
+            "distance searched), with",
+        ),
+    ],
+)
+def test_a_mean_score_is_refuted_only_where_every_sample_was_broken(scores, censored, words):
+    # What attacks did not break counts at the largest distance searched, and may lie far beyond it.
+    table = falsification_table(scores, [0.5] * len(scores)).assign(censored=censored)
+    assert mean_scores_refuted(table).startswith(words)

@@ -10,6 +10,7 @@ from scipy.stats import beta, binom
 import plain
 from gfscore import InputError
 from gfscore.bounds import betting
+from gfscore.bounds.binomial import lower_mean_shares, lower_shares
 from gfscore.bounds.bootstrap import bootstrap_intervals
 from gfscore.bounds.class_bounds import METHODS, ClassBounds, bounds_of
 from gfscore.bounds.intervals import disparity_intervals, rdi_bound
@@ -381,3 +382,96 @@ def test_bounds_of_certified_radii_allow_for_wrong_certificates():
     assert missed["computed"] <= binom.ppf(0.999, trials, 0.1)
     # Radii of elsewhere are taken as right, so that this is what their bounds cannot see.
     assert missed["imported"] > trials / 2
+
+
+# The aggregate alone
+
+SIZES = np.array([300, 80, 15, 4, 1])
+"""Samples of five classes that are far from equally frequent."""
+
+
+def aggregate_of(bounds, alpha):
+    return bounds.lower_aggregate(alpha / 2), bounds.upper_aggregate(alpha / 2)
+
+
+@pytest.mark.parametrize(("name", "method"), CASES)
+def test_the_interval_of_the_aggregate_covers_it_as_often_as_stated_for_unequal_classes(name, method):
+    trials, alpha = 100 if method == "betting" else 300, 0.4
+    draw, true_means = DISTRIBUTIONS[name]
+    rng, labels, missed = np.random.default_rng(5), np.repeat(np.arange(CLASSES), SIZES), {"low": 0, "high": 0}
+    truth = SIZES @ true_means(CLASSES) / SIZES.sum()
+    for _ in range(trials):
+        values = draw(rng, len(labels), CLASSES)[np.arange(len(labels)), labels]
+        low, high = aggregate_of(ClassBounds(class_samples(values, labels, CLASSES, seed=0), UNIT, method), alpha)
+        missed["low"] += low > truth
+        missed["high"] += high < truth
+    assert max(missed.values()) <= binom.ppf(0.999, trials, alpha / 2)
+
+
+def test_bounds_of_unlike_trials_use_up_alpha_where_the_trials_are_alike():
+    alpha = 0.2
+    found = np.random.default_rng(6).binomial(300, 0.5, 2000)
+    low = lower_mean_shares(found, np.full(2000, 300), alpha=alpha)
+    assert 0.7 * alpha < (low > 0.5).mean() <= binom.ppf(0.999, 2000, alpha) / 2000
+
+
+def missed_probability(bound, probabilities, alpha):
+    """Exact probability that a lower bound of the mean of unlike trials exceeds it."""
+    n, distribution = len(probabilities), np.ones(1)
+    for p in probabilities:
+        distribution = np.convolve(distribution, [1 - p, p])
+    low = bound(np.arange(n + 1), np.full(n + 1, n), alpha=alpha)
+    return distribution[low > np.mean(probabilities) * (1 + 1e-12)].sum()
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=25), st.sampled_from([0.01, 0.05, 0.25, 0.6]))
+def test_lower_bounds_of_unlike_trials_are_exact_whatever_the_probabilities(probabilities, alpha):
+    assert missed_probability(lower_mean_shares, probabilities, alpha) <= alpha * (1 + 1e-9)
+
+
+def test_one_success_among_unlike_trials_is_worth_less_than_clopper_and_pearson_say():
+    # One class of one sample has all the probability: Clopper and Pearson's bound for alike trials is missed too often.
+    probabilities = [0.0512] + [0.0] * 999
+    assert missed_probability(lower_shares, probabilities, 0.05) > 0.05
+    assert missed_probability(lower_mean_shares, probabilities, 0.05) == 0
+    successes = np.array([0, 2, 30, 1000])
+    alike = lower_shares(successes, 1000, alpha=0.05)
+    np.testing.assert_array_equal(lower_mean_shares(successes, 1000, alpha=0.05), alike)
+
+
+@pytest.mark.parametrize("n", [30, 1000])
+@pytest.mark.parametrize("method", METHODS)
+def test_the_interval_of_the_aggregate_is_narrower_than_the_one_from_the_classes(n, method):
+    """Ten classes alike: the union over them costs 2 to 4 times the width."""
+    rng, alpha = np.random.default_rng(0), 0.05
+    values = (rng.random(10 * n) < 0.75) * 1.0
+    bounds = ClassBounds(class_samples(values, np.repeat(np.arange(10), n), 10, seed=0), UNIT, method)
+    low, high = disparity_intervals(*bounds.interval(alpha), n=bounds.n, lam=0.5)["value"]
+    own = aggregate_of(bounds, alpha)
+    assert own[0] < values.mean() < own[1]
+    assert own[1] - own[0] < (high - low) / 2
+    if method == "clopper_pearson":
+        successes = int(values.sum())
+        exact = beta.ppf(alpha / 2, successes, 10 * n - successes + 1)
+        assert own[0] == pytest.approx(float(exact), rel=1e-9)
+
+
+def test_the_interval_of_the_aggregate_lies_in_the_measures_range_and_needs_samples():
+    values, labels = np.full(40, SCALE), np.zeros(40, int)
+    for method in GRADED:
+        bounds = ClassBounds(class_samples(values, labels, 2, seed=0), (0.0, SCALE), method)
+        assert bounds.upper_aggregate(0.05) == SCALE and 0 < bounds.lower_aggregate(0.05) < SCALE
+    for method in METHODS:
+        nothing = ClassBounds(class_samples(np.zeros(0), np.zeros(0, int), 2, seed=0), (0.0, SCALE), method)
+        assert aggregate_of(nothing, 0.05) == (0, SCALE)
+
+
+def test_the_interval_of_the_aggregate_allows_for_wrong_labels_and_open_decisions():
+    values, labels = np.repeat([1.0, 0.0, 1.0, 0.0], [60, 20, 30, 10]), np.repeat([0, 1], [80, 40])
+    samples = class_samples(values, labels, 2, seed=0)
+    low, high = aggregate_of(ClassBounds(samples, UNIT, "clopper_pearson"), 0.05)
+    rates = ClassBounds(samples, UNIT, "clopper_pearson", np.full(2, 0.1))
+    assert aggregate_of(rates, 0.05) == pytest.approx(((low - 0.1) / 0.9, high / 0.9))
+    settled = class_samples(np.ones(120), labels, 2, seed=0)
+    opened = ClassBounds(samples, UNIT, "clopper_pearson", upper_samples=settled)
+    assert aggregate_of(opened, 0.05) == (low, 1)

@@ -17,6 +17,7 @@ from gfscore.bounds.intervals import (
     disparity_intervals,
     empirical_bernstein_half_width,
     hoeffding_half_width,
+    least_mean,
     nrgc_interval,
     rdi_bound,
     samples_for_half_width,
@@ -330,3 +331,24 @@ def test_label_error_bounds_cover_the_value_of_rightly_labelled_samples(wrong_sc
     assert missed_corrected <= binom.ppf(0.999, trials, alpha)
     if eta == 0.3 and wrong_score != 0.3:
         assert missed_raw > trials / 2
+
+
+@given(st.integers(0, 10_000))
+def test_the_least_mean_under_wrong_labels_is_that_of_a_linear_program(seed):
+    """Unknown is what each class's right samples lack to 1: as labelled, all together lack at most 1 - low."""
+    rng = np.random.default_rng(seed)
+    n, rates, low = rng.integers(0, 50, 4) + np.array([1, 0, 0, 0]), rng.uniform(0, 0.6, 4), rng.random()
+    weights = n / n.sum()
+    worst = linprog(-weights, A_ub=(weights * (1 - rates))[None, :], b_ub=[1 - low], bounds=(0, 1))
+    assert least_mean(low, rates, n=n) == pytest.approx(1 + worst.fun, abs=1e-8)
+
+
+def test_the_least_mean_needs_rates_below_1():
+    with pytest.raises(InputError, match="label error rate must lie in"):
+        least_mean(0.5, np.array([0.1, 1.0]), n=np.array([5, 5]))
+
+
+def test_the_least_mean_under_one_rate_of_wrong_labels_is_the_correction_of_a_class():
+    for low in (0.0, 0.05, 0.7, 1.0):
+        corrected, _ = correct_for_label_errors(low, 1.0, 0.1, value_range=(0.0, 1.0))
+        assert least_mean(low, np.full(3, 0.1), n=np.array([5, 0, 90])) == pytest.approx(float(corrected))

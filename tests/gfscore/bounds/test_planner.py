@@ -52,6 +52,29 @@ def test_expected_bounds_of_the_samples_at_hand_are_their_bounds(method):
     np.testing.assert_allclose(expected.upper(0.01), found.upper(0.01), atol=1e-9)
 
 
+@pytest.mark.parametrize("method", ["hoeffding", "empirical_bernstein", "clopper_pearson"])
+def test_expected_bounds_of_the_aggregate_at_hand_are_its_bounds(method):
+    rng, labels = np.random.default_rng(0), np.repeat([0, 1, 3], [200, 60, 5])
+    values = (rng.random(265) < np.array([0.2, 0.7, 0.5, 0.9])[labels]) * 1.0
+    found = ClassBounds(class_samples(values, labels, 4, seed=0), UNIT, method, np.array([0.1, 0.02, 0.0, 0.3]))
+    expected = expected_bounds(found)
+    assert expected.lower_aggregate(0.01) == pytest.approx(found.lower_aggregate(0.01), abs=1e-9)
+    assert expected.upper_aggregate(0.01) == pytest.approx(found.upper_aggregate(0.01), abs=1e-9)
+
+
+@pytest.mark.parametrize("name", DRAWS)
+@pytest.mark.parametrize("factor", [1, 4, 16])
+def test_expected_betting_bounds_of_the_aggregate_are_near_those_that_come(name, factor):
+    rng, classes = np.random.default_rng(0), 10
+    seen = bounds(DRAWS[name](rng, classes * 250), classes)
+    come = bounds(DRAWS[name](rng, classes * 250 * factor), classes)
+    expected = expected_bounds(seen).of(250 * factor)
+    for side in ("lower_aggregate", "upper_aggregate"):
+        planned = abs(getattr(expected, side)(0.001) - seen.samples.summary.aggregate)
+        found = abs(getattr(come, side)(0.001) - come.samples.summary.aggregate)
+        assert 0.9 * found <= planned <= 1.1 * found
+
+
 @pytest.mark.parametrize("name", DRAWS)
 @pytest.mark.parametrize("factor", [1, 4, 16])
 def test_expected_betting_bounds_are_near_those_that_come(name, factor):
@@ -83,7 +106,15 @@ def test_planned_samples_give_the_wanted_half_width(name):
     assert 0.75 * 0.03 <= ((high - low) / 2).max() <= 1.2 * 0.03
 
 
-@pytest.mark.parametrize("rule", [{"at_least": 0.35}, {"at_least": 0.45}, {"statistic": "rdi", "at_most": 0.3}])
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"at_least": 0.35},
+        {"at_least": 0.45},
+        {"statistic": "rdi", "at_most": 0.3},
+        {"statistic": "value", "at_least": 0.47},
+    ],
+)
 def test_planned_power_is_reached(rule):
     """A rule that is true or false by a margin, and the share of fresh data sets of the planned size that decide it."""
     rng, classes, alpha, power = np.random.default_rng(2), 5, 0.05, 0.8

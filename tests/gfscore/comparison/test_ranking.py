@@ -2,6 +2,7 @@ import itertools
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -169,9 +170,16 @@ def test_a_class_without_samples_in_any_model_is_ranked_nowhere():
     assert frame.index.tolist()[-1] == "b"
 
 
-def test_vulnerability_compares_the_same_classes_only():
-    with pytest.raises(InputError, match="some models lack samples of a class"):
-        vulnerability([[0.1, np.nan, 0.3], [0.2, 0.5, 0.1]], ["a", "b", "c"])
+def test_vulnerability_ranks_the_classes_that_all_models_have():
+    values = np.array([[0.2, np.nan, 0.3], [0.2, 0.1, 0.3]])
+    frame = vulnerability(values, ["a", "b", "c"]).set_index("class_name")
+    alone = vulnerability(values[:, [0, 2]], ["a", "c"]).set_index("class_name")
+    counted = ["mean_rank", "times_worst", "times_best", "models"]
+    pd.testing.assert_frame_equal(frame.loc[["a", "c"], counted], alone[counted])
+    assert frame.index.tolist() == ["a", "c", "b"]
+    assert math.isnan(frame.loc["b", "mean_rank"]) and frame.loc["b", ["times_worst", "times_best"]].tolist() == [0, 0]
+    none = vulnerability([[0.1, np.nan], [np.nan, 0.2]], ["a", "b"])
+    assert none["mean_rank"].isna().all() and (none[["times_worst", "times_best"]] == 0).all(axis=None)
 
 
 @pytest.mark.parametrize("shape", [(1,), (9,), (30, 17), (2, 3, 200), (0, 4), (4, 0)])

@@ -67,6 +67,15 @@ def test_page_holds_the_numbers_of_the_tables(made):
     assert data["gate"][0]["models"][3]["low"] == made.audit.verdict["rules"][0]["models"][3]["low"]
 
 
+def test_a_mean_score_is_called_refuted_only_where_every_sample_was_broken():
+    made = audit_for_page(**SMALL)
+    table = made.tables.measures["falsification"]
+    for censored, said in ((0, "refuted"), (7, "not settled")):
+        made.tables.measures["falsification"] = table.assign(mean_score=0.9, mean_distance=0.5, censored=censored)
+        (rows,) = contents(page_of(made))["falsification"].values()
+        assert [(row["mean"], row["censored"]) for row in rows] == [(said, censored)] * 2
+
+
 def test_the_verdict_says_what_the_scale_of_the_logits_does_to_it():
     """A threshold that a model crosses when its logits are scaled is a reader's business, as in the report."""
     made = audit_for_page(models=4, classes=5, per_class=40, permutations=9)
@@ -90,12 +99,21 @@ def test_models_left_out_are_named_with_their_reason():
 
 
 @pytest.mark.parametrize(
-    ("empty_class", "remedy"),
-    [(2, "only samples of class 2 can settle it"), (None, "further samples would settle it")],
+    ("empty_class", "planned", "remedy"),
+    [
+        (2, 1, "only samples of class 2 can settle it"),
+        (None, 2, "further samples would settle it"),
+        (None, 1, "samples per class would settle it"),
+    ],
 )
-def test_an_undecided_model_is_told_what_would_settle_it(empty_class, remedy):
-    """A class without samples leaves a model open whatever the other classes gain, so that class is named."""
-    section = verdict_section(page_of(audit_for_page(**SMALL, empty_class=empty_class, at_least=0.6)))
+def test_an_undecided_model_is_told_what_would_settle_it(empty_class, planned, remedy):
+    """A class without samples leaves a model open whatever the other classes gain, so that class is named.
+
+    Further samples settle nothing after the last planned look, a new audit does.
+    """
+    rules = [gate_rule("great-softmax", at_least=0.6, looks={"planned": planned, "this": 1})]
+    section = verdict_section(page_of(audit_for_page(**SMALL, empty_class=empty_class, rules=rules)))
+    assert ("a new audit with about" in section) == (remedy == "samples per class would settle it")
     assert "INCONCLUSIVE" in section
     assert remedy in section and "no number of samples" not in section
 

@@ -15,6 +15,7 @@ from gfscore.exports.crate import write_crate
 from gfscore.exports.latex import class_table, escaped, model_table
 from gfscore.figures import figures_of_audit
 from gfscore.files import sha256_of_file
+from gfscore.scores.margins import SCALE
 from gfscore.scores.measures import measure_of
 from gfscore.software import software, version_in_words
 from gfscore.workflow import figure_names
@@ -126,9 +127,19 @@ def card_of(text):
     return yaml.safe_load(block), page
 
 
+def cards_of(audit):
+    named = {
+        "audit": "synthetic",
+        "title": "Toy",
+        "digest": "d" * 64,
+        "classes": audit.class_scores["class_index"].nunique(),
+    }
+    return model_cards(audit.model_summary, audit.measures, **named)
+
+
 def test_cards_repeat_the_table_and_no_calibrated_score():
     audit = synthetic_audit(models=2, per_class=20, measures=("clean", "great-softmax"))
-    cards = model_cards(audit.model_summary, audit.measures, audit="synthetic", title="Toy", digest="d" * 64)
+    cards = cards_of(audit)
     assert set(cards) == {"none__model_0", "none__model_1"}
     block, page = card_of(cards["none__model_1"])
     entry = block["model-index"][0]
@@ -140,14 +151,15 @@ def test_cards_repeat_the_table_and_no_calibrated_score():
     for name in ("value", "rdi", "nrgc", "wcr", "fp"):
         metric = found[f"great-softmax-{name}"]
         assert metric["value"] == row[name]
-        assert (metric["args"]["low"], metric["args"]["high"]) == (row[f"{name}_low"], row[f"{name}_high"])
+        bounded = "value_alone" if name == "value" else name
+        assert (metric["args"]["low"], metric["args"]["high"]) == (row[f"{bounded}_low"], row[f"{bounded}_high"])
     assert "It is not a certified radius." in page
 
 
 def test_cards_are_read_by_the_hub_library():
     repocard = pytest.importorskip("huggingface_hub.repocard_data")
     audit = audit_of(model_names=HOSTILE)
-    for text in model_cards(audit.model_summary, audit.measures, audit="a", title="t", digest="d").values():
+    for text in cards_of(audit).values():
         block, page = card_of(text)
         name, results = repocard.model_index_to_eval_results(block["model-index"])
         assert len(results) == 3 * 6
@@ -157,10 +169,19 @@ def test_cards_are_read_by_the_hub_library():
 
 def test_undefined_numbers_are_left_out():
     audit = audit_of(all_wrong=True, measures=("great-softmax",))
-    block, _ = card_of(
-        next(iter(model_cards(audit.model_summary, audit.measures, audit="a", title="t", digest="d").values()))
-    )
+    block, _ = card_of(next(iter(cards_of(audit).values())))
     assert "great-softmax-nrgc" not in {metric["type"] for metric in block["model-index"][0]["results"][0]["metrics"]}
+
+
+def test_cards_print_no_bound_beyond_the_range_of_its_number():
+    audit = synthetic_audit(models=1, per_class=20, calibrated=False, measures=("great-softmax",))
+    highest = {"value_alone": 1.2529, "class_mean": SCALE, "rdi": SCALE, "nrgc": 0.9, "wcr": 1.2529, "fp": SCALE}
+    ends = {f"{name}_{end}": value for name, high in highest.items() for end, value in (("low", 0.0), ("high", high))}
+    audit.model_summary[list(ends)] = list(ends.values())
+    _, page = card_of(cards_of(audit)["none__model_0"])
+    rows = [line.split(" | ") for line in page.splitlines() if line.endswith("(95%) |")]
+    printed = [row[-1].split(" (")[0] for row in rows]
+    assert printed == [f"0 to {end}" for end in ("1.253", "1.2533", "1.253", "1.2533", "0.900", "1.2533")]
 
 
 # ---- crate ----

@@ -1,6 +1,7 @@
 """Figures: they say what the data say, stand any name and any size, and are the same bytes on every run."""
 
 import re
+from dataclasses import replace
 from functools import cache
 from xml.etree import ElementTree
 
@@ -189,6 +190,15 @@ def test_class_without_samples_is_hatched_and_never_the_weakest():
     ranking = figures.class_vulnerability(audit.of("vulnerability"), audit.of("class_scores"), GREAT)
     assert len(ranking.axes[0].get_yticks()) == 9
     assert "3" not in [label.get_text() for label in ranking.axes[0].get_yticklabels()]
+
+
+def test_classes_are_ranked_among_those_that_every_model_has():
+    audit = synthetic_audit(models=3, per_class=30, lacking_class=9, calibrated=False, measures=GREAT_ONLY)
+    low, high = rank_bounds(audit.of("class_scores"))
+    assert np.isnan([low[9], high[9]]).all() and low[:9].min() >= 1 and high[:9].max() <= 9
+    assert len(drawn(audit)["class_vulnerability_great-softmax"].axes[0].get_yticks()) == 9
+    nowhere = audit.vulnerability.assign(mean_rank=np.nan)
+    assert "class_vulnerability_great-softmax" not in drawn(replace(audit, vulnerability=nowhere))
 
 
 def test_all_zero_scores_leave_nrgc_undefined_and_mark_no_class():

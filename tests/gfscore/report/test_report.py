@@ -181,13 +181,17 @@ def test_every_kind_of_figure_has_its_place():
     assert '"score_against_" ~ distances' in templates
 
 
-def test_undecided_models_say_what_would_settle_them():
-    audit = synthetic_audit(models=2, per_class=20, calibrated=False, at_least=0.5, measures=GREAT_ONLY)
+@pytest.mark.parametrize("planned", [1, 2])
+def test_undecided_models_say_what_would_settle_them(planned):
+    rules = [gate_rule("great-softmax", at_least=0.5, looks={"planned": planned, "this": 1})]
+    audit = synthetic_audit(models=2, per_class=20, calibrated=False, rules=rules, measures=GREAT_ONLY)
     undecided = [model for model in audit.verdict["rules"][0]["models"] if model["verdict"] == "INCONCLUSIVE"]
     assert undecided
     strip = Page(render(audit)).text
     for model in undecided:
-        assert f"{model['model']}: {model['samples_needed_per_class']:,} samples per class" in strip
+        # Without a look left, samples added to these may not be asked.
+        more = "in a new audit" if planned == 1 else f"({model['further_samples_needed']:,} more in all)"
+        assert f"{model['model']}: {model['samples_needed_per_class']:,} samples per class {more}" in strip
 
 
 def test_every_number_of_the_ranking_is_printed_rounded_the_safe_way(page):
@@ -197,7 +201,8 @@ def test_every_number_of_the_ranking_is_printed_rounded_the_safe_way(page):
     for row in ordinary().of("model_summary").to_dict("records"):
         for name in ("value", "class_mean", "rdi", "nrgc", "wcr", "fp"):
             highest = 0.9 if name == "nrgc" else SCALE
-            bounds = f"{lower_bound(row[f'{name}_low'])} to {upper_bound(row[f'{name}_high'], highest=highest)}"
+            low, high = (row[f"{'value_alone' if name == 'value' else name}_{end}"] for end in ("low", "high"))
+            bounds = f"{lower_bound(low)} to {upper_bound(high, highest=highest)}"
             assert f"{number(row[name])} {bounds}" in re.sub(r"\s+", " ", table), name
         assert number(row["robust_accuracy"]) in table
     assert "PGD, linf 0.15, 20 steps" in page

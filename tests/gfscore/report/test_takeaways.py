@@ -109,6 +109,30 @@ def test_vulnerability(values, half, sentence):
     assert vulnerability_sentence(values, half=half) == sentence
 
 
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        # Class 0, the weakest where it was measured, is not ranked.
+        (
+            [[0.0, 0.1, 0.5], [np.nan, 0.1, 0.5]],
+            "Class 1 ranks lowest on average (1.00 of 2 that every model has) and scores lowest in all 2 models",
+        ),
+        # What differs significantly in one model alone supports no ranking.
+        (
+            [[0.0, 0.495, 0.5], [np.nan, 0.495, 0.5]],
+            "No class is significantly more vulnerable; class 1 ranks lowest on average (1.00 of 2 that every model has)",
+        ),
+        (
+            [[0.1, 0.5, 0.5], [np.nan, 0.5, 0.5]],
+            "All classes that every model has have the same mean rank: none is more vulnerable",
+        ),
+        ([[0.1, np.nan], [np.nan, 0.5]], "No class has samples in every model, so that none can be ranked"),
+    ],
+)
+def test_only_classes_that_every_model_has_are_called_vulnerable(values, sentence):
+    assert vulnerability_sentence(values) == sentence
+
+
 def models(**columns):
     rows = len(next(iter(columns.values())))
     return pd.DataFrame({"dataset": "d", "threat": "none", "model": [f"m{i}" for i in range(rows)], **columns})

@@ -97,7 +97,7 @@ def test_every_column_is_declared_once_with_its_meaning(table):
             "model_summary",
             "dataset threat model measure calibration temperature value class_mean rdi nrgc wcr fp wcr_class wcr_tied "
             "value_low class_mean_low rdi_low nrgc_low wcr_low fp_low "
-            "value_high class_mean_high rdi_high nrgc_high wcr_high fp_high "
+            "value_high class_mean_high rdi_high nrgc_high wcr_high fp_high value_alone_low value_alone_high "
             "accuracy published_clean_accuracy published_robust_accuracy",
         ),
         ("calibration", "objective temperature value"),

@@ -92,14 +92,21 @@ def test_a_class_without_samples_never_passes_and_is_named():
 def test_the_samples_that_would_settle_it_do_settle_it():
     judged = only_model(verdict_on([1.0, 0.52]))
     needed = judged["samples_needed_per_class"]
-    assert judged["further_samples_needed"] == 2 * (needed - 1000)
     assert verdict_on([1.0, 0.52], n=needed)["verdict"] == "PASS"
     assert verdict_on([1.0, 0.52], n=int(needed * 0.998))["verdict"] == "INCONCLUSIVE"
     assert only_model(verdict_on([1.0, 0.5]))["samples_needed_per_class"] is None
 
 
+@pytest.mark.parametrize(("this", "left"), [(1, True), (2, True), (3, False)])
+def test_further_samples_are_asked_for_only_while_a_look_is_left(this, left):
+    judged = only_model(verdict_on([1.0, 0.52], RULE | {"looks": {"planned": 3, "this": this}}))
+    needed = judged["samples_needed_per_class"]
+    assert judged["further_samples_needed"] == (2 * (needed - 1000) if left else None)
+
+
 def test_only_the_class_that_is_judged_needs_further_samples():
-    rule = gate_rule("great", statistic="class", at_least=0.5) | {"class": "class 1"}
+    looks = {"planned": 2, "this": 1}
+    rule = gate_rule("great", statistic="class", at_least=0.5) | {"class": "class 1", "looks": looks}
     judged = only_model(verdict_on([0.1, 0.52, 0.1], rule))
     assert judged["further_samples_needed"] == judged["samples_needed_per_class"] - 1000
 
@@ -119,6 +126,25 @@ def test_the_other_direction():
     assert "RDI of great is at most 0.5" in passed["sentence"]
     assert verdict_on([1.0, 0.5 + 2 * half - 1e-6], rule)["verdict"] == "INCONCLUSIVE"
     assert verdict_on([1.2, 0.1], rule)["verdict"] == "FAIL"
+
+
+def test_an_aggregate_is_judged_by_a_bound_of_its_own_that_no_union_over_classes_widens():
+    values, all_samples = np.linspace(0.4, 0.7, 10), one_side(10 * 1000)
+    for statistic in ("value", "class_mean"):
+        for shift, verdict in ((1e-6, "PASS"), (-1e-6, "INCONCLUSIVE")):
+            rule = gate_rule("great", statistic=statistic, at_least=0.55 - all_samples - shift)
+            assert verdict_on(values, rule)["verdict"] == verdict
+    # Classes count alike in the class mean, however many samples they have: there the bounds of the classes make it.
+    judged = only_model(verdict_on([0.4, 0.8], gate_rule("great", statistic="class_mean", at_least=0.5), n=[1000, 10]))
+    sides = [one_side(n, alpha=0.025) for n in (1000, 10)]
+    assert judged["value"] == pytest.approx(0.6) and judged["low"] == pytest.approx(0.6 - np.mean(sides))
+
+
+def test_samples_planned_for_the_aggregate_settle_it():
+    rule = gate_rule("great", statistic="value", at_least=0.5)
+    needed = only_model(verdict_on([0.2, 0.81], rule))["samples_needed_per_class"]
+    assert verdict_on([0.2, 0.81], rule, n=needed)["verdict"] == "PASS"
+    assert verdict_on([0.2, 0.81], rule, n=int(needed * 0.998))["verdict"] == "INCONCLUSIVE"
 
 
 def test_verdict_of_a_rule_from_bounds():

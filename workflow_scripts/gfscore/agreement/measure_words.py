@@ -20,6 +20,9 @@ SUCCESS = {
 }
 """Definitions of targeted success in words."""
 
+REFUTED, NOT_SETTLED, NOT_REFUTED = "refuted", "not settled", "not refuted"
+"""What attack distances may say of a mean score."""
+
 
 def falsified(row, *, name):
     """Sentence on one row of the table falsification, of all samples of a model, whose name it uses."""
@@ -38,8 +41,31 @@ def refutations_of(rows, measure, models):
     return f"Attack distances refute {measure} as a lower bound on the distance to an adversarial example, for {whose}"
 
 
+def mean_score_against_distance(row):
+    """Whether the mean score of a falsification row is REFUTED, NOT_SETTLED or NOT_REFUTED by its mean distance.
+
+    Refuted only when every sample was broken. One that was not counts at the largest distance searched, which may lie
+    below its true distance, so that the mean distance no longer bounds the true mean from above.
+    """
+    if not row["mean_score"] > row["mean_distance"]:
+        return NOT_REFUTED
+    return NOT_SETTLED if row["censored"] else REFUTED
+
+
+def mean_scores_against_distances(rows):
+    """That of each of the rows, as an array of words, and a clause on the models not settled, empty without any."""
+    verdicts = np.array([mean_score_against_distance(row) for row in rows.to_dict("records")], dtype=object)
+    unsettled = rows[verdicts == NOT_SETTLED]
+    if unsettled.empty:
+        return verdicts, ""
+    unbroken = int(unsettled["censored"].sum())
+    whose = "" if len(rows) == 1 else f"{len(unsettled)} "
+    were = "sample was" if unbroken == 1 else "samples were"
+    return verdicts, f"{whose}not settled: {count(unbroken)} {were} not broken up to the largest distance searched"
+
+
 def mean_scores_refuted(rows):
-    """In how many models the mean score exceeds the mean attack distance, and the range of falsification rates.
+    """In how many models attacks refute the mean score, and the range of falsification rates.
 
     Takes falsification rows at T = 1 of all samples, one per model, of one score and one measure of distances. Models
     without a sample that is classified correctly are left out.
@@ -47,18 +73,22 @@ def mean_scores_refuted(rows):
     rates = rows["rate"].dropna()
     if rates.empty:
         return "No sample is classified correctly, so that attacks have nothing to refute"
-    total, refuted = len(rates), int((rows["mean_score"] > rows["mean_distance"])[rates.index].sum())
+    verdicts, unsettled = mean_scores_against_distances(rows[rows["rate"].notna()])
+    total, refuted = len(rates), int((verdicts == REFUTED).sum())
     low, high = number(rates.min()), number(rates.max())
     if not rates.max():
         of = "" if total == 1 else f" in any of the {total} models"
         return f"Attacks find no example nearer than the score{of}, which confirms nothing"
     share = f"examples nearer than the score for {low if low == high else f'{low} to {high}'} of the correct samples"
     if total == 1:
+        if unsettled:
+            return f"Whether attacks refute the mean score is {unsettled}; {share}"
         return f"Attacks {'refute' if refuted else 'do not refute'} the mean score; {share}"
+    unsettled = unsettled and f" ({unsettled})"
     if not refuted:
-        return f"Attacks refute the mean score of none of the {total} models, yet find {share}"
+        return f"Attacks refute the mean score of none of the {total} models{unsettled}, yet find {share}"
     often = f"all {total}" if refuted == total else f"{refuted} of {total}"
-    return f"Attacks refute the mean score of {often} models, with {share}"
+    return f"Attacks refute the mean score of {often} models{unsettled}, with {share}"
 
 
 def mean_scores_refuted_by_measure(falsification):

@@ -2,6 +2,9 @@
 
 import numpy as np
 
+MOST_ALPHA = 1 / 4
+"""Largest level at which bounds of unlike trials are known to hold; larger ones get it."""
+
 
 def clopper_pearson(successes, trials, *, alpha):
     """Exact two-sided confidence interval `(low, high)` of a binomial probability, confidence at least 1 - alpha.
@@ -25,3 +28,17 @@ def lower_shares(successes, trials, *, alpha):
     some = successes > 0
     bound = betaincinv(np.where(some, successes, 1), np.where(some, trials - successes + 1, 1), alpha)
     return np.where(some, bound, 0.0)
+
+
+def lower_mean_shares(successes, trials, *, alpha):
+    """Lower confidence bounds of the mean probability of independent trials, alike or not, each at level alpha.
+
+    Takes what lower_shares takes, whose bounds these are but for one success. Unlike trials reach a number of successes
+    less often than alike ones of the same mean, if it is at least one above the expected number (Hoeffding 1956). Two
+    successes or more that refute a mean at alpha <= 1/4 are so many, since alike trials reach an expected number above
+    1 with probability above 1/4 (Greenberg and Mohri 2014). One success may not be: its bound is alpha / trials, as the
+    probability of any success is at most the expected number.
+    """
+    bound = lower_shares(successes, trials, alpha=min(alpha, MOST_ALPHA))
+    single = np.minimum(bound, alpha / np.maximum(trials, 1))
+    return np.where(np.asarray(successes) <= 1, single, bound)

@@ -8,15 +8,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from gfscore.bounds import betting
-from gfscore.bounds.binomial import lower_shares
+from gfscore.bounds.binomial import lower_mean_shares, lower_shares
+from gfscore.bounds.bounded_means import lower_mean_bounds
 from gfscore.bounds.intervals import (
     correct_for_label_errors,
     empirical_bernstein_half_width,
     hoeffding_half_width,
+    least_mean,
     require_alpha,
 )
 from gfscore.errors import InputError
 from gfscore.scores.classes import ClassSamples, class_samples
+
+HALF = 0.5
+"""Half the length of [0, 1]: values less it lie within as much of 0."""
 
 ROUNDING = 1e-9
 """Share of a range by which a value may lie outside it and still count as its end."""
@@ -77,16 +82,27 @@ class ClassBounds:
         side = alpha / (2 * len(self.n))
         return self.lower(side), self.upper(side)
 
+    def lower_aggregate(self, alpha):
+        """Lower bound of the aggregate alone, the mean over all samples, with probability at least 1 - alpha.
+
+        The samples of all classes together make it, without a union over classes. It holds for the numbers of samples
+        that the classes have, whether these were fixed by design or drawn.
+        """
+        return self.aggregate_ends(self._together(self._unit(self.samples), alpha), 1.0, n=self.n)[0]
+
+    def upper_aggregate(self, alpha):
+        """Upper bound of the aggregate alone, likewise."""
+        return self.aggregate_ends(0.0, 1 - self._together(1 - self._unit(self.largest), alpha), n=self.n)[1]
+
     def _unit(self, samples):
         lowest, highest = self.value_range
         return (samples.values - lowest) / (highest - lowest)
 
     def _one_side(self, unit, alpha):
-        require_alpha(alpha)
-        samples = ClassSamples(values=np.clip(unit, 0, 1), n=self.n)
-        mean = np.where(self.n > 0, samples.summary.mean, 0)
-        # A running bound may end above the mean of all values; giving way to it costs no coverage.
-        return np.clip(np.minimum(METHODS[self.method](samples, alpha), mean), 0, 1)
+        return _lower_means(METHODS[self.method], unit, self.n, alpha)
+
+    def _together(self, unit, alpha):
+        return float(_lower_means(METHODS_TOGETHER[self.method], unit, np.array([len(unit)]), alpha)[0])
 
     def ends(self, low, high):
         """Bounds of means in a range of length 1, `low` and `high` (K,), as bounds of the true class values."""
@@ -95,6 +111,22 @@ class ClassBounds:
         if self.label_error_rates is None:
             return low, high
         return correct_for_label_errors(low, high, self.label_error_rates, value_range=self.value_range)
+
+    def aggregate_ends(self, low, high, *, n):
+        """Bounds of the mean over n samples per class in a range of length 1 as bounds of the true aggregate."""
+        if self.label_error_rates is not None and n.sum() > 0:
+            low = least_mean(low, self.label_error_rates, n=n)
+            high = 1 - least_mean(1 - high, self.label_error_rates, n=n)
+        lowest, highest = self.value_range
+        return lowest + (highest - lowest) * low, lowest + (highest - lowest) * high
+
+
+def _lower_means(method, unit, n, alpha):
+    require_alpha(alpha)
+    samples = ClassSamples(values=np.clip(unit, 0, 1), n=n)
+    mean = np.where(n > 0, samples.summary.mean, 0)
+    # A running bound may end above the mean of all values; giving way to it costs no coverage.
+    return np.clip(np.minimum(method(samples, alpha), mean), 0, 1)
 
 
 def _betting(samples, alpha):
@@ -127,6 +159,22 @@ METHODS = {
     "hoeffding": _hoeffding,
 }
 """Interval methods by name: lower bounds (K,) of the means of ClassSamples in [0, 1], each at level alpha."""
+
+
+def _constant_betting(samples, alpha):
+    return HALF + lower_mean_bounds(samples.values[:, None] - HALF, bound=HALF, alpha=alpha)
+
+
+def _clopper_pearson_together(samples, alpha):
+    return lower_mean_shares(np.round(samples.values.sum()), samples.n, alpha=alpha)
+
+
+METHODS_TOGETHER = METHODS | {"betting": _constant_betting, "clopper_pearson": _clopper_pearson_together}
+"""The same for samples of all classes as one, which are independent but not alike: their classes' means differ.
+
+Hoeffding's and the empirical Bernstein bound need no likeness. Bets that follow the values seen before do, constant
+ones do not.
+"""
 
 
 def bounds_of(values, labels, classes, *, measure, intervals, label_error_rates=None, upper_values=None):

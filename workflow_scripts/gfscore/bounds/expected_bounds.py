@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gfscore.bounds.betting import PRIOR_VARIANCE, TRUNCATION
-from gfscore.bounds.binomial import lower_shares
+from gfscore.bounds.binomial import lower_mean_shares, lower_shares
+from gfscore.bounds.bounded_means import MOST_AT_STAKE, bets
+from gfscore.bounds.class_bounds import HALF
 from gfscore.bounds.intervals import empirical_bernstein_half_width, hoeffding_half_width
 
 ATOMS = 64
@@ -16,12 +18,14 @@ ATOMS = 64
 
 HALVINGS = 24
 
+TINY = np.finfo(float).tiny
+
 
 @dataclass(frozen=True)
 class ExpectedBounds:
     """Bounds that more samples would probably give; made by expected_bounds.
 
-    Has the `lower`, `upper` and `n` of ClassBounds, so that every statistic takes it too. `observed`: ClassBounds of
+    Has the bounds and the `n` of ClassBounds, so that every statistic takes it too. `observed`: ClassBounds of
     the samples at hand. Rescaled to the range [0, 1]: `shown` (K, ATOMS), the atoms of each class; `largest`
     (K, ATOMS), those of the values that upper bounds use; `variance` (K,). `samples`: how many per class to expect;
     `reserve`: by how many standard errors the new means may lie on the unfavourable side.
@@ -52,10 +56,25 @@ class ExpectedBounds:
         """Expected upper bounds (K,), likewise."""
         return self.observed.ends(np.zeros(len(self.n)), 1 - self._one_side(1 - self.largest, alpha))[1]
 
+    def lower_aggregate(self, alpha):
+        """Expected lower bound of the aggregate alone, at level alpha."""
+        return self.observed.aggregate_ends(self._together(self.shown, alpha), 1.0, n=self.n)[0]
+
+    def upper_aggregate(self, alpha):
+        """Expected upper bound of the aggregate alone, likewise."""
+        return self.observed.aggregate_ends(0.0, 1 - self._together(1 - self.largest, alpha), n=self.n)[1]
+
     def _one_side(self, unit, alpha):
-        expected = _Expected(unit, self.n, self.variance)
-        low = _PREDICTIONS[self.observed.method](expected, alpha, self.reserve)
-        return np.clip(np.where(self.n > 0, low, 0), 0, 1)
+        return self._predicted(_PREDICTIONS, _Expected(unit, self.n, self.variance), alpha)
+
+    def _together(self, unit, alpha):
+        if self.n.sum() == 0:
+            return 0.0
+        return float(self._predicted(_PREDICTIONS_TOGETHER, _pooled(unit, self.n, self.variance), alpha)[0])
+
+    def _predicted(self, predictions, expected, alpha):
+        low = predictions[self.observed.method](expected, alpha, self.reserve)
+        return np.clip(np.where(expected.n > 0, low, 0), 0, 1)
 
 
 def expected_bounds(observed, *, reserve=0.0):
@@ -105,6 +124,17 @@ class _Expected:
         return np.sqrt(self.variance / np.maximum(self.n, 1))
 
 
+def _pooled(unit, n, variance):
+    # The samples of all classes as those of one; the inverse of its distribution function, cut like that of a class.
+    total, weights = n.sum(), np.repeat(n / (n.sum() * ATOMS), ATOMS)
+    order = np.argsort(unit, axis=None)
+    area, shares = (np.append(0, np.cumsum(part)) for part in ((unit.ravel() * weights)[order], weights[order]))
+    atoms = np.diff(np.interp(np.linspace(0, 1, ATOMS + 1), shares, area)) * ATOMS
+    apart = n * (unit.mean(axis=1) - atoms.mean()) ** 2
+    squares = (np.maximum(n - 1, 0) * variance + apart).sum()
+    return _Expected(atoms[None, :], np.array([total]), np.array([squares / max(total - 1, 1)]))
+
+
 def _hoeffding(expected, alpha, reserve):
     half = hoeffding_half_width(expected.n, classes=1, alpha=2 * alpha, width=1)
     return expected.mean - reserve * expected.error - half
@@ -133,9 +163,30 @@ def _betting(expected, alpha, reserve):
     return refuted
 
 
+def _constant_betting(expected, alpha, reserve):
+    # Likewise of constant bets, whose average counts, and of one class.
+    values, n, target = expected.atoms[0], expected.n[0], np.log(1 / alpha)
+    fractions = bets(n, bound=HALF, alpha=alpha)
+    refuted, kept = 0.0, values.mean()
+    for _ in range(HALVINGS):
+        m = (refuted + kept) / 2
+        growth = np.log1p(np.minimum(fractions, MOST_AT_STAKE / max(m, TINY))[:, None] * (values - m))
+        capital = n * growth.mean(axis=1) - reserve * np.sqrt(n * growth.var(axis=1))
+        refused = np.logaddexp.reduce(capital) - np.log(len(fractions)) >= target
+        refuted, kept = (m, kept) if refused else (refuted, m)
+    return np.array([refuted])
+
+
+def _clopper_pearson_together(expected, alpha, reserve):
+    share = np.clip(expected.mean - reserve * expected.error, 0, 1)
+    return lower_mean_shares(share * expected.n, expected.n, alpha=alpha)
+
+
 _PREDICTIONS = {
     "betting": _betting,
     "clopper_pearson": _clopper_pearson,
     "empirical_bernstein": _empirical_bernstein,
     "hoeffding": _hoeffding,
 }
+
+_PREDICTIONS_TOGETHER = _PREDICTIONS | {"betting": _constant_betting, "clopper_pearson": _clopper_pearson_together}

@@ -61,12 +61,32 @@ def correct_for_label_errors(low, high, error_rate, *, value_range):
     # ASSUME: the rightly labelled samples of a class are drawn from that class, and eta is the share of wrong labels.
     """
     lowest, highest = value_range
-    eta = np.asarray(error_rate, dtype=np.float64)
-    if not np.all((eta >= 0) & (eta < 1)):
-        raise InputError(f"label error rate must lie in [0, 1), got {error_rate}")
+    eta = _require_rate(error_rate)
     corrected_low = np.maximum((low - eta * highest) / (1 - eta), lowest)
     corrected_high = np.minimum((high - eta * lowest) / (1 - eta), highest)
     return corrected_low, corrected_high
+
+
+def _require_rate(error_rate):
+    eta = np.asarray(error_rate, dtype=np.float64)
+    if not np.all((eta >= 0) & (eta < 1)):
+        raise InputError(f"label error rate must lie in [0, 1), got {error_rate}")
+    return eta
+
+
+def least_mean(low, error_rate, *, n):
+    """Smallest mean over the samples of classes, of values in [0, 1], when a share of each class's labels may be wrong.
+
+    Takes a lower bound `low` of the mean as labelled, rates eta (K,) in [0, 1) and samples per class `n` (K,). A class
+    that lacks d to 1 may truly lack d / (1 - eta), at most 1: most is lost if the wrongest classes lack all they can.
+    With one rate for all classes it is correct_for_label_errors.
+    """
+    eta = _require_rate(error_rate)
+    order = np.argsort(-eta)
+    right = 1 - eta[order]
+    room = n[order] / n.sum() * right
+    lacking = np.clip(1 - low - (np.cumsum(room) - room), 0, room)
+    return float(np.clip(1 - (lacking / right).sum(), 0, 1))
 
 
 def disparity_intervals(low, high, *, n, lam):

@@ -105,25 +105,29 @@ def every_order(items):
 def vulnerability(values, class_names):
     """How often each class is the weakest or the strongest, over models.
 
-    Takes class values (M, K), higher is better, NaN for a class without samples, and K names. Returns a data frame
-    sorted from the most to the least vulnerable class: class_index, class_name, mean_rank (1 = weakest),
+    Takes class values (M, K), higher is better, NaN for a class without samples, and K names. Models are compared on
+    the same classes: those that each of them has samples of. Returns a data frame sorted from the most to the least
+    vulnerable class, the others last: class_index, class_name, mean_rank (1 = weakest; NaN for the others),
     times_worst and times_best (a tie counts for every class in it), models. Source: GF-Score, Figure 4.
     """
     import pandas as pd
 
     values = np.asarray(values, dtype=np.float64)
-    present = ~np.isnan(values).all(axis=0)
-    if np.isnan(values[:, present]).any():
-        raise InputError("vulnerability compares models on the same classes; some models lack samples of a class")
     mean_rank = np.full(values.shape[1], np.nan)
-    mean_rank[present] = ranks(values[:, present]).mean(axis=0)
+    times_worst, times_best = np.zeros((2, values.shape[1]), dtype=np.int64)
+    shared = np.flatnonzero(~np.isnan(values).any(axis=0))
+    if len(shared):
+        values = values[:, shared]
+        mean_rank[shared] = ranks(values).mean(axis=0)
+        times_worst[shared] = (values <= values.min(axis=1, keepdims=True) + TIE_TOLERANCE).sum(axis=0)
+        times_best[shared] = (values >= values.max(axis=1, keepdims=True) - TIE_TOLERANCE).sum(axis=0)
     frame = pd.DataFrame(
         {
-            "class_index": np.arange(values.shape[1], dtype=np.int32),
+            "class_index": np.arange(len(mean_rank), dtype=np.int32),
             "class_name": list(class_names),
             "mean_rank": mean_rank,
-            "times_worst": (values <= np.nanmin(values, axis=1, keepdims=True) + TIE_TOLERANCE).sum(axis=0),
-            "times_best": (values >= np.nanmax(values, axis=1, keepdims=True) - TIE_TOLERANCE).sum(axis=0),
+            "times_worst": times_worst,
+            "times_best": times_best,
             "models": len(values),
         }
     )

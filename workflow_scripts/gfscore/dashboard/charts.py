@@ -264,7 +264,8 @@ def distances():
         .encode(x=alt.X("at:Q", title="@distance"), y=alt.Y("at:Q", title="@score"))
     )
     side = alt.Scale(
-        domain=["above the line: refuted on average", "on or below"], range=[colour("contrast"), colour("accent")]
+        domain=["above the line: refuted on average", "above the line: not settled", "on or below"],
+        range=[colour("contrast"), colour("muted"), colour("accent")],
     )
     points = base.mark_point(filled=True, size=90, opacity=1).encode(
         x=x,
@@ -274,7 +275,7 @@ def distances():
             "side:N",
             title=None,
             legend=alt.Legend(columns=1),
-            scale=alt.Scale(domain=side.domain, range=["triangle-up", "circle"]),
+            scale=alt.Scale(domain=side.domain, range=["triangle-up", "diamond", "circle"]),
         ),
     )
     names = _names_of_points(base.encode(x=x, y=y))

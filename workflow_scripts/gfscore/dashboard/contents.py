@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from gfscore.agreement.measure_words import mean_score_against_distance
 from gfscore.class_names import readable_classes
 from gfscore.dashboard.groups import group_contents, projection_contents
 from gfscore.dashboard.packing import packed, plain
@@ -17,6 +18,7 @@ LONGEST_NAME = 44
 OF_MODEL = (
     *SUMMARY,
     *(f"{name}_{end}" for name in SUMMARY for end in ("low", "high")),
+    "value_alone_low", "value_alone_high",
     "rdi_over_mean", "gini_unbiased", "ihdi", "rdi_permuted", "nrgc_permuted", "wcr_permuted", "rdi_p", "nrgc_p",
     "wcr_p", "between_class_sd", "accuracy", "robust_accuracy", "published_clean_accuracy", "published_robust_accuracy",
 )  # fmt: skip
@@ -215,9 +217,12 @@ def _falsification(tables, index):
     if table is None:
         return None
     rows = table[(table["class_index"] == ALL) & (table["calibration"] == UNCALIBRATED)]
-    kept = ("rate", "low", "high", "correct", "mean_score", "mean_distance")
+    kept = ("rate", "low", "high", "correct", "censored", "mean_score", "mean_distance")
     return {
-        measure: [row and {name: row[name] for name in kept} for row in index.per_model(found)]
+        measure: [
+            row and {name: row[name] for name in kept} | {"mean": mean_score_against_distance(row)}
+            for row in index.per_model(found)
+        ]
         for measure, found in rows.groupby("measure", sort=False)
     } or None
 

@@ -7,6 +7,7 @@ import numpy as np
 from gfscore.names import printable
 from gfscore.numbers import interval, number, percent
 from gfscore.scores.measures import BETTER, UNCALIBRATED, measure_of
+from gfscore.verdicts.gate_rules import highest_values
 
 METRICS = {
     "value": "mean over all samples",
@@ -18,11 +19,12 @@ METRICS = {
 }
 
 
-def model_cards(summary, measures, *, audit, title, digest):
+def model_cards(summary, measures, *, audit, title, digest, classes):
     """Model cards of an audit, a mapping from "threat__model" to a str: YAML block, then the same numbers as a table.
 
-    Takes model_summary rows, the settings of each measure, name and `title` of the audit, and the digest of the data
-    set. Scores at T = 1 alone: a temperature chosen among these models says nothing about a model by itself.
+    Takes model_summary rows, the settings of each measure, name and `title` of the audit, the digest of the data set
+    and its number of `classes`. Scores at T = 1 alone: a temperature chosen among these models says nothing about a
+    model by itself.
     """
     plain = summary[summary["calibration"] == UNCALIBRATED]
     cards = {}
@@ -30,7 +32,7 @@ def model_cards(summary, measures, *, audit, title, digest):
         by_measure = rows.set_index("measure").reindex(list(measures)).dropna(subset="model")
         index = {"model-index": [_entry(model, by_measure, measures, audit=audit, digest=digest)]}
         block = "\n".join(_yaml(index))
-        cards[f"{threat}__{model}"] = f"---\n{block}\n---\n\n{_page(model, by_measure, measures, title=title)}"
+        cards[f"{threat}__{model}"] = f"---\n{block}\n---\n\n{_page(model, by_measure, measures, title, classes)}"
     return cards
 
 
@@ -66,8 +68,8 @@ def _metrics(measure, row, settings):
                 "name": f"{meaning.title}: {words}{worst}",
                 "value": float(value),
                 "args": {
-                    "low": _or_none(row[f"{column}_low"]),
-                    "high": _or_none(row[f"{column}_high"]),
+                    "low": _or_none(row[f"{_own(column)}_low"]),
+                    "high": _or_none(row[f"{_own(column)}_high"]),
                     "confidence": float(row["confidence"]),
                     "interval": row["interval"],
                     "unit": "none" if column == "nrgc" else meaning.unit,
@@ -78,20 +80,30 @@ def _metrics(measure, row, settings):
     return found
 
 
-def _page(model, rows, measures, *, title):
+def _own(column):
+    # The aggregate has an interval of its own, beside the one that holds together with the others.
+    return "value_alone" if column == "value" else column
+
+
+def _page(model, rows, measures, title, classes):
     lines = [
         f"# {_plain(model)}",
         "",
-        f"Audit: {_plain(title)}. Intervals hold for all classes of the model together.",
+        f"Audit: {_plain(title)}. The interval of the aggregate holds for it alone, the others for all classes "
+        "of the model together.",
         "",
     ]
     lines += ["| measure | number | value | interval |", "|---|---|---|---|"]
     for name, row in rows.iterrows():
         meaning = measure_of(measures[name])
+        highest = highest_values(meaning.value_range, classes=classes)
         for column, words in METRICS.items():
-            bounds = f"{interval(row[f'{column}_low'], row[f'{column}_high'])} ({percent(row['confidence'])})"
+            bounds = interval(row[f"{_own(column)}_low"], row[f"{_own(column)}_high"], highest[column])
             worst = f" ({_plain(row['wcr_class'])})" if column == "wcr" else ""
-            lines.append(f"| {_plain(meaning.title)} | {words}{worst} | {number(row[column])} | {bounds} |")
+            lines.append(
+                f"| {_plain(meaning.title)} | {words}{worst} | {number(row[column])} "
+                f"| {bounds} ({percent(row['confidence'])}) |"
+            )
     return "\n".join([*lines, "", *(f"- {measure_of(measures[name]).explanation}" for name in rows.index), ""])
 
 

@@ -2,7 +2,7 @@
 
 from gfscore.class_names import readable_classes
 from gfscore.comparison.sensitivity_words import shifted
-from gfscore.figures import profiles, projections, radii, targets, traversals
+from gfscore.figures import profiles, projections, radii, targets, traversals, vulnerability
 from gfscore.figures.concentration import rdi_concentration
 from gfscore.figures.confusions import confusion_figures
 from gfscore.figures.corruptions import corruption_by_class
@@ -16,7 +16,6 @@ from gfscore.figures.reranking import fp_reranking
 from gfscore.figures.shifts import logit_shift_sensitivity
 from gfscore.figures.similarity import similarity_matrix
 from gfscore.figures.temperature import calibration_curves
-from gfscore.figures.vulnerability import class_vulnerability
 from gfscore.scores.measures import UNCALIBRATED, measure_of
 
 FEWEST_TO_RANK = 2
@@ -81,7 +80,8 @@ def _of_whole(tables, measures, pictures):
 def _of_values(tables, measure, meaning, *, fp_lambda):
     scores, summary, ranking = (tables.of(name, measure) for name in PER_MEASURE)
     scores, ranking = _readable(scores), _readable(ranking)
-    yield "class_vulnerability", class_vulnerability(ranking, scores, meaning)
+    if vulnerability.drawable(ranking):
+        yield "class_vulnerability", vulnerability.class_vulnerability(ranking, scores, meaning)
     yield "score_against_rdi", score_against_rdi(summary, meaning)
     yield "disparity_bars", disparity_bars(summary, meaning, fp_lambda=fp_lambda)
     if profiles.drawable(scores):

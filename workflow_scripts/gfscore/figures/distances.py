@@ -1,8 +1,14 @@
-"""Attack-free score against attack distance, model by model: what lies above the line is refuted."""
+"""Attack-free score against attack distance, model by model: what lies above the line is refuted, or open."""
 
 import numpy as np
 
-from gfscore.agreement.measure_words import mean_scores_refuted
+from gfscore.agreement.measure_words import (
+    NOT_REFUTED,
+    NOT_SETTLED,
+    REFUTED,
+    mean_scores_against_distances,
+    mean_scores_refuted,
+)
 from gfscore.figures.placement import place_labels
 from gfscore.figures.style import ACCENT, CONTRAST, MUTED, PAPER, counted, drawing, framed_figure, laid_out, quiet
 from gfscore.names import model_labels, printable, shortened_all
@@ -10,6 +16,12 @@ from gfscore.numbers import number, percent
 from gfscore.tables.agreement import ALL
 
 MOST_LABELLED = 40
+
+MARKS = {
+    NOT_REFUTED: ("o", {"color": ACCENT, "markersize": 7, "markeredgecolor": PAPER}),
+    NOT_SETTLED: ("^", {"color": PAPER, "markersize": 7, "markeredgecolor": CONTRAST}),
+    REFUTED: ("^", {"color": CONTRAST, "markersize": 8, "markeredgecolor": PAPER}),
+}
 
 
 def score_against_distance(rows, distance):
@@ -20,7 +32,7 @@ def score_against_distance(rows, distance):
     """
     whole = rows[rows["class_index"] == ALL].reset_index(drop=True)
     x, y = whole["mean_distance"].to_numpy(), whole["mean_score"].to_numpy()
-    refuted = y > x
+    verdicts, unsettled = mean_scores_against_distances(whole)
     low, high = whole["low"].to_numpy(), whole["high"].to_numpy()
     labels = [
         f"{name}  {number(rate)}"
@@ -34,12 +46,14 @@ def score_against_distance(rows, distance):
             title=mean_scores_refuted(whole),
             subtitle=f"{printable(whole['measure'].iloc[0])} at T = 1 against {printable(whole['distances'].iloc[0])}, "
             f"{printable(whole['dataset'].iloc[0])}; {counted(len(whole), 'model')}, n = {int(whole['n'].min()):,} "
-            "samples or more. Above the line the mean score exceeds the mean distance found: refuted.",
+            "samples or more. Above the line the mean score exceeds the mean distance found: refuted"
+            f"{', or not settled (hollow)' if unsettled else ''}.",
             note="Beside each name: falsification rate, the share of correctly classified samples with an adversarial "
             f"example nearer than their score (lower is better; {_rates(low, high, confidence)}). A rate is a lower "
             "bound on the violations: attacks that fail confirm nothing."
             + (
-                f" {censored:,} samples without an adversarial example count at the largest distance searched."
+                f" {censored:,} samples without an adversarial example count at the largest distance searched, though "
+                "theirs may be larger: with such samples no mean score is refuted."
                 if censored
                 else ""
             )
@@ -51,11 +65,12 @@ def score_against_distance(rows, distance):
         axes.set_ylim(0, end)
         axes.fill_between([0, end], [0, end], end, color=CONTRAST, alpha=0.06, linewidth=0)
         axes.plot([0, end], [0, end], color=MUTED, linewidth=1, linestyle=(0, (4, 3)))
-        axes.plot(x[~refuted], y[~refuted], "o", color=ACCENT, markersize=7, markeredgecolor=PAPER)
-        axes.plot(x[refuted], y[refuted], "^", color=CONTRAST, markersize=8, markeredgecolor=PAPER)
+        for verdict in (known for known in MARKS if known in verdicts):
+            marker, style = MARKS[verdict]
+            axes.plot(x[verdicts == verdict], y[verdicts == verdict], marker, **style)
         axes.text(
-            0.02, 0.97, "refuted: score above distance", transform=axes.transAxes, va="top", color=CONTRAST, size=8.5,
-            weight="bold",
+            0.02, 0.97, f"{'' if unsettled else 'refuted: '}score above distance", transform=axes.transAxes, va="top",
+            color=CONTRAST, size=8.5, weight="bold",
         )  # fmt: skip
         axes.set_xlabel(f"mean distance of the nearest adversarial example found ({distance.unit}; higher is better)")
         axes.set_ylabel("mean score (same unit, as claimed; higher is better)")

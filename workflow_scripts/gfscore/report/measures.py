@@ -70,11 +70,13 @@ def _refuted(rows):
     if len(rows) == 1:
         return measure_words.falsified(rows.iloc[0].to_dict(), name=rows["label"].iloc[0])
     least, most = (rows.loc[rows["rate"] == end].iloc[0] for end in (rows["rate"].min(), rows["rate"].max()))
-    above = int((rows["mean_score"] > rows["mean_distance"]).sum())
+    verdicts, unsettled = measure_words.mean_scores_against_distances(rows)
+    above = int((verdicts == measure_words.REFUTED).sum())
     return (
         "The share of correctly classified samples with an adversarial example nearer than the score runs from "
         f"{number(least['rate'])} ({least['label']}) to {number(most['rate'])} ({most['label']}); the mean score "
-        f"exceeds the mean distance found in {IN_ALL.get(above / len(rows), f'{above} of')} {len(rows)} models"
+        f"is refuted by the mean distance in {IN_ALL.get(above / len(rows), f'{above} of')} {len(rows)} models"
+        + (f" ({unsettled})" if unsettled else "")
     )
 
 

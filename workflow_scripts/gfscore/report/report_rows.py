@@ -10,7 +10,7 @@ from gfscore.names import model_labels, without_threat
 from gfscore.report import takeaways
 from gfscore.scores.disparity import worst_class_set
 from gfscore.scores.measures import SUMMARY, measure_of
-from gfscore.verdicts.verdict import combine
+from gfscore.verdicts.gate_rules import combine, highest_values
 
 MOST_CLASSES_LISTED, CLASSES_AT_EACH_END = 100, 12
 INTERVALS = {
@@ -66,7 +66,7 @@ def measure_view(tables, measure, settings, *, models, verdicts):
     scores = tables.of("class_scores", measure)
     known = {(entry["threat"], entry["model"]): entry for entry in models}
     names = _names_in_order(scores)
-    highest = _ends_of_ranges(meaning.value_range, len(names))
+    highest = highest_values(meaning.value_range, classes=len(names))
     summary = summary.assign(label=model_labels(summary)).sort_values(
         ["value", "label"], ascending=[False, True], ignore_index=True
     )
@@ -97,14 +97,9 @@ def measure_view(tables, measure, settings, *, models, verdicts):
     )
 
 
-def _ends_of_ranges(value_range, classes):
-    # Largest possible value of each number of SUMMARY.
-    lowest, highest = value_range
-    return dict.fromkeys(SUMMARY, highest) | {"rdi": highest - lowest, "nrgc": 1 - 1 / classes}
-
-
 def _ranking_row(row, position, entry, verdicts, highest):
     bounded = {name: Bounded(row[name], row[f"{name}_low"], row[f"{name}_high"], highest[name]) for name in SUMMARY}
+    bounded["value"] = Bounded(row["value"], row["value_alone_low"], row["value_alone_high"], highest["value"])
     plain = (
         "accuracy", "published_clean_accuracy", "published_robust_accuracy", "robust_accuracy", "rdi_over_mean",
         "gini_unbiased", "ihdi", "between_class_sd", "wcr_class", "wcr_tied", "worst_class_set", "threat", "model",

@@ -169,10 +169,15 @@ def vulnerability(table, scores):
     Takes vulnerability rows and the class_scores rows behind them.
     """
     known = table[table["mean_rank"].notna()].sort_values(["mean_rank", "class_index"])
+    if known.empty:
+        return "No class has samples in every model, so that none can be ranked"
+    measured = scores[scores["n"] > 0]
+    scores = measured[measured["class_index"].isin(known["class_index"])]
+    shared = " that every model has" if len(scores) < len(measured) else ""
     total, first = int(table["models"].iloc[0]), known.iloc[0]
     if known["mean_rank"].max() == known["mean_rank"].min():
-        return "All classes have the same mean rank: none is more vulnerable"
-    among = f"of {len(known):,} classes" if total == 1 else f"({number(first['mean_rank'])} of {len(known):,})"
+        return f"All classes{shared} have the same mean rank: none is more vulnerable"
+    among = f"of {len(known):,} classes" if total == 1 else f"({number(first['mean_rank'])} of {len(known):,}{shared})"
     named = f"{class_phrase(first['class_name'])} ranks lowest {'' if total == 1 else 'on average '}{among}"
     if not any(_differ(rows) for rows in _models(scores)):
         return f"No class is significantly more vulnerable; {named}"

@@ -84,11 +84,12 @@ def model_rows(inputs, class_scores, accuracies, settings):
             measured.key[name] for name in ("threat", "model", "measure", "calibration")
         )
         classes = by_key[threat, model, measure, calibration].sort_values("class_index")
-        rows.append(_model_row(measured, classes, of_model[threat, model], settings))
+        accuracies_of_model = of_model[threat, model]
+        rows.append(_model_row(measured, classes, measure_of(inputs.measures[measure]), accuracies_of_model, settings))
     return rows
 
 
-def _model_row(measured, class_frame, accuracies, settings):
+def _model_row(measured, class_frame, measure, accuracies, settings):
     names = class_frame["class_name"].tolist()
     bounds = class_frame["low"].to_numpy(), class_frame["high"].to_numpy()
     detectable = detectable_rdi(*bounds)
@@ -100,6 +101,7 @@ def _model_row(measured, class_frame, accuracies, settings):
     for name in SUMMARY:
         row[name] = summary[name]
         row[f"{name}_low"], row[f"{name}_high"] = summary[f"{name}_interval"]
+    row["value_alone_low"], row["value_alone_high"] = _aggregate_alone(measured, class_frame, measure)
     noise = noise_floor(
         measured.values,
         measured.labels,
@@ -123,6 +125,25 @@ def _model_row(measured, class_frame, accuracies, settings):
         "between_class_sd": noise.between_class_sd,
         "rdi_detectable": detectable,
     }
+
+
+def _aggregate_alone(measured, class_frame, measure):
+    # Interval of the aggregate itself, by the method, confidence and label-error rates of the class bounds.
+    if not measured.fresh:
+        return None, None
+    method, rates = class_frame["interval"].iloc[0], class_frame["label_error_rate"]
+    bounds = bounds_of(
+        measured.values,
+        measured.labels,
+        len(class_frame),
+        measure=measure,
+        # The order of the samples, which the seed draws, is of no account here.
+        intervals={"method": method, "binary": method, "seed": 0},
+        label_error_rates=None if rates.isna().all() else rates.to_numpy(dtype=np.float64),
+        upper_values=measured.upper_values,
+    )
+    side = (1 - class_frame["confidence"].iloc[0]) / 2
+    return bounds.lower_aggregate(side), bounds.upper_aggregate(side)
 
 
 def vulnerability_rows(class_scores):

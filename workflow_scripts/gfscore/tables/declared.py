@@ -85,11 +85,13 @@ TABLES = {
                 for name in SUMMARY
                 for suffix, meaning in (("", ""), ("_low", ", lower bound"), ("_high", ", upper bound"))
             ),
+            ("value_alone_low", pa.float64(), "lower bound of value by an interval of this number alone"),
+            ("value_alone_high", pa.float64(), "upper bound, likewise"),
             ("wcr_class", pa.string(), "worst class, the first of ties"),
             ("wcr_tied", pa.list_(pa.string()), "every class that attains the minimum"),
             ("worst_class_set", pa.list_(pa.string()), "classes that may be the worst, given the intervals"),
             ("interval", pa.string(), "interval method"),
-            ("confidence", pa.float64(), "joint confidence of the bounds"),
+            ("confidence", pa.float64(), "joint confidence of the bounds; of those of value_alone by themselves"),
             ("accuracy", pa.float64(), "clean accuracy on the same samples"),
             ("published_clean_accuracy", pa.float64(), "clean accuracy as published, fraction"),
             ("published_robust_accuracy", pa.float64(), "robust accuracy as published, fraction"),
@@ -170,7 +172,7 @@ TABLES = {
             *_KEY[3:5],
             ("class_index", pa.int32(), "class, 0..K-1"),
             ("class_name", pa.string(), "name of the class"),
-            ("mean_rank", pa.float64(), "mean rank over models, 1 = weakest"),
+            ("mean_rank", pa.float64(), "mean rank over models, 1 = weakest; null where some model lacks samples"),
             ("times_worst", pa.int64(), "models in which it is a weakest class"),
             ("times_best", pa.int64(), "models in which it is a strongest class"),
             ("models", pa.int64(), "models compared"),

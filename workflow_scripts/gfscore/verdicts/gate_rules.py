@@ -3,7 +3,7 @@
 Imports nothing heavy, because config.yaml is checked with it.
 """
 
-from gfscore.scores.measures import BETTER
+from gfscore.scores.measures import BETTER, SUMMARY
 
 DIRECTIONS = ("at_least", "at_most")
 """Keys of a rule that hold its threshold; exactly one of them stands in each rule."""
@@ -52,6 +52,11 @@ def range_of(statistic, value_range, *, classes, lam):
     if statistic in ("rdi", GROUP_GAP):
         return 0.0, width
     return {"nrgc": (0.0, 1 - 1 / classes), "fp": (lowest - lam * width, highest)}[statistic]
+
+
+def highest_values(value_range, *, classes):
+    """Largest possible value of each number of SUMMARY, beyond which no bound is printed."""
+    return {name: range_of(name, value_range, classes=classes, lam=0)[1] for name in SUMMARY}
 
 
 def verdict_of(rule, low, high):

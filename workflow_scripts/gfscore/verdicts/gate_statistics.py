@@ -1,8 +1,9 @@
 """What a rule of the gate may judge: a number made of class values, with a bound on each side at a stated level.
 
 Each statistic takes bounds of classes, or of groups in their place, at any level: `lower(alpha)` and `upper(alpha)`,
-(K,), one side and one class at a time, and `n` (K,). It gives `(low, high)`, of which each holds with probability at
-least 1 - alpha, not both together: a rule's verdict can only be wrong on one side, the one that the truth is not on.
+(K,), one side and one class at a time, `lower_aggregate(alpha)` and `upper_aggregate(alpha)`, of the mean over all
+samples, and `n` (K,). It gives `(low, high)`, of which each holds with probability at least 1 - alpha, not both
+together: a rule's verdict can only be wrong on one side, the one that the truth is not on.
 """
 
 from collections.abc import Callable
@@ -58,12 +59,17 @@ def _range(classes, alpha):
     return low, largest_gap(classes.upper(alpha / 2), classes.lower(alpha / 2))
 
 
-def _mean(weights_of):
-    def bounds(classes, alpha):
-        weights, side = weights_of(classes.n), alpha / len(classes.n)
-        return weights @ classes.lower(side), weights @ classes.upper(side)
+def _aggregate(classes, alpha):
+    # ASSUME: classes are as frequent as in the samples.
+    return classes.lower_aggregate(alpha), classes.upper_aggregate(alpha)
 
-    return bounds
+
+def _class_mean(classes, alpha):
+    # Of classes of one size it is the aggregate. Else samples count unequally, and the bounds of the classes make it.
+    if (classes.n == classes.n[0]).all():
+        return _aggregate(classes, alpha)
+    side = alpha / len(classes.n)
+    return classes.lower(side).mean(), classes.upper(side).mean()
 
 
 def _over_box(extremes):
@@ -98,15 +104,8 @@ _STATISTICS = {
     "wcr": Statistic(title="worst-class mean", value=lambda values: disparity.wcr(values.mean), bounds=_worst),
     "rdi": Statistic(title="RDI", value=lambda values: disparity.rdi(values.mean), bounds=_range),
     "nrgc": Statistic(title="NRGC", value=lambda values: disparity.nrgc(values.mean), bounds=_over_box(nrgc_interval)),
-    "value": Statistic(
-        title="aggregate",
-        value=lambda values: values.aggregate,
-        # ASSUME: classes are as frequent as in the samples.
-        bounds=_mean(lambda n: n / n.sum()),
-    ),
-    "class_mean": Statistic(
-        title="class mean", value=lambda values: values.class_mean, bounds=_mean(lambda n: (n >= 0) / len(n))
-    ),
+    "value": Statistic(title="aggregate", value=lambda values: values.aggregate, bounds=_aggregate),
+    "class_mean": Statistic(title="class mean", value=lambda values: values.class_mean, bounds=_class_mean),
     # All classes together are one class here, so that no union over classes widens the bounds.
     FALSIFICATION: Statistic(
         title=CONTRADICTED,

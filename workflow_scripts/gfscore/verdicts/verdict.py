@@ -36,7 +36,7 @@ class Candidate:
     """A model at the gate.
 
     `bounds` maps what each rule rests on (gfscore.verdicts.gate_rules.evidence_of) to bounds of its K classes, or of
-    all together: ClassBounds, or anything with the same `samples`, `value_range`, `method`, `n`, `lower` and `upper`;
+    all together: ClassBounds, or anything with the same `samples`, `value_range`, `method`, `n` and bounds;
     `names` maps the keys of bounds of groups to the names of these.
     """
 
@@ -81,7 +81,10 @@ def judge(candidates, rules, *, lam, excluded=(), cautions=()):
     `confidence` of the rules no model passes or fails wrongly, at any of the planned looks: alpha is split evenly over
     rules, models and looks. A model passes when the statistic's bound on the safe side reaches the threshold and fails
     when the bound on the other side misses it; each needs the whole alpha of the model, since the truth lies on one
-    side only. Source: audit rule of GF-Score, Definition 4; intersection-union test for a minimum, Berger 1982.
+    side only. `samples_needed_per_class` would probably settle what is undecided: `further_samples_needed` more in all
+    while a look is left; after the last one that is None, and only a new audit on fresh samples may ask again.
+    Label-error rates of a generator are bounds that fail with a probability of their own, 5%, which comes on top of
+    1 - `confidence`. Source: audit rule of GF-Score, Definition 4; intersection-union test for a minimum, Berger 1982.
     """
     judged = [_judge_rule(candidates, rule, rules=len(rules), lam=lam) for rule in rules]
     verdict = combine([model["verdict"] for rule in judged for model in rule["models"]])
@@ -149,7 +152,7 @@ def _judge_model(candidate, rule, alpha, lam):
         "worst_class": _worst_class(values.mean, names, rule["statistic"]),
         "classes_without_samples": [name for name, n in zip(names, bounds.n, strict=True) if n == 0],
         "samples_needed_per_class": needed,
-        "further_samples_needed": needed and _further(needed, bounds.n, statistic.only),
+        "further_samples_needed": needed and _further(needed, bounds.n, statistic.only) if _look_left(rule) else None,
     }
 
 
@@ -157,6 +160,11 @@ def _worst_class(means, names, statistic):
     if np.isnan(means).all():
         return None
     return names[int(np.nanargmax(means) if statistic == FALSIFICATION else np.nanargmin(means))]
+
+
+def _look_left(rule):
+    # After the last planned look, samples that are added to these may not be asked again.
+    return rule["looks"]["this"] < rule["looks"]["planned"]
 
 
 def _further(needed, n, only):

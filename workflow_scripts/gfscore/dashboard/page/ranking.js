@@ -159,7 +159,7 @@ function showScatter() {
     model: model.short, chosen: index === chosenModel(),
     x: summary.value, x_low: summary.value_low ?? summary.value, x_high: summary.value_high ?? summary.value,
     y: summary[metric], y_low: summary[`${metric}_low`] ?? summary[metric], y_high: summary[`${metric}_high`] ?? summary[metric],
-    x_text: withInterval(summary.value, summary.value_low, summary.value_high, highest),
+    x_text: withInterval(summary.value, summary.value_alone_low, summary.value_alone_high, highest),
     y_text: withInterval(summary[metric], summary[`${metric}_low`], summary[`${metric}_high`]),
   })).filter((row) => !isMissing(row.y));
   const extent = (key) => [Math.min(...rows.map((row) => row[`${key}_low`])), Math.max(...rows.map((row) => row[`${key}_high`]))];

@@ -4,19 +4,19 @@ function showDistances() {
   const known = DATA.falsification ?? {}, score = state.measure in known ? state.measure : Object.keys(known)[0];
   at("distances").hidden = !score;
   if (!score) return;
-  const above = "above the line: refuted on average", below = "on or below", chosen = chosenModel();
+  const sides = { refuted: "above the line: refuted on average", "not settled": "above the line: not settled", "not refuted": "on or below" }, chosen = chosenModel();
   const rows = known[score].map((found, index) => found && {
-    model: MODELS[index].short, chosen: index === chosen, score: found.mean_score, distance: found.mean_distance, rate: found.rate,
-    side: found.mean_score > found.mean_distance ? above : below,
-    text: `score ${number(found.mean_score)}, distance ${number(found.mean_distance)}; contradicted on ${withInterval(found.rate, found.low, found.high, 1)} of ${count(found.correct)} samples`,
+    model: MODELS[index].short, chosen: index === chosen, score: found.mean_score, distance: found.mean_distance, censored: found.censored, rate: found.rate,
+    side: sides[found.mean],
+    text: `score ${number(found.mean_score)}, distance ${number(found.mean_distance)}${found.censored ? ` (${plural(found.censored, "sample")} not broken, counted at the largest distance searched)` : ""}; contradicted on ${withInterval(found.rate, found.low, found.high, 1)} of ${count(found.correct)} samples`,
   }).filter(Boolean);
-  const most = 1.08 * Math.max(...rows.flatMap((row) => [row.score, row.distance]), 1e-6), refuted = rows.filter((row) => row.side === above).length;
+  const most = 1.08 * Math.max(...rows.flatMap((row) => [row.score, row.distance]), 1e-6), [refuted, unsettled] = [sides.refuted, sides["not settled"]].map((side) => rows.filter((row) => row.side === side));
   nameApart(rows, { distance: [0, most], score: [0, most] });
-  at("distances-takeaway").textContent = `In ${refuted} of ${plural(rows.length, "model")} mean ${score} exceeds the mean distance at which an attack succeeded`;
+  at("distances-takeaway").textContent = `In ${refuted.length} of ${plural(rows.length, "model")} mean ${score} exceeds the mean distance at which an attack succeeded${unsettled.length ? `; ${unsettled.length} not settled: ${plural(sum(unsettled.map((row) => row.censored)), "sample")} not broken up to the largest distance searched` : ""}`;
   draw(at("distances-chart"), "distances", { data: { rows, line: [{ at: 0 }, { at: most }] }, signals: { most }, words: { "@distance": ["mean distance of the nearest", "adversarial example found (l2)"], "@score": `mean ${score}` } });
   tableBehind(at("distances-data"), () => ({
     rows,
-    columns: ["model", "score", "distance", "rate"].map((key) => ({ key, title: key, numeric: key !== "model", value: (row) => row[key], text: (row) => (key === "model" ? row[key] : number(row[key])) })),
+    columns: ["model", "score", "distance", "censored", "rate"].map((key) => ({ key, title: key, numeric: key !== "model", value: (row) => row[key], text: (row) => (key === "model" ? row[key] : number(row[key])) })),
   }));
 }
 
@@ -29,6 +29,14 @@ function showCalibration() {
   if (!host.children.length) {
     for (const objective of calibration.objectives) host.append(element("figure", {}, element("figcaption", {}, ""), element("div", { class: "chart" }), element("p", { class: "note" }, "")));
   }
+  tableBehind(at("calibration-data"), () => ({
+    rows: calibration.objectives.flatMap((objective) => objective.points.map(([t, value]) => ({ title: objective.title, t, value }))),
+    columns: [
+      { key: "objective", title: "objective", value: (row) => row.title, text: (row) => row.title },
+      { key: "temperature", title: "T", numeric: true, value: (row) => row.t, text: (row) => temperature(row.t) },
+      { key: "value", title: "value", numeric: true, value: (row) => row.value, text: (row) => signed(row.value) },
+    ],
+  }));
   calibration.objectives.forEach((objective, place) => {
     const [caption, chart, note] = host.children[place].children;
     caption.textContent = objectiveSentence(objective);
