@@ -109,6 +109,7 @@ def test_only_the_class_that_is_judged_needs_further_samples():
     rule = gate_rule("great", statistic="class", at_least=0.5) | {"class": "class 1", "looks": looks}
     judged = only_model(verdict_on([0.1, 0.52, 0.1], rule))
     assert judged["further_samples_needed"] == judged["samples_needed_per_class"] - 1000
+    assert only_model(verdict_on([0, 0.52, 0], rule, n=[0, 1000, 0]))["classes_without_samples"] == []
 
 
 def test_wrong_labels_widen_the_bounds():

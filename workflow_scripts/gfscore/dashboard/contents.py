@@ -121,7 +121,7 @@ def _measure(tables, name, settings):
         "unit": measure.unit,
         "explanation": measure.explanation,
         "range": list(measure.value_range),
-        "interval": report_rows.INTERVALS.get(method := summary["interval"].iloc[0], method.replace("_", " ")),
+        "interval": report_rows.interval_name(summary["interval"].iloc[0]),
         "confidence": summary["confidence"].iloc[0],
         "norm": settings.get("norm"),
     }

@@ -21,6 +21,11 @@ INTERVALS = {
 """Methods of intervals that bear names, as they read in a sentence."""
 
 
+def interval_name(method):
+    """A method of intervals, a key of gfscore.bounds.class_bounds.METHODS, as it reads in a sentence."""
+    return INTERVALS.get(method, method.replace("_", " "))
+
+
 @dataclass(frozen=True)
 class Bounded:
     """A value with its lower and upper bound, and the end of its range, beyond which no bound is printed."""
@@ -81,7 +86,7 @@ def measure_view(tables, measure, settings, *, models, verdicts):
         kind=settings["kind"],
         meaning=meaning,
         confidence=float(summary["confidence"].iloc[0]),
-        interval=INTERVALS.get(method := summary["interval"].iloc[0], method.replace("_", " ")),
+        interval=interval_name(summary["interval"].iloc[0]),
         ranking=ranking,
         classes=classes,
         class_names=names,

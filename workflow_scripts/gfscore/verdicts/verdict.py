@@ -136,7 +136,7 @@ def _judge_model(candidate, rule, alpha, lam):
     if len(bounds.n) != len(names):
         names = [TOGETHER]
     statistic = statistic_of(rule, class_names=names, lam=lam)
-    values = bounds.samples.summary
+    values, only = bounds.samples.summary, statistic.only
     low, high = (float(end) for end in statistic.bounds(bounds, alpha))
     verdict = verdict_of(rule, low, high)
     needed = None
@@ -150,9 +150,9 @@ def _judge_model(candidate, rule, alpha, lam):
         "low": low,
         "high": high,
         "worst_class": _worst_class(values.mean, names, rule["statistic"]),
-        "classes_without_samples": [name for name, n in zip(names, bounds.n, strict=True) if n == 0],
+        "classes_without_samples": [names[place] for place in np.flatnonzero(bounds.n == 0) if only in (None, place)],
         "samples_needed_per_class": needed,
-        "further_samples_needed": needed and _further(needed, bounds.n, statistic.only) if _look_left(rule) else None,
+        "further_samples_needed": needed and _further(needed, bounds.n, only) if _look_left(rule) else None,
     }
 
 
