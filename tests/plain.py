@@ -1,4 +1,4 @@
-"""The definitions of methods 1 written out with loops and the math module, sharing no code with the package.
+"""The definitions of scores and disparities written out with loops, sharing no code with the package.
 
 Slow and numerically naive on purpose: only for logits of moderate size.
 """

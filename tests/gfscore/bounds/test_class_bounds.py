@@ -152,7 +152,7 @@ def test_config_decides_by_the_measure_which_method_is_used():
         assert found.method == expected, settings
 
 
-# Widths of methods 1.4
+# Widths
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ from gfscore.scores.margins import SCALE
 UNIT = (0.0, 1.0)
 
 
-# Numbers of methods 1.4
+# Known numbers
 
 
 def test_equation_11_of_the_paper():
@@ -54,7 +54,7 @@ def test_full_widths_of_a_unit_range(n, k, expected):
 
 
 def test_empirical_bernstein_widths():
-    # methods 1.4: .038 to .127 at n = 1000, K = 10, depending on the variance; above 1.1 at n = 50, K = 1000.
+    # .038 to .127 at n = 1000, K = 10, depending on the variance; above 1.1 at n = 50, K = 1000.
     def full(n, k, variance):
         return 2 * float(
             empirical_bernstein_half_width(np.array([n]), np.array([variance]), classes=k, alpha=0.05, width=1)[0]

@@ -35,7 +35,7 @@ def test_precision_recall_and_f1_are_those_of_scikit_learn(k):
     assert errors.recall == pytest.approx(expected[1])
     assert errors.f1 == pytest.approx(expected[2])
     assert errors.cfps.sum() == pytest.approx(1)
-    # methods 4: the mean of the printed class-wise accuracy says nothing about classes
+    # The mean of the printed class-wise accuracy says nothing about classes
     share_wrong = np.mean(labels != predicted)
     assert errors.one_vs_rest_accuracy.mean() == pytest.approx(1 - 2 * share_wrong / k)
 

@@ -40,7 +40,7 @@ def test_accuracy_is_the_published_one_and_cat_is_the_weakest_class(logits_of, n
 
 @pytest.mark.parametrize("name", ACCURACIES)
 def test_undefended_networks_score_near_the_top_although_attacks_fool_them(logits_of, name):
-    """Between 1.14 and 1.20 of B = 1.2533 (methods 1.6): the score does not measure resistance to attacks."""
+    """Between 1.14 and 1.20 of B = 1.2533: the score does not measure resistance to attacks."""
     assert 1.13 < scores(*logits_of(name), activation="softmax").mean() < 1.21 < SCALE
 
 

@@ -106,7 +106,7 @@ def test_more_classes_than_a_block_holds(activation):
     assert result[2] == 0
 
 
-# Lemmas of methods 1.5
+# Lemmas
 
 
 @given(samples(), temperatures, temperatures)
@@ -192,7 +192,7 @@ def test_renaming_classes_changes_no_score(sample, random, activation):
     )
 
 
-# Edge cases of methods 1.5
+# Edge cases
 
 
 @pytest.mark.parametrize("activation", EVERY_ACTIVATION)
@@ -318,7 +318,7 @@ def test_predictions_are_the_argmax_where_it_is_unique():
     np.testing.assert_array_equal(predicted, logits.argmax(axis=1))
 
 
-# Counterexamples of methods 1.6: the score is no certified radius
+# Counterexamples: the score is no certified radius
 
 
 def test_not_a_certified_radius_identity_generator_and_sign_classifier():

@@ -59,7 +59,7 @@ def test_the_smallest_p_value_counts_the_observed_order():
 
 
 def test_identical_classes_look_unequal_when_they_are_many_and_small():
-    # methods 1.2: K = 1000, n = 50, mean .62: expected RDI .44, WCR .39. A symmetric U-shaped Beta(.35, .35) on
+    # K = 1000, n = 50, mean .62: expected RDI .44, WCR .39. A symmetric U-shaped Beta(.35, .35) on
     # [0, B] has that mean and gives both numbers.
     rng = np.random.default_rng(3)
     classes, n = 1000, 50

@@ -67,7 +67,6 @@ def falsification(sample_id, labels, logits, distances, *, activation, temperatu
     classes; it holds for samples drawn independently, and for the attack that was run. The rate is a lower bound on
     the share of samples whose score exceeds the true distance. A sample counts as correct when both measurements
     classify it so. Raises InputError for distances in another norm than l2, an unknown or a repeated sample.
-    Source: methods 1.6.
     """
     if distances.norm != "l2":
         raise InputError(

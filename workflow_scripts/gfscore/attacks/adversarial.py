@@ -43,7 +43,6 @@ def measure_batch(classifier, images, labels, *, settings, seed):
     False. Surviving proves nothing: the mean value is an upper bound on the share of robust samples. Guaranteed, and
     asserted: whatever an attack returns lies in the ball and in [0, 1]; a success is one in a pass of its own, a tie
     at the top being an error. Raises InputError for a classifier without gradients, and as `expand` does.
-    Source: methods 3.1.
     """
     import torch
 

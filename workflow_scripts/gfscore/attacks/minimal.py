@@ -30,7 +30,7 @@ def measure_batch(classifier, images, labels, *, settings, seed):
     largest_distance where nothing was found within it; censored bool, true exactly in the latter case; prediction
     int32, the class of the nearest adversarial example, else of the image; attack, its name, "clean" for a
     misclassified image, None where nothing was found; steps int64, forward passes. Raises InputError for a classifier
-    without gradients and for an unknown attack or setting. Source: methods 3.2.
+    without gradients and for an unknown attack or setting.
     """
     import torch
 

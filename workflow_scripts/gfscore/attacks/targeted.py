@@ -24,7 +24,7 @@ def measure_batch(classifier, images, labels, *, settings, seed):
     the batch; target int32; prediction int32 on the end of the attack; value float64, 0 where it is the target, else 1;
     distance float64, norm of the perturbation, successful or not; censored, all False. A value of 1 proves nothing.
     Guaranteed, and asserted: the perturbed images lie in the ball and in [0, 1]. Raises InputError for a classifier
-    without gradients. Source: methods 4; Madry et al. 2018, section 2.1.
+    without gradients. Source: Madry et al. 2018, section 2.1.
     """
     import torch
 

@@ -57,7 +57,7 @@ def correct_for_label_errors(low, high, error_rate, *, value_range):
 
     If the measured mean m mixes right labels (share 1 - eta) with wrong ones whose values lie anywhere in
     [a, b], the class value lies in [(m - eta b)/(1 - eta), (m - eta a)/(1 - eta)], clipped to [a, b].
-    Takes bounds `low`, `high` (K,) of m and `error_rate` eta (scalar or (K,)) in [0, 1). Source: methods 1.4.
+    Takes bounds `low`, `high` (K,) of m and `error_rate` eta (scalar or (K,)) in [0, 1). Derived here.
     # ASSUME: the rightly labelled samples of a class are drawn from that class, and eta is the share of wrong labels.
     """
     lowest, highest = value_range
@@ -94,7 +94,7 @@ def disparity_intervals(low, high, *, n, lam):
 
     Takes bounds `low`, `high` (K,), all >= 0, samples per class `n` (K,) and `lam` of FP. Returns a mapping name ->
     (low, high): exact extremes over the box, so each holds with the joint confidence of the class intervals.
-    NRGC is (NaN, NaN) when the whole box is 0. Source: methods 1.4 (open in the GF-Score paper).
+    NRGC is (NaN, NaN) when the whole box is 0. Derived here; the GF-Score paper leaves it open.
     """
     low, high = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
     weights = np.asarray(n) / np.sum(n)

@@ -1,8 +1,8 @@
 """Objectives that choose the temperature of the attack-free margin score without attacks.
 
 Each objective has a name and they are never mixed up: what the GF-Score paper defines (Eq. 8) is not what its
-reported numbers measure (methods 0, H1 to H4). Here each is defined as a function of the temperature; where the rank
-objectives are constant, and largest, is found in rank_objectives.
+reported numbers measure (docs/what-reproduces.md). Here each is defined as a function of the temperature; where the
+rank objectives are constant, and largest, is found in rank_objectives.
 """
 
 import numpy as np
@@ -19,7 +19,7 @@ def cross_model_accuracy(curves, class_accuracy):
 
     `curves` are M ScoreCurves, `class_accuracy` (M, K) clean accuracy per class, NaN for a class without samples.
     Returns a function from temperatures (T,) to values (T,) in [-1, 1]. For softmax it tends to +1 as T -> 0 by
-    construction, since the score tends to B times accuracy (methods 0, H5).
+    construction, since the score tends to B times accuracy (docs/what-reproduces.md).
     """
     scores, accuracy = aggregates(curves), aggregate_accuracy(curves, class_accuracy)
     return lambda temperatures: spearman(scores(temperatures), accuracy)
@@ -38,8 +38,8 @@ def aggregate_accuracy(curves, class_accuracy):
 def within_model_class_accuracy(curves, class_accuracy):
     """Mean over models of the Spearman over classes between class scores at T and class accuracies.
 
-    What the GF-Score paper's reported numbers really are (methods 0, H2). Same arguments as cross_model_accuracy;
-    models whose class accuracies are all equal have no order to agree with and are left out of the mean.
+    What the GF-Score paper's reported numbers really are (docs/what-reproduces.md). Same arguments as
+    cross_model_accuracy; models whose class accuracies are all equal have no order to agree with and are left out.
     """
 
     def objective(temperatures):

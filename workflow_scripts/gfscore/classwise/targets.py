@@ -32,7 +32,7 @@ def target_success(labels, targets, predictions, clean_predictions, classes):
 
     Takes arrays (R,) int: the sample's label, the target, the prediction under attack and without it; `classes` K.
     Source classes count by their samples, so `success` is the mean of a column of the matrix weighted by them.
-    Raises InputError for a row whose target is its label. Source: methods 4; class-wise analysis paper, section 5.
+    Raises InputError for a row whose target is its label. Source: class-wise analysis paper, section 5.
     """
     labels, targets, predictions, clean = (
         np.asarray(values, dtype=np.int64) for values in (labels, targets, predictions, clean_predictions)

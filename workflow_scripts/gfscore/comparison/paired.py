@@ -67,7 +67,7 @@ def compare(values, labels, *, value_range, alpha, most, flips, rng):
     choosing this model by its result costs no guarantee. Three families stand apart, each with error probability at
     most alpha: the differences of classes, those of aggregates, and the ranks. Bounds hold for a whole family together;
     refusing where Holm's p-value is at most alpha makes any wrong statement, about the direction too, that rarely.
-    Raises InputError for fewer than two models. Source: methods 1.4 and the modules that this one puts together.
+    Raises InputError for fewer than two models. Sources: those of the modules that this one puts together.
     """
     values = np.asarray(values, dtype=np.float64)
     if len(values) < 2:

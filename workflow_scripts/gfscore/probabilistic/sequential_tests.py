@@ -68,7 +68,7 @@ def boundaries(*, kappa, alpha, budget, test="anytime"):
     kappa in [0, 1]: at 0 nothing can be called robust and one change decides; at 1 everything is robust without a draw.
     Raises InputError for an unknown test, kappa outside [0, 1], a negative budget, or alpha outside (0, 0.5).
     Source: exact-binomial paper, Eqs. 2 and 3; anytime: Ville's inequality for the likelihood ratio mixed over
-    Beta(1/2, 1/2) truncated to the alternative (methods.md, section 2).
+    Beta(1/2, 1/2) truncated to the alternative.
     """
     require_level(kappa, alpha, test)
     if budget < 0:

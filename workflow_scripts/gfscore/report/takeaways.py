@@ -111,7 +111,8 @@ def score_and_rdi(summary):
 def metric_conflict(summary):
     """Sentence that says so when RDI and the scale-free metrics disagree about robustness against fairness, or None.
 
-    Compares the signs of the rank correlations of the score with RDI and with NRGC and RDI / mean (methods 0, H6).
+    Compares the signs of the rank correlations of the score with RDI and with NRGC and RDI / mean. Source:
+    docs/what-reproduces.md.
     """
     if len(summary) < FEW_MODELS:
         return None

@@ -35,7 +35,7 @@ def worst_classes(values):
 def worst_class_set(low, high):
     """Classes that may be the worst one given class intervals: {k : L_k <= min_j U_j}.
 
-    Contains a truly worst class with the simultaneous confidence of the intervals (methods 1.2).
+    Contains a truly worst class with the simultaneous confidence of the intervals.
     """
     low, high = np.asarray(low), np.asarray(high)
     return np.flatnonzero(low <= high.min())

@@ -36,7 +36,7 @@ def noise_floor(values, labels, classes, *, permutations, rng):
 
     Takes `values` (N,) of a measure, `labels` (N,), the number of classes, how many shuffles, and a numpy Generator.
     The p-values are valid for the null that values are exchangeable between classes, for every N and K.
-    Source: methods 1.2; permutation p-value with the +1 of Phipson and Smyth 2010.
+    Source: permutation p-value with the +1 of Phipson and Smyth 2010.
     """
     values, labels = np.asarray(values, dtype=np.float64), np.asarray(labels)
     observed = class_values(values, labels, classes)
@@ -65,7 +65,7 @@ def between_class_sd(values):
     """Standard deviation of the true class values, sqrt(max(0, s2_between - mean(s2_k / n_k))).
 
     Takes ClassValues; in the unit of the measure, 0 when the classes differ by no more than their noise, NaN when
-    fewer than two classes have two samples. Comparable between 10 and 1,000 classes, unlike RDI. Source: methods 1.2.
+    fewer than two classes have two samples. Comparable between 10 and 1,000 classes, unlike RDI.
     """
     known = values.n > 1
     if known.sum() < 2:

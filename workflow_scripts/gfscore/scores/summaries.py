@@ -19,7 +19,7 @@ def class_rows(measured, class_names, *, settings, intervals, label_error_rates)
 
     Takes K names, the measure's settings, config's section `intervals`, and the rate of wrong labels to allow for: (K,)
     numbers, or None when the labels are assumed right. Rows at a temperature chosen on the same samples get no bounds:
-    that voids the guarantee (methods 1.3).
+    that voids the guarantee.
     """
     classes = len(class_names)
     values = class_values(measured.values, measured.labels, classes)
