@@ -164,7 +164,7 @@ def _vulnerability(tables, measure):
 
 def _rule(rule, index):
     found = {(model["threat"], model["model"]): model for model in rule["models"]}
-    kept = ("verdict", "value", "low", "high", "further_samples_needed")
+    kept = ("verdict", "value", "low", "high")
     return {key: rule[key] for key in ("measure", "statistic", "direction", "threshold", "confidence", "words")} | {
         "models": [found.get(model) and {key: found[model][key] for key in kept} for model in index.models]
     }
