@@ -55,9 +55,10 @@ def mean_bounds(differences, *, bound, alpha):
     Takes what one_sided_p_values takes; each interval holds with probability at least 1 - alpha. Excludes 0 where
     twice the smaller one-sided p-value, its bets made for alpha / 2, is below alpha.
     """
+    differences = _require_bounded(differences, bound)
     return (
-        lower_mean_bounds(differences, bound=bound, alpha=alpha / 2),
-        -lower_mean_bounds(-np.asarray(differences), bound=bound, alpha=alpha / 2),
+        _lower_bound(differences, bound=bound, alpha=alpha / 2),
+        -_lower_bound(-differences, bound=bound, alpha=alpha / 2),
     )
 
 
