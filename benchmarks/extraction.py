@@ -33,7 +33,7 @@ FEW = 32
 """One in so many is given to the network on the processor."""
 
 NETWORKS = {
-    "small convnet, 1x8x8": ("small_convnet", (1, 8, 8), {}, 160),
+    "small convnet, 1x8x8": ("small_convnet", (1, 8, 8), {}, 640),
     "residual network, 3x32x32": ("residual_network", (3, 32, 32), {"width": 16, "blocks": 1}, 8),
 }
 """Name -> architecture, shape, arguments, batches per run: so many that eight images computed again do not count."""

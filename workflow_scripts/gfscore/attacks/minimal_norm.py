@@ -62,17 +62,18 @@ def fmn(network, images, labels, *, norm, largest_distance, steps=100, shrink=0.
     for step in range(steps):
         annealed = (1 + math.cos(math.pi * step / steps)) / 2
         share = shrink * max(annealed, 0.02)
-        logits, margin, gradient = _margin(network, images + difference, labels)
+        points = images + difference
+        logits, margin, gradient = _margin(network, points, labels)
         adversarial, reach = misclassified(logits, labels), length(difference, norm)
         nearer = adversarial & (reach < distance)
         distance = torch.where(nearer, reach, distance)
-        nearest = torch.where(per_image(nearer, images), images + difference, nearest)
+        nearest = torch.where(per_image(nearer, images), points, nearest)
         linear = reach + margin.abs() / length(gradient, _DUAL[norm]).clamp_min(_TINY)
         radius = torch.where(distance < math.inf, reach * (1 + share), linear)
         radius = torch.where(adversarial, distance * (1 - share), radius.minimum(distance))
         radius = radius.clamp_max(largest_distance)
         step_size = radius * (last_step + (first_step - last_step) * annealed)
-        difference = difference - per_image(step_size, images) * _direction(gradient, norm)
+        difference = difference.addcmul(per_image(step_size * _scale(gradient, norm), images), gradient, value=-1)
         # Clipping shortens what was scaled to the sphere; once more makes up for most of it.
         for _ in range(2):
             difference = (images + _on_sphere(difference, radius, norm)).clamp(0, 1) - images
@@ -103,7 +104,7 @@ def _margin(network, points, labels):
     tied = others == best
     weights = (tied / -tied.sum(1, keepdim=True)).scatter_(1, labels[:, None], 1.0)
     # A logit that overflowed leads nowhere, and must not spread.
-    return logits.detach(), (own - best[:, 0]).nan_to_num(), _gradient(logits, points, weights, _limits(points))
+    return logits.detach(), (own - best[:, 0]).nan_to_num(), _feasible(_gradient(logits, points, weights), points)
 
 
 def _to_linear_boundary(network, points, labels, *, norm, rivals):
@@ -114,13 +115,14 @@ def _to_linear_boundary(network, points, labels, *, norm, rivals):
     logits = network(points)
     own, others = _own_and_others(logits, labels)
     gaps, classes = others.topk(min(rivals, logits.shape[1] - 1), dim=1)
-    limits = _limits(points)
     # One slice per rival, so that all else is computed once and not once per rival; little beside what the gradients
     # themselves take.
     gradients = torch.empty(classes.shape[1], *points.shape, dtype=points.dtype, device=points.device)
-    for gradient, rival in zip(gradients, classes.split(1, dim=1), strict=True):
-        weights = torch.zeros_like(others).scatter_(1, rival, -1.0).scatter_(1, labels[:, None], 1.0)
-        gradient.copy_(_gradient(logits, points, weights, limits, again=True))
+    weights = others.new_zeros(len(gradients), *others.shape).scatter_(2, classes.T[:, :, None], -1.0)
+    weights.scatter_(2, labels[:, None].expand(len(gradients), -1, 1), 1.0)
+    for gradient, of_logits in zip(gradients, weights, strict=True):
+        _gradient(logits, points, of_logits, out=gradient)
+    _feasible(gradients, points)
     steepness = length(gradients.flatten(0, 1), _DUAL[norm]).reshape(len(gradients), -1)
     # Without a gradient the linear model has no boundary.
     distances = torch.where(steepness > 0, (own - gaps.T) / steepness.clamp_min(_TINY), math.inf)
@@ -138,39 +140,40 @@ def _own_and_others(logits, labels):
     return own, logits.scatter(1, labels[:, None], -math.inf)
 
 
-def _limits(points):
-    # Least and largest gradient of every pixel: one at the end of its range cannot follow the descent any further, so
-    # that others must.
-    import torch
-
-    points = points.detach()
-    return torch.where(points >= 1, 0.0, -math.inf), torch.where(points <= 0, 0.0, math.inf)
-
-
-def _gradient(logits, points, weights, limits, *, again=False):
-    # Gradient of the weighted sum of an image's logits, within limits per pixel.
+def _gradient(logits, points, weights, *, out=None):
+    # Gradient of the weighted sum of an image's logits, where it is a number; with `out` not the last of these logits.
     import torch
 
     gradient = None
     if logits.requires_grad:
-        gradient = torch.autograd.grad(logits, points, weights, retain_graph=again, allow_unused=True)[0]
+        gradient = torch.autograd.grad(logits, points, weights, retain_graph=out is not None, allow_unused=True)[0]
     if gradient is None:
         raise InputError(
             "the classifier's logits have no gradient with respect to the image (detached, or computed outside torch); "
             "take the model out of measures that need gradients"
         )
-    return gradient.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0).clamp(*limits)
+    return torch.nan_to_num(gradient, nan=0.0, posinf=0.0, neginf=0.0, out=out)
 
 
-def _direction(gradient, norm):
-    # Of length 1 in l2; for linf as long as the ball's corner in l2, so that a step of one radius can cross the ball.
-    unit = gradient / per_image(length(gradient, "l2").clamp_min(_TINY), gradient)
-    return unit if norm == "l2" else unit * math.sqrt(gradient[0].numel())
+def _feasible(gradient, points):
+    # In place. A pixel at the end of its range cannot follow the descent any further, so that others must.
+    import torch
+
+    points = points.detach()
+    least, largest = torch.where(points >= 1, 0.0, -math.inf), torch.where(points <= 0, 0.0, math.inf)
+    return gradient.clamp_(least, largest)
+
+
+def _scale(gradient, norm):
+    # What makes a gradient a direction, (n,): of length 1 in l2; for linf as long as the ball's corner in l2, so that a
+    # step of one radius can cross the ball.
+    scale = length(gradient, "l2").clamp_min(_TINY).reciprocal()
+    return scale if norm == "l2" else scale * math.sqrt(gradient[0].numel())
 
 
 def _on_sphere(difference, radius, norm):
-    radius = per_image(radius, difference)
     if norm == "linf":
+        radius = per_image(radius, difference)
         return difference.clamp(-radius, radius)
     # Of exactly this length: a step inwards would waste what the radius allows.
-    return difference * radius / per_image(length(difference, "l2").clamp_min(_TINY), difference)
+    return difference * per_image(radius / length(difference, "l2").clamp_min(_TINY), difference)

@@ -20,7 +20,7 @@ from gfscore.zoo.precision import FULL, drift, drift_rows, faster, tensor_float
 AHEAD = 2
 """Loads that may be ready before their turn: with one, whatever takes longer than usual makes the other side wait."""
 
-LOADED = 1 << 20
+LOADED = 1 << 21
 """Bytes of a load, if a batch has less: to hand one over between threads costs as much as the passes on tiny images."""
 
 
