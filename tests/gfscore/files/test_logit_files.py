@@ -120,6 +120,9 @@ def test_rows_of_another_length_than_the_header_are_refused(tmp_path, row):
         ("NaN", "is empty or no number"),
         ('"0,5"', "is '0,5', no number; write every logit as a number, with a point"),
         ("high", "is 'high', no number"),
+        ("1_000", "is '1_000', no number"),
+        ("١", "is '١', no number"),
+        pytest.param("9" * 400, "is 9{80}, no number", id="400 digits"),
     ],
 )
 def test_a_cell_that_is_no_number_is_named_by_row_and_column(tmp_path, cell, expected):
@@ -128,12 +131,39 @@ def test_a_cell_that_is_no_number_is_named_by_row_and_column(tmp_path, cell, exp
         read_logits_file(tmp_path / "a.csv", classes=CLASSES)
 
 
-def test_missing_cells_of_parquet_are_named_and_text_that_is_all_numbers_is_left_to_the_check_of_types(tmp_path):
+@pytest.mark.parametrize(
+    ("names", "due"),
+    [
+        (["logit_2", "logit_1", "logit_0"], "'logit_2' where 'logit_0' is due"),
+        (["p1", "p10", "p2"], "'p10' where 'p2' is due"),
+        (["7", "9", "8"], "'9' where '8' is due"),
+        (["class 0 logit", "Class 2 logit", "class 1 logit"], "'Class 2 logit' where 'class 1 logit' is due"),
+    ],
+)
+def test_numbered_columns_out_of_order_are_refused(tmp_path, names, due):
+    with pytest.raises(InputError, match=rf"a\.csv: columns numbered out of order, {due}"):
+        read_logits_file(table(tmp_path, names, "csv"), classes=CLASSES)
+
+
+@pytest.mark.parametrize("names", [["p0", "p1", "p2"], ["8", "9", "10"], ["a1", "b0", "c2"], ["x", "y1", "z"]])
+def test_other_names_stand_in_label_order(tmp_path, names):
+    logits, _, _ = read_logits_file(table(tmp_path, names, "parquet"), classes=CLASSES)
+    np.testing.assert_array_equal(logits, LOGITS)
+
+
+def test_a_header_without_rows_is_refused(tmp_path):
+    (tmp_path / "a.csv").write_text("cat,dog,frog\n")
+    with pytest.raises(InputError, match=r"a\.csv: holds a header and no rows"):
+        read_logits_file(tmp_path / "a.csv", classes=CLASSES)
+
+
+def test_missing_cells_of_parquet_are_named_and_numbers_as_text_refused(tmp_path):
     pq.write_table(pa.table({"cat": [1.0, 2.0], "dog": [None, 1.0], "frog": [1.0, 2.0]}), tmp_path / "a.parquet")
     with pytest.raises(InputError, match=r"a\.parquet: column 'dog': row 0 is empty or no number"):
         read_logits_file(tmp_path / "a.parquet", classes=CLASSES)
     pq.write_table(pa.table({name: ["1", "2"] for name in CLASSES}), tmp_path / "a.parquet")
-    assert read_logits_file(tmp_path / "a.parquet", classes=CLASSES)[0].dtype == object
+    with pytest.raises(InputError, match=r"a\.parquet: column 'cat': holds numbers as str, such as '1'; store them as"):
+        read_logits_file(tmp_path / "a.parquet", classes=CLASSES)
 
 
 @pytest.mark.parametrize("encoding", ["latin-1", "utf-16", "utf-16-le"])

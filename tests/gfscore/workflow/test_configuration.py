@@ -395,6 +395,19 @@ def test_numbers_that_nothing_can_compute_with_are_named(config, value, message)
 
 
 @pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (999.0, "disparity: permutations: 999.0 has a decimal point; write 999"),
+        (True, "disparity: permutations: true does not fit; give a whole number"),
+        (10**12, "disparity: permutations: 1000000000000 is greater than the maximum of 1000000"),
+    ],
+)
+def test_a_count_is_a_whole_number_that_fits_memory(config, value, message):
+    config["disparity"]["permutations"] = value
+    assert message in refusal(config)
+
+
+@pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"budget": 100}, "measures: probabilistic-linf: budget 100 is too small: .* needs 377 draws without a change"),

@@ -1,5 +1,6 @@
 """Logits and labels that somebody already has, in the file formats people keep them in."""
 
+import re
 from itertools import islice
 from pathlib import Path
 
@@ -92,6 +93,8 @@ def _side_by_side(columns, path):
             f"{path}: the arrays {', '.join(f'{name} {shape}' for name, shape in islice(shapes.items(), 5))} are no "
             "columns of logits of one length; name an array (samples, classes) `logits`"
         )
+    if not len(next(iter(columns.values()))):
+        raise InputError(f"{path}: holds a header and no rows; write the file again")
     for name, column in columns.items():
         _require_numbers(column, f"{path}: column {name!r}")
     return np.column_stack(list(columns.values()))
@@ -104,17 +107,27 @@ def _require_numbers(column, where):
             f"{where}: row {np.isnan(column).argmax()} is empty or no number ({np.isnan(column).sum()} such rows); "
             "write every logit as a number, and where the model gave none, find out why (half precision?)"
         )
-    for row, cell in enumerate(column.tolist() if column.dtype.kind in "OSU" else ()):
+    if column.dtype.kind not in "OSU":
+        return
+    for row, cell in enumerate(column.tolist()):
         if not _is_number(cell):
             raise InputError(
                 f"{where}: row {row} is {repr(cell)[:80]}, no number; write every logit as a number, with a point"
             )
+    if len(column):
+        kind = type(column[0]).__name__
+        raise InputError(
+            f"{where}: holds numbers as {kind}, such as {column[0]!r:.80}; store them as float32 or float64"
+        )
 
 
 def _is_number(cell):
+    # As the readers understand it: Python takes 1_000 and the digits of any script too.
+    if isinstance(cell, str) and not (cell.isascii() and "_" not in cell):
+        return False
     try:
         return not np.isnan(float(cell))
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         return False
 
 
@@ -139,7 +152,25 @@ def _class_columns(columns, classes, path):
             f"{path}: column {foreign!r} is none of the classes ({few(classes)}); name every column "
             "exactly as its class, or none of them, which then stand in label order"
         )
+    _require_ascending(columns, path)
     return list(columns)
+
+
+def _require_ascending(columns, path):
+    # Names such as logit_0, p10 or 7 are read as the numbers of their classes by everybody but us.
+    parts = [_NUMBERED.fullmatch(name.strip()) for name in columns]
+    if not all(parts) or len({(part[1].casefold(), part[3].casefold()) for part in parts}) > 1:
+        return
+    by_number = sorted(columns, key=lambda name: int(_NUMBERED.fullmatch(name.strip())[2]))
+    place = next((place for place, (name, due) in enumerate(zip(columns, by_number, strict=True)) if name != due), None)
+    if place is not None:
+        raise InputError(
+            f"{path}: columns numbered out of order, {list(columns)[place]!r} where {by_number[place]!r} is due; sort "
+            "them by number, or name each as its class"
+        )
+
+
+_NUMBERED = re.compile(r"(.*?)([0-9]{1,9})([^0-9]*)", re.DOTALL)
 
 
 def _bare(name):

@@ -6,6 +6,7 @@ Imports nothing heavy, because every run of Snakemake reads it.
 import ast
 import math
 from contextlib import suppress
+from functools import cache
 
 from gfscore.attacks.settings import require_attacks
 from gfscore.errors import InputError, unknown
@@ -145,10 +146,9 @@ def _tagged_mistakes(config, schema):
 
 
 def _mistakes_of(data, part, schema, where):
-    from jsonschema import Draft202012Validator
     from jsonschema.exceptions import best_match
 
-    validator = Draft202012Validator({**part, "$defs": schema["$defs"]})
+    validator = _dialect()({**part, "$defs": schema["$defs"]})
     for found in sorted(validator.iter_errors(data), key=lambda error: [str(step) for step in error.absolute_path]):
         # Of several forms that an entry may have, the one that it comes nearest to says what is wrong.
         error = nearest_form(best_match([nearest_form(found)]))
@@ -166,6 +166,16 @@ def _mistakes_of(data, part, schema, where):
             yield f"{path}: name {error.instance!r} may hold only letters, digits and . _ + - and starts with no ."
         else:
             yield f"{path}: {words_of(error, schema['$defs'])}"
+
+
+@cache
+def _dialect():
+    from jsonschema import Draft202012Validator
+    from jsonschema.validators import extend
+
+    # JSON knows one kind of number, so that its schemas take 1000.0 for an integer, of which numpy makes no count.
+    whole = Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int)
+    return extend(Draft202012Validator, type_checker=whole)
 
 
 def _name_mistakes(config):

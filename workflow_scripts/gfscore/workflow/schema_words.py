@@ -89,6 +89,8 @@ def _words_of_type(value, schema, definitions):
     quotient = re.fullmatch(r"(\d{1,9}) ?/ ?([1-9]\d{0,8})", value) if isinstance(value, str) else None
     if quotient and "number" in wanted:
         return f"YAML does not divide; write {value} as {int(quotient[1]) / int(quotient[2]):.4g}"
+    if "integer" in wanted and isinstance(value, float) and value.is_integer():
+        return f"{shown(value)} has a decimal point; write {int(value)}"
     return f"{shown(value)} does not fit; give {_choice(schema, definitions)}"
 
 
