@@ -1,8 +1,10 @@
 """The dashboard as a page: opens offline, in any size and colour scheme, by keyboard, with any names, and stays quick."""
 
+import pandas as pd
 import pytest
 
-from dashboard_pages import audit_for_page, opened, page_of, ranking, rows_of_chart, rows_of_table
+from dashboard_pages import audit_for_page, headings, opened, page_of, ranking, rows_of_chart, rows_of_table
+from made import gate_rule
 
 HOSTILE_MODELS = ["<script>alert(1)</script>", "=cmd()", "</script><b>'\"", "a" * 90, "{{ 7*7 }}"]
 HOSTILE_CLASSES = ["<img src=x onerror=alert(1)>", "</table>", '"quoted"', "&amp;", "日本語", *map(str, range(5))]
@@ -10,7 +12,7 @@ WIDEST_DELAY_MS = 200
 LARGEST_PAGE = 10_000_000
 CHARTS = (
     "swaps-chart", "ranking-chart", "scatter-chart", "heatmap-chart", "vulnerability-chart", "model-chart",
-    "agreement-chart", "confusion-chart", "pair-chart", "distances-chart", "shift-chart", "scale-chart", "costs-chart",
+    "agreement-chart", "confusion-chart", "pair-chart", "distances-chart-0", "shift-chart", "scale-chart", "costs-chart",
 )  # fmt: skip
 
 
@@ -83,8 +85,8 @@ def test_no_word_is_cut_off_on_a_phone(browser, folder):
         for chart in (*CHARTS, "groups-chart", "fairness-chart"):
             rows_of_chart(page, chart)
         assert page.evaluate(CUT_OFF) == []
-        counts = page.locator("#vulnerability-chart .role-axis-label text").all_text_contents()
-        assert {"0", "1"} <= set(counts) and not [text for text in counts if "." in text]
+        below = page.locator("#vulnerability-chart .role-axis-label").first
+        assert below.locator("text").all_text_contents() == ["0", "1", "2"]
 
 
 def test_prints_charts_without_controls(browser, small, artefacts):
@@ -145,11 +147,78 @@ def test_a_mean_score_is_not_settled_where_samples_were_not_broken(browser, fold
     path = folder / "unbroken.html"
     path.write_text(page_of(made), encoding="utf-8")
     with opened(browser, path) as page:
-        sides = [row["side"] for row in rows_of_chart(page, "distances-chart")]
+        sides = [row["side"] for row in rows_of_chart(page, "distances-chart-0")]
         assert sorted(sides) == ["above the line: not settled", "above the line: refuted on average", "on or below"]
-        said = page.inner_text("#distances-takeaway")
+        said = page.inner_text("#distances-grid figcaption")
         assert said.startswith("In 1 of 3 models mean ")
         assert said.endswith("; 1 not settled: 7 samples not broken up to the largest distance searched")
+
+
+def test_each_measure_of_distances_has_its_chart_sentence_and_column(browser, folder):
+    made = audit_for_page(models=3, classes=4, per_class=20, permutations=9)
+    first = made.tables.measures["falsification"].assign(mean_score=0.9, mean_distance=0.5)
+    other = first.assign(distances="minimal-other", mean_distance=[0.5, 1.5, 1.5], rate=0.75, low=0.7, high=0.8)
+    made.tables.measures["falsification"] = pd.concat([first, other], ignore_index=True)
+    path = folder / "distances.html"
+    path.write_text(page_of(made), encoding="utf-8")
+    with opened(browser, path) as page:
+        for place, (name, refuted) in enumerate((("minimal-l2", 3), ("minimal-other", 1))):
+            rows = rows_of_chart(page, f"distances-chart-{place}")
+            assert len([row for row in rows if row["side"] == "above the line: refuted on average"]) == refuted
+            said = page.locator("#distances-grid figcaption").nth(place).inner_text()
+            assert said.startswith(f"In {refuted} of 3 models mean ") and f"the attack of {name} succeeded" in said
+        assert len(rows_of_table(page, "distances-data")) == 6
+        titles = headings(page)
+        cells = [row[titles.index("Falsified (minimal-l2)") :][:2] for row in ranking(page)]
+        assert titles[titles.index("Falsified (minimal-l2)") + 1] == "Falsified (minimal-other)"
+        assert cells == [[["0.250", "0.200 to 0.300"], ["0.750", "0.700 to 0.800"]]] * 3
+        page.select_option("#measure", "clean")
+        assert "Falsified" not in "".join(headings(page))
+
+
+def test_more_undecided_models_open_and_print(browser, folder):
+    rules = [gate_rule("great-softmax", at_least=0.6)]
+    settings = {"models": 8, "classes": 3, "per_class": 4, "permutations": 9, "calibrated": False}
+    path = folder / "undecided.html"
+    path.write_text(page_of(audit_for_page(**settings, rules=rules)), encoding="utf-8")
+    with opened(browser, path) as page:
+        last = page.locator("#verdict li").last
+        assert page.locator("#verdict li").count() == 8 and not last.is_visible()
+        page.emulate_media(media="print")
+        assert last.is_visible()
+        page.emulate_media(media="screen")
+        page.focus("#verdict summary")
+        page.keyboard.press("Enter")
+        assert last.is_visible() and "which lies at" in last.inner_text()
+
+
+def test_a_permutation_p_of_the_coarse_steps_says_so(browser, folder):
+    made = audit_for_page(models=3, classes=4, per_class=20, permutations=9)
+    results = made.tables.calibration_results
+    searched = [name for name, result in results.items() if (result["permutation"] or {}).get("p") is not None]
+    assert len(searched) > 1
+    for name in searched:
+        results[name] = results[name] | {"search": "grid" if name == searched[0] else "exact"}
+    path = folder / "grid.html"
+    path.write_text(page_of(made), encoding="utf-8")
+    with opened(browser, path) as page:
+        notes = dict(zip(results, page.locator("#calibration-grid .note").all_text_contents(), strict=True))
+    assert "Permutation p of the maximum over the coarse steps of the grid alone: " in notes[searched[0]]
+    assert all("Permutation p of the maximum: " in notes[name] for name in searched[1:])
+
+
+def test_panels_of_measures_have_sentences_and_a_table(browser, small):
+    with opened(browser, small) as page:
+        rows_of_chart(page, "agreement-chart")
+        captions = page.locator("#measures-grid figcaption").all_text_contents()
+        sentence = page.inner_text("#model-takeaway")
+        assert f"great-softmax: {sentence}" in captions and len(set(captions)) == 3
+        lines = rows_of_table(page, "measures-data")
+        assert len(lines) == 3 * 10
+        bars = rows_of_chart(page, "model-chart")
+        assert any("great-softmax" in line and bars[0]["text"].split(" ")[0] in line for line in lines)
+        page.select_option("#model-select", "0")
+        assert page.locator("#measures-grid figcaption").all_text_contents() != captions
 
 
 def test_hostile_names_stay_text(browser, folder):

@@ -72,7 +72,7 @@ def test_a_mean_score_is_called_refuted_only_where_every_sample_was_broken():
     table = made.tables.measures["falsification"]
     for censored, said in ((0, "refuted"), (7, "not settled")):
         made.tables.measures["falsification"] = table.assign(mean_score=0.9, mean_distance=0.5, censored=censored)
-        (rows,) = contents(page_of(made))["falsification"].values()
+        ((rows,),) = (found.values() for found in contents(page_of(made))["falsification"].values())
         assert [(row["mean"], row["censored"]) for row in rows] == [(said, censored)] * 2
 
 
@@ -101,9 +101,9 @@ def test_models_left_out_are_named_with_their_reason():
 @pytest.mark.parametrize(
     ("empty_class", "planned", "remedy"),
     [
-        (2, 1, "only samples of class 2 can settle it"),
-        (None, 2, "further samples would settle it"),
-        (None, 1, "samples per class would settle it"),
+        (2, 1, ": samples of class 2<"),
+        (None, 2, " more in all)<"),
+        (None, 1, " samples per class in a new audit<"),
     ],
 )
 def test_an_undecided_model_is_told_what_would_settle_it(empty_class, planned, remedy):
@@ -113,9 +113,28 @@ def test_an_undecided_model_is_told_what_would_settle_it(empty_class, planned, r
     """
     rules = [gate_rule("great-softmax", at_least=0.6, looks={"planned": planned, "this": 1})]
     section = verdict_section(page_of(audit_for_page(**SMALL, empty_class=empty_class, rules=rules)))
-    assert ("a new audit with about" in section) == (remedy == "samples per class would settle it")
+    assert ("in a new audit" in section) == ("in a new audit" in remedy)
     assert "INCONCLUSIVE" in section
     assert remedy in section and "no number of samples" not in section
+
+
+@pytest.mark.parametrize(("models", "more"), [(5, 0), (8, 3)])
+def test_every_undecided_model_is_listed_beyond_five_behind_their_number(models, more):
+    rules = [gate_rule("great-softmax", at_least=0.6)]
+    made = audit_for_page(**SMALL | {"models": models, "per_class": 4}, rules=rules)
+    verdicts = [model["verdict"] for model in made.audit.verdict["rules"][0]["models"]]
+    assert verdicts == ["INCONCLUSIVE"] * models
+    section = verdict_section(page_of(made))
+    assert section.count("<li>") == models and ("more undecided" in section) == (more > 0)
+    if more:
+        assert f"<summary>{more} more undecided</summary>" in section
+        assert section.split("<summary>")[1].count("<li>") == more
+
+
+def test_the_page_names_how_many_models_and_which_version():
+    made = audit_for_page(**SMALL)
+    facts = " ".join(page_of(made).split('class="facts">')[1].split("</p>")[0].split())
+    assert facts.startswith("2 models; toy: ") and f"gfscore {made.audit.verdict['software']['version']};" in facts
 
 
 @pytest.mark.parametrize(("method", "words"), [("clopper_pearson", "Clopper-Pearson"), ("some_method", "some method")])

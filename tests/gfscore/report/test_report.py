@@ -10,7 +10,7 @@ import pytest
 
 from gfscore import figures
 from gfscore.figures.saving import svg_text
-from gfscore.report import takeaways
+from gfscore.report import report_rows, takeaways
 from gfscore.report.errors import errors_views
 from gfscore.report.page import TEMPLATES, render_report
 from gfscore.scores.margins import SCALE
@@ -191,7 +191,34 @@ def test_undecided_models_say_what_would_settle_them(planned):
     for model in undecided:
         # Without a look left, samples added to these may not be asked.
         more = "in a new audit" if planned == 1 else f"({model['further_samples_needed']:,} more in all)"
-        assert f"{model['model']}: {model['samples_needed_per_class']:,} samples per class {more}" in strip
+        assert f"{model['model']}: about {model['samples_needed_per_class']:,} samples per class {more}" in strip
+
+
+RULE = {"statistic": "wcr", "class": None, "attribute": None}
+OPEN = {"classes_without_samples": [], "samples_needed_per_class": None, "further_samples_needed": None}
+
+
+@pytest.mark.parametrize(
+    ("rule", "model", "words"),
+    [
+        ({}, {}, "no number of samples that could be planned"),
+        ({}, {"classes_without_samples": list("abcde")}, "samples of class a, b, c and 2 more"),
+        ({"attribute": "Male"}, {"classes_without_samples": ["yes"]}, "samples of group yes"),
+        ({}, {"samples_needed_per_class": 1200}, "about 1,200 samples per class in a new audit"),
+        (
+            {"attribute": "Male"},
+            {"samples_needed_per_class": 90, "further_samples_needed": 7},
+            "about 90 samples per group (7 more in all)",
+        ),
+        (
+            {"statistic": "falsification_rate"},
+            {"samples_needed_per_class": 90, "further_samples_needed": 7},
+            "about 90 correctly classified samples (7 more in all)",
+        ),
+    ],
+)
+def test_remedy_of_an_undecided_model_in_words(rule, model, words):
+    assert report_rows.remedy(OPEN | model, RULE | rule) == words
 
 
 def test_every_number_of_the_ranking_is_printed_rounded_the_safe_way(page):

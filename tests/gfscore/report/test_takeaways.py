@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from gfscore.comparison.ranking import vulnerability
+from gfscore.numbers import number
 from gfscore.report import takeaways
 from synthetic import synthetic_audit
 
@@ -262,3 +263,13 @@ def test_logit_shift_moves_sigmoid_and_not_softmax():
     assert sentence.endswith("great-softmax stays the same")
     softmax = shifts[shifts["measure"] == "great-softmax"]
     assert takeaways.logit_shift(softmax).endswith("changes no score: great-softmax cannot see it")
+
+
+def test_logit_factor_names_the_largest_change_from_the_score_at_one():
+    audit = synthetic_audit(models=2, per_class=10, calibrated=False)
+    rows = audit.sensitivity[(audit.sensitivity["shift"] == 0) & (audit.sensitivity["measure"] == "great-softmax")]
+    moved = [abs(own["value"] - own["value"][own["scale"] == 1].item()).max() for _, own in rows.groupby("model")]
+    start = "A factor of 0.25 to 4 on every logit changes no"
+    sentence = takeaways.logit_factor(rows)
+    assert sentence == f"{start} prediction, yet moves great-softmax by up to {number(max(moved))}"
+    assert takeaways.logit_factor(rows.assign(value=0.5)) == f"{start} score of great-softmax"

@@ -10,6 +10,7 @@ from gfscore.dashboard.theme import DIVERGING, SEQUENTIAL, colour, extent, frame
 
 ROW, CELL = 24, 26
 RANGE = (("low", 0), ("high", 1))
+MOST = (("most", 1),)
 
 
 def charts():
@@ -56,9 +57,7 @@ def swaps():
         ),
         tooltip=[alt.Tooltip("words:N", title="swap"), alt.Tooltip("lambda:Q", format=".4f")],
     )
-    return framed(
-        marks.mark_rule(color=colour("muted"), strokeWidth=1.5, opacity=0.8), height=16, parameters=(("most", 1),)
-    )
+    return framed(marks.mark_rule(color=colour("muted"), strokeWidth=1.5, opacity=0.8), height=16, parameters=MOST)
 
 
 def ranking():
@@ -150,10 +149,10 @@ def vulnerability():
         x=alt.X(
             "times:Q",
             title="models in which the class is the weakest",
-            axis=alt.Axis(format="d", tickMinStep=1),
+            axis=_counts(),
         )
     )
-    return framed(bars, height=alt.Step(20))
+    return framed(bars, height=alt.Step(20), parameters=MOST)
 
 
 def bars():
@@ -226,8 +225,11 @@ def mistakes():
         y=alt.Y("pair:N", sort=None, title=None, axis=_names(260)), tooltip=_tips("pair", "text")
     )
     return framed(
-        base.mark_bar(color=colour("accent"), height={"band": 0.6}).encode(x=alt.X("count:Q", title="samples")),
+        base.mark_bar(color=colour("accent"), height={"band": 0.6}).encode(
+            x=alt.X("count:Q", title="samples", axis=_counts())
+        ),
         height=alt.Step(20),
+        parameters=MOST,
     )
 
 
@@ -279,7 +281,7 @@ def distances():
         ),
     )
     names = _names_of_points(base.encode(x=x, y=y))
-    return framed(line + points + names, height=320, parameters=(("most", 1),))
+    return framed(line + points + names, height=320, parameters=MOST)
 
 
 def agreement(*, label_angle):
@@ -392,6 +394,11 @@ def _painted(field, test, *, title, scale, **legend):
     legend = alt.Legend(gradientLength=alt.ExprRef(expr="min(200, width)"), **legend)
     colours = alt.Color(f"{field}:Q", title=title, scale=scale, legend=legend)
     return alt.condition(test, colours, alt.value(colour("surface")))
+
+
+def _counts():
+    # No more ticks than the largest count, so that each is a whole number; tickMinStep does not keep Vega from halves.
+    return alt.Axis(format="d", tickCount=alt.ExprRef(expr="min(most, max(3, floor(width / 130)))"))
 
 
 def _names(limit):

@@ -198,7 +198,10 @@ def _sensitivity(tables, index):
     places = [index.position.get(model) for model in zip(table["threat"], table["model"], strict=True)]
     return {
         "sentences": {
-            measure: takeaways.logit_shift(rows[rows["scale"] == 1])
+            measure: {
+                "shift": takeaways.logit_shift(rows[rows["scale"] == 1]),
+                "factor": takeaways.logit_factor(rows[rows["shift"] == 0]),
+            }
             for measure, rows in table.groupby("measure", sort=False)
         },
         "rows": [
@@ -212,19 +215,19 @@ def _sensitivity(tables, index):
 
 
 def _falsification(tables, index):
-    # Rates at T = 1 over all classes, by score and model.
+    # Rates at T = 1 over all classes, by score, measure of distances and model.
     table = tables.measures.get("falsification")
     if table is None:
         return None
     rows = table[(table["class_index"] == ALL) & (table["calibration"] == UNCALIBRATED)]
     kept = ("rate", "low", "high", "correct", "censored", "mean_score", "mean_distance")
-    return {
-        measure: [
+    result = {}
+    for (measure, distances), found in rows.groupby(["measure", "distances"], sort=False):
+        result.setdefault(measure, {})[distances] = [
             row and {name: row[name] for name in kept} | {"mean": mean_score_against_distance(row)}
             for row in index.per_model(found)
         ]
-        for measure, found in rows.groupby("measure", sort=False)
-    } or None
+    return result or None
 
 
 MOST_CLASSES_WITH_MATRIX, MISTAKES_PER_CLASS = 100, 5

@@ -77,5 +77,6 @@ def _objective(curves, row):
         "alone": row["alone"],
         "clean": row["clean"],
         "robust": row["robust"],
+        "search": row["search"],
         "p": (row.get("permutation") or {}).get("p"),
     }

@@ -6,13 +6,14 @@ import numpy as np
 
 from gfscore import numbers
 from gfscore.comparison.ranking import EXACT_UP_TO, exact_p_value_of, spearman_or_none
-from gfscore.names import model_labels, without_threat
+from gfscore.names import model_labels, printable, without_threat
 from gfscore.report import takeaways
 from gfscore.scores.disparity import worst_class_set
 from gfscore.scores.measures import SUMMARY, measure_of
-from gfscore.verdicts.gate_rules import combine, highest_values
+from gfscore.verdicts.gate_rules import FALSIFICATION, combine, highest_values
 
 MOST_CLASSES_LISTED, CLASSES_AT_EACH_END = 100, 12
+MOST_EMPTY = 3
 INTERVALS = {
     "clopper_pearson": "Clopper-Pearson",
     "hoeffding": "Hoeffding",
@@ -140,7 +141,10 @@ def verdicts_of(rules):
 
 
 def judged_rules(verdict):
-    """Rules of verdict.json as the page shows them: models with labels and bounds, and which pass, fail or neither."""
+    """Rules of verdict.json as both pages show them: models with labels and bounds, which pass, fail or neither.
+
+    `undecided` are those that do neither, each with its `remedy`; `unit` is what samples are counted per.
+    """
     return [_judged_rule(rule) for rule in verdict["rules"]]
 
 
@@ -153,7 +157,30 @@ def _judged_rule(rule):
     by_verdict = {
         word: [model for model in models if model["verdict"] == word] for word in ("PASS", "FAIL", "INCONCLUSIVE")
     }
-    return {**rule, "models": models, "by_verdict": by_verdict}
+    undecided = [{**model, "remedy": remedy(model, rule)} for model in by_verdict["INCONCLUSIVE"]]
+    return {**rule, "models": models, "by_verdict": by_verdict, "undecided": undecided, "unit": _unit(rule)}
+
+
+def remedy(model, rule):
+    """What would settle an undecided model of a rule of verdict.json, as a noun in a sentence.
+
+    The numbers of samples hold if each class, or group, keeps the distribution it has shown.
+    """
+    empty = [printable(name) for name in model["classes_without_samples"]]
+    if empty:
+        more = f" and {numbers.count(len(empty) - MOST_EMPTY)} more" if len(empty) > MOST_EMPTY else ""
+        return f"samples of {_unit(rule)} {', '.join(empty[:MOST_EMPTY])}{more}"
+    if model["samples_needed_per_class"] is None:
+        return "no number of samples that could be planned"
+    together = rule["statistic"] == FALSIFICATION and rule["class"] is None
+    what = "correctly classified samples" if together else f"samples per {_unit(rule)}"
+    further = model["further_samples_needed"]
+    added = "in a new audit" if further is None else f"({numbers.count(further)} more in all)"
+    return f"about {numbers.count(model['samples_needed_per_class'])} {what} {added}"
+
+
+def _unit(rule):
+    return "group" if rule["attribute"] else "class"
 
 
 def _names_in_order(scores):

@@ -291,6 +291,20 @@ def largest_shift(rows):
     return float(max(changes))
 
 
+def logit_factor(rows):
+    """How far the scores of a measure move when every logit is multiplied by a factor (sensitivity rows of shift 0)."""
+    by_model = [model for _, model in rows.groupby(["dataset", "threat", "model"], sort=False)]
+    near_one = [np.abs(np.log(model["scale"].to_numpy())).argmin() for model in by_model]
+    largest = max(
+        np.abs(model["value"].to_numpy() - model["value"].iloc[place]).max()
+        for model, place in zip(by_model, near_one, strict=True)
+    )
+    start = f"A factor of {setting(rows['scale'].min())} to {setting(rows['scale'].max())} on every logit changes no"
+    if largest <= UNCHANGED:
+        return f"{start} score of {rows['measure'].iloc[0]}"
+    return f"{start} prediction, yet moves {rows['measure'].iloc[0]} by up to {number(largest)}"
+
+
 def rank_relation(x, y):
     """Spearman rank correlation over models and whether it is clear (two-sided p below 5%), as a pair.
 

@@ -135,7 +135,7 @@ function showVulnerability() {
   const rows = found.slice(0, 20).map(([index, rank, worst, best]) => ({ class: CLASSES[position.get(index)].short, times: worst, text: `weakest in ${worst}, strongest in ${best}; mean rank ${number(rank)}` }));
   at("vulnerability").hidden = MODELS.length < 2 || state.t !== 1 || !rows.length;
   at("vulnerability-takeaway").textContent = DATA.sentences[state.measure].vulnerability;
-  draw(at("vulnerability-chart"), "vulnerability", { data: { rows }, bands: rows.length });
+  draw(at("vulnerability-chart"), "vulnerability", { data: { rows }, signals: { most: Math.max(...rows.map((row) => row.times), 1) }, bands: rows.length });
   tableBehind(at("vulnerability-data"), () => ({
     rows: DATA.vulnerability[state.measure].map(([index, rank, worst, best]) => ({ name: CLASSES[position.get(index)].label, worst, best, rank })),
     columns: [

@@ -14,7 +14,7 @@ function showModel() {
   const { entries, measure } = current(), entry = entries.find((candidate) => candidate.index === chosenModel()) ?? entries[0];
   const order = weakestFirst(entry.values), listed = order.slice(0, order.length <= MANY_CLASSES ? order.length : CLASSES_LISTED);
   at("model-select").value = entry.index;
-  at("model-takeaway").textContent = state.t === 1 ? DATA.sentences[state.measure].model[entry.index] : `Class values at T = ${temperature(state.t)}, without intervals`;
+  at("model-takeaway").textContent = modelSentence(state.measure, entry, state.t);
   const { rdi_permuted: spread, wcr_permuted: floor, suspects } = entry.summary;
   at("model-note").textContent = state.t !== 1 ? "" : [
     `Orange diamonds: the ${plural(suspects.length, "class")} that may be the weakest, given the intervals.`,
@@ -28,6 +28,9 @@ function showModel() {
   showConfusion(entry);
   tableBehind(at("model-data"), () => classTable([entry], order, tau(), measure.range[1]));
 }
+
+const modelSentence = (measure, entry, t) =>
+  t === 1 ? DATA.sentences[measure].model[entry.index] : `Class values at T = ${temperature(t)}, without intervals`;
 
 const endsOf = (rows) => rows.flatMap((row) => [row.lower, row.upper]).filter((value) => !isMissing(value));
 const marginOf = ([lowest, highest]) => 0.04 * (highest - lowest) + 1e-6;
@@ -56,6 +59,8 @@ function showBars(host, entry, measure, listed, whole) {
 function showProfile(entry, measure, order, many) {
   at("profile").hidden = !many;
   if (!many) return;
+  const below = order[Math.ceil(order.length / 2) - 1];
+  at("profile-takeaway").textContent = `Half of the ${count(order.length)} classes score ${number(entry.values[below])} or less; the strongest, ${classPhrase(CLASSES[order.at(-1)].label)}, scores ${number(entry.values[order.at(-1)])}`;
   const rows = order.map((index, place) => ({ place: place + 1, value: entry.values[index], lower: entry.low[index] ?? entry.values[index], upper: entry.high[index] ?? entry.values[index] }));
   draw(at("profile-chart"), "profile", { data: { rows, tau: tau() === null ? [] : [{ tau: tau() }] }, signals: { low: measure.range[0], high: measure.range[1] }, words: { "@value": legend(measure) } });
 }
@@ -66,30 +71,44 @@ function showMeasures(entry, listed) {
   at("measures").hidden = others.length < 2;
   if (others.length < 2) return;
   if (!host.children.length) {
-    for (const measure of others) host.append(element("figure", { "data-measure": measure.name }, element("figcaption", {}, measure.title === measure.name ? measure.name : `${measure.name}: ${measure.title}`), element("div", { class: "chart" })));
+    for (const measure of others) host.append(element("figure", { "data-measure": measure.name }, element("figcaption", {}, ""), element("div", { class: "chart" }), element("p", { class: "note" }, measure.title === measure.name ? "" : measure.title)));
   }
   for (const figure of host.children) {
-    const name = figure.dataset.measure, found = valuesAt(name, name === state.measure ? state.t : 1).find((candidate) => candidate.index === entry.index);
+    const name = figure.dataset.measure, found = under(name, entry.index);
+    figure.querySelector("figcaption").textContent = found ? `${name}: ${modelSentence(name, entry, temperatureOf(name))}` : `${name}: not measured`;
     if (found) showBars(figure.querySelector(".chart"), found, MEASURES[name], listed, false);
   }
+  tableBehind(at("measures-data"), () => ({
+    rows: others.map(({ name }) => [name, under(name, entry.index)]).filter(([, found]) => found).flatMap(([name, { values, low, high, n }]) => weakestFirst(entry.values).map((index) => ({ name, label: CLASSES[index].label, value: values[index], low: low[index], high: high[index], n: n[index] }))),
+    columns: [
+      { key: "measure", title: "measure", value: (row) => row.name, text: (row) => row.name },
+      { key: "class", title: "class", value: (row) => row.label, text: (row) => row.label },
+      { key: "value", title: "value", numeric: true, csv: ["value", "low", "high"], value: (row) => row.value, values: (row) => [row.value, row.low, row.high], node: (row) => valueNode(row.value, row.low, row.high, MEASURES[row.name].range[1]) },
+      { key: "n", title: "samples", numeric: true, value: (row) => row.n, text: (row) => count(row.n) },
+    ],
+  }));
   showAgreement(entry);
 }
+
+const temperatureOf = (name) => (name === state.measure ? state.t : 1);
+const under = (name, model) => valuesAt(name, temperatureOf(name)).find((candidate) => candidate.index === model);
 
 function showAgreement(entry) {
   const values = DATA.measures.map((measure) => rowOf(SCORES[measure.name].value, entry.index));
   const wide = (at("agreement-chart").clientWidth - 130) / DATA.measures.length > 34;
   const rows = DATA.measures.flatMap((first, x) => DATA.measures.map((second, y) => {
     const rho = x === y ? 1 : spearman(values[x], values[y]);
-    return { first: first.name, second: second.name, rho, text: rho === null ? "–" : signed(rho), short: rho === null ? "–" : wide ? rho.toFixed(2).replace("-", MINUS) : "" };
+    return { first: first.name, second: second.name, rho, n: values[x].filter((value, place) => !isMissing(value) && !isMissing(values[y][place])).length, text: rho === null ? "–" : signed(rho), short: rho === null ? "–" : wide ? rho.toFixed(2).replace("-", MINUS) : "" };
   }));
   const apart = rows.filter((row) => row.first < row.second && row.rho !== null).sort((first, second) => first.rho - second.rho);
-  at("agreement-takeaway").textContent = apart.length ? `${apart[0].first} and ${apart[0].second} agree least on which classes of ${entry.model.label} are weak (Spearman ${signed(apart[0].rho)})` : "The measures cannot be compared over classes";
+  at("agreement-takeaway").textContent = apart.length ? `${apart[0].first} and ${apart[0].second} agree least on which classes of ${entry.model.label} are weak (Spearman ${signed(apart[0].rho)} over ${plural(apart[0].n, "class")})` : "The measures cannot be compared over classes";
   draw(at("agreement-chart"), isNarrow() ? "agreement_narrow" : "agreement", { data: { rows }, bands: DATA.measures.length });
   tableBehind(at("agreement-data"), () => ({
     rows: rows.filter((row) => row.first < row.second),
     columns: [
       ...["first", "second"].map((key) => ({ key, title: key === "first" ? "measure" : "and", value: (row) => row[key], text: (row) => row[key] })),
       { key: "rho", title: "Spearman correlation over classes", numeric: true, value: (row) => row.rho, text: (row) => row.text },
+      { key: "n", title: "classes", numeric: true, value: (row) => row.n, text: (row) => count(row.n) },
     ],
   }));
 }
@@ -119,7 +138,7 @@ function showConfusion(entry) {
     draw(at("confusion-chart"), shortNames(CLASSES.map((_, index) => index)) ? "confusion_short" : "confusion", { data: { rows }, signals: { middle: 0.6 * most }, bands: CLASSES.length });
   } else {
     const rows = wrong.slice(0, 20).map(([from, to, amount]) => ({ pair: `${name(from).short} → ${name(to).short}`, count: amount, text: plural(amount, "sample") }));
-    draw(at("confusion-chart"), "mistakes", { data: { rows }, bands: rows.length });
+    draw(at("confusion-chart"), "mistakes", { data: { rows }, signals: { most: Math.max(...rows.map((row) => row.count), 1) }, bands: rows.length });
   }
   tableBehind(at("confusion-data"), () => ({
     rows: wrong.map(([from, to, amount]) => ({ from: name(from).label, to: name(to).label, amount })),

@@ -64,16 +64,12 @@ function rankingColumns(measure) {
     },
     bounded("rdi", "RDI", "Largest minus smallest class value: lower is more equal", width),
     bounded("nrgc", "NRGC", "Gini coefficient of the class values: lower is more equal", 1 - 1 / classes),
-    {
-      key: "falsified", title: "Falsified", numeric: true, about: "Share of correctly classified samples whose score exceeds the distance of an adversarial example found: a lower bound on violations",
-      csv: ["falsified", "falsified_low", "falsified_high"], value: (row) => falsified(row)?.rate, values: (row) => ["rate", "low", "high"].map((name) => falsified(row)?.[name]),
-      node: (row) => valueNode(falsified(row)?.rate, falsified(row)?.low, falsified(row)?.high, 1),
-    },
+    ...falsifiedColumns(),
     share("accuracy", "Accuracy", "Clean accuracy on the same samples"),
     share("robust_accuracy", "Robust", "Robust accuracy, as published or measured in training"),
   ];
   const { entries } = current();
-  return columns.filter((column) => !["robust_accuracy", "falsified"].includes(column.key) || entries.some((row) => !isMissing(column.value(row))));
+  return columns.filter((column) => !column.key.match(/^(robust_accuracy|falsified)/) || entries.some((row) => !isMissing(column.value(row))));
 }
 
 // Says which measures the gate judges, unless it is the one that is shown.
@@ -82,7 +78,18 @@ function gateTitle(measure) {
   return judged.every((name) => name === measure.name) ? "Gate" : `Gate (${judged.join(", ")})`;
 }
 
-const falsified = (row) => (state.t === 1 ? DATA.falsification?.[state.measure]?.[row.index] : null);
+// One column per measure of distances, named where there are several.
+function falsifiedColumns() {
+  const known = (state.t === 1 && DATA.falsification?.[state.measure]) || {}, several = Object.keys(known).length > 1;
+  return Object.entries(known).map(([distances, rows]) => {
+    const key = several ? `falsified_${distances}` : "falsified", found = (row) => ["rate", "low", "high"].map((name) => rows[row.index]?.[name]);
+    return {
+      key, title: several ? `Falsified (${distances})` : "Falsified", numeric: true,
+      about: `Share of correctly classified samples whose score exceeds the distance of an adversarial example found by ${distances}: a lower bound on violations`,
+      csv: [key, `${key}_low`, `${key}_high`], value: (row) => found(row)[0], values: found, node: (row) => valueNode(...found(row), 1),
+    };
+  });
+}
 
 function worstNames(row) {
   const names = row.summary.worst.map((index) => classPhrase(CLASSES[index].short));

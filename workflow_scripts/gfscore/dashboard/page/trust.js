@@ -1,23 +1,46 @@
 // Whether the score can be trusted: attack distances, calibration, sensitivity; then what it cost.
 
+const SIDES = { refuted: "above the line: refuted on average", "not settled": "above the line: not settled", "not refuted": "on or below" };
+
+// One chart per measure of distances, and one table behind them all.
 function showDistances() {
   const known = DATA.falsification ?? {}, score = state.measure in known ? state.measure : Object.keys(known)[0];
   at("distances").hidden = !score;
   if (!score) return;
-  const sides = { refuted: "above the line: refuted on average", "not settled": "above the line: not settled", "not refuted": "on or below" }, chosen = chosenModel();
-  const rows = known[score].map((found, index) => found && {
-    model: MODELS[index].short, chosen: index === chosen, score: found.mean_score, distance: found.mean_distance, censored: found.censored, rate: found.rate,
-    side: sides[found.mean],
-    text: `score ${number(found.mean_score)}, distance ${number(found.mean_distance)}${found.censored ? ` (${plural(found.censored, "sample")} not broken, counted at the largest distance searched)` : ""}; contradicted on ${withInterval(found.rate, found.low, found.high, 1)} of ${count(found.correct)} samples`,
-  }).filter(Boolean);
-  const most = 1.08 * Math.max(...rows.flatMap((row) => [row.score, row.distance]), 1e-6), [refuted, unsettled] = [sides.refuted, sides["not settled"]].map((side) => rows.filter((row) => row.side === side));
-  nameApart(rows, { distance: [0, most], score: [0, most] });
-  at("distances-takeaway").textContent = `In ${refuted.length} of ${plural(rows.length, "model")} mean ${score} exceeds the mean distance at which an attack succeeded${unsettled.length ? `; ${unsettled.length} not settled: ${plural(sum(unsettled.map((row) => row.censored)), "sample")} not broken up to the largest distance searched` : ""}`;
-  draw(at("distances-chart"), "distances", { data: { rows, line: [{ at: 0 }, { at: most }] }, signals: { most }, words: { "@distance": ["mean distance of the nearest", "adversarial example found (l2)"], "@score": `mean ${score}` } });
+  const host = at("distances-grid"), names = Object.keys(known[score]), all = names.map((name) => [name, distanceRows(known[score][name])]);
+  if (host.children.length !== names.length) {
+    host.replaceChildren(...names.map((_, place) => element("figure", {}, element("figcaption", {}, ""), element("div", { class: "chart", id: `distances-chart-${place}` }), element("p", { class: "note" }, ""))));
+  }
+  all.forEach(([name, rows], place) => {
+    const most = 1.08 * Math.max(...rows.flatMap((row) => [row.score, row.distance]), 1e-6);
+    nameApart(rows, { distance: [0, most], score: [0, most] });
+    host.children[place].querySelector("figcaption").textContent = distanceSentence(rows, score, name);
+    draw(at(`distances-chart-${place}`), "distances", { data: { rows, line: [{ at: 0 }, { at: most }] }, signals: { most }, words: { "@distance": ["mean distance of the nearest", "adversarial example found (l2)"], "@score": `mean ${score}` } });
+  });
   tableBehind(at("distances-data"), () => ({
-    rows,
-    columns: ["model", "score", "distance", "censored", "rate"].map((key) => ({ key, title: key, numeric: key !== "model", value: (row) => row[key], text: (row) => (key === "model" ? row[key] : number(row[key])) })),
+    rows: all.flatMap(([name, rows]) => rows.map((row) => ({ ...row, distances: name }))),
+    columns: [
+      { key: "model", title: "model", value: (row) => row.model, text: (row) => row.model },
+      { key: "distances", title: "distances of", value: (row) => row.distances, text: (row) => row.distances },
+      ...["score", "distance", "censored"].map((key) => ({ key, title: key, numeric: true, value: (row) => row[key], text: (row) => number(row[key]) })),
+      { key: "rate", title: "rate", numeric: true, csv: ["rate", "low", "high"], value: (row) => row.rate, values: (row) => [row.rate, row.low, row.high], node: (row) => valueNode(row.rate, row.low, row.high, 1) },
+    ],
   }));
+}
+
+function distanceRows(found) {
+  const chosen = chosenModel();
+  return found.map((row, index) => row && {
+    model: MODELS[index].short, chosen: index === chosen, score: row.mean_score, distance: row.mean_distance, censored: row.censored, rate: row.rate, low: row.low, high: row.high,
+    side: SIDES[row.mean],
+    text: `score ${number(row.mean_score)}, distance ${number(row.mean_distance)}${row.censored ? ` (${plural(row.censored, "sample")} not broken, counted at the largest distance searched)` : ""}; contradicted on ${withInterval(row.rate, row.low, row.high, 1)} of ${count(row.correct)} samples`,
+  }).filter(Boolean);
+}
+
+function distanceSentence(rows, score, name) {
+  const [refuted, unsettled] = ["refuted", "not settled"].map((side) => rows.filter((row) => row.side === SIDES[side]));
+  const open = unsettled.length ? `; ${unsettled.length} not settled: ${plural(sum(unsettled.map((row) => row.censored)), "sample")} not broken up to the largest distance searched` : "";
+  return `In ${refuted.length} of ${plural(rows.length, "model")} mean ${score} exceeds the mean distance at which the attack of ${name} succeeded${open}`;
 }
 
 function showCalibration() {
@@ -64,10 +87,10 @@ function objectiveSentence(objective) {
   return `${objective.title}: best ${signed(objective.best)} at T\u00a0=\u00a0${objective.range}${edge} (${signed(objective.at_one)} at ${AT_ONE})`;
 }
 
-function objectiveNote({ robust, alone, p }) {
+function objectiveNote({ robust, alone, p, search }) {
   const parts = [];
   if (!isMissing(robust.after)) parts.push(`Agreement with robust accuracy: ${signed(robust.before)} at ${AT_ONE}, ${signed(robust.after)} at T*${isMissing(alone) ? "" : `, ${signed(alone)} for clean accuracy alone`}.`);
-  if (!isMissing(p)) parts.push(`Permutation p of the maximum: ${pValue(p)}.`);
+  if (!isMissing(p)) parts.push(`Permutation p of the maximum${search === "grid" ? " over the coarse steps of the grid alone" : ""}: ${pValue(p)}.`);
   return parts.join(" ");
 }
 
@@ -75,7 +98,8 @@ function showSensitivity() {
   const known = DATA.sensitivity, measure = known && (state.measure in known.sentences ? state.measure : Object.keys(known.sentences)[0]);
   at("sensitivity").hidden = !known;
   if (!known) return;
-  at("sensitivity-takeaway").textContent = known.sentences[measure];
+  at("shift-takeaway").textContent = known.sentences[measure].shift;
+  at("scale-takeaway").textContent = known.sentences[measure].factor;
   const rows = known.rows.filter(([name]) => name === measure), chosen = chosenModel();
   const drawOne = (id, chart, change, words) => {
     const points = change.map(([, model, shift, scale, value, at]) => ({ model: MODELS[model].short, chosen: model === chosen, change: at, value, text: number(value) }));
