@@ -211,7 +211,8 @@ def test_panels_of_measures_have_sentences_and_a_table(browser, small):
     with opened(browser, small) as page:
         rows_of_chart(page, "agreement-chart")
         captions = page.locator("#measures-grid figcaption").all_text_contents()
-        sentence = page.inner_text("#model-takeaway")
+        model, sentence = page.inner_text("#model-takeaway").split(": ", 1)
+        assert model == page.locator("#model-select option:checked").inner_text()
         assert f"great-softmax: {sentence}" in captions and len(set(captions)) == 3
         lines = rows_of_table(page, "measures-data")
         assert len(lines) == 3 * 10

@@ -14,7 +14,8 @@ function showModel() {
   const { entries, measure } = current(), entry = entries.find((candidate) => candidate.index === chosenModel()) ?? entries[0];
   const order = weakestFirst(entry.values), listed = order.slice(0, order.length <= MANY_CLASSES ? order.length : CLASSES_LISTED);
   at("model-select").value = entry.index;
-  at("model-takeaway").textContent = modelSentence(state.measure, entry, state.t);
+  // Named, since the control that names the model is not printed.
+  at("model-takeaway").textContent = `${entry.model.short}: ${modelSentence(state.measure, entry, state.t)}`;
   const { rdi_permuted: spread, wcr_permuted: floor, suspects } = entry.summary;
   at("model-note").textContent = state.t !== 1 ? "" : [
     `Orange diamonds: the ${plural(suspects.length, "class")} that may be the weakest, given the intervals.`,
