@@ -93,6 +93,7 @@ rule build_report:
         vulnerability="results/audits/{audit}/vulnerability.parquet",
         confusions="results/audits/{audit}/confusions.parquet",
         class_errors="results/audits/{audit}/class_errors.parquet",
+        similarities="results/audits/{audit}/similarities.parquet",
         sensitivity=of_audit(layout.sensitivity_table),
         calibration=of_audit(layout.calibration_table),
         calibration_json=of_audit(layout.calibration_json),

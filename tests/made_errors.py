@@ -55,7 +55,7 @@ def error_tables(
     rows = {
         "confusions": [row for item in predicted for row in confusion_rows(item, classes)],
         "class_errors": [row for item in predicted for row in error_rows(item, class_names(classes))],
-        "similarities": similarity_rows(predicted, classes, shuffles=39, models=20, seed=0),
+        "similarities": similarity_rows(predicted, class_names(classes), shuffles=39, models=20, seed=0),
     }
     return {table: frame_of(table, found) for table, found in rows.items()}
 

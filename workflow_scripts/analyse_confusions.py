@@ -17,7 +17,7 @@ def analyse_confusions(inputs, path_to_manifest, paths, *, audit, comparison):
     rows = {
         "confusions": [row for item in predicted for row in confusion_rows(item, len(names))],
         "class_errors": [row for item in predicted for row in error_rows(item, names)],
-        "similarities": similarity_rows(predicted, len(names), **comparison),
+        "similarities": similarity_rows(predicted, names, **comparison),
     }
     write_audit_tables(paths, rows, audit=audit)
 

@@ -82,5 +82,18 @@ def test_similarities_are_of_pairs_and_of_measures_with_one_row_per_sample(table
     assert set(tables.similarities["measure"]) == {"clean", "attacked"}
     assert set(zip(tables.similarities["first"], tables.similarities["second"], strict=True)) == {("none/A", "none/B")}
     agreement = tables.similarities[tables.similarities["similarity"] == "agreement"]
+    agreement = agreement[agreement["class_index"].isna()]
     assert agreement["value"].tolist() == [1.0, 1.0]
     assert agreement["n"].tolist() == [30, 30]
+
+
+def test_agreement_of_each_class_stands_below_that_of_all_samples(tables):
+    rows = tables.similarities[tables.similarities["class_index"].notna()]
+    assert set(rows["similarity"]) == {"agreement"}
+    clean = rows[rows["measure"] == "clean"]
+    assert clean["class_name"].tolist() == NAMES
+    assert clean["n"].tolist() == [10, 10, 10]
+    assert clean["value"].tolist() == [1, 1, 1]
+    # Both call 4 of 10 cats dogs: by chance .6 .6 + .4 .4 = .52 of them get the same prediction, all else always.
+    assert clean["baseline"].to_numpy() == pytest.approx([0.52, 1, 1], abs=0.15)
+    assert clean["p_value"].tolist() == [0.05, 1, 1]

@@ -159,6 +159,7 @@ def test_similarity_stands_below_and_chance_above_the_diagonal():
     assert np.allclose(sorted(matrix[np.tril_indices(4, -1)]), sorted(errors["value"]))
     assert np.allclose(sorted(matrix[np.triu_indices(4, 1)]), sorted(errors["baseline"]))
     assert title(figure).startswith("All 6 pairs of models err more alike than by chance")
+    assert "n = 600 shared samples" in " ".join(text.get_text() for text in figure.texts), "not those of a class"
     unsure = rows.assign(p_value=1.0)
     assert title(figures.similarity_matrix(unsure)).startswith("No two models err more alike than by chance")
 

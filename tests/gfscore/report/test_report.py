@@ -13,7 +13,9 @@ from gfscore.figures.saving import svg_text
 from gfscore.report import report_rows, takeaways
 from gfscore.report.errors import errors_views
 from gfscore.report.page import TEMPLATES, render_report
+from gfscore.report.similarities import similarity_views
 from gfscore.scores.margins import SCALE
+from gfscore.tables import frame_of
 from gfscore.tables.audit_tables import AuditTables
 from gfscore.workflow import figure_names
 from made import gate_rule
@@ -316,6 +318,80 @@ def test_the_page_lists_errors_by_class():
     assert "Strong in</th>" in listed and "CFPS times K</th>" in listed and listed.count("<tr>") == 4
     assert page.count('aria-label="Mean confusion matrix under clean"') == 1
     assert "Errors by class" not in render(audit)
+
+
+def agreement_table(agreements, names):
+    """Table similarities of pairs of models: agreement on all samples, then on each class, by chance .2 less."""
+    rows = [
+        {"dataset": "toy", "measure": "clean", "first": first, "second": second, "similarity": "agreement"}
+        | {"class_index": k, "class_name": None if k is None else names[k], "n": 0 if np.isnan(value) else 30 + i}
+        | {"value": value, "baseline": value - 0.2, "p_value": 0.01}
+        for i, ((first, second), values) in enumerate(agreements.items())
+        for k, value in zip([None, *range(len(names))], values, strict=True)
+    ]
+    rows.append(rows[0] | {"similarity": "kappa", "value": 0.0})
+    return frame_of("similarities", rows)
+
+
+NO = float("nan")
+PAIRS = {
+    ("a", "b"): [0.7, 0.9, 0.5, NO, 0.8],
+    ("a", "c"): [0.6, 0.8, 0.6, NO, 0.3],
+    ("b", "c"): [0.8, 0.7, 0.4, NO, 1.0],
+}
+
+
+def test_the_classes_on_which_models_agree_least_are_named_over_all_pairs_and_for_each():
+    found = SimpleNamespace(similarities=agreement_table(PAIRS, ["cat", "dog", "elk", "fox"]))
+    assert set(similarity_views(found, ["clean", "great"])) == {"clean"}
+    view = similarity_views(found, ["clean"])["clean"]
+    # Means over pairs: cat .8, dog .5, fox .7; no pair has samples of elk.
+    assert [row["name"] for row in view["classes"]] == ["dog", "fox", "cat", "elk"]
+    assert [row["value"] for row in view["classes"]] == pytest.approx([0.5, 0.7, 0.8, NO], nan_ok=True)
+    assert [row["least"] and row["least"]["second"] + row["least"]["first"] for row in view["classes"]] == [
+        "cb", "ca", "cb", None,
+    ]  # fmt: skip
+    assert view["classes"][1]["least"]["value"] == 0.3 and view["classes"][1]["least"]["n"] == 31
+    assert [row["value"] for row in view["pairs"]] == [0.6, 0.7, 0.8]
+    assert [item["name"] for item in view["pairs"][0]["least"]] == ["fox", "dog", "cat"]
+    assert view["sentence"] == (
+        "Models agree least on dog: two of them give 0.500 of its samples the same prediction on average, by chance 0.300"
+    )
+    assert similarity_views(SimpleNamespace(similarities=None), ["clean"]) == {}
+
+
+def test_one_pair_and_ties_read_as_a_sentence():
+    def sentence(values):
+        found = SimpleNamespace(similarities=agreement_table({("none/a", "none/b"): values}, ["1", "2", "3"]))
+        return similarity_views(found, ["clean"])["clean"]["sentence"]
+
+    assert sentence([0.5, 0.4, 0.9, 0.4]) == (
+        "none/a and none/b agree least on class 1 and 1 more: both give 0.400 of their samples the same prediction, "
+        "by chance 0.200"
+    )
+    assert sentence([0.5, 0.5, 0.5, 0.5]).startswith(
+        "none/a and none/b agree on every class equally: both give 0.500 of"
+    )
+
+
+def test_many_classes_and_pairs_are_listed_at_both_ends():
+    names = [f"c{k}" for k in range(101)]
+    pairs = {(f"m{i}", "other"): [i / 200, *(np.arange(101) / 101)] for i in range(101)}
+    view = similarity_views(SimpleNamespace(similarities=agreement_table(pairs, names)), ["clean"])["clean"]
+    for rows, left_out in (("classes", "classes_left_out"), ("pairs", "pairs_left_out")):
+        assert len(view[rows]) == 24 and view[left_out] == 77
+
+
+def test_the_page_lists_agreement_by_class_and_pair_with_any_name():
+    audit = synthetic_audit(models=2, per_class=20, measures=("clean",))
+    pairs = {("none/<b>", "none/{{ 7*7 }}"): [0.7, 0.9, 0.5, NO, 0.8]}
+    page = render(audit, errors={"similarities": agreement_table(pairs, HOSTILE_CLASSES[:4])})
+    text = Page(page).text
+    assert "Numbers: none/<b> and none/{{ 7*7 }} agree least on </table>: both give 0.500 of its samples" in text
+    for name, rows in (("Agreement by class", 5), ("Agreement of pairs of models", 2)):
+        listed = page[page.index(f'aria-label="{name} under clean"') :].split("</table>")[0]
+        assert listed.count("<tr>") == rows
+    assert "no samples" in text and "Agreement by class" not in render(audit)
 
 
 def test_disagreeing_metrics_and_opposed_accuracy_are_pointed_out():

@@ -78,13 +78,13 @@ def _error_rows(key, samples, class_names, condition):
     ]
 
 
-def similarity_rows(predicted, classes, *, shuffles, models, seed):
+def similarity_rows(predicted, class_names, *, shuffles, models, seed):
     """Rows of similarities: every pair of the first `models` models of the audit, measure by measure.
 
     `predicted` are all Predicted of the audit; measures with several rows per sample are left out. Only samples that
-    both models have are compared.
+    both models have are compared: all together, then, for the agreement alone, those of each class.
     """
-    rows = []
+    rows, classes = [], len(class_names)
     for measure in dict.fromkeys(item.measure for item in predicted if item.kind != "corruption"):
         chosen = [item for item in predicted if item.measure == measure][:models]
         for a, b in combinations(chosen, 2):
@@ -95,11 +95,17 @@ def similarity_rows(predicted, classes, *, shuffles, models, seed):
                 continue
             key = {"dataset": a.model["dataset"], "measure": measure}
             key |= {"first": label_of(a.model), "second": label_of(b.model)}
-            found = similarities(
+            by_name, by_class = similarities(
                 *(pair[name].to_numpy() for name in ("label", "prediction", "prediction_b")),
                 classes,
                 shuffles=shuffles,
                 rng=row_generator(seed, key),
             )
-            rows += [{**key, "similarity": name, "n": len(pair), **asdict(item)} for name, item in found.items()]
+            rows += [{**key, "similarity": name, "n": len(pair), **asdict(item)} for name, item in by_name.items()]
+            n = np.bincount(pair["label"], minlength=classes)
+            rows += [
+                {**key, "similarity": "agreement", "class_index": k, "class_name": name, "n": n[k]}
+                | asdict(by_class[k])
+                for k, name in enumerate(class_names)
+            ]
     return rows

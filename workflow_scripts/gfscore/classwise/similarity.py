@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gfscore.classwise.confusion import confusion_matrix, row_shares
+from gfscore.classwise.confusion import confusion_matrix, row_shares, share
 
 
 @dataclass(frozen=True)
@@ -21,10 +21,12 @@ class Similarity:
 
 
 def similarities(labels, first, second, classes, *, shuffles, rng):
-    """Similarity of two classifiers' predictions of the same N samples by name.
+    """Similarity of two classifiers' predictions of the same N samples: `(by_name, by_class)`.
 
-    Takes `labels`, `first`, `second` (N,) int, K and a numpy Generator. Cosines of non-negative vectors are near 1
-    whatever the classifiers do, so each value stands beside a baseline:
+    Takes `labels`, `first`, `second` (N,) int, K and a numpy Generator. `by_class` lists for each of the K classes the
+    agreement on its samples, right or wrong alike, shuffled among them; NaN without samples. `by_name` maps these names
+    to the Similarity on all samples. Cosines of non-negative vectors are near 1 whatever the classifiers do, so each
+    value stands beside a baseline:
     confusion_cosine  of the row-normalised confusion matrices; shuffled by renaming the second's classes, so that
                       both still have a heavy diagonal (the renaming moves rows and columns together)
     error_cosine      the same without the diagonal: which classes are taken for which, once wrong
@@ -40,16 +42,23 @@ def similarities(labels, first, second, classes, *, shuffles, rng):
     matrices = [row_shares(confusion_matrix(labels, predicted, classes)) for predicted in (first, second)]
     matrices = [np.nan_to_num(matrix) for matrix in matrices]
     observed = _of_matrices(*matrices) | _of_samples(labels, first, second, classes)
-    shuffled = []
+    of_classes = _of_classes(labels, first, second, classes)
+    shuffled, shuffled_classes = [], []
     for _ in range(shuffles):
         order = rng.permutation(classes)
         renamed = _of_matrices(matrices[0], matrices[1][np.ix_(order, order)])
         moved = second[_within_classes(labels, rng)]
         shuffled.append(renamed | _of_samples(labels, first, moved, classes))
-    return {
+        shuffled_classes.append(_of_classes(labels, first, moved, classes))
+    by_name = {
         name: Similarity(value, *_against([other[name] for other in shuffled], value))
         for name, value in observed.items()
     }
+    others = np.transpose(shuffled_classes) if shuffles else np.empty((classes, 0))
+    by_class = [
+        Similarity(float(value), *_against(found, value)) for value, found in zip(of_classes, others, strict=True)
+    ]
+    return by_name, by_class
 
 
 def _of_matrices(a, b):
@@ -73,6 +82,11 @@ def _of_samples(labels, first, second, classes):
         "kappa": (agreement - chance) / (1 - chance) if chance < 1 else float("nan"),
         "error_overlap": float(both.sum() / either.sum()) if either.any() else float("nan"),
     }
+
+
+def _of_classes(labels, first, second, classes):
+    same, n = (np.bincount(labels[chosen], minlength=classes) for chosen in (first == second, slice(None)))
+    return share(same, n)
 
 
 def _cosine(a, b):

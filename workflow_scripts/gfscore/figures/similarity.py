@@ -17,6 +17,7 @@ def similarity_matrix(rows):
 
     Takes similarities rows of one measure: the cosines of the confusion matrices, and of the same without diagonal.
     """
+    rows = rows[rows["class_index"].isna()]
     models = list(dict.fromkeys([*rows["first"], *rows["second"]]))
     names = shortened_all(without_threat(models), 24)
     place = {model: index for index, model in enumerate(models)}

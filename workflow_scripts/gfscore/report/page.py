@@ -15,6 +15,7 @@ from gfscore.report.errors import errors_views
 from gfscore.report.groups import groups_view
 from gfscore.report.measures import measures_view
 from gfscore.report.projection import projection_view
+from gfscore.report.similarities import similarity_views
 from gfscore.report.svg import inline_figure
 from gfscore.scores.measures import SCALE, UNCALIBRATED
 
@@ -66,6 +67,7 @@ def render_report(
             sensitivity=sensitivity,
             comparisons=comparison_views(tables, {name: measures[name] for name in order}, lam=fp_lambda),
             class_errors=errors_views(tables, order),
+            similarities=similarity_views(tables, order),
             measured_together=measures_view(tables, measures),
             refuted_scores=mean_scores_refuted_by_measure(tables.measures.get("falsification")),
             groups=groups_view(tables, {name: measures[name] for name in order}),

@@ -152,13 +152,15 @@ TABLES = {
         ),
     ),
     "similarities": Table(
-        version=1,
+        version=2,
         columns=(
             MEASURED[0],
             MEASURED[3],
             ("first", pa.string(), "threat/model"),
             ("second", pa.string(), "threat/model"),
             ("similarity", pa.string(), "how alike is measured, see gfscore.classwise.similarity"),
+            ("class_index", pa.int32(), "class, 0..K-1, whose samples alone are compared; null for all together"),
+            ("class_name", pa.string(), "name of the class; null likewise"),
             ("n", pa.int64(), "samples that both models were measured on"),
             ("value", pa.float64(), "similarity; null where undefined"),
             ("baseline", pa.float64(), "its mean when what the models share is shuffled away"),
