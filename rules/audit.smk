@@ -4,6 +4,7 @@
 #   out  results/audits/<audit>/models.json                   which models take part, and why others do not
 #        results/audits/<audit>/model_summary.{parquet,csv}   aggregate, disparity with intervals and noise floor
 #        results/audits/<audit>/vulnerability.{parquet,csv}   how often each class is the weakest
+#        results/audits/<audit>/class_pairs.{parquet,csv}     difference between each pair of classes of a model
 #        results/audits/<audit>/verdict.json                  PASS, FAIL or INCONCLUSIVE
 #
 #   select_models     leaves out models that failed the gate on published accuracy, where config says so
@@ -49,6 +50,8 @@ rule summarise_models:
         csv="results/audits/{audit}/model_summary.csv",
         vulnerability="results/audits/{audit}/vulnerability.parquet",
         vulnerability_csv="results/audits/{audit}/vulnerability.csv",
+        class_pairs="results/audits/{audit}/class_pairs.parquet",
+        class_pairs_csv="results/audits/{audit}/class_pairs.csv",
     log:
         "results/logs/summarise_models/{audit}.log",
     group:

@@ -2,14 +2,14 @@
 
 from gfscore.calibration.evidence import accuracies_of
 from gfscore.scores.measured import AuditInputs
-from gfscore.scores.summaries import model_rows, vulnerability_rows
+from gfscore.scores.summaries import class_pair_rows, model_rows, vulnerability_rows
 from gfscore.tables import read_table
 from gfscore.tables.audit_tables import write_audit_tables
 from gfscore.workflow.jobs import logged_job
 
 
 def summarise_models(inputs, path_to_class_scores, paths_to_manifests, paths, *, audit, published, disparity):
-    """Write the tables model_summary and vulnerability, whose paths `paths` holds by these names.
+    """Write the tables model_summary, vulnerability and class_pairs, whose paths `paths` holds by these names.
 
     Takes AuditInputs, the table class_scores and the checkpoints' manifests; `published` holds the published accuracies
     of each model, `disparity` fp_lambda, permutations and seed.
@@ -19,6 +19,7 @@ def summarise_models(inputs, path_to_class_scores, paths_to_manifests, paths, *,
     rows = {
         "model_summary": model_rows(inputs, class_scores, accuracies, disparity),
         "vulnerability": vulnerability_rows(class_scores),
+        "class_pairs": class_pair_rows(class_scores),
     }
     write_audit_tables(paths, rows, audit=audit)
 

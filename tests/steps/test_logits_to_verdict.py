@@ -105,7 +105,7 @@ class Folder:
         )
         summarise_models(
             inputs, self.table("class_scores"), self.checkpoints,
-            {name: self.table(name) for name in ("model_summary", "vulnerability")}, audit=AUDIT, published=published,
+            {name: self.table(name) for name in ("model_summary", "vulnerability", "class_pairs")}, audit=AUDIT, published=published,
             disparity={"fp_lambda": 0.5, "permutations": 99, "seed": 0},
         )  # fmt: skip
         measure_sensitivity(
@@ -137,8 +137,15 @@ def folder(tmp_path_factory):
 def test_the_workflow_and_the_python_api_give_the_same_numbers(folder):
     scores = read_table(folder.table("class_scores"), "class_scores")
     summary = read_table(folder.table("model_summary"), "model_summary")
+    pairs = read_table(folder.table("class_pairs"), "class_pairs")
     for index, model in enumerate(MODELS):
         audit = audit_logits(*made_logits(index), class_names=NAMES)
+        own = pairs[
+            (pairs["model"] == model["model"]) & (pairs["measure"] == "great") & (pairs["calibration"] == "none")
+        ]
+        assert len(own) == len(NAMES) * (len(NAMES) - 1) / 2
+        assert own["difference"].to_numpy() == pytest.approx(audit.pairwise[own["stronger_index"], own["weaker_index"]])
+        assert own["difference"].max() == pytest.approx(audit.summary["rdi"])
         rows = scores[(scores["model"] == model["model"]) & (scores["measure"] == "great")]
         rows = rows[rows["calibration"] == "none"].reset_index(drop=True)
         pd.testing.assert_frame_equal(rows[list(audit.classes.columns)], audit.classes, check_dtype=False)

@@ -39,7 +39,7 @@ def test_the_results_of_the_contract_are_there(audited_once):
     of_classes = ("class_errors", "confusions", "similarities", "class_distances", "log_rank_tests", "target_matrix")
     agreeing = ("falsification", "radius_curves", "class_shares", "target_success", "measure_agreement")
     judged = ("refutations", "target_predictors", "training_methods", "costs")
-    always = ("class_scores", "model_summary", "vulnerability", "calibration", "sensitivity")
+    always = ("class_scores", "model_summary", "vulnerability", "class_pairs", "calibration", "sensitivity")
     for table in (*always, *compared, *grouped, *effects, *of_classes, *agreeing, *judged):
         frame = read_table(folder / f"{table}.parquet", table, expect={"audit": "digits"})
         assert len(pd.read_csv(folder / f"{table}.csv")) == len(frame) > 0

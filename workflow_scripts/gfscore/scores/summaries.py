@@ -1,5 +1,7 @@
 """Rows of class_scores and model_summary from the measured values of one model."""
 
+from itertools import combinations
+
 import numpy as np
 
 from gfscore.audit import summarise
@@ -12,6 +14,12 @@ from gfscore.scores import disparity
 from gfscore.scores.classes import class_values
 from gfscore.scores.measures import SUMMARY, measure_of
 from gfscore.scores.noise import noise_floor
+
+CLASS_KEY = ["dataset", "threat", "model", "measure", "calibration", "temperature"]
+"""Columns that name the class values of one model in class_scores."""
+
+MOST_PAIRED = 40
+"""Largest number of classes whose pairs are listed, 780 for each model, measure and calibration."""
 
 
 def class_rows(measured, class_names, *, settings, intervals, label_error_rates):
@@ -157,6 +165,33 @@ def vulnerability_rows(class_scores):
         ranked = vulnerability(by_model.to_numpy(), names)
         key = {"dataset": dataset, "measure": measure, "calibration": calibration}
         rows += [{**key, **row} for row in ranked.to_dict("records")]
+    return rows
+
+
+def class_pair_rows(class_scores):
+    """Rows of the table class_pairs from class_scores: every pair of classes of a model, the stronger class first.
+
+    Classes without samples are in no pair, and more than MOST_PAIRED classes have no rows: K = 1,000 would make half a
+    million for each model. The bounds of a difference are those of its ends, so they hold together where these do.
+    """
+    rows = []
+    for key, group in class_scores.groupby(CLASS_KEY, sort=False, dropna=False):
+        if len(group) > MOST_PAIRED:
+            continue
+        found = group[group["value"].notna()].sort_values(["value", "class_index"], ascending=[False, True])
+        differences = disparity.pairwise_differences(found["value"])
+        classes = found[["class_index", "class_name", "low", "high"]].to_dict("records")
+        rows += [
+            {
+                **dict(zip(CLASS_KEY, key, strict=True)),
+                **{f"stronger_{name}": classes[i][f"class_{name}"] for name in ("index", "name")},
+                **{f"weaker_{name}": classes[j][f"class_{name}"] for name in ("index", "name")},
+                "difference": differences[i, j],
+                "low": classes[i]["low"] - classes[j]["high"],
+                "high": classes[i]["high"] - classes[j]["low"],
+            }
+            for i, j in combinations(range(len(classes)), 2)
+        ]
     return rows
 
 

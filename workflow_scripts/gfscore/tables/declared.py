@@ -167,6 +167,23 @@ TABLES = {
             ("p_value", pa.float64(), "share of the shuffles that reach the value"),
         ),
     ),
+    "class_pairs": Table(
+        version=1,
+        columns=(
+            *_KEY,
+            ("stronger_index", pa.int32(), "the class of the pair with the larger value, 0..K-1; the first of ties"),
+            ("stronger_name", pa.string(), "name of that class"),
+            ("weaker_index", pa.int32(), "the other class, 0..K-1"),
+            ("weaker_name", pa.string(), "name of that class"),
+            ("difference", pa.float64(), "stronger minus weaker class value, at least 0"),
+            (
+                "low",
+                pa.float64(),
+                "its lower bound, for all pairs of a model together; above 0: surely stronger; may be null",
+            ),
+            ("high", pa.float64(), "its upper bound, likewise"),
+        ),
+    ),
     "vulnerability": Table(
         version=1,
         columns=(

@@ -268,7 +268,8 @@ def _cost(step, place, *, model=None, measure=None, folder=None):
 
 def audit_results(config, audit):
     """Every file of results/audits/<audit>/: naming them all heals the loss of any of them."""
-    tables = ["class_scores", "model_summary", "vulnerability", "costs", "confusions", "class_errors", "similarities"]
+    tables = ["class_scores", "model_summary", "vulnerability", "class_pairs", "costs"]
+    tables += ["confusions", "class_errors", "similarities"]
     tables += ["calibration"] if plan.calibrated_measure(config, audit) else []
     tables += ["sensitivity"] if plan.has_kind(config, audit, "great") else []
     tables += COMPARISONS + measure_tables(config, audit)

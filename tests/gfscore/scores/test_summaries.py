@@ -1,0 +1,51 @@
+import numpy as np
+import pytest
+
+from gfscore.scores.summaries import MOST_PAIRED, class_pair_rows
+from gfscore.tables import frame_of
+
+NO = float("nan")
+
+
+def class_scores(values, low, high, **key):
+    names = [f"c{k}" for k in range(len(values))]
+    key = {"dataset": "toy", "threat": "none", "model": "m", "measure": "clean", "calibration": "none"} | key
+    return frame_of(
+        "class_scores",
+        [
+            {**key, "class_index": k, "class_name": name, "value": values[k], "low": low[k], "high": high[k]}
+            for k, name in enumerate(names)
+        ],
+    )
+
+
+def pairs_of(*given, **key):
+    return frame_of("class_pairs", class_pair_rows(class_scores(*given, **key)))
+
+
+def test_each_pair_of_classes_stands_once_the_stronger_first_with_bounds_of_the_difference():
+    rows = pairs_of([0.5, 0.9, 0.2], [0.25, 0.75, 0.0], [0.75, 1.0, 0.25])
+    assert rows[["stronger_name", "weaker_name"]].to_numpy().tolist() == [["c1", "c0"], ["c1", "c2"], ["c0", "c2"]]
+    assert rows[["stronger_index", "weaker_index"]].to_numpy().tolist() == [[1, 0], [1, 2], [0, 2]]
+    assert rows["difference"].tolist() == pytest.approx([0.4, 0.7, 0.3])
+    # L of the stronger minus U of the weaker: only c1 and c2 surely differ. U minus L for the other end.
+    assert rows["low"].tolist() == [0, 0.5, 0]
+    assert rows["high"].tolist() == [0.75, 1, 0.75]
+
+
+def test_ties_keep_the_order_of_the_classes_and_a_class_without_samples_is_in_no_pair():
+    rows = pairs_of([0.5, NO, 0.5], [0.25, 0, 0.25], [0.75, 1, 0.75])
+    assert rows[["stronger_index", "weaker_index", "difference", "low"]].to_numpy().tolist() == [[0, 2, 0, -0.5]]
+
+
+def test_classes_without_bounds_have_differences_without():
+    rows = pairs_of([0.5, 0.25], [NO, NO], [NO, NO], measure="great", calibration="likelihood", temperature=2.0)
+    assert rows["difference"].tolist() == [0.25]
+    assert rows[["low", "high"]].isna().all(axis=None)
+    assert (rows["calibration"][0], rows["temperature"][0]) == ("likelihood", 2)
+
+
+def test_more_classes_than_a_reader_can_pair_have_no_rows():
+    for classes, pairs in ((MOST_PAIRED, MOST_PAIRED * (MOST_PAIRED - 1) / 2), (MOST_PAIRED + 1, 0)):
+        values = np.arange(classes) / classes
+        assert len(pairs_of(values, values, values)) == pairs
