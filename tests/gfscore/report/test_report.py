@@ -352,11 +352,15 @@ def test_the_classes_on_which_models_agree_least_are_named_over_all_pairs_and_fo
         "cb", "ca", "cb", None,
     ]  # fmt: skip
     assert view["classes"][1]["least"]["value"] == 0.3 and view["classes"][1]["least"]["n"] == 31
+    assert view["classes"][1]["least"]["as_low"] == 1
     assert [row["value"] for row in view["pairs"]] == [0.6, 0.7, 0.8]
     assert [item["name"] for item in view["pairs"][0]["least"]] == ["fox", "dog", "cat"]
     assert view["sentence"] == (
         "Models agree least on dog: two of them give 0.500 of its samples the same prediction on average, by chance 0.300"
     )
+    equal = {pair: [0.5, 0.5, 0.9] for pair in PAIRS}
+    tied = similarity_views(SimpleNamespace(similarities=agreement_table(equal, ["cat", "dog"])), ["clean"])["clean"]
+    assert [row["least"]["as_low"] for row in tied["classes"]] == [3, 3]
     assert similarity_views(SimpleNamespace(similarities=None), ["clean"]) == {}
 
 

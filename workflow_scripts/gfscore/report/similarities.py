@@ -16,9 +16,10 @@ def similarity_views(tables, measures):
     """Mapping of each of `measures` whose predictions are compared to its view; empty without similarities.
 
     A view has `sentence`, on which class the models agree least; `pair_count`; `classes`, one row per class with the
-    mean agreement over pairs (`value`), its `baseline`, and `least`, the row of the pair that agrees least, None
-    without samples; `pairs`, one row per pair with its agreement on all samples and `least`, the classes it agrees
-    least on. Lowest agreement first, both ends of long lists; `classes_left_out` and `pairs_left_out` lie between them.
+    mean agreement over pairs (`value`), its `baseline`, and `least`, the row of the pair that agrees least with
+    `as_low`, how many pairs do, None without samples; `pairs`, one row per pair with its agreement on all samples and
+    `least`, the classes it agrees least on. Lowest agreement first, both ends of long lists; `classes_left_out` and
+    `pairs_left_out` lie between them.
     """
     if tables.similarities is None:
         return {}
@@ -38,6 +39,10 @@ def _view(rows):
     known = rows[rows["value"].notna()]
     classes = rows.groupby("class_index")[["value", "baseline"]].mean()
     classes["name"] = classes.index.map(names)
+    lowest = known.groupby("class_index")["value"].transform("min")
+    known = known.assign(
+        as_low=(known["value"] <= lowest + TIE_TOLERANCE).groupby(known["class_index"]).transform("sum")
+    )
     least = known.drop_duplicates("class_index").set_index("class_index").to_dict("index")
     classes["least"] = [least.get(index) for index in classes.index]
     of_pair = {pair: own.head(LEAST).to_dict("records") for pair, own in known.groupby(PAIR, sort=False)}
