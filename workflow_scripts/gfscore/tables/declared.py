@@ -179,7 +179,7 @@ TABLES = {
             (
                 "low",
                 pa.float64(),
-                "its lower bound, for all pairs of a model together; above 0: surely stronger; may be null",
+                "its lower bound, for all pairs of a model together: above 0, they differ; may be null",
             ),
             ("high", pa.float64(), "its upper bound, likewise"),
         ),
