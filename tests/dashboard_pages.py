@@ -109,9 +109,15 @@ def _costs(audit):
             "step": step,
             "measure": measure,
             "wall_s": wall,
+            "forwards": forwards,
+            "backwards": None if forwards is None else 0,
         }
         for model in audit.models
-        for step, measure, wall in (("extract_logits", None, 3.0), ("score_margins", "great-softmax", 1.0))
+        for step, measure, wall, forwards in (
+            ("extract_logits", None, 3.0, 1200),
+            ("score_margins", "great-softmax", 1.0, 0),
+            ("import_samples", "certified-l2", 0.0, None),
+        )
     ]
     return frame_of("costs", rows)
 

@@ -7,6 +7,8 @@ unless given.
 import sys
 from pathlib import Path
 
+import pandas as pd
+
 ROOT = Path(__file__).resolve().parents[1]
 # The package need not be installed: its folder is the one that the workflow's scripts use.
 sys.path.insert(0, str(ROOT / "workflow_scripts"))
@@ -19,6 +21,7 @@ PAGE = ROOT / "docs" / "measures.md"
 COSTS = ROOT / "results" / "audits" / "digits" / "costs.parquet"
 MARKS = ("<!-- costs: made by tools/write_cost_table.py -->\n", "<!-- end of costs -->\n")
 LOGITS = "extract_logits"
+PASSES = ("forwards", "backwards")
 
 
 def cost_table(costs):
@@ -36,15 +39,27 @@ def cost_table(costs):
         cpu_s=("cpu_s", "sum"),
         peak_memory_mib=("peak_memory_mib", "max"),
         samples=("samples", "max"),
+        # Null where one of them was not counted.
+        **{name: (name, lambda counts: counts.sum(skipna=False)) for name in PASSES},
     )
-    lines = ["| measure | models | samples | seconds per model | core-seconds per model | core-ms per sample | MiB |\n"]
-    lines.append("| --- | --- | --- | --- | --- | --- | --- |\n")
+    titles = [
+        "measure",
+        "models",
+        "samples",
+        "seconds per model",
+        "core-seconds per model",
+        "core-ms per sample",
+        "MiB",
+    ]
+    titles += ["images passed forward per model", "images differentiated per model"]
+    lines = [f"| {' | '.join(titles)} |\n", f"|{' --- |' * len(titles)}\n"]
     for what, rows in per_model.groupby("what", sort=False):
         middle = rows.median()
         each = "" if middle.isna()["samples"] else f"{1000 * middle['cpu_s'] / middle['samples']:.3g}"
         samples = "" if middle.isna()["samples"] else f"{middle['samples']:.0f}"
         seconds = f"{middle['wall_s']:.3g} | {middle['cpu_s']:.3g} | {each} | {middle['peak_memory_mib']:.0f}"
-        lines.append(f"| {what} | {len(rows)} | {samples} | {seconds} |\n")
+        passes = " | ".join("" if pd.isna(middle[name]) else f"{middle[name]:,.0f}" for name in PASSES)
+        lines.append(f"| {what} | {len(rows)} | {samples} | {seconds} | {passes} |\n")
     return "".join(lines)
 
 

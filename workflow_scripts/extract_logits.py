@@ -4,6 +4,7 @@ from gfscore.datasets import open_described
 from gfscore.files import read_json
 from gfscore.tables import write_logits
 from gfscore.workflow.jobs import logged_job
+from gfscore.workflow.passes import counted
 from gfscore.zoo import inference, open_classifier
 
 
@@ -33,9 +34,10 @@ def extract_logits(
     inference.require_fit(classifier, dataset, source=where)
     device = inference.device_of(classifier, "auto")
     how = {"device": device, "threads": threads, "precision": precision, "compiled": compiled, "where": where}
-    sample_id, label, logits = inference.extract_logits(classifier, images, **how)
     identity = inference.identity_of(dataset, model, device=device, preprocessing=classifier.preprocessing)
-    identity |= inference.measured_drift(classifier, images, logits, **how)
+    with counted(classifier, compiled=compiled) as running:
+        sample_id, label, logits = inference.extract_logits(running, images, **how)
+        identity |= inference.measured_drift(running, images, logits, **how)
     write_logits(path_to_logits, sample_id=sample_id, label=label, logits=logits, identity=identity)
 
 

@@ -53,6 +53,13 @@ def test_every_chart_is_drawn_and_nothing_asks_the_network(browser, small):
         assert page.locator("figcaption:visible").count() >= len(CHARTS) - 1
         assert all(text.strip() for text in page.locator("figcaption:visible").all_inner_texts())
         assert page.inner_text("#costs-takeaway") == "extract_logits took 75% of the 24.0 s of the models' jobs"
+        assert rows_of_chart(page, "costs-chart")[1]["text"].endswith(", 0 images passed forward")
+        extracted, scored, imported = rows_of_table(page, "costs-data")[:3]
+        assert [row.split("\t")[-2:] for row in (extracted, scored, imported)] == [
+            ["1,200", "0"],
+            ["0", "0"],
+            ["n/a", "n/a"],
+        ]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

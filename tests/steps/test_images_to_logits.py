@@ -8,6 +8,7 @@ from fetch_dataset import fetch_dataset
 from gfscore.errors import InputError
 from gfscore.files import read_json, write_json
 from gfscore.tables import read_identity, read_logits
+from gfscore.workflow import passes
 from train_generator import train_generator
 from train_model import train_model
 
@@ -108,6 +109,13 @@ def test_two_runs_make_the_same_bytes(folder, tmp_path):
     again = run_all(tmp_path)
     for name in ("train.json", "test.json", "ERM.json", "ERM.safetensors", "g.json", "g.npz", "test.parquet"):
         assert (folder / name).read_bytes() == (again / name).read_bytes(), name
+
+
+def test_the_passes_of_the_logits_are_those_of_the_samples_and_of_the_checks(folder, tmp_path):
+    before = passes.made()
+    extract(folder, "test.json", tmp_path / "again.parquet")
+    # One image to choose the batch size, and eight that are computed again alone.
+    assert passes.made_since(before) == {"forwards": 898 + 1 + 8, "backwards": 0}
 
 
 def changed(path, target, **changes):

@@ -7,17 +7,20 @@ import pytest
 import torch
 
 from fetch_dataset import fetch_dataset
+from gfscore.certificates.smoothing import measure_batch as certified_batch
 from gfscore.errors import InputError
 from gfscore.files import write_json
 from gfscore.scores.measured import one_row_per_sample, read_samples
 from gfscore.scores.measuring import measure_model
-from gfscore.tables import read_identity, read_table
+from gfscore.tables import read_identity, read_table, write_table
+from gfscore.workflow import passes
 from gfscore.zoo import build_network
 from gfscore.zoo.trained import save_classifier
 
 NAMES = [str(digit) for digit in range(10)]
 MODEL = {"dataset": "digits", "threat": "none", "model": "tiny"}
 SETTINGS = {"kind": "targeted", "subset": {"samples": 25, "seed": 3}, "seed": 5}
+TARGETED = "samples of kind targeted"
 HOW = {"batch_size": 10, "threads": 1, "version": "1"}
 
 
@@ -74,7 +77,7 @@ def run(files, folder, measure_batch, *, how=HOW, settings=SETTINGS):
         settings=settings,
         how=how,
     )
-    return read_table(folder / "samples.parquet", "samples of kind targeted", expect={"measure": "targeted-8"})
+    return read_table(folder / "samples.parquet", TARGETED, expect={"measure": "targeted-8"})
 
 
 def test_a_subset_is_measured_in_full_batches_with_seeds_of_their_own(files, tmp_path):
@@ -99,17 +102,32 @@ def test_several_rows_of_a_sample_count_once_with_their_mean(files, tmp_path):
 
 
 def test_an_interrupted_measure_goes_on_and_gives_the_same_table(files, tmp_path):
+    before = passes.made()
     undisturbed = run(files, tmp_path / "whole", Recorder())
+    # The clean prediction of each sample; Recorder itself shows nothing to the classifier.
+    assert passes.made_since(before) == {"forwards": 25, "backwards": 0}
     with pytest.raises(KeyboardInterrupt):
         run(files, tmp_path, Recorder(fail_at=2))
     assert not (tmp_path / "samples.parquet").exists()
-    again = Recorder()
+    again, before = Recorder(), passes.made()
     frame = run(files, tmp_path, again)
+    assert passes.made_since(before) == {"forwards": 25, "backwards": 0}, "kept batches must count"
     assert again.sizes == [5], "finished batches must not be computed again"
     pd.testing.assert_frame_equal(frame, undisturbed)
 
 
-@pytest.mark.parametrize("change", ["version", "settings", "damage"])
+def test_the_passes_of_a_certificate_are_its_draws_and_the_clean_prediction(files, tmp_path):
+    smoothing = {"sigma": 0.25, "selection_samples": 10, "estimation_samples": 60, "alpha": 0.01, "batch_size": 50}
+    settings = SETTINGS | {"kind": "certified", "smoothing": smoothing | {"sandwich": None}}
+    before = passes.made()
+    measure_model(
+        files, tmp_path / "c.parquet", tmp_path / "kept", certified_batch, measure="c", settings=settings, how=HOW
+    )
+    draws = read_table(tmp_path / "c.parquet", "samples of kind certified")["draws"]
+    assert passes.made_since(before) == {"forwards": 25 + draws.sum(), "backwards": 0}
+
+
+@pytest.mark.parametrize("change", ["version", "settings", "damage", "uncounted"])
 def test_kept_batches_of_something_else_are_not_used(files, tmp_path, change):
     with pytest.raises(KeyboardInterrupt):
         run(files, tmp_path, Recorder(fail_at=2))
@@ -118,12 +136,16 @@ def test_kept_batches_of_something_else_are_not_used(files, tmp_path, change):
         how = HOW | {"version": "2"}
     elif change == "settings":
         settings = SETTINGS | {"seed": 6}
+    elif change == "uncounted":
+        part = next((tmp_path / "progress").rglob("000000.parquet"))
+        identity = {name: value for name, value in read_identity(part).items() if name != "passes"}
+        write_table(part, TARGETED, read_table(part, TARGETED), identity=identity)
     else:
         part = next((tmp_path / "progress").rglob("000000.parquet"))
         part.write_bytes(part.read_bytes()[:100])
     again = Recorder()
     run(files, tmp_path, again, how=how, settings=settings)
-    assert again.sizes == ([10, 5] if change == "damage" else [10, 10, 5])
+    assert again.sizes == ([10, 5] if change in ("damage", "uncounted") else [10, 10, 5])
 
 
 def test_a_batch_that_does_not_fit_is_halved_and_nothing_is_lost(files, tmp_path):

@@ -23,28 +23,32 @@ def tool():
 
 def costs(*rows):
     columns = ["threat", "model", "measure", "step", "wall_s", "cpu_s", "peak_memory_mib", "samples"]
+    columns += ["forwards", "backwards"]
     return pd.DataFrame([("none", *row) for row in rows], columns=columns)
 
 
 def test_the_median_over_models_of_the_sum_over_steps(tool):
     frame = costs(
-        ("a", "minimal", "measure_distances", 2.0, 4.0, 100.0, 200),
-        ("b", "minimal", "measure_distances", 4.0, 6.0, 300.0, 200),
-        ("b", "minimal", "another", 2.0, 2.0, 50.0, 200),
-        ("a", None, "extract_logits", 1.0, 1.0, 80.0, None),
-        ("a", None, "train_model", 99.0, 99.0, 80.0, None),
-        ("a", "clean", "score_predictions", None, None, None, 200),
+        ("a", "minimal", "measure_distances", 2.0, 4.0, 100.0, 200, 9000, 400),
+        ("b", "minimal", "measure_distances", 4.0, 6.0, 300.0, 200, 5000, 800),
+        ("b", "minimal", "another", 2.0, 2.0, 50.0, 200, 2000, 0),
+        ("a", None, "extract_logits", 1.0, 1.0, 80.0, None, 210, 0),
+        ("a", None, "train_model", 99.0, 99.0, 80.0, None, None, None),
+        ("a", "clean", "score_predictions", None, None, None, 200, None, None),
+        ("a", "certified", "import_samples", 1.0, 1.0, 80.0, 200, None, None),
     )
     lines = tool.cost_table(frame).splitlines()
     # Model a: 2 s and 4 core-seconds; b: 6 and 8; the median core-seconds, 6, over 200 samples make 30 ms.
-    assert lines[2] == "| minimal | 2 | 200 | 4 | 6 | 30 | 200 |"
-    assert lines[3] == "| logits, which clean and great need | 1 |  | 1 | 1 |  | 80 |"
-    assert len(lines) == 4
+    assert lines[2] == "| minimal | 2 | 200 | 4 | 6 | 30 | 200 | 8,000 | 600 |"
+    assert lines[3] == "| logits, which clean and great need | 1 |  | 1 | 1 |  | 80 | 210 | 0 |"
+    # What was not counted stays empty.
+    assert lines[4] == "| certified | 1 | 200 | 1 | 1 | 5 | 80 |  |  |"
+    assert len(lines) == 5
 
 
 def test_a_table_without_records_is_refused(tool):
     with pytest.raises(InputError, match="no recorded cost"):
-        tool.cost_table(costs(("a", "minimal", "measure_distances", None, None, None, 200)))
+        tool.cost_table(costs(("a", "minimal", "measure_distances", None, None, None, 200, None, None)))
 
 
 def test_the_page_has_the_marks_and_keeps_everything_around_them(tool):

@@ -8,8 +8,8 @@ import yaml
 
 from gfscore.files import write_json
 from gfscore.scores.measures import KINDS
-from gfscore.workflow import layout, plan
-from gfscore.workflow.costs import cost_file, cost_rows, read_cost, recorded_cost
+from gfscore.workflow import layout, passes, plan
+from gfscore.workflow.costs import FROM_LOGITS, cost_file, cost_rows, read_cost, recorded_cost
 from gfscore.workflow.jobs import logged_job
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -65,8 +65,33 @@ def test_rows_say_what_is_not_recorded_and_how_many_samples_were_measured(tmp_pa
         "gpu_s": 0.0,
         "peak_memory_mib": 50.0,
         "samples": 9,
+        "forwards": 0,
+        "backwards": 0,
     }
     assert extracted == {**MODEL, "step": "extract_logits", "measure": None, "samples": None}
+
+
+def test_passes_are_recorded_where_some_were_counted_and_0_only_where_no_image_is_shown(tmp_path, monkeypatch):
+    monkeypatch.setattr(passes, "_made", {})
+    with recorded_cost(tmp_path / "without.json"):
+        pass
+    passes.add_kept({"forwards": 5, "backwards": 1})
+    with recorded_cost(tmp_path / "counted.json"):
+        passes.add_kept({"forwards": 7, "backwards": 2})
+    paths = {"attack_model": "counted", "score_predictions": "without", "train_model": "without"}
+    paths |= {"import_samples": "without", "import_logits": "without", "score_margins": "absent"}
+    records = [
+        {"step": step, **MODEL, "measure": "great", "path": str(tmp_path / f"{name}.json")}
+        for step, name in paths.items()
+    ]
+    counts = {row["step"]: row.get("forwards") for row in cost_rows(records, SCORES)}
+    unknown = dict.fromkeys(["train_model", "import_samples", "import_logits", "score_margins"])
+    assert counts == {"attack_model": 7, "score_predictions": 0, **unknown}
+    assert read_cost(tmp_path / "counted.json")["backwards"] == 2
+
+
+def test_the_steps_from_logits_are_those_of_clean_and_great():
+    assert {plan.STEPS["clean"], plan.STEPS["great"]} == FROM_LOGITS
 
 
 def test_every_kind_of_measure_has_its_step():

@@ -25,6 +25,10 @@ OF_MODEL = (
 """Columns of model_summary that the page shows or computes with."""
 
 
+OF_JOB = ("wall_s", "cpu_s", "gpu_s", "peak_memory_mib", "samples", "forwards", "backwards")
+"""Columns of costs that the page shows."""
+
+
 def page_contents(tables, verdict, *, audit, measures, models, fp_lambda, sweeps=None, costs=None):
     """What the page computes with, as plain values for JSON.
 
@@ -260,7 +264,7 @@ def _costs(table, index):
             "step": row.step,
             "measure": row.measure if isinstance(row.measure, str) else None,
             "model": labels.get((row.threat, row.model), printable(row.model)),
-            **{name: getattr(row, name) for name in ("wall_s", "cpu_s", "gpu_s", "peak_memory_mib", "samples")},
+            **{name: getattr(row, name) for name in OF_JOB},
         }
         for row in table.itertuples()
     ]

@@ -9,7 +9,11 @@ from pathlib import Path
 import pandas as pd
 
 from gfscore.errors import InputError
-from gfscore.tables import read_table, write_table
+from gfscore.tables import read_identity, read_table, write_table
+from gfscore.workflow import passes
+
+PASSES = "passes"
+"""Name under which the metadata of a part tell what its passes were."""
 
 
 def in_parts(parts, compute, *, table, folder, identity):
@@ -17,8 +21,9 @@ def in_parts(parts, compute, *, table, folder, identity):
 
     `parts` is a list of hashable descriptions, `compute(part)` gives the data frame of one in the columns of `table`
     (see gfscore.tables), `identity` everything that decides the numbers: a part that was kept under another identity,
-    or is damaged, is computed again. Prints one line per part with the time that is left. The caller removes the
-    folder (`forget`) once the whole is safely written.
+    or is damaged, is computed again. Passes that made a kept part count as if they were made now (see
+    gfscore.workflow.passes). Prints one line per part with the time that is left. The caller removes the folder
+    (`forget`) once the whole is safely written.
     """
     folder = Path(folder) / _digest(identity)
     frames, started, computed = [], time.monotonic(), 0
@@ -27,8 +32,9 @@ def in_parts(parts, compute, *, table, folder, identity):
         mine = identity | {"part": str(part)}
         frame = _kept(path, table, mine)
         if frame is None:
+            before = passes.made()
             frame = compute(part)
-            write_table(path, table, frame, identity=mine)
+            write_table(path, table, frame, identity=mine | {PASSES: passes.made_since(before)})
             computed += 1
             left = (time.monotonic() - started) / computed * (len(parts) - index - 1)
             print(f"part {index + 1} of {len(parts)}: done, about {left:.0f} s left")
@@ -47,11 +53,15 @@ def _kept(path, table, identity):
     if not path.is_file():
         return None
     try:
-        return read_table(path, table, expect=identity)
+        frame, own = read_table(path, table, expect=identity), read_identity(path)
+        if PASSES not in own:
+            raise InputError(f"{path}: kept by an earlier version, which did not count passes")
     # Killed while the disk was full, or edited by hand: the part is cheap to make again, and only that is asked.
     except InputError as error:
         print(f"not used: {error}")
         return None
+    passes.add_kept(own[PASSES])
+    return frame
 
 
 def _digest(identity):

@@ -11,6 +11,7 @@ from gfscore.files import progress, read_json
 from gfscore.scores.margins import predictions
 from gfscore.tables import TABLES, write_table
 from gfscore.tables.samples import table_of
+from gfscore.workflow import passes
 from gfscore.zoo import inference, open_classifier
 
 
@@ -47,9 +48,9 @@ def measure_model(
     def compute(part):
         start, batch = stream.at(part)
         how_measured = {"settings": settings, "table": table, "of_samples": of_samples}
-        return _measured(measure_batch, classifier, images, batch, start=start, **how_measured)
+        return _measured(measure_batch, running, images, batch, start=start, **how_measured)
 
-    with inference.reproducible_arithmetic(threads=how["threads"]):
+    with inference.reproducible_arithmetic(threads=how["threads"]), passes.counted(classifier) as running:
         started = time.monotonic()
         frame = progress.in_parts(
             range(stream.batches),

@@ -120,6 +120,13 @@ TABLES = {
             ("gpu_s", pa.float64(), "wall time times GPUs allocated, in seconds"),
             ("peak_memory_mib", pa.float64(), "largest resident memory of the process, in MiB"),
             ("samples", pa.int64(), "samples that the measure covers; null where measure is null"),
+            (
+                "forwards",
+                pa.int64(),
+                "images passed through the classifier, by killed attempts too where their work was kept, unlike the "
+                "seconds; 0 from logits, whose passes are those of extract_logits; null for training and imports",
+            ),
+            ("backwards", pa.int64(), "images whose logits were differentiated, likewise, once for every gradient"),
         ),
     ),
     "confusions": Table(

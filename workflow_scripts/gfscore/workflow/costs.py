@@ -7,8 +7,12 @@ from pathlib import Path
 
 from gfscore.files import read_json, write_json
 from gfscore.scores.measures import UNCALIBRATED
+from gfscore.workflow import passes
 
 LOGS, COSTS = "results/logs", "results/costs"
+
+FROM_LOGITS = {"score_predictions", "score_margins"}
+"""Steps of measures that show no image to a classifier."""
 
 
 @contextmanager
@@ -16,14 +20,15 @@ def recorded_cost(path):
     """Write what the block cost to a JSON file, if it succeeds; nothing where `path` is None.
 
     wall_s, cpu_s (all threads, and processes that ended) and gpu_s (wall time times the GPUs allocated, which is one
-    for a job that used CUDA) in seconds, without the start of Python; peak_memory_mib of the whole process.
+    for a job that used CUDA) in seconds, without the start of Python; peak_memory_mib of the whole process; forwards
+    and backwards as gfscore.workflow.passes counts them, where it counted any.
     """
-    started = time.monotonic(), _cpu_seconds()
+    started, before = (time.monotonic(), _cpu_seconds()), passes.made()
     yield
     if path is not None:
         wall = time.monotonic() - started[0]
         record = {"wall_s": wall, "cpu_s": _cpu_seconds() - started[1], "gpu_s": wall * _gpus()}
-        write_json(path, record | {"peak_memory_mib": _peak_memory_mib()})
+        write_json(path, record | {"peak_memory_mib": _peak_memory_mib(), **passes.made_since(before)})
 
 
 def cost_file(path_to_log):
@@ -51,7 +56,10 @@ def cost_rows(records, class_scores):
     for record in records:
         what = {name: value for name, value in record.items() if name != "path"}
         key = (record["threat"], record["model"], record["measure"])
-        rows.append(what | read_cost(record["path"]) | {"samples": samples.get(key)})
+        cost = read_cost(record["path"])
+        if cost and record["step"] in FROM_LOGITS:
+            cost |= {"forwards": 0, "backwards": 0}
+        rows.append(what | cost | {"samples": samples.get(key)})
     return rows
 
 

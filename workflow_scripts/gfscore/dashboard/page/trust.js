@@ -126,12 +126,14 @@ function showCosts() {
   if (!rows) return;
   const totals = new Map();
   for (const row of rows) {
-    const what = row.measure ? `${row.measure} (${row.step})` : row.step, found = totals.get(what) ?? { what, seconds: 0, gpu: 0, jobs: 0 };
-    totals.set(what, { what, seconds: found.seconds + (row.wall_s ?? 0), gpu: found.gpu + (row.gpu_s ?? 0), jobs: found.jobs + 1 });
+    const what = row.measure ? `${row.measure} (${row.step})` : row.step, found = totals.get(what) ?? { what, seconds: 0, gpu: 0, forwards: 0, backwards: 0, jobs: 0 };
+    // Null where one of the jobs was not counted.
+    const added = (key) => (found[key] === null || isMissing(row[key]) ? null : found[key] + row[key]);
+    totals.set(what, { what, seconds: found.seconds + (row.wall_s ?? 0), gpu: found.gpu + (row.gpu_s ?? 0), forwards: added("forwards"), backwards: added("backwards"), jobs: found.jobs + 1 });
   }
   const bars = [...totals.values()].filter((row) => row.seconds > 0).sort((x, y) => y.seconds - x.seconds), all = sum(bars.map((row) => row.seconds));
   at("costs-takeaway").textContent = `${bars[0].what} took ${percent(Number((bars[0].seconds / all).toPrecision(2)))} of the ${duration(all)} of the models' jobs`;
-  draw(at("costs-chart"), "costs", { data: { rows: bars.map((row) => ({ ...row, text: `${duration(row.seconds)}, ${plural(row.jobs, "job")}${row.gpu ? `, ${duration(row.gpu)} of GPU` : ""}` })) }, bands: bars.length });
+  draw(at("costs-chart"), "costs", { data: { rows: bars.map((row) => ({ ...row, text: `${duration(row.seconds)}, ${plural(row.jobs, "job")}${row.gpu ? `, ${duration(row.gpu)} of GPU` : ""}, ${passesOf(row)}` })) }, bands: bars.length });
   tableBehind(at("costs-data"), () => ({
     rows,
     columns: [
@@ -139,9 +141,12 @@ function showCosts() {
       { key: "measure", title: "measure", value: (row) => row.measure ?? "", text: (row) => row.measure ?? "–" },
       { key: "model", title: "model", value: (row) => row.model, text: (row) => row.model },
       ...[["wall_s", "seconds"], ["cpu_s", "processor s"], ["gpu_s", "GPU s"], ["peak_memory_mib", "memory MiB"], ["samples", "samples"]].map(([key, title]) => ({ key, title, numeric: true, best: true, value: (row) => row[key], text: (row) => number(row[key]) })),
+      ...[["forwards", "images forward"], ["backwards", "images differentiated"]].map(([key, title]) => ({ key, title, numeric: true, best: true, value: (row) => row[key], text: (row) => count(row[key]) })),
     ],
   }));
 }
+
+const passesOf = ({ forwards, backwards }) => (forwards === null ? "passes not counted" : `${plural(forwards, "image")} passed forward${backwards ? `, ${count(backwards)} differentiated` : ""}`);
 
 const duration = (seconds) => (seconds < 120 ? `${number(seconds)} s` : seconds < 7200 ? `${number(seconds / 60)} min` : `${number(seconds / 3600)} h`);
 
