@@ -1,10 +1,11 @@
 """Which files a step consists of."""
 
+import ast
 from pathlib import Path
 
 import pytest
 
-from gfscore.workflow.sources import sources_of
+from gfscore.workflow.sources import named_in, sources_of
 
 SCRIPTS = Path(__file__).resolve().parents[3] / "workflow_scripts"
 
@@ -36,3 +37,25 @@ def test_claims_follow_what_they_compute_with_and_names_of_classes_their_table()
     assert own - {f"gfscore/reproduction/{name}.py" for name in ("page", "references")} <= claims
     assert {"gfscore/bounds/binomial.py", "gfscore/reference/paper_table3_cifar10_l2.csv"} < claims
     assert SCRIPTS / "gfscore/reference/imagenet_classes.csv" in sources_of(SCRIPTS / "plot_figures.py")
+
+
+def test_every_import_of_the_package_is_found_as_pythons_parser_finds_it():
+    for path in SCRIPTS.rglob("*.py"):
+        imported = set()
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom):
+                imported |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+            elif isinstance(node, ast.Import):
+                imported |= {alias.name for alias in node.names}
+        stems = [SCRIPTS / name.replace(".", "/") for name in imported if name.startswith("gfscore.")]
+        files = {file for stem in stems for file in (stem.with_suffix(".py"), stem / "__init__.py") if file.is_file()}
+        assert files <= named_in(path, SCRIPTS), path
+
+
+def test_imports_over_several_lines_under_other_names_and_inside_functions_are_found(script):
+    for name in ("one", "two", "three"):
+        (script.parent / f"gfscore/{name}.py").write_text("")
+    script.write_text(
+        "from gfscore import (\n    one as first,  # why\n    two,\n)\ndef run():\n    import os, gfscore.three\n"
+    )
+    assert {path.stem for path in sources_of(script)} == {"step", "one", "two", "three"}
