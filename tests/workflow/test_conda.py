@@ -30,6 +30,8 @@ ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENTS = ["analysis", "torch"]
 OVERLAY = "conda.yaml"
 OPTIONS = ("--configfile", OVERLAY)
+WITHOUT_FIGURES = ("--omit-from", "plot_figures")
+"""For the audit that is made twice: figures, the costliest of its steps, are drawn under conda alone."""
 WITH_PYTHON = {"pip", "setuptools"}
 # torch's CUDA build brings these by itself; tools/lock.py leaves them to it.
 ACCELERATOR = re.compile(r"(nvidia-|cuda-|triton)")
@@ -93,7 +95,7 @@ def conda(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def plain(fresh_copy):
-    """Two models audited without conda, trained for an epoch."""
+    """Two models audited without conda, trained for an epoch; no figures."""
     repository = fresh_copy()
     config = repository.config()
     names = ["ERM", "PGD_mixer"]
@@ -103,7 +105,7 @@ def plain(fresh_copy):
         "audits": {"digits": small_audit(config, dataset="digits", models=[f"digits/none/{name}" for name in names])},
     }
     (repository.path / OVERLAY).write_text(yaml.safe_dump(overlay, sort_keys=False))
-    repository.snakemake(*OPTIONS)
+    repository.snakemake(*OPTIONS, *WITHOUT_FIGURES)
     return repository
 
 
@@ -133,9 +135,9 @@ def test_an_environment_is_made_as_described(under_conda, conda, name):
 
 def test_going_over_to_conda_and_back_runs_nothing_again(plain, under_conda):
     options, environment = under_conda
-    done = plain.snakemake(*options, environment=environment)
+    done = plain.snakemake(*options, *WITHOUT_FIGURES, environment=environment)
     assert "Nothing to be done" in done.text
-    assert plain.planned(*OPTIONS) == (Counter(), set())
+    assert plain.planned(*OPTIONS, *WITHOUT_FIGURES) == (Counter(), set())
 
 
 @pytest.fixture(scope="module")
