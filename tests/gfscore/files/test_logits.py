@@ -138,6 +138,32 @@ def test_probabilities_are_refused_unless_the_caller_says_so(dtype):
     np.testing.assert_array_equal(logits, probabilities)
 
 
+PROBABILITIES = np.random.default_rng(0).dirichlet(np.ones(10), size=50)
+
+
+@pytest.mark.parametrize(
+    ("outputs", "kind"),
+    [
+        (100 * PROBABILITIES, "sums to 100, so these are probabilities in percent"),
+        (np.round(100 * PROBABILITIES), "probabilities in percent"),
+        ((255 * PROBABILITIES).astype(np.uint8), "sums to 255, so these are probabilities as bytes"),
+        (1 / (1 + np.exp(-np.random.default_rng(1).normal(size=(50, 10)))), r"every value lies in \[0, 1\]"),
+    ],
+)
+def test_scaled_and_independent_probabilities_are_refused_too(outputs, kind):
+    labels = np.arange(50) % 10
+    with pytest.raises(InputError, match=kind + ".*allow_probabilities"):
+        require_logits(outputs, labels)
+    assert require_logits(outputs, labels, allow_probabilities=True)[0].shape == (50, 10)
+
+
+@pytest.mark.parametrize(
+    "logits", [np.zeros((4, 3)), np.full((4, 3), 0.5), [[0.0, 0.2, 1.2], [0.3, 0.1, 0.4]], [[0.1, 0.4]]]
+)
+def test_logits_without_negative_values_pass(logits):
+    require_logits(logits, np.zeros(len(logits), dtype=int))
+
+
 def test_half_precision_probabilities_of_many_classes_are_recognised():
     rng = np.random.default_rng(1)
     probabilities = rng.dirichlet(np.full(1000, 0.1), size=200).astype(np.float16)
@@ -148,7 +174,7 @@ def test_half_precision_probabilities_of_many_classes_are_recognised():
 @pytest.mark.parametrize(
     "logits",
     [
-        [[0.5, 0.5], [0.5, 0.6]],  # one row does not sum to 1
+        [[0.5, 0.5], [0.5, 1.6]],  # one row does not sum to 1
         [[1.5, -0.5], [0.2, 0.8]],  # rows sum to 1, but a negative number is no probability
         [[-0.2, 0.6, 0.6], [0.2, 0.4, 0.4]],  # likewise, with nothing above 1
         [[0.0, 0.0], [0.0, 0.0]],  # constant logits

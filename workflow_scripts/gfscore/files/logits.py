@@ -8,6 +8,9 @@ from gfscore.scores.margins import predictions
 
 ROWS_NAMED_IN_ERRORS = 3
 PROBABILITY_TOLERANCE = 1e-3
+"""By which the sum of a row of probabilities may be off, relative to the sum."""
+TOTALS = {1: "probabilities", 100: "probabilities in percent", 255: "probabilities as bytes"}
+"""What the rows sum to that are no logits, and what they are."""
 
 MOST_CHANGED = 1e-3
 """Share of the samples whose prediction may be another one in float32: near-ties, which no measure can tell apart."""
@@ -19,7 +22,8 @@ def require_logits(logits, labels, *, classes=None, source="logits", allow_proba
     Parameters: `logits` (N, K) of any real dtype, `labels` (N,) integers, `classes` the expected K,
     `source` the file or argument named in errors. Returns `(logits, labels)` as float32 or float64 (N, K) and
     int32 (N,). Raises InputError for a wrong shape, K < 2, N = 0, a label outside 0..K-1, a non-finite logit
-    (naming its row), and, unless `allow_probabilities`, for rows that are probabilities instead of logits.
+    (naming its row), and, unless `allow_probabilities`, for what are no logits: probabilities (also in percent or as
+    bytes), and values that all lie in [0, 1], some of them above 0.5.
     """
     logits = _array(logits, source)
     if logits.dtype.kind not in "fiu":
@@ -130,11 +134,22 @@ def _require_finite(logits, source):
 
 
 def _refuse_probabilities(logits, source):
-    if logits.min() < 0 or logits.max() > 1 + PROBABILITY_TOLERANCE:
+    if logits.min() < 0 or logits.min() == logits.max():
         return
-    if np.all(np.abs(logits.sum(axis=1) - 1) <= PROBABILITY_TOLERANCE):
+    sums, whole = logits.sum(axis=1, dtype=np.float64), not np.any(logits % 1)
+    for total, kind in TOTALS.items():
+        # Each of K shares that were cut to whole numbers lacks less than one.
+        tolerance = logits.shape[1] if whole and total > 1 else PROBABILITY_TOLERANCE * total
+        if logits.max() <= total + tolerance and np.all(np.abs(sums - total) <= tolerance):
+            raise InputError(
+                f"{source}: every row is non-negative and sums to {total}, so these are {kind}, not logits. "
+                "Give the values before the softmax (their logarithm serves for the softmax score); "
+                "if they really are logits, say so with allow_probabilities"
+            )
+    # Sigmoids say yes to something; what stays below is taken for small logits.
+    if 0.5 < logits.max() <= 1:
         raise InputError(
-            f"{source}: every row is non-negative and sums to 1, so these are probabilities, not logits. "
-            "Give the values before the softmax (their logarithm serves for the softmax score); "
+            f"{source}: every value lies in [0, 1], so these are outputs of a sigmoid, or similarities without their "
+            "scale, not logits. Give the values before the sigmoid, or times the scale; "
             "if they really are logits, say so with allow_probabilities"
         )
