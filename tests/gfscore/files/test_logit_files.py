@@ -151,6 +151,12 @@ def test_other_names_stand_in_label_order(tmp_path, names):
     np.testing.assert_array_equal(logits, LOGITS)
 
 
+def test_arrays_of_npz_under_other_names_are_listed_with_the_name_that_is_needed(tmp_path):
+    np.savez(tmp_path / "a.npz", LOGITS, y=LABELS)
+    with pytest.raises(InputError, match=r"a\.npz: no array `logits`; it holds arr_0; write it with numpy\.savez"):
+        read_logits_file(tmp_path / "a.npz", classes=CLASSES)
+
+
 def test_a_header_without_rows_is_refused(tmp_path):
     (tmp_path / "a.csv").write_text("cat,dog,frog\n")
     with pytest.raises(InputError, match=r"a\.csv: holds a header and no rows"):
@@ -175,8 +181,8 @@ def test_csv_in_another_encoding_is_refused_with_how_to_save_it(tmp_path, encodi
 
 @pytest.mark.parametrize("shapes", [[3, 4, 5], [(), (), ()], [(6, 1)] * 3])
 def test_arrays_that_are_no_columns_are_refused(tmp_path, shapes):
-    arrays = {name: np.ones(shape) for name, shape in zip("abc", shapes, strict=True)}
-    with pytest.raises(InputError, match=r"a\.npz: the arrays a \(.*are no columns of logits of one length"):
+    arrays = {name: np.ones(shape) for name, shape in zip(CLASSES, shapes, strict=True)}
+    with pytest.raises(InputError, match=r"a\.npz: the arrays cat \(.*are no columns of logits of one length"):
         read_logits_file(npz(tmp_path, **arrays), classes=CLASSES)
 
 

@@ -394,6 +394,14 @@ def test_numbers_that_nothing_can_compute_with_are_named(config, value, message)
         require_valid(config, SCHEMA)
 
 
+def test_percent_and_repeated_names_are_told_how_to_write_them(config):
+    config["intervals"]["confidence"] = 95
+    config["run"] = ["digits", "digits"]
+    text = refusal(config)
+    assert "confidence: 95 is above 1; write 95 percent as 0.95" in text
+    assert 'run: "digits" stands more than once; name it once' in text
+
+
 @pytest.mark.parametrize(
     ("value", "message"),
     [

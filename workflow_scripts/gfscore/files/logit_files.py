@@ -32,6 +32,11 @@ def read_logits_file(path, *, classes):
     sample_id = columns.pop(SAMPLE_ID, None)
     if "logits" in columns:
         logits = columns["logits"]
+    elif Path(path).suffix == ".npz" and not set(classes) <= set(columns):
+        raise InputError(
+            f"{path}: no array `logits`; it holds {few(list(columns)) or 'no other'}; write it with "
+            "numpy.savez(path, logits=..., labels=...)"
+        )
     else:
         logits = _side_by_side({name: columns[name] for name in _class_columns(columns, classes, path)}, path)
     return logits, labels, _names(sample_id, len_of=logits, path=path)

@@ -62,10 +62,19 @@ def words_of(error, definitions):
         return f"{shown(value)} holds no rule, but every audit has at least one; docs/configuring.md shows some"
     if error.validator == "type":
         return _words_of_type(value, error.schema, definitions)
-    if error.validator == "pattern" and error.validator_value == "^[0-9a-fA-F]{64}$":
-        return f"{value!r} is no SHA-256 of 64 digits from 0 to f"
     if error.validator == "oneOf":
         return _words_of_forms(error, definitions)
+    return _words_of_value(value, error)
+
+
+def _words_of_value(value, error):
+    if list(error.absolute_path)[-1:] == ["confidence"] and value > 1:
+        return f"{shown(value)} is above 1; write 95 percent as 0.95"
+    if error.validator == "uniqueItems":
+        twice = next(entry for place, entry in enumerate(value) if entry in value[:place])
+        return f"{shown(twice)} stands more than once; name it once"
+    if error.validator == "pattern" and error.validator_value == "^[0-9a-fA-F]{64}$":
+        return f"{value!r} is no SHA-256 of 64 digits from 0 to f"
     return error.message
 
 
