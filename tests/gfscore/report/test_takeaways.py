@@ -25,8 +25,8 @@ def class_scores(values, *, half=0.01, names=None, n=100):
                 "class_name": names[column],
                 "n": 0 if np.isnan(value) else n,
                 "value": value,
-                "low": max(0, value - half),
-                "high": value + half,
+                "low": 0 if np.isnan(value) else max(0, value - half),
+                "high": 1 if np.isnan(value) else value + half,
             }
             for (row, column), value in np.ndenumerate(values)
         ]
@@ -81,7 +81,10 @@ def vulnerability_sentence(values, **options):
         ([[0.1, 0.5, 0.9]], 0.01, "Class 0 is significantly the weakest class, at 0.100"),
         ([[0.1, 0.11, 0.9]], 0.02, "Class 0 scores lowest (0.100); 2 classes may be the weakest"),
         ([[0.1, 0.2, 0.3]], 0.5, "No class is significantly weaker than another; class 0 scores lowest (0.100)"),
-        ([[np.nan, 0.2, 0.9]], 0.01, "Class 1 is significantly the weakest class, at 0.200"),
+        # A class without samples may be the weakest.
+        ([[np.nan, 0.2, 0.9]], 0.01, "Class 1 scores lowest (0.200); 2 classes may be the weakest"),
+        ([[np.nan, 0.2, 0.9]] * 2, 0.01, "Class 1 scores lowest in all 2 models, but significantly so in none"),
+        ([[np.nan, 0.2, 0.2]], 0.01, "All classes with samples have the same value"),
     ],
 )
 def test_weakest_class(values, half, sentence):

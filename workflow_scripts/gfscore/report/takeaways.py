@@ -26,11 +26,13 @@ def weakest_class(scores):
     models = _models(scores)
     total = len(models)
     if all(rows["value"].max() == rows["value"].min() for rows in models):
-        return "All classes have the same value" + (f" in each of the {total} models" if total > 1 else "")
+        which = "All classes with samples" if (scores["n"] == 0).any() else "All classes"
+        return f"{which} have the same value" + (f" in each of the {total} models" if total > 1 else "")
     lowest, alone, differing = {}, {}, 0
     for rows in models:
         for name in rows.loc[rows["value"] == rows["value"].min(), "class_name"]:
             lowest[name] = lowest.get(name, 0) + 1
+        # A class without samples has its bounds too, the whole range: it may be the weakest.
         suspects = worst_class_set(rows["low"], rows["high"])
         differing += _differ(rows)
         if len(suspects) == 1:
@@ -190,7 +192,8 @@ def vulnerability(table, scores):
 
 
 def _models(scores):
-    return [rows for _, rows in scores[scores["n"] > 0].groupby(["dataset", "threat", "model"], sort=False)]
+    every = (rows for _, rows in scores.groupby(["dataset", "threat", "model"], sort=False))
+    return [rows for rows in every if (rows["n"] > 0).any()]
 
 
 def _differ(rows):
