@@ -158,10 +158,30 @@ def test_similarity_stands_below_and_chance_above_the_diagonal():
     errors = rows[rows["similarity"] == "error_cosine"]
     assert np.allclose(sorted(matrix[np.tril_indices(4, -1)]), sorted(errors["value"]))
     assert np.allclose(sorted(matrix[np.triu_indices(4, 1)]), sorted(errors["baseline"]))
-    assert title(figure).startswith("All 6 pairs of models err more alike than by chance")
+    assert title(figure).startswith("All 6 pairs of models err significantly more alike than by chance")
     assert "n = 600 shared samples" in " ".join(text.get_text() for text in figure.texts), "not those of a class"
-    unsure = rows.assign(p_value=1.0)
-    assert title(figures.similarity_matrix(unsure)).startswith("No two models err more alike than by chance")
+
+
+def test_models_are_called_alike_after_correction_for_their_pairs():
+    rows = error_tables(models=4)["similarities"]
+    of_errors = rows.index[rows["similarity"] == "error_cosine"]
+    # One of six p-values at 0.02 is what chance gives; a pair at 0.001 is not, though another one's cosine is larger.
+    rows.loc[of_errors, "p_value"] = [0.02, 0.5, 0.5, 0.5, 0.5, 0.5]
+    assert title(figures.similarity_matrix(rows)).startswith("No two models err significantly more alike than by")
+    rows.loc[of_errors, "p_value"] = [0.001, 0.5, 0.5, 0.5, 0.5, 0.5]
+    rows.loc[of_errors, "value"] = [0.6, 0.99, 0.1, 0.1, 0.1, 0.1]
+    words = title(figures.similarity_matrix(rows))
+    assert words.startswith("1 of 6 pairs of models err")
+    pair = rows.loc[of_errors[0]]
+    assert words.endswith(f"{pair['first'].split('/')[1]} and {pair['second'].split('/')[1]} most")
+
+
+def test_few_classes_cannot_settle_whether_models_err_alike():
+    rows = error_tables(models=2)["similarities"]
+    few = rows[rows["class_index"].isna() | (rows["class_index"] < 3)].assign(p_value=1 / 6)
+    assert title(figures.similarity_matrix(few)).startswith(
+        "Whether models err more alike than by chance is not settled: renaming 3 classes at random cannot give a p below"
+    )
 
 
 # ---- radii, targets, distances ----

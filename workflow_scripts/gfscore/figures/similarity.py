@@ -1,7 +1,10 @@
 """How alike the models err, beside how alike they would look by chance."""
 
+import math
+
 import numpy as np
 
+from gfscore.bounds.multiplicity import benjamini_hochberg
 from gfscore.figures.cells import bare, colour_bar, colours, name_columns, number_cells, separate_cells
 from gfscore.figures.style import counted, drawing, framed_figure, laid_out
 from gfscore.names import printable, shortened_all, without_threat
@@ -17,6 +20,7 @@ def similarity_matrix(rows):
 
     Takes similarities rows of one measure: the cosines of the confusion matrices, and of the same without diagonal.
     """
+    classes = rows["class_index"].nunique()
     rows = rows[rows["class_index"].isna()]
     models = list(dict.fromkeys([*rows["first"], *rows["second"]]))
     names = shortened_all(without_threat(models), 24)
@@ -25,15 +29,15 @@ def similarity_matrix(rows):
     with drawing():
         figure = framed_figure(
             min(12, 0.34 * m + 2.0),
-            title=_sentence(rows, names, place),
+            title=_sentence(rows, names, place, classes=classes),
             subtitle=f"Cosine similarity of class-wise predictions, {printable(rows['measure'].iloc[0])}, "
             f"{printable(rows['dataset'].iloc[0])}; {counted(m, 'model')}, "
             f"n = {int(rows['n'].min()):,} shared samples. 1: the same, 0: nothing shared.",
             note="Below the diagonal: similarity of the pair. Above it: what chance gives, the mean when the second "
             "model's classes are renamed at random; a similarity near it is no evidence of a common weakness. "
             "Right panel: without the diagonal, so that being right does not count as being alike. "
-            f"More alike than by chance, in the title: permutation p of at most {percent(SIGNIFICANT)} for each pair "
-            "by itself, one-sided.",
+            "Significantly more alike, in the title: permutation p, one-sided, by Benjamini-Hochberg over the pairs, "
+            f"so that about {percent(SIGNIFICANT)} of the pairs found may be chance.",
         )
         panels = figure.subplots(1, len(KINDS), sharey=True)
         for axes, (kind, title) in zip(panels, KINDS.items(), strict=True):
@@ -53,18 +57,27 @@ def similarity_matrix(rows):
         return laid_out(figure)
 
 
-def _sentence(rows, names, place):
+def _sentence(rows, names, place, *, classes):
     errors = rows[(rows["similarity"] == "error_cosine") & rows["value"].notna()]
     if errors.empty:
         return "Some models make no errors, so that there is nothing to compare"
     mean, chance = errors["value"].mean(), errors["baseline"].mean()
-    sure = int((errors["p_value"] <= SIGNIFICANT).sum())
     average = f"cosine of errors {number(mean)} on average, {number(chance)} by chance"
-    if sure == 0:
-        return f"No two models err more alike than by chance: {average}"
-    top = errors.sort_values("value", ascending=False, kind="stable").iloc[0]
-    often = f"all {len(errors)}" if sure == len(errors) else f"{sure} of {len(errors)}"
+    smallest = 1 / math.factorial(classes)
+    if smallest > SIGNIFICANT:
+        return (
+            f"Whether models err more alike than by chance is not settled: renaming {classes} classes at random cannot "
+            f"give a p below about {number(smallest)} ({average})"
+        )
+    # Holm's correction could find nothing among more than 5 pairs at 99 shuffles.
+    found = errors[benjamini_hochberg(errors["p_value"], family=len(errors)) <= SIGNIFICANT]
+    if found.empty:
+        return f"No two models err significantly more alike than by chance: {average}"
+    top = found.sort_values("value", ascending=False, kind="stable").iloc[0]
+    if len(errors) == 1:
+        return f"The two models err significantly more alike than by chance ({average})"
+    often = f"all {len(errors)}" if len(found) == len(errors) else f"{len(found)} of {len(errors)}"
     return (
-        f"{often.capitalize()} pairs of models err more alike than by chance ({average}), "
+        f"{often.capitalize()} pairs of models err significantly more alike than by chance ({average}), "
         f"{names[place[top['first']]]} and {names[place[top['second']]]} most"
     )
