@@ -418,7 +418,12 @@ def test_class_without_samples_is_named():
     audit = synthetic_audit(models=2, per_class=20, empty_class=3, calibrated=False, measures=GREAT_ONLY)
     text = Page(render(audit)).text
     assert "no samples of 3" in text
-    assert "no samples: left out of every metric, and never a pass" in text
+    assert "no samples: left out of every metric, and never a pass; it may be the weakest" in text
+    known = audit.class_scores["n"] > 0
+    for end in ("low", "high"):
+        audit.class_scores.loc[known, end] = audit.class_scores.loc[known, "value"]
+    # The empty class beside the weakest one, however sure that is.
+    assert "may be the weakest class: 2 of 10" in Page(render(audit)).text
     assert not re.search(r"\bnan\b", text, re.IGNORECASE)
 
 

@@ -112,7 +112,7 @@ def _mark_weakest(axes, grid, image):
         known = np.flatnonzero(~np.isnan(values))
         if np.ptp(values[known]) == 0:
             continue
-        suspects = worst_class_set(grid.low[row, known], grid.high[row, known])
+        suspects = worst_class_set(grid.low[row], grid.high[row])
         edge = {"edgecolor": legible(image, values[known].min()), "linewidth": 1.6}
         edge["linestyle"] = "-" if len(suspects) == 1 else (0, (1.2, 1.4))
         for column in known[values[known] == values[known].min()]:

@@ -190,8 +190,7 @@ def _names_in_order(scores):
 def _class_rows(scores, model, highest):
     rows = scores[(scores["threat"] == model["threat"]) & (scores["model"] == model["model"])]
     rows = rows.sort_values("class_index", ignore_index=True)
-    present = np.flatnonzero(rows["n"] > 0)
-    suspects = present[worst_class_set(rows["low"].to_numpy()[present], rows["high"].to_numpy()[present])]
+    suspects = worst_class_set(rows["low"], rows["high"])
     listed = [
         {
             "name": row.class_name,
