@@ -324,3 +324,20 @@ def test_figures_of_groups_are_drawn_with_empty_and_small_cells(tables, tmp_path
     for name, figure in (("plot", plot), ("heatmap", heatmap), ("matrix", matrix)):
         save_figure(figure, tmp_path / name)
         assert (tmp_path / f"{name}.png").stat().st_size > 10_000
+
+
+def test_a_wider_gap_of_groups_with_few_samples_is_named_beside():
+    def gaps(*values, small):
+        groups = {"group": [f"g{k}" for k in range(len(values))], "value": values, "small": small}
+        shared = {"dataset": "d", "threat": "t", "model": "m", "measure": "x", "attribute": "race", "n": 50}
+        shared |= {"class_index": ALL, "low": 0.0, "high": 1.0, "confidence": 0.95}
+        return group_gaps(pd.DataFrame(groups).assign(**shared))
+
+    beside = "; where one of two groups has few samples, the difference reaches 0.500 (m, by race)"
+    equal = gaps(0.5, 0.5, 1.0, small=[False, False, True])
+    assert widest_gap(equal) == "No model tells groups with enough samples apart" + beside
+    # Both ends may be of other groups than those of all.
+    apart = gaps(0.5, 0.6, 1.0, small=[False, False, True])
+    assert widest_gap(apart) == "Groups by race differ most: m, 0.500 on g0 and 0.600 on g1" + beside
+    few = gaps(0.5, 1.0, small=[False, True])
+    assert widest_gap(few).endswith("0.500 on g0 and 1.00 on g1; one of the two has few samples")

@@ -6,6 +6,7 @@ import pandas as pd
 from gfscore.bounds.intervals import largest_gap
 from gfscore.names import enumeration, model_labels, printable
 from gfscore.numbers import number, percent
+from gfscore.scores.disparity import TIE_TOLERANCE
 from gfscore.tables.agreement import ALL
 
 MOST_LISTED = 6
@@ -17,7 +18,8 @@ def group_gaps(scores):
 
     Takes group_scores rows. `lowest` and `highest` name the groups with the smallest and largest value, `gap` is the
     difference of these values, and `gap_low`, `gap_high` bound the true one with the joint confidence of the groups'
-    own bounds. Groups without samples count in the bounds alone; `small` says that one of the two has few samples.
+    own bounds. Groups without samples count in the bounds alone; `small` says that one of the two has few samples;
+    `sampled_gap` and the like are of the groups that have enough, NaN for fewer than two.
     """
     whole = scores[scores["class_index"] == ALL]
     rows = []
@@ -29,12 +31,13 @@ def group_gaps(scores):
             continue
         low, high = (own[name].to_numpy() for name in ("low", "high"))
         ends = known.loc[known["value"].idxmin()], known.loc[known["value"].idxmax()]
+        sampled = known[~known["small"]]
         rows.append(
             {
                 "dataset": own["dataset"].iloc[0], "threat": threat, "model": model, "measure": measure,
-                "attribute": attribute, "groups": len(own), "lowest": ends[0]["group"], "highest": ends[1]["group"],
-                "low_value": ends[0]["value"], "high_value": ends[1]["value"],
-                "gap": ends[1]["value"] - ends[0]["value"], "gap_low": largest_gap(low, high),
+                "attribute": attribute, "groups": len(own), **_ends(known),
+                **{f"sampled_{name}": value for name, value in _ends(sampled).items() if len(sampled) > 1},
+                "gap_low": largest_gap(low, high),
                 "gap_high": largest_gap(high, low), "small": bool(ends[0]["small"] or ends[1]["small"]),
                 "confidence": own["confidence"].iloc[0], "value": float(np.average(known["value"], weights=known["n"])),
             }
@@ -42,21 +45,43 @@ def group_gaps(scores):
     return pd.DataFrame(rows)
 
 
-def widest_gap(gaps):
-    """The largest difference between groups of one measure in words, of groups with few samples only if need be.
+def _ends(groups):
+    if groups.empty:
+        return {}
+    low, high = (groups.loc[place] for place in (groups["value"].idxmin(), groups["value"].idxmax()))
+    return {
+        "lowest": low["group"], "highest": high["group"], "low_value": low["value"], "high_value": high["value"],
+        "gap": high["value"] - low["value"],
+    }  # fmt: skip
 
-    Takes rows of group_gaps, not empty.
+
+def widest_gap(gaps):
+    """The largest difference between groups of one measure in words, of groups with enough samples if there is one.
+
+    A larger one, between groups of which one has few samples, is named beside it. Takes rows of group_gaps, not empty.
     """
     gaps = gaps.assign(label=model_labels(gaps))
-    row = max(
-        (gaps[~gaps["small"]] if not gaps["small"].all() else gaps).to_dict("records"), key=lambda row: row["gap"]
-    )
-    if row["gap"] < 1e-9:
+    widest = gaps.loc[gaps["gap"].idxmax()]
+    if widest["gap"] < TIE_TOLERANCE:
         return "No model tells the groups of any attribute apart"
+    known = gaps[gaps["sampled_gap"].notna()] if "sampled_gap" in gaps else gaps[:0]
+    if known.empty:
+        return f"{_gap_words(widest)}; one of the two has few samples"
+    sampled = known.loc[known["sampled_gap"].idxmax()]
+    words = "No model tells groups with enough samples apart"
+    if sampled["sampled_gap"] >= TIE_TOLERANCE:
+        words = _gap_words(sampled, prefix="sampled_")
+    if sampled["sampled_gap"] >= widest["gap"] - TIE_TOLERANCE:
+        return words
+    small = f"{number(widest['gap'])} ({printable(widest['label'])}, by {printable(widest['attribute'])})"
+    return f"{words}; where one of two groups has few samples, the difference reaches {small}"
+
+
+def _gap_words(row, prefix=""):
     return (
         f"Groups by {printable(row['attribute'])} differ most: {printable(row['label'])}, "
-        f"{number(row['low_value'])} on {printable(row['lowest'])} and {number(row['high_value'])} on "
-        f"{printable(row['highest'])}"
+        f"{number(row[f'{prefix}low_value'])} on {printable(row[f'{prefix}lowest'])} and "
+        f"{number(row[f'{prefix}high_value'])} on {printable(row[f'{prefix}highest'])}"
     )
 
 

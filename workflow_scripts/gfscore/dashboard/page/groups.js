@@ -55,11 +55,12 @@ function groupRow(row, measure) {
 function groupSentence(gaps, name, model, measure) {
   const who = MODELS[model].label, sure = gaps.filter((gap) => gap.gap_low > 0).length;
   if (!gaps.length) return `${who} has no two groups to compare under ${name}`;
-  const widest = gaps.find((gap) => !gap.small) ?? gaps[0], by = attributeName(widest.at);
+  const widest = gaps.find((gap) => !gap.small && gap.gap >= TIE_TOLERANCE) ?? gaps[0], few = widest.small ? " (one of them has few samples)" : "", by = attributeName(widest.at);
   if (widest.gap < TIE_TOLERANCE) return `${who} treats all groups alike under ${name}`;
   const size = `by ${withInterval(widest.gap, widest.gap_low, widest.gap_high, measure.range[1] - measure.range[0])} under ${name}`;
+  const further = gaps[0].gap > widest.gap + TIE_TOLERANCE ? `; where one of two groups has few samples, they differ more (${attributeName(gaps[0].at)})` : "";
   const surely = gaps.length === 1 ? (sure ? ", beyond the intervals" : ", which is within the intervals") : `; groups surely differ by ${count(sure)} of ${plural(gaps.length, "attribute")}`;
-  return `${who}: ${by} ${widest.lowest} lies below ${by} ${widest.highest} ${size}${surely}`;
+  return `${who}: ${by} ${widest.lowest} lies below ${by} ${widest.highest}${few} ${size}${surely}${further}`;
 }
 
 function groupTable(found, measure) {
