@@ -8,6 +8,7 @@ from gfscore import figures
 from gfscore.bounds.concentration import rdi_deviations, sample_sizes
 from gfscore.bounds.intervals import rdi_bound
 from gfscore.comparison.sensitivity import lambda_swaps
+from gfscore.figures import corruptions, errors, targets
 from gfscore.figures.cells import ON_BRIGHT, ON_DARK
 from gfscore.figures.errors import has_errors
 from gfscore.figures.projections import effects_of_dimensions
@@ -459,3 +460,26 @@ def test_effects_say_what_moves_and_in_which_unit():
     figure = effects_of_dimensions(attribute)
     assert "one attribute of vae goes from one end of its range to the other" in note(figure)
     assert [tick.get_text() for tick in figure.axes[0].get_xticklabels()] == ["stroke_mass=thin"]
+
+
+# ---- ties in titles ----
+
+
+def test_titles_name_no_class_of_several_equal_ones():
+    names, tied = ["a", "b", "c"], np.array([0.1 + 0.2, 0.3, 0.2])
+    nobody = np.zeros((2, 3), dtype=bool)
+    share = errors._sentence(names, tied, nobody, models=2, independent=False)
+    assert share == "2 classes draw the largest shares of the errors, 0.300 on average"
+    above = nobody | [True, True, False]
+    assert errors._sentence(names, tied, above, models=2, independent=True).startswith(
+        "2 classes draw more than an equal share of the errors in all 2 models each, 0.300 on average"
+    )
+    success = np.array([[np.nan, 0.5, 0.1], [0.5, np.nan, 0.1], [0.1, 0.1, np.nan]])
+    assert targets._sentence(success, tied, names, models=1) == (
+        "2 classes are the easiest targets (0.300 of the other samples); "
+        "2 pairs of class and target succeed most often (0.500)"
+    )
+    recalls = np.array([[0.0, 0.0, 0.5], [0.0, 0.0, 0.5]])
+    assert corruptions._sentence(recalls, ["fog", "frost"], names) == (
+        "2 kinds of corruption cost most recall (to 0.167); 2 classes are the weakest under 2 of 2 corruptions each, down to 0"
+    )

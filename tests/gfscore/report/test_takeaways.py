@@ -84,6 +84,8 @@ def vulnerability_sentence(values, **options):
         # A class without samples may be the weakest.
         ([[np.nan, 0.2, 0.9]], 0.01, "Class 1 scores lowest (0.200); 2 classes may be the weakest"),
         ([[np.nan, 0.2, 0.9]] * 2, 0.01, "Class 1 scores lowest in all 2 models, but significantly so in none"),
+        # Equal but for rounding.
+        ([[0.1 + 0.2, 0.3, 0.9]], 0.01, "2 classes score lowest (0.300); 2 classes may be the weakest"),
         ([[np.nan, 0.2, 0.2]], 0.01, "All classes with samples have the same value"),
     ],
 )
@@ -103,10 +105,12 @@ def test_names_of_classes_keep_their_spelling():
         (
             [[0.1, 0.5, 0.9], [0.5, 0.1, 0.9]],
             0.5,
-            "No class is significantly more vulnerable; class 0 ranks lowest on average (1.50 of 3)",
+            "No class is significantly more vulnerable; 2 classes rank equally lowest on average (1.50 of 3)",
         ),
         ([[0.3, 0.3, 0.3]] * 2, 0.01, "All classes have the same mean rank: none is more vulnerable"),
         ([[0.1, 0.5, 0.9]], 0.01, "Class 0 ranks lowest of 3 classes"),
+        ([[0.0, 0.0, 0.9]], 0.01, "2 classes rank equally lowest of 3 classes"),
+        ([[0.1, 0.2, 0.9], [0.2, 0.1, 0.9]], 0.01, "2 classes rank equally lowest on average (1.50 of 3)"),
     ],
 )
 def test_vulnerability(values, half, sentence):

@@ -17,6 +17,7 @@ from gfscore.figures.cells import (
 from gfscore.figures.style import counted, drawing, framed_figure, laid_out, sample_range
 from gfscore.names import class_phrase, model_count, shortened_all
 from gfscore.numbers import number
+from gfscore.scores.disparity import TIE_TOLERANCE
 
 MOST_NUMBERED, MOST_NAMED = 16, 60
 
@@ -68,15 +69,21 @@ def corruption_by_class(rows, measure):
 def _sentence(values, kinds, names):
     if not np.isfinite(values).any():
         return "No class has a corrupted copy"
-    row, column = np.unravel_index(np.nanargmin(values), values.shape)
     hardest = np.nanmean(values, axis=1)
-    kind = str(kinds[int(np.argmin(hardest))]).replace("_", " ")
-    low = np.nanargmin(values, axis=1)
-    most = int(np.bincount(low, minlength=len(names)).argmax())
-    times = int((low == most).sum())
-    deepest = "" if most == column else f" for {class_phrase(names[column])}"
+    tied = np.flatnonzero(hardest <= np.nanmin(hardest) + TIE_TOLERANCE)
+    kind = str(kinds[int(tied[0])]).replace("_", " ").capitalize()
+    costs = f"{kind} costs" if len(tied) == 1 else f"{len(tied)} kinds of corruption cost"
+    # A class counts under every kind of corruption where no other one is lower.
+    low = values <= np.nanmin(values, axis=1, keepdims=True) + TIE_TOLERANCE
+    times = low.sum(axis=0)
+    most = np.flatnonzero(times == times.max())
+    alone = len(most) == 1
+    weakest = (
+        f"{class_phrase(names[most[0]])} is the weakest class" if alone else f"{len(most)} classes are the weakest"
+    )
+    deepest = np.flatnonzero((values <= np.nanmin(values) + TIE_TOLERANCE).any(axis=0))
+    whose = "" if set(deepest) & set(most) else f" for {class_phrase(names[deepest[0]])}"
     return (
-        f"{kind.capitalize()} costs most recall (to {number(hardest.min())}); "
-        f"{class_phrase(names[most])} is the weakest class under {times} of {len(values)} corruptions, "
-        f"down to {number(values[row, column])}{deepest}"
+        f"{costs} most recall (to {number(np.nanmin(hardest))}); {weakest} under {times.max()} of {len(values)} "
+        f"corruptions{'' if alone else ' each'}, down to {number(np.nanmin(values))}{whose}"
     )

@@ -19,6 +19,7 @@ from gfscore.figures.style import (
 )
 from gfscore.names import capitalised, class_phrase, model_count, model_labels, shortened_all
 from gfscore.numbers import number, percent
+from gfscore.scores.disparity import TIE_TOLERANCE
 
 MOST_LISTED = 30
 ALPHA = 0.05
@@ -94,16 +95,22 @@ def _identity(rows):
 
 
 def _sentence(names, mean, above, *, models, independent):
-    top = int(np.argmax(mean))
-    share = number(mean[top])
+    largest = np.flatnonzero(mean >= mean.max() - TIE_TOLERANCE)
+    share = number(mean.max())
     if not independent:
-        return capitalised(f"{class_phrase(names[top])} draws the largest share of the errors, {share} on average")
+        draws = f"{class_phrase(names[largest[0]])} draws the largest share"
+        if len(largest) > 1:
+            draws = f"{len(largest)} classes draw the largest shares"
+        return capitalised(f"{draws} of the errors, {share} on average")
     often = above.sum(axis=0)
     if not above.any():
         return f"No class draws significantly more than an equal share of the errors; at most {share} on average"
-    most = int(np.argmax(often))
-    times = f"all {models}" if often[most] == models else f"{often[most]} of {models}"
+    # Of the classes above in most models, those of the largest mean.
+    most = np.flatnonzero(often == often.max())
+    most = most[mean[most] >= mean[most].max() - TIE_TOLERANCE]
+    times = f"all {models}" if often.max() == models else f"{often.max()} of {models}"
+    who = f"{len(most)} classes draw" if len(most) > 1 else f"{class_phrase(names[most[0]])} draws"
     return capitalised(
-        f"{class_phrase(names[most])} draws more than an equal share of the errors in {times} models, "
-        f"{number(mean[most])} on average"
+        f"{who} more than an equal share of the errors in {times} models{' each' if len(most) > 1 else ''}, "
+        f"{number(mean[most[0]])} on average"
     )

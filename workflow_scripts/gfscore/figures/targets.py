@@ -7,6 +7,7 @@ from gfscore.figures.cells import bare, colour_bar, colours, known_to, name_colu
 from gfscore.figures.style import counted, drawing, framed_figure, laid_out
 from gfscore.names import capitalised, class_phrase, model_count, shortened_all
 from gfscore.numbers import number
+from gfscore.scores.disparity import TIE_TOLERANCE
 
 MOST_CLASSES, MOST_NUMBERED = 40, 16
 
@@ -63,10 +64,13 @@ def _sentence(mean, every, names, *, models):
     if not np.isfinite(mean).any() or np.nanmax(mean) == 0:
         return "The attack reaches no target"
     over = f", mean over {counted(models, 'model')}" if models > 1 else ""
-    easiest = int(np.nanargmax(every))
-    source, target = np.unravel_index(np.nanargmax(mean), mean.shape)
-    return capitalised(
-        f"{class_phrase(names[easiest])} is the easiest target ({number(every[easiest])} of the other samples{over}); "
-        f"{class_phrase(names[source])} turns into {class_phrase(names[target])} most often "
-        f"({number(mean[source, target])})"
-    )
+    highest, most = np.nanmax(every), np.nanmax(mean)
+    easiest = np.flatnonzero(every >= highest - TIE_TOLERANCE)
+    often = np.argwhere(mean >= most - TIE_TOLERANCE)
+    targets = f"{len(easiest)} classes are the easiest targets"
+    if len(easiest) == 1:
+        targets = f"{class_phrase(names[easiest[0]])} is the easiest target"
+    turns = f"{len(often)} pairs of class and target succeed most often"
+    if len(often) == 1:
+        turns = f"{class_phrase(names[often[0][0]])} turns into {class_phrase(names[often[0][1]])} most often"
+    return capitalised(f"{targets} ({number(highest)} of the other samples{over}); {turns} ({number(most)})")

@@ -13,7 +13,7 @@ from gfscore.calibration.model_evidence import ROBUST, alone
 from gfscore.comparison.ranking import EXACT_UP_TO, exact_p_value_of, spearman
 from gfscore.names import capitalised, class_phrase, enumeration, model_labels, shortened
 from gfscore.numbers import MISSING, number, setting, signed, temperature
-from gfscore.scores.disparity import worst_class_set
+from gfscore.scores.disparity import TIE_TOLERANCE, worst_class_set
 
 SIGNIFICANT = 0.05
 FEW_MODELS = 3
@@ -25,12 +25,12 @@ def weakest_class(scores):
     """Which class is the weakest, in how many models, and whether the intervals support it (class_scores rows)."""
     models = _models(scores)
     total = len(models)
-    if all(rows["value"].max() == rows["value"].min() for rows in models):
+    if all(rows["value"].max() - rows["value"].min() <= TIE_TOLERANCE for rows in models):
         which = "All classes with samples" if (scores["n"] == 0).any() else "All classes"
         return f"{which} have the same value" + (f" in each of the {total} models" if total > 1 else "")
     lowest, alone, differing = {}, {}, 0
     for rows in models:
-        for name in rows.loc[rows["value"] == rows["value"].min(), "class_name"]:
+        for name in rows.loc[rows["value"] <= rows["value"].min() + TIE_TOLERANCE, "class_name"]:
             lowest[name] = lowest.get(name, 0) + 1
         # A class without samples has its bounds too, the whole range: it may be the weakest.
         suspects = worst_class_set(rows["low"], rows["high"])
@@ -79,7 +79,7 @@ def _significantly_lowest(alone, total):
 
 def _weakest_of_one(rows, alone, differing):
     lowest = rows["value"].min()
-    tied = list(rows.loc[rows["value"] == lowest, "class_name"])
+    tied = list(rows.loc[rows["value"] <= lowest + TIE_TOLERANCE, "class_name"])
     named = class_phrase(tied[0]) if len(tied) == 1 else f"{len(tied)} classes"
     verb = "scores" if len(tied) == 1 else "score"
     if not differing:
@@ -181,10 +181,14 @@ def vulnerability(table, scores):
     if known["mean_rank"].max() == known["mean_rank"].min():
         return f"All classes{shared} have the same mean rank: none is more vulnerable"
     among = f"of {len(known):,} classes" if total == 1 else f"({number(first['mean_rank'])} of {len(known):,}{shared})"
-    named = f"{class_phrase(first['class_name'])} ranks lowest {'' if total == 1 else 'on average '}{among}"
+    tied = int((known["mean_rank"] <= first["mean_rank"] + TIE_TOLERANCE).sum())
+    where = f"lowest {'' if total == 1 else 'on average '}{among}"
+    named = (
+        f"{class_phrase(first['class_name'])} ranks {where}" if tied == 1 else f"{tied:,} classes rank equally {where}"
+    )
     if not any(_differ(rows) for rows in _models(scores)):
         return f"No class is significantly more vulnerable; {named}"
-    if total == 1:
+    if total == 1 or tied > 1:
         return capitalised(named)
     times = int(first["times_worst"])
     often = "no model" if times == 0 else f"all {total} models" if times == total else f"{times} of {total} models"
