@@ -89,6 +89,23 @@ def test_a_class_without_samples_never_passes_and_is_named():
     assert judged["samples_needed_per_class"] is None
 
 
+@pytest.mark.parametrize("threshold", [0.01, 1.24])
+def test_an_aggregate_is_undecided_while_a_declared_class_has_no_samples(threshold):
+    rule = gate_rule("great", statistic="value", at_least=threshold)
+    judged = only_model(verdict_on([0, 1.2, 1.2], n=[0, 10**5, 10**5], rule=rule))
+    assert (judged["verdict"], judged["low"], judged["high"]) == ("INCONCLUSIVE", 0, SCALE)
+    assert judged["classes_without_samples"] == ["class 0"]
+    assert judged["samples_needed_per_class"] is None
+
+
+def test_classes_without_samples_are_named_whatever_the_verdict():
+    rule = gate_rule("great", statistic="class_mean", at_least=0.5)
+    verdict = verdict_on([0, 1.2, 1.2], n=[0, 10**5, 10**5], rule=rule)
+    assert verdict["verdict"] == "PASS"
+    assert "; no samples of class 0, so that values there may be anything" in verdict["sentence"]
+    assert "no samples" not in verdict_on([1.2, 1.2])["sentence"]
+
+
 def test_the_samples_that_would_settle_it_do_settle_it():
     judged = only_model(verdict_on([1.0, 0.52]))
     needed = judged["samples_needed_per_class"]

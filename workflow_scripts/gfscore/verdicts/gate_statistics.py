@@ -60,7 +60,10 @@ def _range(classes, alpha):
 
 
 def _aggregate(classes, alpha):
-    # ASSUME: classes are as frequent as in the samples.
+    # ASSUME: classes are as frequent as in the samples. That of a declared class without any is unknown, as its values
+    # are: nothing is known of an aggregate that counts it, and the bounds of that class, the whole range, stand for it.
+    if (classes.n == 0).any():
+        return classes.lower(alpha).min(), classes.upper(alpha).max()
     return classes.lower_aggregate(alpha), classes.upper_aggregate(alpha)
 
 

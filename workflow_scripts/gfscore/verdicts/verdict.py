@@ -7,6 +7,7 @@ import numpy as np
 
 from gfscore.bounds.class_bounds import bounds_of
 from gfscore.bounds.planner import samples_for_rule
+from gfscore.names import enumeration
 from gfscore.scores.measures import UNCALIBRATED, measure_of
 from gfscore.software import software
 from gfscore.verdicts.gate_rules import (
@@ -26,6 +27,8 @@ NOTE = (
     "that was chosen, tuned or retrained because of an audit on these samples needs a gate on fresh ones."
 )
 
+
+MOST_NAMED = 3
 
 TOGETHER = "all classes"
 """Stands for the class in rules that judge all samples together."""
@@ -126,6 +129,7 @@ def _judge_rule(candidates, rule, *, rules, lam):
         "title": title,
         "words": words_of(rule, title),
         "verdict": combine([model["verdict"] for model in models]),
+        "without_samples": _without_samples(models),
         "models": models,
     }
 
@@ -172,6 +176,20 @@ def _further(needed, n, only):
     return int(missing.sum() if only is None else missing[only])
 
 
+def _without_samples(models):
+    # Which classes no samples were drawn of, whatever the verdict on the model: None where each has some.
+    lacking = [model["classes_without_samples"] for model in models if model["classes_without_samples"]]
+    if not lacking:
+        return None
+    names = list(dict.fromkeys(name for own in lacking for name in own))
+    more = [f"{len(names) - MOST_NAMED:,} more"] if len(names) > MOST_NAMED else []
+    whose = "" if len(lacking) == len(models) else f" for {len(lacking)} of {len(models)} models"
+    return (
+        f"no samples of {enumeration(names[:MOST_NAMED] + more)}{whose}, so that values there may be "
+        "anything in the measure's range: only samples of them can show more"
+    )
+
+
 def _sentence(verdict, rules, excluded):
     parts = []
     for rule in rules:
@@ -180,5 +198,7 @@ def _sentence(verdict, rules, excluded):
             f"of {len(rule['models'])} models {count['PASS']} pass, {count['FAIL']} fail, "
             f"{count['INCONCLUSIVE']} undecided (rule: {rule['words']})"
         )
+        if rule["without_samples"]:
+            parts.append(rule["without_samples"])
     left_out = f"; {excluded} left out, which failed the gate on published accuracy" if excluded else ""
     return f"{verdict}: {'; '.join(parts)}{left_out}."
