@@ -219,6 +219,27 @@ def test_sign_flips_of_right_and_wrong_answers_are_mcnemars_test(rng):
     assert sign_flips.p_values(flips.statistics(np.array([[0, 1]])))[0] == pytest.approx(exact, abs=0.01)
 
 
+def test_sign_flips_need_enough_samples_in_both_directions():
+    rare = np.full(600, 0.01)
+    rare[:24] = -0.99
+    assert not sign_flips.trusted(rare[:, None])[0]
+    rare[24] = -0.99
+    assert sign_flips.trusted(rare[:, None])[0]
+    # Many tiny differences beside one that decides the sum are not many.
+    assert not sign_flips.trusted(np.r_[np.full(100, 1e-4), np.full(100, -1e-4), -1.0][:, None])[0]
+    # Right and wrong answers, and models that agree everywhere: exact at any size.
+    assert sign_flips.trusted(np.array([[1.0, 0.0], [0.0, 0.0], [-1.0, 0.0]]))[0].all()
+
+
+def test_no_sign_flip_p_value_stands_where_it_would_be_wrong(rng):
+    labels = np.repeat([0, 1], 30)
+    for _ in range(20):
+        values = np.stack([np.full(60, 0.01), (rng.random(60) < 0.01) * 1.0])
+        result = compare(values, labels, rng=rng, **SETTINGS)
+        if values[1].any():
+            assert np.isnan(result.overall.sign_flip_adjusted).all()
+
+
 # Whole comparisons
 
 

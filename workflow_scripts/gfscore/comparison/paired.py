@@ -24,7 +24,7 @@ class Differences:
 
     `low`, `high`: bounds that hold for the whole family together. `p`: two-sided, of this comparison alone. `holm`,
     `bh`, `by`: adjusted for the family, both directions. `sign_flip_p`, `sign_flip_adjusted`: asymptotic, alone and
-    adjusted for the family.
+    adjusted for the family; NaN where too few samples differ for it (sign_flips.trusted).
     """
 
     value: np.ndarray
@@ -99,11 +99,12 @@ def compare(values, labels, *, value_range, alpha, most, flips, rng):
 
 
 def _parts(values, rows, pairs, *, bound, alpha, family):
-    # Mean, bounds and both one-sided p-values of the pairs on some of the samples, each (P,).
+    # Mean, bounds, both one-sided p-values, and whether signs may be flipped, of the pairs on some samples, each (P,).
     means = values[:, rows].mean(axis=1)
     low, high = _in_blocks(mean_bounds, values, rows, pairs, bound=bound, alpha=alpha / family)
     above, below = _p_values(values, rows, pairs, bound, alpha / (2 * family))
-    return means[pairs[:, 0]] - means[pairs[:, 1]], low, high, above, below
+    (trusted,) = _in_blocks(sign_flips.trusted, values, rows, pairs)
+    return means[pairs[:, 0]] - means[pairs[:, 1]], low, high, above, below, trusted
 
 
 def _p_values(values, rows, pairs, bound, alpha):
@@ -120,7 +121,7 @@ def _in_blocks(function, values, rows, pairs, **settings):
 
 
 def _differences(parts, by_sign, pairs, every, *, family):
-    value, low, high, above, below = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    value, low, high, above, below, trusted = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     one_sided = np.concatenate([above, below])
     # A comparison is two hypotheses, one per direction, so that a refusal says which model is better.
     adjusted = [
@@ -136,8 +137,8 @@ def _differences(parts, by_sign, pairs, every, *, family):
         high,
         np.minimum(2 * np.minimum(above, below), 1),
         *adjusted,
-        np.concatenate([sign_flips.p_values(of_group) for of_group in statistics]),
-        sign_flips.adjusted_p_values(observed, largest),
+        np.where(trusted, np.concatenate([sign_flips.p_values(of_group) for of_group in statistics]), np.nan),
+        np.where(trusted, sign_flips.adjusted_p_values(observed, largest), np.nan),
     )
 
 

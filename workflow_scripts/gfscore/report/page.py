@@ -6,6 +6,7 @@ from pathlib import Path
 from gfscore import numbers
 from gfscore.agreement.measure_words import mean_scores_refuted_by_measure
 from gfscore.comparison.ranking import EXACT_UP_TO
+from gfscore.comparison.sign_flips import ENOUGH
 from gfscore.names import printable
 from gfscore.report import report_rows
 from gfscore.report.calibration import calibration_view
@@ -79,6 +80,7 @@ def render_report(
             contact=contact,
             scale=SCALE,
             exact_up_to=EXACT_UP_TO,
+            enough_flips=ENOUGH,
         )
     )
 
