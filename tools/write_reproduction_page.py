@@ -3,6 +3,7 @@
 Run from anywhere: `.venv/bin/python tools/write_reproduction_page.py`.
 """
 
+import argparse
 import sys
 from pathlib import Path
 
@@ -16,5 +17,6 @@ from gfscore.reproduction.page import page  # noqa: E402
 PAGE = ROOT / "docs" / "what-reproduces.md"
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     write_text(PAGE, page())
     print(f"wrote {PAGE.relative_to(ROOT)}")

@@ -1,5 +1,7 @@
 """The papers' claims: what the printed tables and this package say about them, to the precision stated."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -333,3 +335,21 @@ def initials(author):
     """Pin-Yu as P.-Y., as the page prints it."""
     names = [name.split("-") for name in author["given-names"].split()]
     return " ".join("-".join(f"{part[0]}." for part in parts) for parts in names)
+
+
+def test_help_of_the_page_writer_writes_nothing():
+    before = PAGE.stat().st_mtime_ns
+    tool = PAGE.parents[1] / "tools" / "write_reproduction_page.py"
+    told = subprocess.run([sys.executable, tool, "--help"], capture_output=True, text=True, check=True)
+    assert "what-reproduces.md" in told.stdout and "wrote" not in told.stdout
+    assert PAGE.stat().st_mtime_ns == before
+
+
+def test_GF14_clean_accuracy_orders_the_models_of_every_family(claims):
+    families = tables.rank_agreement_in_families(CLEAN, ROBUST)
+    assert families == dict.fromkeys(("Augustin", "Gowal", "Rebuffi", "Sehwag"), pytest.approx(1))
+    assert "not within" not in claims["GF14"].note
+
+
+def test_CW2_claims_no_number_that_the_paper_does_not_print(claims):
+    assert claims["CW2"].claimed == "accuracy of the class"

@@ -85,8 +85,9 @@ def claims():
             "CW2",
             PAPER,
             "CWA, (TP + TN) / N, is the accuracy of a class (Eq. 2).",
-            f"{recall:.1f} for a class never recognised",
-            f"{lost:.3f}; mean over classes {mean:.3f}" + (" = 1 - 2 err / K" if mean_holds else ", not 1 - 2 err / K"),
+            "accuracy of the class",
+            f"{lost:.3f} for a class never recognised (recall {recall:.1f}); mean over classes {mean:.3f}"
+            + (" = 1 - 2 err / K" if mean_holds else ", not 1 - 2 err / K"),
             verdict(math.isclose(lost, recall)),
             "Ten equal classes. The formula is the accuracy of one class against the rest: true negatives of the other "
             "nine dominate it. What is usually meant, and compared with earlier work, is recall.",

@@ -1,6 +1,7 @@
 """The GF-Score paper's claims about rankings and bounds, and those that need the models."""
 
 from gfscore.bounds.intervals import samples_for_half_width
+from gfscore.names import enumeration
 from gfscore.reproduction import gf_score_tables as tables
 from gfscore.reproduction import gf_score_theory as theory
 from gfscore.reproduction.claims import Claim, untestable, verdict
@@ -21,6 +22,7 @@ def rankings():
     after = tables.rank_agreement("imagenet", "great_score_calibrated", "robust_accuracy_pct")
     calibrated = tables.rank_agreement("cifar10", "great_score_calibrated", "robust_accuracy_pct")
     clean = tables.rank_agreement("cifar10", "clean_accuracy_pct", "robust_accuracy_pct")
+    families = tables.rank_agreement_in_families("clean_accuracy_pct", "robust_accuracy_pct")
     falling, rising = "Augustin2020Adversarial", "Wu2020Adversarial"
     moves = {
         model: [tables.place(model, column) for column in ("great_score", "fp_great")] for model in (falling, rising)
@@ -59,10 +61,11 @@ def rankings():
             PAPER,
             "More robust models tend to have higher clean accuracy, within a family (section 3.4).",
             "monotone relation",
-            f"{clean:.3f} over the 17 CIFAR-10 models",
-            verdict(clean > 0.5),
-            "Checked over all 17 models, not within families. It holds so well on them that clean accuracy alone is "
-            "the better ranking (H4).",
+            f"at least {min(families.values()):.3f} within each family; {clean:.3f} over the 17 CIFAR-10 models",
+            verdict(min(families.values()) > 0.5),
+            f"Families, here two or more models of one first author: {enumeration(families)}. Chance alone would order "
+            "a family of two so once in 2 times, one of four once in 24. Over all models "
+            "it holds so well that clean accuracy alone is the better ranking (H4).",
         ),
         Claim(
             "GF15",

@@ -44,6 +44,16 @@ def rank_agreement(dataset, first, second):
     return float(spearman(table[first], table[second]))
 
 
+def rank_agreement_in_families(first, second):
+    """Spearman between the same columns within each family of two or more of the 17 CIFAR-10 models: name -> rho.
+
+    A family is what one first author published.
+    """
+    table = scores_table("cifar10").join(leaderboard("cifar10")["clean_accuracy_pct"])
+    families = table.groupby(table.index.str.extract("([A-Za-z]+)", expand=False).to_numpy())
+    return {name: float(spearman(own[first], own[second])) for name, own in families if len(own) > 1}
+
+
 def rank_agreement_with_relative_range():
     """Spearman over the 17 CIFAR-10 models between score and RDI / mean, the range without the score's scale."""
     relative = [disparity.rdi_over_mean(row) for row in class_scores().to_numpy()]
