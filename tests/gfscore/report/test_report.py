@@ -13,6 +13,7 @@ from gfscore.figures.saving import svg_text
 from gfscore.report import report_rows, takeaways
 from gfscore.report.errors import errors_views
 from gfscore.report.page import TEMPLATES, render_report
+from gfscore.report.report_rows import against_robust_accuracy
 from gfscore.report.similarities import similarity_views
 from gfscore.scores.margins import SCALE
 from gfscore.tables import frame_of
@@ -412,6 +413,17 @@ def test_disagreeing_metrics_and_opposed_accuracy_are_pointed_out():
     text = Page(render(audit)).text
     assert "The metrics disagree." not in text
     assert "orders the models against" not in text
+
+
+def test_one_of_many_measures_against_robust_accuracy_may_be_chance():
+    def view(name, rho, p):
+        return SimpleNamespace(name=name, agreements=[{}, {"rho": rho, "p_two_sided": p}])
+
+    others = [view(f"m{k}", 0.1, 0.5) for k in range(4)]
+    assert against_robust_accuracy([view("a", -0.8, 0.03), *others]) == []
+    assert against_robust_accuracy([view("a", -0.8, 0.03), view("b", 1.0, None)]) == [("a", -0.8)]
+    assert against_robust_accuracy([view("a", -0.9, 0.01), *others]) == [("a", -0.9)]
+    assert against_robust_accuracy([view("a", 0.9, 0.001), *others]) == []
 
 
 def test_class_without_samples_is_named():

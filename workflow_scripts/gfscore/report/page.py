@@ -75,6 +75,7 @@ def render_report(
             projection=projection_view(tables),
             label_errors=_label_errors(tables.class_scores),
             agreements=report_rows.agreement_rows(views),
+            against_robust=report_rows.against_robust_accuracy(views),
             fp_lambda=fp_lambda,
             provenance=provenance,
             contact=contact,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gfscore import numbers
+from gfscore.bounds.multiplicity import holm
 from gfscore.comparison.ranking import EXACT_UP_TO, exact_p_value_of, spearman_or_none
 from gfscore.names import model_labels, printable, without_threat
 from gfscore.report import takeaways
@@ -222,9 +223,20 @@ def _agreement(summary, first, second, words):
         "rho": rho,
         "models": len(both),
         "p": exact_p_value_of(both[first], both[second]) if exact else None,
-        "significant": rho is not None and takeaways.rank_relation(both[first], both[second])[1],
+        "p_two_sided": takeaways.rank_p_value(both[first], both[second]) if rho is not None else None,
         "trivial": bool(np.allclose(both[first], both[second])),
     }
+
+
+def against_robust_accuracy(views):
+    """Measures that order the models significantly against their robust accuracy: pairs (name, rho).
+
+    By Holm over the measures, so that unrelated ones are named with probability at most 0.05.
+    """
+    tested = [(view.name, view.agreements[1]) for view in views if view.agreements[1]["p_two_sided"] is not None]
+    adjusted = holm([row["p_two_sided"] for _, row in tested], family=len(tested))
+    found = zip(tested, adjusted, strict=True)
+    return [(name, row["rho"]) for (name, row), p in found if row["rho"] < 0 and p <= takeaways.SIGNIFICANT]
 
 
 def agreement_rows(views):

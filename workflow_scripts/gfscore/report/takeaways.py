@@ -313,7 +313,13 @@ def logit_factor(rows):
 
 
 def rank_relation(x, y):
-    """Spearman rank correlation over models and whether it is clear (two-sided p below 5%), as a pair.
+    """Spearman rank correlation over models and whether it is clear (rank_p_value below 5%), as a pair."""
+    p = rank_p_value(x, y)
+    return float(spearman(x, y)), p is not None and p < SIGNIFICANT
+
+
+def rank_p_value(x, y):
+    """Two-sided p of the Spearman rank correlation over models; None where it is undefined or models are few.
 
     Exact permutation p up to EXACT_UP_TO models, Student's t approximation beyond; descriptive, since models share
     the samples.
@@ -321,10 +327,10 @@ def rank_relation(x, y):
     rho = float(spearman(x, y))
     pairs = int((np.isfinite(x) & np.isfinite(y)).sum())
     if math.isnan(rho) or pairs < FEW_MODELS:
-        return rho, False
+        return None
     if pairs <= EXACT_UP_TO:
-        return rho, exact_p_value_of(x, y) < SIGNIFICANT
+        return exact_p_value_of(x, y)
     from scipy.special import stdtr
 
     statistic = abs(rho) * math.sqrt((pairs - 2) / max(1e-12, 1 - rho**2))
-    return rho, bool(2 * stdtr(pairs - 2, -statistic) < SIGNIFICANT)
+    return float(2 * stdtr(pairs - 2, -statistic))
