@@ -37,7 +37,7 @@ def similarity_matrix(rows):
             "model's classes are renamed at random; a similarity near it is no evidence of a common weakness. "
             "Right panel: without the diagonal, so that being right does not count as being alike. "
             "Significantly more alike, in the title: permutation p, one-sided, by Benjamini-Hochberg over the pairs, "
-            f"so that about {percent(SIGNIFICANT)} of the pairs found may be chance.",
+            f"so that on average at most {percent(SIGNIFICANT)} of the pairs found are chance.",
         )
         panels = figure.subplots(1, len(KINDS), sharey=True)
         for axes, (kind, title) in zip(panels, KINDS.items(), strict=True):
