@@ -8,10 +8,11 @@ import pytest
 
 from compare_models import compare_models
 from gfscore.comparison import comparison_words, sensitivity_words
+from gfscore.comparison.rows import tables_of
 from gfscore.comparison.sensitivity import sensitivity_table
 from gfscore.files import write_json
 from gfscore.report.comparison import comparison_views, sensitivity_views
-from gfscore.scores.measured import AuditInputs
+from gfscore.scores.measured import AuditInputs, Measured
 from gfscore.tables import frame_of, read_table, write_table
 from gfscore.tables.audit_tables import AuditTables
 from gfscore.workflow.layout import COMPARISONS
@@ -254,3 +255,20 @@ def test_a_threshold_that_the_scale_decides():
     view = sensitivity_views(table, [rule])["great"]
     assert view["gate"] == {"rule": sentence} and view["order"] == view["sentences"][0]
     assert sensitivity_views(None, []) == {}
+
+
+def test_undecided_samples_count_for_either_model_and_the_page_says_so():
+    labels = np.repeat(np.arange(3), 200).astype(np.int32)
+    key = {"dataset": "toy", "threat": "none", "measure": "sure", "calibration": "none", "temperature": None}
+    ids = np.array([f"{row:04d}" for row in range(600)])
+    first = (np.arange(600) % 5 != 0) * 1.0
+    measured = [
+        Measured(key | {"model": name}, values, labels, labels >= 0, ids, upper_values=upper)
+        for name, values, upper in (("decided", first, first), ("open", 0 * first, 0 * first + 1))
+    ]
+    settings = {"kind": "probabilistic", "kappa": 0.01, "alpha": 0.05, "test": "anytime", "budget": 3000}
+    rows, about = tables_of(measured, NAMES, measure_settings=settings, settings=SETTINGS, fp_lambda=0.5)
+    assert about["undecided"] == 600
+    assert "600 values are undecided" in comparison_words.undecided(about)
+    assert comparison_words.undecided(about | {"undecided": 0}) is None
+    assert "No order is certain" in comparison_words.best_model(pd.DataFrame(rows["rank_intervals"]))

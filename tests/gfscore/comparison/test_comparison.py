@@ -355,3 +355,39 @@ def test_comparisons_find_what_is_there(rng):
     result = compare(values, labels, rng=rng, **SETTINGS)
     assert result.order[0] == 2 and result.best[2] == result.worst[2] == 1
     assert (result.by_class.holm[:2] <= ALPHA).all()
+
+
+# Values that a test decides
+
+
+def test_a_model_is_not_better_than_one_whose_samples_are_undecided(rng):
+    labels = np.repeat([0, 1, 2], 200)
+    values = np.stack([(np.arange(600) % 5 != 0) * 1.0, np.zeros(600)])
+    upper = np.stack([values[0], np.ones(600)])
+    known, found = (
+        compare(values, labels, rng=rng, **SETTINGS, **changes) for changes in ({}, {"upper_values": upper})
+    )
+    assert known.best.tolist() == [1, 2] and known.by_class.holm.max() < ALPHA
+    assert found.best.tolist() == [1, 1] and found.worst.tolist() == [2, 2]
+    for differences in (found.by_class, found.overall):
+        assert (differences.holm == 1).all() and (differences.low < -0.2).all() and (differences.high > 0.8).all()
+        assert np.isnan(differences.sign_flip_p).all() and np.isnan(differences.sign_flip_adjusted).all()
+
+
+def test_what_undecided_samples_cannot_change_stays_significant(rng):
+    values = np.stack([np.ones(600), (np.arange(600) % 2) * 1.0])
+    upper = np.maximum(values, np.arange(600) % 20 == 0)
+    found = compare(values, np.zeros(600, int), rng=rng, **SETTINGS, upper_values=upper, error_rate=0.05)
+    assert found.best.tolist() == [1, 2]
+    assert 0.2 < found.overall.low[0] < found.overall.value[0] < found.overall.high[0] < 0.7
+
+
+@pytest.mark.parametrize("error_rate", [0.0, 0.1])
+def test_errors_of_the_test_make_no_difference_significant(rng, error_rate):
+    # Equal true shares of 1/2: all errors of the one model raise its values, all of the other one lower them.
+    truth = np.repeat([[0.0, 1.0]], 1000, axis=1)
+    wrong = rng.random((2, 2000)) < 0.1
+    values = np.concatenate([np.maximum(truth, wrong[:1]), np.minimum(truth, 1 - wrong[1:])])
+    found = compare(values, np.zeros(2000, int), rng=rng, **SETTINGS, error_rate=error_rate)
+    assert (found.overall.holm[0] > ALPHA) == (error_rate > 0)
+    assert (found.overall.low[0] <= 0 <= found.overall.high[0]) == (error_rate > 0)

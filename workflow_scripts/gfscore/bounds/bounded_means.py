@@ -32,33 +32,36 @@ FACTORS_PER_PRODUCT = 64
 BLOCK_ELEMENTS = 1 << 19
 
 
-def one_sided_p_values(differences, *, bound, alpha):
+def one_sided_p_values(differences, *, bound, alpha, upper=None):
     """P-values of "the mean is at most 0" and "the mean is at least 0", for each column.
 
     Takes `differences` (n, H) float64 within [-bound, bound], n samples of each of H hypotheses, and the level `alpha`
-    that one test is made for, which tunes the bets and does not affect validity. Returns `(above, below)`, each (H,)
-    float64 in (0, 1]: a small `above` says that the mean is positive. Exact level for every n: P(p <= a) <= a under
-    the null. Raises InputError for a difference beyond the bound.
+    that one test is made for, which tunes the bets and does not affect validity. Where differences are known to lie
+    between two numbers only, `differences` are the smaller ones and `upper` (n, H) the larger ones. Returns
+    `(above, below)`, each (H,) float64 in (0, 1]: a small `above` says that the mean is positive. Exact level for every
+    n: P(p <= a) <= a under the null. Raises InputError for a difference beyond the bound.
     """
     differences = _require_bounded(differences, bound)
+    upper = differences if upper is None else _require_bounded(upper, bound)
     grid = bets(len(differences), bound=bound, alpha=alpha)
     null = np.zeros(differences.shape[1])
     return tuple(
-        np.clip(np.exp(-_log_wealth(side * differences, null, bound=bound, grid=grid)), np.finfo(float).tiny, 1)
-        for side in (1, -1)
+        np.clip(np.exp(-_log_wealth(gains, null, bound=bound, grid=grid)), np.finfo(float).tiny, 1)
+        for gains in (differences, -upper)
     )
 
 
-def mean_bounds(differences, *, bound, alpha):
+def mean_bounds(differences, *, bound, alpha, upper=None):
     """Confidence interval of the mean of each column: `(low, high)`, each (H,) float64 within [-bound, bound].
 
     Takes what one_sided_p_values takes; each interval holds with probability at least 1 - alpha. Excludes 0 where
     twice the smaller one-sided p-value, its bets made for alpha / 2, is below alpha.
     """
     differences = _require_bounded(differences, bound)
+    upper = differences if upper is None else _require_bounded(upper, bound)
     return (
         _lower_bound(differences, bound=bound, alpha=alpha / 2),
-        -_lower_bound(-differences, bound=bound, alpha=alpha / 2),
+        -_lower_bound(-upper, bound=bound, alpha=alpha / 2),
     )
 
 

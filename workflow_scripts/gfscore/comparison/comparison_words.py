@@ -26,6 +26,16 @@ def best_model(ranks):
     return f"{named} may be the best ({sure})"
 
 
+def undecided(about):
+    """How undecided values count (entry of comparison.json), or None where every value is decided."""
+    if not about["undecided"]:
+        return None
+    return (
+        f"{count(about['undecided'])} values are undecided: bounds, p-values and ranks let each count for either model "
+        "of a pair, while differences and aggregates count them as not robust"
+    )
+
+
 def differences_found(classes, pairs, about):
     """How many differences are significant, per class and on the whole (comparisons and model_comparisons rows).
 

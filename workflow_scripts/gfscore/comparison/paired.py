@@ -6,6 +6,7 @@ Every statement rests on paired differences: two models' values of the same samp
 
 import itertools
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -24,7 +25,8 @@ class Differences:
 
     `low`, `high`: bounds that hold for the whole family together. `p`: two-sided, of this comparison alone. `holm`,
     `bh`, `by`: adjusted for the family, both directions. `sign_flip_p`, `sign_flip_adjusted`: asymptotic, alone and
-    adjusted for the family; NaN where too few samples differ for it (sign_flips.trusted).
+    adjusted for the family; NaN where too few samples differ for it (sign_flips.trusted), and where values are
+    decisions of a test, undecided or wrong now and then.
     """
 
     value: np.ndarray
@@ -58,7 +60,7 @@ class Comparison:
     worst: np.ndarray
 
 
-def compare(values, labels, *, value_range, alpha, most, flips, rng):
+def compare(values, labels, *, value_range, alpha, most, flips, rng, upper_values=None, error_rate=0.0):
     """Compare M >= 2 models on the same N samples.
 
     Takes `values` (M, N) within `value_range`, `labels` (N,), `alpha`, the `most` comparisons (pairs x classes) to
@@ -67,7 +69,10 @@ def compare(values, labels, *, value_range, alpha, most, flips, rng):
     choosing this model by its result costs no guarantee. Three families stand apart, each with error probability at
     most alpha: the differences of classes, those of aggregates, and the ranks. Bounds hold for a whole family together;
     refusing where Holm's p-value is at most alpha makes any wrong statement, about the direction too, that rarely.
-    Raises InputError for fewer than two models. Sources: those of the modules that this one puts together.
+    `upper_values` (M, N) are the largest values that undecided samples may have and `error_rate` in [0, 1) the largest
+    probability that a value is wrong: a model is then better only if its `values` are so against the other's
+    `upper_values`, whichever of the values are wrong. Raises InputError for fewer than two models. Sources: those of
+    the modules that this one puts together.
     """
     values = np.asarray(values, dtype=np.float64)
     if len(values) < 2:
@@ -78,46 +83,72 @@ def compare(values, labels, *, value_range, alpha, most, flips, rng):
     every_pair = len(every) * len(groups) <= most
     # The pairs of the best model come first.
     pairs = every if every_pair else every[: len(values) - 1]
-    bound = float(value_range[1] - value_range[0])
+    pairing = _Pairing(
+        values, values if upper_values is None else upper_values, float(value_range[1] - value_range[0]), error_rate
+    )
 
     by_sign = [sign_flips.SignFlips(values[:, rows].T, flips=flips, rng=rng) for rows in groups]
-    parts = [_parts(values, rows, pairs, bound=bound, alpha=alpha, family=len(every) * len(groups)) for rows in groups]
+    parts = [_parts(pairing, rows, pairs, alpha=alpha, family=len(every) * len(groups)) for rows in groups]
     by_class = _differences(parts, by_sign, pairs, every, family=len(every) * len(groups))
 
     everything = np.arange(values.shape[1])
     overall = _differences(
-        [_parts(values, everything, pairs, bound=bound, alpha=alpha, family=len(every))],
+        [_parts(pairing, everything, pairs, alpha=alpha, family=len(every))],
         [_all_joined(by_sign)],
         pairs,
         every,
         family=len(every),
     )
     best, worst = rank_intervals(
-        _p_values(values, everything, every, bound, alpha / (2 * len(every))), every, models=len(values), alpha=alpha
+        pairing.in_blocks(one_sided_p_values, everything, every, alpha=alpha / (2 * len(every))),
+        every,
+        models=len(values),
+        alpha=alpha,
     )
     return Comparison(order, pairs, every_pair, np.unique(labels), by_class, overall, best, worst)
 
 
-def _parts(values, rows, pairs, *, bound, alpha, family):
+@dataclass(frozen=True)
+class _Pairing:
+    # Smallest and largest values (M, N) of M models, the length of their range, and how often a value is wrong.
+    values: np.ndarray
+    upper_values: np.ndarray
+    length: float
+    error_rate: float
+
+    @cached_property
+    def known(self):
+        return self.error_rate == 0 and np.array_equal(self.values, self.upper_values)
+
+    def in_blocks(self, function, rows, pairs, *, alpha):
+        # A function of the paired differences (n, P), a few pairs at a time: two arrays (P,).
+        smallest = np.ascontiguousarray(self.values[:, rows].T)
+        largest = smallest if self.known else np.ascontiguousarray(self.upper_values[:, rows].T)
+        # A value v that is wrong with probability e has a mean from (1 - e) v to (1 - e) v + e, in units of the range.
+        # So the true difference is positive only if that of smallest and largest values is above e.
+        shift = self.error_rate * self.length
+        step = max(1, ELEMENTS_AT_ONCE // max(1, len(rows)))
+        results = []
+        for first, second in (pairs[start : start + step].T for start in range(0, len(pairs), step)):
+            lower = smallest[:, first] - largest[:, second] - shift
+            upper = None if self.known else largest[:, first] - smallest[:, second] + shift
+            results.append(function(lower, bound=self.length + shift, alpha=alpha, upper=upper))
+        return tuple(np.concatenate(arrays) for arrays in zip(*results, strict=True))
+
+
+def _parts(pairing, rows, pairs, *, alpha, family):
     # Mean, bounds, both one-sided p-values, and whether signs may be flipped, of the pairs on some samples, each (P,).
-    means = values[:, rows].mean(axis=1)
-    low, high = _in_blocks(mean_bounds, values, rows, pairs, bound=bound, alpha=alpha / family)
-    above, below = _p_values(values, rows, pairs, bound, alpha / (2 * family))
-    (trusted,) = _in_blocks(sign_flips.trusted, values, rows, pairs)
-    return means[pairs[:, 0]] - means[pairs[:, 1]], low, high, above, below, trusted
+    means = pairing.values[:, rows].mean(axis=1)
+    ends = pairing.in_blocks(mean_bounds, rows, pairs, alpha=alpha / family)
+    low, high = (np.clip(end / (1 - pairing.error_rate), -pairing.length, pairing.length) for end in ends)
+    above, below = pairing.in_blocks(one_sided_p_values, rows, pairs, alpha=alpha / (2 * family))
+    (enough,) = pairing.in_blocks(_enough_for_signs, rows, pairs, alpha=alpha)
+    # Random signs allow neither for values between two numbers nor for wrong ones.
+    return means[pairs[:, 0]] - means[pairs[:, 1]], low, high, above, below, enough & pairing.known
 
 
-def _p_values(values, rows, pairs, bound, alpha):
-    return _in_blocks(one_sided_p_values, values, rows, pairs, bound=bound, alpha=alpha)
-
-
-def _in_blocks(function, values, rows, pairs, **settings):
-    # A function of the paired differences (n, P), a few pairs at a time: two arrays (P,).
-    by_sample = np.ascontiguousarray(values[:, rows].T)
-    step = max(1, ELEMENTS_AT_ONCE // max(1, len(rows)))
-    blocks = [pairs[start : start + step] for start in range(0, len(pairs), step)]
-    results = [function(by_sample[:, block[:, 0]] - by_sample[:, block[:, 1]], **settings) for block in blocks]
-    return tuple(np.concatenate(arrays) for arrays in zip(*results, strict=True))
+def _enough_for_signs(differences, **_):
+    return sign_flips.trusted(differences)
 
 
 def _differences(parts, by_sign, pairs, every, *, family):

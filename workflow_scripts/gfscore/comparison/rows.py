@@ -15,14 +15,14 @@ ADJUSTED |= {"p_sign_flip": "sign_flip_p", "p_sign_flip_adjusted": "sign_flip_ad
 
 
 def aligned(measured):
-    """Values (M, N) and labels (N,) of M models on the same samples, in the order of the first one's samples.
+    """Values and largest values, (M, N), and labels (N,) of M models on the same samples, in the first one's order.
 
     Takes a list of Measured of one measure, joined by sample_id. Raises InputError when models have other samples or
     other labels: differences between them would compare samples, not models.
     """
     first = measured[0]
     order = np.argsort(first.sample_id)
-    values = np.empty((len(measured), len(order)))
+    values, upper_values = np.empty((2, len(measured), len(order)))
     for row, item in enumerate(measured):
         own = np.argsort(item.sample_id)
         if not np.array_equal(item.sample_id[own], first.sample_id[order]):
@@ -30,18 +30,19 @@ def aligned(measured):
         if not np.array_equal(item.labels[own], first.labels[order]):
             raise InputError(f"{label_of(first.key)} and {label_of(item.key)} disagree about the labels of samples")
         values[row, order] = item.values[own]
-    return values, first.labels
+        upper_values[row, order] = (item.values if item.upper_values is None else item.upper_values)[own]
+    return values, upper_values, first.labels
 
 
-def comparison_of(measured, *, settings, value_range):
+def comparison_of(measured, measure, *, settings):
     """`(Comparison, None)` of the models of one measure, or `(None, why there is none)`.
 
-    `settings` holds confidence, most, flips and seed.
+    Takes a list of Measured, the Measure, and `settings`, which hold confidence, most, flips and seed.
     """
     if len(measured) < 2:
         return None, "only one model takes part"
     try:
-        values, labels = aligned(measured)
+        values, upper_values, labels = aligned(measured)
     except InputError as error:
         return None, str(error)
     key = {name: measured[0].key[name] for name in ("dataset", "measure")}
@@ -49,11 +50,13 @@ def comparison_of(measured, *, settings, value_range):
         compare(
             values,
             labels,
-            value_range=value_range,
+            value_range=measure.value_range,
             alpha=1 - settings["confidence"],
             most=settings["most"],
             flips=settings["flips"],
             rng=row_generator(settings["seed"], key),
+            upper_values=upper_values,
+            error_rate=measure.error_rate,
         ),
         None,
     )
@@ -65,8 +68,7 @@ def tables_of(measured, class_names, *, measure_settings, settings, fp_lambda):
     Takes a list of Measured of one measure at T = 1, K class names, the settings of the measure and of the comparison,
     and lambda of FP.
     """
-    value_range = measure_of(measure_settings).value_range
-    comparison, reason = comparison_of(measured, settings=settings, value_range=value_range)
+    comparison, reason = comparison_of(measured, measure_of(measure_settings), settings=settings)
     values = [class_values(item.values, item.labels, len(class_names)) for item in measured]
     statistics = [statistics_of(item, lam=fp_lambda) for item in values]
     rows = {
@@ -77,6 +79,7 @@ def tables_of(measured, class_names, *, measure_settings, settings, fp_lambda):
         "metric_ranks": _metric_rows(measured, statistics),
     }
     about = {"models": len(measured), "compared": comparison is not None, "reason": reason}
+    about["undecided"] = sum(int((item.upper_values > item.values).sum()) for item in measured if item.bounded)
     if comparison is None:
         return rows, about
     rows["comparisons"] = _class_rows(comparison, measured, class_names, settings["confidence"])

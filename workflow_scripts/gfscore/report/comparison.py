@@ -51,9 +51,14 @@ def _comparison_view(tables, measure, value_range, *, lam):
     ]
     return view | {
         "sentences": [
-            comparison_words.best_model(ranks),
-            comparison_words.differences_found(classes, pairs, about),
-            comparison_words.reversals(pairs),
+            sentence
+            for sentence in (
+                comparison_words.best_model(ranks),
+                comparison_words.undecided(about),
+                comparison_words.differences_found(classes, pairs, about),
+                comparison_words.reversals(pairs),
+            )
+            if sentence
         ],
         "ranks": [{**row, "label": labels[row["threat"], row["model"]]} for row in ranks.to_dict("records")],
         "pairs": listed[:MOST_PAIRS],

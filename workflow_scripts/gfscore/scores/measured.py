@@ -32,6 +32,11 @@ class Measured:
     fresh: bool = True
     upper_values: np.ndarray | None = None
 
+    @property
+    def bounded(self):
+        """Whether some values are undecided, so that only the smallest and largest ones they may have are known."""
+        return self.upper_values is not None and not np.array_equal(self.values, self.upper_values)
+
     def generator(self, seed):
         """Numpy Generator of this row alone, so that adding a model changes no other model's draws."""
         return row_generator(seed, self.key)

@@ -24,7 +24,11 @@ _TESTED = (
     ("p_holm", pa.float64(), "adjusted by Holm over both directions of the family"),
     ("p_bh", pa.float64(), "adjusted by Benjamini-Hochberg, likewise"),
     ("p_by", pa.float64(), "adjusted by Benjamini-Yekutieli, likewise"),
-    ("p_sign_flip", pa.float64(), "studentised sign-flip test of this row alone; null where too few samples differ"),
+    (
+        "p_sign_flip",
+        pa.float64(),
+        "studentised sign-flip test of this row alone; null where too few differ, or a fallible test decides",
+    ),
     ("p_sign_flip_adjusted", pa.float64(), "the same, adjusted for the family"),
 )
 
