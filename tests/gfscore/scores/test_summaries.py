@@ -1,10 +1,41 @@
+"""Rows of the tables of an audit from the measured values of one model."""
+
+from types import SimpleNamespace
+
 import numpy as np
+import pandas as pd
 import pytest
 
-from gfscore.scores.summaries import MOST_PAIRED, class_pair_rows
+from gfscore.scores.measured import Measured
+from gfscore.scores.summaries import MOST_PAIRED, class_pair_rows, class_rows, model_rows
 from gfscore.tables import frame_of
 
 NO = float("nan")
+NAMES = ["cat", "dog", "frog"]
+TEST = {"kind": "probabilistic", "kappa": 0.01, "alpha": 0.05, "test": "anytime", "budget": 3000}
+INTERVALS = {"confidence": 0.95, "method": "betting", "binary": "clopper_pearson", "seed": 0, "bootstrap_resamples": 9}
+
+
+@pytest.mark.parametrize("undecided", [False, True])
+def test_undecided_samples_leave_no_p_value_of_disparity(undecided):
+    # No class differs from another for sure: the samples of the first one may be all robust.
+    labels = np.repeat([0, 1, 2], 100).astype(np.int32)
+    values = (labels > 0) * 1.0
+    key = {"dataset": "toy", "threat": "none", "model": "m", "measure": "sure", "calibration": "none"}
+    measured = Measured(
+        key | {"temperature": None},
+        values,
+        labels,
+        labels >= 0,
+        np.arange(300).astype(str),
+        upper_values=np.ones(300) if undecided else values,
+    )
+    classes = pd.DataFrame(class_rows(measured, NAMES, settings=TEST, intervals=INTERVALS, label_error_rates=None))
+    inputs = SimpleNamespace(models=[measured.key], measures={"sure": TEST}, measured=lambda: [measured])
+    (row,) = model_rows(inputs, classes, [{}], {"fp_lambda": 0.5, "permutations": 99, "seed": 0})
+    expected = None if undecided else 0.01
+    assert [row[f"{name}_p"] for name in ("rdi", "nrgc", "wcr")] == [expected] * 3
+    assert (row["rdi_low"] > 0) == (not undecided)
 
 
 def class_scores(values, low, high, **key):

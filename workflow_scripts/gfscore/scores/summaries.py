@@ -129,7 +129,8 @@ def _model_row(measured, class_frame, measure, accuracies, settings):
         "gini_unbiased": disparity.gini_unbiased(values.mean),
         "ihdi": disparity.ihdi(values.mean),
         **{f"{name}_permuted": value for name, value in noise.permuted.items()},
-        **{f"{name}_p": value for name, value in noise.p_value.items()},
+        # Undecided values are not known, so that shuffling them tests nothing.
+        **{f"{name}_p": None if measured.bounded else value for name, value in noise.p_value.items()},
         "between_class_sd": noise.between_class_sd,
         "rdi_detectable": detectable,
     }
