@@ -98,6 +98,7 @@ def _falsification(scores):
         found = {"rate": 0.25, "low": 0.2, "high": 0.3, "correct": 100, "violations": 25, "n": 120, "censored": 0}
         about = {"dataset": "toy", "threat": threat, "model": model, "measure": part["measure"].iloc[0]}
         mean = {"mean_score": part["value"].mean(), "mean_distance": 0.4, "class_index": -1, "class_name": "all"}
+        mean |= {"p_mean": 0.001 if mean["mean_score"] > 0.4 else 1.0, "confidence": 0.95}
         rows.append(about | found | mean | {"calibration": "none", "temperature": 1.0, "distances": "minimal-l2"})
     return frame_of("falsification", rows)
 

@@ -101,12 +101,13 @@ def target_tables(*, models=2, classes=6, easiest=4, seed=0):
     return {"target_matrix": frame_of("target_matrix", cells), "target_success": frame_of("target_success", success)}
 
 
-def falsification_table(scores, distances):
-    """Table falsification at T = 1 of models with these mean scores and mean distances."""
+def falsification_table(scores, distances, *, p_mean=0.001):
+    """Table falsification at T = 1 of models with these mean scores and distances; p_mean where the score is larger."""
     rows = [
         {**model, "measure": "great-softmax", "distances": "minimal", "calibration": "none", "temperature": 1.0}
         | {"class_index": ALL, "class_name": ALL_NAME, "n": 100, "correct": 90, "violations": 45, "rate": 0.5}
         | {"low": 0.39, "high": 0.61, "confidence": 0.95, "censored": 0, "mean_score": score, "mean_distance": distance}
+        | {"p_mean": p_mean if score > distance else 1.0}
         for model, score, distance in zip(subjects(len(scores)), scores, distances, strict=True)
     ]
     return frame_of("falsification", rows)

@@ -389,7 +389,7 @@ def test_the_page_says_in_plain_words_what_is_refuted(tables):
     rates = tables.falsification[tables.falsification["class_index"] == ALL].set_index("model")["rate"]
     ends = f"{number(rates.min())} ({rates.idxmin()}) to {number(rates.max())} ({rates.idxmax()})"
     assert f"with an adversarial example nearer than the score runs from {ends}" in warning["sentence"]
-    assert warning["sentence"].endswith("the mean score is refuted by the mean distance in none of the 2 models")
+    assert warning["sentence"].endswith("refuted by the mean distance, with 95% confidence, in none of the 2 models")
     assert view["refutations"][1]["words"] in page
     assert view["refutations"][1]["words"].startswith("m1: 1 of 60 samples have a certificate")
     assert not view["refutations"][1]["alarm"]
@@ -409,10 +409,10 @@ def test_the_page_says_in_plain_words_what_is_refuted(tables):
     ],
 )
 def test_the_page_calls_no_mean_score_refuted_where_samples_were_not_broken(tables, censored, words):
-    above = tables.falsification.assign(mean_score=2.0, mean_distance=1.0, censored=censored)
+    above = tables.falsification.assign(mean_score=2.0, mean_distance=1.0, p_mean=0.001, censored=censored)
     view = view_of(SimpleNamespace(**vars(tables) | {"falsification": above}))
     (warning,) = view["falsification"]["warnings"]
-    assert warning["sentence"].endswith(f"the mean score is refuted by the mean distance {words}")
+    assert warning["sentence"].endswith(f"the mean score is refuted by the mean distance, with 95% confidence, {words}")
 
 
 # The gate

@@ -5,7 +5,7 @@ from scipy.stats import norm
 from gfscore.agreement.falsification import Distances, falsification, sentence
 from gfscore.bounds.binomial import clopper_pearson
 from gfscore.errors import InputError
-from gfscore.scores.margins import SCALE
+from gfscore.scores.margins import SCALE, scores
 
 IDS = np.array(["a", "b", "c", "d", "e"])
 LABELS = np.array([0, 0, 1, 1, 0])
@@ -19,6 +19,7 @@ def distances(**changes):
         "value": np.array([2.0, 0.5, 0.0, 0.75, 1.0]),
         "censored": np.array([True, False, False, False, False]),
         "norm": "l2",
+        "largest": 2.0,
     }
     return Distances(**(given | changes))
 
@@ -93,7 +94,7 @@ def test_the_score_of_a_sign_classifier_is_refuted_in_the_mean():
     """Identity generator, sign classifier on a standard normal input: distances are |z|, the score tends to B."""
     z = norm.ppf((np.arange(20_000) + 0.5) / 20_000)
     logits = 1e6 * np.stack([-z, z], axis=1)
-    found = Distances(np.arange(len(z)).astype(str), np.abs(z), np.zeros(len(z), bool), "l2")
+    found = Distances(np.arange(len(z)).astype(str), np.abs(z), np.zeros(len(z), bool), "l2", 8.0)
     result = falsification(found.sample_id, (z > 0).astype(int), logits, found, activation="sigmoid")
     assert result.model.mean_score == pytest.approx(SCALE, abs=1e-3)
     assert result.model.mean_distance == pytest.approx(np.sqrt(2 / np.pi), abs=1e-3)
@@ -104,8 +105,21 @@ def test_the_score_of_a_shallow_sigmoid_is_refuted_in_the_mean():
     """Uniform pixel, logits +-10 (x - 1/2): mean distance 1/4, mean score 0.9092."""
     x = (np.arange(20_000) + 0.5) / 20_000
     logits = 10 * np.stack([0.5 - x, x - 0.5], axis=1)
-    found = Distances(np.arange(len(x)).astype(str), np.abs(x - 0.5), np.zeros(len(x), bool), "l2")
+    found = Distances(np.arange(len(x)).astype(str), np.abs(x - 0.5), np.zeros(len(x), bool), "l2", 8.0)
     result = falsification(found.sample_id, (x > 0.5).astype(int), logits, found, activation="sigmoid")
     assert result.model.mean_score == pytest.approx(0.9092, abs=1e-4)
     assert result.model.mean_distance == pytest.approx(0.25, abs=1e-4)
     assert result.model.rate == 1
+
+
+@pytest.mark.parametrize(("shift", "surely"), [(0.0, False), (1e-6, False), (-0.25, False), (0.25, True)])
+def test_the_p_value_of_the_means_needs_more_than_a_larger_mean(shift, surely):
+    # Score and distance have one mean, or one that is larger by the shift; the largest distance searched is 1.
+    rng = np.random.default_rng(3)
+    score = rng.uniform(0.3, 0.7, 400)
+    logits = np.stack([score / SCALE * 2, np.zeros(400)], axis=1)
+    found = scores(logits, np.zeros(400, int), activation="softmax", temperature=1.0)
+    value = np.clip(rng.permutation(found) - shift, 1e-9, 1)
+    measured = Distances(np.arange(400).astype(str), value, np.zeros(400, bool), "l2", 1.0)
+    model = falsification(np.arange(400).astype(str), np.zeros(400, int), logits, measured, activation="softmax").model
+    assert (model.p_mean <= 0.05) == surely

@@ -117,15 +117,15 @@ def test_nothing_to_compare_names_every_reason(models):
 def test_refuted_scores_are_told_by_score_and_distances_at_t_1_alone():
     table = falsification_table([1.0, 0.2], [0.5, 0.5])
     others = [
-        {"distances": "other", "mean_score": 0.1},
+        {"distances": "other", "mean_score": 0.1, "p_mean": 1.0},
         {"calibration": "rank", "temperature": 9.0},
         {"class_index": 0},
     ]
     words = mean_scores_refuted_by_measure(pd.concat([table, *(table.assign(**each) for each in others)]))
     assert words == {
         "great-softmax": {
-            "minimal": "Attacks refute the mean score of 1 of 2 models, with examples nearer than the score for 0.500 of "
-            "the correct samples",
+            "minimal": "Attacks refute the mean score of 1 of 2 models (95% confidence for all of these), with examples "
+            "nearer than the score for 0.500 of the correct samples",
             "other": "Attacks refute the mean score of none of the 2 models, yet find examples nearer than the score for "
             "0.500 of the correct samples",
         }
@@ -149,7 +149,7 @@ def test_refuted_scores_are_told_by_score_and_distances_at_t_1_alone():
         (
             [0.2, np.nan],
             [0.1, np.nan],
-            "Attacks refute the mean score; examples nearer than the score for 0.200 of the correct samples",
+            "Attacks refute the mean score with 95% confidence; examples nearer than the score for 0.200 of the correct samples",
         ),
     ],
 )
@@ -177,12 +177,26 @@ def test_models_without_a_correct_sample_or_a_refuted_score_are_not_said_to_be_e
         (
             [0.9, 0.9, 0.4],
             [0, 1, 5],
-            "Attacks refute the mean score of 1 of 3 models (1 not settled: 1 sample was not broken up to the largest "
-            "distance searched), with",
+            "Attacks refute the mean score of 1 of 3 models (95% confidence for all of these; 1 not settled: 1 sample was "
+            "not broken up to the largest distance searched), with",
         ),
     ],
 )
 def test_a_mean_score_is_refuted_only_where_every_sample_was_broken(scores, censored, words):
     # What attacks did not break counts at the largest distance searched, and may lie far beyond it.
     table = falsification_table(scores, [0.5] * len(scores)).assign(censored=censored)
+    assert mean_scores_refuted(table).startswith(words)
+
+
+@pytest.mark.parametrize(
+    ("p_mean", "words"),
+    [
+        ([0.2], "Whether attacks refute the mean score is not settled: means too close for 95% confidence; examples"),
+        ([0.016, 0.9, 0.9], "Attacks refute the mean score of 1 of 3 models (95% confidence for all of these; 2 not"),
+        # Holm: the smallest of three is held to 0.05 / 3.
+        ([0.017, 0.9, 0.9], "Attacks refute the mean score of none of the 3 models (3 not settled: means too close"),
+    ],
+)
+def test_a_mean_score_is_refuted_only_where_it_surely_exceeds_the_mean_distance(p_mean, words):
+    table = falsification_table([0.9] * len(p_mean), [0.5] * len(p_mean)).assign(p_mean=p_mean)
     assert mean_scores_refuted(table).startswith(words)

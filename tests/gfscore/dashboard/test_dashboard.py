@@ -71,7 +71,8 @@ def test_a_mean_score_is_called_refuted_only_where_every_sample_was_broken():
     made = audit_for_page(**SMALL)
     table = made.tables.measures["falsification"]
     for censored, said in ((0, "refuted"), (7, "not settled")):
-        made.tables.measures["falsification"] = table.assign(mean_score=0.9, mean_distance=0.5, censored=censored)
+        known = {"mean_score": 0.9, "mean_distance": 0.5, "p_mean": 0.001}
+        made.tables.measures["falsification"] = table.assign(**known, censored=censored)
         ((rows,),) = (found.values() for found in contents(page_of(made))["falsification"].values())
         assert [(row["mean"], row["censored"]) for row in rows] == [(said, censored)] * 2
 

@@ -243,7 +243,9 @@ def test_scores_above_the_distance_are_refuted():
 def test_scores_above_the_distance_are_hollow_where_samples_were_not_broken():
     rows = falsification_table([1.0, 0.5, 0.4], [0.6, 0.6, 0.3]).assign(censored=[0, 0, 7])
     figure = figures.score_against_distance(rows, measure_of(MINIMAL))
-    assert title(figure).startswith("Attacks refute the mean score of 1 of 3 models (1 not settled: 7 samples were not")
+    assert title(figure).startswith(
+        "Attacks refute the mean score of 1 of 3 models (95% confidence for all of these; 1 not settled: 7 samples"
+    )
     hollow, filled = (line for line in figure.axes[0].lines if line.get_marker() == "^")
     assert list(hollow.get_ydata()) == [0.4] and list(filled.get_ydata()) == [1.0]
     words = [text.get_text() for text in figure.axes[0].texts]

@@ -223,7 +223,7 @@ def test_attack_distances_refute_the_score_of_the_surer_twin_only():
     planted = plant(3, samples=6)
     names = np.arange(len(planted.labels)).astype(str)
     exact = l2_distances(planted)
-    distances = Distances(names, exact, np.zeros(len(names), dtype=bool), "l2")
+    distances = Distances(names, exact, np.zeros(len(names), dtype=bool), "l2", float(exact.max()))
     for twin, rate in (("plain", 0.0), ("surer", 1.0)):
         logits = logits_of(planted.images, 3, twin, planted.weak)
         assert falsification(names, planted.labels, logits, distances, activation="softmax").model.rate == rate

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from gfscore.bounds.binomial import clopper_pearson
+from gfscore.bounds.bounded_means import one_sided_p_values
 from gfscore.errors import InputError
 from gfscore.numbers import count, interval, number, percent, setting
 from gfscore.scores.margins import own_and_rival, scores
+from gfscore.scores.measures import SCALE
 
 
 @dataclass(frozen=True)
@@ -19,13 +21,14 @@ class Distances:
     """Distances of one model's minimal measure, one row per sample.
 
     `sample_id` (N,) unique; `value` (N,) float64, 0 for a misclassified sample; `censored` (N,) bool; `norm` of the
-    measure.
+    measure; `largest`, the largest distance searched, which no value exceeds.
     """
 
     sample_id: np.ndarray
     value: np.ndarray
     censored: np.ndarray
     norm: str
+    largest: float
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,9 @@ class Falsified:
     `n` samples measured both ways; `correct` of them classified correctly; `violations`, those among the correct whose
     score exceeds the distance of an adversarial example found; `rate` their share in [0, 1], 0 being no contradiction
     and no confirmation; `low` and `high` its Clopper-Pearson interval, these four NaN without correct samples;
-    `censored` of the n; `mean_score` and `mean_distance` over the n, misclassified samples at 0, NaN without samples.
+    `censored` of the n; `mean_score` and `mean_distance` over the n, misclassified samples at 0, NaN without samples;
+    `p_mean` the p-value of "the mean score is at most the mean distance found", one-sided and by betting: exact for
+    every n, 1 without samples.
     """
 
     n: int
@@ -47,6 +52,7 @@ class Falsified:
     censored: int
     mean_score: float
     mean_distance: float
+    p_mean: float
 
 
 @dataclass(frozen=True)
@@ -81,7 +87,9 @@ def falsification(sample_id, labels, logits, distances, *, activation, temperatu
     right, violated = contradicted(g, own > rival, value, censored)
 
     def group(chosen):
-        return _falsified(g[chosen], value[chosen], censored[chosen], right[chosen], violated[chosen], alpha=alpha)
+        p_mean = _p_value_of_means(g[chosen] - value[chosen], distances.largest, alpha)
+        arrays = (of[chosen] for of in (g, value, censored, right, violated))
+        return _falsified(*arrays, p_mean=p_mean, alpha=alpha)
 
     return Falsification(
         temperature=float(temperature),
@@ -123,14 +131,20 @@ def sentence(result, *, name):
     )
 
 
-def _falsified(g, value, censored, right, violated, *, alpha):
+def _p_value_of_means(excess, largest, alpha):
+    # The excess of a score over a distance lies from -largest to SCALE.
+    bound = max(SCALE, largest)
+    return float(one_sided_p_values(np.clip(excess, -bound, bound)[:, None], bound=bound, alpha=alpha)[0][0])
+
+
+def _falsified(g, value, censored, right, violated, *, p_mean, alpha):
     n, correct, violations = len(g), int(right.sum()), int(violated.sum())
     rate, low, high = np.nan, np.nan, np.nan
     if correct:
         rate = violations / correct
         low, high = clopper_pearson(violations, correct, alpha=alpha)
     means = (float(g.mean()), float(value.mean())) if n else (np.nan, np.nan)
-    return Falsified(n, correct, violations, rate, low, high, int(censored.sum()), *means)
+    return Falsified(n, correct, violations, rate, low, high, int(censored.sum()), *means, p_mean)
 
 
 def _rows_of(wanted, among):

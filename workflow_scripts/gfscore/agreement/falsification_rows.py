@@ -34,7 +34,7 @@ def falsification_rows(inputs, class_names, *, alpha):
     for model, own in inputs.paths():
         evidence = read_logits(logits[label_of(model)], expect=model)
         for against in falsifying(inputs.measures):
-            distances = _distances(own[against], model, against)
+            distances = _distances(own[against], model, against, inputs.measures[against]["largest_distance"])
             for measure, settings in inputs.measures.items():
                 if settings["kind"] != "great":
                     continue
@@ -88,9 +88,10 @@ def _contradictions(own, model, measure, against, kind):
     return both["label"].to_numpy()[right], violated[right]
 
 
-def _distances(path, model, measure):
+def _distances(path, model, measure, largest):
     samples = read_samples(path, model, measure, "minimal")
-    return Distances(*(samples[name].to_numpy() for name in ("sample_id", "value", "censored")), norm="l2")
+    columns = (samples[name].to_numpy() for name in ("sample_id", "value", "censored"))
+    return Distances(*columns, norm="l2", largest=float(largest))
 
 
 def _temperatures(calibrations, label):
@@ -114,11 +115,11 @@ def _rows(key, evidence, distances, settings, class_names, *, temperature, alpha
     groups = [(k, class_names[k], group) for k, group in enumerate(found.classes)]
     return [
         {**key, "class_index": index, "class_name": name, **vars(group)}
-        | ({} if fresh else {"low": None, "high": None})
+        | ({} if fresh else {"low": None, "high": None, "p_mean": None})
         for index, name, group in [*groups, (ALL, ALL_NAME, found.model)]
     ]
 
 
 def _only(distances, chosen):
     columns = (np.asarray(values)[chosen] for values in (distances.sample_id, distances.value, distances.censored))
-    return Distances(*columns, norm=distances.norm)
+    return Distances(*columns, norm=distances.norm, largest=distances.largest)

@@ -7,11 +7,12 @@ from gfscore.bounds.multiplicity import holm
 from gfscore.certificates.radii import judge_refutations
 from gfscore.classwise.target_rows import contest
 from gfscore.names import enumeration
-from gfscore.numbers import count, number, p_value, signed
+from gfscore.numbers import count, number, p_value, percent, signed
 from gfscore.scores.measures import UNCALIBRATED
 from gfscore.tables.agreement import ALL
 
 SIGNIFICANT = 0.05
+ROUNDING = 1e-12
 
 SUCCESS = {
     "success": "the share of other classes' samples turned into the class",
@@ -26,7 +27,7 @@ REFUTED, NOT_SETTLED, NOT_REFUTED = "refuted", "not settled", "not refuted"
 
 def falsified(row, *, name):
     """Sentence on one row of the table falsification, of all samples of a model, whose name it uses."""
-    counts = ("n", "correct", "violations", "rate", "low", "high", "censored", "mean_score", "mean_distance")
+    counts = ("n", "correct", "violations", "rate", "low", "high", "censored", "mean_score", "mean_distance", "p_mean")
     group = Falsified(**{key: row[key] for key in counts})
     confidence = row["confidence"]
     return sentence(Falsification(row["temperature"], confidence, classes=[], model=group), name=name)
@@ -41,27 +42,33 @@ def refutations_of(rows, measure, models):
     return f"Attack distances refute {measure} as a lower bound on the distance to an adversarial example, for {whose}"
 
 
-def mean_score_against_distance(row):
-    """Whether the mean score of a falsification row is REFUTED, NOT_SETTLED or NOT_REFUTED by its mean distance.
-
-    Refuted only when every sample was broken. One that was not counts at the largest distance searched, which may lie
-    below its true distance, so that the mean distance no longer bounds the true mean from above.
-    """
-    if not row["mean_score"] > row["mean_distance"]:
-        return NOT_REFUTED
-    return NOT_SETTLED if row["censored"] else REFUTED
-
-
 def mean_scores_against_distances(rows):
-    """That of each of the rows, as an array of words, and a clause on the models not settled, empty without any."""
-    verdicts = np.array([mean_score_against_distance(row) for row in rows.to_dict("records")], dtype=object)
+    """Whether the mean score of each model is REFUTED, NOT_SETTLED or NOT_REFUTED by its mean distance, as words (M,).
+
+    Takes falsification rows at T = 1 of all samples, one per model, of one score and one measure of distances. Refuted
+    where the mean score surely exceeds the mean distance, by Holm over the models at the confidence of the rows, and
+    every sample was broken. One that was not counts at the largest distance searched, which may lie below its true
+    distance, so that the mean distance no longer bounds the true mean from above.
+    """
+    above = rows["mean_score"].to_numpy() > rows["mean_distance"].to_numpy()
+    sure = holm(rows["p_mean"], family=len(rows)) <= 1 - rows["confidence"].to_numpy() + ROUNDING
+    broken = rows["censored"].to_numpy() == 0
+    return np.select([above & sure & broken, above], [REFUTED, NOT_SETTLED], NOT_REFUTED).astype(object)
+
+
+def why_not_settled(rows, verdicts):
+    """Clause on the models that mean_scores_against_distances does not settle, empty without any."""
     unsettled = rows[verdicts == NOT_SETTLED]
     if unsettled.empty:
-        return verdicts, ""
-    unbroken = int(unsettled["censored"].sum())
+        return ""
+    reasons, unbroken = [], int(unsettled["censored"].sum())
+    if unbroken:
+        were = "sample was" if unbroken == 1 else "samples were"
+        reasons.append(f"{count(unbroken)} {were} not broken up to the largest distance searched")
+    if (unsettled["censored"] == 0).any():
+        reasons.append(f"means too close for {percent(rows['confidence'].iloc[0])} confidence")
     whose = "" if len(rows) == 1 else f"{len(unsettled)} "
-    were = "sample was" if unbroken == 1 else "samples were"
-    return verdicts, f"{whose}not settled: {count(unbroken)} {were} not broken up to the largest distance searched"
+    return f"{whose}not settled: {', or '.join(reasons)}"
 
 
 def mean_scores_refuted(rows):
@@ -73,7 +80,9 @@ def mean_scores_refuted(rows):
     rates = rows["rate"].dropna()
     if rates.empty:
         return "No sample is classified correctly, so that attacks have nothing to refute"
-    verdicts, unsettled = mean_scores_against_distances(rows[rows["rate"].notna()])
+    verdicts = mean_scores_against_distances(rows)
+    unsettled = why_not_settled(rows[rows["rate"].notna()], verdicts[rows["rate"].notna()])
+    sure = f"{percent(rows['confidence'].iloc[0])} confidence"
     total, refuted = len(rates), int((verdicts == REFUTED).sum())
     low, high = number(rates.min()), number(rates.max())
     if not rates.max():
@@ -83,12 +92,13 @@ def mean_scores_refuted(rows):
     if total == 1:
         if unsettled:
             return f"Whether attacks refute the mean score is {unsettled}; {share}"
-        return f"Attacks {'refute' if refuted else 'do not refute'} the mean score; {share}"
-    unsettled = unsettled and f" ({unsettled})"
+        return f"Attacks {f'refute the mean score with {sure}' if refuted else 'do not refute the mean score'}; {share}"
     if not refuted:
+        unsettled = unsettled and f" ({unsettled})"
         return f"Attacks refute the mean score of none of the {total} models{unsettled}, yet find {share}"
     often = f"all {total}" if refuted == total else f"{refuted} of {total}"
-    return f"Attacks refute the mean score of {often} models{unsettled}, with {share}"
+    details = "; ".join(filter(None, (f"{sure} for all of these", unsettled)))
+    return f"Attacks refute the mean score of {often} models ({details}), with {share}"
 
 
 def mean_scores_refuted_by_measure(falsification):

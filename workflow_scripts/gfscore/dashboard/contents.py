@@ -1,8 +1,9 @@
 """What the page of a dashboard knows: the numbers of an audit's tables, in the order of its models and classes."""
 
 import numpy as np
+import pandas as pd
 
-from gfscore.agreement.measure_words import mean_score_against_distance
+from gfscore.agreement.measure_words import mean_scores_against_distances
 from gfscore.class_names import readable_classes
 from gfscore.dashboard.groups import group_contents, projection_contents
 from gfscore.dashboard.packing import packed, plain
@@ -224,12 +225,12 @@ def _falsification(tables, index):
     if table is None:
         return None
     rows = table[(table["class_index"] == ALL) & (table["calibration"] == UNCALIBRATED)]
-    kept = ("rate", "low", "high", "correct", "censored", "mean_score", "mean_distance")
+    kept = ("rate", "low", "high", "correct", "censored", "mean_score", "mean_distance", "mean", "confidence")
     result = {}
     for (measure, distances), found in rows.groupby(["measure", "distances"], sort=False):
+        judged = found.assign(mean=mean_scores_against_distances(found))
         result.setdefault(measure, {})[distances] = [
-            row and {name: row[name] for name in kept} | {"mean": mean_score_against_distance(row)}
-            for row in index.per_model(found)
+            row and {name: row[name] for name in kept} for row in index.per_model(judged)
         ]
     return result or None
 

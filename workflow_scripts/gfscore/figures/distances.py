@@ -8,6 +8,7 @@ from gfscore.agreement.measure_words import (
     REFUTED,
     mean_scores_against_distances,
     mean_scores_refuted,
+    why_not_settled,
 )
 from gfscore.figures.placement import place_labels
 from gfscore.figures.style import ACCENT, CONTRAST, MUTED, PAPER, counted, drawing, framed_figure, laid_out, quiet
@@ -32,7 +33,8 @@ def score_against_distance(rows, distance):
     """
     whole = rows[rows["class_index"] == ALL].reset_index(drop=True)
     x, y = whole["mean_distance"].to_numpy(), whole["mean_score"].to_numpy()
-    verdicts, unsettled = mean_scores_against_distances(whole)
+    verdicts = mean_scores_against_distances(whole)
+    unsettled = why_not_settled(whole, verdicts)
     low, high = whole["low"].to_numpy(), whole["high"].to_numpy()
     labels = [
         f"{name}  {number(rate)}"
@@ -57,7 +59,7 @@ def score_against_distance(rows, distance):
                 if censored
                 else ""
             )
-            + " Means over the samples at hand, without intervals.",
+            + f" Refuted: surely above the line, by betting, with {confidence} confidence for all models (Holm).",
         )
         axes = figure.subplots()
         end = 1.08 * max(x.max(), y.max())

@@ -4,7 +4,7 @@ import numpy as np
 
 from gfscore.agreement import measure_words
 from gfscore.names import model_labels
-from gfscore.numbers import number
+from gfscore.numbers import number, percent
 from gfscore.probabilistic.error_rates import caution
 from gfscore.report.report_rows import Bounded
 from gfscore.scores.measures import UNCALIBRATED
@@ -56,7 +56,9 @@ def _falsification(frame):
     for (measure, _distances_by), rows in plain.groupby(["measure", "distances"], sort=False):
         title = measure_words.refutations_of(rows, measure, len(rows))
         if title:
-            warnings.append({"title": title, "sentence": _refuted(rows[rows["violations"] > 0])})
+            verdicts = measure_words.mean_scores_against_distances(rows)
+            some = rows["violations"] > 0
+            warnings.append({"title": title, "sentence": _refuted(rows[some], verdicts[some])})
     rows = [{**row, "bounded": Bounded(row["rate"], row["low"], row["high"], 1.0)} for row in whole.to_dict("records")]
     unrefuted = [
         measure_words.falsified(row, name=row["label"])
@@ -65,18 +67,19 @@ def _falsification(frame):
     return {"warnings": warnings, "rows": rows, "unrefuted": unrefuted}
 
 
-def _refuted(rows):
+def _refuted(rows, verdicts):
     # One model in full; of several the ends of the range, since the table beside it lists all.
     if len(rows) == 1:
         return measure_words.falsified(rows.iloc[0].to_dict(), name=rows["label"].iloc[0])
     least, most = (rows.loc[rows["rate"] == end].iloc[0] for end in (rows["rate"].min(), rows["rate"].max()))
-    verdicts, unsettled = measure_words.mean_scores_against_distances(rows)
+    unsettled = measure_words.why_not_settled(rows, verdicts)
+    confidence = percent(rows["confidence"].iloc[0])
     above = int((verdicts == measure_words.REFUTED).sum())
     return (
         "The share of correctly classified samples with an adversarial example nearer than the score runs from "
         f"{number(least['rate'])} ({least['label']}) to {number(most['rate'])} ({most['label']}); the mean score "
-        f"is refuted by the mean distance in {IN_ALL.get(above / len(rows), f'{above} of')} {len(rows)} models"
-        + (f" ({unsettled})" if unsettled else "")
+        f"is refuted by the mean distance, with {confidence} confidence, in "
+        f"{IN_ALL.get(above / len(rows), f'{above} of')} {len(rows)} models" + (f" ({unsettled})" if unsettled else "")
     )
 
 

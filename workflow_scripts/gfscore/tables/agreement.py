@@ -33,6 +33,7 @@ AGREEMENT_COLUMNS = {
         ("censored", pa.int64(), "samples for which no adversarial example was found"),
         ("mean_score", pa.float64(), "mean score over the n samples, 0 where misclassified"),
         ("mean_distance", pa.float64(), "mean distance found, 0 where misclassified, the largest searched where none"),
+        ("p_mean", pa.float64(), "p-value by betting of: the mean score is at most mean_distance; null as low"),
     ),
     "radius_curves": (
         *MEASURED,

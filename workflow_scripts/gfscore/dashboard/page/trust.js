@@ -31,7 +31,7 @@ function showDistances() {
 function distanceRows(found) {
   const chosen = chosenModel();
   return found.map((row, index) => row && {
-    model: MODELS[index].short, chosen: index === chosen, score: row.mean_score, distance: row.mean_distance, censored: row.censored, rate: row.rate, low: row.low, high: row.high,
+    model: MODELS[index].short, chosen: index === chosen, score: row.mean_score, distance: row.mean_distance, censored: row.censored, rate: row.rate, low: row.low, high: row.high, confidence: row.confidence,
     side: SIDES[row.mean],
     text: `score ${number(row.mean_score)}, distance ${number(row.mean_distance)}${row.censored ? ` (${plural(row.censored, "sample")} not broken, counted at the largest distance searched)` : ""}; contradicted on ${withInterval(row.rate, row.low, row.high, 1)} of ${count(row.correct)} samples`,
   }).filter(Boolean);
@@ -39,8 +39,10 @@ function distanceRows(found) {
 
 function distanceSentence(rows, score, name) {
   const [refuted, unsettled] = ["refuted", "not settled"].map((side) => rows.filter((row) => row.side === SIDES[side]));
-  const open = unsettled.length ? `; ${unsettled.length} not settled: ${plural(sum(unsettled.map((row) => row.censored)), "sample")} not broken up to the largest distance searched` : "";
-  return `In ${refuted.length} of ${plural(rows.length, "model")} mean ${score} exceeds the mean distance at which the attack of ${name} succeeded${open}`;
+  const unbroken = sum(unsettled.map((row) => row.censored)), close = unsettled.some((row) => !row.censored);
+  const reasons = [unbroken && `${plural(unbroken, "sample")} not broken up to the largest distance searched`, close && "means too close to tell"].filter(Boolean);
+  const open = unsettled.length ? `; ${unsettled.length} not settled: ${reasons.join(", or ")}` : "";
+  return `In ${refuted.length} of ${plural(rows.length, "model")} mean ${score} surely exceeds the mean distance at which the attack of ${name} succeeded (${percent(rows[0].confidence)} confidence for all of these)${open}`;
 }
 
 function showCalibration() {
