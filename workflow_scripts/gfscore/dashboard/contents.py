@@ -1,7 +1,6 @@
 """What the page of a dashboard knows: the numbers of an audit's tables, in the order of its models and classes."""
 
 import numpy as np
-import pandas as pd
 
 from gfscore.agreement.measure_words import mean_scores_against_distances
 from gfscore.class_names import readable_classes
