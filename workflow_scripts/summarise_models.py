@@ -3,7 +3,7 @@
 from gfscore.calibration.evidence import accuracies_of
 from gfscore.scores.measured import AuditInputs
 from gfscore.scores.summaries import class_pair_rows, model_rows, vulnerability_rows
-from gfscore.tables import read_table
+from gfscore.tables import read_identity, read_table
 from gfscore.tables.audit_tables import write_audit_tables
 from gfscore.workflow.jobs import logged_job
 
@@ -21,7 +21,9 @@ def summarise_models(inputs, path_to_class_scores, paths_to_manifests, paths, *,
         "vulnerability": vulnerability_rows(class_scores),
         "class_pairs": class_pair_rows(class_scores),
     }
-    write_audit_tables(paths, rows, audit=audit)
+    # What another audit must share for its numbers to be compared with these.
+    about = {"dataset_digest": read_identity(path_to_class_scores)["dataset_digest"], "measures": inputs.measures}
+    write_audit_tables(paths, rows, audit=audit, identity=about)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from gfscore.files import read_json, write_json
 from gfscore.scores.margins import SCALE, scores
 from gfscore.scores.measured import AuditInputs
 from gfscore.scores.splits import choosing_samples
-from gfscore.tables import read_table, write_logits
+from gfscore.tables import read_identity, read_table, write_logits
 from judge_audit import judge_audit
 from made import gate_rule
 from measure_sensitivity import measure_sensitivity
@@ -132,6 +132,12 @@ def folder(tmp_path_factory):
     folder.score()
     folder.audit()
     return folder
+
+
+def test_the_summary_says_which_data_and_settings_it_is_of(folder):
+    about = read_identity(folder.table("model_summary"))
+    assert about["dataset_digest"] == read_identity(folder.table("class_scores"))["dataset_digest"]
+    assert about["measures"] == MEASURES
 
 
 def test_the_workflow_and_the_python_api_give_the_same_numbers(folder):

@@ -20,9 +20,13 @@ def summary():
     return synthetic_audit(models=2, per_class=20).model_summary
 
 
-def written(folder, summary, *, digest="a" * 64):
+MEASURES = {"great-softmax": {"kind": "great", "activation": "softmax", "batch_size": 8}}
+
+
+def written(folder, summary, *, digest="a" * 64, data="d" * 64, measures=MEASURES):
     folder.mkdir()
-    write_table(folder / "model_summary.parquet", "model_summary", summary, identity={"audit": folder.name})
+    about = {"dataset_digest": data, "measures": measures}
+    write_table(folder / "model_summary.parquet", "model_summary", summary, identity={"audit": folder.name} | about)
     result = {"measure": "great-softmax", "models_digest": digest, "split": None, "t_star": 2.0}
     write_json(folder / "calibration.json", {"cross_model_accuracy": result})
     return folder
@@ -138,3 +142,32 @@ def test_statistics_without_intervals_get_no_verdict(tmp_path, summary):
     without = summary.assign(**{name: np.nan for name in summary.columns if name.endswith(("_low", "_high"))})
     folder = written(tmp_path / "one", without)
     assert audit_changes(folder, folder)["verdict"].isna().all()
+
+
+def test_audits_of_other_data_are_refused_by_their_digests(tmp_path, summary):
+    two = written(tmp_path / "two", summary, data="e" * 64)
+    with pytest.raises(InputError, match="audits of other data: the digests of their datasets are ddd.* and eee"):
+        audit_changes(written(tmp_path / "one", summary), two)
+
+
+def test_a_table_that_does_not_say_what_it_is_of_is_refused(tmp_path, summary):
+    (tmp_path / "old").mkdir()
+    write_table(tmp_path / "old/model_summary.parquet", "model_summary", summary, identity={"audit": "old"})
+    with pytest.raises(InputError, match=r"old/model_summary\.parquet does not say which data"):
+        audit_changes(tmp_path / "old", written(tmp_path / "one", summary))
+
+
+@pytest.mark.parametrize(
+    ("change", "verdicts"),
+    [
+        ({"activation": "sigmoid"}, {"not comparable: other activation"}),
+        ({"eps": 0.5}, {"not comparable: other eps"}),
+        ({"batch_size": 16}, {"worse", "undecided"}),
+    ],
+)
+def test_a_measure_with_other_settings_is_neither_better_nor_worse(tmp_path, summary, change, verdicts):
+    own = summary[(summary["measure"] == "great-softmax") & (summary["calibration"] == "none")]
+    lower = moved(own, value=0.0, value_low=0.0, value_high=0.0)
+    other = {"great-softmax": MEASURES["great-softmax"] | change}
+    two = written(tmp_path / "two", lower, measures=other)
+    assert set(audit_changes(written(tmp_path / "one", own), two)["verdict"].dropna()) == verdicts

@@ -9,11 +9,14 @@ from gfscore.calibration.comparable import require_comparable_audits
 from gfscore.errors import InputError
 from gfscore.files import read_json
 from gfscore.scores.measures import BETTER, UNCALIBRATED
-from gfscore.tables import read_table
+from gfscore.tables import read_identity, read_table
 
 WHAT = ["dataset", "threat", "model", "measure", "calibration"]
 COMPARED = ("value", "wcr", "fp", "rdi", "nrgc")
 """Statistics of model_summary, with bounds, that two audits are compared by."""
+
+COST_ONLY = ("batch_size",)
+"""Settings of a measure that change what it costs, not what it is."""
 
 SAME = 1e-9
 """Largest relative difference of one number in two files of one audit."""
@@ -26,19 +29,44 @@ def audit_changes(first, second, *, calibration=UNCALIBRATED):
     has at this calibration: `first`, `second` and `change` = second - first in the measure's unit, null where one of
     the audits lacks the model or measure; `verdict` is better or worse where the intervals are disjoint, which is right
     with probability at least 1 - alpha_1 - alpha_2 for all classes of a model together (union bound), whether or not
-    the samples are the same; else undecided; null without intervals. Raises InputError for rows calibrated on
-    different models or at different temperatures, for audits without a model and measure in common, for folders that
+    the samples are the same; else undecided; null without intervals; "not comparable" and the settings that differ,
+    for a measure with other settings. Raises InputError for audits of other data, for rows calibrated on different
+    models or at different temperatures, for audits without a model and measure in common, for folders that
     hold no audit, and for an audit whose verdict is of another run than its table.
     """
     if calibration != UNCALIBRATED:
         require_comparable_audits(first, second)
     tables = [_summary(folder, calibration) for folder in (first, second)]
+    measures = _measures_on_the_same_data(first, second)
     if not set(tables[0].index) & set(tables[1].index):
         raise InputError(
             f"{first} and {second} have no model and measure of one dataset in common at calibration "
             f"{calibration!r}; compare audits of the same dataset"
         )
-    return pd.concat([_of_statistic(*tables, name) for name in COMPARED], ignore_index=True)
+    changes = pd.concat([_of_statistic(*tables, name) for name in COMPARED], ignore_index=True)
+    for name in set(measures[0]) & set(measures[1]):
+        ours, theirs = measures[0][name], measures[1][name]
+        other = [key for key in {**ours, **theirs} if key not in COST_ONLY and ours.get(key) != theirs.get(key)]
+        if other:
+            known = (changes["measure"] == name) & changes["verdict"].notna()
+            changes.loc[known, "verdict"] = f"not comparable: other {', '.join(other)}"
+    return changes
+
+
+def _measures_on_the_same_data(first, second):
+    # Settings of the measures of both audits by name.
+    paths = [Path(folder) / "model_summary.parquet" for folder in (first, second)]
+    identities = [read_identity(path) for path in paths]
+    for path, identity in zip(paths, identities, strict=True):
+        if not {"dataset_digest", "measures"} <= set(identity):
+            raise InputError(f"{path} does not say which data and settings it is of; run its audit again")
+    ours, theirs = (identity["dataset_digest"] for identity in identities)
+    if ours != theirs:
+        raise InputError(
+            f"{first} and {second} are audits of other data: the digests of their datasets are {ours} and {theirs}; "
+            "audit both models on the same data"
+        )
+    return [identity["measures"] for identity in identities]
 
 
 def _summary(folder, calibration):

@@ -69,9 +69,12 @@ def read_audit_tables(files, *, audit):
     )
 
 
-def write_audit_tables(paths, rows, *, audit):
-    """Write tables of an audit, each with its CSV: `paths` and `rows` (lists of mappings) by the tables' names."""
+def write_audit_tables(paths, rows, *, audit, identity=None):
+    """Write tables of an audit, each with its CSV: `paths` and `rows` (lists of mappings) by the tables' names.
+
+    `identity` is what the files say of themselves beside the audit's name.
+    """
     for table, found in rows.items():
         frame = frame_of(table, found)
-        write_table(paths[table], table, frame, identity={"audit": audit})
+        write_table(paths[table], table, frame, identity={"audit": audit} | (identity or {}))
         write_csv_beside(paths[table], frame)
