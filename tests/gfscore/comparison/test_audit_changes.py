@@ -146,7 +146,7 @@ def test_statistics_without_intervals_get_no_verdict(tmp_path, summary):
 
 def test_audits_of_other_data_are_refused_by_their_digests(tmp_path, summary):
     two = written(tmp_path / "two", summary, data="e" * 64)
-    with pytest.raises(InputError, match="audits of other data: the digests of their datasets are ddd.* and eee"):
+    with pytest.raises(InputError, match=r"audits of other data: the digests of their datasets are ddd.* and eee"):
         audit_changes(written(tmp_path / "one", summary), two)
 
 

@@ -199,13 +199,37 @@ def test_clear_relation_uses_the_exact_test_for_few_models():
         ([0.02, 0.02, 0.02], "not distinguishable from chance in any model"),
         ([0.01, 0.01, 0.01], "above chance in all 3 models"),
         ([0.5, 0.5, 0.5], "not distinguishable from chance in any model"),
-        ([np.nan] * 3, "to 0.300 (m2)"),
+        ([np.nan] * 3, "to 0.300 (m2); samples are undecided, so that chance is not known"),
     ],
 )
 def test_disparity_above_chance(p, ending):
-    sentence = takeaways.disparity(models(rdi=[0.1, 0.2, 0.3], rdi_p=p))
+    sentence = takeaways.disparity(models(rdi=[0.1, 0.2, 0.3], rdi_p=p, rdi_low=0.01))
     assert sentence.startswith("RDI runs from 0.100 (m0) to 0.300 (m2)")
     assert sentence.endswith(ending)
+
+
+@pytest.mark.parametrize(
+    ("low", "ending"),
+    [
+        (
+            [0.0, 0.0, 0.0],
+            "(m2); in 2 of 3 models classes differ in how values are distributed, perhaps not in their means",
+        ),
+        ([None] * 3, "; in 2 of 3 models classes differ in how values are distributed, perhaps not in their means"),
+        (
+            [0.01, 0.0, 0.01],
+            "above chance in 1 of 3 models; in 1 more, classes differ in how values are distributed, perhaps not in "
+            "their means",
+        ),
+    ],
+)
+def test_disparity_is_above_chance_only_where_its_interval_is_above_0(low, ending):
+    # The permutation p rejects for classes of equal means and different spreads too.
+    found = takeaways.disparity(models(rdi=[0.1, 0.2, 0.3], rdi_p=[0.01, 0.01, 0.5], rdi_low=low))
+    assert found.endswith(ending)
+    assert takeaways.disparity(models(rdi=[0.1], rdi_p=[0.01], rdi_low=[0.0])).endswith(
+        "; classes differ in how values are distributed, perhaps not in their means"
+    )
 
 
 def searched(**changes):

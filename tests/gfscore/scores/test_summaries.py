@@ -38,6 +38,24 @@ def test_undecided_samples_leave_no_p_value_of_disparity(undecided):
     assert (row["rdi_low"] > 0) == (not undecided)
 
 
+def test_shuffles_are_enough_for_the_number_of_models():
+    # With 19 shuffles no p-value is below 1/20, and Holm over 60 models would never find one significant.
+    labels = np.repeat([0, 1, 2], 40).astype(np.int32)
+    key = {"dataset": "toy", "threat": "none", "measure": "clean", "calibration": "none", "temperature": None}
+    values, ids = (labels > 0) * 1.0, np.arange(120).astype(str)
+    every = [Measured(key | {"model": f"m{index}"}, values, labels, labels >= 0, ids) for index in range(60)]
+    settings = {"kind": "clean"}
+    classes = [
+        class_rows(item, NAMES, settings=settings, intervals=INTERVALS, label_error_rates=None) for item in every
+    ]
+    inputs = SimpleNamespace(
+        models=[item.key for item in every], measures={"clean": settings}, measured=lambda: every[:1]
+    )
+    scores = pd.DataFrame([row for rows in classes[:1] for row in rows])
+    (row,) = model_rows(inputs, scores, [{}] * 60, {"fp_lambda": 0.5, "permutations": 19, "seed": 0})
+    assert row["rdi_p"] * 60 == pytest.approx(0.05)
+
+
 def class_scores(values, low, high, **key):
     names = [f"c{k}" for k in range(len(values))]
     key = {"dataset": "toy", "threat": "none", "model": "m", "measure": "clean", "calibration": "none"} | key

@@ -112,8 +112,9 @@ def disparity_bars(summary, measure, *, fp_lambda):
             "highest aggregate on top.",
             note=f"Thin line: {confidence} interval, joint over the model's classes. Upright tick: what chance alone "
             "gives, the mean when class membership is shuffled; a disparity near it is no evidence of unequal "
-            f"classes. Above chance, in the title: permutation p of RDI at most {setting(takeaways.SIGNIFICANT)} after "
-            f"Holm's adjustment for the number of models. FP = class mean \u2212 {setting(fp_lambda)} \u00d7 RDI.",
+            "classes. Above chance, in the title: interval of RDI above 0, and permutation p of classes with one "
+            f"distribution of values at most {setting(takeaways.SIGNIFICANT)} after Holm's adjustment for the number "
+            f"of models. FP = class mean \u2212 {setting(fp_lambda)} \u00d7 RDI.",
         )
         panels = figure.subplots(1, len(PANELS), sharey=True)
         for axes, (name, title, direction) in zip(panels, PANELS, strict=True):

@@ -19,6 +19,7 @@ SIGNIFICANT = 0.05
 FEW_MODELS = 3
 MOST_NAMED = 3
 UNCHANGED = 1e-9
+UNLIKE = "classes differ in how values are distributed, perhaps not in their means"
 
 
 def weakest_class(scores):
@@ -141,9 +142,11 @@ def metric_conflict(summary):
 
 
 def disparity(summary):
-    """Range of RDI over models, and in how many of them it exceeds chance (model_summary rows).
+    """Range of RDI over models, and in how many of them it is above chance (model_summary rows).
 
-    Exceeding chance is a permutation p of at most 5% after Holm's adjustment for the number of models.
+    Above chance are models whose permutation p is at most 5% after Holm's adjustment for the number of models and whose
+    interval of RDI lies above 0. The p alone says that values are not distributed alike in all classes, which classes
+    of one mean and different spread also bring about.
     """
     labels, values = model_labels(summary), summary["rdi"].to_numpy()
     best, worst = int(values.argmin()), int(values.argmax())
@@ -154,16 +157,24 @@ def disparity(summary):
             f"RDI runs from {number(values[best])} ({shortened(labels[best], 28)}) "
             f"to {number(values[worst])} ({shortened(labels[worst], 28)})"
         )
-    tested = summary["rdi_p"].dropna()
+    tested = summary[summary["rdi_p"].notna()]
     total = len(tested)
-    above = int((holm(tested, family=total) <= SIGNIFICANT).sum())
     if total == 0:
-        return span
-    if above == 0:
+        return f"{span}; samples are undecided, so that chance is not known"
+    unlike = holm(tested["rdi_p"], family=total) <= SIGNIFICANT
+    # An interval is absent at a temperature chosen on the same samples, and then not above 0.
+    above = int((unlike & (tested["rdi_low"].to_numpy(dtype=np.float64) > 0)).sum())
+    open_ = int(unlike.sum()) - above
+    if not unlike.any():
         return f"{span}, not distinguishable from chance" + (" in any model" if total > 1 else "")
+    of_all = f"all {total}" if max(above, open_) == total else f"{above or open_} of {total}"
+    if not above:
+        where = "" if total == 1 else f"in {of_all} models "
+        return f"{span}; {where}{UNLIKE}"
     if total == 1:
         return f"{span}, above chance"
-    return f"{span}, above chance in {f'all {total}' if above == total else f'{above} of {total}'} models"
+    rest = f"; in {open_} more, {UNLIKE}" if open_ else ""
+    return f"{span}, above chance in {of_all} models{rest}"
 
 
 def vulnerability(table, scores):

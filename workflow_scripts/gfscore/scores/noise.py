@@ -1,7 +1,8 @@
 """How much of a measured disparity is chance.
 
 With many classes and few samples RDI and WCR are mostly noise: identical classes show a disparity too. So each is
-compared with its value when class membership is shuffled.
+compared with its value when class membership is shuffled. That tests whether values have the same distribution in all
+classes, not whether their means are equal.
 """
 
 import math
@@ -35,7 +36,9 @@ def noise_floor(values, labels, classes, *, permutations, rng):
     """Disparity under shuffled class membership.
 
     Takes `values` (N,) of a measure, `labels` (N,), the number of classes, how many shuffles, and a numpy Generator.
-    The p-values are valid for the null that values are exchangeable between classes, for every N and K.
+    The p-values are valid for the null that values are exchangeable between classes, for every N and K: that they have
+    the same distribution in all. They are not for equal class means alone, since classes of other spreads and sizes
+    differ by more than shuffled ones; for those there are the intervals.
     Source: permutation p-value with the +1 of Phipson and Smyth 2010.
     """
     values, labels = np.asarray(values, dtype=np.float64), np.asarray(labels)

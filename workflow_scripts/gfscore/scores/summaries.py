@@ -80,8 +80,10 @@ def model_rows(inputs, class_scores, accuracies, settings):
     """Rows of the table model_summary.
 
     Takes AuditInputs, the table class_scores made from them, `accuracies` (per model a mapping of the published and
-    robust accuracy columns) and `settings`: fp_lambda, and permutations and seed of the noise floor.
+    robust accuracy columns) and `settings`: fp_lambda, and permutations and seed of the noise floor. Shuffles at least
+    so often that Holm's adjustment for the number of models can leave a p-value of 5%.
     """
+    settings = settings | {"permutations": max(settings["permutations"], 20 * len(inputs.models) - 1)}
     by_key = dict(list(class_scores.groupby(["threat", "model", "measure", "calibration"], sort=False)))
     of_model = {
         (model["threat"], model["model"]): known for model, known in zip(inputs.models, accuracies, strict=True)
