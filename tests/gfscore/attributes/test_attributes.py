@@ -281,6 +281,35 @@ def test_quantiles_are_those_of_other_samples():
         attributes_of(settings, Dataset({"dataset": "toy"}, colour), images_of(dark, "other"))
 
 
+@pytest.mark.parametrize("name", ["people.csv", "people.parquet"])
+@pytest.mark.parametrize(
+    ("values", "named"), [(["1", "2", "3", "9" * 400], "999"), ([np.inf, -np.inf, 1.0, 2.0], "inf is no finite number")]
+)
+@pytest.mark.parametrize("entry", [AGE, {"column": "age", "quantiles": [0.5], "names": ["young", "old"]}])
+def test_values_beyond_all_numbers_are_not_cut(tmp_path, name, values, named, entry):
+    settings = table(tmp_path, {"age": values}, name=name) | {"columns": [entry]}
+    with pytest.raises(InputError, match=rf"{name}\): column age cannot be cut.*{named}.* leave the cell empty$"):
+        attributes_of(settings, dataset(), dataset())
+
+
+@pytest.mark.parametrize("kind", ["datetime64[ns]", "timedelta64[ns]"])
+def test_dates_are_not_cut_as_the_integers_that_store_them(tmp_path, kind):
+    settings = table(tmp_path, {"age": np.arange(4).astype(kind)}, name="people.parquet") | {"columns": [AGE]}
+    with pytest.raises(InputError, match=r"people\.parquet\): column age .*dates or times \(.*; write them as numbers"):
+        read(settings)
+
+
+def test_a_column_without_values_has_no_quantiles(tmp_path):
+    entry = {"column": "age", "quantiles": [0.5], "names": ["young", "old"]}
+    settings = table(tmp_path, {"age": [None] * 4}) | {"columns": [entry]}
+    with pytest.raises(InputError, match=r"people\.csv\): column age has no value in any of 4 samples"):
+        attributes_of(settings, dataset(), dataset())
+    blank = images_of(np.zeros((4, 8, 8)), "blank")
+    slant = {"source": "digits", "columns": [entry | {"column": "slant"}], "fixed_on": "blank", "missing": "drop"}
+    with pytest.raises(InputError, match="attributes of blank: column slant has no value in any of 4 samples"):
+        attributes_of(slant, images_of(np.ones((4, 8, 8)), "audited"), blank)
+
+
 def test_the_table_keeps_categories_in_order_and_missing_values(tmp_path):
     settings = table(tmp_path, {"age": [20, np.nan, 70, 40]}) | {"columns": [AGE]}
     frame, categories, missing = attributes_of(settings, dataset())

@@ -3,6 +3,7 @@
 import numpy as np
 
 from gfscore.errors import InputError, unknown
+from gfscore.names import shortened
 
 MOST_CATEGORIES = 100
 """Groups of one attribute beyond which a column is taken for numbers or names that were not meant as groups."""
@@ -16,14 +17,20 @@ def name_of(entry):
 def thresholds_of(entry, reference, *, where):
     """Thresholds of an attribute, or None: as config states them, or quantiles of the reference's raw column.
 
-    Raises InputError, naming `where`, for values that are no numbers.
+    Raises InputError, naming `where`, for values that are no finite numbers, and where there are none.
     """
     if isinstance(entry, str):
         return None
     if "cut" in entry:
         return entry["cut"]
     values = _numbers(reference, entry["column"], where)
-    return np.quantile(values[~np.isnan(values)], entry["quantiles"]).tolist()
+    present = values[~np.isnan(values)]
+    if not len(present):
+        raise InputError(
+            f"{where}: column {entry['column']} has no value in any of {len(values):,} samples, so it has no "
+            "quantiles; correct the data, or leave it out of `columns`"
+        )
+    return np.quantile(present, entry["quantiles"]).tolist()
 
 
 def categorised(raw, entry, thresholds, *, where):
@@ -88,7 +95,25 @@ def _require_distinct(words, where):
 def _numbers(raw, name, where):
     import pandas as pd
 
+    column = raw[name]
+    if column.dtype.kind in "mM":
+        raise InputError(
+            f"{where}: column {name} cannot be cut, since it holds dates or times ({column.dtype}); write them as "
+            "numbers, such as years"
+        )
     try:
-        return pd.to_numeric(raw[name]).to_numpy(dtype=np.float64)
+        numbers = pd.to_numeric(column).to_numpy(dtype=np.float64)
     except (ValueError, TypeError) as error:
         raise InputError(f"{where}: column {name} cannot be cut, since not all are numbers ({error})") from error
+    # Whole numbers of more digits than a float holds, unlike fractions, do not become infinite by themselves.
+    except OverflowError:
+        beyond = max(map(str, column.dropna()), key=len)
+    else:
+        infinite = np.isinf(numbers)
+        if not infinite.any():
+            return numbers
+        beyond = column.iloc[infinite.argmax()]
+    raise InputError(
+        f"{where}: column {name} cannot be cut, since {shortened(beyond, 40)} is no finite number; correct it, or leave "
+        "the cell empty"
+    )
