@@ -114,6 +114,28 @@ def test_a_list_chooses_images_and_labels(root, tmp_path):
         open_images({**FOLDER, "list": str(root / "no.txt")}, root, classes=PAIR)
 
 
+@pytest.mark.parametrize("separator", ["\t", " ", " \t ", "   "])
+def test_folders_and_images_in_a_list_may_hold_blanks(root, tmp_path, separator):
+    (root / "n01").rename(root / "great white")
+    (root / "n02").rename(root / "white")
+    (root / "white/c.jpeg").rename(root / "white/c d.jpeg")
+    listed = tmp_path / "list.txt"
+    lines = [f"white/c d.jpeg{separator}great white", "great white/x.png", f"./white//b.png{separator}white"]
+    listed.write_text("\n".join(lines))
+    images = open_images({**FOLDER, "list": str(listed)}, root, classes=PAIR)
+    assert images.sample_id.tolist() == ["white/c d.jpeg", "great white/x.png", "white/b.png"]
+    assert (images.labels.tolist(), images.class_names) == ([0, 0, 1], ("great white", "white"))
+    listed.write_text(f"white/c d.jpeg{separator}0\nwhite/b.png{separator}1")
+    images = open_images({**FOLDER, "list": str(listed)}, root, classes=PAIR)
+    assert (images.sample_id.tolist(), images.labels.tolist()) == (["white/c d.jpeg", "white/b.png"], [0, 1])
+
+
+def test_one_image_under_two_spellings_of_its_path_is_refused(root, tmp_path):
+    (tmp_path / "list.txt").write_text("n01/x.png\nn01//x.png\nn02/b.png\n")
+    with pytest.raises(InputError, match="sample identifiers are repeated"):
+        open_images({**FOLDER, "list": str(tmp_path / "list.txt")}, root, classes=PAIR)
+
+
 def test_a_list_may_start_with_the_mark_of_windows_and_must_be_utf_8(root, tmp_path):
     listed = tmp_path / "list.txt"
     listed.write_text("n02/c.jpeg 0\nn01/x.png 1\n", encoding="utf-8-sig")

@@ -66,16 +66,18 @@ def images_in_list(path, root, declared):
     """Relative paths, labels, and the class folders in label order, of the images that a text file names, in its order.
 
     A line is a path relative to `root`, then, after a tab or blank, the label: a class folder (one of
-    `declared`, or of those in `root`), else a number from 0. Without a label the path's first folder is it.
+    `declared`, or of those in `root`), else a number from 0. Without a label the path's first folder is it. Paths and
+    class folders may hold blanks. Two spellings of one path, such as a//b and a/b, become the same.
     The class folders are None when numbers stand in place of undeclared names. InputError names the line.
     """
     folders = declared or [entry.name for entry in visible(root) if _is(entry.is_dir)]
     known = {name: label for label, name in enumerate(folders)}
     names, labels, numbered = [], [], False
     for number, line in _lines(path):
-        name, _, label = line.replace("\t", " ").rpartition(" ")
-        name, label = (name.strip(), label) if name else (label, label.split("/")[0])
-        if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
+        name, label = _parted(line, known)
+        place = PurePosixPath(name)
+        label = place.parts[0] if label is None else label
+        if place.is_absolute() or ".." in place.parts:
             raise InputError(f"{path}: line {number} leads outside the dataset's folder ({name}); correct it")
         if "\0" in name:
             raise InputError(f"{path}: line {number} holds a zero byte ({name!r}); correct it")
@@ -86,11 +88,26 @@ def images_in_list(path, root, declared):
                 "correct it"
             )
         numbered = numbered or label not in known
-        names.append(name)
+        names.append(str(place))
         labels.append(known[label] if label in known else int(label))
     if not names:
         raise InputError(f"{path}: the list names no image; write one relative path per line")
     return names, labels, declared or (None if numbered else folders)
+
+
+def _parted(line, known):
+    # Path and label of a line, None where it has none; `known` holds the class folders.
+    if "\t" in line:
+        name, _, label = line.rpartition("\t")
+        return name.strip(), label.strip()
+    blanks = [place for place, sign in enumerate(line) if sign == " "]
+    # The longest class folder that a line ends with: great white, not white.
+    for place in blanks:
+        if line[place + 1 :] in known:
+            return line[:place].strip(), line[place + 1 :]
+    if not blanks or is_image(line):
+        return line, None
+    return line[: blanks[-1]].strip(), line[blanks[-1] + 1 :]
 
 
 def _lines(path):
