@@ -196,6 +196,7 @@ def test_a_classifier_that_is_always_wrong():
         ({"alpha": 0}, "alpha must lie strictly between 0 and 1, got 0"),
         ({"class_names": ["cat"]}, "1 class names for 2 logits per row"),
         ({"class_names": ["cat", "cat"]}, "class name 'cat' stands more than once"),
+        ({"class_names": ["cat", "cat\u200b"]}, r"class names 'cat' and 'cat\\u200b' differ in .* Unicode alone"),
     ],
 )
 def test_bad_input_is_an_error_that_says_what_is_wrong(change, message):

@@ -8,6 +8,7 @@ from gfscore.bounds.class_bounds import ClassBounds
 from gfscore.bounds.intervals import disparity_intervals
 from gfscore.errors import InputError
 from gfscore.files.logits import require_logits
+from gfscore.names import spelled_alike
 from gfscore.scores import disparity
 from gfscore.scores.classes import class_samples, class_values
 from gfscore.scores.margins import SCALE, predictions, scores
@@ -111,4 +112,10 @@ def _require_names(class_names, k):
     if len(set(names)) != k:
         duplicate = next(name for name in names if names.count(name) > 1)
         raise InputError(f"class name {duplicate!r} stands more than once; names must differ")
+    alike = spelled_alike(names)
+    if alike:
+        raise InputError(
+            f"class names {alike[0]!a} and {alike[1]!a} differ in blanks or spelling in Unicode alone; names "
+            "must differ to the eye"
+        )
     return names

@@ -1,6 +1,7 @@
 """Names of models and classes as text for people: they come from outside and may hold anything."""
 
 import re
+import unicodedata
 
 ELLIPSIS = "\u2026"
 REPLACEMENT = "\ufffd"
@@ -18,6 +19,28 @@ def printable(name):
     """Name on one line, without control and direction-changing characters; "(unnamed)" when nothing is left."""
     text = "".join(c if c.isprintable() else " " if c.isspace() else REPLACEMENT for c in str(name))
     return re.sub(" +", " ", text).strip() or "(unnamed)"
+
+
+def visible(text):
+    """Text in one spelling in Unicode (NFKC), without the format characters (Cf), which show nothing themselves."""
+    if text.isascii():
+        return text
+    return "".join(c for c in unicodedata.normalize("NFKC", text) if unicodedata.category(c) != "Cf")
+
+
+def spelling(name):
+    """What people can tell a name by: its visible text, however many blanks stand in it or around it."""
+    return " ".join(visible(name).split())
+
+
+def spelled_alike(names, *, key=spelling):
+    """The first two different names, `(name, other)`, that `key` makes the same; None where there are none."""
+    found = {}
+    for name in names:
+        other = found.setdefault(key(name), name)
+        if other != name:
+            return other, name
+    return None
 
 
 def harmless(text):

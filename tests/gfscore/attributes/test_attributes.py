@@ -118,11 +118,19 @@ def test_values_that_are_no_categories_are_refused_with_the_file(tmp_path, value
 
 
 @pytest.mark.parametrize(
-    ("values", "pair"), [(["m", "m ", "f", "f"], "'m' and 'm '"), (["Male", "f", "male", "f"], "'Male' and 'male'")]
+    ("values", "pair"),
+    [
+        (["m", "m ", "f", "f"], "'m' and 'm '"),
+        (["Male", "f", "male", "f"], "'Male' and 'male'"),
+        (["m", "m\u200b", "f", "f"], r"'m' and 'm\\u200b'"),
+        (["e\u0301", "\u00e9", "f", "f"], r"'e\\u0301' and '\\xe9'"),
+    ],
 )
 @pytest.mark.parametrize("name", ["people.csv", "people.parquet"])
 def test_one_group_in_two_spellings_is_refused(tmp_path, name, values, pair):
-    with pytest.raises(InputError, match=rf"column sex holds {pair}, which differ in blanks or capitals alone"):
+    with pytest.raises(
+        InputError, match=rf"column sex holds {pair}, which differ in blanks, capitals or spelling in Unicode alone"
+    ):
         read(table(tmp_path, {"sex": values}, name=name))
     # Of samples that are not in the dataset nothing is asked.
     others = table(tmp_path, {"sex": ["m", "f", "f", "m", "M"]}, ids=[*IDS, "z"], name=name)

@@ -309,6 +309,9 @@ def test_class_names_are_checked_against_those_of_the_data(saved, monkeypatch):
         open_images(NPZ, None, classes=["dog", "cat", "cow"])
     with pytest.raises(InputError, match="'dog' stands more than once"):
         open_images(NPZ, None, classes=["dog", "dog"])
+    with pytest.raises(InputError, match=r"classes 'd\\xf6g' and 'do\\u0308g' differ in .* Unicode alone"):
+        open_images(NPZ, None, classes=["d\u00f6g", "do\u0308g"])
+    assert len(open_images(NPZ, None, classes=["a", "A"])) == 4
 
 
 def test_a_pinned_digest_is_enforced(saved):

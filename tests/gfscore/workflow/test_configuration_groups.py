@@ -26,12 +26,21 @@ def attributes(config):
             {"columns": [{"column": "loops", "cut": [1], "names": ["a", "b", "c"]}]},
             "columns: loops: 1 thresholds make 2 groups; name each",
         ),
+        (
+            {"columns": [{"column": "loops", "cut": [1], "names": ["m", "m\u200b"]}]},
+            r"columns: loops: names: 'm' and 'm\u200b' differ in blanks or Unicode spelling alone; rename one",
+        ),
         ({"columns": [{"column": "loops", "cuts": [1], "names": ["a", "b"]}]}, "datasets: digits: attributes: columns"),
     ],
 )
 def test_attributes_that_cannot_be_read_are_refused(config, change, expected):
     attributes(config).update(change)
     assert expected in refusal(config)
+
+
+def test_classes_that_look_alike_are_refused(config):
+    config["datasets"]["digits"]["classes"][:2] = ["cat", "cat\u200b"]
+    assert r"datasets: digits: classes: 'cat' and 'cat\u200b' differ in blanks" in refusal(config)
 
 
 def test_quantiles_need_samples_of_their_own(config):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from gfscore.errors import InputError, unknown
-from gfscore.names import shortened
+from gfscore.names import shortened, spelled_alike, spelling
 
 MOST_CATEGORIES = 100
 """Groups of one attribute beyond which a column is taken for numbers or names that were not meant as groups."""
@@ -39,7 +39,7 @@ def categorised(raw, entry, thresholds, *, where):
     Takes a data frame of raw columns. Without thresholds each value is a category, numbers in ascending order. With T
     thresholds there are T + 1 categories, named by the entry's `names` from low to high; a value at a threshold belongs
     to the upper one. Raises InputError, naming `where`, for fractions without thresholds, lists, too many
-    categories, and two that differ in blanks or capitals alone.
+    categories, and two that differ in blanks, capitals or spelling in Unicode alone.
     """
     name = name_of(entry)
     if name not in raw:
@@ -82,14 +82,12 @@ def _as_they_are(column, where):
 
 def _require_distinct(words, where):
     # One group in two spellings would be compared with itself.
-    found = {}
-    for word in sorted(words):
-        other = found.setdefault(word.strip().casefold(), word)
-        if other != word:
-            raise InputError(
-                f"{where} holds {other!r} and {word!r}, which differ in blanks or capitals alone; write one group in "
-                "one way, or give two groups other names"
-            )
+    pair = spelled_alike(sorted(words), key=lambda word: spelling(word).casefold())
+    if pair:
+        raise InputError(
+            f"{where} holds {pair[0]!a} and {pair[1]!a}, which differ in blanks, capitals or spelling in "
+            "Unicode alone; write one group in one way, or give two groups other names"
+        )
 
 
 def _numbers(raw, name, where):
@@ -114,6 +112,6 @@ def _numbers(raw, name, where):
             return numbers
         beyond = column.iloc[infinite.argmax()]
     raise InputError(
-        f"{where}: column {name} cannot be cut, since {shortened(beyond, 40)} is no finite number; correct it, or leave "
-        "the cell empty"
+        f"{where}: column {name} cannot be cut, since {shortened(beyond, 40)} is no finite number; correct it, or "
+        "leave the cell empty"
     )

@@ -17,6 +17,7 @@ from gfscore.errors import InputError
 from gfscore.files import read_json
 from gfscore.files.pins import require_pinned
 from gfscore.files.regular import require_regular
+from gfscore.names import spelled_alike
 
 __all__ = [
     "SOURCES",
@@ -125,6 +126,12 @@ def _require_names(stored, classes, where):
     repeated = [name for index, name in enumerate(classes) if name in classes[:index]]
     if repeated:
         raise InputError(f"{where}: class {repeated[0]!r} stands more than once in `classes`; name each class once")
+    alike = spelled_alike(classes)
+    if alike:
+        raise InputError(
+            f"{where}: classes {alike[0]!a} and {alike[1]!a} differ in blanks or spelling in Unicode alone; "
+            "give them other names under `classes`"
+        )
     if stored is None:
         return
     if len(stored) != len(classes):

@@ -12,6 +12,7 @@ from gfscore.attacks.settings import require_attacks
 from gfscore.errors import InputError, unknown
 from gfscore.groups.settings import group_mistakes, task_mistakes
 from gfscore.models import leaderboard
+from gfscore.names import spelled_alike
 from gfscore.probabilistic.error_rates import error_rate, require_budget
 from gfscore.projection.settings import mapper_mistakes, projection_mistakes
 from gfscore.scores.measures import largest_radius
@@ -267,6 +268,7 @@ def _dataset_mistakes(config, name, entry):
     classes = entry["classes"] or []
     if len(set(classes)) != len(classes):
         yield f"datasets: {name}: classes: a name stands more than once"
+    yield from _alike(f"datasets: {name}: classes", classes)
     yield from task_mistakes(name, entry)
     zoos = list(dict.fromkeys([*config["models"], *(listing.dataset for listing in leaderboard.listings())]))
     if entry["models_of"] is not None and entry["models_of"] not in zoos:
@@ -296,10 +298,17 @@ def _attribute_mistakes(config, where, attributes):
             yield f"{where}: columns: {column['column']}: thresholds must ascend, got {cuts}"
         if len(column["names"]) != len(cuts) + 1:
             yield f"{where}: columns: {column['column']}: {len(cuts)} thresholds make {len(cuts) + 1} groups; name each"
+        yield from _alike(f"{where}: columns: {column['column']}: names", column["names"])
         if "quantiles" in column and "fixed_on" not in attributes:
             yield f"{where}: columns: {column['column']}: quantiles are for the source digits; give `cut`"
     if "fixed_on" in attributes and attributes["fixed_on"] not in config["datasets"]:
         yield f"{where}: fixed_on: {unknown('dataset', attributes['fixed_on'], config['datasets'])}"
+
+
+def _alike(where, names):
+    alike = spelled_alike(names)
+    if alike:
+        yield f"{where}: {alike[0]!a} and {alike[1]!a} differ in blanks or Unicode spelling alone; rename one"
 
 
 def _group_mistakes(config, where, audit):
