@@ -71,6 +71,13 @@ def test_texts_that_look_like_nothing_are_values_and_empty_cells_are_missing(tmp
     assert missing == {"region": 1, "glasses": 0}
 
 
+def test_an_attribute_does_not_take_the_place_of_the_names_of_the_samples(tmp_path):
+    with pytest.raises(
+        InputError, match=r"people\.csv\): column sample_id is called like the one of the samples' names"
+    ):
+        read(table(tmp_path, {"sample_id": list("fmfm")}))
+
+
 def test_a_sample_may_be_called_NA_and_numbers_with_an_empty_cell_stay_numbers(tmp_path):
     settings = table(tmp_path, {"age": [20, None, 70], "rings": [2, None, 10]}, ids=["NA", "b", "c"])
     found, categories, _ = read(settings | {"columns": [AGE, "rings"]}, dataset(["NA", "b", "c"]))

@@ -18,6 +18,7 @@ def attributes(config):
         ({"missing": "ignore"}, "datasets: digits: attributes: missing: value 'ignore' is unknown"),
         ({"key": "id"}, "datasets: digits: attributes: key 'key' is unknown"),
         ({"columns": ["loops", "loops"]}, "columns: 'loops' stands more than once"),
+        ({"columns": ["sample_id"]}, "columns: 'sample_id' is the column of the samples' names in every table; rename"),
         (
             {"columns": [{"column": "loops", "cut": [2, 1], "names": ["a", "b", "c"]}]},
             "columns: loops: thresholds must ascend, got [2, 1]",

@@ -55,6 +55,10 @@ def attributes_of(settings, dataset, fixed_on=None):
     columns, categories, missing = {"sample_id": dataset.images.sample_id.astype(object)}, {}, {}
     for entry in settings["columns"] or list(raw.columns):
         name = name_of(entry)
+        if name in columns:
+            raise InputError(
+                f"{where}: column {name} is called like the one of the samples' names; rename it in the data"
+            )
         cut = thresholds_of(entry, reference, where=_where(settings, fixed_on or dataset))
         values, order = categorised(raw, entry, cut, where=where)
         absent = np.array([value is None for value in values])

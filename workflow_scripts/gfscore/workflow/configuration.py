@@ -290,6 +290,8 @@ def _attribute_mistakes(config, where, attributes):
     for name in dict.fromkeys(names):
         if names.count(name) > 1:
             yield f"{where}: columns: {name!r} stands more than once"
+    if "sample_id" in names:
+        yield f"{where}: columns: 'sample_id' is the column of the samples' names in every table; rename it in the data"
     for column in attributes["columns"] or ():
         if isinstance(column, str):
             continue
