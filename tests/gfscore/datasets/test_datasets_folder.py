@@ -1,7 +1,9 @@
 import io
 import os
+import struct
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -243,6 +245,86 @@ def test_every_kind_of_colour_becomes_rgb():
         assert pixels.shape == (8, 9, 3)
         assert pixels.dtype == np.uint8
     np.testing.assert_array_equal(prepare(encoded(grey), NONE, name="x")[..., 2], np.asarray(grey))
+
+
+def png_of_16_bits(colour):
+    channels = {2: 3, 4: 2, 6: 4}[colour]
+
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    rows = zlib.compress((b"\0" + bytes(2 * channels * 9)) * 8)
+    header = struct.pack(">IIBBBBB", 9, 8, 16, colour, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
+
+
+def tiff_of_16_bits(planar):
+    entries = [
+        (256, 9),
+        (257, 8),
+        (258, 200),
+        (259, 1),
+        (262, 2),
+        (273, 300),
+        (277, 3),
+        (278, 8),
+        (279, 432),
+        (284, planar),
+    ]
+    if planar == 2:
+        entries = [(tag, {273: 210, 279: 222}.get(tag, value)) for tag, value in entries]
+    several = (258, 273, 279) if planar == 2 else (258,)
+    fields = [
+        struct.pack(
+            "<HHII" if tag in several else "<HHIHxx",
+            tag,
+            4 if tag in (273, 279) else 3,
+            3 if tag in several else 1,
+            value,
+        )
+        for tag, value in entries
+    ]
+    content = b"II*\0\x08\0\0\0" + struct.pack("<H", len(fields)) + b"".join(fields) + bytes(4)
+    content = content.ljust(200, b"\0") + struct.pack("<HHHxxxx", 16, 16, 16)
+    return content + struct.pack("<6I", 300, 444, 588, 144, 144, 144).ljust(90, b"\0") + bytes(432)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        *(png_of_16_bits(colour) for colour in (2, 4, 6)),
+        *(tiff_of_16_bits(planar) for planar in (1, 2)),
+        b"P6 9 8 65535\n" + bytes(432),
+        b"P3 9 8 65535\n" + b"0 " * 216,
+    ],
+    ids=["RGB", "LA", "RGBA", "TIFF", "planar TIFF", "PPM", "plain PPM"],
+)
+def test_colours_of_16_bits_are_refused_and_not_cut(content):
+    assert Image.open(io.BytesIO(content)).convert("RGB").size == (9, 8)
+    with pytest.raises(InputError, match=r"^x: 16 bits per channel; convert it to 8-bit RGB$"):
+        prepare(content, NONE, name="x")
+
+
+@pytest.mark.parametrize("kind", ["GIF", "WEBP", "TIFF", "PNG"])
+def test_animations_and_pages_are_refused(kind):
+    first, second = Image.fromarray(pixels_of(0)), Image.fromarray(pixels_of(1))
+    with pytest.raises(InputError, match=r"^x: holds 2 pictures .*; save the one that is meant by itself$"):
+        prepare(encoded(first, kind, save_all=True, append_images=[second]), NONE, name="x")
+    assert prepare(encoded(first, kind), NONE, name="x").shape == (8, 9, 3)
+
+
+def test_the_preview_inside_a_photograph_is_no_second_picture():
+    first, second = Image.fromarray(pixels_of(0)), Image.fromarray(pixels_of(1))
+    content = encoded(first, "MPO", save_all=True, append_images=[second])
+    np.testing.assert_array_equal(prepare(content, NONE, name="x"), prepare(encoded(first, "JPEG"), NONE, name="x"))
+
+
+def test_few_bits_are_no_many_bits():
+    for content in (b"P6 9 8 255\n" + bytes(216), b"P6 9 8 100\n" + bytes(216), b"P1 9 8\n" + b"0 " * 72):
+        assert prepare(content, NONE, name="x").shape == (8, 9, 3)
+    # 16 bits for all three channels together.
+    bitmap = b"BM" + struct.pack("<IIIIiiHHIIiiII", 54 + 160, 0, 54, 40, 9, 8, 1, 16, 0, 160, 0, 0, 0, 0) + bytes(160)
+    assert prepare(bitmap, NONE, name="x").shape == (8, 9, 3)
 
 
 def test_resizing_and_cropping_follow_torchvisions_rules():

@@ -27,6 +27,12 @@ def paths_of(data, path=()):
             yield from paths_of(value, (*path, key))
 
 
+@pytest.mark.parametrize("key", ["size", "resize"])
+def test_sides_that_no_image_should_get_are_refused_before_any_image_is_read(config, key):
+    config["datasets"]["imagenet"]["preprocessing"][key] = 30_000
+    assert f"datasets: imagenet: preprocessing: {key}: 30000 is greater than the maximum of 8192" in refusal(config)
+
+
 def test_an_unknown_key_is_refused_at_every_level(config):
     """No section takes a key that nobody reads, except where keys are names."""
     names = {("audits",), ("datasets",), ("models",), ("measures",), ("models", "digits"), ("models", "digits", "none")}

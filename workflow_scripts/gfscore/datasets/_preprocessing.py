@@ -17,6 +17,9 @@ FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "TIFF", "GIF", "PPM")
 MODES = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "CMYK", "YCbCr")
 """Pillow's modes of 8 bits or fewer per channel, of which RGB is a plain conversion."""
 
+BITS_PER_SAMPLE = 258
+"""Tag of TIFF."""
+
 PIXELS_AFTER_RESIZING = 1 << 26
 """At most, unless the image has more itself; four bytes each."""
 
@@ -50,21 +53,46 @@ def prepare(content, settings, *, name):
     `content` bytes; `settings["method"]` is "center_crop" (short side to `resize`, or as stored when that is
     None, then the central `size` x `size`, black beyond the border), "squash" (to `size` x `size`, whatever
     the aspect) or "none"; `interpolation` "bilinear" or "bicubic". Raises InputError, naming `name`, for
-    bytes that are no whole image, and for more than 8 bits per channel.
+    bytes that are no whole image, for more than 8 bits per channel, and for more than one picture (animations, pages).
     """
     from PIL import Image
 
     try:
         with Image.open(io.BytesIO(content), formats=FORMATS) as image:
-            if image.mode in MODES:
+            reason = _unsuited(image)
+            if not reason:
                 return np.asarray(_fitted(image.convert("RGB"), settings))
-            mode = image.mode
     # Decoders meet damaged bytes with exceptions of nearly every type.
     except Exception as error:
         raise InputError(
             f"{name}: not a whole image ({type(error).__name__}: {error}); copy or download it again, or remove it"
         ) from error
-    raise InputError(f"{name}: pixels of mode {mode}, more than 8 bits per channel; convert it to 8-bit RGB")
+    raise InputError(f"{name}: {reason}")
+
+
+def _unsuited(image):
+    # Why an opened image is not one picture of 8 bits per channel, from its header; None when it is.
+    if image.mode not in MODES:
+        return f"pixels of mode {image.mode}, more than 8 bits per channel; convert it to 8-bit RGB"
+    # Pillow cuts these to 8 bits without a word.
+    bits = _bits(image)
+    if bits > 8:
+        return f"{bits} bits per channel; convert it to 8-bit RGB"
+    # The further pictures of a photograph (MPO) are previews and depths.
+    frames = 1 if image.format == "MPO" else getattr(image, "n_frames", 1)
+    if frames > 1:
+        return f"holds {frames} pictures (an animation, or pages); save the one that is meant by itself"
+    return None
+
+
+def _bits(image):
+    # Per channel; 8 stands for 8 or fewer.
+    if image.format == "TIFF":
+        return max(image.tag_v2.get(BITS_PER_SAMPLE, (1,)))
+    codec, _, _, how = image.tile[0] if image.tile else ("", None, None, "")
+    if image.format == "PPM" and codec.startswith("ppm") and isinstance(how, tuple):
+        return int(how[1]).bit_length()
+    return 16 if image.format == "PNG" and ";16" in how else 8
 
 
 def _fitted(image, settings):
