@@ -2,10 +2,12 @@
 
 import hashlib
 import os
+import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -34,7 +36,9 @@ class Handler(BaseHTTPRequestHandler):
         status, body = step.get("status", 200), step.get("body", CONTENT)
         if status >= 400:
             return self._answer(status, {"Retry-After": step.get("retry_after", "0")}, b"busy")
-        headers = {"ETag": step["etag"]} if step.get("etag") else {}
+        headers = step.get("headers", {}) | ({"ETag": step["etag"]} if step.get("etag") else {})
+        if step.get("slow"):
+            return self._answer(status, headers, body, slow=True)
         if wanted and step.get("ranges", True):
             start = step.get("start", int(wanted[6:-1]))
             if self.headers.get("If-Range", step.get("etag")) == step.get("etag"):
@@ -42,13 +46,18 @@ class Handler(BaseHTTPRequestHandler):
                 return self._answer(206, headers, body[start:], cut=step.get("cut"))
         return self._answer(status, headers, body, cut=step.get("cut"), meanwhile=step.get("meanwhile", lambda: None))
 
-    def _answer(self, status, headers, body, cut=None, meanwhile=lambda: None):
+    def _answer(self, status, headers, body, *, cut=None, meanwhile=lambda: None, slow=False):
         self.send_response(status)
-        for name, value in {**headers, "Content-Length": str(len(body))}.items():
-            self.send_header(name, value)
+        for name, value in {"Content-Length": str(len(body)), **headers}.items():
+            if value is not None:
+                self.send_header(name, value)
         self.end_headers()
         # Whoever has read enough hangs up.
         with suppress(ConnectionError):
+            for byte in body if slow else b"":
+                self.wfile.write(bytes([byte]))
+                self.wfile.flush()
+                threading.Event().wait(0.02)
             self.wfile.write(body[: len(body) // 2][:cut])
             self.wfile.flush()
             meanwhile()
@@ -117,6 +126,44 @@ def test_a_cut_connection_is_resumed_where_the_server_lets_one(server, tmp_path)
     fetch(server, tmp_path / "m")
     assert server.asked == [None, "bytes=5000-", "bytes=8000-"]
     assert (tmp_path / "m").read_bytes() == CONTENT
+
+
+def test_a_connection_that_hardly_moves_is_given_up_and_resumed(server, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(downloads, "RATE_PERIOD", 0.2)
+    server.script = [{"slow": True, "etag": '"v1"'}, {"etag": '"v1"'}]
+    fetch(server, tmp_path / "m")
+    assert (tmp_path / "m").read_bytes() == CONTENT
+    assert re.search(r"attempt 1 of 5 failed: only \d{1,2} bytes came in", capsys.readouterr().out)
+    assert re.fullmatch(r"bytes=\d{1,2}-", server.asked[1])
+
+
+def test_a_body_without_length_or_end_is_stopped_and_removed(server, tmp_path, monkeypatch):
+    server.script = [{"headers": {"Content-Length": None}}]
+    fetch(server, tmp_path / "m")
+    assert (tmp_path / "m").read_bytes() == CONTENT
+    monkeypatch.setattr(downloads, "LARGEST_UNDECLARED", len(CONTENT) - 1)
+    with pytest.raises(InputError, match=r"GB came without an end, and the server states no length .*by hand"):
+        fetch(server, tmp_path / "n")
+    monkeypatch.setattr(downloads, "LARGEST_UNDECLARED", 1 << 34)
+    monkeypatch.setattr(downloads.shutil, "disk_usage", lambda _: SimpleNamespace(free=2 * len(CONTENT) - 2))
+    with pytest.raises(InputError, match=r"GB came without an end.*half of the free disk"):
+        fetch(server, tmp_path / "n")
+    assert names_in(tmp_path) == ["m"]
+
+
+def test_numbers_of_a_server_that_are_none_are_ignored(server, tmp_path):
+    server.script = [{"status": 503, "retry_after": "\u00b2"}, {"headers": {"Content-Length": "\u00b2"}}]
+    fetch(server, tmp_path / "m", sha256=DIGEST)
+    assert server.slept == [1.0]
+
+
+def test_redirects_lead_to_http_alone(server, tmp_path):
+    server.script = [{"status": 302, "headers": {"Location": "/elsewhere"}}, {}]
+    fetch(server, tmp_path / "m", sha256=DIGEST)
+    server.script = [{"status": 302, "headers": {"Location": "ftp://127.0.0.1:1/model"}}]
+    with pytest.raises(InputError, match=r"leads to 'ftp://127\.0\.0\.1:1/model', no http or https address"):
+        fetch(server, tmp_path / "n")
+    assert len(server.asked) == 3
 
 
 def test_a_file_that_changed_meanwhile_is_fetched_from_its_beginning(server, tmp_path):

@@ -8,6 +8,7 @@ import http.client
 import json
 import os
 import re
+import shutil
 import time
 import urllib.error
 import urllib.request
@@ -22,7 +23,27 @@ LONGEST_PAUSE = 60.0
 RETRIED = {408, 425, 429, 500, 502, 503, 504}
 """HTTP statuses that another attempt may mend; any other error status is final."""
 
+LEAST_RATE, RATE_PERIOD = 1024, 60.0
+"""Bytes a second, on average over so many seconds, below which a connection is given up: a server that sends a byte now
+and then never times out."""
+
+LARGEST_UNDECLARED = 1 << 34
+"""Bytes of a file whose length the server does not state: twice the largest published classifiers, and an end to a body
+that has none."""
+
 BY_HAND = "or download the file in a browser and put it in place by hand"
+
+
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, request, *answer):
+        # urllib itself would go on to ftp.
+        address = answer[-1]
+        if urlsplit(address).scheme not in ("http", "https"):
+            raise InputError(
+                f"{request.full_url}: leads to {address!r}, no http or https address; check the url in config.yaml, "
+                f"{BY_HAND}"
+            )
+        return super().redirect_request(request, *answer)
 
 
 class _TryAgain(Exception):
@@ -38,8 +59,8 @@ def download(url, path, *, check, sha256=None, attempts=5, pause=1.0, timeout=60
 
     `check(path, name)` raises InputError for content that is not wanted; `sha256` (hex, or None) is compared too. A
     refused download is set aside as `<path>.rejected-download`. After a lost connection, a time-out of `timeout`
-    seconds or a busy server there are up to `attempts` attempts, with pauses that double from `pause` seconds. Progress
-    goes to standard output. Raises InputError, naming address, reason and remedy.
+    seconds, a minute of less than LEAST_RATE or a busy server there are up to `attempts` attempts, with pauses that
+    double from `pause` seconds. Progress goes to standard output. Raises InputError, naming address, reason and remedy.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -90,7 +111,8 @@ def _attempt(address, part, *, timeout, pinned):
         if validator:
             headers["If-Range"] = validator
     try:
-        with urllib.request.urlopen(urllib.request.Request(address, headers=headers), timeout=timeout) as answer:
+        opener = urllib.request.build_opener(_Redirects)
+        with opener.open(urllib.request.Request(address, headers=headers), timeout=timeout) as answer:
             _receive(answer, part, address, have=have)
     except urllib.error.HTTPError as error:
         _refused(error, part, address)
@@ -109,23 +131,27 @@ def _refused(error, part, address):
     reason = f"HTTP {error.code} {error.reason}"
     if error.code in RETRIED:
         wait = error.headers.get("Retry-After", "")
-        raise _TryAgain(reason, pause=float(wait) if wait.isdigit() else 0.0) from error
+        raise _TryAgain(reason, pause=float(wait) if _COUNT.fullmatch(wait) else 0.0) from error
     raise InputError(f"{address}: {reason}; check the url in config.yaml, {BY_HAND}") from error
 
 
+# Not str.isdigit, to which a superscript is a digit.
+_COUNT = re.compile("[0-9]{1,18}")
+
+
 def _receive(answer, part, address, *, have):
-    span = re.match(r"bytes (\d+)-\d+/(\d+|\*)", answer.headers.get("Content-Range", ""))
+    span = re.match(r"bytes ([0-9]{1,18})-[0-9]+/([0-9]+|\*)", answer.headers.get("Content-Range", ""))
     resumed = answer.status == http.client.PARTIAL_CONTENT
     if resumed and (not span or int(span.group(1)) != have):
         _forget(part)
         raise _TryAgain("the server sent another range than asked for; starting over")
     start = have if resumed else 0
     length = answer.headers.get("Content-Length", "")
-    total = start + int(length) if length.isdigit() else None
+    total = start + int(length) if _COUNT.fullmatch(length) else None
     if not resumed:
         _remember(part, address, answer.headers)
     with part.open("ab" if resumed else "wb") as file:
-        done = _copy(answer, file, start=start, total=total, name=part.stem)
+        done = _copy(answer, file, part, address, start=start, total=total)
         file.flush()
         os.fsync(file.fileno())
     # http.client returns what came when a connection closes early, without an error.
@@ -138,15 +164,29 @@ def _receive(answer, part, address, *, have):
         raise _TryAgain(f"{part} has {size} bytes instead of {done}: another program works on it")
 
 
-def _copy(answer, file, *, start, total, name):
+def _copy(answer, file, part, address, *, start, total):
     done, told = start, time.monotonic()
+    since, before = told, start
+    most = min(LARGEST_UNDECLARED, start + shutil.disk_usage(part.parent).free // 2) if total is None else total
     while block := answer.read1(BLOCK):
         file.write(block)
         done += len(block)
-        if time.monotonic() - told > 5:
-            told = time.monotonic()
+        if total is None and done > most:
+            _forget(part)
+            raise InputError(
+                f"{address}: {most / 1e9:.2f} GB came without an end, and the server states no length (then it is at "
+                f"most {LARGEST_UNDECLARED / 1e9:.0f} GB, and half of the free disk); check the url in config.yaml, "
+                f"{BY_HAND}"
+            )
+        now = time.monotonic()
+        if now - since > RATE_PERIOD:
+            if done - before < LEAST_RATE * (now - since):
+                raise _TryAgain(f"only {done - before} bytes came in {now - since:.0f} seconds")
+            since, before = now, done
+        if now - told > 5:
+            told = now
             of = f" of {total / 1e6:.1f} MB ({done / total:.0%})" if total else " MB"
-            print(f"{name}: {done / 1e6:.1f}{of}")
+            print(f"{part.stem}: {done / 1e6:.1f}{of}")
     return done
 
 
