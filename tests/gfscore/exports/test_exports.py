@@ -167,6 +167,15 @@ def test_cards_are_read_by_the_hub_library():
         assert "<b>" not in page
 
 
+def test_names_are_text_to_markdown():
+    cards = cards_of(audit_of(model_names=["~~gone~~", "&lt;b&gt;", "plain"]))
+    assert [card_of(text)[1].strip().split("\n")[0] for text in cards.values()] == [
+        "# \\~\\~gone\\~\\~",
+        "# \\&lt;b\\&gt;",
+        "# plain",
+    ]
+
+
 def test_undefined_numbers_are_left_out():
     audit = audit_of(all_wrong=True, measures=("great-softmax",))
     block, _ = card_of(next(iter(cards_of(audit).values())))

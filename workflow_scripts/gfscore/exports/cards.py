@@ -109,7 +109,7 @@ def _page(model, rows, measures, title, classes):
 
 def _plain(text):
     # Markdown and HTML would read these.
-    return "".join(f"\\{c}" if c in "\\`*_{}[]<>|#" else c for c in printable(text))
+    return "".join(f"\\{c}" if c in "\\`*_{}[]<>|#~&" else c for c in printable(text))
 
 
 def _or_none(value):
