@@ -417,8 +417,10 @@ def test_csv_beside_reads_back_in_full_precision(tmp_path):
 @pytest.mark.parametrize("table", FLAT_TABLES)
 def test_no_text_of_a_csv_is_a_formula_or_steers_a_terminal(tmp_path, table):
     texts = ["=cmd|' /C calc'!A0", "+a", "-a", "@x", "\t=1", "\r=1", "\x1b[2J", "a\r=1", "a\n=1", "\0", "a=b"]
+    texts += ["cat;=1+1", "cat;\u200b@x", "\u200b=1+1", "\uff1d1", "caf\u00e9;a=b", ";", "\u200ba"]
     expected = ["'=cmd|' /C calc'!A0", "'+a", "'-a", "'@x", "'\t=1", "'\ufffd=1"]
-    expected += ["\ufffd[2J", "a\ufffd=1", "a\n=1", "\ufffd", "a=b"]
+    expected += ["\ufffd[2J", "a\ufffd=1", "a\n'=1", "\ufffd", "a=b"]
+    expected += ["cat;'=1+1", "cat;'\u200b@x", "'\u200b=1+1", "'\uff1d1", "caf\u00e9;a=b", ";", "\u200ba"]
     frame = made_frame(table, n=len(texts))
     kinds = {name: kind for name, kind, _ in TABLES[table].columns}
     names = [name for name, kind in kinds.items() if pa.types.is_string(kind)]
@@ -440,6 +442,7 @@ def test_no_text_of_a_csv_is_a_formula_or_steers_a_terminal(tmp_path, table):
 @pytest.mark.parametrize("number", ["-1", "+1.5", "-1e-3", "-inf"])
 def test_groups_that_are_numbers_stay_as_they_are(number):
     assert as_cell(number) == number
+    assert as_cell(f"a;{number}") == f"a;{number}"
 
 
 def test_frame_of_orders_columns_and_leaves_absent_keys_missing():

@@ -5,6 +5,7 @@ file whose identity differs from what is asked of it.
 """
 
 import json
+import re
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -17,7 +18,7 @@ import pyarrow.parquet as pq
 from gfscore.errors import InputError
 from gfscore.files import atomic
 from gfscore.files.parquet_files import opened_parquet
-from gfscore.names import REPLACEMENT, harmless
+from gfscore.names import REPLACEMENT, harmless, visible
 from gfscore.tables.declared import TABLES
 
 IDENTITY_KEY = b"gfscore"
@@ -251,13 +252,23 @@ def write_csv_beside(path_to_parquet, frame):
 def as_cell(item):
     """Value of a cell of CSV: text that a spreadsheet would take for a formula gets an apostrophe in front.
 
-    Numbers that are text, such as a group "-1", stay as they are.
+    So does what follows a semicolon or a new line, where spreadsheets of many countries begin another cell, quotes or
+    not. Numbers that are text, such as a group "-1", stay as they are.
     """
     text = "|".join(item) if isinstance(item, list) else item
     if not isinstance(text, str) or _is_number(text):
         return text
     # A lone carriage return ends a row for most readers, and is not quoted by the writer.
-    return ("'" if text.startswith(FORMULA_SIGNS) else "") + harmless(text).replace("\r", REPLACEMENT)
+    parts = (f"'{part}" if _is_formula(part) else part for part in _CELLS.split(text))
+    return harmless("".join(parts)).replace("\r", REPLACEMENT)
+
+
+_CELLS = re.compile("([;\n])")
+
+
+def _is_formula(text):
+    # Signs that show nothing do not keep a spreadsheet from computing.
+    return visible(text).startswith(FORMULA_SIGNS) and not _is_number(text)
 
 
 def _is_number(text):
