@@ -1,10 +1,13 @@
 """Which files a step asks for, and where they stand."""
 
+import os
 import re
+import time
 from pathlib import Path
 
 import pytest
 
+from gfscore.errors import InputError
 from gfscore.workflow import layout
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -20,6 +23,16 @@ def test_images_in_one_file_are_watched_whatever_their_source(tmp_path, source):
     before = layout.state(str(path))
     path.write_bytes(b"two")
     assert layout.state(str(path)) != before
+
+
+def test_a_file_from_the_future_is_named_with_what_to_do(tmp_path):
+    path = tmp_path / "labels.npy"
+    path.touch()
+    assert layout.present(str(path)) == str(path)
+    in_two_hours = time.time() + 7200
+    os.utime(path, (in_two_hours, in_two_hours))
+    with pytest.raises(InputError, match=r"labels\.npy: .* lies 2\.0 hours in the future.* with: touch .*labels\.npy$"):
+        layout.present(str(path))
 
 
 def test_of_a_folder_of_images_the_list_is_watched(tmp_path):

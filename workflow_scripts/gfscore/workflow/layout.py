@@ -5,8 +5,10 @@ heavy, because every run of Snakemake reads it.
 """
 
 import hashlib
+import time
 from pathlib import Path
 
+from gfscore.errors import InputError
 from gfscore.models.callables import source_file_of
 from gfscore.verdicts import gate_rules
 from gfscore.workflow import plan
@@ -123,14 +125,26 @@ def present(path):
     """A file of the user as a job's input, where there is one, else nothing: the step that reads it says what to do.
 
     An input that is missing would not do. For Snakemake what was made of it before is up to date then, whatever path
-    the configuration has now.
+    the configuration has now. InputError for a file from the future, beyond CLOCKS_APART: nothing made of it is newer.
     """
-    return path if path and Path(path).is_file() else []
+    if not path or not Path(path).is_file():
+        return []
+    ahead = Path(path).stat().st_mtime - time.time()
+    if ahead > CLOCKS_APART:
+        raise InputError(
+            f"{path}: its time of change lies {ahead / 3600:.1f} hours in the future, so whatever is made of it would be "
+            f"out of date at once; set it to now with: touch {path}"
+        )
+    return path
 
 
 def imported_file(config, dataset, threat, model):
     """File of logits, or of values per sample, that a model's entry names; nothing where it is missing."""
     return present(plan.entry_of(config, dataset, threat, model)["path"])
+
+
+CLOCKS_APART = 60
+"""Seconds by which the clocks of machines that share files may differ; Snakemake itself tells of less."""
 
 
 def state(file):
