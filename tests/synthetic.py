@@ -16,7 +16,7 @@ from gfscore.scores.margins import predictions, scores
 from gfscore.scores.measured import Measured, label_of
 from gfscore.scores.splits import split_samples
 from gfscore.scores.summaries import class_rows, model_rows, vulnerability_rows
-from gfscore.tables import frame_of, write_csv_beside, write_table
+from gfscore.tables import frame_of, write_table_and_csv
 from gfscore.verdicts.verdict import candidates_of, judge
 from made import gate_rule
 
@@ -65,8 +65,7 @@ class SyntheticAudit:
                 continue
             files[name] = folder / f"{name}.parquet"
             identity = {"audit": AUDIT} | ({"dataset_digest": "d" * 64} if name == "class_scores" else {})
-            write_table(files[name], name, getattr(self, name), identity=identity)
-            write_csv_beside(files[name], getattr(self, name))
+            write_table_and_csv(files[name], name, getattr(self, name), identity=identity)
         if searched:
             files["calibration_json"] = folder / "calibration.json"
             write_json(files["calibration_json"], self.calibration_results)

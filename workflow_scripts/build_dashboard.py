@@ -5,7 +5,8 @@ from pathlib import Path
 
 from gfscore.dashboard.rendering import render_dashboard
 from gfscore.dashboard.temperature import read_sweeps
-from gfscore.files import read_json, write_text
+from gfscore.files import read_json
+from gfscore.files.pages import write_page
 from gfscore.report.provenance import provenance
 from gfscore.tables import read_table
 from gfscore.tables.audit_tables import read_audit_tables
@@ -31,7 +32,7 @@ def build_dashboard(files, path_to_page, *, audit, **settings):
         shared=read_json(files["parts"]) if files.get("parts") else None,
         **settings,
     )
-    write_text(path_to_page, page)
+    write_page(path_to_page, page)
 
 
 if __name__ == "__main__":

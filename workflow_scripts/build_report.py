@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from gfscore.files import read_json, write_text
+from gfscore.files import read_json
+from gfscore.files.pages import write_page
 from gfscore.report.page import render_report
 from gfscore.report.provenance import provenance
 from gfscore.tables.audit_tables import read_audit_tables
@@ -28,7 +29,7 @@ def build_report(files, path_to_page, *, audit, title, measures, models, publish
         provenance=provenance(files),
         contact=contact,
     )
-    write_text(path_to_page, page)
+    write_page(path_to_page, page)
 
 
 if __name__ == "__main__":

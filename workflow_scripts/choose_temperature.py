@@ -6,7 +6,7 @@ from gfscore.calibration.evidence import read_all_evidence
 from gfscore.calibration.temperature_search import SearchSettings
 from gfscore.calibration.temperatures import Resampling, calibrate
 from gfscore.files import write_json
-from gfscore.tables import write_csv_beside, write_table
+from gfscore.tables import write_table_and_csv
 from gfscore.workflow.jobs import logged_job
 
 
@@ -41,8 +41,7 @@ def choose_temperature(
     )
     frame = pd.DataFrame(rows, columns=["objective", "temperature", "value"])
     frame.insert(0, "measure", measure)
-    write_table(path_to_table, "calibration", frame, identity={"audit": audit})
-    write_csv_beside(path_to_table, frame)
+    write_table_and_csv(path_to_table, "calibration", frame, identity={"audit": audit})
     write_json(path_to_summary, {name: {"measure": measure, **result} for name, result in results.items()})
 
 

@@ -2,7 +2,7 @@
 
 from gfscore.comparison.sensitivity import sensitivity_table
 from gfscore.scores.measured import included, label_of
-from gfscore.tables import read_logits, write_csv_beside, write_table
+from gfscore.tables import read_logits, write_table_and_csv
 from gfscore.workflow.jobs import logged_job
 
 
@@ -17,8 +17,7 @@ def measure_sensitivity(
         if label_of(model) in selected
     )
     frame = sensitivity_table(classifiers, measures, shifts=shifts, scales=scales, lam=fp_lambda)
-    write_table(path_to_table, "sensitivity", frame, identity={"audit": audit})
-    write_csv_beside(path_to_table, frame)
+    write_table_and_csv(path_to_table, "sensitivity", frame, identity={"audit": audit})
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from gfscore.files import read_json
 from gfscore.scores.measured import AuditInputs
 from gfscore.scores.summaries import class_rows, resolve_label_error_rates
-from gfscore.tables import frame_of, write_csv_beside, write_table
+from gfscore.tables import frame_of, write_table_and_csv
 from gfscore.workflow.jobs import logged_job
 
 
@@ -23,8 +23,9 @@ def summarise_classes(inputs, path_to_manifest, path_to_table, *, audit, interva
             label_error_rates=label_error_rates,
         )
     frame = frame_of("class_scores", rows)
-    write_table(path_to_table, "class_scores", frame, identity={"audit": audit, "dataset_digest": manifest["digest"]})
-    write_csv_beside(path_to_table, frame)
+    write_table_and_csv(
+        path_to_table, "class_scores", frame, identity={"audit": audit, "dataset_digest": manifest["digest"]}
+    )
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import numpy as np
 
 from build_report import build_report
+from gfscore.files.pages import require_unchanged_page
 from gfscore.software import software, version_in_words
 from gfscore.tables import write_logits
 from plot_figures import plot_figures
@@ -43,6 +44,7 @@ def build(audit, folder):
         fp_lambda=LAM,
         contact=None,
     )
+    require_unchanged_page(folder / "report.html")
     return (folder / "report.html").read_text(encoding="utf-8")
 
 

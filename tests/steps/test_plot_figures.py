@@ -6,6 +6,7 @@ import pytest
 
 from gfscore.errors import InputError
 from gfscore.figures import drawing
+from gfscore.files.folder_digests import changed_files
 from plot_figures import plot_figures
 from synthetic import AUDIT, LAM, synthetic_audit
 
@@ -14,7 +15,8 @@ def test_writes_every_figure_as_svg_pdf_and_png(tmp_path):
     audit = synthetic_audit(models=2, per_class=20, measures=("great-softmax",))
     plot_figures(audit.write(tmp_path), tmp_path / "figures", audit=AUDIT, measures=audit.measures, fp_lambda=LAM)
     names = sorted(path.name for path in (tmp_path / "figures").iterdir())
-    assert len(names) == 3 * 7
+    assert len(names) == 3 * 7 + 1
+    assert changed_files(tmp_path / "figures") == []
     assert "class_heatmap_great-softmax.svg" in names
     assert "calibration_curves.png" in names
 
@@ -22,7 +24,7 @@ def test_writes_every_figure_as_svg_pdf_and_png(tmp_path):
 def test_audit_without_temperature_search(tmp_path):
     audit = synthetic_audit(models=2, per_class=20, measures=("clean",))
     plot_figures(audit.write(tmp_path), tmp_path / "figures", audit=AUDIT, measures=audit.measures, fp_lambda=LAM)
-    assert len(list((tmp_path / "figures").iterdir())) == 3 * 5
+    assert len(list((tmp_path / "figures").iterdir())) == 3 * 5 + 1
 
 
 def test_several_processes_write_the_same_files_as_one(tmp_path):

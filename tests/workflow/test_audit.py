@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from gfscore.comparison.audit_check import check_audit
 from gfscore.tables import TABLES, read_identity, read_logits, read_table
 from gfscore.training.objectives import METHODS
 
@@ -59,6 +60,12 @@ def test_the_results_of_the_contract_are_there(audited_once):
     assert json.loads((folder / "verdict.json").read_text())["verdict"] in page
     assert page.count("<figure>") == len(list((folder / "figures").glob("*.svg"))), "every figure stands in the report"
     assert not [path for path in audited_once.path.rglob("*.part") if path.is_file()]
+
+
+def test_the_finished_audit_passes_its_check(audited_once):
+    checked = check_audit(audited_once.path / "results/audits/digits")
+    assert checked.faults == checked.unchecked == []
+    assert all(checked.counts.values()) and len(checked.counts) == 6
 
 
 def test_tables_agree_with_an_independent_computation_from_the_logits(audited_once):

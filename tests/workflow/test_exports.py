@@ -8,6 +8,8 @@ import zipfile
 import pytest
 import yaml
 
+from gfscore.comparison.audit_check import check_audit
+
 pytestmark = pytest.mark.workflow
 
 WITHOUT_NETWORK = ("unshare", "--net")
@@ -52,3 +54,12 @@ def test_exports_are_made_of_a_finished_audit(audited):
     assert str(audited.path) not in metadata
     assert (folder / "ro-crate/results/audits/digits/class_scores.parquet").is_file()
     assert audited.ran("exports") == {}
+    checked = check_audit(folder.parent)
+    assert checked.faults == []
+    assert checked.counts["files of the crate, by the digests in its metadata"] > 100
+    with (folder.parent / "report.html").open("a") as page:
+        page.write(" ")
+    assert {fault.partition(": ")[2] for fault in check_audit(folder.parent).faults} == {
+        "damaged, edited, or of an earlier version: its last line is no checksum",
+        "differs from its copy in the crate",
+    }

@@ -72,15 +72,18 @@ def _measures_on_the_same_data(first, second):
 def _summary(folder, calibration):
     path = Path(folder) / "model_summary.parquet"
     table = read_table(path, "model_summary")
-    _require_one_run(folder, table)
+    require_one_run(folder, table)
     table = table[table["calibration"] == calibration]
     if table.empty:
         raise InputError(f"{path} holds no rows at calibration {calibration!r}; name one that it has")
     return table.set_index(WHAT)
 
 
-def _require_one_run(folder, table):
-    # The targets `audit` and `gate` make a new verdict and leave the tables as they were.
+def require_one_run(folder, table):
+    """Raise InputError unless verdict.json, where there is one, judged the values of `table`, the model_summary.
+
+    The targets `audit` and `gate` make a new verdict and leave the tables as they were.
+    """
     path = Path(folder) / "verdict.json"
     if not path.is_file():
         return

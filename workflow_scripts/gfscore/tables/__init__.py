@@ -236,8 +236,23 @@ def _require_identity(file, path, table, expect):
             )
 
 
+def write_table_and_csv(path, table, frame, *, identity):
+    """Write one of TABLES as write_table does, then the CSV beside it, from the table as it is read.
+
+    So the CSV can be made again from the Parquet file, byte for byte: a column has the kind that is declared.
+    """
+    write_table(path, table, frame, identity=identity)
+    write_csv_beside(path, read_table(path, table))
+
+
 def write_csv_beside(path_to_parquet, frame):
-    """Write the same table as CSV beside its Parquet file, lists joined by '|', numbers in full precision.
+    """Write a data frame as CSV beside the Parquet file, as csv_text makes it."""
+    with atomic(Path(path_to_parquet).with_suffix(".csv")) as temporary:
+        temporary.write_bytes(csv_text(frame).encode())
+
+
+def csv_text(frame):
+    """Table as CSV, lists joined by '|', numbers in full precision.
 
     Names come from outside: none of them steers a terminal, and none is a formula to a spreadsheet (as_cell).
     """
@@ -245,8 +260,7 @@ def write_csv_beside(path_to_parquet, frame):
     for column in plain.columns:
         if plain[column].map(lambda item: isinstance(item, str | list)).any():
             plain[column] = plain[column].map(as_cell)
-    with atomic(Path(path_to_parquet).with_suffix(".csv")) as temporary:
-        plain.to_csv(temporary, index=False, lineterminator="\n")
+    return plain.to_csv(index=False, lineterminator="\n")
 
 
 def as_cell(item):

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from gfscore.files import read_json
 from gfscore.scores.measures import UNCALIBRATED
-from gfscore.tables import frame_of, read_table, write_csv_beside, write_table
+from gfscore.tables import frame_of, read_table, write_table_and_csv
 from gfscore.workflow.layout import COMPARISONS
 from gfscore.workflow.measure_layout import MEASURE_TABLES
 
@@ -75,6 +75,5 @@ def write_audit_tables(paths, rows, *, audit, identity=None):
     `identity` is what the files say of themselves beside the audit's name.
     """
     for table, found in rows.items():
-        frame = frame_of(table, found)
-        write_table(paths[table], table, frame, identity={"audit": audit} | (identity or {}))
-        write_csv_beside(paths[table], frame)
+        about = {"audit": audit} | (identity or {})
+        write_table_and_csv(paths[table], table, frame_of(table, found), identity=about)
