@@ -113,6 +113,14 @@ def test_the_audit_of_logits_runs_as_documented(workplace):
     done = subprocess.run(["bash", "-c", command], cwd=workplace, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "cat" in (workplace / "results/audits/mine/report.html").read_text()
+    gate = next(line for line in page.splitlines() if line.endswith(" --configfile mine.yaml -- gate"))
+    assert {command, gate} <= set((ROOT / "docs/add-a-model.md").read_text().splitlines())
+    done = subprocess.run(["bash", "-c", gate], cwd=workplace, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    entries["audits"]["mine"]["gate"][0]["at_least"] = 1.2
+    (workplace / "mine.yaml").write_text(yaml.safe_dump(entries))
+    closed = subprocess.run(["bash", "-c", gate], cwd=workplace, capture_output=True, text=True, check=False)
+    assert closed.returncode == 1, "a threshold that no class reaches closes it"
 
 
 def test_links_and_pictures_exist():

@@ -1,6 +1,7 @@
 """The check of a finished audit finds every kind of edit, by name."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -20,15 +21,9 @@ TOOL = Path(__file__).parents[3] / "tools/check_audit.py"
 
 
 @pytest.fixture(scope="module")
-def audit():
-    return synthetic_audit(models=2, per_class=20)
-
-
-@pytest.fixture
-def folder(tmp_path, audit):
+def finished(tmp_path_factory):
     """A finished audit, with pages and figures that look like none: what is in them is not what is checked."""
-    folder = tmp_path / "audit"
-    folder.mkdir()
+    folder, audit = tmp_path_factory.mktemp("finished"), synthetic_audit(models=2, per_class=20)
     audit.write(folder)
     row = audit.of("model_summary").iloc[0]
     judged = {"threat": row["threat"], "model": row["model"], "value": float(row["wcr"])}
@@ -44,6 +39,11 @@ def folder(tmp_path, audit):
         (folder / f"figures/heatmap.{kind}").write_text(kind)
     write_digests(folder / "figures")
     return folder
+
+
+@pytest.fixture
+def folder(finished, tmp_path):
+    return shutil.copytree(finished, tmp_path / "audit")
 
 
 def replaced(path, old, new):
