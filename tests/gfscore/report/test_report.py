@@ -84,6 +84,11 @@ def render(audit, *, errors=None, **changes):
     return render_report(tables, audit.verdict, drawn, **settings)
 
 
+def in_short(page):
+    """Text of that section of a page."""
+    return Page(page[page.index('<section class="short"') : page.index("<nav")]).text
+
+
 @cache
 def ordinary():
     return synthetic_audit(models=4, per_class=40)
@@ -163,16 +168,18 @@ def test_the_verdict_says_that_attacks_refute_the_score_that_it_judges():
     # Which measure found the distances changes nothing here, and these audits have few.
     identity = audit.model_summary[["threat", "model"]].to_dict("list") | {"distances": "great-softmax"}
     table = falsification_table([1.0, 0.9, 0.2], [0.5, 0.5, 0.5]).assign(**identity)
-    known, unknown = (
-        Page(render(audit, errors=errors)).text for errors in ({"measures": {"falsification": table}}, {})
-    )
+    refuted = render(audit, errors={"measures": {"falsification": table}})
+    known, unknown = Page(refuted).text, Page(render(audit)).text
     warning = "What the rule does not look at: Attacks refute the mean score of 2 of 3 models"
     assert known.count(warning) == 1
     assert known.index(warning) < known.index("In short")
+    # Once is enough, and "In short" stays short.
+    assert "Attacks refute" not in in_short(refuted)
     assert "What the rule does not look at" not in unknown
     audit.verdict["rules"][0]["statistic"] = "falsification_rate"
-    judged = Page(render(audit, errors={"measures": {"falsification": table}})).text
-    assert "What the rule does not look at" not in judged
+    judged = render(audit, errors={"measures": {"falsification": table}})
+    assert "What the rule does not look at" not in Page(judged).text
+    assert "Attacks refute the mean score of 2 of 3 models" in in_short(judged)
 
 
 def test_every_kind_of_figure_has_its_place():
@@ -405,9 +412,12 @@ def test_disagreeing_metrics_and_opposed_accuracy_are_pointed_out():
     summary["rdi"] = summary["value"].rank() / 10
     summary["nrgc"] = summary["rdi_over_mean"] = 1 - summary["value"].rank() / 10
     summary["robust_accuracy"] = 1 - summary["value"] / 2
-    text = Page(render(audit)).text
+    page = render(audit)
+    text = Page(page).text
     assert "The metrics disagree." in text
     assert "great-softmax orders the models against their robust accuracy (Spearman −1.00)" in text
+    reversed_order = "The order of the models by great-softmax is nearly the reverse of their order under attack"
+    assert reversed_order in in_short(page)
     summary["nrgc"] = summary["rdi_over_mean"] = summary["rdi"]
     summary["robust_accuracy"] = summary["value"] / 2
     text = Page(render(audit)).text

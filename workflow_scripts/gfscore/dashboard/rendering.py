@@ -9,6 +9,7 @@ from gfscore.dashboard.shared import shared_parts
 from gfscore.dashboard.templates import environment, text_of
 from gfscore.report import report_rows
 from gfscore.report.comparison import sensitivity_views
+from gfscore.report.under_attack import under_attack
 from gfscore.scores.measures import UNCALIBRATED
 
 SCRIPTS = (
@@ -74,6 +75,7 @@ def render_dashboard(
             rules=report_rows.judged_rules(verdict),
             sensitivity=sensitivity_views(tables.sensitivity, verdict["rules"]),
             refuted_scores=mean_scores_refuted_by_measure(tables.measures.get("falsification")),
+            under_attack=under_attack(tables, verdict, measures),
             note=verdict["note"],
             excluded=verdict.get("excluded", []),
             label_errors=bool(scores["label_error_rate"].notna().any()),

@@ -18,6 +18,7 @@ from gfscore.report.measures import measures_view
 from gfscore.report.projection import projection_view
 from gfscore.report.similarities import similarity_views
 from gfscore.report.svg import inline_figure
+from gfscore.report.under_attack import under_attack
 from gfscore.scores.measures import SCALE, UNCALIBRATED
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -37,7 +38,7 @@ def render_report(
     `contact` is who answers questions. Every name is escaped.
     """
     drawn = {name: inline_figure(svg, prefix=f"f{index}-") for index, (name, svg) in enumerate(figures.items())}
-    headline = _headline(measures)
+    headline = report_rows.headline_of(measures)
     rules = {measure: [rule for rule in verdict["rules"] if rule["measure"] == measure] for measure in measures}
     # The ranking that a reader sees first says how each model fares under every rule of the gate.
     rules[headline] = verdict["rules"]
@@ -71,6 +72,7 @@ def render_report(
             similarities=similarity_views(tables, order),
             measured_together=measures_view(tables, measures),
             refuted_scores=mean_scores_refuted_by_measure(tables.measures.get("falsification")),
+            under_attack=under_attack(tables, verdict, measures),
             groups=groups_view(tables, {name: measures[name] for name in order}),
             projection=projection_view(tables),
             label_errors=_label_errors(tables.class_scores),
@@ -84,13 +86,6 @@ def render_report(
             enough_flips=ENOUGH,
         )
     )
-
-
-def _headline(measures):
-    # The measure that the page puts first: robustness before accuracy, the attack-free score before all.
-    kinds = [settings["kind"] for settings in measures.values()]
-    first = next((kind for kind in ("great", "certified") if kind in kinds), kinds[0])
-    return next(measure for measure, settings in measures.items() if settings["kind"] == first)
 
 
 def _environment():

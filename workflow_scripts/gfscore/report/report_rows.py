@@ -28,6 +28,16 @@ def interval_name(method):
     return INTERVALS.get(method, method.replace("_", " "))
 
 
+def headline_of(measures):
+    """The measure that pages put first: robustness before accuracy, the attack-free score before all.
+
+    Takes the settings of each measure, in the order of the audit.
+    """
+    kinds = [settings["kind"] for settings in measures.values()]
+    first = next((kind for kind in ("great", "certified") if kind in kinds), kinds[0])
+    return next(measure for measure, settings in measures.items() if settings["kind"] == first)
+
+
 @dataclass(frozen=True)
 class Bounded:
     """A value with its lower and upper bound, and the end of its range, beyond which no bound is printed."""
