@@ -69,14 +69,14 @@ def _measured(tables, measures):
     # Accuracies of the audit's adversarial measures, in the order of config, with upper bounds of each model alone.
     summary = tables.model_summary
     names = [name for name, settings in measures.items() if settings["kind"] == "adversarial"]
-    rows = summary[summary["measure"].isin(names)].assign(label=lambda frame: model_labels(frame))
+    rows = summary[summary["measure"].isin(names)].assign(label=model_labels)
     rows = rows.sort_values("measure", key=lambda column: column.map(names.index), kind="stable")
     return rows.assign(attacked=rows["value"], bound=rows["value_alone_high"], source=rows["measure"])
 
 
 def _stated(tables, measures):
     # Robust accuracies that checkpoints or leaderboards state.
-    rows = tables.of("model_summary", headline_of(measures)).assign(label=lambda frame: model_labels(frame))
+    rows = tables.of("model_summary", headline_of(measures)).assign(label=model_labels)
     rows = rows[rows["robust_accuracy"].notna()]
     source = rows["robust_accuracy_source"].where(rows["robust_accuracy_source"] != "published", "as published")
     source = source.fillna("robust accuracy")
