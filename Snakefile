@@ -81,6 +81,8 @@ rule exports:
 onstart:
     if Quietness.RULES in (workflow.output_settings.quiet or ()):
         logger.addFilter(name_starting_steps)
+    for name in plan.uncompared_datasets(config):
+        print(f"{name}: published accuracies are compared with nothing (published_accuracy: null)")
     print("How far a step is stands in its log, results/logs/<step>/...")
 
 

@@ -108,3 +108,16 @@ def test_the_samples_that_fix_thresholds_of_attributes_belong_to_an_audit_that_c
     assert "other" in plan.datasets_of(config, "a") and "other" not in plan.datasets_of(config, "b")
     assert layout.attributes_reference(config, "copy") == "results/datasets/other.json"
     assert "attributes" not in plan.image_settings_of(config, "copy")
+
+
+def test_a_dataset_is_named_once_where_models_state_accuracies_that_nothing_is_compared_with():
+    def named(samples, models):
+        audit = AUDIT | {"models": models}
+        datasets = CONFIG["datasets"] | {"copy": CONFIG["datasets"]["copy"] | {"published_accuracy": samples}}
+        config = CONFIG | {"run": ["a", "b"], "audits": {"a": audit, "b": audit}, "datasets": datasets}
+        return plan.uncompared_datasets(config)
+
+    assert named(None, ["zoo/none/X", "zoo/L2/Y"]) == ["copy"]
+    assert named("full", ["zoo/none/X"]) == []
+    # A robust accuracy is never checked.
+    assert named(None, ["zoo/L2/Y"]) == []

@@ -246,6 +246,18 @@ def published_samples(config, audit):
     return config["datasets"][dataset_of(config, audit)]["published_accuracy"]
 
 
+def uncompared_datasets(config):
+    """Datasets of the audits to run whose models state clean accuracies that are compared with nothing, sorted."""
+    audits = [audit for audit in config["run"] if published_samples(config, audit) is None]
+    stated = {
+        dataset_of(config, audit): known["published_clean_accuracy"]
+        for audit in audits
+        for known in published_accuracies(config, audit)
+        if known["published_clean_accuracy"] is not None
+    }
+    return sorted(stated)
+
+
 def accuracy_gate(config, dataset, threat, model):
     """What the measured clean accuracy of a model is compared with: published, tolerance, and on which samples."""
     entry = entry_of(config, dataset, threat, model)
