@@ -132,8 +132,8 @@ def present(path):
     ahead = Path(path).stat().st_mtime - time.time()
     if ahead > CLOCKS_APART:
         raise InputError(
-            f"{path}: its time of change lies {ahead / 3600:.1f} hours in the future, so what is made of it would be "
-            f"out of date at once; set it to now with: touch {path}"
+            f"{path}: its time of change lies {ahead / 3600:.1f} hours in the future, so all that is made of it would "
+            f"be out of date at once; set it to now with: touch {path}"
         )
     return path
 
