@@ -81,6 +81,9 @@ rule exports:
 onstart:
     if Quietness.RULES in (workflow.output_settings.quiet or ()):
         logger.addFilter(name_starting_steps)
+    # Not where the signal is ignored, as under nohup.
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, note_interruption)
     for name in plan.uncompared_datasets(config):
         print(f"{name}: published accuracies are compared with nothing (published_accuracy: null)")
     print("How far a step is stands in its log, results/logs/<step>/...")
@@ -97,6 +100,9 @@ onsuccess:
 
 onerror:
     closed = ", or the gate is closed" if "gate" in workflow.dag_settings.targets else ""
-    print(
-        f"\nA step failed{closed}: what it says stands above and in its log. Mend it and run the same command again."
-    )
+    if interruptions:
+        print("\nInterrupted; run the same command again to go on.")
+    else:
+        print(
+            f"\nA step failed{closed}: what it says stands above and in its log. Mend it and run the same command again."
+        )

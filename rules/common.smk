@@ -1,6 +1,7 @@
 # No rules: what the other files share. Imports nothing heavy, because every run and every job reads it.
 
 import json
+import signal
 import sys
 from functools import cache
 from pathlib import Path
@@ -131,3 +132,12 @@ def name_starting_steps(record):
         word = "Started" if workflow.nodes is None or record.local else "Submitted"
         logger.info(f"{word} jobid: {record.jobid} (Rule: {of})", extra={"quietness": Quietness.PROGRESS})
     return True
+
+
+interruptions = []
+
+
+def note_interruption(number, frame):
+    """Handler of Ctrl-C: as without one, but noted for what the run says at its end."""
+    interruptions.append(number)
+    signal.default_int_handler(number, frame)

@@ -41,4 +41,5 @@ def test_an_interrupted_step_is_one_line_and_leaves_nothing_half_written(fresh_c
     assert run.returncode != 0
     assert text.count("interrupted, see results/logs/train_model/digits/none/PGD.log") == 1
     assert "Traceback" not in text and "KeyboardInterrupt" not in text
+    assert "Interrupted; run the same command again to go on." in text and "A step failed" not in text
     assert not list((repository.path / "results/trained").rglob("*PGD*"))
