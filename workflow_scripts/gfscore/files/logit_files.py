@@ -163,16 +163,15 @@ def _class_columns(columns, classes, path):
 
 def _require_ascending(columns, path):
     # Names such as logit_0, p10 or 7 are read as the numbers of their classes by everybody but us.
-    parts = [_NUMBERED.fullmatch(name.strip()) for name in columns]
-    if not all(parts) or len({(part[1].casefold(), part[3].casefold()) for part in parts}) > 1:
+    parts = {name: _NUMBERED.fullmatch(name.strip()) for name in columns}
+    if not all(parts.values()) or len({(part[1].casefold(), part[3].casefold()) for part in parts.values()}) > 1:
         return
-    by_number = sorted(columns, key=lambda name: int(_NUMBERED.fullmatch(name.strip())[2]))
-    place = next((place for place, (name, due) in enumerate(zip(columns, by_number, strict=True)) if name != due), None)
-    if place is not None:
-        raise InputError(
-            f"{path}: columns numbered out of order, {list(columns)[place]!r} where {by_number[place]!r} is due; sort "
-            "them by number, or name each as its class"
-        )
+    for name, due in zip(columns, sorted(columns, key=lambda name: int(parts[name][2])), strict=True):
+        if name != due:
+            raise InputError(
+                f"{path}: columns numbered out of order, {name!r} where {due!r} is due; sort them by number, or name "
+                "each as its class"
+            )
 
 
 _NUMBERED = re.compile(r"(.*?)([0-9]{1,9})([^0-9]*)", re.DOTALL)

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from gfscore.comparison.ranking import spearman_or_none
 from gfscore.names import model_labels
 from gfscore.numbers import signed
 from gfscore.report.report_rows import headline_of, verdicts_of
@@ -57,8 +56,8 @@ def _order(tables, measures):
         return None
     sources = list(rows["source"].unique())
     both = scores.merge(rows.drop_duplicates(KEY)[[*KEY, "attacked"]], on=KEY)
-    rho = spearman_or_none(both["value"], both["attacked"])
-    if rho is None or rho >= 0 or not rank_relation(both["value"], both["attacked"])[1]:
+    rho, clear = rank_relation(both["value"], both["attacked"])
+    if not clear or rho >= 0:
         return None
     relation = "is nearly the reverse of" if rho <= NEARLY_REVERSED else "runs against"
     by = f", {sources[0]}" if len(sources) == 1 else ""
