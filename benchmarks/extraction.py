@@ -125,7 +125,7 @@ def overlap(suffix, images, network, words, *, batch):
         "forward": forward,
         "ours": partial(extracted, network, images, batch),
     }
-    times = turns(functions, repeats=5, clock=time.perf_counter)
+    times = turns(functions, repeats=9, clock=time.perf_counter)
     ratio, error = median_ratio([max(turn["decoding"], turn["forward"]) / turn["ours"] for turn in times])
     return row(
         f"logits of encoded images, {suffix}, {words}",

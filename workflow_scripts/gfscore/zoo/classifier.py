@@ -1,6 +1,7 @@
 """What every source of models gives: a function from images to logits, with or without gradients."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import chain
 
@@ -35,13 +36,14 @@ class Classifier:
     def logits(self, images, *, device=None):
         """Logits (n, K) float32 of images (n, C, H, W) float32 in [0, 1], computed where the network is.
 
-        Whoever knows the `device` says so: to look for it at every pass costs a small network 4% of its speed.
+        Whoever knows the `device` says so: to look for it at every pass costs a small network 4% of its speed, and to
+        enter torch's inference mode anew 1%.
         """
         if self.network is None:
             return self.run(images)
         import torch
 
-        with torch.inference_mode():
+        with nullcontext() if torch.is_inference_mode_enabled() else torch.inference_mode():
             return self.network(torch.from_numpy(images).to(device or self.device)).float().cpu().numpy()
 
 

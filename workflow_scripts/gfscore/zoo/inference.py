@@ -38,6 +38,8 @@ def extract_logits(
     architecture), for output that is not one row of logits per image, and for logits that depend on the batch or on
     chance (see gfscore.zoo.batch_invariance).
     """
+    import torch
+
     if not isinstance(classifier, Classifier):
         classifier = from_network(classifier)
     where = where or f"the classifier ({classifier.architecture or type(classifier.network).__name__})"
@@ -45,7 +47,7 @@ def extract_logits(
     if classifier.network is not None:
         classifier.network.to(device).eval()
     how = {"precision": precision, "compiled": compiled, "device": device}
-    with reproducible_arithmetic(threads=threads), faster(classifier, **how) as running:
+    with reproducible_arithmetic(threads=threads), faster(classifier, **how) as running, torch.inference_mode():
         size = batch_size or fitting_batch_size(classifier, images.image_shape, device)
         loaded = size * max(1, LOADED // (size * 4 * math.prod(images.image_shape)))
         run, blocks, start = partial(running.logits, device=device), [], 0
@@ -198,13 +200,16 @@ def reproducible_arithmetic(*, threads=1):
 
 @cache
 def _keep_freed_memory():
-    # A network takes the same memory at every pass. Handed back in between, it comes as fresh pages, which cost as much
-    # as the work on them. Only glibc has this function, and 32 MiB is the largest array that it keeps.
+    # A network takes the same memory at every pass, and a batch of photographs a fifth of the time of its decoding where
+    # its pages come fresh from the system. So glibc, which alone has this function, hands large arrays out of its heap
+    # too, keeps a gigabyte of it when it is freed, and has one heap for all threads: a batch is made in one, freed in
+    # another. Processes even get smaller.
     set_option = getattr(ctypes.CDLL(None), "mallopt", None)
     if set_option is not None:
-        trim_threshold, mmap_threshold = -1, -3
+        trim_threshold, most_mapped, most_heaps = -1, -4, -8
         set_option(trim_threshold, 1 << 30)
-        set_option(mmap_threshold, 32 << 20)
+        set_option(most_mapped, 0)
+        set_option(most_heaps, 1)
 
 
 def _forward(run, batch, size, before, where):
