@@ -1,12 +1,11 @@
 """From a classifier and images to logits."""
 
-import ctypes
 import math
 import os
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import partial
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from gfscore.workflow.gpus import hold_gpu
 from gfscore.zoo.batch_invariance import require_invariant, rows_computed_twice
 from gfscore.zoo.batch_size import fitting_batch_size
 from gfscore.zoo.classifier import Classifier, from_network
+from gfscore.zoo.memory import keep_freed_memory
 from gfscore.zoo.precision import FULL, drift, drift_rows, faster, tensor_float
 
 AHEAD = 2
@@ -22,6 +22,9 @@ AHEAD = 2
 
 LOADED = 1 << 21
 """Bytes of a load, if a batch has less: to hand one over between threads costs as much as the passes on tiny images."""
+
+# At import: threads that ran before, such as those that read the data for their digest, have heaps of their own.
+keep_freed_memory()
 
 
 def extract_logits(
@@ -172,12 +175,10 @@ def reproducible_arithmetic(*, threads=1):
 
     Another number of threads sums in another order, which training amplifies to other weights; on small
     networks one thread is also the fastest. TensorFloat-32, a GPU's default for convolutions, keeps 10 bits
-    of mantissa. Freed memory stays with the process from here on, which changes speed alone, and so does the setting by
-    which products of matrices on a GPU repeat.
+    of mantissa. The setting by which products of matrices on a GPU repeat stays with the process.
     """
     import torch
 
-    _keep_freed_memory()
     # Read once per process, at the first product on a GPU: without it cuBLAS may sum in another order at every run.
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     filling = torch.utils.deterministic
@@ -196,20 +197,6 @@ def reproducible_arithmetic(*, threads=1):
         torch.set_num_threads(before[0])
         torch.set_deterministic_debug_mode(before[1])
         filling.fill_uninitialized_memory = before[2]
-
-
-@cache
-def _keep_freed_memory():
-    # A network takes the same memory at every pass, and a batch of photographs a fifth of the time of its decoding where
-    # its pages come fresh from the system. So glibc, which alone has this function, hands large arrays out of its heap
-    # too, keeps a gigabyte of it when it is freed, and has one heap for all threads: a batch is made in one, freed in
-    # another. Processes even get smaller.
-    set_option = getattr(ctypes.CDLL(None), "mallopt", None)
-    if set_option is not None:
-        trim_threshold, most_mapped, most_heaps = -1, -4, -8
-        set_option(trim_threshold, 1 << 30)
-        set_option(most_mapped, 0)
-        set_option(most_heaps, 1)
 
 
 def _forward(run, batch, size, before, where):
