@@ -32,7 +32,7 @@ def build_dashboard(files, path_to_page, *, audit, **settings):
         shared=read_json(files["parts"]) if files.get("parts") else None,
         **settings,
     )
-    write_page(path_to_page, page)
+    write_page(path_to_page, page, files=files.values())
 
 
 if __name__ == "__main__":

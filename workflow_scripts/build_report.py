@@ -29,7 +29,7 @@ def build_report(files, path_to_page, *, audit, title, measures, models, publish
         provenance=provenance(files),
         contact=contact,
     )
-    write_page(path_to_page, page)
+    write_page(path_to_page, page, files=files.values())
 
 
 if __name__ == "__main__":

@@ -33,7 +33,14 @@ def finished(tmp_path_factory):
     for name in ("models", "comparison"):
         write_json(folder / f"{name}.json", {})
     for name in ("report", "dashboard"):
-        write_page(folder / f"{name}.html", f"<p>{name}: FAIL</p>")
+        made_from = [
+            folder / "verdict.json",
+            str(folder / "class_scores.parquet"),
+            folder / "figures",
+            ["one"],
+            __file__,
+        ]
+        write_page(folder / f"{name}.html", f"<p>{name}: FAIL</p>", files=made_from)
     (folder / "figures").mkdir()
     for kind in ("svg", "pdf", "png"):
         (folder / f"figures/heatmap.{kind}").write_text(kind)
@@ -135,6 +142,19 @@ def test_an_edit_is_found(folder, kind):
     edit(folder)
     faults = check_audit(folder).faults
     assert any(fault in found for found in faults), faults
+
+
+def test_a_page_beside_a_newer_verdict_is_found(folder):
+    verdict = folder / "verdict.json"
+    write_json(verdict, json.loads(verdict.read_text()) | {"rule": "another"})
+    assert check_audit(folder).faults == [
+        f"{folder / name}.html: made from another verdict.json than lies beside it" for name in ("dashboard", "report")
+    ]
+
+
+def test_a_page_names_the_files_beside_it_alone(folder):
+    lines = (folder / "report.html").read_text().splitlines()
+    assert [line.split()[3] for line in lines[1:-1]] == ["class_scores.parquet,", "verdict.json,"]
 
 
 def test_a_crate_shows_a_page_whose_checksum_was_made_again(folder):
