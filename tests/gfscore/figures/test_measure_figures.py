@@ -146,7 +146,7 @@ def test_corruptions_are_sorted_and_name_the_hardest():
     figure = figures.corruption_by_class(rows, measure_of(CORRUPTION))
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["glass blur", "fog"]
     assert title(figure).startswith("Glass blur costs most recall")
-    assert "class c3 is the weakest class under 2 of 2 corruptions, down to 0" in title(figure)
+    assert "class c3 has the lowest under 2 of 2 corruptions, down to 0" in title(figure)
     shown = figure.axes[0].images[0].get_array()
     expected = rows[rows["corruption"] == "fog"].groupby("class_index")["recall"].mean()
     assert np.allclose(shown[1], expected)
@@ -489,5 +489,5 @@ def test_titles_name_no_class_of_several_equal_ones():
     )
     recalls = np.array([[0.0, 0.0, 0.5], [0.0, 0.0, 0.5]])
     assert corruptions._sentence(recalls, ["fog", "frost"], names) == (
-        "2 kinds of corruption cost most recall (to 0.167); 2 classes are the weakest under 2 of 2 corruptions each, down to 0"
+        "2 kinds of corruption cost most recall (to 0.167); 2 classes have the lowest under 2 of 2 corruptions each, down to 0"
     )

@@ -78,9 +78,7 @@ def _sentence(values, kinds, names):
     times = low.sum(axis=0)
     most = np.flatnonzero(times == times.max())
     alone = len(most) == 1
-    weakest = (
-        f"{class_phrase(names[most[0]])} is the weakest class" if alone else f"{len(most)} classes are the weakest"
-    )
+    weakest = f"{class_phrase(names[most[0]])} has the lowest" if alone else f"{len(most)} classes have the lowest"
     deepest = np.flatnonzero((values <= np.nanmin(values) + TIE_TOLERANCE).any(axis=0))
     whose = "" if set(deepest) & set(most) else f" for {class_phrase(names[deepest[0]])}"
     return (
