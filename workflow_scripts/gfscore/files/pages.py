@@ -20,8 +20,8 @@ def write_page(path, html, *, files=()):
     Of `files` (paths; folders and others than paths are passed over) those beside the page are named: the others are
     not handed on with it.
     """
-    beside = sorted({Path(name) for name in files if isinstance(name, str | Path)})
-    beside = [name for name in beside if name.is_file() and name.resolve().parent == Path(path).resolve().parent]
+    folder, given = Path(path).parent.resolve(), sorted({Path(name) for name in files if isinstance(name, str | Path)})
+    beside = [name for name in given if name.is_file() and name.parent.resolve() == folder]
     made_from = [f"<!-- Made from {name.name}, SHA-256: {sha256_of_file(name)} -->\n" for name in beside]
     above = (html if html.endswith("\n") else html + "\n") + "".join(made_from)
     digest = hashlib.sha256(above.encode()).hexdigest()
