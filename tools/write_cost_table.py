@@ -4,6 +4,7 @@ Run from anywhere: `.venv/bin/python tools/write_cost_table.py [COSTS]`; COSTS i
 unless given.
 """
 
+import argparse
 import sys
 from pathlib import Path
 
@@ -72,6 +73,11 @@ def with_table(text, table):
 
 
 if __name__ == "__main__":
-    path = Path(sys.argv[1]) if len(sys.argv) > 1 else COSTS
-    write_text(PAGE, with_table(PAGE.read_text(encoding="utf-8"), cost_table(read_table(path, "costs"))))
+    parser = argparse.ArgumentParser(description="Write the table of measured costs into docs/measures.md.")
+    parser.add_argument("costs", nargs="?", type=Path, default=COSTS, help="table costs.parquet of an audit")
+    try:
+        table = cost_table(read_table(parser.parse_args().costs, "costs"))
+        write_text(PAGE, with_table(PAGE.read_text(encoding="utf-8"), table))
+    except InputError as error:
+        parser.error(str(error))
     print(f"wrote {PAGE.relative_to(ROOT)}")

@@ -4,6 +4,7 @@ Run from anywhere: `.venv/bin/python tools/write_known_truth_page.py [DATA]`. DA
 without it the part about real networks stays as it is.
 """
 
+import argparse
 import sys
 from pathlib import Path
 
@@ -22,10 +23,13 @@ PAGE, FIGURE = ROOT / "docs" / "known-truth.md", ROOT / "docs" / "images" / "kno
 CLASSES = (2, 3, 10)
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
+    parser = argparse.ArgumentParser(description="Write docs/known-truth.md and its figure.")
+    parser.add_argument("data", nargs="?", type=Path, help="folder of the real test data")
+    data = parser.parse_args().data
+    if data:
         from real_bounds import bounds_table, compare_bounds
 
-        bounds = bounds_table(compare_bounds(Path(sys.argv[1])))
+        bounds = bounds_table(compare_bounds(data))
     else:
         bounds = bounds_of(PAGE.read_text(encoding="utf-8"))
     found = {classes: run_suite(classes) for classes in CLASSES}

@@ -8,7 +8,7 @@ from gfscore.workflow.jobs import logged_job
 
 
 def compare_models(inputs, path_to_manifest, paths, path_to_summary, *, audit, comparison, fp_lambda):
-    """Write the tables that comparison_rows.tables_of makes, by name in `paths`, and comparison.json.
+    """Write the tables that gfscore.comparison.rows.tables_of makes, by name in `paths`, and comparison.json.
 
     Takes AuditInputs without a calibrated measure, since a temperature chosen on these samples voids the tests, the
     manifest of the dataset, the settings of the comparison and lambda of FP.

@@ -326,6 +326,32 @@ def test_figures_of_groups_are_drawn_with_empty_and_small_cells(tables, tmp_path
         assert (tmp_path / f"{name}.png").stat().st_size > 10_000
 
 
+def without_sizes(path, categories):
+    folder = Folder(path)
+    frame = pd.DataFrame(
+        {"sample_id": folder.ids, "side": np.where(folder.right, "right", "left"), "size": None}, dtype=object
+    )
+    named = {"categories": {"side": ["left", "right"], "size": categories}, "missing": {"side": 0, "size": N}}
+    identity = {"dataset": "toy", "dataset_digest": "d", **named}
+    write_attributes(path / "attributes.parquet", frame, identity=identity)
+    return folder
+
+
+def test_an_attribute_without_any_value_is_refused(tmp_path):
+    with pytest.raises(InputError, match="attributes.parquet: attribute 'size' has no value in any sample; leave it"):
+        without_sizes(tmp_path, []).compare()
+
+
+def test_groups_without_a_measured_sample_have_no_values(tmp_path):
+    tables = without_sizes(tmp_path, ["normal", "huge"]).compare()
+    scores, metrics = (tables[name][tables[name]["attribute"] == "size"] for name in ("group_scores", "group_metrics"))
+    assert (scores["n"] == 0).all()
+    assert scores["value"].isna().all()
+    assert len(metrics)
+    assert metrics[["value", "bootstrap_low", "bootstrap_high"]].isna().all(axis=None)
+    assert tables["group_scores"].query("attribute == 'side'")["value"].notna().all()
+
+
 def test_a_wider_gap_of_groups_with_few_samples_is_named_beside():
     def gaps(*values, small):
         groups = {"group": [f"g{k}" for k in range(len(values))], "value": values, "small": small}

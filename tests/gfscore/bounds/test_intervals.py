@@ -84,6 +84,12 @@ def test_a_half_width_that_cannot_be_reached_is_an_error(half_width):
         samples_for_half_width(half_width, classes=10, alpha=0.05, width=1)
 
 
+@pytest.mark.parametrize("alpha", [-1, 0, 1, 2])
+def test_a_half_width_needs_an_error_rate_between_0_and_1(alpha):
+    with pytest.raises(InputError, match="alpha must lie strictly between 0 and 1"):
+        samples_for_half_width(0.05, classes=10, alpha=alpha, width=1)
+
+
 # Exact half-widths at the edges
 
 

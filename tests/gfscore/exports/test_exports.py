@@ -176,6 +176,12 @@ def test_names_are_text_to_markdown():
     ]
 
 
+def test_names_beyond_the_first_plane_of_unicode_come_back_as_they_are():
+    name = "\N{MATHEMATICAL ITALIC SMALL ALPHA}-net \N{CAT FACE}"
+    block, _ = card_of(next(iter(cards_of(audit_of(model_names=[name, "b", "c"])).values())))
+    assert block["model-index"][0]["name"] == name
+
+
 def test_undefined_numbers_are_left_out():
     audit = audit_of(all_wrong=True, measures=("great-softmax",))
     block, _ = card_of(next(iter(cards_of(audit).values())))

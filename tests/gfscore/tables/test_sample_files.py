@@ -53,6 +53,11 @@ def test_rows_that_are_longer_than_the_header_do_not_shift_the_columns(tmp_path)
         read(tmp_path, "5\t1\t1\t0\t0\t1", header=HEADER.removesuffix("\ttime"))
 
 
+def test_commas_for_tabs_are_named(tmp_path):
+    with pytest.raises(InputError, match="separated by commas"):
+        read(tmp_path, ROW.replace("\t", ","), header=HEADER.replace("\t", ","))
+
+
 def test_a_header_alone_is_refused(tmp_path):
     with pytest.raises(InputError, match="a header and no samples"):
         read(tmp_path)

@@ -12,8 +12,9 @@ from gfscore.attacks.gradient_ascent import robust_accuracy
 from gfscore.datasets import load_all, open_images
 from gfscore.errors import InputError
 from gfscore.training import loop
-from gfscore.training.loop import METHODS, describe_training, train_classifier
+from gfscore.training.loop import describe_training, train_classifier
 from gfscore.training.objectives import (
+    METHODS,
     Setup,
     class_means,
     conditional_value_at_risk,

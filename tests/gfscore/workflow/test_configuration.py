@@ -1,4 +1,5 @@
 import copy
+import re
 import sys
 
 import pytest
@@ -68,6 +69,12 @@ def test_all_mistakes_are_listed_at_once(config):
     text = refusal(config)
     assert "inference: batch_size: 0 is less than the minimum of 1" in text
     assert "did you mean 'hoeffding'" in text
+
+
+def test_unknown_keys_are_listed_in_the_order_of_the_file(config):
+    names = [f"key_{letter}" for letter in "hgfedcba"]
+    config["great"] |= dict.fromkeys(names, 1)
+    assert re.findall("key_[a-h]", refusal(config)) == names
 
 
 def test_a_misspelt_model_gets_the_nearest_name(config):

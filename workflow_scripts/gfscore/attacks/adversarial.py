@@ -13,7 +13,7 @@ from gfscore.attacks.ball_libraries import fab, square
 from gfscore.attacks.boundary import misclassified
 from gfscore.attacks.goals import LESS_LIKELY, OUT_OF_FIRST_PLACE
 from gfscore.attacks.gradient_ascent import NORMS, assert_allowed, correct
-from gfscore.attacks.search import logits_of
+from gfscore.attacks.search import distances, logits_of, on_device
 from gfscore.attacks.settings import expand
 from gfscore.errors import InputError, unknown
 from gfscore.scores.margins import predictions
@@ -107,27 +107,3 @@ def ball_of(settings):
     if settings["norm"] not in NORMS:
         raise InputError(unknown("norm", settings["norm"], NORMS))
     return {"norm": settings["norm"], "eps": settings["eps"]}
-
-
-def on_device(classifier, images, labels):
-    """Network of a classifier, and images and labels as tensors where it is; InputError where it has no gradients."""
-    from itertools import chain
-
-    import torch
-
-    network = classifier.network
-    if network is None:
-        raise InputError(
-            "attacks need gradients, which this classifier does not give (onnx has none); take the model out of "
-            "measures of kind adversarial, minimal and targeted"
-        )
-    device = next((value.device for value in chain(network.parameters(), network.buffers())), torch.device("cpu"))
-    x = torch.from_numpy(np.ascontiguousarray(images, dtype=np.float32)).to(device)
-    return network, x, torch.from_numpy(np.asarray(labels, dtype=np.int64)).to(device)
-
-
-def distances(points, images, norm):
-    """Norm of each image's perturbation, (n,) float64."""
-    # In float64, so that sums over many pixels add nothing to what float32 pixels carry.
-    difference = (points.double() - images.double()).flatten(1)
-    return difference.norm(dim=1) if norm == "l2" else difference.abs().amax(1)

@@ -10,6 +10,7 @@ from gfscore.attacks.boundary import refine
 from gfscore.attacks.gradient_ascent import NORMS, correct
 from gfscore.attacks.minimal_libraries import carlini_wagner, fab
 from gfscore.attacks.minimal_norm import deepfool, fmn, require_norm
+from gfscore.attacks.search import distances, logits_of, on_device
 from gfscore.errors import InputError
 from gfscore.scores.margins import predictions
 from gfscore.tables.samples import ALREADY_WRONG
@@ -32,30 +33,22 @@ def measure_batch(classifier, images, labels, *, settings, seed):
     misclassified image, None where nothing was found; steps int64, forward passes. Raises InputError for a classifier
     without gradients and for an unknown attack or setting.
     """
-    import torch
-
     norm, largest_distance = settings["norm"], settings["largest_distance"]
     require_norm(norm, NORMS, attack="of kind minimal")
     attacks = [_attack(entry) for entry in settings["attacks"]]
-    if classifier.network is None:
-        raise InputError("minimal perturbations need gradients, which this classifier does not give (onnx has none)")
-    device = next((value.device for value in classifier.network.parameters()), torch.device("cpu"))
-    x = torch.from_numpy(np.ascontiguousarray(images, dtype=np.float32)).to(device)
-    y = torch.from_numpy(np.asarray(labels, dtype=np.int64)).to(device)
-    with torch.no_grad():
-        logits = classifier.network(x)
+    network, x, y = on_device(classifier, images, labels)
+    logits = logits_of(network, x)
     right = correct(logits, y)
     result = _Nearest(np.asarray(labels), logits, right.cpu().numpy())
     if right.any():
         x, y = x[right], y[right]
         for name, run in attacks:
-            candidates, passes = run(classifier.network, x, y, norm=norm, largest_distance=largest_distance)
-            points, found = refine(classifier.network, x, candidates.detach(), y, steps=settings["bisection_steps"])
-            with torch.no_grad():
-                there = classifier.network(points)
+            candidates, passes = run(network, x, y, norm=norm, largest_distance=largest_distance)
+            points, found = refine(network, x, candidates.detach(), y, steps=settings["bisection_steps"])
+            distance = np.where(found.cpu().numpy(), distances(points, x, norm).cpu().numpy(), math.inf)
             # The check at the end of refinement, the passes of bisection, and the prediction.
             passes = passes + settings["bisection_steps"] + 3
-            result.add(name, _distances(points, x, found, norm), there, passes.cpu().numpy())
+            result.add(name, distance, logits_of(network, points), passes.cpu().numpy())
     return result.columns(largest_distance)
 
 
@@ -92,13 +85,6 @@ class _Nearest:
 
 def _predicted(logits, labels):
     return predictions(logits.cpu().numpy(), labels)
-
-
-def _distances(points, images, found, norm):
-    # In float64, so that sums over many pixels add nothing to what float32 pixels carry.
-    difference = (points.double() - images.double()).flatten(1)
-    distance = difference.norm(dim=1) if norm == "l2" else difference.abs().amax(1)
-    return np.where(found.cpu().numpy(), distance.cpu().numpy(), math.inf)
 
 
 def _attack(entry):

@@ -1,5 +1,9 @@
 """The part that gradient attacks have in common: one look at a batch of points, and who leaves the batch after it."""
 
+from itertools import chain
+
+import numpy as np
+
 from gfscore.errors import InputError
 
 
@@ -78,3 +82,25 @@ def logits_of(network, points):
 
     with torch.no_grad():
         return network(points).float()
+
+
+def on_device(classifier, images, labels):
+    """Network of a classifier, and images and labels as tensors where it is; InputError where it has no gradients."""
+    import torch
+
+    network = classifier.network
+    if network is None:
+        raise InputError(
+            "attacks need gradients, which this classifier does not give (onnx has none); take the model out of "
+            "measures of kind adversarial, minimal and targeted"
+        )
+    device = next((value.device for value in chain(network.parameters(), network.buffers())), torch.device("cpu"))
+    x = torch.from_numpy(np.ascontiguousarray(images, dtype=np.float32)).to(device)
+    return network, x, torch.from_numpy(np.asarray(labels, dtype=np.int64)).to(device)
+
+
+def distances(points, images, norm):
+    """Norm of each image's perturbation, (n,) float64."""
+    # In float64, so that sums over many pixels add nothing to what float32 pixels carry.
+    difference = (points.double() - images.double()).flatten(1)
+    return difference.norm(dim=1) if norm == "l2" else difference.abs().amax(1)

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from gfscore.attacks.adversarial import ball_of, distances, on_device
+from gfscore.attacks.adversarial import ball_of
 from gfscore.attacks.ball_attacks import pgd
 from gfscore.attacks.goals import INTO_TARGET
 from gfscore.attacks.gradient_ascent import assert_allowed
-from gfscore.attacks.search import logits_of
+from gfscore.attacks.search import distances, logits_of, on_device
 from gfscore.scores.margins import predictions
 
 TARGETS_AT_ONCE = 9

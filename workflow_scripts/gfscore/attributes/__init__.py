@@ -13,9 +13,6 @@ import numpy as np
 
 from gfscore.attributes.categories import categorised, name_of, thresholds_of
 from gfscore.errors import InputError
-from gfscore.tables import read_attributes, write_attributes
-
-__all__ = ["SOURCES", "Dataset", "attributes_of", "identity_of", "read_attributes", "write_attributes"]
 
 SOURCES = {
     "celeba": "gfscore.attributes.celeba",

@@ -185,7 +185,11 @@ def _heaviest_ranking(low, high, slope):
 
 
 def samples_for_half_width(half_width, *, classes, alpha, width):
-    """Fewest samples per class for Hoeffding intervals of a half-width: 1,883 at .05, K = 10, alpha = .05, width B."""
+    """Fewest samples per class for Hoeffding intervals of a half-width: 1,883 at .05, K = 10, alpha = .05, width B.
+
+    Raises InputError for a half-width that is not positive and an alpha outside (0, 1).
+    """
+    require_alpha(alpha)
     if half_width <= 0:
         raise InputError(f"half-width must be positive, got {half_width}")
     # From one below, since the ceiling of a rounded quotient may be one off on either side.

@@ -117,15 +117,17 @@ def _or_none(value):
 
 
 def _yaml(data, indent=0):
-    # Block style with scalars as JSON, which every YAML reader takes as they are, whatever a name holds.
+    # Block style with scalars as JSON, which every YAML reader takes as they are, since names hold no control signs.
     space = "  " * indent
-    if isinstance(data, dict):
+    if not data:
+        yield f"{space}{json.dumps(data)}"
+    elif isinstance(data, dict):
         for key, value in data.items():
-            if isinstance(value, dict | list):
+            if isinstance(value, dict | list) and value:
                 yield f"{space}{key}:"
                 yield from _yaml(value, indent + 1)
             else:
-                yield f"{space}{key}: {json.dumps(value, ensure_ascii=True)}"
+                yield f"{space}{key}: {json.dumps(value, ensure_ascii=False)}"
     else:
         for item in data:
             first, *rest = _yaml(item, indent + 1)

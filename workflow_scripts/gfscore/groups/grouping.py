@@ -34,6 +34,8 @@ class Grouping:
         for name in needed:
             if name not in categories:
                 raise InputError(f"{path}: {unknown('attribute', name, list(categories))}; correct it in config.yaml")
+            if not categories[name]:
+                raise InputError(f"{path}: attribute {name!r} has no value in any sample; leave it out of `groups`")
             place = {group: index for index, group in enumerate(categories[name])}
             indices = (place.get(group, NO_GROUP) for group in frame[name])
             codes[name] = dict(zip(frame["sample_id"], indices, strict=True))

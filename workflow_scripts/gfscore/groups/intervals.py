@@ -61,6 +61,9 @@ def bootstrap_metrics(rows, *, alpha, resamples, seed):
     mean and the largest over classes. Largest differences are biased upwards by noise, and so are these intervals;
     resamples with an empty cell do not count. Source: Efron and Tibshirani 1993, section 13.3.
     """
+    if not rows.samples:
+        nothing = np.full(rows.classes + 2, np.nan)
+        return {name: (nothing, nothing) for name in METRICS}
     # Draws of equal samples are counted together: the same distribution, and less to draw.
     different, times = rows.patterns()
     rng, found = np.random.default_rng(seed), {name: [] for name in METRICS}

@@ -22,8 +22,6 @@ def split_samples(sample_id, labels, *, share, rng):
 def choosing_samples(sample_id, labels, split):
     """Boolean mask (N,) of the samples that choose a temperature when an audit splits them; the others report it.
 
-    `split` holds `share`, that of the choosing samples, and `seed`; None where the same samples do both.
+    `split` holds `share`, that of the choosing samples, and `seed`.
     """
-    if split is None:
-        return np.ones(len(labels), dtype=bool)
     return split_samples(sample_id, labels, share=split["share"], rng=np.random.default_rng(split["seed"]))

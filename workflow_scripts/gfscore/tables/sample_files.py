@@ -4,6 +4,7 @@ import numpy as np
 
 from gfscore.errors import InputError
 from gfscore.files.csv_files import read_csv
+from gfscore.files.malformed import unreadable
 
 COLUMNS = ("idx", "label", "predict", "radius", "correct")
 ABSTAINED = -1
@@ -27,7 +28,7 @@ def read_certified_radii(path, *, labels, classes, largest_radius):
         raise InputError(f"{path}: there is no such file; check `path` in config.yaml") from error
     except Exception as error:
         # Damaged files fail inside the reader in many ways; each means the same to the user.
-        raise InputError(f"{path}: not readable as tab-separated text ({error}); write the file again") from error
+        raise unreadable(path, "tab-separated text", error) from error
     missing = [name for name in COLUMNS if name not in frame.columns]
     if missing:
         raise InputError(f"{path}: no column {', '.join(missing)}; the columns must be {', '.join(COLUMNS)}, time")

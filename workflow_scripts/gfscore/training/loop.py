@@ -5,12 +5,10 @@ import numpy as np
 from gfscore.attacks.gradient_ascent import attack_name, survivors
 from gfscore.scores.margins import predictions
 from gfscore.training.images import in_batches
-from gfscore.training.objectives import METHODS, Setup, make_objective
+from gfscore.training.objectives import Setup, make_objective
 from gfscore.training.recipe import Trainer, seeded
 from gfscore.zoo import build_network
 from gfscore.zoo.inference import extract_logits, out_of_memory, reproducible_arithmetic, require_device
-
-__all__ = ["METHODS", "describe_training", "train_classifier"]
 
 ATTACKED_AT_ONCE = 256
 """Images attacked together after a training; halved, and begun anew, where memory runs out."""

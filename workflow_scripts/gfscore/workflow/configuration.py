@@ -156,7 +156,7 @@ def _mistakes_of(data, part, schema, where):
         path = ": ".join([*([where] if where else []), *(str(step) for step in error.absolute_path)]) or "top level"
         if error.validator == "additionalProperties" and isinstance(error.instance, dict):
             allowed = error.schema.get("properties", {})
-            for key in error.instance.keys() - allowed.keys():
+            for key in [key for key in error.instance if key not in allowed]:
                 yield f"{path}: {unknown('key', key, allowed)}"
         elif error.validator == "required":
             absent = [key for key in error.validator_value if key not in error.instance]

@@ -22,7 +22,8 @@ def sources_of(path_to_script):
     """Script and the modules of the package that it imports, transitively, with their data; a sorted list of paths.
 
     Found without running anything: import statements anywhere in the file, module names that stand as text in a
-    registry (gfscore.datasets.digits, in quotes), and names of files of REFERENCE (imagenet_classes.csv, in quotes).
+    registry (gfscore.attributes.digits, in quotes), and names of files of REFERENCE (imagenet_classes.csv, in quotes).
+    The adapters of gfscore.datasets, found by their files, belong to fetch_dataset: it has a version (versions.yaml).
     gfscore/__init__.py is left out: it holds no computation, and would tie every script to every other.
     """
     found, waiting = set(), {Path(path_to_script)}
