@@ -338,7 +338,7 @@ def without_sizes(path, categories):
 
 
 def test_an_attribute_without_any_value_is_refused(tmp_path):
-    with pytest.raises(InputError, match="attributes.parquet: attribute 'size' has no value in any sample; leave it"):
+    with pytest.raises(InputError, match=r"attributes\.parquet: attribute 'size' has no value in any sample; leave it"):
         without_sizes(tmp_path, []).compare()
 
 

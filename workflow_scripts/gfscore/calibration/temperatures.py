@@ -39,8 +39,9 @@ def calibrate(models, objectives, *, settings, stability_window, resampling, spl
 
     Takes ModelEvidence of M models, names of OBJECTIVES, SearchSettings, delta of Eq. 9, Resampling, and how the
     samples of the models were split (share and seed, None when they were not), which is recorded. Returns
-    `(results, rows)`: per objective its entry in calibration.json (docs/reading-an-audit.md), and the searched curves as
-    rows (objective, temperature, value). An objective that has no optimum (all accuracies equal) says so under `undefined`.
+    `(results, rows)`: per objective its entry in calibration.json (docs/reading-an-audit.md), and the searched curves
+    as rows (objective, temperature, value). An objective that has no optimum (all accuracies equal) says so under
+    `undefined`.
     """
     results, rows = {}, []
     for name in objectives:
