@@ -82,10 +82,13 @@ def test_a_reader_that_stops_early_is_no_error(tmp_path, summary):
         ("wcr", (0.0, 0.0, 0.0), "worse"),
         ("rdi", (0.9, 0.9, 0.95), "worse"),
         ("rdi", (0.0, 0.0, 0.0), "better"),
+        # By the bounds of the mean alone: the joint ones, which stay as they were, are wide.
+        ("value", (0.9, 0.9, 0.95), "better"),
     ],
 )
 def test_disjoint_intervals_decide_in_the_direction_of_the_statistic(tmp_path, summary, statistic, bounds, verdict):
-    names = (statistic, f"{statistic}_low", f"{statistic}_high")
+    bounded = "value_alone" if statistic == "value" else statistic
+    names = (statistic, f"{bounded}_low", f"{bounded}_high")
     first = moved(summary, **dict(zip(names, (0.5, 0.4, 0.6), strict=True)))
     second = moved(summary, **dict(zip(names, bounds, strict=True)))
     changes = audit_changes(written(tmp_path / "one", first), written(tmp_path / "two", second))
@@ -167,7 +170,7 @@ def test_a_table_that_does_not_say_what_it_is_of_is_refused(tmp_path, summary):
 )
 def test_a_measure_with_other_settings_is_neither_better_nor_worse(tmp_path, summary, change, verdicts):
     own = summary[(summary["measure"] == "great-softmax") & (summary["calibration"] == "none")]
-    lower = moved(own, value=0.0, value_low=0.0, value_high=0.0)
+    lower = moved(own, value=0.0, value_alone_low=0.0, value_alone_high=0.0)
     other = {"great-softmax": MEASURES["great-softmax"] | change}
     two = written(tmp_path / "two", lower, measures=other)
     assert set(audit_changes(written(tmp_path / "one", own), two)["verdict"].dropna()) == verdicts

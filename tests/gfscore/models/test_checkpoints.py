@@ -14,6 +14,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 from torch import nn
+from torch.optim.swa_utils import AveragedModel
 
 from gfscore.errors import InputError
 from gfscore.files import sha256_of_file
@@ -206,6 +207,14 @@ def test_averaged_weights_are_chosen_by_name_only(key):
         weights_of({"model": WEIGHTS}, "w.pt", which="ema")
 
 
+def test_weights_of_two_networks_are_not_chosen_between():
+    content = {"model": WEIGHTS, "net": {name: value + 1 for name, value in WEIGHTS.items()}, "epoch": 3}
+    with pytest.raises(InputError, match=r"w\.pt: holds weights under model and under net; save those of one network"):
+        weights_of(content, "w.pt", which="model")
+    # What is no state dict is no other network.
+    assert same(weights_of({"model": WEIGHTS, "net": {"depth": 3}}, "w.pt", which="model"), WEIGHTS)
+
+
 def test_content_without_weights_lists_what_there_is():
     for content in ({"epoch": 1, "lr": 2}, [], {}, {"state_dict": [WEIGHTS, WEIGHTS]}, 3):
         with pytest.raises(InputError, match="no state dict found"):
@@ -214,11 +223,25 @@ def test_content_without_weights_lists_what_there_is():
         weights_of({"model": WEIGHTS}, "w.pt", which="best")
 
 
-@pytest.mark.parametrize("prefix", ["", "module.", "model.", "module.model.", "_orig_mod.module."])
+@pytest.mark.parametrize("prefix", ["", "module.", "model.", "module.model.", "_orig_mod.module.", "backbone."])
 def test_prefixes_are_taken_off_where_that_fits(prefix):
     network = nn.Sequential(nn.Linear(3, 2))
     load_weights(network, {prefix + name: value for name, value in WEIGHTS.items()}, "w.pt")
     assert same(network.state_dict(), WEIGHTS)
+
+
+def test_torchs_own_average_of_weights_fits():
+    network, averaged = nn.Sequential(nn.Linear(3, 2)), AveragedModel(nn.Sequential(nn.Linear(3, 2)))
+    load_weights(network, averaged.state_dict(), "w.pt")
+    assert same(network.state_dict(), averaged.module.state_dict())
+
+
+def test_weights_beside_those_of_the_network_are_named():
+    weights = {f"model.{name}": value for name, value in WEIGHTS.items()} | {"criterion.weight": torch.ones(2)}
+    with pytest.raises(
+        InputError, match=r"fit under model\.\*, but the file holds criterion\.weight beside them; save"
+    ):
+        load_weights(nn.Sequential(nn.Linear(3, 2)), weights, "w.pt")
 
 
 def test_a_prefix_that_the_architecture_has_too_stays():

@@ -28,11 +28,11 @@ def audit_changes(first, second, *, calibration=UNCALIBRATED):
     `first` and `second` are folders results/audits/<audit>. One row per model, measure and statistic that either audit
     has at this calibration: `first`, `second` and `change` = second - first in the measure's unit, null where one of
     the audits lacks the model or measure; `verdict` is better or worse where the intervals are disjoint, which is right
-    with probability at least 1 - alpha_1 - alpha_2 for all classes of a model together (union bound), whether or not
-    the samples are the same; else undecided; null without intervals; "not comparable" and the settings that differ,
-    for a measure with other settings. Raises InputError for audits of other data, for rows calibrated on different
-    models or at different temperatures, for audits without a model and measure in common, for folders that
-    hold no audit, and for an audit whose verdict is of another run than its table.
+    with probability at least 1 - alpha_1 - alpha_2 (union bound), whether or not the samples are the same: of `value`
+    by itself, of the others for all of a model together; else undecided; null without intervals; "not comparable" and
+    the settings that differ, for a measure with other settings. Raises InputError for audits of other data, for rows
+    calibrated on different models or at different temperatures, for audits without a model and measure in common, for
+    folders that hold no audit, and for an audit whose verdict is of another run than its table.
     """
     if calibration != UNCALIBRATED:
         require_comparable_audits(first, second)
@@ -101,7 +101,9 @@ def require_one_run(folder, table):
 
 
 def _of_statistic(first, second, name):
-    both = pd.concat([table[[name, f"{name}_low", f"{name}_high"]] for table in (first, second)], axis=1)
+    # The joint bounds of the mean pay for those of every class, which this one comparison does not look at.
+    bounds = "value_alone" if name == "value" else name
+    both = pd.concat([table[[name, f"{bounds}_low", f"{bounds}_high"]] for table in (first, second)], axis=1)
     both.columns = ["first", "first_low", "first_high", "second", "second_low", "second_high"]
     both = both.reset_index()
     both.insert(len(WHAT), "statistic", name)

@@ -4,14 +4,14 @@ from collections.abc import Mapping
 
 from gfscore.errors import InputError
 
-WRAPPERS = ("state_dict", "model_state_dict", "model", "net", "network", "last")
+WRAPPERS = ("state_dict", "model_state_dict", "model", "net", "network", "params", "last")
 """Keys under which training scripts keep the weights of a network, the most specific first."""
 
-AVERAGED = ("state_dict_ema", "ema_state_dict", "model_ema", "ema_model", "ema_model_state_dict", "ema")
+AVERAGED = ("state_dict_ema", "ema_state_dict", "model_ema", "ema_model", "ema_model_state_dict", "params_ema", "ema")
 """Keys under which they keep its exponential moving average."""
 
-PREFIXES = ("module.", "model.", "_orig_mod.", "net.")
-"""What DataParallel, wrappers and torch.compile put before every name."""
+COUNTER = "n_averaged"
+"""What torch's AveragedModel keeps beside the weights."""
 
 SHOWN = 3
 
@@ -42,6 +42,10 @@ def weights_of(content, path, *, which):
             ]
             if not inner:
                 break
+            if len(inner) > 1 and all(_is_state_dict(_module_weights(found[key])) for key in inner[:2]):
+                raise InputError(
+                    f"{path}: holds weights under {inner[0]} and under {inner[1]}; save those of one network alone"
+                )
             found = found[inner[0]]
     if not isinstance(found, Mapping) or not _is_state_dict(found):
         raise InputError(
@@ -59,10 +63,18 @@ def load_weights(network, weights, path):
     wanted = network.state_dict()
     for name, value in weights.items():
         _require_plain(name, value, path)
+    weights = {name: value for name, value in weights.items() if name != COUNTER or name in wanted}
     fitting = min(_without_prefixes(weights), key=lambda named: len(wanted.keys() ^ named.keys()))
     # torch before 0.4.1 did not store this counter, and evaluation does not use it.
-    missing = [name for name in wanted if name not in fitting and not name.endswith("num_batches_tracked")]
+    needed = [name for name in wanted if not name.endswith("num_batches_tracked")]
+    missing = [name for name in needed if name not in fitting]
     unexpected = [name for name in fitting if name not in wanted]
+    if missing and (beside := _beside_a_prefix(weights, needed)):
+        prefix, others = beside
+        raise InputError(
+            f"{path}: the weights fit under {prefix}*, but the file holds {_listed(others)} beside them; save the "
+            "network's own state dict alone"
+        )
     if missing or unexpected:
         raise InputError(
             f"{path}: the weights do not fit the architecture: missing {_listed(missing)}; unexpected "
@@ -143,11 +155,21 @@ def _module_weights(value):
 
 
 def _without_prefixes(weights):
+    # DataParallel (module.), torch.compile (_orig_mod.) and wrappers of any name stand before all names.
     named = weights
     yield named
-    while named and (prefix := next((p for p in PREFIXES if all(str(name).startswith(p) for name in named)), None)):
-        named = {name[len(prefix) :]: value for name, value in named.items()}
+    while named and all("." in str(name) for name in named) and len({str(n).partition(".")[0] for n in named}) == 1:
+        named = {str(name).partition(".")[2]: value for name, value in named.items()}
         yield named
+
+
+def _beside_a_prefix(weights, needed):
+    # A prefix under which all needed names stand, and the names outside it, `(prefix, names)`; None without one.
+    last = next(iter(needed))
+    for prefix in {str(name).removesuffix(last) for name in weights if str(name).endswith(last)}:
+        if prefix and all(prefix + name in weights for name in needed):
+            return prefix, [name for name in weights if not str(name).startswith(prefix)]
+    return None
 
 
 def _keys(content):
