@@ -132,8 +132,6 @@ def _audit():
             "attributes": ATTRIBUTES,
             "positive": POSITIVE,
             "minimum_cell": 20,
-            "bootstrap_resamples": 199,
-            "seed": 0,
             "balanced": {"attribute": "race", "seed": 0},
         },
         "projection": "faces-vae",

@@ -80,7 +80,7 @@ def _metrics(key, attributes):
         for i, metric in enumerate(METRICS):
             value = 0.1 * (1 + a) + 0.02 * i
             row = {**key, "measure": "clean", "attribute": attribute, "class_index": ALL, "metric": metric, "n": 400}
-            row |= {"bootstrap_low": value - 0.03, "bootstrap_high": value + 0.03, "confidence": 0.95, "small": a > 0}
+            row |= {"wilson_low": value - 0.03, "wilson_high": value + 0.03, "confidence": 0.95, "small": a > 0}
             row |= {"value": value, "as_printed": value / 2, "smallest_cell": 30}
             yield row | {"class_name": MACRO}
             yield row | {"class_name": WORST, "value": 2 * value}

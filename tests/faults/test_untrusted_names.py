@@ -111,10 +111,10 @@ def hostile(repository):
         csv.writer(file).writerows([("who", "kind"), *rows])
     table = {"source": "table", "path": f"{FILE}.csv", "key": "who", "columns": ["kind"], "missing": "drop"}
     dataset |= {"classes": HOSTILE[:3], "attributes": table}
-    groups = {"attributes": ["kind"], "positive": HOSTILE[0], "minimum_cell": 2, "bootstrap_resamples": 19}
+    groups = {"attributes": ["kind"], "positive": HOSTILE[0], "minimum_cell": 2, "balanced": None}
     audit |= {
         "title": f"{HOSTILE[3]}{HOSTILE[0]}`a <javascript:alert(3)>`_\n\n.. raw:: html\n\n   <b onload=alert(4)>",
-        "groups": groups | {"seed": 0, "balanced": None},
+        "groups": groups,
     }
     overlay["report"] = {"contact": HOSTILE[0]}
     (repository.path / OVERLAY).write_text(yaml.safe_dump(overlay))

@@ -10,7 +10,7 @@ from gfscore.tables.agreement import ALL
 
 GROUP_VALUES = ("n", "value", "low", "high", "small", "balanced_n", "balanced_value")
 GAPS = ("gap", "gap_low", "gap_high", "lowest", "highest", "small")
-METRIC_VALUES = ("n", "value", "bootstrap_low", "bootstrap_high", "as_printed", "smallest_cell", "small")
+METRIC_VALUES = ("n", "value", "wilson_low", "wilson_high", "as_printed", "smallest_cell", "small")
 METRIC_VALUES += ("balanced_value",)
 OF_DIMENSION = ("tolerance", "tolerance_low", "tolerance_high", "deviation", "up", "down", "censored")
 CELL_VALUES = ("n", "value", "low", "high", "small")

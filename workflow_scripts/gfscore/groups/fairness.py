@@ -4,7 +4,6 @@ Letters: Y true class, R predicted class, A group; G groups, K classes. Each cla
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -14,7 +13,7 @@ METRICS = ("dp", "eopp", "eodd", "aodd")
 
 @dataclass(frozen=True)
 class GroupCounts:
-    """Counts of G groups and K classes, each (..., G, K) float64; leading axes hold resamples.
+    """Counts of G groups and K classes, each (G, K) float64.
 
     `members` samples of the group that are in the class, `taken` those taken for the class, `recognised` those in the
     class and taken for it. A sample with several copies counts in shares of its copies.
@@ -26,19 +25,19 @@ class GroupCounts:
 
     @property
     def total(self):
-        """Samples of each group, (..., G, 1)."""
+        """Samples of each group, (G, 1)."""
         return self.members.sum(axis=-1, keepdims=True)
 
     @property
     def smallest_cell(self):
-        """Fewest samples in any cell that EOpp divides by, and in any that EOdd does: two arrays (..., K)."""
+        """Fewest samples in any cell that EOpp divides by, and in any that EOdd does: two arrays (K,)."""
         positive, negative = self.members.min(axis=-2), (self.total - self.members).min(axis=-2)
         return positive, np.minimum(positive, negative)
 
 
 @dataclass(frozen=True)
 class GroupRates:
-    """Rates of G groups for each of K classes against the rest, each (..., G, K) in 0..1, NaN for an empty cell.
+    """Rates of G groups for each of K classes against the rest, each (G, K) in 0..1, NaN for an empty cell.
 
     `selection` P(R = class | A), `true_positive` P(R = class | Y = class, A), `false_positive` P(R = class | Y another
     class, A).
@@ -53,14 +52,13 @@ class GroupRates:
 class GroupRows:
     """Predictions of N samples, R rows: several where a sample has several disturbed copies.
 
-    `group` (R,) in 0..G-1, `labels` and `predictions` (R,) in 0..K-1, `sample` (R,) in 0..N-1 whose row it is, `shares`
-    (R,) what the row counts: those of a sample add up to 1.
+    `group` (R,) in 0..G-1, `labels` and `predictions` (R,) in 0..K-1, `shares` (R,) what the row counts: those of a
+    sample add up to 1.
     """
 
     group: np.ndarray
     labels: np.ndarray
     predictions: np.ndarray
-    sample: np.ndarray
     shares: np.ndarray
     groups: int
     classes: int
@@ -71,37 +69,17 @@ class GroupRows:
         """Of samples with one prediction each."""
         n = len(labels)
         columns = (np.asarray(column, dtype=np.int64) for column in (group, labels, predictions))
-        return cls(*columns, np.arange(n), np.ones(n), groups, classes, n)
+        return cls(*columns, np.ones(n), groups, classes, n)
 
-    def patterns(self):
-        """The distinct samples, as GroupRows, and how often each occurs, (N',); samples with copies are not merged."""
-        if len(self.labels) > self.samples:
-            return self, np.ones(self.samples)
-        cells = (self.group * self.classes + self.labels) * self.classes + self.predictions
-        _, first, times = np.unique(cells, return_index=True, return_counts=True)
-        columns = self.group[first], self.labels[first], self.predictions[first]
-        return GroupRows.of(*columns, groups=self.groups, classes=self.classes), times
+    def counts(self):
+        """GroupCounts of the samples."""
 
-    @cached_property
-    def _tables(self):
-        # What GroupCounts adds up: three sparse matrices (N, G K) of shares, samples by cells.
-        from scipy import sparse
+        def of(classes, chosen=slice(None)):
+            cells, size = (self.group * self.classes + classes)[chosen], self.groups * self.classes
+            counted = np.bincount(cells, weights=self.shares[chosen], minlength=size)
+            return counted.reshape(self.groups, self.classes)
 
-        hit, every = self.labels == self.predictions, np.ones(len(self.labels), dtype=bool)
-
-        def spread_out(classes, chosen):
-            cells = (self.group * self.classes + classes)[chosen]
-            shape = (self.samples, self.groups * self.classes)
-            return sparse.csr_array((self.shares[chosen], (self.sample[chosen], cells)), shape=shape)
-
-        return spread_out(self.labels, every), spread_out(self.predictions, every), spread_out(self.labels, hit)
-
-    def counts(self, weights=None):
-        """GroupCounts of the samples, or of resamples: `weights` (B, N) says how often each sample is drawn."""
-        drawn = np.ones((1, self.samples)) if weights is None else weights
-        shape = (len(drawn), self.groups, self.classes)
-        counted = [(table.T @ drawn.T).T.reshape(shape) for table in self._tables]
-        return GroupCounts(*(table[0] if weights is None else table for table in counted))
+        return GroupCounts(of(self.labels), of(self.predictions), of(self.labels, self.labels == self.predictions))
 
 
 def group_rates(counts):
@@ -121,7 +99,7 @@ def _share(part, whole):
 
 
 def group_metrics(rates):
-    """Differences between groups, a mapping of METRICS to (..., K) arrays: 0 for groups treated alike, at most 1.
+    """Differences between groups, a mapping of METRICS to (K,) arrays: 0 for groups treated alike, at most 1.
 
     dp the largest difference between groups of P(R = class | A), eopp that of the true positive rate (equally of the
     false negative rate), eodd the larger of the differences of true and of false positive rates, aodd their mean. NaN
@@ -133,14 +111,14 @@ def group_metrics(rates):
 
 
 def spread(rates):
-    """Largest minus smallest rate over groups, (..., G, K) to (..., K); NaN where a group has none, and for G = 1."""
+    """Largest minus smallest rate over groups, (G, K) to (K,); NaN where a group has none, and for G = 1."""
     difference = rates.max(axis=-2) - rates.min(axis=-2)
     # One group differs from none: 0 would say that it is treated like the others.
     return difference if rates.shape[-2] > 1 else np.full_like(difference, np.nan)
 
 
 def group_metrics_as_printed(rates):
-    """The same metrics as the projection paper prints them (Eq. 2-5), a mapping of METRICS to (..., K) arrays.
+    """The same metrics as the projection paper prints them (Eq. 2-5), a mapping of METRICS to (K,) arrays.
 
     Its EOdd is the largest and its AOdd the mean of P(R = class | Y, A) over both values of Y and all groups: no
     difference is taken, so a perfect classifier gets 1 and .5, a constant one 1 and 1 or 0 and 0. dp and eopp agree
@@ -152,7 +130,7 @@ def group_metrics_as_printed(rates):
 
 
 def over_classes(values):
-    """Mean and largest of the classes' values (..., K), where defined: `(macro, worst)`; NaN where none is."""
+    """Mean and largest of the classes' values (K,), where defined: `(macro, worst)`; NaN where none is."""
     known = ~np.isnan(values)
     some = known.any(axis=-1)
     total = np.where(known, values, 0).sum(axis=-1)

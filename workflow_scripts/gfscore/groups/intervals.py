@@ -4,10 +4,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from gfscore.groups.fairness import METRICS, group_metrics, group_rates, over_classes
-
-AT_A_TIME = 50
-"""Resamples computed together: bounds the memory, whatever the number of samples."""
+from gfscore.groups.fairness import group_rates, over_classes
 
 
 def wilson(rate, n, *, alpha):
@@ -24,11 +21,21 @@ def wilson(rate, n, *, alpha):
 
 
 def wilson_metrics(counts, *, alpha):
-    """Intervals of every metric from Wilson intervals of its cells, a mapping of METRICS to `(low, high)`, each (K,).
+    """Intervals of every metric from Wilson's of its cells, a mapping of METRICS to `(low, high)`, each (K + 2,).
 
-    Takes GroupCounts (G, K). The cells of a metric share alpha (G of dp and eopp, 2G of eodd and aodd), and its ends
-    are the extremes over the box of their intervals: wide for many groups, approximate as Wilson's are.
+    Takes GroupCounts (G, K). The cells of a class share its alpha (G of dp and eopp, 2G of eodd and aodd), and its ends
+    are the extremes over the box of their intervals: wide for many groups, approximate as Wilson's are. The last two
+    are those of the mean and of the largest over classes, for which the K classes share alpha, so that all their boxes
+    hold at once: a bootstrap would not do, since differences of noise are never negative and add up.
     """
+    each, together = (_wilson_of_classes(counts, alpha=part) for part in (alpha, alpha / counts.members.shape[1]))
+    return {
+        name: tuple(np.append(end, over_classes(shared)) for end, shared in zip(ends, together[name], strict=True))
+        for name, ends in each.items()
+    }
+
+
+def _wilson_of_classes(counts, *, alpha):
     rates, groups = group_rates(counts), counts.members.shape[0]
     negatives = counts.total - counts.members
     whole = np.broadcast_to(counts.total, counts.members.shape)
@@ -52,31 +59,3 @@ def _spread_over_box(low, high):
     at_most = np.where(other, high[:, None] - low[None, :], -np.inf).max(axis=(0, 1))
     unknown = np.isnan(low).any(axis=0) | (low.shape[0] < 2)
     return tuple(np.where(unknown, np.nan, np.maximum(0, end)) for end in (at_least, at_most))
-
-
-def bootstrap_metrics(rows, *, alpha, resamples, seed):
-    """Percentile bootstrap intervals of every metric: a mapping of METRICS to `(low, high)`, each (K + 2,).
-
-    Takes GroupRows; whole samples are drawn with replacement, with all of their copies. The last two values are the
-    mean and the largest over classes. Largest differences are biased upwards by noise, and so are these intervals;
-    resamples with an empty cell do not count. Source: Efron and Tibshirani 1993, section 13.3.
-    """
-    if not rows.samples:
-        nothing = np.full(rows.classes + 2, np.nan)
-        return {name: (nothing, nothing) for name in METRICS}
-    # Draws of equal samples are counted together: the same distribution, and less to draw.
-    different, times = rows.patterns()
-    rng, found = np.random.default_rng(seed), {name: [] for name in METRICS}
-    for start in range(0, resamples, AT_A_TIME):
-        size = min(AT_A_TIME, resamples - start)
-        drawn = rng.multinomial(rows.samples, times / rows.samples, size=size).astype(np.float64)
-        for name, values in group_metrics(group_rates(different.counts(drawn))).items():
-            found[name].append(np.concatenate([values, np.stack(over_classes(values), axis=-1)], axis=-1))
-    return {name: _percentiles(np.concatenate(values), alpha) for name, values in found.items()}
-
-
-def _percentiles(values, alpha):
-    ends = np.full((2, values.shape[1]), np.nan)
-    known = ~np.isnan(values).all(axis=0)
-    ends[:, known] = np.nanquantile(values[:, known], [alpha / 2, 1 - alpha / 2], axis=0)
-    return ends[0], ends[1]

@@ -14,7 +14,7 @@ from gfscore.groups.fairness import (
     group_rates,
     over_classes,
 )
-from gfscore.groups.intervals import bootstrap_metrics, wilson_metrics
+from gfscore.groups.intervals import wilson_metrics
 from gfscore.scores.measured import read_samples
 from gfscore.tables.agreement import ALL
 
@@ -63,24 +63,21 @@ class _Predicted:
         return cls(sample_id, labels, predictions, sample, copies / np.bincount(sample, copies)[sample])
 
     def by(self, group, chosen, *, groups, classes):
-        inside, place = chosen[self.sample], np.cumsum(chosen) - 1
-        columns = group[self.sample], self.labels, self.predictions, place[self.sample], self.shares
+        inside = chosen[self.sample]
+        columns = group[self.sample], self.labels, self.predictions, self.shares
         return GroupRows(*(column[inside] for column in columns), groups, classes, samples=int(chosen.sum()))
 
 
 def _rows(rows, after, class_names, settings, *, alpha):
     counts = rows.counts()
     value, printed = _both_forms(counts)
-    resampled = bootstrap_metrics(rows, alpha=alpha, resamples=settings["bootstrap_resamples"], seed=settings["seed"])
     wilson, cells = wilson_metrics(counts, alpha=alpha), _smallest_cells(counts)
     balanced, balanced_printed = _both_forms(after.counts()) if after else ({}, {})
     for place, (index, name) in _places(class_names, settings["positive"]):
         for metric in METRICS:
-            own = [ends[place] for ends in wilson[metric]] if index != ALL else [None, None]
-            own += [ends[place] for ends in resampled[metric]]
             row = {"class_index": index, "class_name": name, "metric": metric, "n": rows.samples}
             row |= {"value": value[metric][place], "as_printed": printed[metric][place]}
-            row |= dict(zip(("wilson_low", "wilson_high", "bootstrap_low", "bootstrap_high"), own, strict=True))
+            row |= dict(zip(("wilson_low", "wilson_high"), (ends[place] for ends in wilson[metric]), strict=True))
             row |= {"smallest_cell": int(cells[metric][place])}
             row |= {"small": row["smallest_cell"] < settings["minimum_cell"]}
             if after:

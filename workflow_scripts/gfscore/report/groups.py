@@ -48,7 +48,7 @@ def _metrics(rows):
             by_name = part.set_index("class_name")
             mean, worst = (by_name.iloc[0],) * 2 if one else (by_name.loc[MACRO], by_name.loc[WORST])
             line[metric] = {"worst": worst["value"], "printed": mean["as_printed"], "balanced": mean["balanced_value"]}
-            line[metric]["bounded"] = Bounded(mean["value"], mean["bootstrap_low"], mean["bootstrap_high"], 1.0)
+            line[metric]["bounded"] = Bounded(mean["value"], mean["wilson_low"], mean["wilson_high"], 1.0)
         found.append(line)
     positive = labelled["class_name"].iloc[0] if one else None
     has_balanced = bool(labelled["balanced_n"].notna().any())

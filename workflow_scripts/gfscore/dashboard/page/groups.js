@@ -96,16 +96,16 @@ function showFairness() {
   const own = ofAttribute(found.rows).filter((row) => row.model === model && !isMissing(row.value));
   const order = [...new Set([...own].sort((first, second) => second.value - first.value).map((row) => row.at))];
   const listed = order.slice(0, MANY_CLASSES / 4), rows = listed.flatMap((place) => own.filter((row) => row.at === place).map((row) => ({
-    label: (state.attribute === null ? `${attributeName(place)}: ` : "") + FAIRNESS[row.metric][0], value: row.value, lower: row.bootstrap_low, upper: row.bootstrap_high,
-    text: `${FAIRNESS[row.metric][1]} ${withInterval(row.value, row.bootstrap_low, row.bootstrap_high, 1)}, approximate`, size: FEW[Number(row.small)],
+    label: (state.attribute === null ? `${attributeName(place)}: ` : "") + FAIRNESS[row.metric][0], value: row.value, lower: row.wilson_low, upper: row.wilson_high,
+    text: `${FAIRNESS[row.metric][1]} ${withInterval(row.value, row.wilson_low, row.wilson_high, 1)}, approximate`, size: FEW[Number(row.small)],
   })));
   const ordered = [...own].sort((first, second) => second.value - first.value), largest = ordered.find((row) => !row.small) ?? ordered[0];
   const about = found.positive ? `with ${classPhrase(found.positive)} as the positive class` : "mean over classes";
   at("fairness-takeaway").textContent = !largest ? `No fairness metric of ${MODELS[model].label} is defined under ${name}`
-    : `Under ${name} the largest fairness gap of ${MODELS[model].label} is ${FAIRNESS[largest.metric][0]} by ${attributeName(largest.at)}: ${number(largest.value)}, approximately ${interval(largest.bootstrap_low, largest.bootstrap_high, 1)}`;
+    : `Under ${name} the largest fairness gap of ${MODELS[model].label} is ${FAIRNESS[largest.metric][0]} by ${attributeName(largest.at)}: ${number(largest.value)}, approximately ${interval(largest.wilson_low, largest.wilson_high, 1)}`;
   at("fairness-note").textContent = [
     `${Object.values(FAIRNESS).map(([short, long]) => `${short}: ${long}`).join("; ")}; ${about}. 0: all groups are treated alike.`,
-    `Intervals are approximate: bootstrap of the samples, ${percent(found.confidence)} for each row by itself.`,
+    `Intervals are approximate: Wilson's for the rates, put together at their extremes, ${percent(found.confidence)} for each row by itself.`,
     listed.length < order.length ? `The ${listed.length} attributes of ${order.length} with the largest; the table holds all.` : "",
   ].join(" ");
   drawRows("fairness-chart", rows, ["difference between groups", "(lower is more equal)"], [0]);
@@ -114,7 +114,7 @@ function showFairness() {
     columns: [
       ...modelAndAttribute(),
       { key: "metric", title: "metric", value: (row) => row.metric, text: (row) => FAIRNESS[row.metric][0] },
-      bounded("value", (row) => [row.value, row.bootstrap_low, row.bootstrap_high], 1, "difference, approximate interval"),
+      bounded("value", (row) => [row.value, row.wilson_low, row.wilson_high], 1, "difference, approximate interval"),
       ...(found.positive ? [] : [plainColumn("worst", "worst class")]),
       plainColumn("as_printed", "as the source prints it"),
       plainColumn("smallest_cell", "smallest cell", count),
