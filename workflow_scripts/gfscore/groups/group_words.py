@@ -90,13 +90,13 @@ def sure_gaps(gaps):
     found = gaps.assign(sure=gaps["gap_low"] > 0).groupby("attribute", sort=False)["sure"].agg(["sum", "size"])
     sure = found[found["sum"] > 0].sort_values("sum", ascending=False, kind="stable")
     if sure.empty:
-        return "No difference between groups is beyond doubt, in any model and by any attribute"
+        return "No difference between groups is beyond its interval, in any model and by any attribute"
     parts = [
         f"{printable(name)} in {row['sum']:,} of {row['size']:,} models" for name, row in sure[:MOST_LISTED].iterrows()
     ]
     parts += [f"{len(sure) - MOST_LISTED:,} attributes more"] if len(sure) > MOST_LISTED else []
     confidence = percent(gaps["confidence"].iloc[0])
-    return f"Groups differ beyond doubt ({confidence} confidence for each model and attribute) by {enumeration(parts)}"
+    return f"Groups differ beyond their intervals ({confidence} confidence for each model and attribute) by {enumeration(parts)}"
 
 
 def widest_attributes(gaps, most):

@@ -50,7 +50,7 @@ function rankingColumns(measure) {
       node: (row) => element("span", { class: "value" }, setting(row.place), element("small", { class: "bounds" }, `λ = 0: ${moveText(row)}`)),
     },
     { key: "gate", title: gateTitle(measure), about: "Verdict of the audit's gate, all rules together", value: (row) => gateVerdict(row.index) ?? "", node: (row) => badge(gateVerdict(row.index)) },
-    ...(tau() === null ? [] : [{ key: "at_tau", title: `WCR ≥ ${setting(tau())}`, about: "Verdict at the chosen tau", value: (row) => modelVerdict(row, state.measure, tau()) ?? "", node: (row) => badge(modelVerdict(row, state.measure, tau())) }]),
+    ...(tau() === null ? [] : [{ key: "at_tau", title: `WCR ≥ ${setting(tau())}`, about: "Verdict at the chosen tau, with the confidence of the model's intervals; under a rule of the gate, with the rule's", value: (row) => modelVerdict(row, state.measure, tau()) ?? "", node: (row) => badge(modelVerdict(row, state.measure, tau())) }]),
     {
       key: "fp", title: "FP", numeric: true, best: true, csv: ["fp", "fp_low", "fp_high"], about: `Class mean minus ${setting(state.lambda)} times RDI`,
       value: (row) => row.fp, values: (row) => [row.fp, row.fp_low, row.fp_high], node: (row) => valueNode(row.fp, row.fp_low, row.fp_high, highest),
