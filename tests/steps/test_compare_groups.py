@@ -256,7 +256,9 @@ def test_sentences_name_the_widest_gap_and_what_is_beyond_doubt(tables):
     assert len(gaps) == len(MODELS) * len(MEASURES) * 2
     clean = gaps[gaps["measure"] == "clean"]
     assert widest_gap(clean).startswith("Groups by side differ most: unfair, 0.5")
-    assert "beyond their intervals (95% confidence for each model and attribute) by side in 1 of 2 models" in sure_gaps(clean)
+    assert "beyond their intervals (95% confidence for each model and attribute) by side in 1 of 2 models" in sure_gaps(
+        clean
+    )
     fair = clean[clean["model"] == "fair"]
     assert widest_gap(fair) == "No model tells the groups of any attribute apart"
     assert sure_gaps(fair) == "No difference between groups is beyond its interval, in any model and by any attribute"
