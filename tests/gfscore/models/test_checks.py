@@ -76,7 +76,9 @@ def test_two_classes_look_exchanged_when_most_of_each_go_to_the_other():
     swap = np.arange(10)
     swap[[3, 5]] = 5, 3
     words = exchanged(swap[ACCURATE], LABELS, names)
-    assert words.startswith("classes look exchanged (name 3 and name 5): are the columns in the order of the class names?")
+    assert words.startswith(
+        "classes look exchanged (name 3 and name 5): are the columns in the order of the class names?"
+    )
     assert exchanged(ACCURATE, LABELS, names) is None
     # Half is not most, one direction is no exchange, and a few samples say nothing.
     half = np.where(np.arange(1000) % 2 == 0, swap[LABELS], LABELS)

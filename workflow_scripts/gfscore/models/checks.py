@@ -81,6 +81,6 @@ def exchanged(predictions, labels, class_names):
     named = [f"{class_phrase(class_names[own])} and {class_phrase(class_names[other])}" for own, other in pairs]
     more = [f"{len(named) - MOST_NAMED} more pairs"] if len(named) > MOST_NAMED else []
     return (
-        f"classes look exchanged ({'; '.join([*named[:MOST_NAMED], *more])}): are the columns in the order of the class "
-        "names? Most samples of each are taken for the other"
+        f"classes look exchanged ({'; '.join([*named[:MOST_NAMED], *more])}): are the columns in the order of the "
+        "class names? Most samples of each are taken for the other"
     )
