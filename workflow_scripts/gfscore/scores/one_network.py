@@ -61,8 +61,10 @@ def _tolerated(*paths):
 
 
 def _to_remake(measure, measures, paths, key):
-    # The file whose step shows images to the network: the table of such a measure is computed from logits.
-    return f"results/logits/{MODEL.format(**key)}.parquet" if measures[measure]["kind"] in OF_LOGITS else paths[measure]
+    # What the network itself computed: of a measure from logits these, its table follows from them.
+    if measures[measure]["kind"] in OF_LOGITS:
+        return f"results/logits/{MODEL.format(**key)}.parquet"
+    return str(paths[measure])
 
 
 def _predictions(item):
