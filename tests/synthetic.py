@@ -103,6 +103,8 @@ def synthetic_audit(
     at_least=0.05,
     rules=None,
     excluded=(),
+    warned=(),
+    guessing=(),
     seed=0,
 ):
     """Audit of `models` random classifiers on `classes` classes, as a SyntheticAudit.
@@ -110,7 +112,7 @@ def synthetic_audit(
     `weak_class` makes one class much harder in every model; `empty_class` has no samples, `lacking_class` none in the
     first model, as imported samples may; with `all_wrong` no sample is classified correctly, so that every score is 0;
     `calibrated` searches temperatures as well. The gate has `rules`, by default one on the first score or measure with
-    `at_least`, and `excluded` models.
+    `at_least`, and `excluded` models, and those that are `warned` of or `guessing`, as models.json has them.
     """
     rng = np.random.default_rng(seed)
     difficulty = rng.normal(scale=0.35, size=classes)
@@ -163,7 +165,9 @@ def synthetic_audit(
         calibration=frame_of("calibration", [{"measure": great, **row} for row in curves]),
         calibration_results=results,
         sensitivity=_sensitivity(inputs),
-        verdict=judge(candidates, rules, lam=LAM, excluded=excluded),
+        verdict=judge(
+            candidates, rules, lam=LAM, selection={"excluded": excluded, "warned": warned, "guessing": guessing}
+        ),
         models=[{**subject, "method": "random", "architecture": "none"} for subject in subjects],
         measures=measured,
     )

@@ -5,7 +5,7 @@ import numpy as np
 from gfscore.errors import InputError
 from gfscore.files import read_json, write_json
 from gfscore.files.logits import require_logits
-from gfscore.models.checks import REMEDY, published_accuracy_verdict
+from gfscore.models.checks import REMEDY, exchanged, guesses, published_accuracy_verdict
 from gfscore.scores.margins import predictions
 from gfscore.tables import read_logits
 from gfscore.workflow.jobs import logged_job
@@ -18,6 +18,7 @@ def check_logits(path_to_logits, path_to_manifest, path_to_check, *, model, gate
     tolerance, the samples it was published on ("full", "subset", or None) and what to do on_failure ("stop" or
     "exclude"). Raises InputError for what require_logits refuses, for another number of samples or classes than the
     dataset's manifest says, and for another accuracy unless such models are excluded, which the check then records.
+    A model that is no better than guessing, or whose classes look exchanged, is accepted with a warning.
     """
     manifest = read_json(path_to_manifest)
     _, labels, logits = read_logits(path_to_logits, expect={**model, "dataset_digest": manifest["digest"]})
@@ -30,7 +31,8 @@ def check_logits(path_to_logits, path_to_manifest, path_to_check, *, model, gate
             f"{path_to_logits}: {len(labels)} rows, but {manifest['dataset']} has {manifest['samples']} samples; "
             "delete the file, so that it is made again"
         )
-    correct = int(np.sum(predictions(logits, labels) == labels))
+    predicted = predictions(logits, labels)
+    correct = int(np.sum(predicted == labels))
     accepted, words = True, None
     if gate["published"] is not None and gate["samples"] is None:
         words = f"published accuracy {gate['published']} not compared: the dataset says published_accuracy: null"
@@ -42,8 +44,13 @@ def check_logits(path_to_logits, path_to_manifest, path_to_check, *, model, gate
         )
         if not accepted and gate["on_failure"] == "stop":
             raise InputError(f"{path_to_logits}: {words}. {REMEDY}")
+    guessing = guesses(predicted, labels, classes)
+    warnings = [words for words in (guessing, exchanged(predicted, labels, manifest["classes"])) if words]
+    for warning in warnings:
+        print(f"warning: {warning}")
     measured = {"samples": len(labels), "classes": classes, "clean_accuracy": correct / len(labels)}
-    write_json(path_to_check, {**model, **measured, "accepted": accepted, "words": words})
+    doubts = {"better_than_guessing": guessing is None, "warnings": warnings}
+    write_json(path_to_check, {**model, **measured, "accepted": accepted, "words": words, **doubts})
 
 
 if __name__ == "__main__":

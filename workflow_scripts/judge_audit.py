@@ -29,12 +29,12 @@ def judge_audit(
     )
     add_contradictions(candidates, inputs, rules=rules, class_names=class_names, intervals=intervals)
     add_group_bounds(candidates, inputs, attributes, rules=rules, intervals=intervals)
-    excluded = read_json(inputs.selection)["excluded"]
+    selection = read_json(inputs.selection)
     judged = dict.fromkeys(rule["measure"] for rule in rules)
     cautions = [words for measure in judged if (words := caution(measure, inputs.measures[measure]))]
     for words in cautions:
         print(f"{words}.")
-    write_json(path_to_verdict, judge(candidates, rules, lam=fp_lambda, excluded=excluded, cautions=cautions))
+    write_json(path_to_verdict, judge(candidates, rules, lam=fp_lambda, selection=selection, cautions=cautions))
 
 
 if __name__ == "__main__":

@@ -10,13 +10,20 @@ from gfscore.workflow.jobs import logged_job
 def select_models(paths_to_checks, path_to_selection, *, models):
     """Write which of `models` are included and which are excluded, with the reason that their check gives.
 
+    Of those included, `warned` says what their checks warn of, and `guessing` which are no better than guessing.
+
     A check belongs to a model with logits; models that bring values per sample have none and are included.
     """
     checks = {label_of(check): check for check in map(read_json, paths_to_checks)}
     refused = {label: check["words"] for label, check in checks.items() if not check["accepted"]}
+    accepted = {label: check for label, check in checks.items() if check["accepted"]}
     selection = {
         "included": [label_of(model) for model in models if label_of(model) not in refused],
         "excluded": [{"model": label, "reason": words} for label, words in refused.items()],
+        "warned": [
+            {"model": label, "reason": words} for label, check in accepted.items() for words in check["warnings"]
+        ],
+        "guessing": [label for label, check in accepted.items() if not check["better_than_guessing"]],
     }
     if not selection["included"]:
         reasons = "; ".join(f"{label}: {words}" for label, words in refused.items())

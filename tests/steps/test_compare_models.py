@@ -137,7 +137,8 @@ def test_models_on_other_samples_are_not_compared(tmp_path):
 def test_labels_must_agree(tmp_path):
     folder = Folder(tmp_path, n=30)
     folder.labels = folder.labels[::-1].copy()
-    folder.write(1, folder.models[1], "great", np.full(90, 0.5), np.arange(90))
+    for measure in MEASURES:
+        folder.write(1, folder.models[1], measure, np.full(90, 0.5), np.arange(90))
     assert "disagree about the labels" in folder.compare().comparison["great"]["reason"]
 
 
@@ -214,6 +215,8 @@ def test_choice_of_the_metric_in_words():
     assert sensitivity_words.metric_choice(other) == (
         "Which model comes first depends on the metric: m0 by RDI; m1 by NRGC and RDI / mean; m0 and m1 by WCR"
     )
+    broken = sensitivity_words.metric_choice(other, guessing=["t/m0"])
+    assert "m0 [no better than guessing] by RDI; m1 by NRGC" in broken
     undefined = metric_rows(rdi=[1, 2], nrgc=[np.nan, np.nan], rdi_over_mean=[1, 2], wcr=[1, 2])
     assert sensitivity_words.metric_choice(undefined) is None
 

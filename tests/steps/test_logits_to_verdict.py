@@ -361,6 +361,30 @@ def test_a_refused_model_is_left_out_of_every_table_and_named(tmp_path):
     assert set(calibration["likelihood"]["t_star_by_model"]) == {"none/weak", "none/strong"}
 
 
+def test_a_model_no_better_than_guessing_takes_part_with_a_warning_in_the_verdict(tmp_path):
+    folder = Folder(tmp_path)
+    folder.make_logits()
+    logits, labels = made_logits(1)
+    ids = [f"toy-{row}" for row in range(len(labels))]
+    identity = read_identity(folder.logits[1])
+    write_logits(folder.logits[1], sample_id=ids, label=labels, logits=np.roll(logits, 1, axis=0), identity=identity)
+    logits, labels = made_logits(2)
+    exchanged = logits[:, [1, 0, 2, 3]]
+    identity = read_identity(folder.logits[2])
+    write_logits(folder.logits[2], sample_id=ids, label=labels, logits=exchanged, identity=identity)
+    folder.score()
+    accepted = [read_json(path) for path in folder.checks]
+    assert [found["accepted"] for found in accepted] == [True] * 3
+    assert [found["better_than_guessing"] for found in accepted] == [True, False, True]
+    folder.audit()
+    verdict = read_json(tmp_path / "audit/verdict.json")
+    assert [warning["model"] for warning in verdict["warned"]] == ["none/middle", "none/strong"]
+    assert verdict["guessing"] == ["none/middle"]
+    assert "Warning: none/middle: no better than guessing (clean accuracy 0.2" in verdict["sentence"]
+    assert "Warning: none/strong: classes look exchanged (cat and dog)" in verdict["sentence"]
+    assert set(read_table(folder.table("class_scores"), "class_scores")["model"]) == {"weak", "middle", "strong"}
+
+
 def test_a_temperature_chosen_on_other_samples_is_reported_on_fresh_ones(tmp_path):
     split = {"share": 0.5, "seed": 3}
     folder = Folder(tmp_path, split=split)

@@ -79,6 +79,15 @@ def model_labels(frame):
     return ["/".join(parts) for parts in frame[columns].astype(str).itertuples(index=False)]
 
 
+def marked_labels(frame, guessing, *, limit):
+    """The same, shortened to `limit`, with a remark behind those of `guessing`: labels "threat/model"."""
+    marks = [f"{row.threat}/{row.model}" in guessing for row in frame.itertuples()]
+    return [
+        f"{shortened(label, limit)} [no better than guessing]" if marked else shortened(label, limit)
+        for label, marked in zip(model_labels(frame), marks, strict=True)
+    ]
+
+
 def model_count(frame):
     """How many models the rows of a data frame with dataset, threat and model are about."""
     return len(frame[["dataset", "threat", "model"]].drop_duplicates())

@@ -516,6 +516,16 @@ def test_models_left_out_are_named_with_their_reason():
     assert "Left out" not in Page(render(audit)).text
 
 
+def test_warnings_of_models_stand_above_the_rules_and_beside_their_equality():
+    warned = [{"model": "none/model_0", "reason": "no better than guessing (clean accuracy <0.1>)"}]
+    options = {"models": 3, "per_class": 40, "measures": GREAT_ONLY}
+    page = render(synthetic_audit(**options, warned=warned, guessing=["none/model_0", "none/model_1"]))
+    verdict = Page(page[page.index('<section id="verdict"') :].split("</section>")[0] + "</section>").text
+    warning = f"none/model_0: {warned[0]['reason']}."
+    assert verdict.index(warning) < verdict.index("Rule:")
+    assert warning not in Page(render(synthetic_audit(**options))).text
+
+
 def test_stretches_and_spread_of_temperatures_are_told_apart():
     audit = synthetic_audit(models=4, per_class=40, measures=GREAT_ONLY)
     audit.calibration_results["ranking_stability"] |= {

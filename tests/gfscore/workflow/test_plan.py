@@ -74,6 +74,8 @@ def test_a_gate_reads_the_measures_of_its_rules_and_what_refutes_them(config):
     assert judged() == []
     assert judged(("great-sigmoid", "wcr"), ("clean", "rdi")) == ["clean", "great-sigmoid"]
     assert judged(("great-softmax", "falsification_rate")) == ["great-softmax", "minimal-l2"]
+    # What was attacked must be the network of the logits, also where the gate looks at nothing that is computed from them.
+    assert judged(("minimal-l2", "wcr")) == ["clean", "minimal-l2"]
     assert plan.judged_subject_of(config, "digits")["models"] == plan.models_of(config, "digits")
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from gfscore.comparison.ranking import spearman
 from gfscore.comparison.sensitivity import unchanged_lambdas
-from gfscore.names import enumeration, model_labels, shortened
+from gfscore.names import enumeration, marked_labels, model_labels, shortened
 from gfscore.numbers import count, number, setting, signed
 from gfscore.scores.disparity import TIE_TOLERANCE
 
@@ -113,14 +113,17 @@ def lambda_choice(swaps, *, lam):
     return f"{stays}; {pairs} places at some lambda above 0, first at {number(swaps['fp_lambda'].min())}"
 
 
-def metric_choice(places):
-    """Which models are the most equal by each disparity metric (metric_ranks rows)."""
+def metric_choice(places, *, guessing=()):
+    """Which models are the most equal by each disparity metric (metric_ranks rows).
+
+    `guessing` are the labels "threat/model" of those that are no better than guessing, which is said of them.
+    """
     best = {}
     for metric in ("rdi", "nrgc", "rdi_over_mean", "wcr"):
         rows = places[places["metric"] == metric].dropna(subset="place")
         if len(rows) < 2:
             return None
-        labels = np.array(model_labels(rows))
+        labels = np.array(marked_labels(rows, guessing, limit=40))
         leaders = tuple(sorted(labels[rows["place"] <= rows["place"].min() + TIE_TOLERANCE]))
         best.setdefault(leaders, []).append(METRIC_TITLES[metric])
     named = [f"{_names(leaders)} by {enumeration(metrics)}" for leaders, metrics in best.items()]
@@ -130,7 +133,7 @@ def metric_choice(places):
 
 
 def _names(leaders):
-    return enumeration([shortened(name, 40) for name in leaders]) if len(leaders) <= 3 else f"{len(leaders)} models"
+    return enumeration(leaders) if len(leaders) <= 3 else f"{len(leaders)} models"
 
 
 def _by_change(rows, statistic):

@@ -47,7 +47,7 @@ def page_contents(tables, verdict, *, audit, measures, models, fp_lambda, sweeps
             "fp_lambda": fp_lambda,
             "scores": {name: _scores(tables, name, index) for name in names},
             "summary": {name: _summary(tables, name, index) for name in names},
-            "sentences": {name: _sentences(tables, name, index) for name in names},
+            "sentences": {name: _sentences(tables, name, index, verdict.get("guessing", [])) for name in names},
             "vulnerability": {name: _vulnerability(tables, name) for name in names},
             "gate": [_rule(rule, index) for rule in verdict["rules"]],
             "swaps": {name: _swaps(tables, name, index) for name in names},
@@ -147,13 +147,13 @@ def _summary(tables, measure, index):
     ]
 
 
-def _sentences(tables, measure, index):
+def _sentences(tables, measure, index, guessing):
     scores, summary = (tables.of(table, measure) for table in ("class_scores", "model_summary"))
     vulnerability = tables.of("vulnerability", measure)
     by_model = {model: rows for model, rows in scores.groupby(["threat", "model"], sort=False)}
     return {
         "classes": takeaways.weakest_class(scores),
-        "disparity": takeaways.disparity(summary),
+        "disparity": takeaways.disparity(summary, guessing=guessing),
         "relation": takeaways.score_and_rdi(summary),
         "conflict": takeaways.metric_conflict(summary),
         "vulnerability": takeaways.vulnerability(vulnerability, scores),

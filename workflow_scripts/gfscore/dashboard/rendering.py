@@ -78,6 +78,7 @@ def render_dashboard(
             under_attack=under_attack(tables, verdict, measures),
             note=verdict["note"],
             excluded=verdict.get("excluded", []),
+            warned=verdict.get("warned", []),
             label_errors=bool(scores["label_error_rate"].notna().any()),
             claims=shared["claims"],
             grouped=contents["groups"] is not None,

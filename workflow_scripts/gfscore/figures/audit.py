@@ -32,30 +32,32 @@ def parts_of_figures(measures):
     return [*measures, WHOLE]
 
 
-def figures_of_audit(tables, *, measures, fp_lambda, measured=None, seed=0, pictures=None, parts=None):
+def figures_of_audit(tables, *, measures, fp_lambda, measured=None, seed=0, pictures=None, parts=None, guessing=()):
     """Yield (name, Figure) for every figure of an audit, scores at T = 1.
 
     Takes AuditTables, the settings of each measure, and lambda of FP. `measured` maps measures to a list of Measured,
     one per model, for the figures that draw from samples, with the `seed` of the draws; `pictures` are those of
     the audit's mapper, arrays by name (gfscore.mappers.description), or None; `parts` limits the figures to some of
-    parts_of_figures. Figures of one measure are named <figure>_<measure>.
+    parts_of_figures; `guessing` are the labels of models no better than guessing. Figures of one measure are
+    named <figure>_<measure>.
     """
     for part in parts_of_figures(measures) if parts is None else parts:
         if part == WHOLE:
             yield from _of_whole(tables, measures, pictures)
         else:
             samples = (measured or {}).get(part)
-            for name, figure in _of_measure(tables, part, measures, fp_lambda=fp_lambda, measured=samples, seed=seed):
+            of_values = {"fp_lambda": fp_lambda, "guessing": guessing}
+            for name, figure in _of_measure(tables, part, measures, of_values, measured=samples, seed=seed):
                 yield f"{name}_{part}", figure
 
 
-def _of_measure(tables, measure, measures, *, fp_lambda, measured, seed):
+def _of_measure(tables, measure, measures, of_values, *, measured, seed):
     settings, meaning = measures[measure], measure_of(measures[measure])
     yield "class_heatmap", class_heatmap(_readable(tables.of("class_scores", measure)), meaning)
     # Disparity is drawn for the scores that the audit is about; its numbers stand in the tables for every measure.
     scored = measure in ({name for name, its in measures.items() if its["kind"] == "great"} or measures)
     if scored:
-        yield from _of_values(tables, measure, meaning, fp_lambda=fp_lambda)
+        yield from _of_values(tables, measure, meaning, **of_values)
     yield from _of_errors(tables, measure, meaning)
     yield from _of_attacks(tables, measure, meaning, measures=measures)
     if scored or settings["kind"] == ATTACKED:
@@ -77,13 +79,13 @@ def _of_whole(tables, measures, pictures):
     yield from _of_projections(tables.measures, pictures)
 
 
-def _of_values(tables, measure, meaning, *, fp_lambda):
+def _of_values(tables, measure, meaning, *, fp_lambda, guessing):
     scores, summary, ranking = (tables.of(name, measure) for name in PER_MEASURE)
     scores, ranking = _readable(scores), _readable(ranking)
     if vulnerability.drawable(ranking):
         yield "class_vulnerability", vulnerability.class_vulnerability(ranking, scores, meaning)
     yield "score_against_rdi", score_against_rdi(summary, meaning)
-    yield "disparity_bars", disparity_bars(summary, meaning, fp_lambda=fp_lambda)
+    yield "disparity_bars", disparity_bars(summary, meaning, fp_lambda=fp_lambda, guessing=guessing)
     if profiles.drawable(scores):
         yield "class_profiles", profiles.class_profiles(scores, meaning)
     if tables.lambda_swaps is not None and len(summary) >= FEWEST_TO_RANK:

@@ -93,11 +93,11 @@ PANELS = (
 )
 
 
-def disparity_bars(summary, measure, *, fp_lambda):
+def disparity_bars(summary, measure, *, fp_lambda, guessing=()):
     """RDI, NRGC, WCR and FP of each model with their intervals and what chance alone gives.
 
-    Takes model_summary rows of one measure and calibration, that measure, and lambda of FP. Models are sorted by
-    aggregate value.
+    Takes model_summary rows of one measure and calibration, that measure, lambda of FP, and `guessing` as
+    takeaways.disparity does. Models are sorted by aggregate value.
     """
     ordered = summary.assign(label=model_labels(summary)).sort_values(
         ["value", "label"], ascending=[False, True], ignore_index=True
@@ -107,7 +107,7 @@ def disparity_bars(summary, measure, *, fp_lambda):
     with drawing():
         figure = framed_figure(
             0.27 * len(ordered) + 0.95,
-            title=takeaways.disparity(summary),
+            title=takeaways.disparity(summary, guessing=guessing),
             subtitle=f"{measure.title}, {identity(summary)}; {counted(len(summary), 'model')}, "
             "highest aggregate on top.",
             note=f"Thin line: {confidence} interval, joint over the model's classes. Upright tick: what chance alone "

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from gfscore.figures.audit import figures_of_audit, parts_of_figures
 from gfscore.figures.saving import save_figure
+from gfscore.files import read_json
 from gfscore.mappers.pictures import read_pictures
 from gfscore.tables.audit_tables import read_audit_tables
 
@@ -54,14 +55,16 @@ def _draw_beside(files, path_to_folder, **settings):
 def draw_figures(files, path_to_folder, *, audit, measures, fp_lambda, parts, inputs=None, seed=0):
     """Write the figures of some parts of an audit (see parts_of_figures), and yield the name of each.
 
-    `files` maps what read_audit_tables takes, and pictures (those of the mapper), where there are any, to paths;
+    `files` maps what read_audit_tables takes, and selection (models.json) and pictures (those of the mapper), where
+    there are any, to paths;
     `measures` maps each measure to its settings, `fp_lambda` is lambda of FP. `inputs` are AuditInputs for the figures
     that draw from samples, with the `seed` of the draws.
     """
     tables = read_audit_tables(files, audit=audit)
     measured = _measured_by_measure(inputs) if inputs else None
     pictures = read_pictures(files["pictures"]) if files.get("pictures") else None
-    drawn_from = {"measured": measured, "seed": seed, "pictures": pictures, "parts": parts}
+    guessing = read_json(files["selection"])["guessing"] if files.get("selection") else ()
+    drawn_from = {"measured": measured, "seed": seed, "pictures": pictures, "parts": parts, "guessing": guessing}
     for name, figure in figures_of_audit(tables, measures=measures, fp_lambda=fp_lambda, **drawn_from):
         save_figure(figure, Path(path_to_folder) / name)
         yield name

@@ -8,21 +8,21 @@ from gfscore.scores.measures import measure_of
 MOST_PAIRS, MOST_IN_MATRIX = 150, 20
 
 
-def comparison_views(tables, measures, *, lam):
+def comparison_views(tables, measures, *, lam, guessing=()):
     """One mapping per measure for the section on comparisons, the measures in the order given; empty without tables.
 
-    Takes AuditTables, the settings of each measure, and lambda of FP.
+    Takes AuditTables, the settings of each measure, lambda of FP, and `guessing` as metric_choice does.
     """
     if not tables.comparison:
         return []
     return [
-        _comparison_view(tables, name, measure_of(settings).value_range, lam=lam)
+        _comparison_view(tables, name, measure_of(settings).value_range, lam=lam, guessing=guessing)
         for name, settings in measures.items()
         if name in tables.comparison
     ]
 
 
-def _comparison_view(tables, measure, value_range, *, lam):
+def _comparison_view(tables, measure, value_range, *, lam, guessing):
     about = tables.comparison[measure]
     ranks, pairs, classes, swaps, metrics = (
         _of_measure(getattr(tables, name), measure)
@@ -31,7 +31,10 @@ def _comparison_view(tables, measure, value_range, *, lam):
     view = {"name": measure, "about": about, "reason": comparison_words.not_compared(about)}
     view["choices"] = [
         sentence
-        for sentence in (sensitivity_words.lambda_choice(swaps, lam=lam), sensitivity_words.metric_choice(metrics))
+        for sentence in (
+            sensitivity_words.lambda_choice(swaps, lam=lam),
+            sensitivity_words.metric_choice(metrics, guessing=guessing),
+        )
         if sentence and about["models"] > 1
     ]
     if not about["compared"]:

@@ -60,6 +60,7 @@ def render_report(
             rules=report_rows.judged_rules(verdict),
             note=verdict["note"],
             excluded=verdict.get("excluded", []),
+            warned=verdict.get("warned", []),
             kinds={settings["kind"] for settings in measures.values()},
             views=views,
             figures=drawn,
@@ -67,7 +68,9 @@ def render_report(
             dataset=tables.class_scores["dataset"].iloc[0],
             calibration=calibration_view(tables),
             sensitivity=sensitivity,
-            comparisons=comparison_views(tables, {name: measures[name] for name in order}, lam=fp_lambda),
+            comparisons=comparison_views(
+                tables, {name: measures[name] for name in order}, lam=fp_lambda, guessing=verdict.get("guessing", [])
+            ),
             class_errors=errors_views(tables, order),
             similarities=similarity_views(tables, order),
             measured_together=measures_view(tables, measures),

@@ -11,7 +11,7 @@ import numpy as np
 from gfscore.bounds.multiplicity import holm
 from gfscore.calibration.model_evidence import ROBUST, alone
 from gfscore.comparison.ranking import EXACT_UP_TO, exact_p_value_of, spearman
-from gfscore.names import capitalised, class_phrase, enumeration, model_labels, shortened
+from gfscore.names import capitalised, class_phrase, enumeration, marked_labels
 from gfscore.numbers import MISSING, number, setting, signed, temperature
 from gfscore.scores.disparity import TIE_TOLERANCE, worst_class_set
 
@@ -134,22 +134,21 @@ def metric_conflict(summary):
     )
 
 
-def disparity(summary):
+def disparity(summary, *, guessing=()):
     """Range of RDI over models, and in how many of them it is above chance (model_summary rows).
+
+    `guessing` are the labels "threat/model" of models that are no better than guessing, which is said of them.
 
     Above chance are models whose permutation p is at most 5% after Holm's adjustment for the number of models and whose
     interval of RDI lies above 0. The p alone says that values are not distributed alike in all classes, which classes
     of one mean and different spread also bring about.
     """
-    labels, values = model_labels(summary), summary["rdi"].to_numpy()
+    labels, values = marked_labels(summary, guessing, limit=28), summary["rdi"].to_numpy()
     best, worst = int(values.argmin()), int(values.argmax())
     if values[best] == values[worst]:
         span = f"RDI is {number(values[best])}" + (" in every model" if len(values) > 1 else "")
     else:
-        span = (
-            f"RDI runs from {number(values[best])} ({shortened(labels[best], 28)}) "
-            f"to {number(values[worst])} ({shortened(labels[worst], 28)})"
-        )
+        span = f"RDI runs from {number(values[best])} ({labels[best]}) to {number(values[worst])} ({labels[worst]})"
     tested = summary[summary["rdi_p"].notna()]
     total = len(tested)
     if total == 0:

@@ -9,6 +9,7 @@ import pandas as pd
 from gfscore.files import read_json
 from gfscore.scores.margins import predictions, scores
 from gfscore.scores.measures import UNCALIBRATED
+from gfscore.scores.one_network import require_one_network
 from gfscore.scores.splits import choosing_samples
 from gfscore.tables import read_logits, read_table
 from gfscore.tables.samples import table_of
@@ -31,6 +32,7 @@ class Measured:
     sample_id: np.ndarray
     fresh: bool = True
     upper_values: np.ndarray | None = None
+    predicted: np.ndarray | None = None
 
     @property
     def bounded(self):
@@ -71,12 +73,16 @@ class AuditInputs:
         return cls(**subject, **{name: files.get(name) for name in ("samples", "logits", "calibration", "selection")})
 
     def measured(self):
-        """Yield a Measured for each model and measure at T = 1, and for each calibration of the calibrated one."""
+        """Yield a Measured for each model and measure at T = 1, and for each calibration of the calibrated one.
+
+        Raises InputError where those of a model are not of one network.
+        """
         calibrations = read_json(self.calibration) if self.calibrated_measure else {}
         logits = dict(zip(map(label_of, self.models), self.logits, strict=True)) if calibrations else {}
         for model, own in self.paths():
-            for name, path in own.items():
-                yield _uncalibrated(path, model, name, self.measures[name]["kind"])
+            found = {name: _uncalibrated(own[name], model, name, self.measures[name]["kind"]) for name in own}
+            require_one_network(found, own, self.measures)
+            yield from found.values()
             if calibrations:
                 yield from self._calibrated(logits[label_of(model)], model, calibrations)
 
@@ -118,17 +124,19 @@ def _uncalibrated(path_to_samples, model, measure, kind):
     columns = (samples[name].to_numpy() for name in ("value", "label", "correct", "sample_id"))
     # Undecided is neither robust nor not: 0 below, 1 above.
     upper = (samples["value"] + samples["censored"]).to_numpy() if kind == "probabilistic" else None
-    return Measured(key, *columns, upper_values=upper)
+    return Measured(key, *columns, upper_values=upper, predicted=samples["predicted"].to_numpy())
 
 
 def read_samples(path, model, measure, kind):
-    """Samples table of a model and measure, whatever its kind, with `correct`: clean correctness where it is known."""
+    """Samples table of a model and measure, whatever its kind, with clean correctness and the network's own prediction.
+
+    They are the columns `correct`, where it is not known by what was measured, and `predicted`, there missing.
+    """
     samples = read_table(path, table_of(kind), expect={**model, "measure": measure})
-    clean = samples["prediction"]
-    if "clean_prediction" in samples:
-        # What was computed elsewhere comes with the predictions of the measured classifier only.
-        clean = samples["clean_prediction"].fillna(clean)
-    return samples.assign(correct=clean == samples["label"])
+    predicted = samples["clean_prediction" if "clean_prediction" in samples else "prediction"]
+    # What was computed elsewhere comes with the predictions of the measured classifier only.
+    clean = predicted.fillna(samples["prediction"])
+    return samples.assign(correct=clean == samples["label"], predicted=predicted)
 
 
 def one_row_per_sample(samples):
@@ -139,7 +147,7 @@ def one_row_per_sample(samples):
     if not samples["sample_id"].duplicated().any():
         return samples
     grouped = samples.groupby("sample_id", sort=False)
-    first = {name: grouped[name].first() for name in ("label", "correct")}
+    first = {name: grouped[name].first() for name in ("label", "correct", "predicted")}
     return pd.DataFrame(first | {"value": grouped["value"].mean()}).reset_index()
 
 

@@ -16,6 +16,9 @@ SCALE = math.sqrt(math.pi / 2)
 NORMS = {"linf": "l_inf", "l2": "l2"}
 """Norm in config.yaml -> as text shows it."""
 
+OF_LOGITS = ("clean", "great")
+"""Kinds of measures that are computed from the logits of a model alone."""
+
 HALF = 0.5
 """A class needs more than half of the smoothed probability before anything is certified."""
 
@@ -45,6 +48,11 @@ class Measure:
         Computed when asked for. Raises InputError where it is not below 0.5.
         """
         return 0.0 if self.test is None else error_rate(self.test)
+
+
+def reference_measure(measures):
+    """Name of the first measure that is computed from logits alone, or None; takes settings by name, each with kind."""
+    return next((name for name, settings in measures.items() if settings["kind"] in OF_LOGITS), None)
 
 
 def measure_of(settings):

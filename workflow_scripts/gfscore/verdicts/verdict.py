@@ -76,10 +76,10 @@ def candidates_of(measured, class_names, *, rules, measures, intervals, label_er
     return list(found.values())
 
 
-def judge(candidates, rules, *, lam, excluded=(), cautions=()):
+def judge(candidates, rules, *, lam, selection=None, cautions=()):
     """Judge every rule of a gate for every Candidate; returns the contents of verdict.json.
 
-    Takes `rules` as config.yaml writes them, `lam` of FP, `excluded`, the models that models.json leaves out, and
+    Takes `rules` as config.yaml writes them, `lam` of FP, `selection`, the contents of models.json, and
     `cautions`, sentences on the measures that readers of the verdict must know. With probability at least the smallest
     `confidence` of the rules no model passes or fails wrongly, at any of the planned looks: alpha is split evenly over
     rules, models and looks. A model passes when the statistic's bound on the safe side reaches the threshold and fails
@@ -89,15 +89,18 @@ def judge(candidates, rules, *, lam, excluded=(), cautions=()):
     Label-error rates of a generator are bounds that fail with a probability of their own, 5%, which comes on top of
     1 - `confidence`. Source: audit rule of GF-Score, Definition 4; intersection-union test for a minimum, Berger 1982.
     """
+    excluded, warned, guessing = ((selection or {}).get(name, []) for name in ("excluded", "warned", "guessing"))
     judged = [_judge_rule(candidates, rule, rules=len(rules), lam=lam) for rule in rules]
     verdict = combine([model["verdict"] for rule in judged for model in rule["models"]])
     return {
         "verdict": verdict,
-        "sentence": " ".join([_sentence(verdict, judged, len(excluded)), *(f"{words}." for words in cautions)]),
+        "sentence": " ".join([_sentence(verdict, judged, len(excluded), warned), *(f"{words}." for words in cautions)]),
         "stops": not judged or any(_stops(rule) for rule in judged),
         "note": " ".join([NOTE, *(f"{words}." for words in cautions)]),
         "rules": judged,
-        "excluded": list(excluded),
+        "excluded": excluded,
+        "warned": warned,
+        "guessing": guessing,
         "software": software(),
     }
 
@@ -190,7 +193,7 @@ def _without_samples(models):
     )
 
 
-def _sentence(verdict, rules, excluded):
+def _sentence(verdict, rules, excluded, warned):
     parts = []
     for rule in rules:
         count = Counter(model["verdict"] for model in rule["models"])
@@ -201,4 +204,7 @@ def _sentence(verdict, rules, excluded):
         if rule["without_samples"]:
             parts.append(rule["without_samples"])
     left_out = f"; {excluded} left out, which failed the gate on published accuracy" if excluded else ""
-    return f"{verdict}: {'; '.join(parts)}{left_out}."
+    warnings = [f"Warning: {model['model']}: {model['reason']}." for model in warned[:MOST_NAMED]]
+    if len(warned) > MOST_NAMED:
+        warnings.append(f"Warnings of {len(warned) - MOST_NAMED} more.")
+    return " ".join([f"{verdict}: {'; '.join(parts)}{left_out}.", *warnings])

@@ -6,6 +6,7 @@ Imports nothing heavy, because every run of Snakemake reads it. Expects a config
 import re
 
 from gfscore.models import leaderboard
+from gfscore.scores.measures import reference_measure
 from gfscore.verdicts import gate_rules
 
 EVERY = "*"
@@ -225,12 +226,18 @@ def subject_of(config, audit):
 
 
 def judged_subject_of(config, audit):
-    """The same with the measures alone that the gate of an audit reads: those of its rules, and what refutes them."""
+    """The same with the measures alone that the gate of an audit reads: those of its rules, and what refutes them.
+
+    Where none of these is computed from logits, one that is comes with them, so that it must be of the same network.
+    """
     rules = config["audits"][audit]["gate"]
     judged = {rule["measure"] for rule in rules}
     if any(rule["statistic"] == gate_rules.FALSIFICATION for rule in rules):
         judged |= set(_l2_distances(config, audit))
     subject = subject_of(config, audit)
+    own = {name: entry for name, entry in subject["measures"].items() if name in judged}
+    if own and not reference_measure(own):
+        judged.add(reference_measure(subject["measures"]))
     return subject | {"measures": {name: entry for name, entry in subject["measures"].items() if name in judged}}
 
 
