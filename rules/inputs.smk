@@ -59,6 +59,7 @@ rule check_digest:
 rule fetch_checkpoint:
     input:
         placed=lambda wildcards: layout.placed_checkpoint(config, **wildcards),
+        architecture=lambda wildcards: layout.architecture_files(config, **wildcards),
     output:
         manifest=f"results/checkpoints/{ZOO_MODEL}.json",
     log:
@@ -69,6 +70,6 @@ rule fetch_checkpoint:
         version=version("fetch_checkpoint"),
         identity=lambda wildcards: {"dataset": wildcards.zoo, "threat": wildcards.threat, "model": wildcards.model},
         settings=lambda wildcards: plan.checkpoint_settings_of(config, **wildcards),
-        state=state_of(lambda wildcards: layout.placed_checkpoint(config, **wildcards)),
+        state=lambda wildcards: layout.checkpoint_state(config, **wildcards),
     script:
         "../workflow_scripts/fetch_checkpoint.py"

@@ -12,6 +12,7 @@ import yaml
 from foreign_models import DEFINITION, place_logits, place_network
 from gfscore.datasets import open_described
 from gfscore.files import sha256_of_file
+from gfscore.tables import read_identity
 from small_audits import small_audit, trained_for_one_epoch
 
 pytestmark = pytest.mark.workflow
@@ -129,7 +130,29 @@ def test_another_checkpoint_with_its_digest_pinned(audited_one):
 
 def test_another_definition_of_its_network(audited_one):
     (audited_one.path / "architectures/mine.py").write_text(f"{DEFINITION}\n# changed\n")
-    assert planned(audited_one, "Network") == FROM_LOGITS
+    assert planned(audited_one, "Network") == Counter(fetch_checkpoint=1) + FROM_LOGITS
+
+
+def test_another_definition_of_what_its_network_imports(audited_one):
+    """Also where it is an older file: what is made of both records the digest of the code."""
+    folder = audited_one.path / "architectures"
+    (folder / "helper.py").write_text(DEFINITION)
+    (folder / "mine.py").write_text("from .helper import linear\n")
+    made = [f"results/{stage}/one/none/Network" for stage in ("checkpoints", "logits")]
+    logits = ("--", f"{made[1]}.parquet")
+    audited_one.snakemake(*OPTIONS, *logits)
+    assert audited_one.planned(*OPTIONS, *logits) == (Counter(), set())
+    manifest = json.loads(audited_one.read(f"{made[0]}.json"))
+    assert [file["path"] for file in manifest["architecture_files"]] == ["architectures/helper.py", "architectures/mine.py"]
+    identity = read_identity(audited_one.path / f"{made[1]}.parquet")
+    assert identity["architecture_sha256"] == manifest["architecture_sha256"]
+    (folder / "helper.py").write_text(f"{DEFINITION}\n# changed\n")
+    os.utime(folder / "helper.py", (0, 0))
+    assert audited_one.planned(*OPTIONS, *logits)[0] == Counter(fetch_checkpoint=1, extract_logits=1)
+    (folder / "helper.py").write_text("def linear(:\n")
+    refused = audited_one.snakemake(*OPTIONS, "--dry-run", check=False)
+    assert refused.returncode != 0
+    assert "architectures/helper.py, line 1: no valid Python" in refused.text and "Traceback" not in refused.text
 
 
 def test_other_logits_of_somebody_else(audited_one):
