@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gfscore.errors import InputError
-from gfscore.models.callables import FOLDER_VARIABLE
+from gfscore.models.callables import FOLDER_VARIABLE, resolve
 from gfscore.models.network_sources import describe_network, network_files, require_network
 
 SCRIPTS = Path(__file__).resolve().parents[3] / "workflow_scripts"
@@ -82,12 +82,13 @@ def test_networks_of_packages_have_no_such_file(write, tmp_path):
         assert describe_network(name) == {}
 
 
-@pytest.mark.parametrize("text", ["x = 1\ndef broken(:\n    pass", "x = 1\nx = '\0'", "x = 1\nx = 'ÿ'"])
-def test_what_is_no_python_is_named_with_its_line(text, write, tmp_path):
+@pytest.mark.parametrize("text", ["x = 1\ndef broken(:\n    pass", "x = 1\nx = '\0'", "x = 1\nx = 'ÿ'", "-" * 10**5])
+def test_what_is_no_python_is_watched_and_named_when_the_network_is_built(text, write, tmp_path):
     write(nets="from . import helper")
     (tmp_path / "architectures/helper.py").write_text(text, encoding="latin-1")
-    with pytest.raises(InputError, match=r"helper\.py(, line [12])?: no valid Python \(.*correct it"):
-        network_files(NAME)
+    assert found(tmp_path) == ["helper.py", "nets.py"]
+    with pytest.raises(InputError, match=r"architectures\.nets cannot be imported \(.*correct the file"):
+        resolve(NAME)
 
 
 def test_the_digest_follows_names_and_contents_of_all_files(write, tmp_path, monkeypatch):

@@ -16,6 +16,7 @@ from gfscore.datasets import from_arrays
 from gfscore.errors import InputError
 from gfscore.files import sha256_of_file, write_json
 from gfscore.models.callables import FOLDER_VARIABLE, build_architecture, resolve, source_file_of
+from gfscore.models.network_sources import describe_network
 from gfscore.models.checkpoint_files import require_checkpoint
 from gfscore.tables import read_identity, read_logits
 from gfscore.zoo import Classifier, inference, open_classifier
@@ -383,6 +384,15 @@ def test_logits_of_a_fetched_checkpoint_carry_its_identity(tmp_path, stored, sou
     assert identity["checkpoint_sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
     assert identity["preprocessing"].endswith("; rgb, white 1")
     assert identity["architecture"] == "architectures.mine:Flat"
+
+
+def test_a_network_is_opened_with_the_code_of_its_manifest_only(architectures, stored):
+    name = "architectures.mine:Flat"
+    manifest = {**manifest_of(stored[1], "torch", architecture=name), **describe_network(name)}
+    assert isinstance(opened(manifest), Classifier)
+    (architectures / "mine.py").write_text(f"{DEFINITION}\nopen('it-ran', 'w')\n")
+    with pytest.raises(InputError, match=r"architectures/mine\.py: not the code of architectures\.mine:Flat that"):
+        opened(manifest)
 
 
 def test_images_of_another_size_are_refused_naming_both(tmp_path, stored):

@@ -142,7 +142,7 @@ def _import(module_name, name):
     except Exception as error:
         raise InputError(
             f"architecture {name}: {module_name} cannot be imported ({type(error).__name__}: {error}); install what it "
-            "needs, or correct the name"
+            "needs, or correct the file or the name"
         ) from error
 
 

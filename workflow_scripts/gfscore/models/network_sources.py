@@ -19,7 +19,8 @@ def network_files(name):
 
     A sorted list of paths, as the folder is relative or absolute; empty for a network of an installed package. Followed
     are imports anywhere in a file, relative ones too, the `__init__.py` of packages on the way, and names of modules
-    that stand in quotes (for importlib). Raises InputError, naming file and line, for one that is no valid Python.
+    that stand in quotes (for importlib). A file that is no valid Python belongs to them, and names none. Raises
+    InputError for one that cannot be read.
     """
     module = str(name).split(":", maxsplit=1)[0].split(".")
     if module[0] != PACKAGE:
@@ -41,7 +42,7 @@ def describe_network(name):
     that `sha256sum <paths> | sha256sum` gives it.
     """
     files = sorted(
-        (f"{PACKAGE}/{path.relative_to(folder()).as_posix()}", hashlib.sha256(path.read_bytes()).hexdigest())
+        (f"{PACKAGE}/{path.relative_to(folder()).as_posix()}", hashlib.sha256(_content(path)).hexdigest())
         for path in network_files(name)
     )
     if not files:
@@ -79,7 +80,7 @@ def _files_of(root, parts):
 def _modules_named_in(path, root):
     # Modules that a file names, as parts of their names below the folder.
     package = path.relative_to(root).parent.parts
-    for node in ast.walk(_parsed(path)):
+    for node in _nodes(path):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -102,17 +103,21 @@ def _modules_named_in(path, root):
                 yield package + parts
 
 
-def _parsed(path):
+def _nodes(path):
+    text = _content(path)
     try:
         with warnings.catch_warnings():
             # An odd escape in a docstring is no matter of a plan.
             warnings.simplefilter("ignore")
-            return ast.parse(path.read_bytes(), filename=str(path))
-    except (SyntaxError, ValueError, RecursionError) as error:
-        line = getattr(error, "lineno", None)
-        raise InputError(
-            f"{path}{f', line {line}' if line else ''}: no valid Python ({getattr(error, 'msg', error)}), so the "
-            "networks that import it cannot be built; correct it"
-        ) from error
+            return ast.walk(ast.parse(text, filename=str(path)))
+    # No valid Python: the step that builds the network says so with file and line, other networks do not wait for it.
+    # Brackets nested too deep run the parser out of memory of its own.
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ()
+
+
+def _content(path):
+    try:
+        return path.read_bytes()
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); check its permissions") from error
