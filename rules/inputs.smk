@@ -1,10 +1,11 @@
 # Data come in: the only stage that may touch a network.
 #
-#   in   whatever a dataset's source needs (nothing, a file of the user, a file that train_generator wrote)
+#   in   whatever a dataset's source needs (nothing, a file of the user, a file that train_generator wrote),
+#        a checkpoint of the user, the code of its network in architectures/
 #   out  results/datasets/<dataset>.json   manifest: digest, samples per class, image shape
 #        results/checks/<dataset>.json     where config pins a digest: the digest, which is that one
 #
-#        results/checkpoints/<zoo>/<threat>/<model>.json   manifest: file, digest, architecture, settings
+#        results/checkpoints/<zoo>/<threat>/<model>.json   manifest: file, architecture, their digests, settings
 #
 #   fetch_dataset     makes sure that the samples are there and are what config says
 #   check_digest      the same for a digest that is pinned later; apart, because nothing else has to run again then

@@ -16,8 +16,8 @@ from gfscore.datasets import from_arrays
 from gfscore.errors import InputError
 from gfscore.files import sha256_of_file, write_json
 from gfscore.models.callables import FOLDER_VARIABLE, build_architecture, resolve, source_file_of
-from gfscore.models.network_sources import describe_network
 from gfscore.models.checkpoint_files import require_checkpoint
+from gfscore.models.network_sources import describe_network
 from gfscore.tables import read_identity, read_logits
 from gfscore.zoo import Classifier, inference, open_classifier
 from gfscore.zoo.classifier import classes_given
