@@ -90,6 +90,9 @@ def test_the_projects_own_architectures_are_found(architectures, tmp_path, monke
     assert isinstance(build_architecture("architectures.deep.other:Deeper", {}), nn.Module)
     assert source_file_of("architectures.mine:Flat") == architectures / "mine.py"
     assert source_file_of("torchvision.models:resnet18") is None
+    (architectures / "deep.py").write_text("")
+    (architectures / "deep" / "__init__.py").write_text("")
+    assert source_file_of("architectures.deep:net") == architectures / "deep" / "__init__.py"
     second = tmp_path / "second"
     second.mkdir()
     (second / "mine.py").write_text(DEFINITION.replace("classes=4", "classes=9"))
