@@ -1,10 +1,11 @@
 # Data come in: the only stage that may touch a network.
 #
-#   in   whatever a dataset's source needs (nothing, a file of the user, a file that train_generator wrote)
+#   in   whatever a dataset's source needs (nothing, a file of the user, a file that train_generator wrote),
+#        a checkpoint of the user, the code of its network in architectures/
 #   out  results/datasets/<dataset>.json   manifest: digest, samples per class, image shape
 #        results/checks/<dataset>.json     where config pins a digest: the digest, which is that one
 #
-#        results/checkpoints/<zoo>/<threat>/<model>.json   manifest: file, digest, architecture, settings
+#        results/checkpoints/<zoo>/<threat>/<model>.json   manifest: file, architecture, their digests, settings
 #
 #   fetch_dataset     makes sure that the samples are there and are what config says
 #   check_digest      the same for a digest that is pinned later; apart, because nothing else has to run again then
@@ -59,6 +60,7 @@ rule check_digest:
 rule fetch_checkpoint:
     input:
         placed=lambda wildcards: layout.placed_checkpoint(config, **wildcards),
+        architecture=lambda wildcards: layout.architecture_files(config, **wildcards),
     output:
         manifest=f"results/checkpoints/{ZOO_MODEL}.json",
     log:
@@ -69,6 +71,6 @@ rule fetch_checkpoint:
         version=version("fetch_checkpoint"),
         identity=lambda wildcards: {"dataset": wildcards.zoo, "threat": wildcards.threat, "model": wildcards.model},
         settings=lambda wildcards: plan.checkpoint_settings_of(config, **wildcards),
-        state=state_of(lambda wildcards: layout.placed_checkpoint(config, **wildcards)),
+        state=lambda wildcards: layout.checkpoint_state(config, **wildcards),
     script:
         "../workflow_scripts/fetch_checkpoint.py"

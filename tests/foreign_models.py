@@ -24,12 +24,13 @@ def checkpoints(folder):
 
 
 def place_network(folder, name, *, image_shape, classes, seed=0):
-    """Write weights of a linear network, and the file that defines it; returns its entry of source torch."""
+    """Write weights of a linear network, and the files that define it; returns its entry of source torch."""
     import torch
 
     size = math.prod(image_shape)
     (folder / "architectures").mkdir(exist_ok=True)
-    (folder / "architectures/mine.py").write_text(DEFINITION)
+    (folder / "architectures/layers.py").write_text(DEFINITION)
+    (folder / "architectures/mine.py").write_text("from .layers import linear\n")
     torch.manual_seed(seed)
     layer = torch.nn.Linear(size, classes)
     path = checkpoints(folder) / f"{name}.pt"

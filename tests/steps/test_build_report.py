@@ -20,7 +20,7 @@ IDENTITY = {
 }
 
 
-def build(audit, folder):
+def build(audit, folder, **identity):
     files = audit.write(folder)
     plot_figures(files, folder / "figures", audit=AUDIT, measures=audit.measures, fp_lambda=LAM)
     logits = []
@@ -31,7 +31,7 @@ def build(audit, folder):
             sample_id=["0"],
             label=np.array([0]),
             logits=np.zeros((1, 2)),
-            identity={**IDENTITY, "model": model["model"]},
+            identity={**IDENTITY, **identity, "model": model["model"]},
         )
     build_report(
         files | {"figures": folder / "figures", "samples": logits},
@@ -59,6 +59,15 @@ def test_page_holds_every_figure_and_provenance(tmp_path):
         assert text in page
     assert f"gfscore (report)</th><td><code>{version_in_words(software())}</code>" in page
     assert str(tmp_path) not in page
+    assert "architectures/" not in page
+
+
+def test_code_of_networks_of_ones_own_stands_beside_their_checkpoints(tmp_path):
+    audit = synthetic_audit(models=1, per_class=20, measures=("clean",))
+    page = build(audit, tmp_path, architecture_sha256="a" * 64)
+    heading = "<summary>Code of networks in architectures/, SHA-256</summary>"
+    assert page.index("<summary>Checkpoints, SHA-256</summary>") < page.index(heading)
+    assert f'<th scope="row">none/model_0</th><td><code>{"a" * 64}' in page[page.index(heading) :]
 
 
 def test_audit_without_temperature_search(tmp_path):

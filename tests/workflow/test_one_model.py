@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from foreign_models import DEFINITION, place_logits, place_network
+from foreign_models import place_logits, place_network
 from gfscore.datasets import open_described
 from gfscore.files import sha256_of_file
+from gfscore.tables import read_identity
 from small_audits import small_audit, trained_for_one_epoch
 
 pytestmark = pytest.mark.workflow
@@ -127,9 +128,19 @@ def test_another_checkpoint_with_its_digest_pinned(audited_one):
     assert planned(audited_one, "Network") == Counter(fetch_checkpoint=1) + FROM_LOGITS
 
 
-def test_another_definition_of_its_network(audited_one):
-    (audited_one.path / "architectures/mine.py").write_text(f"{DEFINITION}\n# changed\n")
-    assert planned(audited_one, "Network") == FROM_LOGITS
+@pytest.mark.parametrize("name", ["mine", "layers"])
+def test_another_definition_of_its_network_or_of_what_that_imports(audited_one, name):
+    manifest = json.loads(audited_one.read("results/checkpoints/one/none/Network.json"))
+    paths = [file["path"] for file in manifest["architecture_files"]]
+    assert paths == ["architectures/layers.py", "architectures/mine.py"]
+    identity = read_identity(audited_one.path / "results/samples/clean/one/none/Network.parquet")
+    assert identity["architecture_sha256"] == manifest["architecture_sha256"]
+    assert manifest["architecture_sha256"] in audited_one.read("results/audits/one/report.html")
+    edited = audited_one.path / f"architectures/{name}.py"
+    edited.write_text(f"{edited.read_text()}\n# changed\n")
+    # As mv and cp -a would, whose files may be older than what was made of others.
+    os.utime(edited, (0, 0))
+    assert planned(audited_one, "Network") == Counter(fetch_checkpoint=1) + FROM_LOGITS
 
 
 def test_other_logits_of_somebody_else(audited_one):

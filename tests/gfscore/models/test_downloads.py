@@ -309,6 +309,7 @@ def test_a_file_placed_by_hand_is_described_and_its_digest_recorded(tmp_path):
     assert manifest["files"] == [{"path": str(path), "sha256": DIGEST}]
     assert manifest["settings"] == entry(path)
     assert manifest["pinned"] is False
+    assert "architecture_sha256" not in manifest
     assert (tmp_path / "m.safetensors.sha256").read_text() == f"{DIGEST}  m.safetensors\n"
 
 

@@ -17,6 +17,7 @@ from gfscore.errors import InputError
 from gfscore.files import sha256_of_file, write_json
 from gfscore.models.callables import FOLDER_VARIABLE, build_architecture, resolve, source_file_of
 from gfscore.models.checkpoint_files import require_checkpoint
+from gfscore.models.network_sources import describe_network
 from gfscore.tables import read_identity, read_logits
 from gfscore.zoo import Classifier, inference, open_classifier
 from gfscore.zoo.classifier import classes_given
@@ -89,6 +90,9 @@ def test_the_projects_own_architectures_are_found(architectures, tmp_path, monke
     assert isinstance(build_architecture("architectures.deep.other:Deeper", {}), nn.Module)
     assert source_file_of("architectures.mine:Flat") == architectures / "mine.py"
     assert source_file_of("torchvision.models:resnet18") is None
+    (architectures / "deep.py").write_text("")
+    (architectures / "deep" / "__init__.py").write_text("")
+    assert source_file_of("architectures.deep:net") == architectures / "deep" / "__init__.py"
     second = tmp_path / "second"
     second.mkdir()
     (second / "mine.py").write_text(DEFINITION.replace("classes=4", "classes=9"))
@@ -383,6 +387,15 @@ def test_logits_of_a_fetched_checkpoint_carry_its_identity(tmp_path, stored, sou
     assert identity["checkpoint_sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
     assert identity["preprocessing"].endswith("; rgb, white 1")
     assert identity["architecture"] == "architectures.mine:Flat"
+
+
+def test_a_network_is_opened_with_the_code_of_its_manifest_only(architectures, stored):
+    name = "architectures.mine:Flat"
+    manifest = {**manifest_of(stored[1], "torch", architecture=name), **describe_network(name)}
+    assert isinstance(opened(manifest), Classifier)
+    (architectures / "mine.py").write_text(f"{DEFINITION}\nopen('it-ran', 'w')\n")
+    with pytest.raises(InputError, match=r"architectures/mine\.py: not the code of architectures\.mine:Flat that"):
+        opened(manifest)
 
 
 def test_images_of_another_size_are_refused_naming_both(tmp_path, stored):

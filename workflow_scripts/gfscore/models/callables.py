@@ -81,7 +81,8 @@ def source_file_of(name):
     if module_name.split(".")[0] != PACKAGE:
         return None
     stem = folder().joinpath(*module_name.split(".")[1:])
-    return next((file for file in (stem.with_suffix(".py"), stem / "__init__.py") if file.is_file()), None)
+    # In the order in which Python looks.
+    return next((file for file in (stem / "__init__.py", stem.with_suffix(".py")) if file.is_file()), None)
 
 
 def folder():
@@ -141,7 +142,7 @@ def _import(module_name, name):
     except Exception as error:
         raise InputError(
             f"architecture {name}: {module_name} cannot be imported ({type(error).__name__}: {error}); install what it "
-            "needs, or correct the name"
+            "needs, or correct the file or the name"
         ) from error
 
 

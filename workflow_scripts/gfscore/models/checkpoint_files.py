@@ -12,6 +12,7 @@ from pathlib import Path
 from gfscore.errors import InputError
 from gfscore.files import sha256_of_file, write_text
 from gfscore.files.regular import require_regular
+from gfscore.models.network_sources import describe_network
 from gfscore.models.rejected import set_aside, set_aside_before
 
 NEEDS_PINNED_DIGEST = (
@@ -25,6 +26,8 @@ LEFT = "it was left in place, unused"
 
 def describe_checkpoint(settings, *, identity):
     """Manifest of a checkpoint, a JSON-able mapping: whose it is, its files with their digests, how to open it.
+
+    Of a network defined in architectures/ it has the digest of that code too (see gfscore.models.network_sources).
 
     `settings` is the model's entry: `source`, `path` (where the file lies or is to be put), `sha256` (hex, or None to
     record it now) and `url` (or None for a file placed by hand), with the source's own keys; `identity` holds dataset
@@ -40,6 +43,7 @@ def describe_checkpoint(settings, *, identity):
         "path": files[0]["path"],
         "sha256": files[0]["sha256"],
         "architecture": settings.get("architecture") or settings["source"],
+        **(describe_network(settings["architecture"]) if settings["source"] == "torch" else {}),
         "pinned": bool(settings.get("sha256")),
         "files": files,
         "settings": dict(settings),

@@ -8,6 +8,11 @@ from gfscore.tables import read_identity
 
 PACKAGES = ("numpy", "scipy", "pandas", "pyarrow", "matplotlib", "jinja2")
 SHARED = ("dataset", "dataset_digest", "preprocessing", "dtype", "device", "torch")
+DIGESTS = {
+    "Checkpoints, SHA-256": "checkpoint_sha256",
+    "Code of networks in architectures/, SHA-256": "architecture_sha256",
+}
+"""Headings, and where the identity of a file has the digest of its model; many models have only the first."""
 
 
 def provenance(files):
@@ -27,14 +32,14 @@ def provenance(files):
     if files.get("calibration_json"):
         digests = {result["models_digest"] for result in read_json(files["calibration_json"]).values()}
         audited["digest of the model set"] = ", ".join(sorted(digests))
-    checkpoints = {
-        f"{identity['threat']}/{identity['model']}": identity["checkpoint_sha256"]
-        for identity in identities
-        if "checkpoint_sha256" in identity
-    }
+    of_models = {heading: _digests(identities, key) for heading, key in DIGESTS.items()}
     versions = {"gfscore": version_in_words(software()), **{name: _installed(name) for name in PACKAGES}}
     headings = {"Data and versions": audited | {f"{name} (report)": words for name, words in versions.items()}}
-    return headings | ({"Checkpoints, SHA-256": checkpoints} if checkpoints else {})
+    return headings | {heading: digests for heading, digests in of_models.items() if digests}
+
+
+def _digests(identities, key):
+    return {f"{identity['threat']}/{identity['model']}": identity[key] for identity in identities if key in identity}
 
 
 def _installed(package):

@@ -6,10 +6,12 @@ heavy, because every run of Snakemake reads it.
 
 import hashlib
 import time
+from functools import cache
 from pathlib import Path
 
 from gfscore.errors import InputError
-from gfscore.models.callables import source_file_of
+from gfscore.models.callables import folder
+from gfscore.models.network_sources import describe_network, network_files
 from gfscore.verdicts import gate_rules
 from gfscore.workflow import plan
 from gfscore.workflow.measure_layout import measure_tables
@@ -163,12 +165,13 @@ def state(file):
 def classifier_files(config, dataset, threat, model):
     """What a job needs that shows images to a classifier, by the names of its inputs."""
     of_model = {"dataset": dataset, "threat": threat, "model": model}
+    zoo = plan.zoo_of(config, dataset)
     return {
         "dataset": f"results/datasets/{dataset}.json",
         "images": stored_images(config, dataset),
         "checkpoint": checkpoint_file(config, **of_model, extension="safetensors"),
         "model": checkpoint_file(config, **of_model, extension="json"),
-        "architecture": architecture_file(config, **of_model),
+        "architecture": architecture_files(config, zoo, threat, model),
     }
 
 
@@ -247,10 +250,29 @@ def gate_attributes(config, audit):
     return attributes_table(config, audit) if judged else []
 
 
-def architecture_file(config, dataset, threat, model):
-    """File of the project's folder architectures/ that defines a network; nothing for all other networks."""
-    entry = plan.entry_of(config, dataset, threat, model)
-    return (source_file_of(entry["architecture"]) if entry["source"] == "torch" else None) or []
+def architecture_files(config, zoo, threat, model):
+    """Files of the project's folder architectures/ that make a network, in order; nothing for all other networks."""
+    entry = plan.zoo_entry_of(config, zoo, threat, model)
+    return _network_files(entry["architecture"], folder()) if entry["source"] == "torch" else []
+
+
+def checkpoint_state(config, zoo, threat, model):
+    """What tells an entry's checkpoint and the code of its network from others in their places; None for neither."""
+    entry = plan.zoo_entry_of(config, zoo, threat, model)
+    placed = state(placed_checkpoint(config, zoo, threat, model))
+    digest = _network_digest(entry["architecture"], folder()) if entry["source"] == "torch" else None
+    return [placed, digest] if digest else placed
+
+
+@cache
+def _network_files(architecture, home):
+    # Once in a run, since every job that opens a classifier asks; by the folder, so that another one is another answer.
+    return network_files(architecture)
+
+
+@cache
+def _network_digest(architecture, home):
+    return describe_network(architecture).get("architecture_sha256")
 
 
 def cost_records(config, audit):

@@ -11,6 +11,7 @@ from importlib import import_module
 
 from gfscore.errors import InputError
 from gfscore.models.checkpoint_files import require_digest
+from gfscore.models.network_sources import require_network
 from gfscore.zoo.classifier import Classifier, from_network
 from gfscore.zoo.networks import ARCHITECTURES, build_network
 
@@ -32,8 +33,8 @@ def open_classifier(manifest, path=None, *, image_shape, classes, threads=1):
 
     `path` replaces the manifest's own (what was trained here has none); `image_shape` (C, H, W) and `classes` K are
     those of the data to be classified. The SHA-256 of every file is compared with the manifest's before any byte is
-    parsed. Raises InputError, naming file and remedy, for an unknown source, another digest, and whatever the source
-    refuses.
+    parsed, and that of the code of its network before any of it runs. Raises InputError, naming file and remedy, for an
+    unknown source, another digest, and whatever the source refuses.
     """
     source = manifest.get("source", "trained")
     if source not in SOURCES:
@@ -43,6 +44,7 @@ def open_classifier(manifest, path=None, *, image_shape, classes, threads=1):
     digests = {str(path): manifest["sha256"]} | {file["path"]: file["sha256"] for file in manifest.get("files", [])}
     for file, sha256 in digests.items():
         require_digest(file, sha256)
+    require_network(manifest)
     return import_module(SOURCES[source]).open_classifier(
         manifest.get("settings", {}), path, image_shape=tuple(image_shape), classes=classes, threads=threads
     )

@@ -130,6 +130,8 @@ def identity_of(dataset, model, *, device, preprocessing=""):
         "dataset_digest": dataset["digest"],
         "checkpoint_sha256": model["sha256"],
         "architecture": model["architecture"],
+        # Only networks that are defined in architectures/ have code that the versions of packages do not name.
+        **{key: model[key] for key in ["architecture_sha256"] if key in model},
         "preprocessing": "; ".join(filter(None, [dataset["preprocessing"], preprocessing])),
         "dtype": "float32",
         "device": resolve_device(device),
