@@ -21,6 +21,7 @@ from gfscore.models.network_sources import describe_network
 from gfscore.tables import read_identity, read_logits
 from gfscore.zoo import Classifier, inference, open_classifier
 from gfscore.zoo.classifier import classes_given
+from gfscore.zoo.compatibility import mend_torchvision
 from gfscore.zoo.preprocessing import description, preprocess, preprocessed
 
 IMAGES = np.random.default_rng(0).random((5, 3, 8, 8), dtype=np.float32)
@@ -136,6 +137,13 @@ def SMALL_RESNET():
         ("numpy:array", "a class or a function is needed"),
         ("torch:Tensor", "is no torch.nn.Module"),
         ("pickle:loads", "standard library"),
+        ("torch.fx.graph_module:_exec_with_source", "private to its package"),
+        ("torch.fx.graph_module:_forward_from_src", "private to its package"),
+        ("torch._dynamo.utils:compile_times", "private to its package"),
+        ("torch.fx.graph_module:reduce_graph_module", "defines no networks"),
+        ("torch.fx:GraphModule", r"of torch only the classes of torch\.nn are allowed"),
+        ("torch.jit:ScriptModule", r"of torch only the classes of torch\.nn are allowed"),
+        ("torch.nn.utils:clip_grad_norm_", "defines no networks"),
         ("../outside:main", "another form than package.module:callable"),
         ("os.system", "another form"),
         ("a:b:c", "another form"),
@@ -147,6 +155,21 @@ def test_a_config_cannot_name_other_callables(name, message, tmp_path, monkeypat
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(InputError, match=message):
         build_architecture(name, {})
+    assert not (tmp_path / "it-ran").exists()
+
+
+def test_a_function_that_runs_a_text_is_not_called(tmp_path, monkeypatch):
+    """Even where it stands beside a network, in an installed package."""
+    mend_torchvision()
+    import torchvision.models.squeezenet as home
+
+    code = "def made(text, **_):\n    def inner():\n        exec(text)\n    inner()\n"
+    names = {"__name__": home.__name__}
+    exec(code, names)
+    monkeypatch.setattr(home, "made", names["made"], raising=False)
+    text = f"open({str(tmp_path / 'it-ran')!r}, 'w')"
+    with pytest.raises(InputError, match="its function uses exec, which runs other things than a network"):
+        build_architecture("torchvision.models.squeezenet:made", {"text": text})
     assert not (tmp_path / "it-ran").exists()
 
 

@@ -95,8 +95,8 @@ def sure_gaps(gaps):
         f"{printable(name)} in {row['sum']:,} of {row['size']:,} models" for name, row in sure[:MOST_LISTED].iterrows()
     ]
     parts += [f"{len(sure) - MOST_LISTED:,} attributes more"] if len(sure) > MOST_LISTED else []
-    confidence = percent(gaps["confidence"].iloc[0])
-    return f"Groups differ beyond their intervals ({confidence} confidence for each model and attribute) by {enumeration(parts)}"
+    held = f"{percent(gaps['confidence'].iloc[0])} confidence for each model and attribute"
+    return f"Groups differ beyond their intervals ({held}) by {enumeration(parts)}"
 
 
 def widest_attributes(gaps, most):

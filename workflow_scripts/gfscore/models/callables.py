@@ -24,6 +24,9 @@ FOLDER_VARIABLE = "GFSCORE_ARCHITECTURES"
 
 FORM = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 
+RUNS_TEXT = {"exec", "eval", "__import__", "import_module", "loads", "system", "popen", "Popen"}
+"""Names that no function which builds a network needs, and one that runs a text or another program does."""
+
 PRETRAINED = ("pretrained", "weights", "checkpoint_path", "pretrained_cfg", "pretrained_cfg_overlay")
 """Arguments that make an architecture fetch weights itself."""
 
@@ -57,7 +60,8 @@ def resolve(name):
     """Class or function that an architecture `package.module:callable` names.
 
     Allowed are networks (subclasses of torch.nn.Module) and functions defined in a module that defines networks, of a
-    package that pip installed; and classes and functions of the folder architectures/. Raises InputError for others.
+    package that pip installed, of torch itself only the classes of torch.nn, and no private names; and classes and
+    functions of the folder architectures/. Raises InputError for others.
     """
     if not FORM.fullmatch(str(name)):
         raise InputError(
@@ -65,6 +69,8 @@ def resolve(name):
         )
     module_name, attribute = name.split(":")
     own = module_name.split(".")[0] == PACKAGE
+    if not own and any(part.startswith("_") for part in (*module_name.split("."), attribute)):
+        raise InputError(f"architecture {name}: a name that begins with _ is private to its package; name a public one")
     module = _own_module(module_name, name) if own else _installed_module(module_name, name)
     found = getattr(module, attribute, None)
     if found is None:
@@ -154,6 +160,9 @@ def _require_network(found, name, *, own):
             raise InputError(
                 f"architecture {name} is no torch.nn.Module; name a network or a function that returns one"
             )
+        # torch.fx, torch.jit and others hold modules that are made of code given as text.
+        if found.__module__.split(".")[0] == "torch" and not found.__module__.startswith("torch.nn."):
+            raise InputError(f"architecture {name}: of torch only the classes of torch.nn are allowed")
         return
     home = sys.modules.get(found.__module__)
     if own:
@@ -162,12 +171,27 @@ def _require_network(found, name, *, own):
         # torch.hub:load, torch:load, timm's hub and joblib:load would pass as installed functions: what loads or runs
         # other things stands in modules of its own, an architecture stands beside its network.
         top = name.split(":")[0].split(".")[0]
-        allowed = found.__module__.split(".")[0] == top and _defines_networks(home, torch.nn.Module)
+        allowed = found.__module__.split(".")[0] == top != "torch" and _defines_networks(home, torch.nn.Module)
+        if runs := sorted(RUNS_TEXT.intersection(_names_used_by(found))):
+            raise InputError(
+                f"architecture {name}: its function uses {runs[0]}, which runs other things than a network; wrap it in "
+                f"a function in {PACKAGE}/ if you trust it"
+            )
     if not allowed:
         raise InputError(
             f"architecture {name}: its module {found.__module__} defines no networks, so it is not called; name the "
             f"network's own module, or wrap it in a function in {PACKAGE}/"
         )
+
+
+def _names_used_by(function):
+    # Names in its code and in that of the functions inside it.
+    waiting, found = [inspect.unwrap(function).__code__], set()
+    while waiting:
+        code = waiting.pop()
+        found |= set(code.co_names)
+        waiting += [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
+    return found
 
 
 def _defines_networks(module, base):
