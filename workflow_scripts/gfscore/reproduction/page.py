@@ -68,8 +68,7 @@ GF16).
 leaderboard, or by the functions of this package. Where a note says "stated" or "unrounded", it quotes the authors'
 published files, which are not shipped here; no test checks it. "Seen on the digit models" is what the default audit
 measured once on its small networks: it says how the claim fares there, and settles nothing about the source's models.
-Shares and percentages stand as each source prints
-them; rho is Spearman's rank correlation.
+Shares and percentages stand as each source prints them; rho is Spearman's rank correlation.
 """
 
 FURTHER = """\

@@ -149,8 +149,8 @@ def _as_printed():
             PAPER,
             "Tolerance and Deviation, by the formulas of section 5.2, range from 0 to 1 (section 6).",
             "0 to 1",
-            f"with sigma = 3: Tol {untouched:.0f} where no move changes the prediction, Dev {one_sided:.1f} where only one "
-            "side does",
+            f"with sigma = 3: Tol {untouched:.0f} where no move changes the prediction, Dev {one_sided:.1f} where only "
+            "one side does",
             verdict(max(untouched, one_sided) <= 1),
             "Tol lacks a factor 1/2, and Dev is not divided by sigma, so it depends on the units of the latent "
             "variable. This package computes both with these mended, and PF2 takes them so too.",
