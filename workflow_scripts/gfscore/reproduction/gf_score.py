@@ -156,9 +156,9 @@ def needing_models():
             "GREAT is roughly 2,000 times as fast as methods that attack (section 1).",
             "2,000 times",
             "It takes the networks, the attacks and their settings, which the paper does not name. Our number is seen "
-            "on four small robust CIFAR-10 networks, their logits counted in, beside this package's attacks, certificates "
-            "and tests of neighbourhoods at the settings of its benchmark (benchmarks/README.md); with more steps, or "
-            "AutoAttack, the factor is larger.",
+            "on four small robust CIFAR-10 networks, their logits counted in, beside this package's attacks, "
+            "certificates and tests of neighbourhoods at the settings of its benchmark (benchmarks/README.md); with "
+            "more steps, or AutoAttack, the factor is larger.",
             ours="6 to 70 times",
         ),
     ]
