@@ -128,8 +128,8 @@ def claims():
             "medium, high, very high",
             "The source measures no model. Seen on the nine digit models of the default audit: 5.0, 5.7 and 29.9 "
             "core-ms per sample, in the order claimed, at the settings of config.yaml, which decide it "
-            "([what measures cost](measures.md#what-they-cost)). That a weak attack overestimates follows from what an "
-            "attack is: what it leaves standing another may break.",
+            "(docs/measures.md has the table). That a weak attack overestimates follows from what an attack is: what "
+            "it leaves standing another may break.",
             ours="5.0 < 5.7 < 29.9 core-ms per sample on digits",
         ),
     ]
