@@ -32,6 +32,21 @@ def test_a_second_make_audit_says_that_there_is_nothing_to_do(audited):
     assert "Nothing to be done" in done.stdout + done.stderr
 
 
+def test_what_the_ledger_says_of_the_digit_models_is_seen(audited_once):
+    # MA5: certified radii below the distances found; CW9: what CFPS says of targeted attacks.
+    folder = audited_once.path / "results/samples"
+    for certified in sorted((folder / "certified-l2/digits/none").glob("*.parquet")):
+        radii, distances = (
+            pd.read_parquet(folder / measure / "digits/none" / certified.name).set_index("sample_id")["value"]
+            for measure in ("certified-l2", "minimal-l2")
+        )
+        distances = distances[radii.index]
+        assert (radii < distances)[(radii > 0) & (distances > 0)].mean() > 0.95
+    predictors = pd.read_parquet(audited_once.path / "results/audits/digits/target_predictors.parquet")
+    assert len(predictors) == 3 * 9
+    assert (predictors["rho_cfps"] > 0).all()
+
+
 def test_the_results_of_the_contract_are_there(audited_once):
     folder = audited_once.path / "results/audits/digits"
     compared = ("comparisons", "model_comparisons", "rank_intervals", "lambda_swaps", "metric_ranks")

@@ -3,6 +3,7 @@
 import base64
 import json
 import re
+from html import unescape
 
 import altair as alt
 import numpy as np
@@ -280,3 +281,10 @@ def test_groups_hold_the_numbers_of_the_tables():
     assert cells.shape == (2, 5, 3) and cells[1, 0] == pytest.approx([0.51, 0.49, 0.47]) and np.isnan(cells[1, 4, 2])
     assert unpacked(data["projection"]["classes"]["tolerance"])[1] == pytest.approx([0.81, 0.8, 0.79])
     assert data["projection"]["effects"]["z0"] == {"trait": "brightness", "shift": -0.5}
+
+
+def test_claims_stand_with_their_notes(made):
+    page = page_of(made)
+    section = unescape(page[page.index('<section id="ledger"') : page.index('<section id="costs"')])
+    for claim in shared_parts()["claims"]:
+        assert claim["note"] in section

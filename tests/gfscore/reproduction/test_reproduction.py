@@ -1,5 +1,6 @@
 """The papers' claims: what the printed tables and this package say about them, to the precision stated."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -130,10 +131,16 @@ def test_H9_imagenet_bound_is_not_035(claims):
     assert claims["H9"].verdict == "refuted"
 
 
-@pytest.mark.parametrize("key", ["H2", "H8", "H10", "H11", "H12"])
+@pytest.mark.parametrize("key", ["H2", "H8", "H10", "H12"])
 def test_discrepancies_without_printed_numbers_are_stated_with_their_source(claims, key):
     assert claims[key].verdict == UNTESTABLE
     assert claims[key].note.startswith("Stated only, from ")
+
+
+def test_H11_names_of_two_imagenet_classes_are_wrong(claims):
+    assert claims["H11"].ours == "velvet, yellow lady's slipper"
+    assert claims["H11"].verdict == "refuted"
+    assert "viaduct is n04532670 and cattail is none of the 1,000 classes" in claims["H11"].note
 
 
 # GF-Score: what holds
@@ -186,6 +193,22 @@ def test_ranking_by_penalised_score():
 
 def test_rank_correlation_of_five_models_is_coarse():
     assert np.diff(theory.rank_correlation_levels(5)) == pytest.approx(0.1)
+
+
+def test_GF23_factor_is_the_one_of_the_benchmarks(claims):
+    measured = json.loads((ROOT / "benchmarks" / "results.json").read_text(encoding="utf-8"))
+    ratios = [row["ratio"] for row in measured if row["name"].startswith("cost of the attack-free score over that of")]
+    assert claims["GF23"].ours == f"{1 / max(ratios):.0f} to {1 / min(ratios):.0f} times"
+    assert claims["GF23"].verdict == UNTESTABLE
+
+
+def test_GF24_first_line_of_the_proof_fails_and_the_conclusion_holds(claims):
+    error, first, second = theory.first_line_counterexample()
+    assert (error, first, second) == pytest.approx((0.3, 0.0, 0.8))
+    assert claims["GF24"].verdict == "refuted"
+    # Not by chance: the conclusion holds for any scores.
+    truth, estimate = np.random.default_rng(0).random((2, 1000, 10))
+    assert (abs(np.ptp(truth, axis=1) - np.ptp(estimate, axis=1)) <= 2 * abs(truth - estimate).max(axis=1)).all()
 
 
 # Exact-binomial paper
@@ -268,6 +291,27 @@ def test_printed_deviation_is_half_the_tolerance():
     assert projection.largest_distance_from_half_tolerance() < 0.3
     assert projection.formula_violations()[0] == 0
     assert projection.cells_within_formula() == (0, 0)
+
+
+def test_PF12_printed_formulas_leave_the_range_that_is_stated(claims):
+    assert projection.printed_tolerance(3.0, -3.0, 3.0) == 2
+    assert [projection.printed_deviation(up, 0.0, 0.0) for up in (3.0, 6.0)] == [1.5, 3.0]
+    assert claims["PF12"].verdict == "refuted"
+
+
+def test_PF13_no_printed_column_has_the_ends_of_a_range_over_models(claims):
+    assert projection.columns_with_an_end() == (0, 10)
+    tolerance = projection_tables().query("task == 'Attractive'")["tolerance"]
+    assert f"from {tolerance.min():.2f} to {tolerance.max():.2f}" in claims["PF13"].note
+
+
+def test_MA6_costs_are_those_of_the_page_on_measures(claims):
+    rows = [line.split(" | ") for line in (ROOT / "docs" / "measures.md").read_text(encoding="utf-8").splitlines()]
+    cost = {row[0].removeprefix("| "): float(row[5]) for row in rows if len(row) == 9 and row[2].isdigit()}
+    costs = [cost[measure] for measure in ("adversarial-linf", "minimal-l2", "certified-l2")]
+    assert costs == sorted(costs)
+    assert claims["MA6"].ours == "{:.1f} < {:.1f} < {:.1f} core-ms per sample on digits".format(*costs)
+    assert "{:.1f}, {:.1f} and {:.1f} core-ms".format(*costs) in claims["MA6"].note
 
 
 def test_printed_odds_have_no_difference():

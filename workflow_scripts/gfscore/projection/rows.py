@@ -80,9 +80,10 @@ def score_rows(key, projected, dimensions, class_names, *, confidence):
 def model_rows(scores, groups):
     """Rows of projection_models from rows of projection_scores and the models' differences between groups.
 
-    `groups` maps (threat, model) to what group_means gives of it. Scaled numbers are the paper's: min-max over the
-    models, reversed where lower is better, 0 to 100; None where all models are equal. A constant classifier is equal
-    to all groups and tolerates everything: it has no place on that scale, and moves no end of it.
+    `groups` maps (threat, model) to what group_means gives of it. Scaled numbers are min-max over the models,
+    reversed where lower is better, 0 to 100; None where all models are equal. That is our reading of the paper, which
+    does not say over what it normalises (sections 3.1 and 6). A constant classifier is equal to all groups and
+    tolerates everything: it has no place on that scale, and moves no end of it.
     """
     kept = ("dataset", "threat", "model", "mapper", "n", "constant", "censored", "agreement", "accuracy")
     kept += ("decoded_accuracy", "tolerance", "deviation", "coupling", "coupling_entropy", "effective_dimensions")

@@ -17,6 +17,7 @@ from gfscore.report.groups import groups_view
 from gfscore.report.measures import measures_view
 from gfscore.report.projection import projection_view
 from gfscore.report.similarities import similarity_views
+from gfscore.report.source_claims import CALIBRATION, refuted_here
 from gfscore.report.svg import inline_figure
 from gfscore.report.under_attack import under_attack
 from gfscore.scores.measures import SCALE, UNCALIBRATED
@@ -50,6 +51,10 @@ def render_report(
         for measure in order
     ]
     sensitivity = sensitivity_views(tables.sensitivity, verdict["rules"])
+    kinds = {settings["kind"] for settings in measures.values()}
+    class_errors = errors_views(tables, order)
+    groups = groups_view(tables, {name: measures[name] for name in order})
+    projection = projection_view(tables)
     return (
         _environment()
         .get_template("report.html")
@@ -61,7 +66,7 @@ def render_report(
             note=verdict["note"],
             excluded=verdict.get("excluded", []),
             warned=verdict.get("warned", []),
-            kinds={settings["kind"] for settings in measures.values()},
+            kinds=kinds,
             views=views,
             figures=drawn,
             samples=_samples(tables.class_scores),
@@ -71,13 +76,15 @@ def render_report(
             comparisons=comparison_views(
                 tables, {name: measures[name] for name in order}, lam=fp_lambda, guessing=verdict.get("guessing", [])
             ),
-            class_errors=errors_views(tables, order),
+            class_errors=class_errors,
             similarities=similarity_views(tables, order),
             measured_together=measures_view(tables, measures),
             refuted_scores=mean_scores_refuted_by_measure(tables.measures.get("falsification")),
             under_attack=under_attack(tables, verdict, measures),
-            groups=groups_view(tables, {name: measures[name] for name in order}),
-            projection=projection_view(tables),
+            groups=groups,
+            projection=projection,
+            refuted_claims=refuted_here(kinds, errors=class_errors, groups=groups, projection=projection),
+            refuted_calibration=CALIBRATION,
             label_errors=_label_errors(tables.class_scores),
             agreements=report_rows.agreement_rows(views),
             against_robust=report_rows.against_robust_accuracy(views),

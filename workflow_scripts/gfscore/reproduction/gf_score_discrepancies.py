@@ -2,6 +2,7 @@
 
 import math
 
+from gfscore.class_names import imagenet_names
 from gfscore.comparison.ranking import exact_p_value
 from gfscore.reproduction import gf_score_tables as tables
 from gfscore.reproduction import gf_score_theory as theory
@@ -200,13 +201,19 @@ def concentration_figure():
 
 def class_names():
     """H11: names of two ImageNet classes."""
-    return untestable(
+    printed = {"n04525038": "viaduct", "n12057211": "cattail"}
+    names = imagenet_names()
+    ours = [names[wordnet_id] for wordnet_id in printed]
+    elsewhere = [f"{name} is {key}" for key, name in names.items() if name in printed.values()]
+    missing = [f"{name} is none of the 1,000 classes" for name in printed.values() if name not in names.values()]
+    return Claim(
         "H11",
         PAPER,
         "n04525038 is viaduct and n12057211 is cattail (Figure 4).",
-        "viaduct, cattail",
-        "Stated only, from ImageNet's list of classes, which is not shipped here: they are velvet and yellow lady's "
-        "slipper.",
+        ", ".join(printed.values()),
+        ", ".join(ours),
+        verdict(ours == list(printed.values())),
+        f"By ImageNet's list of classes, which this package ships; {' and '.join([*elsewhere, *missing])}.",
     )
 
 

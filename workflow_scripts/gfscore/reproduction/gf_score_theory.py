@@ -9,6 +9,7 @@ from scipy.special import ndtri
 from gfscore.bounds.intervals import hoeffding_half_width, rdi_bound
 from gfscore.comparison.ranking import spearman
 from gfscore.scores.classes import class_values
+from gfscore.scores.disparity import rdi
 from gfscore.scores.margins import SCALE, predictions, scores
 
 ALPHA = 0.05
@@ -26,6 +27,20 @@ def bound_per_class(n, classes):
 def bound_of_rdi(n, classes):
     """Bound on the error of RDI, Eq. 12 at delta = .05."""
     return float(rdi_bound(n, classes=classes, alpha=ALPHA, width=SCALE))
+
+
+def first_line_counterexample():
+    """Class scores on which the first line of Eq. 13 fails: a class that is not the best one is estimated too high.
+
+    Returns (error of RDI, the first line's bound on it, the second line's bound).
+    """
+    truth, estimate = np.array([0.6, 0.5, 0.0]), np.array([0.6, 0.9, 0.0])
+    error = np.abs(estimate - truth)
+    return (
+        float(abs(rdi(estimate) - rdi(truth))),
+        float(error[truth.argmax()] + error[truth.argmin()]),
+        float(2 * error.max()),
+    )
 
 
 def great_theorem_samples(half_width, classes=1):

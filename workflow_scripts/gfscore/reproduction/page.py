@@ -62,12 +62,13 @@ GF16).
 | --- | --- |
 | {reproduced} | our number agrees to the precision printed, or the claimed relation holds; ties are noted |
 | {refuted} | it does not, or the source contradicts itself; said of the claim, not of the whole source |
-| {untestable} | it takes networks, attacks, data or files that this package lacks; the note says which |
+| {untestable} | it takes networks, attacks, data or files of the source that this package lacks; the note says which |
 
 "Our number" is computed when this page is made, from the tables printed in the papers, from the RobustBench
 leaderboard, or by the functions of this package. Where a note says "stated" or "unrounded", it quotes the authors'
-published files, which are not shipped here; no test checks it. Shares and percentages stand as each source prints
-them; rho is Spearman's rank correlation.
+published files, which are not shipped here; no test checks it. "Seen on the digit models" is what the default audit
+measured once on its small networks: it says how the claim fares there, and settles nothing about the source's models.
+Shares and percentages stand as each source prints them; rho is Spearman's rank correlation.
 """
 
 FURTHER = """\

@@ -27,6 +27,16 @@ _KEY = (
     ("temperature", pa.float64(), "temperature of the score; null except for great"),
 )
 
+_SUMMARISED = {
+    "value": "aggregate: mean over the samples",
+    "class_mean": "mean over the classes, each counted alike",
+    "rdi": "RDI, best class minus worst",
+    "nrgc": "NRGC, Gini coefficient of the classes",
+    "wcr": "WCR, the worst class",
+    "fp": "FP, class mean minus lambda times RDI",
+}
+"""What the numbers of SUMMARY are."""
+
 TABLES = {
     "logits": Table(
         version=1,
@@ -81,7 +91,7 @@ TABLES = {
         columns=(
             *_KEY,
             *(
-                (f"{name}{suffix}", pa.float64(), f"{name}{meaning}")
+                (f"{name}{suffix}", pa.float64(), f"{_SUMMARISED[name]}{meaning}")
                 for name in SUMMARY
                 for suffix, meaning in (("", ""), ("_low", ", lower bound"), ("_high", ", upper bound"))
             ),
@@ -231,7 +241,7 @@ TABLES = {
             *MEASURED,
             ("shift", pa.float64(), "constant added to every logit"),
             ("scale", pa.float64(), "factor of every logit: 1 / T for sigmoid and softmax"),
-            *((name, pa.float64(), f"{name} of the changed logits") for name in SUMMARY),
+            *((name, pa.float64(), f"{_SUMMARISED[name]}, of the changed logits") for name in SUMMARY),
             ("place", pa.float64(), "place by aggregate under the same change, 1 for the largest; ties share the mean"),
         ),
     ),

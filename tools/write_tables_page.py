@@ -1,0 +1,22 @@
+"""Write docs/tables.md from the tables that the package declares.
+
+Run from anywhere: `.venv/bin/python tools/write_tables_page.py`.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+# The package need not be installed: its folder is the one that the workflow's scripts use.
+sys.path.insert(0, str(ROOT / "workflow_scripts"))
+
+from gfscore.files import write_text  # noqa: E402
+from gfscore.tables.page import page  # noqa: E402
+
+PAGE = ROOT / "docs" / "tables.md"
+
+if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    write_text(PAGE, page())
+    print(f"wrote {PAGE.relative_to(ROOT)}")
