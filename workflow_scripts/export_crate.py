@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from gfscore.comparison.audit_check import require_unchanged_audit
 from gfscore.exports.crate import write_crate
 from gfscore.files import read_json
 from gfscore.workflow.jobs import logged_job
@@ -11,8 +12,10 @@ def export_crate(path_to_verdict, path_to_folder, *, root, audit, title, config,
     """Write a Workflow Run RO-Crate of the audit into a folder; its time is that of verdict.json.
 
     `root` is the folder that the other paths are relative to: those of the files of the `workflow`, of the `inputs`
-    (manifests) and of the `outputs`. `config` is the configuration, what the command line changed included.
+    (manifests) and of the `outputs`. `config` is the configuration, what the command line changed included. Raises
+    InputError for an audit whose files are not as the workflow wrote them: the crate gives each a digest of its own.
     """
+    require_unchanged_audit(Path(path_to_verdict).parent)
     write_crate(
         path_to_folder,
         root=root,

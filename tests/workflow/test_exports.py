@@ -63,3 +63,6 @@ def test_exports_are_made_of_a_finished_audit(audited):
         "damaged, edited, or of an earlier version: its last line is no checksum",
         "differs from its copy in the crate",
     }
+    done = audited.snakemake("exports", "--forcerun", "export_crate", "--allowed-rules", "export_crate", check=False)
+    assert done.returncode == 1
+    assert "a crate would vouch for what the workflow did not write" in done.text

@@ -10,7 +10,7 @@ import pytest
 from pyarrow.parquet import ParquetFile
 
 from gfscore import InputError
-from gfscore.comparison.audit_check import check_audit
+from gfscore.comparison.audit_check import check_audit, require_unchanged_audit
 from gfscore.files import sha256_of_file, write_json
 from gfscore.files.folder_digests import write_digests
 from gfscore.files.pages import write_page
@@ -164,6 +164,13 @@ def test_a_crate_shows_a_page_whose_checksum_was_made_again(folder):
     copy = crate / f"results/audits/{AUDIT}/report.html"
     copy.write_bytes((folder / "report.html").read_bytes())
     assert f"{copy}: edited or damaged, as the crate says" in check_audit(folder).faults
+
+
+def test_what_the_workflow_did_not_write_is_not_vouched_for(folder):
+    require_unchanged_audit(folder)
+    flipped_bit(folder)
+    with pytest.raises(InputError, match="a crate would vouch for what the workflow did not write; delete what is"):
+        require_unchanged_audit(folder)
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"@graph": [1]}'])

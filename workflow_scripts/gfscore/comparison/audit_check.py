@@ -21,6 +21,8 @@ EXPECTED = (
 
 CRATE = Path("exports/ro-crate")
 
+MOST_NAMED = 3
+
 
 @dataclass
 class Checked:
@@ -78,6 +80,17 @@ def check_audit(folder):
     ]
     checked.faults = list(dict.fromkeys(checked.faults))
     return checked
+
+
+def require_unchanged_audit(folder):
+    """Raise InputError that lists the first files of a finished audit which are not as the workflow wrote them."""
+    faults = check_audit(folder).faults
+    if faults:
+        more = f"; and {len(faults) - MOST_NAMED} more" if len(faults) > MOST_NAMED else ""
+        raise InputError(
+            f"{'; '.join(faults[:MOST_NAMED])}{more}: a crate would vouch for what the workflow did not write; delete "
+            "what is named, and run the same command again"
+        )
 
 
 def _check_tables(folder, checked):
