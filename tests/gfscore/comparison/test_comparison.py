@@ -10,6 +10,7 @@ from gfscore.bounds.multiplicity import benjamini_hochberg, benjamini_yekutieli,
 from gfscore.comparison import sign_flips
 from gfscore.comparison.paired import compare
 from gfscore.comparison.rank_intervals import rank_intervals
+from memory import most_memory
 
 ALPHA = 0.1
 METHODS = {"holm": holm, "bh": benjamini_hochberg, "by": benjamini_yekutieli}
@@ -203,6 +204,30 @@ def test_every_sign_vector_by_hand():
     statistics = flips.statistics(np.array([[0, 1]]))
     assert statistics[0, 0] == pytest.approx(ttest_1samp([1, 2, 3], 0).statistic)
     assert sign_flips.p_values(statistics)[0] == pytest.approx(3 / 9)
+
+
+def test_signs_drawn_a_few_at_a_time_are_those_drawn_at_once(rng, monkeypatch):
+    models, n = np.array([[0, 1], [1, 2]]), 41
+    for values, equal in (
+        ((rng.random((n, 3)) < 0.6) * 1.0, np.testing.assert_array_equal),
+        (rng.random((n, 3)), np.testing.assert_allclose),
+    ):
+        found = []
+        for rows in (1, 7, 1000):
+            monkeypatch.setattr(sign_flips, "ELEMENTS_AT_ONCE", rows * n)
+            flips = sign_flips.SignFlips(values, flips=99, rng=np.random.default_rng(3))
+            found.append(flips.statistics(models))
+        assert found[0].shape == (100, 2)
+        for statistics in found[:2]:
+            equal(statistics, found[2])
+
+
+def test_signs_take_no_more_memory_for_more_flips(rng):
+    values = rng.random((100_000, 2))
+    with most_memory() as most:
+        sign_flips.SignFlips(values, flips=200, rng=rng)
+    # All signs at once are 160 MB, and as much again for the choice of each.
+    assert most[0] < 120e6
 
 
 def test_models_that_agree_everywhere_have_p_value_one(rng):
