@@ -132,7 +132,7 @@ def exact_calibration():
         curves = sweep_class_scores(logits, labels, 10, activation="softmax", low=SEARCH.low, high=SEARCH.high)
         accuracy = class_values(predictions(logits, labels) == labels, labels, 10)
         measured = (curves, accuracy.mean, np.nan, curves, accuracy.aggregate, np.nan, index / MODELS)
-        return ModelEvidence(f"none/{index}", *measured, "", "", held_out=(), report=())
+        return ModelEvidence(f"none/{index}", *measured, "", "", read_parts=tuple)
 
     def ours():
         known = [evidence(index, *pair) for index, pair in enumerate(models)]

@@ -225,8 +225,7 @@ def _evidence(subject, pair, robust, settings):
         robust_accuracy=robust,
         checkpoint="c" * 64,
         dataset_digest="d" * 64,
-        held_out=(logits[held_out], labels[held_out]),
-        report=(logits[~held_out], labels[~held_out]),
+        read_parts=lambda: tuple((logits[part], labels[part]) for part in (held_out, ~held_out)),
     )
 
 

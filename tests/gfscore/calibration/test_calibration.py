@@ -5,6 +5,7 @@ import pytest
 
 import plain
 from gfscore import InputError
+from gfscore.calibration import attack_free
 from gfscore.calibration.attack_free import (
     STABILITY_STEPS,
     class_calibration_error,
@@ -20,6 +21,7 @@ from gfscore.scores.classes import class_values
 from gfscore.scores.curves import sweep_class_scores
 from gfscore.scores.margins import SCALE, predictions
 from made import MadeCurves, logits_and_labels
+from memory import most_memory
 
 PAPER = SearchSettings(low=0.01, high=10.0, coarse_step=0.1, fine_step=0.001, fine_radius=0.1)
 
@@ -182,6 +184,31 @@ def test_log_loss_of_huge_logits_is_finite():
     assert log_loss(logits, np.array([0, 1]), 1.0) == pytest.approx(1e30)
 
 
+def log_loss_at_once(logits, labels, temperature):
+    scaled = logits.astype(np.float64) / temperature
+    shifted = scaled - scaled.max(axis=1, keepdims=True)
+    return float(np.mean(np.log(np.exp(shifted).sum(axis=1)) - shifted[np.arange(len(labels)), labels]))
+
+
+@pytest.mark.parametrize("k", [5, 130])
+def test_log_loss_in_blocks_is_that_of_all_logits_at_once(k, monkeypatch):
+    logits, labels = logits_and_labels(7, n=400, k=k)
+    logits, labels = logits.astype(np.float32), labels.astype(np.int32)
+    expected = log_loss_at_once(logits, labels, 0.7)
+    for rows in (1, 3, 64, 400):
+        monkeypatch.setattr(attack_free, "BLOCK_ELEMENTS", rows * k)
+        assert log_loss(logits, labels, 0.7) == expected
+
+
+def test_log_loss_and_calibration_error_copy_no_more_than_a_block_of_the_logits():
+    logits, labels = np.zeros((40_000, 64), np.float32), np.zeros(40_000, np.int32)
+    with most_memory() as most:
+        log_loss(logits, labels, 0.7)
+        class_calibration_error(logits, labels, temperature=0.7)
+    # One copy in float64 is 20 MB.
+    assert most[0] < 8e6
+
+
 def sampled_from_softmax(seed, *, n=4000, k=5):
     rng = np.random.default_rng(seed)
     logits = 2 * rng.normal(size=(n, k))
@@ -245,6 +272,14 @@ def test_class_calibration_error_agrees_with_the_plain_implementation(temperatur
     got = class_calibration_error(logits, labels, temperature=temperature, bins=bins)
     expected = [plain.class_calibration_error(logits, labels, k, temperature, bins) for k in range(5)]
     np.testing.assert_allclose(got, expected, atol=1e-12)
+
+
+def test_class_calibration_error_in_blocks_is_that_of_all_logits_at_once(monkeypatch):
+    logits, labels = logits_and_labels(4)
+    expected = class_calibration_error(logits, labels, temperature=2.0)
+    for rows in (1, 7):
+        monkeypatch.setattr(attack_free, "BLOCK_ELEMENTS", rows * 5)
+        np.testing.assert_allclose(class_calibration_error(logits, labels, temperature=2.0), expected, rtol=1e-12)
 
 
 def test_class_calibration_error_is_smallest_at_the_true_temperature():

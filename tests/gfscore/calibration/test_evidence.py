@@ -1,3 +1,5 @@
+import shutil
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -71,6 +73,26 @@ def evidence(folder, index, distances, *, split, measured=slice(None)):
         folder / f"sweep{index}.parquet", folder / f"logits{index}.parquet", path,
         model=model_of(index), robust_accuracy=float("nan"), seed=0, split=split,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("split", [None, SPLIT])
+def test_logits_are_read_when_asked_for_in_the_two_parts_of_the_samples(folder, tmp_path, split):
+    path = tmp_path / "logits.parquet"
+    shutil.copy(folder / "logits1.parquet", path)
+    found = read_evidence(
+        folder / "sweep1.parquet", path, None, model=model_of(1), robust_accuracy=float("nan"), seed=0, split=split
+    )
+    logits, labels = made(1)
+    parts = found.read_parts()
+    for _, of_part in parts:
+        np.testing.assert_array_equal(np.bincount(of_part), np.full(K, N / K / 2))
+    rows = [(*row, label) for part in parts for row, label in zip(*part, strict=True)]
+    assert sorted(rows) == sorted((*row, label) for row, label in zip(logits, labels, strict=True))
+    if split:
+        np.testing.assert_array_equal(parts[0][0], logits[chooses()])
+    path.unlink()
+    with pytest.raises(InputError, match=r"logits\.parquet"):
+        found.read_parts()
 
 
 def calibrated(folder, distances, *, split=SPLIT):

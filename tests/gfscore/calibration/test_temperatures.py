@@ -1,4 +1,7 @@
 import json
+import weakref
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -39,8 +42,7 @@ def evidence(index, *, k=4, distance=None):
         robust_accuracy=index / 10,
         checkpoint=f"c{index}",
         dataset_digest="d",
-        held_out=(logits[half], labels[half]),
-        report=(logits[~half], labels[~half]),
+        read_parts=lambda: tuple((logits[part], labels[part]) for part in (half, ~half)),
     )
 
 
@@ -55,6 +57,21 @@ def calibrated(objectives=tuple(OBJECTIVES), models=MODELS, **changes):
 @pytest.fixture(scope="module")
 def found():
     return calibrated()
+
+
+def test_the_logits_of_one_model_at_a_time_are_in_memory(found):
+    read = []
+
+    def read_parts(model):
+        assert all(logits() is None for logits in read)
+        parts = model.read_parts()
+        read.extend(weakref.ref(logits) for logits, _ in parts)
+        return parts
+
+    watched = [replace(model, read_parts=partial(read_parts, model)) for model in MODELS]
+    results, _ = calibrated(["likelihood"], watched)
+    assert results["likelihood"] == found[0]["likelihood"]
+    assert len(read) == 2 * len(MODELS)
 
 
 def test_every_objective_says_how_it_was_searched(found):

@@ -5,11 +5,13 @@ import pytest
 from scipy.stats import binomtest, norm, ttest_1samp
 
 from gfscore import InputError
+from gfscore.bounds import bounded_means
 from gfscore.bounds.bounded_means import MOST_AT_STAKE, bets, mean_bounds, one_sided_p_values
 from gfscore.bounds.multiplicity import benjamini_hochberg, benjamini_yekutieli, holm
 from gfscore.comparison import sign_flips
 from gfscore.comparison.paired import compare
 from gfscore.comparison.rank_intervals import rank_intervals
+from memory import most_memory
 
 ALPHA = 0.1
 METHODS = {"holm": holm, "bh": benjamini_hochberg, "by": benjamini_yekutieli}
@@ -72,6 +74,36 @@ def test_no_sample_says_nothing():
     low, high = mean_bounds(np.empty((0, 2)), bound=1, alpha=0.05)
     np.testing.assert_array_equal([low, high], [[-1, -1], [1, 1]])
     assert all((p == 1).all() for p in one_sided_p_values(np.empty((0, 2)), bound=1, alpha=0.05))
+
+
+@pytest.mark.parametrize("values", [(0.0, 1.0, -1.0), (-0.01, -1.01, 0.99)])
+@pytest.mark.parametrize("n", [1, 30, 2000])
+def test_counts_of_few_values_give_the_bounds_of_all_differences(values, n, rng, monkeypatch):
+    drawn = rng.choice(values, size=(n, 40), p=[0.8, 0.15, 0.05])
+    # Columns of one and of two values among them.
+    drawn[:, 0], drawn[:, 1] = values[0], np.where(drawn[:, 1] == values[0], values[1], values[0])
+    upper = np.minimum(drawn + 0.02, 1.01)
+
+    def results():
+        tested = one_sided_p_values(drawn, bound=1.01, alpha=1e-3, upper=upper)
+        return np.concatenate([*mean_bounds(drawn, bound=1.01, alpha=1e-3, upper=upper), *np.log(tested)])
+
+    assert bounded_means._counted(drawn)[1].sum() == drawn.size
+    by_counts = results()
+    monkeypatch.setattr(bounded_means, "_counted", lambda differences: (differences, None))
+    np.testing.assert_allclose(by_counts, results(), rtol=1e-9, atol=4e-9)
+
+
+def test_only_few_values_are_counted(rng):
+    few = rng.choice([-1.0, 0.0, 1.0], size=(2000, 3))
+    rows, counts = bounded_means._counted(few)
+    np.testing.assert_array_equal(rows, np.repeat([[-1.0], [0.0], [1.0]], 3, axis=1))
+    np.testing.assert_array_equal(counts, [(few == value).sum(axis=0) for value in (-1, 0, 1)])
+    # A fourth value, far behind those that are looked at first.
+    few[-1, -1] = 0.5
+    for many in (few, rng.random((2000, 3))):
+        rows, counts = bounded_means._counted(many)
+        assert rows is many and counts is None
 
 
 @pytest.mark.parametrize("wrong", [1.01, np.nan])
@@ -203,6 +235,30 @@ def test_every_sign_vector_by_hand():
     statistics = flips.statistics(np.array([[0, 1]]))
     assert statistics[0, 0] == pytest.approx(ttest_1samp([1, 2, 3], 0).statistic)
     assert sign_flips.p_values(statistics)[0] == pytest.approx(3 / 9)
+
+
+def test_signs_drawn_a_few_at_a_time_are_those_drawn_at_once(rng, monkeypatch):
+    models, n = np.array([[0, 1], [1, 2]]), 41
+    for values, equal in (
+        ((rng.random((n, 3)) < 0.6) * 1.0, np.testing.assert_array_equal),
+        (rng.random((n, 3)), np.testing.assert_allclose),
+    ):
+        found = []
+        for rows in (1, 7, 1000):
+            monkeypatch.setattr(sign_flips, "ELEMENTS_AT_ONCE", rows * n)
+            flips = sign_flips.SignFlips(values, flips=99, rng=np.random.default_rng(3))
+            found.append(flips.statistics(models))
+        assert found[0].shape == (100, 2)
+        for statistics in found[:2]:
+            equal(statistics, found[2])
+
+
+def test_signs_take_no_more_memory_for_more_flips(rng):
+    values = rng.random((100_000, 2))
+    with most_memory() as most:
+        sign_flips.SignFlips(values, flips=200, rng=rng)
+    # All signs at once are 160 MB, and as much again for the choice of each.
+    assert most[0] < 120e6
 
 
 def test_models_that_agree_everywhere_have_p_value_one(rng):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from gfscore import InputError
+from gfscore.comparison import sensitivity
 from gfscore.comparison.sensitivity import (
     METRICS,
     changed_statistics,
@@ -15,8 +16,9 @@ from gfscore.comparison.sensitivity import (
 )
 from gfscore.scores import disparity
 from gfscore.scores.classes import class_values
-from gfscore.scores.margins import scores
+from gfscore.scores.margins import ACTIVATIONS, scores
 from made import logits_and_labels
+from memory import most_memory
 
 
 def test_changes_come_one_at_a_time_and_start_with_none():
@@ -84,6 +86,26 @@ def test_a_shift_moves_sigmoid_and_not_softmax():
     }
     assert by["softmax", 3] == pytest.approx(by["softmax", 0], rel=1e-9)
     assert abs(by["sigmoid", 3]["value"] - by["sigmoid", 0]["value"]) > 0.01
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_many_classes_are_changed_a_few_rows_at_a_time_to_the_same_scores(activation, monkeypatch):
+    logits, labels = logits_and_labels(2, n=300, k=100)
+    logits = logits.astype(np.float32)
+    at_once = scores(logits.astype(np.float64) * 2.5 - 1, labels, activation=activation)
+    expected = statistics_of(class_values(at_once, labels, 100), lam=0.5)
+    for rows in (1, 7, 1000):
+        monkeypatch.setattr(sensitivity, "BLOCK_ELEMENTS", rows * 100)
+        assert changed_statistics(logits, labels, activation=activation, change=(-1, 2.5), lam=0.5) == expected
+
+
+def test_changes_of_many_classes_copy_no_more_than_a_block_of_the_logits():
+    labels = np.repeat(np.arange(1000), 5)
+    logits = np.zeros((5000, 1000), np.float32)
+    with most_memory() as most:
+        changed_statistics(logits, labels, activation="softmax", change=(1, 2), lam=0.5)
+    # One copy in float64 is 40 MB.
+    assert most[0] < 8e6
 
 
 def test_statistics_are_those_of_disparity():

@@ -1,8 +1,5 @@
 """Images that a mapper is trained and described on: how many, which, and how much memory they take."""
 
-import tracemalloc
-from contextlib import contextmanager
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,6 +13,7 @@ from gfscore.mappers.conditioned import conditioned_images, conditions_by_sample
 from gfscore.mappers.stored import open_mapper
 from gfscore.mappers.traits import fitted_attributes, image_traits
 from gfscore.tables import write_attributes
+from memory import most_memory
 
 N, SIDES = 400, {"side": ["left", "right"]}
 VAE = {
@@ -38,16 +36,6 @@ def folder(tmp_path_factory):
     identity = {"dataset": "sorted", "categories": SIDES}
     write_attributes(root / "sides.parquet", pd.DataFrame({"sample_id": ids, "side": sides}), identity=identity)
     return root
-
-
-@contextmanager
-def most_memory():
-    """A list whose only entry is the most memory, in bytes, that was taken within, for numpy's arrays and all else."""
-    found = []
-    tracemalloc.start()
-    yield found
-    found.append(tracemalloc.get_traced_memory()[1])
-    tracemalloc.stop()
 
 
 def test_a_part_is_drawn_over_the_whole_data_set_with_its_conditions(folder):

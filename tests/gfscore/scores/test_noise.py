@@ -1,12 +1,13 @@
 import math
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+from scipy.stats import binom, ks_2samp
 
 import plain
 from gfscore import InputError
-from gfscore.scores import disparity
+from gfscore.scores import disparity, noise
 from gfscore.scores.classes import class_values
 from gfscore.scores.margins import SCALE
 from gfscore.scores.noise import between_class_sd, noise_floor
@@ -95,6 +96,51 @@ def test_order_of_samples_does_not_matter_for_the_observed_part():
         assert after.permuted[name] == pytest.approx(before.permuted[name], rel=0.1)
 
 
+@pytest.mark.parametrize("dtype", [np.int32, np.uint8])
+def test_the_type_of_the_labels_does_not_matter(dtype):
+    rng = np.random.default_rng(9)
+    labels, values = rng.integers(0, 3, 60), rng.random(60)
+    first, second = (
+        noise_floor(values, of_type, 3, permutations=19, rng=np.random.default_rng(0))
+        for of_type in (labels, labels.astype(dtype))
+    )
+    assert first == second
+
+
+def test_shuffles_of_right_and_wrong_answers_by_hand():
+    # Two of five samples are 1. Both are in the first class of two in 1 of 10 orders, one of each in 6, none in 3.
+    labels, values = np.array([1, 0, 1, 0, 1]), np.array([0.0, 1, 0, 1, 0])
+    shuffles = 4000
+    floor = noise_floor(values, labels, 2, permutations=shuffles, rng=np.random.default_rng(0))
+    # RDI: 1, |1/2 - 1/3| = 1/6, 2/3; WCR: 0, 1/3, 0. Five standard deviations of a share, and the observed order.
+    assert floor.p_value["rdi"] == pytest.approx(0.1, abs=0.025)
+    assert floor.p_value["wcr"] == pytest.approx(0.4, abs=0.04)
+    assert floor.permuted["rdi"] == pytest.approx((1 + 6 / 6 + 3 * 2 / 3) / 10, abs=0.025)
+    assert floor.permuted["wcr"] == pytest.approx(0.6 / 3, abs=0.015)
+
+
+def test_counts_drawn_for_right_and_wrong_answers_have_the_law_of_the_shuffle():
+    rng = np.random.default_rng(10)
+    labels = rng.permutation(np.repeat([0, 1, 3], [60, 30, 10]))
+    hits = (rng.random(100) < 0.3) * 1.0
+    n, permutations = np.bincount(labels), 4000
+    drawn = noise._shuffled_sums(hits, labels, n, permutations, rng)
+    # The same values in another unit are no longer 0 or 1, and are shuffled.
+    shuffled = 2 * np.array(list(noise._shuffled_sums(hits / 2, labels, n, permutations, rng)))
+    assert drawn.shape == shuffled.shape == (permutations, 4)
+    assert (drawn.sum(axis=1) == hits.sum()).all() and (drawn <= n).all()
+    for k in (0, 1, 3):
+        assert ks_2samp(drawn[:, k], shuffled[:, k]).pvalue > 1e-3
+    np.testing.assert_allclose(np.cov(drawn.T), np.cov(shuffled.T), atol=0.4)
+    np.testing.assert_allclose(drawn.mean(axis=0), n * hits.mean(), atol=0.2)
+
+
+def test_right_and_wrong_answers_of_many_samples_are_not_shuffled_one_by_one():
+    rng = Mock(wraps=np.random.default_rng(11))
+    noise_floor(np.tile([0.0, 1.0, 1.0], 100), np.arange(300) % 10, 10, permutations=19, rng=rng)
+    assert rng.multivariate_hypergeometric.call_count == 1 and not rng.permutation.called
+
+
 def test_all_zero_values_have_no_gini_and_no_p_value_of_one():
     floor = noise_floor(np.zeros(30), np.repeat([0, 1, 2], 10), 3, permutations=19, rng=np.random.default_rng(0))
     assert math.isnan(floor.p_value["nrgc"])
@@ -103,9 +149,10 @@ def test_all_zero_values_have_no_gini_and_no_p_value_of_one():
     assert floor.permuted["wcr"] == 0
 
 
-def test_classes_without_samples_are_left_out():
+@pytest.mark.parametrize("name", ["uniform", "binary"])
+def test_classes_without_samples_are_left_out(name):
     rng = np.random.default_rng(6)
-    labels, values = rng.integers(0, 3, 60), rng.random(60)
+    labels, values = rng.integers(0, 3, 60), draw_values(name, rng, 60)
     without = noise_floor(values, labels, 3, permutations=19, rng=np.random.default_rng(0))
     with_empty = noise_floor(values, labels, 9, permutations=19, rng=np.random.default_rng(0))
     assert with_empty == without

@@ -31,6 +31,9 @@ FACTORS_PER_PRODUCT = 64
 # Columns are taken together as long as their samples stay in the processor's cache.
 BLOCK_ELEMENTS = 1 << 19
 
+# Differences that take many values show it among so many of them, and are not searched for the few.
+PROBED = 1000
+
 
 def one_sided_p_values(differences, *, bound, alpha, upper=None):
     """P-values of "the mean is at most 0" and "the mean is at least 0", for each column.
@@ -46,7 +49,7 @@ def one_sided_p_values(differences, *, bound, alpha, upper=None):
     grid = bets(len(differences), bound=bound, alpha=alpha)
     null = np.zeros(differences.shape[1])
     return tuple(
-        np.clip(np.exp(-_log_wealth(gains, null, bound=bound, grid=grid)), np.finfo(float).tiny, 1)
+        np.clip(np.exp(-_log_wealth(*_counted(gains), null, bound=bound, grid=grid)), np.finfo(float).tiny, 1)
         for gains in (differences, -upper)
     )
 
@@ -88,16 +91,30 @@ def _lower_bound(differences, *, bound, alpha):
     threshold = math.log(1 / alpha)
     low = np.full(differences.shape[1], -float(bound))
     high = np.clip(differences.mean(axis=0), -bound, bound) if len(differences) else np.full(len(low), float(bound))
+    rows, counts = _counted(differences)
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
-        refused = _log_wealth(differences, middle, bound=bound, grid=grid) >= threshold
+        refused = _log_wealth(rows, counts, middle, bound=bound, grid=grid) >= threshold
         low, high = np.where(refused, middle, low), np.where(refused, high, middle)
     return low
 
 
-def _log_wealth(differences, mean, *, bound, grid):
-    # Logarithm of the average wealth of bets on a mean above `mean` (H,).
-    n, hypotheses = differences.shape
+def _counted(differences):
+    # `(rows, counts)`: the differences (n, H), each for itself, and None; or where they take at most three values, as
+    # those of right and wrong answers do, these values (V, H) and how many samples of each column have them.
+    if differences.size and len(np.unique(differences.flat[:PROBED])) <= 3:
+        ends = differences.min(), differences.max()
+        between = differences[(differences != ends[0]) & (differences != ends[1])]
+        values = np.unique([*ends, *between[:1]])
+        if (between == between[:1]).all():
+            counts = np.stack([np.count_nonzero(differences == value, axis=0) for value in values])
+            return np.broadcast_to(values[:, None], counts.shape), counts
+    return differences, None
+
+
+def _log_wealth(rows, counts, mean, *, bound, grid):
+    # Logarithm of the average wealth of bets on a mean above `mean` (H,), from what _counted returns.
+    n, hypotheses = rows.shape
     result = np.zeros(hypotheses)
     if n == 0:
         return result
@@ -105,12 +122,15 @@ def _log_wealth(differences, mean, *, bound, grid):
     step = max(1, BLOCK_ELEMENTS // n)
     for start in range(0, hypotheses, step):
         block = slice(start, start + step)
-        gains = differences[:, block] - mean[block]
+        gains = rows[:, block] - mean[block]
         most = MOST_AT_STAKE / np.maximum(bound + mean[block], np.finfo(float).tiny)
         logs = np.empty((len(grid), gains.shape[1]))
         for index, fraction in enumerate(grid):
             factors = 1 + np.minimum(fraction, most) * gains
-            logs[index] = np.log(np.multiply.reduceat(factors, starts, axis=0)).sum(axis=0)
+            if counts is None:
+                logs[index] = np.log(np.multiply.reduceat(factors, starts, axis=0)).sum(axis=0)
+            else:
+                logs[index] = (counts[:, block] * np.log(factors)).sum(axis=0)
         result[block] = np.logaddexp.reduce(logs, axis=0) - math.log(len(grid))
     return result
 

@@ -8,7 +8,7 @@ rank objectives are constant, and largest, is found in rank_objectives.
 import numpy as np
 
 from gfscore.comparison.ranking import spearman
-from gfscore.scores.margins import require_temperature
+from gfscore.scores.margins import BLOCK_ELEMENTS, require_temperature
 
 STABILITY_STEPS = 10
 """Steps into which each half of the stability window [T - delta, T + delta] is divided."""
@@ -77,10 +77,11 @@ def ranking_stability(curves, *, delta, low, high, endpoints_only=False):
 def log_loss(logits, labels, temperature):
     """Mean negative log-likelihood of the true class under softmax(z / T), in nats, lower is better."""
     require_temperature(temperature)
-    scaled = logits.astype(np.float64) / temperature
-    rows = np.arange(len(labels))
-    shifted = scaled - scaled.max(axis=1, keepdims=True)
-    return float(np.mean(np.log(np.exp(shifted).sum(axis=1)) - shifted[rows, labels]))
+    total, own = np.empty(len(labels)), np.empty(len(labels))
+    for rows, shifted in _shifted(logits, temperature):
+        own[rows] = np.take_along_axis(shifted, labels[rows, None], axis=1)[:, 0]
+        total[rows] = np.exp(shifted, out=shifted).sum(axis=1)
+    return float(np.mean(np.log(total) - own))
 
 
 def likelihood_temperature(logits, labels, *, low, high):
@@ -107,16 +108,29 @@ def class_calibration_error(logits, labels, *, temperature, bins=15):
     NaN for a class without samples. Source: class-wise ECE, Kull et al. 2019.
     """
     require_temperature(temperature)
-    scaled = logits.astype(np.float64) / temperature
-    probability = np.exp(scaled - scaled.max(axis=1, keepdims=True))
-    probability /= probability.sum(axis=1, keepdims=True)
-    n, classes = probability.shape
-    error = np.full(classes, np.nan)
-    for k in np.unique(labels):
-        bin_of = np.minimum((probability[:, k] * bins).astype(int), bins - 1)
-        gap = np.bincount(bin_of, weights=probability[:, k] - (labels == k), minlength=bins)
-        error[k] = np.abs(gap).sum() / n
+    classes = logits.shape[1]
+    gap = np.zeros(classes * bins)
+    for rows, shifted in _shifted(logits, temperature):
+        probability = np.exp(shifted, out=shifted)
+        probability /= probability.sum(axis=1, keepdims=True)
+        cell = np.minimum((probability * bins).astype(np.intp), bins - 1) + bins * np.arange(classes)
+        probability[np.arange(len(probability)), labels[rows]] -= 1
+        gap += np.bincount(cell.ravel(), weights=probability.ravel(), minlength=len(gap))
+    error = np.abs(gap.reshape(classes, bins)).sum(axis=1) / len(labels)
+    error[np.bincount(labels, minlength=classes) == 0] = np.nan
     return error
+
+
+def _shifted(logits, temperature):
+    # Rows as a slice and z / T less its maximum, float64 and free to be overwritten, block by block: the likelihood
+    # objective goes over all logits hundreds of times, and copies of them all would be most of its time and memory.
+    step = max(1, BLOCK_ELEMENTS // logits.shape[1])
+    for start in range(0, len(logits), step):
+        rows = slice(start, start + step)
+        shifted = logits[rows].astype(np.float64)
+        shifted /= temperature
+        shifted -= shifted.max(axis=1, keepdims=True)
+        yield rows, shifted
 
 
 def _aggregate(class_scores, n):

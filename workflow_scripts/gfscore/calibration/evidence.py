@@ -1,5 +1,7 @@
 """Reading what calibration needs to know about a model from its files."""
 
+from functools import partial
+
 import numpy as np
 
 from gfscore.agreement.survival import mean_distance
@@ -80,9 +82,13 @@ def read_evidence(path_to_sweep, path_to_logits, path_to_distances, *, model, ro
         attack_distance=attack_distance,
         checkpoint=identity["checkpoint_sha256"],
         dataset_digest=identity["dataset_digest"],
-        held_out=(logits[held_out], labels[held_out]),
-        report=(logits[~held_out], labels[~held_out]),
+        read_parts=partial(_parts, path_to_logits, model, held_out),
     )
+
+
+def _parts(path_to_logits, model, held_out):
+    _, labels, logits = read_logits(path_to_logits, expect=model)
+    return tuple((logits[part], labels[part]) for part in (held_out, ~held_out))
 
 
 def _mean_distances(path, model, *, parts):

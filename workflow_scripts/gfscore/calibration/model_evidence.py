@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,8 +28,9 @@ class ModelEvidence:
     class, NaN without samples; `attack_distance`, the mean distance to the adversarial examples found (misclassified
     samples at 0). On the samples that report what was chosen, which are the same ones unless the audit splits them:
     `report_curves`, `clean_accuracy` and the mean distance `report_distance`. `robust_accuracy` is a fraction; it and
-    the distances are NaN when unknown. `checkpoint` and `dataset_digest` identify what was measured; `held_out` and
-    `report` are (logits, labels) of two disjoint parts of the samples, which choose a model's own T and report it.
+    the distances are NaN when unknown. `checkpoint` and `dataset_digest` identify what was measured; `read_parts` reads
+    two disjoint parts of the samples, each (logits, labels), which choose a model's own T and report it: the logits of
+    all models together need not fit in memory.
     """
 
     name: str
@@ -41,8 +43,7 @@ class ModelEvidence:
     robust_accuracy: float
     checkpoint: str
     dataset_digest: str
-    held_out: tuple
-    report: tuple
+    read_parts: Callable
 
 
 def models_digest(models):

@@ -145,32 +145,41 @@ def _drawn(stretches, values):
 
 
 def _likelihood(search):
-    models, settings = search.models, search.settings
-    by_model = {
-        model.name: attack_free.likelihood_temperature(*model.held_out, low=settings.low, high=settings.high)
-        for model in models
-    }
+    settings = search.settings
     temperatures = np.geomspace(settings.low, settings.high, CURVE_POINTS)
-    loss = [np.mean([attack_free.log_loss(*model.held_out, t) for model in models]) for t in temperatures]
-    chosen = list(by_model.values())
+    by_model = {model.name: _own_likelihood(*model.read_parts(), temperatures, settings) for model in search.models}
+    chosen = {name: found["t_star"] for name, found in by_model.items()}
+    lowest, highest = min(chosen.values()), max(chosen.values())
+
+    def mean_of(name):
+        return np.mean([found[name] for found in by_model.values()], axis=0)
+
     result = _result(
         search="minimisation",
-        t_star_by_model=by_model,
-        interval=[min(chosen), max(chosen)],
+        t_star_by_model=chosen,
+        interval=[lowest, highest],
         # The bounded search stops within its tolerance of a bound that it runs into.
-        edge=min(chosen) < settings.low * 1.001 or max(chosen) > settings.high / 1.001,
-        best=float(np.mean([-attack_free.log_loss(*model.report, by_model[model.name]) for model in models])),
-        at_one=float(np.mean([-attack_free.log_loss(*model.report, 1.0) for model in models])),
+        edge=lowest < settings.low * 1.001 or highest > settings.high / 1.001,
+        best=float(mean_of("best")),
+        at_one=float(mean_of("at_one")),
+        class_calibration_error={name: found["class_calibration_error"] for name, found in by_model.items()},
     )
-    result["class_calibration_error"] = {
-        model.name: {"before": _class_errors(model, 1.0), "after": _class_errors(model, by_model[model.name])}
-        for model in models
+    return result, temperatures, mean_of("curve")
+
+
+def _own_likelihood(held_out, report, temperatures, settings):
+    # What one model contributes; its logits are let go before those of the next are read.
+    t_star = attack_free.likelihood_temperature(*held_out, low=settings.low, high=settings.high)
+    return {
+        "t_star": t_star,
+        "curve": [-attack_free.log_loss(*held_out, t) for t in temperatures],
+        "best": -attack_free.log_loss(*report, t_star),
+        "at_one": -attack_free.log_loss(*report, 1.0),
+        "class_calibration_error": {
+            when: attack_free.class_calibration_error(*report, temperature=t).tolist()
+            for when, t in (("before", 1.0), ("after", t_star))
+        },
     }
-    return result, temperatures, -np.array(loss)
-
-
-def _class_errors(model, temperature):
-    return attack_free.class_calibration_error(*model.report, temperature=temperature).tolist()
 
 
 _FIELDS = (

@@ -43,11 +43,12 @@ def similarities(labels, first, second, classes, *, shuffles, rng):
     matrices = [np.nan_to_num(matrix) for matrix in matrices]
     observed = _of_matrices(*matrices) | _of_samples(labels, first, second, classes)
     of_classes = _of_classes(labels, first, second, classes)
+    members = _members(labels)
     shuffled, shuffled_classes = [], []
     for _ in range(shuffles):
         order = rng.permutation(classes)
         renamed = _of_matrices(matrices[0], matrices[1][np.ix_(order, order)])
-        moved = second[_within_classes(labels, rng)]
+        moved = second[_within_classes(members, rng)]
         shuffled.append(renamed | _of_samples(labels, first, moved, classes))
         shuffled_classes.append(_of_classes(labels, first, moved, classes))
     by_name = {
@@ -94,10 +95,14 @@ def _cosine(a, b):
     return float(a @ b / length) if length > 0 else float("nan")
 
 
-def _within_classes(labels, rng):
-    order = np.empty(len(labels), dtype=np.int64)
-    for label in np.unique(labels):
-        rows = np.flatnonzero(labels == label)
+def _members(labels):
+    # Rows of each class, ascending.
+    return np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels))[:-1])
+
+
+def _within_classes(members, rng):
+    order = np.empty(sum(map(len, members)), dtype=np.int64)
+    for rows in members:
         order[rows] = rng.permutation(rows)
     return order
 

@@ -10,7 +10,7 @@ from gfscore.errors import InputError
 from gfscore.scores import disparity
 from gfscore.scores.classes import class_values
 from gfscore.scores.disparity import TIE_TOLERANCE
-from gfscore.scores.margins import scores
+from gfscore.scores.margins import BLOCK_ELEMENTS, FEW_CLASSES, scores
 from gfscore.scores.measures import SUMMARY
 
 METRICS = ("value", "class_mean", "rdi", "nrgc", "rdi_over_mean", "ihdi", "wcr", "fp")
@@ -31,9 +31,24 @@ def changed_statistics(logits, labels, *, activation, change, lam):
 
     Takes `logits` (N, K), `labels` (N,), the activation and lambda of FP.
     """
-    shift, scale = change
-    changed = scores(np.asarray(logits, np.float64) * scale + shift, labels, activation=activation)
+    changed = _changed_scores(logits, labels, activation=activation, change=change)
     return statistics_of(class_values(changed, labels, logits.shape[1]), lam=lam)
+
+
+def _changed_scores(logits, labels, *, activation, change):
+    # Block by block, or every change would copy all logits; of few classes all at once, since these are small and how
+    # they are scored hangs on the largest of all.
+    shift, scale = change
+    n, classes = logits.shape
+    step = max(1, n if classes <= FEW_CLASSES else BLOCK_ELEMENTS // classes)
+    result = np.empty(n)
+    for start in range(0, n, step):
+        rows = slice(start, start + step)
+        changed = logits[rows].astype(np.float64)
+        changed *= scale
+        changed += shift
+        result[rows] = scores(changed, labels[rows], activation=activation)
+    return result
 
 
 def sensitivity_table(classifiers, measures, *, shifts, scales, lam):

@@ -29,9 +29,12 @@ class SignFlips:
 
     def __init__(self, values, *, flips, rng):
         """Take `values` (n, M), the number of sign vectors, and a numpy Generator; the first sign vector is all +1."""
-        signs = rng.choice(np.array([-1.0, 1.0]), size=(flips, len(values)))
         self._groups = [values]
-        self._sums = np.vstack([np.ones(len(values)), signs]) @ values
+        # A few sign vectors at a time: all of them would be `flips` copies of a column.
+        step = max(1, ELEMENTS_AT_ONCE // max(1, len(values)))
+        counts = (min(step, flips - start) for start in range(0, flips, step))
+        signs = (rng.choice(np.array([-1.0, 1.0]), size=(count, len(values))) for count in counts)
+        self._sums = np.vstack([np.ones(len(values)) @ values, *(drawn @ values for drawn in signs)])
 
     def joined(self, other):
         """The same for the samples of both: each keeps its signs."""

@@ -43,11 +43,10 @@ def noise_floor(values, labels, classes, *, permutations, rng):
     """
     values, labels = np.asarray(values, dtype=np.float64), np.asarray(labels)
     observed = class_values(values, labels, classes)
-    n = observed.n
+    present = observed.n > 0
     drawn = {name: np.empty(permutations) for name in STATISTICS}
-    for index in range(permutations):
-        sums = np.bincount(rng.permutation(labels), weights=values, minlength=classes)
-        mean = sums[n > 0] / n[n > 0]
+    for index, sums in enumerate(_shuffled_sums(values, labels, observed.n, permutations, rng)):
+        mean = sums[present] / observed.n[present]
         for name, statistic in STATISTICS.items():
             drawn[name][index] = statistic(mean)
     p_value = {}
@@ -62,6 +61,16 @@ def noise_floor(values, labels, classes, *, permutations, rng):
         p_value=p_value,
         between_class_sd=between_class_sd(observed),
     )
+
+
+def _shuffled_sums(values, labels, n, permutations, rng):
+    # Sum of the values of each class (K,) under each shuffle.
+    if np.isin(values, (0, 1)).all():
+        # Which samples are 1 does not matter, only how many fall into each class, whose law is the hypergeometric one.
+        return rng.multivariate_hypergeometric(n, int(values.sum()), permutations, method="marginals")
+    # What bincount would otherwise convert at every shuffle.
+    labels = labels.astype(np.intp)
+    return (np.bincount(rng.permutation(labels), weights=values, minlength=len(n)) for _ in range(permutations))
 
 
 def between_class_sd(values):
