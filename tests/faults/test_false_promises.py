@@ -102,6 +102,16 @@ def parquet_lists(folder):
     return folder / "logits.parquet"
 
 
+def parquet_lists_in_structs(folder):
+    """The same lists inside of a struct, a column that nobody needs."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    lists = pq.read_table(parquet_lists(folder))["logits"].combine_chunks()
+    pq.write_table(pa.table({"more": pa.StructArray.from_arrays([lists], ["values"])}), folder / "logits.parquet")
+    return folder / "logits.parquet"
+
+
 def gzipped(folder):
     """Text of equal rows, which deflate makes a thousandth of."""
     with gzip.open(folder / "logits.csv.gz", "wb") as file:
@@ -197,6 +207,7 @@ PROMISES = {
     "Parquet": (parquet, user_files.read_user_logits),
     "Parquet, columns": (parquet_columns, user_files.read_user_logits),
     "Parquet, lists": (parquet_lists, user_files.read_user_logits),
+    "Parquet, lists in structs": (parquet_lists_in_structs, user_files.read_user_logits),
     "csv.gz": (gzipped, user_files.read_user_logits),
     "logits table": (table, result_files.read_logits_table),
     "attributes.parquet": (attributes, attribute_files.read_table),

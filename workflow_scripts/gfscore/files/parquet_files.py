@@ -53,7 +53,8 @@ def most_values(path):
 def read_parquet(path):
     """Arrow table of a whole file, whose lists hold no more values than most_values says.
 
-    Raises ValueError as opened_parquet does, and for longer lists; Malformed for two columns of one name.
+    Raises ValueError as opened_parquet does, and for longer lists; Malformed for two columns of one name, and for lists
+    inside of other values.
     """
     import pyarrow as pa
 
@@ -62,6 +63,10 @@ def read_parquet(path):
         repeated = next((name for name, times in Counter(schema.names).items() if times > 1), None)
         if repeated is not None:
             raise Malformed(f"two columns {repeated!r}", "rename one")
+        # How many values such lists hold cannot be counted row by row, and equal ones take next to no room.
+        nested = next((field for field in schema if _holds_lists(field.type, below=is_list(field.type))), None)
+        if nested is not None:
+            raise Malformed(f"column {nested.name!r} has lists within its values ({nested.type})", "leave it out")
         lists = [place for place, kind in enumerate(schema.types) if is_list(kind)]
         if not lists:
             return file.read()
@@ -73,6 +78,15 @@ def read_parquet(path):
                 raise ValueError(f"its lists hold more than {most_values(path)} values, too many for its size")
             batches.append(batch)
         return pa.Table.from_batches(batches, schema=schema)
+
+
+def _holds_lists(kind, *, below):
+    # Whether lists or mappings stand anywhere in a type, or anywhere below its outermost level.
+    import pyarrow as pa
+
+    if not below and (is_list(kind) or pa.types.is_map(kind)):
+        return True
+    return any(_holds_lists(kind.field(place).type, below=False) for place in range(kind.num_fields))
 
 
 def is_list(kind):
