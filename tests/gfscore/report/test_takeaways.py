@@ -52,7 +52,7 @@ def vulnerability_sentence(values, **options):
         (
             [[0.1, 0.11, 0.12], [0.1, 0.11, 0.12], [0.11, 0.1, 0.12]],
             0.1,
-            "No class is significantly weaker than another in any of the 3 models; class 0 scores lowest most often "
+            "No two classes differ beyond their intervals in any of the 3 models; class 0 scores lowest most often "
             "(2 of 3)",
         ),
         (
@@ -80,7 +80,7 @@ def vulnerability_sentence(values, **options):
         ([[0, 0, 0], [0, 0, 0]], 0.01, "All classes have the same value in each of the 2 models"),
         ([[0.1, 0.5, 0.9]], 0.01, "Class 0 is significantly the weakest class, at 0.100"),
         ([[0.1, 0.11, 0.9]], 0.02, "Class 0 scores lowest (0.100); 2 classes may be the weakest"),
-        ([[0.1, 0.2, 0.3]], 0.5, "No class is significantly weaker than another; class 0 scores lowest (0.100)"),
+        ([[0.1, 0.2, 0.3]], 0.5, "No two classes differ beyond their intervals; class 0 scores lowest (0.100)"),
         # A class without samples may be the weakest.
         ([[np.nan, 0.2, 0.9]], 0.01, "Class 1 scores lowest (0.200); 2 classes may be the weakest"),
         ([[np.nan, 0.2, 0.9]] * 2, 0.01, "Class 1 scores lowest in all 2 models, but significantly so in none"),
@@ -105,7 +105,7 @@ def test_names_of_classes_keep_their_spelling():
         (
             [[0.1, 0.5, 0.9], [0.5, 0.1, 0.9]],
             0.5,
-            "No class is significantly more vulnerable; 2 classes rank equally lowest on average (1.50 of 3)",
+            "No two classes differ beyond their intervals; 2 classes rank equally lowest on average (1.50 of 3)",
         ),
         ([[0.3, 0.3, 0.3]] * 2, 0.01, "All classes have the same mean rank: none is more vulnerable"),
         ([[0.1, 0.5, 0.9]], 0.01, "Class 0 ranks lowest of 3 classes"),
@@ -128,7 +128,7 @@ def test_vulnerability(values, half, sentence):
         # What differs significantly in one model alone supports no ranking.
         (
             [[0.0, 0.495, 0.5], [np.nan, 0.495, 0.5]],
-            "No class is significantly more vulnerable; class 1 ranks lowest on average (1.00 of 2 that every model has)",
+            "No two classes differ beyond their intervals; class 1 ranks lowest on average (1.00 of 2 that every model has)",
         ),
         (
             [[0.1, 0.5, 0.5], [np.nan, 0.5, 0.5]],

@@ -39,7 +39,8 @@ def rdi_concentration(measured, measure, *, confidence, seed):
             note=f"Upper line: bound of the GF-Score paper's Eq. 12 at {percent(confidence)}, whatever the data. Lower "
             f"lines, one per model: what {percent(confidence)} of {DRAWS} draws of n samples per class, with "
             f"replacement, stay within; the audit's own samples are the population. {beyond:,} of {asked:,} draws go "
-            f"beyond the bound. Right end: n = {largest:,}, the smallest class here.",
+            f"beyond the bound. They do not show that noise alone puts RDI above its true value. Right end: n = "
+            f"{largest:,}, the smallest class here.",
         )
         axes = figure.subplots()
         axes.plot(sizes, bound, color=CONTRAST, linewidth=2.4)
@@ -56,7 +57,7 @@ def rdi_concentration(measured, measure, *, confidence, seed):
                 ha="left", va="bottom", color=colour, weight="bold", size=8.5,
             )  # fmt: skip
         axes.set_xlabel("samples per class, n (log scale)")
-        axes.set_ylabel(f"distance from the true RDI\n({measure.unit}; lower is better)")
+        axes.set_ylabel(f"distance from the RDI of all samples\n({measure.unit}; lower is better)")
         axes.tick_params(axis="both", colors=INK)
         quiet(axes, grid="both")
         axes.spines[["left", "bottom"]].set_color(MUTED)
@@ -71,8 +72,8 @@ def _sentence(lines, bound, sizes):
         )
     times = float(bound[-1] / worst)
     return (
-        f"With {sizes[-1]:,} samples per class, nearly every draw puts RDI within {number(worst)} of the truth; "
-        f"the bound, {number(bound[-1])}, is {number(times)} times as wide"
+        f"{sizes[-1]:,} samples per class, drawn again, give an RDI within {number(worst)} of that of all; the bound, "
+        f"{number(bound[-1])}, is {number(times)} times as wide, but holds for the true RDI"
     )
 
 

@@ -82,5 +82,5 @@ def _sentence(values, few, classes, attributes):
     if np.isnan(values).all():
         return "No class has enough samples in each group to compare its recall"
     k, a = np.unravel_index(np.nanargmax(values), values.shape)
-    points = f"{100 * values[k, a]:.0f} points between groups"
-    return f"Recall of {class_phrase(classes[k])} depends most on {printable(attributes[a])}: {points}"
+    largest = f"{class_phrase(classes[k])} by {printable(attributes[a])}, {100 * values[k, a]:.0f} points"
+    return f"Largest difference of recall found between groups: {largest}"

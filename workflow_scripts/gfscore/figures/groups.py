@@ -157,17 +157,20 @@ def _fitting(scores, gaps):
 
 def _widest_within_class(values, index, names, classes):
     # Largest difference between two groups of one attribute within a class; small cells are NaN.
-    best = (0.0, None)
+    best, compared = (0.0, None), False
     attributes = np.array([attribute for attribute, _ in index])
     for attribute in dict.fromkeys(attributes):
         rows = np.flatnonzero(attributes == attribute)
         for k in range(values.shape[1]):
             known = rows[~np.isnan(values[rows, k])]
+            compared |= len(known) > 1
             if len(known) > 1 and np.ptp(values[known, k]) > best[0]:
                 ends = known[values[known, k].argmin()], known[values[known, k].argmax()]
                 best = (np.ptp(values[known, k]), (attribute, k, *ends))
     if best[1] is None:
-        return "No class has two groups of enough samples that differ"
+        return (
+            "No two groups of a class differ" if compared else "No class has two groups with enough samples to compare"
+        )
     attribute, k, low, high = best[1]
     ends = (f"{printable(names[index[row]])} {number(values[row, k])}" for row in (low, high))
     return f"Within {class_phrase(classes[k])} groups by {printable(attribute)} differ most: {', '.join(ends)}"

@@ -191,10 +191,10 @@ def _how_to_read(rows, kind, *, of):
 
 
 def _model_sentence(lines, kind, measure):
-    verb = "survives longest" if kind == "minimal" else "is certified furthest"
     mean = "mean distance found" if kind == "minimal" else "mean radius"
     best, worst = lines[-1], lines[0]
     if len(lines) == 1:
         return f"{shortened_all([best[0]], 40)[0]}: {mean} {number(_mean(best[1]))} ({measure.unit})"
     names = shortened_all([best[0], worst[0]], 30)
-    return f"{names[0]} {verb}, {names[1]} least: {mean} {number(_mean(best[1]))} against {number(_mean(worst[1]))}"
+    ends = f"largest for {names[0]} ({number(_mean(best[1]))}), smallest for {names[1]} ({number(_mean(worst[1]))})"
+    return f"{mean.capitalize()}: {ends}"

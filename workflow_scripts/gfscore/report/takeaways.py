@@ -50,7 +50,7 @@ def _weakest_of_several(lowest, alone, differing, total):
     often = f"all {total}" if times == total else f"{times} of {total}"
     if differing == 0:
         most = f"; {class_phrase(top[0])} scores lowest most often ({times} of {total})" if len(top) == 1 else ""
-        return f"No class is significantly weaker than another in any of the {total} models{most}"
+        return f"No two classes differ beyond their intervals in any of the {total} models{most}"
     if len(top) > MOST_NAMED:
         sentence = f"No single class is the weakest: {len(top)} classes score lowest in {often} models each"
         return sentence + _significantly_lowest(alone, total)
@@ -84,7 +84,7 @@ def _weakest_of_one(rows, alone, differing):
     named = class_phrase(tied[0]) if len(tied) == 1 else f"{len(tied)} classes"
     verb = "scores" if len(tied) == 1 else "score"
     if not differing:
-        return f"No class is significantly weaker than another; {named} {verb} lowest ({number(lowest)})"
+        return f"No two classes differ beyond their intervals; {named} {verb} lowest ({number(lowest)})"
     if alone:
         return capitalised(f"{named} is significantly the weakest class, at {number(lowest)}")
     suspects = worst_class_set(rows["low"], rows["high"])
@@ -190,7 +190,7 @@ def vulnerability(table, scores):
         f"{class_phrase(first['class_name'])} ranks {where}" if tied == 1 else f"{tied:,} classes rank equally {where}"
     )
     if not any(_differ(rows) for rows in _models(scores)):
-        return f"No class is significantly more vulnerable; {named}"
+        return f"No two classes differ beyond their intervals; {named}"
     if total == 1 or tied > 1:
         return capitalised(named)
     times = int(first["times_worst"])
@@ -220,6 +220,8 @@ def calibration(results):
             return (
                 f"The optimum of {edges} of {len(results)} objectives reaches the end of the search: not to be trusted"
             )
+        if all(result.get("undefined") for result in results.values()):
+            return "No objective has an optimum, so that no temperature is chosen"
         return "No optimum reaches the end of the search; agreement with robust accuracy is not known"
     best = max(known, key=known.get)
     title = OBJECTIVES.get(best, best.replace("_", " "))

@@ -12,6 +12,10 @@ function numeric(id, key, allowed) {
   };
   at(id).addEventListener("input", set);
   at(`${id}-number`).addEventListener("input", set);
+  // What was refused does not stay in the box beside a page that shows another value.
+  at(`${id}-number`).addEventListener("change", (event) => {
+    event.target.value = (key === "tau" ? tau() : state[key]) ?? "";
+  });
 }
 
 function showControls(changed) {

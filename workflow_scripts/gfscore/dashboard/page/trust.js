@@ -85,6 +85,8 @@ const AT_ONE = "T\u00a0=\u00a01";
 function objectiveSentence(objective) {
   if (objective.own) return `${objective.title}: every model has its own temperature (${objective.range})`;
   if (objective.t_star === null) return `${objective.title}: no optimum`;
+  const searched = objective.points.map(([t]) => t), [whole] = objective.stretches;
+  if (whole && whole[0] <= searched[0] && whole[1] >= searched.at(-1)) return `${objective.title}: every temperature is as good (${signed(objective.best)}), so there is none to choose`;
   const edge = objective.edge ? ", at the end of the search: not to be trusted" : "";
   return `${objective.title}: best ${signed(objective.best)} at T\u00a0=\u00a0${objective.range}${edge} (${signed(objective.at_one)} at ${AT_ONE})`;
 }
