@@ -339,5 +339,41 @@ def test_a_classifier_without_gradients_is_refused(curved):
         def forward(self, x):
             return small_network()(x).detach()
 
-    with pytest.raises(InputError, match="no gradient"):
-        measured(Detached(), images, predicted(Detached(), images))
+    for name in ATTACKS:
+        with pytest.raises(InputError, match="no gradient"):
+            measured(Detached(), images, predicted(Detached(), images), attacks=[{"name": name}])
+
+
+@pytest.mark.parametrize("name", list(ATTACKS))
+def test_logits_that_are_no_numbers_are_refused(curved, name):
+    network, images, _ = curved
+    data = torch.from_numpy(images).flatten(1)
+
+    class Broken(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.network = network
+
+        def forward(self, x):
+            near = torch.cdist(x.detach().flatten(1), data).amin(1)
+            return torch.where(near[:, None] > 1e-2, float("nan"), self.network(x))
+
+    with pytest.raises(InputError, match="NaN or infinite"):
+        measured(Broken(), images, predicted(network, images), attacks=[{"name": name}])
+
+
+@pytest.mark.parametrize("name", ["fab", "carlini-wagner"])
+def test_gradients_that_overflow_lead_libraries_nowhere(curved, name):
+    """The root of 0 has no slope: the pixels must not become NaN, of which the network would make NaN."""
+    network, images, labels = curved
+
+    class Rooted(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.network = network
+
+        def forward(self, x):
+            return self.network(x) + (x.flatten(1)[:, :1] * 0).sqrt()
+
+    result = measured(Rooted(), images, labels, attacks=[{"name": name}])
+    assert np.isfinite(result["value"]).all()
