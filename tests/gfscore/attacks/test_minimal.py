@@ -122,7 +122,7 @@ def test_where_the_box_binds_the_distance_is_the_constrained_one(norm):
     # 5 * 1 + x1 = 5.4 at x1 = 0.4, since x0 cannot exceed 1.
     expected = np.hypot(0.02, 0.2) if norm == "l2" else 0.2
     for name in {"l2": ("fmn", "carlini-wagner"), "linf": ("fmn",)}[norm]:
-        result = measured(network, images, np.array([0]), norm=norm, attacks=[{"name": name}])
+        result = measured(network, images, np.array([0]), norm=norm, attacks=[{"name": name, "steps": 100}])
         assert result["value"][0] == pytest.approx(expected, rel=2e-3), name
 
 
@@ -375,5 +375,5 @@ def test_gradients_that_overflow_lead_libraries_nowhere(curved, name):
         def forward(self, x):
             return self.network(x) + (x.flatten(1)[:, :1] * 0).sqrt()
 
-    result = measured(Rooted(), images, labels, attacks=[{"name": name}])
+    result = measured(Rooted(), images, labels, attacks=[{"name": name, "steps": 20}])
     assert np.isfinite(result["value"]).all()
