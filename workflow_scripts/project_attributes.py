@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from gfscore.files import read_json
+from gfscore.files import read_json, sha256_of_file
 from gfscore.mappers.conditioned import conditions_by_sample
 from gfscore.mappers.stored import open_mapper
 from gfscore.projection.projecting import KIND, measure_batch, require_same_shape
@@ -22,6 +22,9 @@ def project_attributes(files, path_to_samples, path_to_progress, *, mapper_files
     mapper = open_mapper(mapper_files["weights"], sha256=manifest["sha256"]).to(resolve_device("auto"))
     # Nothing is drawn in a search; measure_model seeds every batch all the same.
     settings = {**settings, "kind": KIND, "mapper_sha256": manifest["sha256"], "seed": 0}
+    if mapper_files["attributes"]:
+        # The codes to start from, so that no part is kept that was searched from others.
+        settings["attributes_sha256"] = sha256_of_file(mapper_files["attributes"])
     measure_model(
         files,
         path_to_samples,

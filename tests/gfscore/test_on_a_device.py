@@ -254,6 +254,8 @@ def test_draws_of_noise_wait_only_to_learn_which_images_go_on(network, pixels, l
         of_tests = Counter(place for _, place in waits)
     hook.remove()
     assert of_smoothing["smoothing.py:count_votes"] < counted
+    # Whether all logits were numbers is asked once, at the end.
+    assert of_smoothing.pop("logit_watch.py:finite") == 1
     assert of_smoothing.keys() == {f"smoothing.py:{name}" for name in ("measure_batch", "certify", "count_votes")}
     assert not any("perturbations" in place or "gradient_ascent" in place for place in of_tests)
     # Two of each pass, and two before the first.

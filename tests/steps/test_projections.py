@@ -1,9 +1,11 @@
 """Steps of rules/projection.smk, from images to tables, figures and the page."""
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 import yaml
 
@@ -18,7 +20,7 @@ from gfscore.mappers.pictures import read_pictures
 from gfscore.numbers import number, percent
 from gfscore.report.page import _environment
 from gfscore.report.projection import _related, projection_view
-from gfscore.tables import frame_of, read_table, write_attributes, write_table
+from gfscore.tables import frame_of, read_identity, read_table, write_attributes, write_table
 from gfscore.tables.audit_tables import AuditTables
 from gfscore.zoo import build_network
 from gfscore.zoo.trained import save_classifier
@@ -168,6 +170,20 @@ def test_boundaries_are_those_of_the_same_samples_for_every_model(folder, tables
     assert ((first["up"] == 1) | ~first["up_censored"]).all()
     assert (first["censored"] == (first["up_censored"] | first["down_censored"])).all()
     assert first["censored"].mean() < 1 and (first["prediction"] != first["clean_prediction"]).any()
+
+
+def test_parts_are_kept_for_the_same_attributes_only(folder, tmp_path):
+    """An earlier table of attributes gives other codes to start from; the digest belongs to what a part is kept under."""
+    digests = set()
+    for step in range(2):
+        attributes = tmp_path / f"{step}.parquet"
+        attributes.write_bytes((folder.path / "digits.parquet").read_bytes())
+        if step:
+            table = pq.read_table(attributes)
+            pq.write_table(table, attributes, compression="none")
+        folder.project("gan", "first", attributes=attributes)
+        digests.add(json.loads(read_identity(folder.path / "gan-first.parquet")["settings"])["attributes_sha256"])
+    assert len(digests) == 2
 
 
 def test_boundaries_do_not_depend_on_batches(folder):

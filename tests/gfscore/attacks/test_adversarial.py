@@ -4,9 +4,16 @@ import torch
 from torch import nn
 
 from gfscore.attacks.adversarial import ATTACKS, measure_batch
-from gfscore.attacks.auto_pgd import auto_pgd, checkpoints
+from gfscore.attacks.auto_pgd import auto_pgd, auto_pgd_on_cross_entropy, checkpoints
 from gfscore.attacks.ball_attacks import fgsm, pgd
-from gfscore.attacks.goals import LESS_LIKELY, difference_of_logits_ratio, difference_of_logits_ratio_to_target
+from gfscore.attacks.goals import (
+    LESS_LIKELY,
+    difference_of_logits_ratio,
+    difference_of_logits_ratio_to_target,
+    lead_of_others,
+    lead_of_target,
+)
+from gfscore.attacks.gradient_ascent import cross_entropy
 from gfscore.attacks.settings import OWN_SETTINGS, expand, require_attacks
 from gfscore.errors import InputError
 from gfscore.tables.samples import OWN_COLUMNS, SAMPLE_COLUMNS
@@ -305,7 +312,9 @@ def test_a_masked_network_resists_gradients_but_not_square(curved):
     assert (both["attack"] == "square").sum() > 5
 
 
-def test_scaled_logits_hide_gradients_from_cross_entropy_only(curved):
+@pytest.mark.parametrize("name", ["fgsm", "pgd", "apgd-ce", "apgd-dlr"])
+def test_scaled_logits_hide_no_gradients(curved, name):
+    """Where the softmax rounds to 1 the cross-entropy has no gradient; what is ascended instead does not need it."""
     network, images, _ = curved
 
     class Scaled(nn.Module):
@@ -313,10 +322,71 @@ def test_scaled_logits_hide_gradients_from_cross_entropy_only(curved):
             return 1e4 * network(x)
 
     labels = predicted(network, images)
-    plain = {name: measured(network, images, labels, name)["value"].mean() for name in ("apgd-ce", "apgd-dlr")}
-    scaled = {name: measured(Scaled(), images, labels, name)["value"].mean() for name in ("apgd-ce", "apgd-dlr")}
-    assert scaled["apgd-ce"] > plain["apgd-ce"] + 0.1
-    assert scaled["apgd-dlr"] == pytest.approx(plain["apgd-dlr"], abs=0.04)
+    plain, scaled = (measured(classifier, images, labels, name)["value"].mean() for classifier in (network, Scaled()))
+    assert plain < 0.9
+    assert scaled == pytest.approx(plain, abs=0.04)
+
+
+def test_log_odds_rise_with_the_cross_entropy_in_its_direction():
+    logits = torch.tensor([[2.0, 1.0, -1.0], [0.5, 1.0, 3.0]], dtype=torch.float64, requires_grad=True)
+    labels = torch.tensor([0, 1])
+    lead, entropy = lead_of_others(logits, labels), cross_entropy(logits, labels)
+    torch.testing.assert_close(lead, torch.log(torch.expm1(entropy)))
+    ours, theirs = (torch.autograd.grad(value.sum(), logits)[0] for value in (lead, entropy))
+    torch.testing.assert_close(nn.functional.normalize(ours), nn.functional.normalize(theirs))
+    aims = torch.tensor([[1, 0], [0, 1]])
+    torch.testing.assert_close(lead_of_target(logits, aims), -lead)
+
+
+def test_means_over_passes_keep_the_cross_entropy(curved, monkeypatch):
+    network, images, labels = curved
+    goals = []
+
+    def noted(*given, goal, **how):
+        goals.append(goal)
+        return auto_pgd(*given, goal=goal, **how)
+
+    monkeypatch.setattr("gfscore.attacks.auto_pgd.auto_pgd", noted)
+    x, y = torch.from_numpy(images), torch.from_numpy(labels.astype(np.int64))
+    how = {"ball": {"norm": "linf", "eps": 0.1}, "steps": 1, "restarts": 1}
+    for samples in (1, 2):
+        seeded = torch.Generator().manual_seed(0)
+        auto_pgd_on_cross_entropy(network, x, y, generator=seeded, gradient_samples=samples, **how)
+    assert [goal.loss for goal in goals] == [lead_of_others, cross_entropy]
+
+
+@pytest.mark.parametrize("name", SHORT)
+@pytest.mark.parametrize("disturbed", [float("nan"), float("inf")])
+def test_logits_that_are_no_numbers_are_refused(curved, name, disturbed):
+    """Only where a pixel differs from the data: what an attack makes."""
+    network, images, _ = curved
+
+    class Broken(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.network = network
+
+        def forward(self, x):
+            logits, near = (
+                self.network(x),
+                torch.cdist(x.detach().flatten(1), torch.from_numpy(images).flatten(1)).amin(1),
+            )
+            return torch.where(near[:, None] > 1e-2, disturbed, logits)
+
+    with pytest.raises(InputError, match="NaN or infinite for images that this measure made"):
+        measured(Broken(), images, predicted(network, images), name)
+
+
+def test_a_class_that_is_ruled_out_is_no_fault(curved):
+    network, images, labels = curved
+
+    class RuledOut(nn.Module):
+        def forward(self, x):
+            return torch.cat([network(x), torch.full((len(x), 1), -torch.inf)], dim=1)
+
+    assert measured(RuledOut(), images, labels, "pgd", "apgd-ce")["value"].tolist() == pytest.approx(
+        measured(network, images, labels, "pgd", "apgd-ce")["value"].tolist()
+    )
 
 
 def test_the_difference_of_logits_ratio_is_the_printed_one():
@@ -447,8 +517,10 @@ def test_what_cannot_be_attacked_is_refused(curved):
         def forward(self, x):
             return network(x).detach()
 
-    with pytest.raises(InputError, match="no gradient with respect to the image"):
-        measured(Detached(), images, labels, "pgd")
+    for name in ("pgd", "fab"):
+        with pytest.raises(InputError, match="no gradient with respect to the image"):
+            measured(Detached(), images, labels, name)
+    assert measured(Detached(), images, labels, "square")["value"].shape == labels.shape
     wide = np.random.default_rng(0).random((2, 1, 4, 27), dtype=np.float32)
     with pytest.raises(InputError, match="'square' does not work on images of 4 x 27"):
         measured(network, wide, predicted(network, wide), "square")

@@ -122,7 +122,7 @@ def test_where_the_box_binds_the_distance_is_the_constrained_one(norm):
     # 5 * 1 + x1 = 5.4 at x1 = 0.4, since x0 cannot exceed 1.
     expected = np.hypot(0.02, 0.2) if norm == "l2" else 0.2
     for name in {"l2": ("fmn", "carlini-wagner"), "linf": ("fmn",)}[norm]:
-        result = measured(network, images, np.array([0]), norm=norm, attacks=[{"name": name}])
+        result = measured(network, images, np.array([0]), norm=norm, attacks=[{"name": name, "steps": 100}])
         assert result["value"][0] == pytest.approx(expected, rel=2e-3), name
 
 
@@ -339,5 +339,41 @@ def test_a_classifier_without_gradients_is_refused(curved):
         def forward(self, x):
             return small_network()(x).detach()
 
-    with pytest.raises(InputError, match="no gradient"):
-        measured(Detached(), images, predicted(Detached(), images))
+    for name in ATTACKS:
+        with pytest.raises(InputError, match="no gradient"):
+            measured(Detached(), images, predicted(Detached(), images), attacks=[{"name": name}])
+
+
+@pytest.mark.parametrize("name", list(ATTACKS))
+def test_logits_that_are_no_numbers_are_refused(curved, name):
+    network, images, _ = curved
+    data = torch.from_numpy(images).flatten(1)
+
+    class Broken(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.network = network
+
+        def forward(self, x):
+            near = torch.cdist(x.detach().flatten(1), data).amin(1)
+            return torch.where(near[:, None] > 1e-2, float("nan"), self.network(x))
+
+    with pytest.raises(InputError, match="NaN or infinite"):
+        measured(Broken(), images, predicted(network, images), attacks=[{"name": name}])
+
+
+@pytest.mark.parametrize("name", ["fab", "carlini-wagner"])
+def test_gradients_that_overflow_lead_libraries_nowhere(curved, name):
+    """The root of 0 has no slope: the pixels must not become NaN, of which the network would make NaN."""
+    network, images, labels = curved
+
+    class Rooted(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.network = network
+
+        def forward(self, x):
+            return self.network(x) + (x.flatten(1)[:, :1] * 0).sqrt()
+
+    result = measured(Rooted(), images, labels, attacks=[{"name": name, "steps": 20}])
+    assert np.isfinite(result["value"]).all()

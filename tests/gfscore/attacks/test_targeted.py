@@ -178,3 +178,15 @@ def test_the_columns_are_those_of_the_table():
     given = measured(linear(3), images, [0, 1])
     named = {name for name, _, _ in (*SAMPLE_COLUMNS, *OWN_COLUMNS["targeted"])}
     assert set(given) - {"row"} == named - {"sample_id", "label", "clean_prediction"}
+
+
+def test_logits_that_are_no_numbers_are_refused():
+    network, images = linear(3), grey(6)
+
+    class Broken(nn.Module):
+        def forward(self, x):
+            near = torch.cdist(x.detach().flatten(1), torch.from_numpy(images).flatten(1)).amin(1)
+            return torch.where(near[:, None] > 1e-3, float("nan"), network(x))
+
+    with pytest.raises(InputError, match="NaN or infinite"):
+        measured(Broken(), images, predicted(network, images))

@@ -312,3 +312,30 @@ def test_radius_agrees_with_the_exact_one_when_draws_are_many():
     )
     assert 0.29 < columns["radius"][0] < 0.3
     assert columns["lower_bound"][0] == pytest.approx(norm.cdf(0.3 / 0.5), abs=0.006)
+
+
+@pytest.mark.parametrize("disturbed", [float("nan"), float("inf")])
+def test_logits_that_are_no_numbers_are_refused(disturbed):
+    """Of the largest of several NaN or infinite logits the first would be taken, as if it were a prediction."""
+
+    class Broken(nn.Module):
+        def forward(self, x):
+            logits = x.flatten(1)[:, :2]
+            return torch.where((x.flatten(1).abs().amax(1) > 1)[:, None], disturbed, logits)
+
+    images = np.full((3, 1, 2, 2), 0.5, dtype=np.float32)
+    with pytest.raises(InputError, match="NaN or infinite"):
+        measure_batch(from_network(Broken()), images, np.zeros(3, dtype=int), settings={"smoothing": SMOOTHING}, seed=0)
+
+
+def test_certificates_of_a_network_without_gradients_are_not_attacked():
+    class Detached(HalfSpace):
+        def forward(self, x):
+            return super().forward(x).detach()
+
+    smoothing = SMOOTHING | {"sandwich": {"steps": 2, "gradient_draws": 4}}
+    images = np.random.default_rng(0).random((20, 1, 2, 2), dtype=np.float32)
+    with pytest.raises(InputError, match="write sandwich: null"):
+        measure_batch(
+            from_network(Detached()), images, np.zeros(20, dtype=int), settings={"smoothing": smoothing}, seed=0
+        )

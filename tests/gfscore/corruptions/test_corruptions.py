@@ -2,6 +2,7 @@ from io import BytesIO
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 from gfscore.corruptions import CORRUPTIONS, corrupt, measure_batch
@@ -9,7 +10,7 @@ from gfscore.corruptions.blur import smear, zoom
 from gfscore.corruptions.parameters import LENGTHS, PARAMETERS, parameters_of
 from gfscore.corruptions.plasma import plasma
 from gfscore.errors import InputError
-from gfscore.zoo import Classifier
+from gfscore.zoo import Classifier, from_network
 
 SEVERITIES = (1, 2, 3, 4, 5)
 
@@ -184,3 +185,50 @@ def test_one_row_per_corruption_severity_and_sample():
     assert columns["value"].tolist() == [1, 0, 1, 0, 0, 1] + [1, 1, 1] * 2
     alone = measure_batch(classifier, images, labels, settings={"corruptions": ["contrast"], "severities": [5]}, seed=0)
     assert alone["prediction"].tolist() == columns["prediction"][-3:].tolist()
+
+
+def test_details_of_plasma_shrink_as_in_the_published_code():
+    """Its noise is a number times a draw from a range, and both fall by the decay at every level."""
+
+    def published(side, decay, rng):
+        heights, step, wibble = np.zeros((side, side)), side, 100.0
+
+        def around(total):
+            return total / 4 + wibble * rng.uniform(-wibble, wibble, total.shape)
+
+        while step >= 2:
+            half = step // 2
+            corners = heights[::step, ::step]
+            total = corners + np.roll(corners, -1, axis=0)
+            heights[half::step, half::step] = around(total + np.roll(total, -1, axis=1))
+            middles = heights[half::step, half::step]
+            beside, above = middles + np.roll(middles, 1, axis=0), middles + np.roll(middles, 1, axis=1)
+            heights[::step, half::step] = around(beside + corners + np.roll(corners, -1, axis=1))
+            heights[half::step, ::step] = around(above + corners + np.roll(corners, -1, axis=0))
+            step, wibble = half, wibble / decay
+        heights -= heights.min()
+        return heights / heights.max()
+
+    rng = np.random.default_rng(0)
+    for decay in (1.75, 3):
+        ours = plasma(60, 32, decay=decay, rng=rng)
+        theirs = np.stack([published(32, decay, rng) for _ in range(60)])
+        for step in (1, 2, 4, 8):
+            means = [np.abs(heights[:, step:] - heights[:, :-step]).mean() for heights in (ours, theirs)]
+            assert means[0] == pytest.approx(means[1], rel=0.1), (decay, step)
+
+
+def test_logits_that_are_no_numbers_are_refused():
+    """A photograph of little contrast has none left after a corruption, by which the network divides."""
+
+    class Standardised(torch.nn.Module):
+        def forward(self, x):
+            x = x.flatten(1)
+            return ((x - x.mean(1, keepdim=True)) / x.std(1, keepdim=True))[:, :3]
+
+    images = (0.5 + 0.02 * np.random.default_rng(0).random((20, 1, 8, 8))).astype(np.float32)
+    classifier = from_network(Standardised())
+    settings = {"corruptions": ["contrast"], "severities": [5]}
+    labels = classifier.logits(images).argmax(1)
+    with pytest.raises(InputError, match="NaN"):
+        measure_batch(classifier, images, labels, settings=settings, seed=0)

@@ -269,3 +269,28 @@ def test_the_mode_of_the_model_comes_back_after_an_error():
     with pytest.raises(InputError, match="failing"):
         binomial_test(network, perturbation=failing)(torch.from_numpy(images_at([0.9])), torch.tensor([1]))
     assert network.training
+
+
+class Overflowing(nn.Module):
+    def forward(self, x):
+        dark = (x.flatten(1).amin(1) < 0)[:, None]
+        return torch.where(dark, float("nan"), torch.nn.functional.pad(x.flatten(1)[:, :1], (0, 1)))
+
+
+@pytest.mark.parametrize("reference", ["prediction", "label"])
+def test_logits_that_are_no_numbers_are_refused(reference):
+    images = np.full((3, 1, 2, 2), 0.1, dtype=np.float32)
+    settings = SETTINGS | {"reference": reference}
+    with pytest.raises(InputError, match="NaN or infinite"):
+        measure_batch(from_network(Overflowing()), images, np.zeros(3, dtype=np.int64), settings=settings, seed=0)
+    x, y = torch.from_numpy(images), torch.zeros(3, dtype=torch.int64)
+    with pytest.raises(InputError, match="NaN or infinite"):
+        ExactBinomialTest(Overflowing(), perturbation=SETTINGS["perturbation"], kappa=0.1, budget=100)(x, y)
+
+
+def test_every_module_gets_its_own_mode_back():
+    model = nn.Sequential(nn.Flatten(), nn.BatchNorm1d(4), nn.Linear(4, 2)).train()
+    model[1].eval()
+    test = ExactBinomialTest(model, perturbation=SETTINGS["perturbation"], kappa=0.1, budget=100)
+    test(torch.rand(2, 1, 2, 2), torch.zeros(2, dtype=torch.int64))
+    assert [module.training for module in model.modules()] == [True, True, False, True]

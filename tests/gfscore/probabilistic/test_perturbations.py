@@ -117,7 +117,7 @@ def test_corruptions_are_drawn_at_random():
     first = perturb(images, LABELS[:400], seeded())
     torch.testing.assert_close(first, perturb(images, LABELS[:400], seeded()), rtol=0, atol=0)
     assert perturb.description == (
-        "one at random of the corruptions brightness, gaussian_noise at severity 1, 5, clipped to [0, 1]"
+        "one at random of the corruptions brightness, gaussian_noise at severity 1, 5, clipped to [0, 1] and rounded to 256 levels"
     )
     # Brightness repeats itself, noise does not; each of the four is drawn about a hundred times, and a second draw
     # meets the same brightness once more in an eighth of the cases.
@@ -147,3 +147,13 @@ def test_a_neighbour_has_the_shape_of_its_image():
     shrinking = Perturbation(lambda images, labels, generator: images[:, :, :, :2], "shrinking")
     with pytest.raises(InputError, match="shrinking: gives images of shape"):
         shrinking(GREY, LABELS, seeded())
+
+
+@pytest.mark.parametrize("clip", [False, True])
+def test_corruptions_say_that_they_are_clipped_and_rounded(clip):
+    perturb = make_perturbation(
+        {"family": "corruption", "corruptions": ["gaussian_noise"], "severities": [5], "clip": clip}
+    )
+    assert perturb.description.endswith("at severity 5, clipped to [0, 1] and rounded to 256 levels")
+    levels = 255 * perturb(GREY, LABELS, seeded())
+    torch.testing.assert_close(levels, levels.round().clamp(0, 255))

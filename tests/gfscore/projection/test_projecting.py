@@ -7,6 +7,7 @@ import pytest
 from gfscore.projection.projecting import measure_batch
 from gfscore.projection.rows import Projected
 from gfscore.scores.margins import predictions
+from gfscore.zoo import Classifier
 
 SETTINGS = {"steps": 4, "bisections": 0, "batch_size": 100, "sigma": "aggregated"}
 
@@ -29,13 +30,6 @@ class Attributes:
         return codes.reshape(-1, 1, 1, 2)
 
 
-class Classifier:
-    """Logits of three classes by a function of images."""
-
-    def __init__(self, logits):
-        self.logits = logits
-
-
 CONDITIONS = np.array([[0, 1], [1, 0], [1, 1], [0.5, 0]], dtype=np.float32)
 
 
@@ -43,7 +37,13 @@ def measured(logits, labels=(0, 1, 2, 0)):
     mapper = Attributes()
     images = CONDITIONS.reshape(-1, 1, 1, 2)
     columns = measure_batch(
-        Classifier(logits), images, np.array(labels), settings=SETTINGS, seed=0, mapper=mapper, conditions=CONDITIONS
+        Classifier("", None, None, None, run=logits),
+        images,
+        np.array(labels),
+        settings=SETTINGS,
+        seed=0,
+        mapper=mapper,
+        conditions=CONDITIONS,
     )
     return pd.DataFrame(columns | {"label": np.repeat(labels, 2)}), np.concatenate(mapper.decoded)
 

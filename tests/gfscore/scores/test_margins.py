@@ -388,3 +388,11 @@ def test_agrees_with_the_formulas_in_double_precision(activation, temperature, k
     seen = expected > 1e-8
     np.testing.assert_allclose(got[seen], expected[seen].astype(float), rtol=1e-9)
     np.testing.assert_allclose(got, expected.astype(float), rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_no_class_is_predicted_from_nan(place):
+    logits = np.zeros((3, 3), dtype=np.float32)
+    logits[1, place] = np.nan
+    with pytest.raises(InputError, match="NaN in place of a logit"):
+        predictions(logits, [0, 1, 2])

@@ -128,3 +128,26 @@ def test_fault_in_the_first_batch_ends_the_work_there(images):
     with pytest.raises(InputError, match="between a batch and alone"):
         extract_logits(network, images, batch_size=8, device="cpu")
     assert network.passes < 20
+
+
+def test_a_network_that_changes_its_input_is_refused_for_that(images):
+    class Centred(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(64, 10)
+
+        def forward(self, x):
+            x -= 0.5
+            return self.linear(x.flatten(1))
+
+    with pytest.raises(InputError, match="changes the images that it is given"):
+        extract_logits(Centred(), images, batch_size=64, device="cpu")
+
+
+def test_a_network_that_returns_more_than_logits_is_refused(images):
+    class Pair(nn.Module):
+        def forward(self, x):
+            return x.flatten(1), x
+
+    with pytest.raises(InputError, match="gives a tuple, but logits"):
+        extract_logits(Pair(), images, batch_size=64, device="cpu")

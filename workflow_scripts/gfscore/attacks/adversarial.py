@@ -7,22 +7,23 @@ from functools import partial
 
 import numpy as np
 
-from gfscore.attacks.auto_pgd import auto_pgd, auto_pgd_targeted
+from gfscore.attacks.auto_pgd import auto_pgd, auto_pgd_on_cross_entropy, auto_pgd_targeted
 from gfscore.attacks.ball_attacks import fgsm, pgd
 from gfscore.attacks.ball_libraries import fab, square
 from gfscore.attacks.boundary import misclassified
-from gfscore.attacks.goals import LESS_LIKELY, OUT_OF_FIRST_PLACE
+from gfscore.attacks.goals import OUT_OF_FIRST_PLACE
 from gfscore.attacks.gradient_ascent import NORMS, assert_allowed, correct
 from gfscore.attacks.search import distances, logits_of, on_device
 from gfscore.attacks.settings import expand
 from gfscore.errors import InputError, unknown
 from gfscore.scores.margins import predictions
 from gfscore.tables.samples import ALREADY_WRONG
+from gfscore.zoo.logit_watch import refusing_nan
 
 ATTACKS = {
     "fgsm": fgsm,
     "pgd": pgd,
-    "apgd-ce": partial(auto_pgd, goal=LESS_LIKELY),
+    "apgd-ce": auto_pgd_on_cross_entropy,
     "apgd-dlr": partial(auto_pgd, goal=OUT_OF_FIRST_PLACE),
     "apgd-targeted": auto_pgd_targeted,
     "fab": fab,
@@ -31,6 +32,7 @@ ATTACKS = {
 """Attacks by their name in config.yaml; autoattack is a list of these."""
 
 
+@refusing_nan
 def measure_batch(classifier, images, labels, *, settings, seed):
     """Pointwise worst case of several attacks: a sample survives when it is right and every attack fails.
 

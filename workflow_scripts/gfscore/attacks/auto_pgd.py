@@ -5,7 +5,7 @@ Tensors, `ball`, `generator` and what is returned are those of gfscore.attacks.b
 
 import math
 
-from gfscore.attacks.goals import AWAY_THROUGH_TARGET
+from gfscore.attacks.goals import AWAY_THROUGH_TARGET, LESS_LIKELY, LESS_LIKELY_ON_AVERAGE
 from gfscore.attacks.gradient_ascent import per_image, project, random_in_ball, steepest
 from gfscore.attacks.search import Search, ascent, logits_of
 
@@ -28,6 +28,12 @@ def auto_pgd(network, images, labels, *, ball, generator, steps, restarts, goal,
                 ball=ball, generator=generator, steps=steps, gradient_samples=gradient_samples,
             )  # fmt: skip
     return search.result
+
+
+def auto_pgd_on_cross_entropy(network, images, labels, *, gradient_samples=1, **how):
+    """Auto-PGD on the cross-entropy, in the form of it that keeps its gradient wherever a single pass makes one."""
+    goal = LESS_LIKELY if gradient_samples == 1 else LESS_LIKELY_ON_AVERAGE
+    return auto_pgd(network, images, labels, goal=goal, gradient_samples=gradient_samples, **how)
 
 
 def auto_pgd_targeted(network, images, labels, *, ball, generator, steps, targets):

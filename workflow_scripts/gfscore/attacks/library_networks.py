@@ -2,13 +2,16 @@
 
 from contextlib import contextmanager
 
+from gfscore.attacks.search import no_gradient
+
 
 @contextmanager
 def as_library_expects(network, *, seed):
     """Give the network as a module whose attribute `images` counts the images passed through it.
 
     The libraries call backward(), which would leave gradients in the parameters, and draw from torch's global
-    generator: meanwhile no parameter takes gradients, and the generator starts at `seed`. Both are restored.
+    generator: meanwhile no parameter takes gradients, and the generator starts at `seed`. Both are restored. Raises
+    InputError where a library asks for gradients that the network does not have.
     """
     import torch
 
@@ -26,6 +29,10 @@ def as_library_expects(network, *, seed):
             parameter.requires_grad_(True)
 
 
+def _without_overflow(gradient):
+    return gradient.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
+
+
 def _counted(network):
     import torch
 
@@ -36,6 +43,13 @@ def _counted(network):
 
         def forward(self, x):
             self.images += len(x)
-            return self.network(x).float()
+            logits = self.network(x).float()
+            if x.requires_grad and torch.is_grad_enabled():
+                # No weight takes gradients here, so that the logits do only along the image.
+                if not logits.requires_grad:
+                    raise no_gradient()
+                # As in gfscore.attacks.search: what overflowed leads nowhere, and must not spread to the pixels.
+                x.register_hook(_without_overflow)
+            return logits
 
     return Counted().eval()

@@ -14,6 +14,7 @@ from gfscore.attacks.search import distances, logits_of, on_device
 from gfscore.errors import InputError
 from gfscore.scores.margins import predictions
 from gfscore.tables.samples import ALREADY_WRONG
+from gfscore.zoo.logit_watch import refusing_nan
 
 ATTACKS = {"fmn": fmn, "deepfool": deepfool, "carlini-wagner": carlini_wagner, "fab": fab}
 """Minimal-norm attacks by their name in config.yaml."""
@@ -21,6 +22,7 @@ ATTACKS = {"fmn": fmn, "deepfool": deepfool, "carlini-wagner": carlini_wagner, "
 _GIVEN = {"network", "images", "labels", "norm", "largest_distance"}
 
 
+@refusing_nan
 def measure_batch(classifier, images, labels, *, settings, seed):
     """Smallest perturbation found of each image, over several attacks, refined by bisection.
 

@@ -17,14 +17,16 @@ it goes, so that there is something to bisect; steps of each bisection."""
 
 
 def carlini_wagner(
-    network, images, labels, *, norm, largest_distance, steps=100, binary_search_steps=9, step_size=0.01
+    network, images, labels, *, norm, largest_distance, steps=600, binary_search_steps=9, step_size=0.01
 ):
     """Carlini and Wagner's l2 attack, by foolbox: Adam on squared distance plus c times the margin, c searched.
 
-    Adam's steps have a fixed length, so that on linear models one end in ten is 4 to 25% too far. Projections of
-    the image onto linearised boundaries follow, of which none can end farther. Takes up to `steps` times
-    `binary_search_steps` passes and about 50. Sources: Carlini and Wagner 2017, sections V and VI; the projections are
-    those of Croce and Hein 2020, Eq. 7.
+    Adam's steps have a fixed length, so that even on linear models one end in ten is 4 to 25% too far. Projections of
+    the image onto linearised boundaries follow, of which none can end farther. On a small adversarially trained
+    network, after them, one end in ten is still 29% farther than what FMN or FAB finds with 100 steps of 0.01, the
+    worst 3.5 times as far; with 600 such steps 6% and 1.5 times, with 100 steps of 0.05 8% and 1.5 times. Takes up to
+    `steps` times `binary_search_steps` passes and about 50. Sources: Carlini and Wagner 2017, sections V and VI; the
+    projections are those of Croce and Hein 2020, Eq. 7.
     """
     import foolbox
 

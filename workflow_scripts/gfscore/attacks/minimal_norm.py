@@ -10,6 +10,7 @@ import math
 
 from gfscore.attacks.boundary import misclassified
 from gfscore.attacks.gradient_ascent import NORMS, per_image
+from gfscore.attacks.search import slope_of
 from gfscore.errors import InputError
 
 START_STEPS = 10
@@ -144,14 +145,7 @@ def _gradient(logits, points, weights, *, out=None):
     # Gradient of the weighted sum of an image's logits, where it is a number; with `out` not the last of these logits.
     import torch
 
-    gradient = None
-    if logits.requires_grad:
-        gradient = torch.autograd.grad(logits, points, weights, retain_graph=out is not None, allow_unused=True)[0]
-    if gradient is None:
-        raise InputError(
-            "the classifier's logits have no gradient with respect to the image (detached, or computed outside torch); "
-            "take the model out of measures that need gradients"
-        )
+    gradient = slope_of(logits, points, weights, retain_graph=out is not None)
     return torch.nan_to_num(gradient, nan=0.0, posinf=0.0, neginf=0.0, out=out)
 
 

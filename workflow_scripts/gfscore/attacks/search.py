@@ -60,20 +60,31 @@ def ascent(network, points, aims, goal):
 
     Raises InputError for a network whose logits have no gradient.
     """
-    import torch
-
     points = points.detach().requires_grad_()
     logits = network(points).float()
     loss = goal.loss(logits, aims)
-    slope = torch.autograd.grad(loss.sum(), points, allow_unused=True)[0] if loss.requires_grad else None
-    if slope is None:
-        raise InputError(
-            "the classifier's logits have no gradient with respect to the image (detached, or computed outside torch); "
-            "take the model out of measures that need gradients"
-        )
+    slope = slope_of(loss.sum(), points)
     # A loss that overflowed leads nowhere, and must not spread to the pixels. A network that starts with a sum gives
     # one number for many pixels, which share its memory until they are made contiguous.
     return logits.detach(), loss.detach(), slope.contiguous().nan_to_num_(nan=0.0, posinf=0.0, neginf=0.0)
+
+
+def slope_of(value, points, weights=None, **how):
+    """Gradient of a value (or of the sum of several, by `weights`) with respect to points; InputError without one."""
+    import torch
+
+    slope = torch.autograd.grad(value, points, weights, allow_unused=True, **how)[0] if value.requires_grad else None
+    if slope is None:
+        raise no_gradient()
+    return slope
+
+
+def no_gradient():
+    """What to raise for a network whose logits have no gradient."""
+    return InputError(
+        "the classifier's logits have no gradient with respect to the image (detached, or computed outside torch); "
+        "take the model out of measures that need gradients (of kind certified: write sandwich: null)"
+    )
 
 
 def logits_of(network, points):

@@ -8,12 +8,14 @@ from gfscore.attacks.goals import INTO_TARGET
 from gfscore.attacks.gradient_ascent import assert_allowed
 from gfscore.attacks.search import distances, logits_of, on_device
 from gfscore.scores.margins import predictions
+from gfscore.zoo.logit_watch import refusing_nan
 
 TARGETS_AT_ONCE = 9
 """Copies of the batch that are attacked together, each towards another class; a batch is chosen with the memory of one
 copy in mind, and halved where that does not do."""
 
 
+@refusing_nan
 def measure_batch(classifier, images, labels, *, settings, seed):
     """Targeted projected gradient descent on each sample towards each other class: n (K - 1) rows.
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 from gfscore.attacks.gradient_ascent import per_image, steepest
+from gfscore.attacks.search import slope_of
 from gfscore.bounds.binomial import lower_shares
 from gfscore.certificates.radii import fewest_votes
 from gfscore.certificates.smoothing import count_votes, noisy_copies
@@ -84,7 +85,7 @@ def _gradient(base, images, classes, *, draws, sigma, generator):
         own = classes[rows].repeat_interleave(draws)[:, None]
         margin = logits.gather(1, own)[:, 0] - logits.scatter(1, own, -float("inf")).logsumexp(1)
         others = -softplus(margin).reshape(-1, draws).logsumexp(1)
-        parts.append(torch.autograd.grad(others.sum(), points)[0])
+        parts.append(slope_of(others.sum(), points))
     return torch.cat(parts)
 
 

@@ -6,8 +6,10 @@ from gfscore.attacks.batched import BatchedClassifier
 from gfscore.bounds.binomial import lower_shares
 from gfscore.certificates.radii import fewest_votes, radii, require_certifiable
 from gfscore.tables.sample_files import ABSTAINED
+from gfscore.zoo.logit_watch import refusing_nan
 
 
+@refusing_nan
 def measure_batch(classifier, images, labels, *, settings, seed):
     """Certified radius of every sample: CERTIFY of Cohen et al. 2019, one array (n,) per column.
 

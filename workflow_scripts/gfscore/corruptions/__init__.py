@@ -12,6 +12,7 @@ import numpy as np
 from gfscore.corruptions import blur, digital, noise, weather
 from gfscore.corruptions.parameters import PARAMETERS, parameters_of
 from gfscore.scores.margins import predictions
+from gfscore.zoo.logit_watch import refusing_nan
 
 _MODULES = (noise, blur, weather, digital)
 CORRUPTIONS = {name: next(getattr(m, name) for m in _MODULES if hasattr(m, name)) for name in PARAMETERS}
@@ -28,6 +29,7 @@ def corrupt(images, corruption, severity, *, rng):
     return (np.rint(255 * np.clip(disturbed, 0, 1)) / 255).astype(np.float32)
 
 
+@refusing_nan
 def measure_batch(classifier, images, labels, *, settings, seed):
     """Correctness of a batch under every corruption and severity of the settings, one row each.
 

@@ -5,6 +5,9 @@ import numpy as np
 from gfscore.corruptions.blur import smear, zoom
 from gfscore.corruptions.plasma import plasma
 
+ICE_DECAY = 1.6**0.5
+"""Of the ice's relief; chosen here, as the published frost has none."""
+
 
 def snow(images, parameters, rng):
     """Cover with flakes that fall steeply, on a brightened image."""
@@ -27,7 +30,7 @@ def frost(images, parameters, rng):
     """
     of_image, of_ice = parameters
     number, _, height, width = images.shape
-    ridges = 1 - np.abs(2 * plasma(number, max(height, width), decay=1.6, rng=rng) - 1)
+    ridges = 1 - np.abs(2 * plasma(number, max(height, width), decay=ICE_DECAY, rng=rng) - 1)
     ice = ridges[:, None, :height, :width] ** 2
     return of_image * images + of_ice * ice
 

@@ -43,10 +43,10 @@ SUMMARY = """\
 - **The GREAT score ranks the classes of the plain twin and is not a distance.** With ten times the logits it exceeds
   the true distance of every image. With logits surer of the weak class only, that class is no longer the lowest. The
   classifier is as robust as before in both cases.
-- **Gradient attacks are exact where gradients are informative, and blind where they are not.** PGD overstates
-  robustness on the last three twins. Minimal-norm attacks follow the margin, not the softmax, so they are exact on
-  the saturated twin too, and fail where the gradient is 0 everywhere. Targeted PGD is exact on the saturated twin as
-  well: there the probability of the target still has a gradient.
+- **Gradient attacks are exact where gradients are informative, and blind where they are not.** PGD follows the
+  log-odds of the true class, and minimal-norm attacks its margin; neither goes through the softmax, so they are exact
+  on the saturated twin too, whose cross-entropy has no gradient left. Where the gradient is 0 everywhere, on the last
+  two twins, all of them overstate robustness.
 - **The warnings appear.** Two signs give the blind attacks away: Square, which needs no gradients, breaks samples
   that they left; and samples of several classes survive at l_inf 0.5, where every ball holds the same grey image.
   Values with such a warning are no evidence of robustness.

@@ -5,6 +5,7 @@ from gfscore.probabilistic.neighbourhoods import make_boundaries, run_tests
 from gfscore.probabilistic.perturbations import make_perturbation
 from gfscore.probabilistic.sequential_tests import ROBUST
 from gfscore.zoo.classifier import Classifier
+from gfscore.zoo.logit_watch import watched
 
 
 class ExactBinomialTest:
@@ -17,10 +18,10 @@ class ExactBinomialTest:
     are misclassified themselves. What the test found stands in `states` (n,) of "robust", "not_robust" and "undecided",
     `changes` and `draws` (n,) int64, of the last call.
 
-    `model` is a torch module from images (n, C, H, W) in [0, 1] to logits; it runs in eval mode and gets its mode back.
-    `perturbation` is a Perturbation or the settings of one (gfscore.probabilistic.perturbations); the other arguments
-    are as in `measure_batch`. Successive calls draw on from one generator with `seed`. Raises InputError as
-    measure_batch does.
+    `model` is a torch module from images (n, C, H, W) in [0, 1] to logits; it runs in eval mode, and each of its
+    modules gets its mode back. `perturbation` is a Perturbation or the settings of one
+    (gfscore.probabilistic.perturbations); the other arguments are as in `measure_batch`. Successive calls draw on from
+    one generator with `seed`. Raises InputError as measure_batch does.
     """
 
     def __init__(
@@ -48,22 +49,26 @@ class ExactBinomialTest:
         """Images (n, C, H, W) that show what the test found; `labels` (n,) int64."""
         import torch
 
-        training = self.model.training
-        base = BatchedClassifier(Classifier("", None, None, self.model.eval()), batch_size=self.batch_size)
+        # Of each module: a network in training mode may hold layers that are kept out of it.
+        modes = [(module, module.training) for module in self.model.modules()]
+        classifier = Classifier("", None, None, self.model.eval())
+        base = BatchedClassifier(classifier, batch_size=self.batch_size)
         if self._generator is None:
             self._generator = torch.Generator(device=base.device).manual_seed(self.seed)
         try:
-            outcome, _ = run_tests(
-                base,
-                images.detach().to(base.device),
-                labels.to(base.device, torch.int64),
-                boundaries=self.boundaries,
-                perturbation=self.perturbation,
-                reference=self.reference,
-                generator=self._generator,
-            )
+            with watched(classifier):
+                outcome, _ = run_tests(
+                    base,
+                    images.detach().to(base.device),
+                    labels.to(base.device, torch.int64),
+                    boundaries=self.boundaries,
+                    perturbation=self.perturbation,
+                    reference=self.reference,
+                    generator=self._generator,
+                )
         finally:
-            self.model.train(training)
+            for module, training in modes:
+                module.training = training
         self.states = outcome.states()
         self.changes, self.draws = outcome.changes.cpu().numpy(), outcome.draws.cpu().numpy()
         robust = (outcome.codes == ROBUST).reshape(-1, *[1] * (images.ndim - 1))

@@ -11,11 +11,13 @@ from gfscore.probabilistic.error_rates import error_rate, require_budget
 from gfscore.probabilistic.perturbations import make_perturbation
 from gfscore.probabilistic.sequential_tests import STATES, UNDECIDED, boundaries
 from gfscore.probabilistic.thresholds import threshold
+from gfscore.zoo.logit_watch import refusing_nan
 
 REFERENCES = ("prediction", "label")
 """What a neighbour's class is compared with: h(x), "stability", or y, "correct and stable"."""
 
 
+@refusing_nan
 def measure_batch(classifier, images, labels, *, settings, seed):
     """Whether at most a share kappa of each image's neighbours is classified otherwise, one array (n,) per column.
 

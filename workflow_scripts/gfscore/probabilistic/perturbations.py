@@ -5,7 +5,7 @@ in [0, 1]; the generator lives on their device.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gfscore.attacks.gradient_ascent import random_in_ball
 from gfscore.errors import InputError, unknown
@@ -33,7 +33,8 @@ def make_perturbation(settings):
     """Perturbation that settings describe: `family`, a key of FAMILIES, the family's own numbers, and `clip`.
 
     `clip` says whether neighbours are clipped to [0, 1], which changes their distribution near the edges; it stands in
-    the description. Raises InputError for an unknown family and for arguments that it does not take.
+    the description. Corruptions are clipped, and rounded to 256 levels, in any case. Raises InputError for an unknown
+    family and for arguments that it does not take.
     """
     own = {name: value for name, value in settings.items() if name not in ("family", "clip")}
     if settings["family"] not in FAMILIES:
@@ -42,7 +43,9 @@ def make_perturbation(settings):
         sampler, words = FAMILIES[settings["family"]](**own)
     except TypeError as error:
         raise InputError(f"perturbation {settings['family']}: {error}; correct its settings") from error
-    return of_sampler(sampler, clip=settings["clip"], description=words)
+    perturbation = of_sampler(sampler, clip=settings["clip"], description=words)
+    # What a corruption gives is what an image file would hold, whatever is asked for.
+    return perturbation if settings["family"] != "corruption" else replace(perturbation, description=words)
 
 
 def of_sampler(sampler, *, clip, description=""):
@@ -131,7 +134,10 @@ def _corruption(*, corruptions, severities):
         return torch.from_numpy(neighbours).to(images.device)
 
     kinds, degrees = ", ".join(corruptions), ", ".join(map(str, severities))
-    return sampler, f"one at random of the corruptions {kinds} at severity {degrees}"
+    return (
+        sampler,
+        f"one at random of the corruptions {kinds} at severity {degrees}, clipped to [0, 1] and rounded to 256 levels",
+    )
 
 
 def _uniform(images, limit, generator):

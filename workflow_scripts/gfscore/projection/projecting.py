@@ -5,11 +5,13 @@ import numpy as np
 from gfscore.errors import InputError
 from gfscore.projection.boundaries import search_boundaries
 from gfscore.projection.scores import tolerance
+from gfscore.zoo.logit_watch import refusing_nan
 
 KIND = "projection"
 """Kind of the samples tables that boundaries are stored in, a key of gfscore.tables.samples.OWN_COLUMNS."""
 
 
+@refusing_nan
 def measure_batch(classifier, images, labels, *, settings, seed, mapper, conditions=None):
     """Boundaries of n images, one row per image and latent dimension, as gfscore.scores.measuring takes them.
 

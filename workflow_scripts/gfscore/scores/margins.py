@@ -99,13 +99,19 @@ def predictions(logits, labels):
     """Predicted class of each sample, (N,) int32; a tie at the top counts against the true class.
 
     So a sample is correct exactly when its logit margin is positive, and the softmax score tends to B times accuracy
-    as T -> 0.
+    as T -> 0. Raises InputError for NaN.
     """
     logits, labels = real_logits(logits), np.asarray(labels)
     predicted = labels.astype(np.int32)
     for rows, _, own, rival in _blocks(logits, labels):
-        wrong = rows.start + np.flatnonzero(own <= rival)
+        # Written so that NaN, for which every comparison is false, is looked at too.
+        wrong = rows.start + np.flatnonzero(~(own > rival))
         others = logits[wrong]
+        if np.isnan(others).any():
+            raise InputError(
+                "the classifier gives NaN in place of a logit, of which no class follows; look for a division by what "
+                "can be 0, or a logarithm, in the model"
+            )
         others[np.arange(len(wrong)), labels[wrong]] = -np.inf
         predicted[wrong] = others.argmax(axis=1)
     return predicted

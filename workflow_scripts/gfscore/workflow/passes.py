@@ -64,7 +64,8 @@ def _counting(run):
 def _note(_network, given, logits):
     images = given[0].shape[0]
     _made["forwards"] += images
-    if logits.requires_grad:
+    # What is no tensor, whoever asked for it refuses.
+    if getattr(logits, "requires_grad", False):
 
         def note(_gradient):
             _made["backwards"] += images

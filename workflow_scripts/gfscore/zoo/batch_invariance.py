@@ -61,13 +61,19 @@ def require_invariant(run, images, rows, logits, *, plain, where):
 
 
 def _single(run, image, classes, where):
+    given = image[None].copy()
     try:
-        logits = np.asarray(run(image[None]), dtype=np.float64)
+        logits = np.asarray(run(given), dtype=np.float64)
     # Whatever code a model consists of may raise anything; that it cannot take one image is what matters here.
     except Exception as error:
         raise InputError(
             f"{where}: fails on a single image ({first_line(error)}); let it take any number of images, one included"
         ) from error
+    if not np.array_equal(given[0], image):
+        raise InputError(
+            f"{where}: changes the images that it is given, so that the next pass sees others; let it make new ones "
+            "(x = x - mean, not x -= mean or x.sub_(mean))"
+        )
     if logits.size != classes:
         raise InputError(f"{where}: gives one image {logits.size} values, but {classes} logits in a batch; give (n, K)")
     return logits.reshape(classes)
