@@ -291,6 +291,7 @@ def calibrated(after, *, before=0.5, alone=0.4, edge=False):
         (calibrated(0.9), "Calibrating by cross-model accuracy gives the best agreement with robust accuracy: +0.900"),
         (calibrated(None, edge=True), "The optimum of 1 of 1 objectives reaches the end of the search"),
         (calibrated(None), "No optimum reaches the end of the search"),
+        ({"x": {**calibrated(None)["cross_model_accuracy"], "undefined": "all equal"}}, "No objective has an optimum"),
         (calibrated(0.5, alone=None), "No optimum reaches the end of the search; agreement with robust"),
     ],
 )

@@ -215,14 +215,7 @@ def calibration(results):
     baselines = [result["baseline"].get(alone(ROBUST)) for result in results.values()]
     baselines = [value for value in baselines if value is not None]
     if not known or not baselines:
-        edges = sum(bool(result["edge"]) for result in results.values())
-        if edges:
-            return (
-                f"The optimum of {edges} of {len(results)} objectives reaches the end of the search: not to be trusted"
-            )
-        if all(result.get("undefined") for result in results.values()):
-            return "No objective has an optimum, so that no temperature is chosen"
-        return "No optimum reaches the end of the search; agreement with robust accuracy is not known"
+        return _optima(results)
     best = max(known, key=known.get)
     title = OBJECTIVES.get(best, best.replace("_", " "))
     before = after[best].get("before")
@@ -242,6 +235,16 @@ def calibration(results):
         f"Calibrating by {title} gives the best agreement with robust accuracy: {signed(known[best])}, "
         f"against {signed(before)} at T = 1 and {signed(baselines[0])} for clean accuracy alone"
     )
+
+
+def _optima(results):
+    # What can be said of a calibration without any accuracy under attack.
+    edges = sum(bool(result["edge"]) for result in results.values())
+    if edges:
+        return f"The optimum of {edges} of {len(results)} objectives reaches the end of the search: not to be trusted"
+    if all(result.get("undefined") for result in results.values()):
+        return "No objective has an optimum, so that no temperature is chosen"
+    return "No optimum reaches the end of the search; agreement with robust accuracy is not known"
 
 
 def optimal_stretches(result):

@@ -50,6 +50,8 @@ function showCalibration() {
   at("calibration").hidden = !calibration;
   if (!calibration) return;
   const host = at("calibration-grid");
+  // Of one measure, whichever is chosen above.
+  at("calibration-heading").textContent = `Calibration of ${calibration.measure}`;
   at("calibration-takeaway").textContent = calibration.sentence.replaceAll("T = 1", AT_ONE);
   if (!host.children.length) {
     for (const objective of calibration.objectives) host.append(element("figure", {}, element("figcaption", {}, ""), element("div", { class: "chart" }), element("p", { class: "note" }, "")));
