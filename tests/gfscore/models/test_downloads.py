@@ -164,6 +164,15 @@ def test_redirects_lead_to_http_alone(server, tmp_path):
     with pytest.raises(InputError, match=r"leads to 'ftp://127\.0\.0\.1:1/model', no http or https address"):
         fetch(server, tmp_path / "n")
     assert len(server.asked) == 3
+    server.script = [{"status": 302, "headers": {"Location": "http://[::1/model"}}]
+    with pytest.raises(InputError, match="is or leads to no address"):
+        fetch(server, tmp_path / "o")
+
+
+def test_names_of_hosts_that_cannot_be_are_refused(tmp_path):
+    for host in ("a..b", 64 * "a"):
+        with pytest.raises(InputError, match="is or leads to no address"):
+            download(f"http://{host}/x", tmp_path / "m", check=None)
 
 
 def test_a_file_that_changed_meanwhile_is_fetched_from_its_beginning(server, tmp_path):
@@ -286,6 +295,11 @@ def test_addresses():
     for bad in ("file:///etc/passwd", "ftp://example.org/m", "m.pt"):
         with pytest.raises(InputError, match="is no http or https address"):
             direct_address(bad)
+    assert direct_address("http://example.org/mod\u00e8le%20a b.pt?x=\u00e9&y=1") == (
+        "http://example.org/mod%C3%A8le%20a%20b.pt?x=%C3%A9&y=1"
+    )
+    with pytest.raises(InputError, match=r"is no address .*Invalid IPv6 URL"):
+        direct_address("http://[::1")
     with pytest.raises(InputError, match="names no file on Google Drive"):
         direct_address("https://drive.google.com/drive/")
 

@@ -465,3 +465,17 @@ def test_a_dataset_that_reads_other_data_than_the_one_it_is_written_after_has_it
     assert {"digits-train", "cifar10-train", "celeba-train"} < set(derived)
     of_images = {"split", "subset", "path", "list", "preprocessing", "test_share", "seed", "task", "variant"}
     assert [name for name, own in derived.items() if own & of_images and "digest" not in own] == []
+
+
+@pytest.mark.parametrize(
+    ("url", "taken"),
+    [
+        ("https://example.org/a@b.pt?token=1", True),
+        ("http://127.0.0.1:8000", True),
+        ("https://me:secret@example.org/m.pt", False),
+        ("https://me@example.org", False),
+        ("ftp://example.org/m.pt", False),
+    ],
+)
+def test_addresses_hold_no_name_and_password(url, taken):
+    assert bool(re.search(SCHEMA["$defs"]["url"]["pattern"], url)) is taken

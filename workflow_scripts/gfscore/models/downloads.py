@@ -13,7 +13,7 @@ import time
 import urllib.error
 import urllib.request
 from pathlib import Path
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, quote, urlsplit
 
 from gfscore.errors import InputError
 from gfscore.files import sha256_of_file
@@ -30,6 +30,9 @@ and then never times out."""
 LARGEST_UNDECLARED = 1 << 34
 """Bytes of a file whose length the server does not state: twice the largest published classifiers, and an end to a body
 that has none."""
+
+RESERVED = "%/:?#[]@!$&'()*+,;=~"
+"""Signs that have a meaning in addresses, or stand for another one."""
 
 BY_HAND = "or download the file in a browser and put it in place by hand"
 
@@ -83,15 +86,21 @@ def download(url, path, *, check, sha256=None, attempts=5, pause=1.0, timeout=60
 
 
 def direct_address(url):
-    """Address of the file itself behind a Google Drive link, which else leads to a page; other addresses stay.
+    """Address of the file itself behind a Google Drive link, which else leads to a page; others stay, in ASCII.
 
     ASSUME: `confirm=t` answers Google Drive's question about files too large for its virus scan.
     """
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise InputError(
+            f"url {url!r} is no address ({error}); correct it, or put the file in place by hand"
+        ) from error
     if parts.scheme not in ("http", "https"):
         raise InputError(f"url {url!r} is no http or https address; correct it, or put the file in place by hand")
     if parts.hostname not in ("drive.google.com", "docs.google.com"):
-        return url
+        # Letters beyond ASCII as browsers send them; what is written with % already stays.
+        return parts._replace(path=quote(parts.path, safe=RESERVED), query=quote(parts.query, safe=RESERVED)).geturl()
     named = re.search(r"/d/([\w-]+)", parts.path)
     identifier = named.group(1) if named else parse_qs(parts.query).get("id", [""])[0]
     if not identifier:
@@ -116,6 +125,11 @@ def _attempt(address, part, *, timeout, pinned):
             _receive(answer, part, address, have=have)
     except urllib.error.HTTPError as error:
         _refused(error, part, address)
+    except (InputError, _TryAgain):
+        raise
+    except ValueError as error:
+        # Of the url or of what it leads to: names of hosts that there cannot be.
+        raise InputError(f"{address}: is or leads to no address ({error}); correct the url, {BY_HAND}") from error
     except (OSError, http.client.HTTPException) as error:
         if isinstance(error, OSError) and not isinstance(error, urllib.error.URLError) and error.filename:
             raise InputError(
