@@ -24,7 +24,8 @@ from gfscore.verdicts.gate_statistics import statistic_of
 
 
 def rows(group, labels, predictions, *, groups=2, classes=2):
-    return GroupRows.of(group, labels, predictions, groups=groups, classes=classes)
+    columns = (np.asarray(column, dtype=np.int64) for column in (group, labels, predictions))
+    return GroupRows(*columns, np.ones(len(labels)), groups, classes, len(labels))
 
 
 def metrics(*columns, form=group_metrics, **sizes):

@@ -64,13 +64,6 @@ class GroupRows:
     classes: int
     samples: int
 
-    @classmethod
-    def of(cls, group, labels, predictions, *, groups, classes):
-        """Of samples with one prediction each."""
-        n = len(labels)
-        columns = (np.asarray(column, dtype=np.int64) for column in (group, labels, predictions))
-        return cls(*columns, np.ones(n), groups, classes, n)
-
     def counts(self):
         """GroupCounts of the samples."""
 

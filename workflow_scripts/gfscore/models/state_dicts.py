@@ -165,8 +165,9 @@ def _without_prefixes(weights):
 
 def _beside_a_prefix(weights, needed):
     # A prefix under which all needed names stand, and the names outside it, `(prefix, names)`; None without one.
-    last = next(iter(needed))
-    for prefix in {str(name).removesuffix(last) for name in weights if str(name).endswith(last)}:
+    # In the order of the file: of several, the same one is named in every run.
+    first = needed[0]
+    for prefix in (str(name).removesuffix(first) for name in weights if str(name).endswith(first)):
         if prefix and all(prefix + name in weights for name in needed):
             return prefix, [name for name in weights if not str(name).startswith(prefix)]
     return None
