@@ -26,12 +26,13 @@ FOLDER_VARIABLE = "GFSCORE_ARCHITECTURES"
 FORM = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 
 RUNS_OTHERS = {
-    *("exec", "eval", "__import__", "import_module", "load", "loads", "Unpickler", "open", "from_pretrained", "urlopen"),
-    *("urlretrieve", "load_state_dict_from_url", "system", "popen", "Popen", "check_output", "check_call", "run"),
+    *("exec", "eval", "__import__", "import_module", "load", "loads", "Unpickler", "open", "urlopen", "urlretrieve"),
+    *("from_pretrained", "load_state_dict_from_url", "system", "popen", "Popen", "check_output", "check_call", "run"),
 }
 """Names that no code which builds a network needs, and code does that runs a text, a file or another program."""
 
 METHOD_EVAL = {("LOAD_METHOD", "eval"), ("LOAD_ATTR", "eval")}
+"""Instructions that name the method `eval` of an object."""
 
 PRETRAINED = ("pretrained", "weights", "checkpoint_path", "pretrained_cfg", "pretrained_cfg_overlay")
 """Arguments that make an architecture fetch weights itself."""
@@ -213,7 +214,8 @@ def _names_used_by(functions):
         while codes:
             code = codes.pop()
             # Every network has a method eval.
-            names |= {str(one.argval) for one in dis.get_instructions(code) if (one.opname, one.argval) not in METHOD_EVAL}
+            steps = [one for one in dis.get_instructions(code) if (one.opname, one.argval) not in METHOD_EVAL]
+            names |= {str(one.argval) for one in steps}
             codes += [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
         named = [function.__globals__.get(one) for one in names]
         functions += [one for one in named if inspect.isfunction(one) and one.__module__ == function.__module__]
