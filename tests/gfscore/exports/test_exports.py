@@ -259,7 +259,7 @@ def test_keys_in_addresses_are_not_deposited(root, tmp_path):
     url = "https://example.org/m.pt?key=secret&x=[1],2"
     bare_url, bare = "https://example.org/m.pt?a=1,secret", {"bare": [{"url": "https://example.org/m.pt?..."}]}
     (root / "config.yaml").write_text(
-        f'# was https://example.org/old?key=secret\nmine: {{url: "{url}", path: 日本}}\nbare: [{{url: {bare_url}}}]\n'
+        f'# was https://example.org/old?key=secret\nmine: {{url: "{url}", path: 日本}}\nbare:\n- url: {bare_url}\n'
     )
     config = {"models": [{"m": {"url": url, "title": "why?"}}, {"n": {"url": None}}]}
     crate_in(tmp_path / "crate", root, config=config, workflow=["Snakefile", "config.yaml"])
