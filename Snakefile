@@ -100,9 +100,17 @@ onsuccess:
 
 onerror:
     closed = ", or the gate is closed" if "gate" in workflow.dag_settings.targets else ""
+    # A killed step says nothing itself.
+    killed = any("died with <Signals.SIGKILL" in Path(file).read_text(errors="replace") for file in log)
     if interruptions:
         print("\nInterrupted; run the same command again to go on.")
     else:
         print(
             f"\nA step failed{closed}: what it says stands above and in its log. Mend it and run the same command again."
         )
+        if killed:
+            print(
+                "A step was killed (SIGKILL): usually by the system, because memory ran out. Set a smaller batch_size in "
+                "config.yaml where the step has one, run fewer steps at once (--cores 1), or on a cluster ask for more "
+                "mem_mb."
+            )

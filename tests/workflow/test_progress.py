@@ -24,6 +24,17 @@ def test_a_step_is_named_when_it_starts_also_where_rules_are_quiet(fresh_copy):
     assert "Started jobid" not in fresh_copy().snakemake("--quiet", "--", DATASET).text
 
 
+def test_a_killed_step_is_said_to_have_run_out_of_memory(fresh_copy):
+    repository = fresh_copy()
+    script = repository.path / "workflow_scripts/fetch_dataset.py"
+    script.write_text("import os\n\nos.kill(os.getpid(), 9)\n")
+    killed = repository.snakemake("--", DATASET, check=False).text
+    assert "A step was killed (SIGKILL): usually by the system, because memory ran out." in killed
+    script.write_text("raise SystemExit(1)\n")
+    failed = repository.snakemake("--", DATASET, check=False).text
+    assert "A step failed: " in failed and "SIGKILL" not in failed
+
+
 def test_an_interrupted_step_is_one_line_and_leaves_nothing_half_written(fresh_copy):
     repository = fresh_copy()
     log = repository.path / "results/logs/train_model/digits/none/PGD.log"

@@ -1,5 +1,6 @@
 """Exports say what the tables say, in forms that other readers take, whatever a name holds."""
 
+import hashlib
 import json
 import os
 import re
@@ -202,12 +203,12 @@ def test_cards_print_no_bound_beyond_the_range_of_its_number():
 # ---- crate ----
 
 
-def crate_in(folder, root):
+def crate_in(folder, root, *, config=None, workflow=("Snakefile", "rules/common.smk")):
     write_crate(
         folder,
         root=root,
-        workflow=["Snakefile", "rules/common.smk"],
-        config={"run": ["toy"], "name": "日本語"},
+        workflow=workflow,
+        config=config or {"run": ["toy"], "name": "日本語"},
         inputs=["results/datasets/toy.json"],
         outputs=[
             "results/audits/toy/verdict.json",
@@ -252,6 +253,25 @@ def test_crate_names_workflow_configuration_inputs_outputs_and_versions(root, tm
     assert versions["python"] == ".".join(map(str, sys.version_info[:3]))
     profiles = {entity.id for entity in crate.root_dataset["conformsTo"]}
     assert "https://w3id.org/ro/wfrun/workflow/0.5" in profiles
+
+
+def test_keys_in_addresses_are_not_deposited(root, tmp_path):
+    url = "https://example.org/m.pt?key=secret&x=[1],2"
+    bare_url, bare = "https://example.org/m.pt?a=1,secret", {"bare": [{"url": "https://example.org/m.pt?..."}]}
+    (root / "config.yaml").write_text(
+        f'# was https://example.org/old?key=secret\nmine: {{url: "{url}", path: 日本}}\nbare:\n- url: {bare_url}\n'
+    )
+    config = {"models": [{"m": {"url": url, "title": "why?"}}, {"n": {"url": None}}]}
+    crate_in(tmp_path / "crate", root, config=config, workflow=["Snakefile", "config.yaml"])
+    assert all(b"secret" not in path.read_bytes() for path in (tmp_path / "crate").rglob("*") if path.is_file())
+    shown = json.loads((tmp_path / "crate/config-of-this-run.json").read_text(encoding="utf-8"))["models"]
+    assert shown == [{"m": {"url": "https://example.org/m.pt?...", "title": "why?"}}, {"n": {"url": None}}]
+    text = (tmp_path / "crate/config.yaml").read_bytes()
+    assert "https://example.org/old?...\n" in text.decode()
+    assert yaml.safe_load(text) == {"mine": {"url": "https://example.org/m.pt?...", "path": "日本"}, **bare}
+    metadata = json.loads((tmp_path / "crate/ro-crate-metadata.json").read_text(encoding="utf-8"))["@graph"]
+    (entity,) = [item for item in metadata if item["@id"] == "config.yaml"]
+    assert entity["sha256"] == hashlib.sha256(text).hexdigest()
 
 
 def test_every_file_of_the_crate_is_there_with_its_digest_and_no_path_is_absolute(root, tmp_path):

@@ -169,6 +169,18 @@ def test_redirects_lead_to_http_alone(server, tmp_path):
         fetch(server, tmp_path / "o")
 
 
+def test_keys_in_addresses_are_not_told(server, tmp_path, capsys):
+    def told(script):
+        server.script = script
+        with pytest.raises(InputError) as refused:
+            download(f"{server.url}?key=secret", tmp_path / "m", check=lambda *_: None, sha256="0" * 64, attempts=1)
+        return str(refused.value)
+
+    away = {"status": 302, "headers": {"Location": "ftp://127.0.0.1/m?key=secret"}}
+    words = [told([{"status": 404}]), told([{"status": 503}]), told([{}]), told([away]), capsys.readouterr().out]
+    assert all("?..." in text and "secret" not in text for text in words)
+
+
 def test_names_of_hosts_that_cannot_be_are_refused(tmp_path):
     for host in ("a..b", 64 * "a"):
         with pytest.raises(InputError, match="is or leads to no address"):

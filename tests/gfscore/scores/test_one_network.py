@@ -14,6 +14,7 @@ from gfscore.tables.samples import table_of
 
 MODEL = {"dataset": "toy", "threat": "Linf", "model": "m"}
 N, CLASSES = 100, 5
+SETTINGS = {"norm": "linf", "eps": 0.1, "largest_distance": 1.0, "largest_radius": 1.0}
 LOGITS = "results/logits/toy/Linf/m.parquet"
 
 
@@ -25,13 +26,13 @@ class Samples:
         self.clean = np.random.default_rng(0).integers(0, CLASSES, N)
         write_json(folder / "models.json", {"included": ["Linf/m"], "excluded": []})
 
-    def add(self, name, kind, *, prediction=None, clean_prediction=None, rows=None, dtype="float32"):
+    def add(self, name, kind, *, prediction=None, clean_prediction=None, rows=None, dtype="float32", value=0.0):
         rows = np.arange(N) if rows is None else np.asarray(rows)
         predictions = {"prediction": self.clean if prediction is None else prediction}
         predictions["clean_prediction"] = clean_prediction
         frame = pd.DataFrame({key: value if value is None else value[rows] for key, value in predictions.items()})
-        frame = frame.assign(sample_id=[f"s{row}" for row in rows], label=0, value=0.0, censored=False)
-        self.measures[name] = {"kind": kind}
+        frame = frame.assign(sample_id=[f"s{row}" for row in rows], label=0, value=value, censored=False)
+        self.measures[name] = {**SETTINGS, "kind": kind}
         self.paths.append(self.folder / f"{name}.parquet")
         table = table_of(kind)
         columns = [column for column, _, _ in TABLES[table].columns]
@@ -105,3 +106,11 @@ def test_only_the_networks_own_predictions_on_shared_samples_are_compared(sample
     samples.add("corrupted", "corruption", prediction=other, clean_prediction=samples.clean, rows=twice)
     samples.add("targeted", "targeted", prediction=other, clean_prediction=samples.clean, rows=twice)
     assert samples.measured() == list(samples.measures)
+
+
+def test_a_value_outside_the_range_of_its_measure_is_named_with_its_file(samples):
+    samples.add("attacked", "adversarial", value=1.5)
+    with pytest.raises(InputError) as refused:
+        samples.measured()
+    start = f"{samples.paths[0]}: value 1.5 of the sample 's0' lies outside the range 0 to 1 of attacked"
+    assert str(refused.value).startswith(start) and "Linf/m" in str(refused.value)

@@ -479,3 +479,9 @@ def test_a_dataset_that_reads_other_data_than_the_one_it_is_written_after_has_it
 )
 def test_addresses_hold_no_name_and_password(url, taken):
     assert bool(re.search(SCHEMA["$defs"]["url"]["pattern"], url)) is taken
+
+
+@pytest.mark.parametrize("path", [256 * "a", "a/" * 3000, "a\0b", "\ud800"])
+def test_a_path_that_no_file_can_have_is_refused_by_its_key(config, path):
+    config["datasets"]["cifar10"]["path"] = path
+    assert "datasets: cifar10: path: no file can have the path " in refusal(config)

@@ -144,6 +144,13 @@ def SMALL_RESNET():
         ("torch.fx:GraphModule", r"of torch only the classes of torch\.nn are allowed"),
         ("torch.jit:ScriptModule", r"of torch only the classes of torch\.nn are allowed"),
         ("torch.nn.utils:clip_grad_norm_", "defines no networks"),
+        ("torch.package:PackageImporter", r"is no torch\.nn\.Module"),
+        ("torch.export:load", "defines no networks"),
+        ("torch.ao.quantization.fx.graph_module:FusedGraphModule", r"of torch only the classes of torch\.nn"),
+        ("torchvision.models.feature_extraction:DualGraphModule", r"of torch only the classes of torch\.nn"),
+        ("onnxruntime.transformers.onnx_exporter:load_pretrained_model", "defines no networks|cannot be imported"),
+        ("numpy:load", "a class or a function is needed|defines no networks"),
+        ("subprocess:run", "standard library"),
         ("../outside:main", "another form than package.module:callable"),
         ("os.system", "another form"),
         ("a:b:c", "another form"),
@@ -168,9 +175,32 @@ def test_a_function_that_runs_a_text_is_not_called(tmp_path, monkeypatch):
     exec(code, names)
     monkeypatch.setattr(home, "made", names["made"], raising=False)
     text = f"open({str(tmp_path / 'it-ran')!r}, 'w')"
-    with pytest.raises(InputError, match="its function uses exec, which runs other things than a network"):
+    with pytest.raises(InputError, match="its code uses exec, which runs or reads other things than a network"):
         build_architecture("torchvision.models.squeezenet:made", {"text": text})
     assert not (tmp_path / "it-ran").exists()
+
+
+def test_constructors_and_helpers_are_looked_through_as_well(monkeypatch):
+    """Of torch's own nothing is asked, nor is the method eval of networks a way to run a text."""
+    mend_torchvision()
+    import torchvision.models.squeezenet as home
+
+    code = (
+        "import pickle\nimport torch\n"
+        "def read(file):\n    return pickle.load(file)\n"
+        "def made(file):\n    return read(file)\n"
+        "def harmless():\n    return torch.nn.Flatten().eval()\n"
+        "class Reads(torch.nn.Module):\n    def __init__(self, file):\n        super().__init__()\n        read(file)\n"
+        "class Heir(Reads):\n    pass\n"
+    )
+    names = {"__name__": home.__name__}
+    exec(code, names)
+    for name in ("made", "harmless", "Heir"):
+        monkeypatch.setattr(home, name, names[name], raising=False)
+    for name in ("made", "Heir"):
+        with pytest.raises(InputError, match="its code uses load, which runs or reads other things"):
+            resolve(f"{home.__name__}:{name}")
+    assert resolve(f"{home.__name__}:harmless") is names["harmless"]
 
 
 def test_what_a_file_of_the_project_imported_is_not_its_own(architectures):

@@ -3,14 +3,17 @@
 Sources: RO-Crate 1.1; Process Run Crate, Workflow Run Crate 0.5 and Workflow RO-Crate 1.0, the profiles it conforms to.
 """
 
+import hashlib
 import io
 import json
 import platform
+import re
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from gfscore.files import sha256_of_file
+from gfscore.models.downloads import without_query
 from gfscore.software import software, version_in_words
 
 PROFILES = {
@@ -22,6 +25,9 @@ CONFIG = "config-of-this-run.json"
 SHA256 = "https://w3id.org/ro/terms/workflow-run#sha256"
 LICENSE = "https://spdx.org/licenses/MIT"
 PACKAGES = ("snakemake", "numpy", "scipy", "pandas", "pyarrow", "matplotlib", "rocrate")
+QUERY = re.compile(r"""https?://[^\s"'?]+\?(?:(?![,}\]]*(?:\s|$))[^\s"'])+""")
+"""Addresses with a query in a text, without the signs of YAML that may follow them."""
+
 MEDIA_TYPES = {
     ".csv": "text/csv",
     ".html": "text/html",
@@ -40,7 +46,8 @@ def write_crate(folder, *, root, workflow, config, inputs, outputs, audit, title
     """Write a crate into `folder`: copies of the files, and ro-crate-metadata.json.
 
     `root` is the folder that every path is relative to, in the crate as well; `workflow` are the Snakefile, first, and
-    the files it is made of; `config` is the configuration of the run, plain data; `inputs` are manifests with the
+    the files it is made of; `config` is the configuration of the run, plain data, written without the queries of
+    each `url`; `inputs` are manifests with the
     digests of what was measured; `outputs` files and folders of the audit. `finished` is the time of the run's end,
     seconds since 1970. The bytes depend on nothing else but the installed versions and the commit of this package.
     """
@@ -62,7 +69,7 @@ def write_crate(folder, *, root, workflow, config, inputs, outputs, audit, title
     ]
     main = _workflow(crate, root, workflow)
     configured = crate.add_file(
-        io.StringIO(json.dumps(config, indent=2, ensure_ascii=False) + "\n"),
+        io.StringIO(json.dumps(_shown(config), indent=2, ensure_ascii=False) + "\n"),
         CONFIG,
         properties={"name": "Configuration of the run", "encodingFormat": "application/json"},
     )
@@ -88,6 +95,16 @@ def write_crate(folder, *, root, workflow, config, inputs, outputs, audit, title
     )
     crate.root_dataset["mentions"] = [action]
     crate.write(folder)
+
+
+def _shown(config):
+    # Queries of addresses may hold keys, which a deposit would publish.
+    if isinstance(config, dict):
+        return {
+            key: without_query(value) if key == "url" and isinstance(value, str) else _shown(value)
+            for key, value in config.items()
+        }
+    return [_shown(value) for value in config] if isinstance(config, list) else config
 
 
 def _workflow(crate, root, paths):
@@ -119,6 +136,8 @@ def _versions():
 
 def _file(crate, root, path):
     path = Path(path)
+    if path == Path("config.yaml"):
+        return _configuration(crate, root / path, path)
     media = {"encodingFormat": MEDIA_TYPES[path.suffix]} if path.suffix in MEDIA_TYPES else {}
     size = (root / path).stat().st_size
     return crate.add_file(
@@ -128,6 +147,15 @@ def _file(crate, root, path):
             "name": path.name, **media, "contentSize": str(size), "sha256": sha256_of_file(root / path),
         },
     )  # fmt: skip
+
+
+def _configuration(crate, source, path):
+    # As it is, comments and entries that the command line replaced included, but for what addresses may tell.
+    text = QUERY.sub(lambda found: without_query(found[0]), source.read_text(encoding="utf-8"))
+    content = text.encode()
+    digest = hashlib.sha256(content).hexdigest()
+    properties = {"name": path.name, "encodingFormat": MEDIA_TYPES[path.suffix], "contentSize": str(len(content))}
+    return crate.add_file(io.StringIO(text), path.as_posix(), properties={**properties, "sha256": digest})
 
 
 def _files(root, paths):

@@ -4,6 +4,7 @@ Everything else (the standard library, loose files, functions that load or run o
 called, and the standard library before it is imported.
 """
 
+import dis
 import importlib
 import inspect
 import os
@@ -24,8 +25,14 @@ FOLDER_VARIABLE = "GFSCORE_ARCHITECTURES"
 
 FORM = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 
-RUNS_TEXT = {"exec", "eval", "__import__", "import_module", "loads", "system", "popen", "Popen"}
-"""Names that no function which builds a network needs, and one that runs a text or another program does."""
+RUNS_OTHERS = {
+    *("exec", "eval", "__import__", "import_module", "load", "loads", "Unpickler", "open", "urlopen", "urlretrieve"),
+    *("from_pretrained", "load_state_dict_from_url", "system", "popen", "Popen", "check_output", "check_call", "run"),
+}
+"""Names that no code which builds a network needs, and code does that runs a text, a file or another program."""
+
+METHOD_EVAL = {("LOAD_METHOD", "eval"), ("LOAD_ATTR", "eval")}
+"""Instructions that name the method `eval` of an object."""
 
 PRETRAINED = ("pretrained", "weights", "checkpoint_path", "pretrained_cfg", "pretrained_cfg_overlay")
 """Arguments that make an architecture fetch weights itself."""
@@ -160,9 +167,13 @@ def _require_network(found, name, *, own):
             raise InputError(
                 f"architecture {name} is no torch.nn.Module; name a network or a function that returns one"
             )
-        # torch.fx, torch.jit and others hold modules that are made of code given as text.
-        if found.__module__.split(".")[0] == "torch" and not found.__module__.startswith("torch.nn."):
-            raise InputError(f"architecture {name}: of torch only the classes of torch.nn are allowed")
+        # torch.fx, torch.jit and others hold modules that are made of code given as text, other packages heirs of them.
+        # What the project's own code makes of them is its own affair.
+        lines = [f"{one.__module__}." for one in ([found] if own else found.__mro__)]
+        if any(line.startswith("torch.") and not line.startswith("torch.nn.") for line in lines):
+            raise InputError(f"architecture {name}: of torch only the classes of torch.nn are allowed, and their heirs")
+        if not own:
+            _require_own_work([vars(one).get("__init__") for one in found.__mro__], name)
         return
     home = sys.modules.get(found.__module__)
     if own:
@@ -172,25 +183,43 @@ def _require_network(found, name, *, own):
         # other things stands in modules of its own, an architecture stands beside its network.
         top = name.split(":")[0].split(".")[0]
         allowed = found.__module__.split(".")[0] == top != "torch" and _defines_networks(home, torch.nn.Module)
-        if runs := sorted(RUNS_TEXT.intersection(_names_used_by(found))):
-            raise InputError(
-                f"architecture {name}: its function uses {runs[0]}, which runs other things than a network; wrap it in "
-                f"a function in {PACKAGE}/ if you trust it"
-            )
     if not allowed:
         raise InputError(
             f"architecture {name}: its module {found.__module__} defines no networks, so it is not called; name the "
             f"network's own module, or wrap it in a function in {PACKAGE}/"
         )
+    if not own:
+        _require_own_work([found], name)
 
 
-def _names_used_by(function):
-    # Names in its code and in that of the functions inside it.
-    waiting, found = [inspect.unwrap(function).__code__], set()
-    while waiting:
-        code = waiting.pop()
-        found |= set(code.co_names)
-        waiting += [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
+def _require_own_work(functions, name):
+    # torch's own constructors are not asked: what they do is known.
+    functions = [one for one in functions if inspect.isfunction(one) and one.__module__.split(".")[0] != "torch"]
+    if runs := sorted(RUNS_OTHERS.intersection(_names_used_by(functions))):
+        raise InputError(
+            f"architecture {name}: its code uses {runs[0]}, which runs or reads other things than a network; wrap it "
+            f"in a function in {PACKAGE}/ if you trust it"
+        )
+
+
+def _names_used_by(functions):
+    # Names in their code, in that of the functions inside them, and of those of their module that they name.
+    seen, found = set(), set()
+    while functions:
+        function = inspect.unwrap(functions.pop())
+        if function in seen:
+            continue
+        seen.add(function)
+        names, codes = set(), [function.__code__]
+        while codes:
+            code = codes.pop()
+            # Every network has a method eval.
+            steps = [one for one in dis.get_instructions(code) if (one.opname, one.argval) not in METHOD_EVAL]
+            names |= {str(one.argval) for one in steps}
+            codes += [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
+        named = [function.__globals__.get(one) for one in names]
+        functions += [one for one in named if inspect.isfunction(one) and one.__module__ == function.__module__]
+        found |= names
     return found
 
 

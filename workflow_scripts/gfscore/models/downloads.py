@@ -43,8 +43,8 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
         address = answer[-1]
         if urlsplit(address).scheme not in ("http", "https"):
             raise InputError(
-                f"{request.full_url}: leads to {address!r}, no http or https address; check the url in config.yaml, "
-                f"{BY_HAND}"
+                f"{without_query(request.full_url)}: leads to {without_query(address)!r}, no http or https address; "
+                f"check the url in config.yaml, {BY_HAND}"
             )
         return super().redirect_request(request, *answer)
 
@@ -69,7 +69,7 @@ def download(url, path, *, check, sha256=None, attempts=5, pause=1.0, timeout=60
     path.parent.mkdir(parents=True, exist_ok=True)
     part = Path(f"{path}.part")
     address = direct_address(url)
-    print(f"{path}: downloading from {url}")
+    print(f"{path}: downloading from {without_query(url)}")
     for attempt in range(1, attempts + 1):
         try:
             _attempt(address, part, timeout=timeout, pinned=bool(sha256))
@@ -78,11 +78,17 @@ def download(url, path, *, check, sha256=None, attempts=5, pause=1.0, timeout=60
             print(f"{path}: attempt {attempt} of {attempts} failed: {error}")
             if attempt == attempts:
                 raise InputError(
-                    f"{path}: {url} could not be downloaded in {attempts} attempts ({error}); run again to go on where "
-                    f"it stopped, {BY_HAND}"
+                    f"{path}: {without_query(url)} could not be downloaded in {attempts} attempts ({error}); run "
+                    f"again to go on where it stopped, {BY_HAND}"
                 ) from error
             time.sleep(min(LONGEST_PAUSE, max(error.pause, pause * 2 ** (attempt - 1))))
     _install(part, path, url, check=check, sha256=sha256)
+
+
+def without_query(url):
+    """The address as messages and results show it: `?...` for its query, which may hold a key to what lies there."""
+    start, mark, _ = str(url).partition("?")
+    return start + (mark and "?...")
 
 
 def direct_address(url):
@@ -94,17 +100,21 @@ def direct_address(url):
         parts = urlsplit(url)
     except ValueError as error:
         raise InputError(
-            f"url {url!r} is no address ({error}); correct it, or put the file in place by hand"
+            f"url {without_query(url)!r} is no address ({error}); correct it, or put the file in place by hand"
         ) from error
     if parts.scheme not in ("http", "https"):
-        raise InputError(f"url {url!r} is no http or https address; correct it, or put the file in place by hand")
+        raise InputError(
+            f"url {without_query(url)!r} is no http or https address; correct it, or put the file in place by hand"
+        )
     if parts.hostname not in ("drive.google.com", "docs.google.com"):
         # Letters beyond ASCII as browsers send them; what is written with % already stays.
         return parts._replace(path=quote(parts.path, safe=RESERVED), query=quote(parts.query, safe=RESERVED)).geturl()
     named = re.search(r"/d/([\w-]+)", parts.path)
     identifier = named.group(1) if named else parse_qs(parts.query).get("id", [""])[0]
     if not identifier:
-        raise InputError(f"url {url!r} names no file on Google Drive; give the link of the file, not of a folder")
+        raise InputError(
+            f"url {without_query(url)!r} names no file on Google Drive; give the link of the file, not of a folder"
+        )
     return f"https://drive.usercontent.google.com/download?id={identifier}&export=download&confirm=t"
 
 
@@ -129,7 +139,9 @@ def _attempt(address, part, *, timeout, pinned):
         raise
     except ValueError as error:
         # Of the url or of what it leads to: names of hosts that there cannot be.
-        raise InputError(f"{address}: is or leads to no address ({error}); correct the url, {BY_HAND}") from error
+        raise InputError(
+            f"{without_query(address)}: is or leads to no address ({error}); correct the url, {BY_HAND}"
+        ) from error
     except (OSError, http.client.HTTPException) as error:
         if isinstance(error, OSError) and not isinstance(error, urllib.error.URLError) and error.filename:
             raise InputError(
@@ -146,7 +158,7 @@ def _refused(error, part, address):
     if error.code in RETRIED:
         wait = error.headers.get("Retry-After", "")
         raise _TryAgain(reason, pause=float(wait) if _COUNT.fullmatch(wait) else 0.0) from error
-    raise InputError(f"{address}: {reason}; check the url in config.yaml, {BY_HAND}") from error
+    raise InputError(f"{without_query(address)}: {reason}; check the url in config.yaml, {BY_HAND}") from error
 
 
 # Not str.isdigit, to which a superscript is a digit.
@@ -188,9 +200,9 @@ def _copy(answer, file, part, address, *, start, total):
         if total is None and done > most:
             _forget(part)
             raise InputError(
-                f"{address}: {most / 1e9:.2f} GB came without an end, and the server states no length (then it is at "
-                f"most {LARGEST_UNDECLARED / 1e9:.0f} GB, and half of the free disk); check the url in config.yaml, "
-                f"{BY_HAND}"
+                f"{without_query(address)}: {most / 1e9:.2f} GB came without an end, and the server states no "
+                f"length (then it is at most {LARGEST_UNDECLARED / 1e9:.0f} GB, and half of the free disk); "
+                f"check the url in config.yaml, {BY_HAND}"
             )
         now = time.monotonic()
         if now - since > RATE_PERIOD:
@@ -206,12 +218,12 @@ def _copy(answer, file, part, address, *, start, total):
 
 def _install(part, path, url, *, check, sha256):
     try:
-        check(part, f"{path} (from {url})")
+        check(part, f"{path} (from {without_query(url)})")
         found = sha256_of_file(part)
         if sha256 and found != sha256:
             raise InputError(
-                f"{path}: what {url} gives has sha256 {found[:12]}, expected {sha256[:12]}; correct the url, or the "
-                f"digest if you know the new one to be right, {BY_HAND}"
+                f"{path}: what {without_query(url)} gives has sha256 {found[:12]}, expected {sha256[:12]}; correct "
+                f"the url, or the digest if you know the new one to be right, {BY_HAND}"
             )
     except InputError as error:
         # Replaces the one before: what an address gives is never the only copy.

@@ -6,9 +6,11 @@ from zlib import crc32
 import numpy as np
 import pandas as pd
 
+from gfscore.bounds.class_bounds import ROUNDING
+from gfscore.errors import InputError
 from gfscore.files import read_json
 from gfscore.scores.margins import predictions, scores
-from gfscore.scores.measures import UNCALIBRATED
+from gfscore.scores.measures import UNCALIBRATED, measure_of
 from gfscore.scores.one_network import require_one_network
 from gfscore.scores.splits import choosing_samples
 from gfscore.tables import read_logits, read_table
@@ -75,12 +77,12 @@ class AuditInputs:
     def measured(self):
         """Yield a Measured for each model and measure at T = 1, and for each calibration of the calibrated one.
 
-        Raises InputError where those of a model are not of one network.
+        Raises InputError where those of a model are not of one network, or a value lies outside its measure's range.
         """
         calibrations = read_json(self.calibration) if self.calibrated_measure else {}
         logits = dict(zip(map(label_of, self.models), self.logits, strict=True)) if calibrations else {}
         for model, own in self.paths():
-            found = {name: _uncalibrated(own[name], model, name, self.measures[name]["kind"]) for name in own}
+            found = {name: _uncalibrated(own[name], model, name, self.measures[name]) for name in own}
             require_one_network(found, own, self.measures)
             yield from found.values()
             if calibrations:
@@ -90,7 +92,7 @@ class AuditInputs:
         """Yield a Measured for each model and each of some measures at T = 1."""
         for model, own in self.paths():
             for name in measures:
-                yield _uncalibrated(own[name], model, name, self.measures[name]["kind"])
+                yield _uncalibrated(own[name], model, name, self.measures[name])
 
     def paths(self):
         """Yield each model that takes part with the paths of its samples tables by measure."""
@@ -117,14 +119,33 @@ class AuditInputs:
                 yield Measured(key, values, labels[part], correct[part], sample_id[part], fresh=split is not None)
 
 
-def _uncalibrated(path_to_samples, model, measure, kind):
+def _uncalibrated(path_to_samples, model, measure, settings):
+    kind = settings["kind"]
     samples = one_row_per_sample(read_samples(path_to_samples, model, measure, kind))
     temperature = 1.0 if kind == "great" else None
     key = {**model, "measure": measure, "calibration": UNCALIBRATED, "temperature": temperature}
     columns = (samples[name].to_numpy() for name in ("value", "label", "correct", "sample_id"))
     # Undecided is neither robust nor not: 0 below, 1 above.
     upper = (samples["value"] + samples["censored"]).to_numpy() if kind == "probabilistic" else None
-    return Measured(key, *columns, upper_values=upper, predicted=samples["predicted"].to_numpy())
+    found = Measured(key, *columns, upper_values=upper, predicted=samples["predicted"].to_numpy())
+    _require_in_range(found, path_to_samples, measure_of(settings).value_range)
+    return found
+
+
+def _require_in_range(measured, path, value_range):
+    lowest, highest = value_range
+    slack = ROUNDING * (highest - lowest)
+    for values in (measured.values, measured.upper_values):
+        if values is None:
+            continue
+        outside = (values < lowest - slack) | (values > highest + slack)
+        if outside.any():
+            place = outside.argmax()
+            raise InputError(
+                f"{path}: value {values[place]:g} of the sample {measured.sample_id[place]!r} lies outside the range "
+                f"{lowest:g} to {highest:g} of {measured.key['measure']}, so no interval holds for "
+                f"{label_of(measured.key)}; correct what it was made of, or the settings of the measure, and delete it"
+            )
 
 
 def read_samples(path, model, measure, kind):

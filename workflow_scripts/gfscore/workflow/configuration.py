@@ -4,9 +4,11 @@ Imports nothing heavy, because every run of Snakemake reads it.
 """
 
 import ast
+import errno
 import math
 from contextlib import suppress
 from functools import cache
+from pathlib import Path
 
 from gfscore.attacks.settings import require_attacks
 from gfscore.errors import InputError, unknown
@@ -30,6 +32,9 @@ THREATS = ("none", "Linf", "L2", "corruptions")
 
 OF_SNAKEMAKE = set("{}<>")
 """Characters that mean something to Snakemake in the name of a file."""
+
+NO_PATH = {errno.ENAMETOOLONG, errno.EINVAL}
+"""Errors of the system for a path that no file can have."""
 
 LARGEST = 2**63 - 1
 """Of an integer, in either direction: what a table can hold."""
@@ -207,7 +212,16 @@ def _name_mistakes(config):
 
 def _path_mistakes(where, entry):
     for key in ("path", "list"):
-        if isinstance(entry.get(key), str) and set(entry[key]) & OF_SNAKEMAKE:
+        if not isinstance(entry.get(key), str):
+            continue
+        try:
+            Path(entry[key]).stat()
+        except (OSError, ValueError) as error:
+            # A null byte, half a character, or a name or path longer than the file system takes.
+            if isinstance(error, ValueError) or error.errno in NO_PATH:
+                reason = getattr(error, "strerror", None) or error
+                yield f"{where}: {key}: no file can have the path {entry[key][:100]!r} ({reason}); correct it"
+        if set(entry[key]) & OF_SNAKEMAKE:
             yield f"{where}: {key}: Snakemake takes braces and angle brackets in {entry[key]!r} for its own; rename it"
 
 
@@ -286,6 +300,7 @@ def _dataset_mistakes(config, name, entry):
 def _attribute_mistakes(config, where, attributes):
     if attributes is None:
         return
+    yield from _path_mistakes(where, attributes)
     names = plan.attribute_names(attributes)
     for name in dict.fromkeys(names):
         if names.count(name) > 1:

@@ -127,10 +127,16 @@ def present(path):
     """A file of the user as a job's input, where there is one, else nothing: the step that reads it says what to do.
 
     An input that is missing would not do. For Snakemake what was made of it before is up to date then, whatever path
-    the configuration has now. InputError for a file from the future, beyond CLOCKS_APART: nothing made of it is newer.
+    the configuration has now. InputError for a file from the future, beyond CLOCKS_APART: nothing made of it is newer;
+    and for one in a folder that may not be entered.
     """
-    if not path or not Path(path).is_file():
-        return []
+    try:
+        if not path or not Path(path).is_file():
+            return []
+    except OSError as error:
+        raise InputError(
+            f"{path}: cannot be looked at ({error.strerror}); make its folder accessible, or move it"
+        ) from error
     ahead = Path(path).stat().st_mtime - time.time()
     if ahead > CLOCKS_APART:
         raise InputError(
