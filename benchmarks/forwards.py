@@ -1,8 +1,9 @@
 """Share of attacks, smoothing and sequential tests that passes through the network take, on one thread.
 
 Each method runs once while its forward passes are noted: how many images each takes, and how often it is
-differentiated. Then the method and nothing but those passes, on as many random images, are timed in turns. A ratio of
-1 says that the rate of forward passes inside the method is the network's own.
+differentiated. Then the method, its passes watched for NaN as in the workflow, and nothing but those passes, on as many
+random images, are timed in turns. A ratio of 1 says that the rate of forward passes inside the method is the network's
+own.
 """
 
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ from gfscore.probabilistic.neighbourhoods import make_boundaries, run_tests
 from gfscore.probabilistic.perturbations import make_perturbation
 from gfscore.zoo import build_network, from_network
 from gfscore.zoo.inference import reproducible_arithmetic
+from gfscore.zoo.logit_watch import watched
 
 WANTED = 0.9
 SECONDS = 10
@@ -71,6 +73,12 @@ def methods(network, images, case):
     }
 
 
+def as_in_workflow(network, run):
+    """One run of a method whose every pass is watched for NaN."""
+    with watched(from_network(network)):
+        run()
+
+
 @contextmanager
 def noted(network):
     """List of the passes through a network: [images, whether a graph was kept, how often it was differentiated]."""
@@ -111,7 +119,8 @@ def rows():
             for method, run in methods(network.eval(), images, case).items():
                 with noted(network) as passes:
                     run()
-                times = turns({"bare": partial(bare, network, passes, images), "method": run}, seconds=SECONDS)
+                both = {"bare": partial(bare, network, passes, images), "method": partial(as_in_workflow, network, run)}
+                times = turns(both, seconds=SECONDS)
                 ratio, error = median_ratio([turn["bare"] / turn["method"] for turn in times])
                 sizes = [images for images, _, _ in passes]
                 yield row(
