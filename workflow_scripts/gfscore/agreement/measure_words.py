@@ -3,7 +3,7 @@
 import numpy as np
 
 from gfscore.agreement.falsification import Falsification, Falsified, sentence
-from gfscore.bounds.multiplicity import holm
+from gfscore.bounds.multiplicity import SIGNIFICANT, holm
 from gfscore.certificates.radii import judge_refutations
 from gfscore.classwise.target_rows import contest
 from gfscore.names import enumeration
@@ -11,7 +11,6 @@ from gfscore.numbers import count, number, p_value, percent, signed
 from gfscore.scores.measures import UNCALIBRATED
 from gfscore.tables.agreement import ALL
 
-SIGNIFICANT = 0.05
 ROUNDING = 1e-12
 
 SUCCESS = {
@@ -175,7 +174,7 @@ def differing_classes(rows):
 def opposed(rows):
     """Pairs of measures that rank the models in significantly opposite order (measure_agreement rows), or None.
 
-    Their p-values are adjusted by Holm for all pairs: unrelated measures are named with probability at most 0.05.
+    Their p-values are adjusted by Holm for all pairs, so unrelated ones are named with probability at most SIGNIFICANT.
     """
     tested = rows[rows["p"].notna()]
     adjusted = holm(tested["p"], family=len(tested))

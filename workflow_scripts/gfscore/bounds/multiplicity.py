@@ -4,6 +4,12 @@ import numpy as np
 
 from gfscore.errors import InputError
 
+SIGNIFICANT = 0.05
+"""Level at which sentences and figures call something found: p-values, adjusted for how many were looked at, up to it.
+
+Gates and intervals have levels of their own in the configuration.
+"""
+
 
 def holm(p_values, *, family):
     """P-values adjusted by Holm 1979: refusing those <= alpha makes any wrong refusal with probability <= alpha.

@@ -4,7 +4,7 @@ import numpy as np
 
 from gfscore.dashboard.packing import packed
 
-SIGNIFICANT = 1e-12
+ROUNDING = 1e-12
 """Tolerance of p against alpha, which is 1 - confidence in floating point."""
 
 
@@ -40,7 +40,7 @@ def paired_differences(tables, measure, index):
         "high": grid("high"),
         "p": grid("p_holm"),
         "overall": [[row[name] for name in kept] for row in overall.to_dict("records")],
-        "alpha": 1 - float(rows["confidence"].iloc[0]) + SIGNIFICANT,
+        "alpha": 1 - float(rows["confidence"].iloc[0]) + ROUNDING,
         "confidence": float(rows["confidence"].iloc[0]),
     }
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from gfscore.bounds.multiplicity import SIGNIFICANT
 from gfscore.figures.grid import identity
 from gfscore.figures.placement import place_labels
 from gfscore.figures.style import ACCENT, CONTRAST, INK, MUTED, PAPER, counted, drawing, framed_figure, laid_out, quiet
@@ -113,7 +114,7 @@ def disparity_bars(summary, measure, *, fp_lambda, guessing=()):
             note=f"Thin line: {confidence} interval, joint over the model's classes. Upright tick: what chance alone "
             "gives, the mean when class membership is shuffled; a disparity near it is no evidence of unequal "
             "classes. Above chance, in the title: interval of RDI above 0, and permutation p of classes with one "
-            f"distribution of values at most {setting(takeaways.SIGNIFICANT)} after Holm's adjustment for the number "
+            f"distribution of values at most {setting(SIGNIFICANT)} after Holm's adjustment for the number "
             f"of models. FP = class mean \u2212 {setting(fp_lambda)} \u00d7 RDI.",
         )
         panels = figure.subplots(1, len(PANELS), sharey=True)

@@ -3,6 +3,7 @@
 import numpy as np
 
 from gfscore.bounds.binomial import lower_shares
+from gfscore.bounds.multiplicity import SIGNIFICANT
 from gfscore.class_names import classes_of
 from gfscore.figures.style import (
     ACCENT,
@@ -22,7 +23,6 @@ from gfscore.numbers import number, percent
 from gfscore.scores.disparity import TIE_TOLERANCE
 
 MOST_LISTED = 30
-ALPHA = 0.05
 
 
 def false_positive_shares(rows, measure, *, independent):
@@ -38,8 +38,8 @@ def false_positive_shares(rows, measure, *, independent):
     order = np.argsort(-mean, kind="stable")[:MOST_LISTED]
     left = k - len(order)
     tested = (
-        f"Filled dot: above 1/K, exact binomial test of the model's errors, {percent(1 - ALPHA)} for all classes and "
-        "models together. "
+        f"Filled dot: above 1/K, exact binomial test of the model's errors, {percent(1 - SIGNIFICANT)} for all classes "
+        "and models together. "
         if independent
         else "Copies of one image are no independent samples, so no test is made. "
     )
@@ -84,7 +84,7 @@ def _shares(rows, *, independent):
         if has_errors(own):
             k = len(own)
             errors = round(float((own["false_positives"].sum()) / own["cfps"].sum()))
-            low = lower_shares(own["false_positives"].to_numpy(), np.full(k, errors), alpha=ALPHA / (k * models))
+            low = lower_shares(own["false_positives"].to_numpy(), np.full(k, errors), alpha=SIGNIFICANT / (k * models))
             found.append(own["cfps"].to_numpy())
             above.append((low > 1 / k) & independent)
     return np.array(found), np.array(above)

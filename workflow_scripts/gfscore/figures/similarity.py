@@ -4,12 +4,11 @@ import math
 
 import numpy as np
 
-from gfscore.bounds.multiplicity import benjamini_hochberg
+from gfscore.bounds.multiplicity import SIGNIFICANT, benjamini_hochberg
 from gfscore.figures.cells import bare, colour_bar, colours, name_columns, number_cells, separate_cells
 from gfscore.figures.style import counted, drawing, framed_figure, laid_out
 from gfscore.names import printable, shortened_all, without_threat
 from gfscore.numbers import number, percent
-from gfscore.report.takeaways import SIGNIFICANT
 
 MOST_NUMBERED = 10
 KINDS = {"confusion_cosine": "Confusion matrices, cosine", "error_cosine": "Errors alone, cosine"}

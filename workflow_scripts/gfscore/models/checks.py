@@ -3,6 +3,7 @@
 import numpy as np
 
 from gfscore.bounds.binomial import clopper_pearson
+from gfscore.bounds.multiplicity import SIGNIFICANT
 from gfscore.names import class_phrase
 from gfscore.numbers import number
 
@@ -32,9 +33,6 @@ def published_accuracy_verdict(correct, samples, *, published, tolerance, subset
     words += f", published {100 * published:.2f}% (tolerance {100 * tolerance:.2f} points)"
     return low <= published + tolerance and high >= published - tolerance, words
 
-
-SIGNIFICANT = 0.05
-"""Level of the test whether a classifier is better than guessing: a mere warning, so it may err at times."""
 
 ENOUGH = 5
 """Samples that each of two classes needs before they can look exchanged: of fewer, most go anywhere by chance."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gfscore import numbers
-from gfscore.bounds.multiplicity import holm
+from gfscore.bounds.multiplicity import SIGNIFICANT, holm
 from gfscore.comparison.ranking import EXACT_UP_TO, exact_p_value_of, spearman_or_none
 from gfscore.names import model_labels, printable, without_threat
 from gfscore.report import takeaways
@@ -241,12 +241,12 @@ def _agreement(summary, first, second, words):
 def against_robust_accuracy(views):
     """Measures that order the models significantly against their robust accuracy: pairs (name, rho).
 
-    By Holm over the measures, so that unrelated ones are named with probability at most 0.05.
+    By Holm over the measures, so that unrelated ones are named with probability at most SIGNIFICANT.
     """
     tested = [(view.name, view.agreements[1]) for view in views if view.agreements[1]["p_two_sided"] is not None]
     adjusted = holm([row["p_two_sided"] for _, row in tested], family=len(tested))
     found = zip(tested, adjusted, strict=True)
-    return [(name, row["rho"]) for (name, row), p in found if row["rho"] < 0 and p <= takeaways.SIGNIFICANT]
+    return [(name, row["rho"]) for (name, row), p in found if row["rho"] < 0 and p <= SIGNIFICANT]
 
 
 def agreement_rows(views):

@@ -8,14 +8,13 @@ import math
 
 import numpy as np
 
-from gfscore.bounds.multiplicity import holm
+from gfscore.bounds.multiplicity import SIGNIFICANT, holm
 from gfscore.calibration.model_evidence import ROBUST, alone
 from gfscore.comparison.ranking import EXACT_UP_TO, exact_p_value_of, spearman
 from gfscore.names import capitalised, class_phrase, enumeration, marked_labels
 from gfscore.numbers import MISSING, number, setting, signed, temperature
 from gfscore.scores.disparity import TIE_TOLERANCE, worst_class_set
 
-SIGNIFICANT = 0.05
 FEW_MODELS = 3
 MOST_NAMED = 3
 UNCHANGED = 1e-9
@@ -323,7 +322,7 @@ def logit_factor(rows):
 def rank_relation(x, y):
     """Spearman rank correlation over models and whether it is clear (rank_p_value below 5%), as a pair."""
     p = rank_p_value(x, y)
-    return float(spearman(x, y)), p is not None and p < SIGNIFICANT
+    return float(spearman(x, y)), p is not None and p <= SIGNIFICANT
 
 
 def rank_p_value(x, y):
