@@ -50,7 +50,8 @@ def test_an_interrupted_step_is_one_line_and_leaves_nothing_half_written(fresh_c
         os.killpg(run.pid, signal.SIGINT)
         text, _ = run.communicate(timeout=60)
     assert run.returncode != 0
-    assert text.count("interrupted, see results/logs/train_model/digits/none/PGD.log") == 1
+    # What was said is what tells why, where this fails.
+    assert text.count("interrupted, see results/logs/train_model/digits/none/PGD.log") == 1, text + log.read_text()
     assert "Traceback" not in text and "KeyboardInterrupt" not in text
     assert "Interrupted; run the same command again to go on." in text and "A step failed" not in text
     assert not list((repository.path / "results/trained").rglob("*PGD*"))

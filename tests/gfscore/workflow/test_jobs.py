@@ -136,8 +136,10 @@ def test_as_a_process_success_is_silent(tmp_path):
     assert (tmp_path / "job.log").read_text() == "done\n"
 
 
-def test_as_a_process_an_interruption_is_one_line_and_ends_by_its_signal(tmp_path):
-    unwound = "    try:\n        os.kill(os.getpid(), signal.SIGINT)\n        time.sleep(60)\n    finally:\n        print('unwound')"
+@pytest.mark.parametrize("error", ["", "\n        raise RuntimeError('half written')"])
+def test_as_a_process_an_interruption_is_one_line_and_ends_by_its_signal(tmp_path, error):
+    begun = "    try:\n        os.kill(os.getpid(), signal.SIGINT)\n        time.sleep(60)\n    finally:"
+    unwound = f"{begun}\n        print('unwound'){error}"
     result = run_job(tmp_path, f"import os, signal, time\n{unwound}")
     assert result.returncode == -signal.SIGINT
     assert result.stderr == "interrupted, see job.log; run the same command again to go on\n"

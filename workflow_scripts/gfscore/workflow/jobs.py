@@ -22,7 +22,7 @@ def logged_job(path_to_log):
     log and to stderr. Any other exception is ours, so its traceback goes along. An interruption (Ctrl-C) is one line,
     and the process still ends by its signal. What a successful step cost is recorded (see gfscore.workflow.costs).
     """
-    path = Path(path_to_log)
+    path, interruptions = Path(path_to_log), _noted_interruptions()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         log = _Log(path.open("wb"), encoding="utf-8", errors="backslashreplace", line_buffering=True)
@@ -32,18 +32,28 @@ def logged_job(path_to_log):
     try:
         with redirect_stdout(log), redirect_stderr(log), recorded_cost(cost_file(path)):
             yield
-    except InputError as error:
-        _fail(f"error: {error}", log)
-    except OSError as error:
-        _fail(_described(error, path), log)
-    except Exception:
-        _fail(traceback.format_exc(), log)
-    except KeyboardInterrupt:
+    except (Exception, KeyboardInterrupt) as error:
+        # Of either kind: libraries that are interrupted in the middle of something raise errors of their own.
+        if not (interruptions or isinstance(error, KeyboardInterrupt)):
+            _fail(_described(error, path), log)
         _tell(f"interrupted, see {path}; run the same command again to go on", log)
         # As a shell expects. Python would do so too, after its traceback, unless some library runs code at exit.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         signal.raise_signal(signal.SIGINT)
     _close(log)
+
+
+def _noted_interruptions():
+    # List that every interruption (SIGINT) is added to; empty for ever where the signal is ignored, as under nohup.
+    noted = []
+
+    def note(number, frame):
+        noted.append(number)
+        signal.default_int_handler(number, frame)
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, note)
+    return noted
 
 
 class _Log(io.TextIOWrapper):
@@ -56,7 +66,9 @@ class _Log(io.TextIOWrapper):
 
 
 def _described(error, path):
-    if error.errno not in NO_ROOM:
+    if isinstance(error, InputError):
+        return f"error: {error}"
+    if not isinstance(error, OSError) or error.errno not in NO_ROOM:
         return traceback.format_exc()
     where = error.filename or path
     return (
