@@ -9,13 +9,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 import yaml
 
+from gfscore.errors import InputError
 from gfscore.exports.cards import model_cards
 from gfscore.exports.crate import write_crate
 from gfscore.exports.latex import class_table, escaped, model_table
 from gfscore.figures import figures_of_audit
-from gfscore.files import sha256_of_file
+from gfscore.files import sha256_of_file, write_json
+from gfscore.models.checkpoint_files import describe_checkpoint
 from gfscore.scores.margins import SCALE
 from gfscore.scores.measures import measure_of
 from gfscore.software import software, version_in_words
@@ -25,6 +28,7 @@ from synthetic import LAM, synthetic_audit
 
 ROOT = Path(__file__).parents[3]
 GREAT = measure_of({"kind": "great"})
+MANIFEST = "results/datasets/toy.json"
 HOSTILE = ["$x_1$ & \\frac{a}{b}", "50% #1 {~^}", "<b>: - ['q\"\n"]
 
 
@@ -209,7 +213,7 @@ def crate_in(folder, root, *, config=None, workflow=("Snakefile", "rules/common.
         root=root,
         workflow=workflow,
         config=config or {"run": ["toy"], "name": "日本語"},
-        inputs=["results/datasets/toy.json"],
+        inputs=[MANIFEST],
         outputs=[
             "results/audits/toy/verdict.json",
             "results/audits/toy/class_scores.parquet",
@@ -226,12 +230,13 @@ def crate_in(folder, root, *, config=None, workflow=("Snakefile", "rules/common.
 def root(tmp_path):
     root = tmp_path / "project"
     for name in (
-        "Snakefile", "rules/common.smk", "results/datasets/toy.json", "results/audits/toy/verdict.json",
+        "Snakefile", "rules/common.smk", MANIFEST, "results/audits/toy/verdict.json",
         "results/audits/toy/class_scores.parquet", "results/audits/toy/figures/b.svg", "results/audits/toy/figures/a.png",
         "results/audits/toy/figures/.snakemake_timestamp",
     ):  # fmt: skip
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(f"content of {name}")
+    write_json(root / MANIFEST, {})
     return root
 
 
@@ -245,7 +250,7 @@ def test_crate_names_workflow_configuration_inputs_outputs_and_versions(root, tm
     assert (crate.mainEntity["name"], crate.mainEntity["version"]) == ("gfscore", version_in_words(software()))
     action = crate.get("#run-of-toy")
     assert action["instrument"].id == "Snakefile"
-    assert {entity.id for entity in action["object"]} == {"config-of-this-run.json", "results/datasets/toy.json"}
+    assert {entity.id for entity in action["object"]} == {"config-of-this-run.json", MANIFEST}
     results = [entity.id for entity in action["result"]]
     assert results[2:] == ["results/audits/toy/figures/a.png", "results/audits/toy/figures/b.svg"]
     versions = {entity["name"]: entity["version"] for entity in crate.mainEntity["softwareRequirements"]}
@@ -272,6 +277,38 @@ def test_keys_in_addresses_are_not_deposited(root, tmp_path):
     metadata = json.loads((tmp_path / "crate/ro-crate-metadata.json").read_text(encoding="utf-8"))["@graph"]
     (entity,) = [item for item in metadata if item["@id"] == "config.yaml"]
     assert entity["sha256"] == hashlib.sha256(text).hexdigest()
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "url: 'https://h/x?a=it''secret'",
+        'url: "https://h/x\\x3Fa=secret"',
+        'url: "https://h/x\\\n  ?a=secret"',
+        'url: "https://h/x?a=\\\n  secret"',
+        'url: "https://h/x?file=\\"a\\"&a=secret"',
+        "url: https://h/it's?a=secret",
+    ],
+)
+def test_an_address_whose_key_cannot_be_left_out_is_refused(root, tmp_path, entry):
+    assert "secret" in yaml.safe_load(entry)["url"]
+    (root / "config.yaml").write_text(entry)
+    with pytest.raises(InputError, match=r"^config\.yaml: a url in it has a query .* write each url plainly"):
+        crate_in(tmp_path / "crate", root, workflow=["Snakefile", "config.yaml"])
+    assert not (tmp_path / "crate").exists()
+
+
+def test_manifests_of_checkpoints_hold_no_keys(root, tmp_path):
+    path = tmp_path / "m.pt"
+    torch.save({}, path)
+    url = "https://example.org/m.pt?key=secret"
+    settings = {"source": "timm", "path": str(path), "url": url, "sha256": None, "architecture": "resnet18"}
+    manifest = describe_checkpoint(settings, identity={"dataset": "d", "threat": "none", "model": "m"})
+    assert manifest["settings"] == settings | {"url": "https://example.org/m.pt?..."}
+    # One of an earlier version.
+    write_json(root / MANIFEST, {"settings": settings})
+    with pytest.raises(InputError, match=rf"^{MANIFEST}: a url in it has a query"):
+        crate_in(tmp_path / "crate", root)
 
 
 def test_every_file_of_the_crate_is_there_with_its_digest_and_no_path_is_absolute(root, tmp_path):

@@ -12,8 +12,11 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from gfscore.files import sha256_of_file
-from gfscore.models.downloads import without_query
+import yaml
+
+from gfscore.errors import InputError
+from gfscore.files import read_json, sha256_of_file
+from gfscore.models.addresses import without_queries, without_query
 from gfscore.software import software, version_in_words
 
 PROFILES = {
@@ -46,10 +49,11 @@ def write_crate(folder, *, root, workflow, config, inputs, outputs, audit, title
     """Write a crate into `folder`: copies of the files, and ro-crate-metadata.json.
 
     `root` is the folder that every path is relative to, in the crate as well; `workflow` are the Snakefile, first, and
-    the files it is made of; `config` is the configuration of the run, plain data, written without the queries of
-    each `url`; `inputs` are manifests with the
+    the files it is made of; `config` is the configuration of the run, plain data; `inputs` are manifests with the
     digests of what was measured; `outputs` files and folders of the audit. `finished` is the time of the run's end,
     seconds since 1970. The bytes depend on nothing else but the installed versions and the commit of this package.
+
+    Queries of a `url` are not written, since they may hold keys. Raises InputError where they cannot be left out.
     """
     from rocrate.rocrate import ROCrate
 
@@ -69,10 +73,12 @@ def write_crate(folder, *, root, workflow, config, inputs, outputs, audit, title
     ]
     main = _workflow(crate, root, workflow)
     configured = crate.add_file(
-        io.StringIO(json.dumps(_shown(config), indent=2, ensure_ascii=False) + "\n"),
+        io.StringIO(json.dumps(without_queries(config), indent=2, ensure_ascii=False) + "\n"),
         CONFIG,
         properties={"name": "Configuration of the run", "encodingFormat": "application/json"},
     )
+    for path in inputs:
+        _require_without_queries(path, read_json(root / path))
     objects = [configured, *(_file(crate, root, path) for path in inputs)]
     results = [_file(crate, root, path) for path in _files(root, outputs)]
     main["input"] = [_parameter(crate, "config", configured, "Audits, models, measures and data")]
@@ -95,16 +101,6 @@ def write_crate(folder, *, root, workflow, config, inputs, outputs, audit, title
     )
     crate.root_dataset["mentions"] = [action]
     crate.write(folder)
-
-
-def _shown(config):
-    # Queries of addresses may hold keys, which a deposit would publish.
-    if isinstance(config, dict):
-        return {
-            key: without_query(value) if key == "url" and isinstance(value, str) else _shown(value)
-            for key, value in config.items()
-        }
-    return [_shown(value) for value in config] if isinstance(config, list) else config
 
 
 def _workflow(crate, root, paths):
@@ -152,10 +148,24 @@ def _file(crate, root, path):
 def _configuration(crate, source, path):
     # As it is, comments and entries that the command line replaced included, but for what addresses may tell.
     text = QUERY.sub(lambda found: without_query(found[0]), source.read_text(encoding="utf-8"))
+    # YAML has more ways to write an address than a pattern knows.
+    try:
+        shown = yaml.safe_load(text)
+    except yaml.YAMLError:
+        shown = yaml.safe_load(source.read_text(encoding="utf-8"))
+    _require_without_queries(path, shown)
     content = text.encode()
     digest = hashlib.sha256(content).hexdigest()
     properties = {"name": path.name, "encodingFormat": MEDIA_TYPES[path.suffix], "contentSize": str(len(content))}
     return crate.add_file(io.StringIO(text), path.as_posix(), properties={**properties, "sha256": digest})
+
+
+def _require_without_queries(path, data):
+    if data != without_queries(data):
+        raise InputError(
+            f"{path}: a url in it has a query (?...), which may hold a key and cannot be left out here; in config.yaml "
+            "write each url plainly, on one line; a manifest is made anew when it is deleted"
+        )
 
 
 def _files(root, paths):

@@ -12,6 +12,7 @@ from pathlib import Path
 from gfscore.errors import InputError
 from gfscore.files import sha256_of_file, write_text
 from gfscore.files.regular import require_regular
+from gfscore.models.addresses import without_queries
 from gfscore.models.network_sources import describe_network
 from gfscore.models.rejected import set_aside, set_aside_before
 
@@ -30,9 +31,10 @@ def describe_checkpoint(settings, *, identity):
     Of a network defined in architectures/ it has the digest of that code too (see gfscore.models.network_sources).
 
     `settings` is the model's entry: `source`, `path` (where the file lies or is to be put), `sha256` (hex, or None to
-    record it now) and `url` (or None for a file placed by hand), with the source's own keys; `identity` holds dataset
-    (the zoo), threat and model. Fetches what is missing. Raises InputError, naming file and remedy, for a file that is
-    absent and has no url, that cannot be downloaded, that is no checkpoint, or that has another digest.
+    record it now) and `url` (or None for a file placed by hand; the manifest hides its query), with the source's own
+    keys; `identity` holds dataset (the zoo), threat and model. Fetches what is missing. Raises InputError, naming file
+    and remedy, for a file that is absent and has no url, that cannot be downloaded, that is no checkpoint, or that has
+    another digest.
     """
     if settings.get("trust_pickle") and not settings.get("sha256"):
         raise InputError(f"{'/'.join(identity.values())}: {NEEDS_PINNED_DIGEST}")
@@ -46,7 +48,7 @@ def describe_checkpoint(settings, *, identity):
         **(describe_network(settings["architecture"]) if settings["source"] == "torch" else {}),
         "pinned": bool(settings.get("sha256")),
         "files": files,
-        "settings": dict(settings),
+        "settings": without_queries(settings),
     }
 
 

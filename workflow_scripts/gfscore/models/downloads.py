@@ -17,6 +17,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 
 from gfscore.errors import InputError
 from gfscore.files import sha256_of_file
+from gfscore.models.addresses import without_query
 
 BLOCK = 1 << 20
 LONGEST_PAUSE = 60.0
@@ -83,12 +84,6 @@ def download(url, path, *, check, sha256=None, attempts=5, pause=1.0, timeout=60
                 ) from error
             time.sleep(min(LONGEST_PAUSE, max(error.pause, pause * 2 ** (attempt - 1))))
     _install(part, path, url, check=check, sha256=sha256)
-
-
-def without_query(url):
-    """The address as messages and results show it: `?...` for its query, which may hold a key to what lies there."""
-    start, mark, _ = str(url).partition("?")
-    return start + (mark and "?...")
 
 
 def direct_address(url):
