@@ -18,7 +18,7 @@ def check_logits(path_to_logits, path_to_manifest, path_to_check, *, model, gate
     tolerance, the samples it was published on ("full", "subset", or None) and what to do on_failure ("stop" or
     "exclude"). Raises InputError for what require_logits refuses, for another number of samples or classes than the
     dataset's manifest says, and for another accuracy unless such models are excluded, which the check then records.
-    A model that is no better than guessing, or whose classes look exchanged, is accepted with a warning.
+    A model that may be guessing, or whose classes look exchanged, is accepted with a warning.
     """
     manifest = read_json(path_to_manifest)
     _, labels, logits = read_logits(path_to_logits, expect={**model, "dataset_digest": manifest["digest"]})
@@ -44,7 +44,7 @@ def check_logits(path_to_logits, path_to_manifest, path_to_check, *, model, gate
         )
         if not accepted and gate["on_failure"] == "stop":
             raise InputError(f"{path_to_logits}: {words}. {REMEDY}")
-    guessing = guesses(predicted, labels, classes)
+    guessing = guesses(predicted, labels)
     warnings = [words for words in (guessing, exchanged(predicted, labels, manifest["classes"])) if words]
     for warning in warnings:
         print(f"warning: {warning}")

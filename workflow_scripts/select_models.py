@@ -10,7 +10,7 @@ from gfscore.workflow.jobs import logged_job
 def select_models(paths_to_checks, path_to_selection, *, models):
     """Write which of `models` are included and which are excluded, with the reason that their check gives.
 
-    Of those included, `warned` says what their checks warn of, and `guessing` which are no better than guessing.
+    Of those included, `warned` says what their checks warn of, and `guessing` which may be guessing.
 
     A check belongs to a model with logits; models that bring values per sample have none and are included.
     """

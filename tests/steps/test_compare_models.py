@@ -216,7 +216,7 @@ def test_choice_of_the_metric_in_words():
         "Which model comes first depends on the metric: m0 by RDI; m1 by NRGC and RDI / mean; m0 and m1 by WCR"
     )
     broken = sensitivity_words.metric_choice(other, guessing=["t/m0"])
-    assert "m0 [no better than guessing] by RDI; m1 by NRGC" in broken
+    assert "m0 [may be guessing] by RDI; m1 by NRGC" in broken
     undefined = metric_rows(rdi=[1, 2], nrgc=[np.nan, np.nan], rdi_over_mean=[1, 2], wcr=[1, 2])
     assert sensitivity_words.metric_choice(undefined) is None
 

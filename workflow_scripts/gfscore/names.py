@@ -83,7 +83,7 @@ def marked_labels(frame, guessing, *, limit):
     """The same, shortened to `limit`, with a remark behind those of `guessing`: labels "threat/model"."""
     marks = [f"{row.threat}/{row.model}" in guessing for row in frame.itertuples()]
     return [
-        f"{shortened(label, limit)} [no better than guessing]" if marked else shortened(label, limit)
+        f"{shortened(label, limit)} [may be guessing]" if marked else shortened(label, limit)
         for label, marked in zip(model_labels(frame), marks, strict=True)
     ]
 

@@ -101,12 +101,12 @@ def test_models_left_out_are_named_with_their_reason():
 
 
 def test_warnings_of_models_stand_above_the_rules_and_beside_their_equality():
-    warned = [{"model": "none/<b>0</b>", "reason": "no better than guessing (clean accuracy 0.1)"}]
+    warned = [{"model": "none/<b>0</b>", "reason": "may be guessing (clean accuracy 0.1)"}]
     page = page_of(audit_for_page(**SMALL, warned=warned, guessing=["none/model_0", "none/model_1"]))
     section = verdict_section(page)
     warning = f"<strong>none/&lt;b&gt;0&lt;/b&gt;:</strong> {warned[0]['reason']}."
     assert section.index(warning) < section.index("Rule:")
-    assert "model_0 [no better than guessing]" in page and "model_1 [no better than guessing]" in page
+    assert "model_0 [may be guessing]" in page and "model_1 [may be guessing]" in page
     assert "guessing" not in page_of(audit_for_page(**SMALL))
 
 

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from gfscore.bounds.binomial import clopper_pearson
+from gfscore.bounds.multiplicity import SIGNIFICANT
 from gfscore.models.checks import CONFIDENCE, exchanged, guesses, published_accuracy_verdict
 
 
@@ -51,24 +52,46 @@ ACCURATE = np.where(RNG.random(1000) < 0.8, LABELS, RNG.integers(0, 10, 1000))
     ],
     ids=["rows in another order", "never right", "always the same class"],
 )
-def test_a_model_that_is_no_better_than_guessing_is_told_of(predictions, accuracy):
-    words = guesses(predictions, LABELS, 10)
-    assert words.startswith(f"no better than guessing (clean accuracy {accuracy} of 10 classes; ")
-    assert "largest one gives 0.100): are the rows in the order of the labels, and are these logits?" in words
-
-
-def test_better_than_guessing_is_better_than_the_largest_class_by_a_binomial_test():
-    assert guesses(ACCURATE, LABELS, 10) is None
-    # 100 of 1,000 are expected; 116 or more come about with probability 0.0535, 117 with 0.0433.
-    for right, guessed in ((116, True), (117, False)):
-        predictions = np.where(np.arange(1000) < right, LABELS, (LABELS + 1) % 10)
-        assert (guesses(predictions, LABELS, 10) is not None) == guessed
-    # Right for every sample of a class that holds 90% of them, and for none of the others.
-    unbalanced = (np.arange(100) >= 90).astype(int)
-    assert "accuracy 0.900 of 2 classes; always naming the largest one gives 0.900" in guesses(
-        np.zeros(100, dtype=int), unbalanced, 2
+def test_a_model_that_may_be_guessing_is_told_of(predictions, accuracy):
+    words = guesses(predictions, LABELS)
+    assert words.startswith(
+        f"may be guessing (clean accuracy {accuracy} on 1,000 samples; the same answers in a random"
     )
-    assert guesses(np.zeros(5, dtype=int), np.zeros(5, dtype=int), 10) is None
+    assert "are the rows in the order of the labels, the columns in that of the class names, and are these" in words
+
+
+def test_answers_that_go_with_the_labels_are_no_guesses_however_unequal_the_classes():
+    assert guesses(ACCURATE, LABELS) is None
+    # Two samples of one class among 40, and everything right: one of the 780 orders is as right.
+    few = (np.arange(40) >= 38).astype(int)
+    assert guesses(few, few) is None
+    # Each class right 19 times in 20, one class 5% of all; to name the other one always is right as often.
+    labels = (np.arange(400) >= 380).astype(int)
+    predictions = np.where(np.arange(400) % 20 == 0, 1 - labels, labels)
+    assert np.mean(predictions == labels) == np.mean(labels == 0)
+    assert guesses(predictions, labels) is None
+    assert (
+        "accuracy 0.950 on 400 samples; the same answers in a random order are right as often with probability 1.00)"
+        in (guesses(np.zeros(400, dtype=int), labels))
+    )
+    assert guesses(np.zeros(5, dtype=int), np.zeros(5, dtype=int)) is None
+
+
+def test_of_very_few_samples_no_accuracy_rules_out_guessing():
+    # 1 of 6, and 1 of 20, orders of two classes are as right.
+    assert (
+        "(clean accuracy 1.00 on 4 samples; the same answers in a random order are right as often with probability 0.167"
+        in (guesses(np.array([0, 0, 1, 1]), np.array([0, 0, 1, 1])))
+    )
+    assert guesses(np.array([0, 0, 0, 1, 1, 1]), np.array([0, 0, 0, 1, 1, 1])) is None
+
+
+@pytest.mark.parametrize(("n", "shares"), [(12, [0.5, 0.5]), (60, [0.9, 0.1]), (50, [0.4, 0.3, 0.2, 0.1])])
+def test_a_guessing_model_is_taken_for_better_in_one_of_twenty_at_most(n, shares):
+    trials, generator = 400, np.random.default_rng(1)
+    drawn = generator.choice(len(shares), p=shares, size=(trials, 2, n))
+    missed = sum(guesses(answers, labels) is None and len(set(labels)) > 1 for answers, labels in drawn)
+    assert missed <= trials * SIGNIFICANT + 3 * np.sqrt(trials * SIGNIFICANT)
 
 
 def test_two_classes_look_exchanged_when_most_of_each_go_to_the_other():
@@ -85,6 +108,17 @@ def test_two_classes_look_exchanged_when_most_of_each_go_to_the_other():
     assert exchanged(half, LABELS, names) is None
     assert exchanged(np.where(LABELS == 3, 5, LABELS), LABELS, names) is None
     assert exchanged(np.repeat(swap, 4), np.repeat(np.arange(10), 4), names) is None
-    assert "name 0 and name 1; name 2 and name 3; name 4 and name 5; 2 more pairs)" in exchanged(
+    assert "name 0 and name 1; name 2 and name 3; name 4 and name 5; 4 more classes)" in exchanged(
         LABELS ^ 1, LABELS, names
     )
+
+
+def test_classes_look_exchanged_when_they_moved_round_a_circle():
+    names = [f"name {k}" for k in range(10)]
+    around = np.arange(10)
+    around[[2, 4, 7]] = 4, 7, 2
+    assert "exchanged (name 2, name 4 and name 7): are" in exchanged(around[ACCURATE], LABELS, names)
+    assert "exchanged (name 0, name 1, name 2 and 7 more): are" in exchanged((ACCURATE + 1) % 10, LABELS, names)
+    # A way that leads into a circle is none.
+    around[0] = 2
+    assert "exchanged (name 2, name 4 and name 7): are" in exchanged(around[ACCURATE], LABELS, names)

@@ -217,7 +217,7 @@ def test_the_most_equal_model_is_not_named_without_saying_that_it_guesses():
     summary = models(rdi=[0.1, 0.2, 0.3], rdi_p=0.01, rdi_low=0.01)
     label = f"{summary['threat'].iloc[0]}/m0"
     sentence = takeaways.disparity(summary, guessing=[label])
-    assert sentence.startswith("RDI runs from 0.100 (m0 [no better than guessing]) to 0.300 (m2)")
+    assert sentence.startswith("RDI runs from 0.100 (m0 [may be guessing]) to 0.300 (m2)")
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,7 @@ def lambda_choice(swaps, *, lam):
 def metric_choice(places, *, guessing=()):
     """Which models are the most equal by each disparity metric (metric_ranks rows).
 
-    `guessing` are the labels "threat/model" of those that are no better than guessing, which is said of them.
+    `guessing` are the labels "threat/model" of those that may be guessing, which is said of them.
     """
     best = {}
     for metric in ("rdi", "nrgc", "rdi_over_mean", "wcr"):

@@ -38,7 +38,7 @@ def figures_of_audit(tables, *, measures, fp_lambda, measured=None, seed=0, pict
     Takes AuditTables, the settings of each measure, and lambda of FP. `measured` maps measures to a list of Measured,
     one per model, for the figures that draw from samples, with the `seed` of the draws; `pictures` are those of
     the audit's mapper, arrays by name (gfscore.mappers.description), or None; `parts` limits the figures to some of
-    parts_of_figures; `guessing` are the labels of models no better than guessing. Figures of one measure are
+    parts_of_figures; `guessing` are the labels of models that may be guessing. Figures of one measure are
     named <figure>_<measure>.
     """
     for part in parts_of_figures(measures) if parts is None else parts:

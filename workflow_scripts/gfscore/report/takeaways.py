@@ -136,7 +136,7 @@ def metric_conflict(summary):
 def disparity(summary, *, guessing=()):
     """Range of RDI over models, and in how many of them it is above chance (model_summary rows).
 
-    `guessing` are the labels "threat/model" of models that are no better than guessing, which is said of them.
+    `guessing` are the labels "threat/model" of models that may be guessing, which is said of them.
 
     Above chance are models whose permutation p is at most 5% after Holm's adjustment for the number of models and whose
     interval of RDI lies above 0. The p alone says that values are not distributed alike in all classes, which classes
