@@ -86,28 +86,35 @@ onstart:
         signal.signal(signal.SIGINT, note_interruption)
     for name in plan.uncompared_datasets(config):
         print(f"{name}: published accuracies are compared with nothing (published_accuracy: null)")
+    if "gate" in workflow.dag_settings.targets:
+        # Of another run: this one may end before it asks.
+        GATE_LOG.unlink(missing_ok=True)
     print("How far a step is stands in its log, results/logs/<step>/...")
 
 
 onsuccess:
     settings = workflow.dag_settings
+    targets = set(settings.targets)
     # A run that was to leave something out may have judged nothing.
-    if set(settings.targets) <= {"all", "report"} and not settings.until and not settings.omit_from:
+    if targets <= {"all", "report", "audit", "gate"} and not settings.until and not settings.omit_from:
         for name in config["run"]:
             verdict = json.loads(Path(f"results/audits/{name}/verdict.json").read_text())
-            print(f"\n{name}: {verdict['sentence']}\nOpen results/audits/{name}/report.html or dashboard.html")
+            print(f"\n{name}: {verdict['sentence']}")
+            if targets <= {"all", "report"}:
+                print(f"Open results/audits/{name}/report.html or dashboard.html")
+        if "gate" in targets:
+            print("\nThe gate is open.")
 
 
 onerror:
-    closed = ", or the gate is closed" if "gate" in workflow.dag_settings.targets else ""
     # A killed step says nothing itself.
     killed = any("died with <Signals.SIGKILL" in Path(file).read_text(errors="replace") for file in log)
     if interruptions:
         print("\nInterrupted; run the same command again to go on.")
+    elif gate_is_closed():
+        print(f"\nThe gate is closed: the verdicts stand above and in {GATE_LOG}.")
     else:
-        print(
-            f"\nA step failed{closed}: what it says stands above and in its log. Mend it and run the same command again."
-        )
+        print("\nA step failed: what it says stands above and in its log. Mend it and run the same command again.")
         if killed:
             print(
                 "A step was killed (SIGKILL): usually by the system, because memory ran out. Set a smaller batch_size in "

@@ -100,7 +100,7 @@ rule gate:
         verdicts=results_of_run("verdict.json"),
         standing=of_run(layout.verdict_results),
     log:
-        "results/logs/gate.log",
+        str(GATE_LOG),
     conda:
         "../envs/analysis.yaml"
     script:

@@ -22,8 +22,9 @@ def summarise_models(inputs, path_to_class_scores, paths_to_manifests, paths, *,
         "class_pairs": class_pair_rows(class_scores),
     }
     # What another audit must share for its numbers to be compared with these.
-    about = {"dataset_digest": read_identity(path_to_class_scores)["dataset_digest"], "measures": inputs.measures}
-    write_audit_tables(paths, rows, audit=audit, identity=about)
+    about = {"measures": inputs.measures, "fp_lambda": disparity["fp_lambda"]}
+    digest = read_identity(path_to_class_scores)["dataset_digest"]
+    write_audit_tables(paths, rows, audit=audit, identity={"dataset_digest": digest, **about})
 
 
 if __name__ == "__main__":

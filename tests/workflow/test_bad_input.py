@@ -161,7 +161,8 @@ def test_the_gate_stops_on_failure_and_on_doubt_only_where_a_rule_says_so(audite
     # TRADES has an RDI of about .69, which 90 samples per class cannot place on either side.
     doubtful = {"statistic": "rdi", "at_most": 0.75}
     assert f"{closed}INCONCLUSIVE" in refusal(audited, *asked(**doubtful))
-    audited.snakemake(*asked(**doubtful, on_inconclusive="pass"))
+    waved = audited.snakemake(*asked(**doubtful, on_inconclusive="pass")).text
+    assert "\ndigits: INCONCLUSIVE" in waved and "\nThe gate is open." in waved
     assert json.loads(audited.read("results/audits/digits/verdict.json"))["verdict"] == "INCONCLUSIVE"
     audited.snakemake(*asked(at_least=0.01))
     assert json.loads(audited.read("results/audits/digits/verdict.json"))["verdict"] == "PASS"

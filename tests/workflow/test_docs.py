@@ -117,10 +117,19 @@ def test_the_audit_of_logits_runs_as_documented(workplace):
     assert {command, gate} <= set((ROOT / "docs/add-a-model.md").read_text().splitlines())
     done = subprocess.run(["bash", "-c", gate], cwd=workplace, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"\nmine: PASS: .*\n\nThe gate is open\.\n", done.stdout + done.stderr)
+    first, script = re.search(r"^(rm .*)$", page, flags=re.MULTILINE)[1], re.search(r"`(grep [^`]*)`", page)[1]
     entries["audits"]["mine"]["gate"][0]["at_least"] = 1.2
     (workplace / "mine.yaml").write_text(yaml.safe_dump(entries))
-    closed = subprocess.run(["bash", "-c", gate], cwd=workplace, capture_output=True, text=True, check=False)
-    assert closed.returncode == 1, "a threshold that no class reaches closes it"
+    told = f"{first}; {gate}; echo status $?; {script}"
+    closed = subprocess.run(["bash", "-c", told], cwd=workplace, capture_output=True, text=True, check=False)
+    assert "status 1\nerror: the gate stays closed\n" in closed.stdout, "a threshold that no class reaches closes it"
+    assert closed.returncode == 0 and "\nThe gate is closed: the verdicts stand above" in closed.stdout + closed.stderr
+    # A step that fails afterwards is no closed gate, whatever the run before has left.
+    np.save(workplace / "first.npy", np.full_like(logits, np.nan))
+    failed = subprocess.run(["bash", "-c", told], cwd=workplace, capture_output=True, text=True, check=False)
+    assert "status 1\n" in failed.stdout and failed.returncode != 0
+    assert "\nA step failed: what it says stands above" in failed.stdout + failed.stderr
 
 
 def test_links_and_pictures_exist():

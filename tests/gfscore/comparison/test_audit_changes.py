@@ -23,9 +23,9 @@ def summary():
 MEASURES = {"great-softmax": {"kind": "great", "activation": "softmax", "batch_size": 8}}
 
 
-def written(folder, summary, *, digest="a" * 64, data="d" * 64, measures=MEASURES):
+def written(folder, summary, *, digest="a" * 64, data="d" * 64, measures=MEASURES, fp_lambda=0.5):
     folder.mkdir()
-    about = {"dataset_digest": data, "measures": measures}
+    about = {"dataset_digest": data, "measures": measures, "fp_lambda": fp_lambda}
     write_table(folder / "model_summary.parquet", "model_summary", summary, identity={"audit": folder.name} | about)
     result = {"measure": "great-softmax", "models_digest": digest, "split": None, "t_star": 2.0}
     write_json(folder / "calibration.json", {"cross_model_accuracy": result})
@@ -174,3 +174,13 @@ def test_a_measure_with_other_settings_is_neither_better_nor_worse(tmp_path, sum
     other = {"great-softmax": MEASURES["great-softmax"] | change}
     two = written(tmp_path / "two", lower, measures=other)
     assert set(audit_changes(written(tmp_path / "one", own), two)["verdict"].dropna()) == verdicts
+
+
+def test_fp_with_another_lambda_is_neither_better_nor_worse(tmp_path, summary):
+    higher = summary.assign(**{name: summary[name] + 5 for name in ("fp", "fp_low", "fp_high")})
+    one, two = written(tmp_path / "one", summary), written(tmp_path / "two", higher, fp_lambda=0.1)
+    verdicts = audit_changes(one, two).set_index("statistic")["verdict"].dropna()
+    assert set(verdicts.pop("fp")) == {"not comparable: other fp_lambda"}
+    assert set(verdicts) == {"undecided"}
+    three = written(tmp_path / "three", higher)
+    assert "better" in set(audit_changes(one, three).set_index("statistic")["verdict"]["fp"])

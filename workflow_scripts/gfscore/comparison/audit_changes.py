@@ -30,35 +30,38 @@ def audit_changes(first, second, *, calibration=UNCALIBRATED):
     the audits lacks the model or measure; `verdict` is better or worse where the intervals are disjoint, which is right
     with probability at least 1 - alpha_1 - alpha_2 (union bound), whether or not the samples are the same: of `value`
     by itself, of the others for all of a model together; else undecided; null without intervals; "not comparable" and
-    the settings that differ, for a measure with other settings. Raises InputError for audits of other data, for rows
+    the settings that differ, for a measure, or an FP, with other settings. Raises InputError for audits of other data, for rows
     calibrated on different models or at different temperatures, for audits without a model and measure in common, for
     folders that hold no audit, and for an audit whose verdict is of another run than its table.
     """
     if calibration != UNCALIBRATED:
         require_comparable_audits(first, second)
     tables = [_summary(folder, calibration) for folder in (first, second)]
-    measures = _measures_on_the_same_data(first, second)
+    identities = _identities_on_the_same_data(first, second)
     if not set(tables[0].index) & set(tables[1].index):
         raise InputError(
             f"{first} and {second} have no model and measure of one dataset in common at calibration "
             f"{calibration!r}; compare audits of the same dataset"
         )
     changes = pd.concat([_of_statistic(*tables, name) for name in COMPARED], ignore_index=True)
-    for name in set(measures[0]) & set(measures[1]):
-        ours, theirs = measures[0][name], measures[1][name]
-        other = [key for key in {**ours, **theirs} if key not in COST_ONLY and ours.get(key) != theirs.get(key)]
+    known = changes["verdict"].notna()
+    if identities[0]["fp_lambda"] != identities[1]["fp_lambda"]:
+        changes.loc[known & (changes["statistic"] == "fp"), "verdict"] = "not comparable: other fp_lambda"
+    ours, theirs = (identity["measures"] for identity in identities)
+    for name in set(ours) & set(theirs):
+        keys = {**ours[name], **theirs[name]}
+        other = [key for key in keys if key not in COST_ONLY and ours[name].get(key) != theirs[name].get(key)]
         if other:
-            known = (changes["measure"] == name) & changes["verdict"].notna()
-            changes.loc[known, "verdict"] = f"not comparable: other {', '.join(other)}"
+            changes.loc[known & (changes["measure"] == name), "verdict"] = f"not comparable: other {', '.join(other)}"
     return changes
 
 
-def _measures_on_the_same_data(first, second):
-    # Settings of the measures of both audits by name.
+def _identities_on_the_same_data(first, second):
+    # What both audits say of themselves: settings of their measures by name, and of FP.
     paths = [Path(folder) / "model_summary.parquet" for folder in (first, second)]
     identities = [read_identity(path) for path in paths]
     for path, identity in zip(paths, identities, strict=True):
-        if not {"dataset_digest", "measures"} <= set(identity):
+        if not {"dataset_digest", "measures", "fp_lambda"} <= set(identity):
             raise InputError(f"{path} does not say which data and settings it is of; run its audit again")
     ours, theirs = (identity["dataset_digest"] for identity in identities)
     if ours != theirs:
@@ -66,7 +69,7 @@ def _measures_on_the_same_data(first, second):
             f"{first} and {second} are audits of other data: the digests of their datasets are {ours} and {theirs}; "
             "audit both models on the same data"
         )
-    return [identity["measures"] for identity in identities]
+    return identities
 
 
 def _summary(folder, calibration):

@@ -88,8 +88,8 @@ def require_unchanged_audit(folder):
     if faults:
         more = f"; and {len(faults) - MOST_NAMED} more" if len(faults) > MOST_NAMED else ""
         raise InputError(
-            f"{'; '.join(faults[:MOST_NAMED])}{more}: a crate would vouch for what the workflow did not write; delete "
-            "what is named, and run the same command again"
+            f"{'; '.join(faults[:MOST_NAMED])}{more}: a crate would vouch for what the workflow did not write; move "
+            "files of your own elsewhere, delete files of the audit, and run the same command again"
         )
 
 
