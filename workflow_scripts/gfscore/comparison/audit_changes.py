@@ -30,9 +30,9 @@ def audit_changes(first, second, *, calibration=UNCALIBRATED):
     the audits lacks the model or measure; `verdict` is better or worse where the intervals are disjoint, which is right
     with probability at least 1 - alpha_1 - alpha_2 (union bound), whether or not the samples are the same: of `value`
     by itself, of the others for all of a model together; else undecided; null without intervals; "not comparable" and
-    the settings that differ, for a measure, or an FP, with other settings. Raises InputError for audits of other data, for rows
-    calibrated on different models or at different temperatures, for audits without a model and measure in common, for
-    folders that hold no audit, and for an audit whose verdict is of another run than its table.
+    the settings that differ, for a measure, or an FP, with other settings. Raises InputError for audits of other data,
+    for rows calibrated on different models or at different temperatures, for audits without a model and measure in
+    common, for folders that hold no audit, and for an audit whose verdict is of another run than its table.
     """
     if calibration != UNCALIBRATED:
         require_comparable_audits(first, second)
