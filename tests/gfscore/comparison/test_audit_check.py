@@ -169,7 +169,9 @@ def test_a_crate_shows_a_page_whose_checksum_was_made_again(folder):
 def test_what_the_workflow_did_not_write_is_not_vouched_for(folder):
     require_unchanged_audit(folder)
     flipped_bit(folder)
-    with pytest.raises(InputError, match="a crate would vouch for what the workflow did not write; move files of your own"):
+    with pytest.raises(
+        InputError, match="a crate would vouch for what the workflow did not write; move files of your own"
+    ):
         require_unchanged_audit(folder)
 
 
