@@ -1,6 +1,8 @@
 """Every control of the dashboard changes what it should, to the value that gfscore computes."""
 
 import csv
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from gfscore.comparison.ranking import ranks, spearman
 from gfscore.numbers import interval, lower_bound, number, upper_bound
 from gfscore.scores.classes import ClassValues
 from gfscore.scores.disparity import fp, nrgc, rdi
+from gfscore.tables import frame_of
 from gfscore.verdicts.gate_rules import verdict_of
 from synthetic import LAM, synthetic_audit
 
@@ -236,3 +239,40 @@ def test_numbers_are_printed_as_gfscore_prints_them(page):
     ends = [value for value in rng.uniform(1.24, 1.2533141373155, 50)]
     printed = page.evaluate("values => values.map((value) => dashboard.upperBound(value, 1.2533141373155))", ends)
     assert printed == [upper_bound(value, highest=1.2533141373155) for value in ends]
+
+
+def test_the_commonest_mistake_is_that_of_the_largest_share_of_its_class(browser, made, tmp_path):
+    # More samples of class 0 are confused than of class 1, of which half are.
+    rows = [(0, 0, 950), (0, 1, 50), (1, 1, 10), (1, 2, 10), *((index, index, 9) for index in range(2, 10))]
+    confusions = frame_of(
+        "confusions",
+        [
+            {key: model[key] for key in ("dataset", "threat", "model")}
+            | {"measure": "clean"}
+            | dict(zip(("true_index", "predicted_index", "count"), row, strict=True))
+            for model in made.audit.models
+            for row in rows
+        ],
+    )
+    changed = SimpleNamespace(**vars(made) | {"tables": replace(made.tables, confusions=confusions)})
+    path = tmp_path / "dashboard.html"
+    path.write_text(page_of(changed), encoding="utf-8")
+    with opened(browser, path) as page:
+        assert page.inner_text("#confusion-takeaway") == (
+            f"Commonest mistake of {page.inner_text('#model-select option:checked')} under clean: class 1 taken for "
+            "class 2, 10 of its 20 samples; 60 mistakes in all"
+        )
+
+
+@pytest.mark.parametrize(
+    ("rhos", "words"),
+    [
+        ([], "The measures cannot be compared over classes"),
+        ([0.5], "a and b order the classes of m with a Spearman correlation of +0.500 over 10 classes"),
+        ([0.5, 0.5], "Every two measures agree alike on which classes of m are weak (Spearman +0.500 over 10 classes)"),
+        ([0.2, 0.5], "a and b agree least on which classes of m are weak (Spearman +0.200 over 10 classes)"),
+    ],
+)
+def test_measures_that_agree_alike_are_not_told_apart(page, rhos, words):
+    pairs = [{"first": "a", "second": "b", "rho": rho, "n": 10} for rho in rhos]
+    assert page.evaluate("(pairs) => agreementOf(pairs, 'm')", pairs) == words

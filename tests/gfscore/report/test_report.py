@@ -661,7 +661,7 @@ def test_limits_and_calibration_name_what_of_the_papers_does_not_reproduce(page)
     text = Page(page).text
     limits = text[text.rindex("The bounds are confidence, not proof.") :]
     assert "It bears on this page that the GREAT score is no certified radius (H7)" in limits
-    assert "docs/what-reproduces.md" in limits and "“What reproduces” of the dashboard" in limits
+    assert "docs/what-reproduces.md" in limits and "“What reproduces of the papers” of the dashboard" in limits
     # Measures that the audit lacks.
     assert "MA3" not in text and "EB4" not in text
     assert "By its own tables it falls to 0.515" in text

@@ -178,10 +178,15 @@ def test_metrics_of_equal_models_seldom_disagree():
 
 def test_relation_needs_data():
     assert takeaways.score_and_rdi(models(value=[0.1, 0.2], rdi=[1, 2], nrgc=[1, 2])).startswith("2 models:")
-    flat = models(value=[0.1] * 4, rdi=[1, 2, 3, 4], nrgc=[1, 2, 3, 4])
+    flat = models(value=[0.1] * 5, rdi=[1, 2, 3, 4, 5], nrgc=[1, 2, 3, 4, 5])
     assert "no relation to see" in takeaways.score_and_rdi(flat)
-    weak = models(value=[1, 2, 3, 4], rdi=[2, 1, 4, 3], nrgc=[2, 1, 4, 3])
-    assert takeaways.score_and_rdi(weak) == "No clear relation between mean and RDI over 4 models (Spearman +0.600)"
+    weak = models(value=[1, 2, 3, 4, 5], rdi=[2, 1, 4, 3, 5], nrgc=[2, 1, 4, 3, 5])
+    assert takeaways.score_and_rdi(weak) == "No clear relation between mean and RDI over 5 models (Spearman +0.800)"
+    # However strict: of four models no order is rarer than 5%, of five one is.
+    strict = models(value=[1, 2, 3, 4], rdi=[4, 3, 2, 1], nrgc=[4, 3, 2, 1])
+    assert takeaways.score_and_rdi(strict) == "4 models: a relation between mean and disparity needs 5 or more"
+    assert not takeaways.rank_relation(strict["value"], strict["rdi"])[1]
+    assert takeaways.rank_relation(pd.Series(range(5)), pd.Series(range(5)))[1]
     assert takeaways.metric_conflict(models(value=[0.1], rdi=[1], nrgc=[1], rdi_over_mean=[1])) is None
 
 

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from gfscore.report.under_attack import under_attack
+from gfscore.report.under_attack import _no_attack, under_attack
 from gfscore.tables.audit_tables import AuditTables
 
 MEASURES = {"great": {"kind": "great"}, "attack": {"kind": "adversarial"}}
@@ -48,6 +48,19 @@ def test_of_two_sources_the_bounded_one_names_the_model_and_the_stated_one_the_o
     assert order.endswith("(Spearman −0.886, as published)")
 
 
+def test_an_audit_without_attacks_says_so_first():
+    first, *others = sentences(stated=REVERSED)
+    assert first == (
+        "This audit ran no attack on its images: the score says how clearly the classes are told apart, not what an "
+        "attack would leave"
+    )
+    assert len(others) == 2
+    assert "no attack" not in " ".join(sentences(REVERSED))
+    only_accuracy = {"clean": {"kind": "clean"}}
+    assert _no_attack(only_accuracy) == "This audit ran no attack on its images"
+    assert _no_attack(only_accuracy | {"distance": {"kind": "minimal"}}) is None
+
+
 @pytest.mark.parametrize(
     ("passing", "width", "expected"),
     [
@@ -67,11 +80,11 @@ def test_only_models_that_pass_and_are_surely_below_one_half_are_named(passing, 
 def test_nothing_is_said_of_agreeing_or_unclear_orders_nor_without_an_attack_or_a_rule():
     assert sentences([0.9, 0.85, 0.8, 0.75, 0.7, 0.65]) == []
     assert sentences([0.8, 0.6, 0.9, 0.7, 0.95, 0.75]) == []
-    assert sentences() == []
+    assert len(sentences()) == 1
     assert not any("passes" in sentence for sentence in sentences(REVERSED, rules=0))
 
 
 def test_stated_accuracies_serve_where_the_audit_attacks_nothing():
-    weakest, order = sentences(stated=REVERSED)
+    _, weakest, order = sentences(stated=REVERSED)
     assert "A passes, yet is right on only 7% of the samples under attack (as published)" in weakest
     assert "nearly the reverse" in order

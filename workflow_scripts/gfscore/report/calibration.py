@@ -12,6 +12,9 @@ from gfscore.scores.measures import SCALE, UNCALIBRATED
 FEW_MODELS = 10
 """Fewer models than these make rank correlations coarse, which the page says."""
 
+LEAST_MODELS = 3
+"""Fewer are in one order or the other, nothing between."""
+
 
 def calibration_view(tables):
     """Contents of the section on calibration, or None for an audit that searches no temperature (AuditTables)."""
@@ -85,7 +88,7 @@ def _no_better(rows, agreement, baseline, against):
 
 def _few_models(models):
     words = "Only one model is compared" if models == 1 else f"Only {models} models are compared"
-    if models < takeaways.FEW_MODELS:
+    if models < LEAST_MODELS:
         return f"{words}: a rank correlation over models says nothing here."
     if models > EXACT_UP_TO:
         return f"{words}: rank correlations are coarse, and those of a maximised objective are optimistic."

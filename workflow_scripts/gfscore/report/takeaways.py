@@ -15,7 +15,8 @@ from gfscore.names import capitalised, class_phrase, enumeration, marked_labels
 from gfscore.numbers import MISSING, number, setting, signed, temperature
 from gfscore.scores.disparity import TIE_TOLERANCE, worst_class_set
 
-FEW_MODELS = 3
+FEW_MODELS = 5
+"""Of fewer no rank correlation can be significant: two of the 4! orders of four models are 8% of them."""
 MOST_NAMED = 3
 UNCHANGED = 1e-9
 UNLIKE = "classes differ in how values are distributed, perhaps not in their means"
@@ -94,7 +95,8 @@ def score_and_rdi(summary):
     """Whether models with a higher mean are less equal, by RDI and by NRGC (model_summary rows)."""
     total = len(summary)
     if total < FEW_MODELS:
-        return f"{total} model{'s' if total > 1 else ''}: a relation between mean and disparity needs 3 or more"
+        models = "1 model" if total == 1 else f"{total} models"
+        return f"{models}: a relation between mean and disparity needs {FEW_MODELS} or more"
     by_rdi, clear = rank_relation(summary["value"], summary["rdi"])
     if math.isnan(by_rdi):
         return f"All {total} models have the same mean or the same RDI: no relation to see"

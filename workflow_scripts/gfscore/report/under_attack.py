@@ -1,4 +1,4 @@
-"""What a gate on a score may hide: models that pass and fall to attacks, an order that attacks reverse."""
+"""What a gate on a score may hide: that no attack ran, models that pass and fall to attacks, an order they reverse."""
 
 import numpy as np
 
@@ -10,18 +10,28 @@ from gfscore.report.takeaways import rank_relation
 HALF = 0.5
 NEARLY_REVERSED = -0.8
 KEY = ["threat", "model"]
+SEARCHED = ("adversarial", "minimal")
+"""Kinds of measures that search for adversarial examples of each sample."""
 
 
 def under_attack(tables, verdict, measures):
-    """Sentences that belong before all others of an audit, of none to two, without a full stop.
+    """Sentences that belong before all others of an audit, of none to three, without a full stop.
 
-    Takes AuditTables, the contents of verdict.json and the settings of each measure. One names the passing model with
+    Takes AuditTables, the contents of verdict.json and the settings of each measure. The first says that no attack was
+    run, where that is so; one names the passing model with
     the lowest accuracy under attack, where the upper bound of that accuracy is below one half; the other says so where
     the first measure of the page ranks the models significantly against their accuracy under attack.
     """
-    return [
-        sentence for sentence in (_weakest_to_pass(tables, verdict, measures), _order(tables, measures)) if sentence
-    ]
+    sentences = _no_attack(measures), _weakest_to_pass(tables, verdict, measures), _order(tables, measures)
+    return [sentence for sentence in sentences if sentence]
+
+
+def _no_attack(measures):
+    kinds = {settings["kind"] for settings in measures.values()}
+    if kinds & set(SEARCHED):
+        return None
+    what = ": the score says how clearly the classes are told apart, not what an attack would leave"
+    return f"This audit ran no attack on its images{what if 'great' in kinds else ''}"
 
 
 def _weakest_to_pass(tables, verdict, measures):

@@ -102,7 +102,7 @@ function showAgreement(entry) {
     return { first: first.name, second: second.name, rho, n: values[x].filter((value, place) => !isMissing(value) && !isMissing(values[y][place])).length, text: rho === null ? "–" : signed(rho), short: rho === null ? "–" : wide ? rho.toFixed(2).replace("-", MINUS) : "" };
   }));
   const apart = rows.filter((row) => row.first < row.second && row.rho !== null).sort((first, second) => first.rho - second.rho);
-  at("agreement-takeaway").textContent = apart.length ? `${apart[0].first} and ${apart[0].second} agree least on which classes of ${entry.model.label} are weak (Spearman ${signed(apart[0].rho)} over ${plural(apart[0].n, "class")})` : "The measures cannot be compared over classes";
+  at("agreement-takeaway").textContent = agreementOf(apart, entry.model.label);
   draw(at("agreement-chart"), isNarrow() ? "agreement_narrow" : "agreement", { data: { rows }, bands: DATA.measures.length });
   tableBehind(at("agreement-data"), () => ({
     rows: rows.filter((row) => row.first < row.second),
@@ -114,6 +114,24 @@ function showAgreement(entry) {
   }));
 }
 
+// Takes pairs of measures from the least agreement to the most.
+function agreementOf(pairs, label) {
+  if (!pairs.length) return "The measures cannot be compared over classes";
+  const [least] = pairs, most = pairs.at(-1), over = `${signed(least.rho)} over ${plural(least.n, "class")}`;
+  if (pairs.length === 1) return `${least.first} and ${least.second} order the classes of ${label} with a Spearman correlation of ${over}`;
+  if (most.rho - least.rho < TIE_TOLERANCE) return `Every two measures agree alike on which classes of ${label} are weak (Spearman ${over})`;
+  return `${least.first} and ${least.second} agree least on which classes of ${label} are weak (Spearman ${over})`;
+}
+
+// Takes mistakes [true class, predicted class, samples], the commonest first by `share`, and `words` for what they hold.
+function commonestMistake(about, wrong, share, words) {
+  if (!wrong.length) return `No mistakes ${about}`;
+  const alike = wrong.filter((row) => share(row) === share(wrong[0])).length, all = `${count(sum(wrong.map((row) => row[2])))} mistakes in all`;
+  if (alike > 1) return `No mistake ${about} is the commonest: ${alike} pairs of classes are confused alike, ${words.each(wrong[0])} each; ${all}`;
+  const [from, to] = wrong[0];
+  return `Commonest mistake ${about}: ${words.name(from)} taken for ${words.name(to)}, ${words.often(wrong[0])}; ${all}`;
+}
+
 function showConfusion(entry) {
   const known = DATA.confusions?.counts ?? {}, measures = Object.keys(known);
   const measure = measures.includes(state.measure) ? state.measure : measures[0];
@@ -122,15 +140,19 @@ function showConfusion(entry) {
   if (!counts) return;
   const array = unpacked(counts), triples = Array.from({ length: array.shape[0] }, (_, row) => rowOf(array, row));
   const name = (index) => CLASSES[CLASSES.findIndex((entry) => entry.index === index)];
-  const wrong = triples.filter(([from, to]) => from !== to).sort((first, second) => second[2] - first[2]);
-  const whole = DATA.confusions.whole && CLASSES.length <= 20;
-  const alike = wrong.filter((row) => row[2] === wrong[0][2]).length;
-  at("confusion-takeaway").textContent = alike > 1 ? `No mistake of ${entry.model.label} under ${measure} is the commonest: ${alike} pairs of classes are confused ${plural(wrong[0][2], "time")} each, of ${count(sum(wrong.map((row) => row[2])))} in all`
-    : wrong.length ? `Commonest mistake of ${entry.model.label} under ${measure}: ${classPhrase(name(wrong[0][0]).label)} taken for ${classPhrase(name(wrong[0][1]).label)}, ${plural(wrong[0][2], "time")} of ${count(sum(wrong.map((row) => row[2])))}` : `No mistakes under ${measure}`;
+  const whole = DATA.confusions.whole && CLASSES.length <= 20, totals = new Map();
+  for (const [from, , amount] of triples) totals.set(from, (totals.get(from) ?? 0) + amount);
+  // Of its class, as the colours show it; the bars of many classes show numbers.
+  const share = ([from, , amount]) => (whole ? amount / (totals.get(from) || 1) : amount);
+  const wrong = triples.filter(([from, to]) => from !== to).sort((first, second) => share(second) - share(first) || second[2] - first[2]);
+  at("confusion-takeaway").textContent = commonestMistake(`of ${entry.model.label} under ${measure}`, wrong, share, {
+    name: (index) => classPhrase(name(index).label),
+    often: ([from, , amount]) => (whole ? `${count(amount)} of its ${plural(totals.get(from), "sample")}` : plural(amount, "time")),
+    each: (row) => (whole ? `${percent(Number(share(row).toPrecision(3)))} of a class` : plural(row[2], "time")),
+  });
   at("confusion-note").textContent = whole ? "Rows are true classes, columns predictions; the diagonal, where the model is right, is left out." : `The ${Math.min(20, wrong.length)} commonest mistakes${DATA.confusions.whole ? "" : `, among the ${DATA.confusions.most} commonest of each class`}.`;
   if (whole) {
-    const found = new Map(triples.map(([from, to, amount]) => [`${from} ${to}`, amount])), totals = new Map();
-    for (const [from, , amount] of triples) totals.set(from, (totals.get(from) ?? 0) + amount);
+    const found = new Map(triples.map(([from, to, amount]) => [`${from} ${to}`, amount]));
     const rows = CLASSES.flatMap((from) => CLASSES.map((to) => {
       const amount = found.get(`${from.index} ${to.index}`) ?? 0, share = from.index === to.index ? 0 : amount / (totals.get(from.index) || 1);
       return { true: from.short, predicted: to.short, share, count: share && amount ? String(amount) : "", text: `${amount} of ${totals.get(from.index) ?? 0}` };
@@ -142,11 +164,12 @@ function showConfusion(entry) {
     draw(at("confusion-chart"), "mistakes", { data: { rows }, signals: { most: Math.max(...rows.map((row) => row.count), 1) }, bands: rows.length });
   }
   tableBehind(at("confusion-data"), () => ({
-    rows: wrong.map(([from, to, amount]) => ({ from: name(from).label, to: name(to).label, amount })),
+    rows: wrong.map((row) => ({ from: name(row[0]).label, to: name(row[1]).label, amount: row[2], share: share(row) })),
     columns: [
       { key: "from", title: "true", value: (row) => row.from, text: (row) => row.from },
       { key: "to", title: "predicted", value: (row) => row.to, text: (row) => row.to },
       { key: "amount", title: "samples", numeric: true, best: true, value: (row) => row.amount, text: (row) => count(row.amount) },
+      ...(whole ? [{ key: "share", title: "share of the true class", numeric: true, value: (row) => row.share, text: (row) => number(row.share) }] : []),
     ],
   }));
 }
