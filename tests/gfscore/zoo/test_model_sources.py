@@ -203,6 +203,38 @@ def test_constructors_and_helpers_are_looked_through_as_well(monkeypatch):
     assert resolve(f"{home.__name__}:harmless") is names["harmless"]
 
 
+@pytest.mark.parametrize(
+    ("code", "refused"),
+    [
+        # Names that are no calls: of arguments, keys, texts, and of what an object is given.
+        (
+            "def __init__(self, run=1, load=0, mode='open'):\n  super().__init__()\n  self.run = dict(load=load, open=run)",
+            None,
+        ),
+        (
+            "def __init__(self, pretrained=False):\n  super().__init__()\n  if pretrained: load_state_dict_from_url('x')",
+            None,
+        ),
+        ("def __init__(self, pretrained=True):\n  load_state_dict_from_url('x')", "load_state_dict_from_url"),
+        ("def __init__(self):\n  load_state_dict_from_url('x')", "load_state_dict_from_url"),
+        ("def __init__(self, file):\n  self.fill(file)\n def fill(self, file):\n  torch.load(file)", "load"),
+        ("def __new__(cls, file):\n  return [pickle.loads(one) for one in file]", "loads"),
+    ],
+)
+def test_code_of_a_constructor_is_read_for_what_it_calls(monkeypatch, code, refused):
+    mend_torchvision()
+    import torchvision.models.squeezenet as home
+
+    names = {"__name__": home.__name__}
+    exec(f"import torch\nclass Made(torch.nn.Module):\n {code}\n", names)
+    monkeypatch.setattr(home, "Made", names["Made"], raising=False)
+    if refused:
+        with pytest.raises(InputError, match=f"its code uses {refused}, which"):
+            resolve(f"{home.__name__}:Made")
+    else:
+        assert resolve(f"{home.__name__}:Made") is names["Made"]
+
+
 def test_what_a_file_of_the_project_imported_is_not_its_own(architectures):
     (architectures / "borrowed.py").write_text("from subprocess import check_output\nfrom os import system\n")
     with pytest.raises(InputError, match="its module subprocess defines no networks"):

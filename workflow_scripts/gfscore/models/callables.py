@@ -31,8 +31,12 @@ RUNS_OTHERS = {
 }
 """Names that no code which builds a network needs, and code does that runs a text, a file or another program."""
 
-METHOD_EVAL = {("LOAD_METHOD", "eval"), ("LOAD_ATTR", "eval")}
-"""Instructions that name the method `eval` of an object."""
+FETCHES_WEIGHTS = {"load_state_dict_from_url"}
+"""Names that a function may use which has an argument of PRETRAINED that is off unless asked for."""
+
+GLOBALS = {"LOAD_GLOBAL", "LOAD_NAME", "IMPORT_NAME", "IMPORT_FROM"}
+ATTRIBUTES = {"LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR", "LOAD_SUPER_METHOD"}
+"""Instructions of Python that take something by its name: from a module, or from an object."""
 
 PRETRAINED = ("pretrained", "weights", "checkpoint_path", "pretrained_cfg", "pretrained_cfg_overlay")
 """Arguments that make an architecture fetch weights itself."""
@@ -173,7 +177,10 @@ def _require_network(found, name, *, own):
         if any(line.startswith("torch.") and not line.startswith("torch.nn.") for line in lines):
             raise InputError(f"architecture {name}: of torch only the classes of torch.nn are allowed, and their heirs")
         if not own:
-            _require_own_work([vars(one).get("__init__") for one in found.__mro__], name)
+            oldest_first = found.__mro__[::-1]
+            made = [vars(one).get(way) for one in oldest_first for way in ("__new__", "__init__")]
+            methods = {key: value for one in oldest_first for key, value in vars(one).items()}
+            _require_own_work(found, made, name, methods=methods)
         return
     home = sys.modules.get(found.__module__)
     if own:
@@ -189,38 +196,57 @@ def _require_network(found, name, *, own):
             f"network's own module, or wrap it in a function in {PACKAGE}/"
         )
     if not own:
-        _require_own_work([found], name)
+        _require_own_work(found, [found], name)
 
 
-def _require_own_work(functions, name):
+def _require_own_work(found, functions, name, *, methods=None):
     # torch's own constructors are not asked: what they do is known.
-    functions = [one for one in functions if inspect.isfunction(one) and one.__module__.split(".")[0] != "torch"]
-    if runs := sorted(RUNS_OTHERS.intersection(_names_used_by(functions))):
+    functions = [one for one in map(_function_of, functions) if one]
+    methods = {key: one for key, value in (methods or {}).items() if (one := _function_of(value))}
+    switches = [inspect.signature(found).parameters.get(key) for key in PRETRAINED]
+    harmless = FETCHES_WEIGHTS if any(one and not one.default for one in switches) else set()
+    if runs := sorted(RUNS_OTHERS.intersection(_names_used_by(functions, methods)) - harmless):
         raise InputError(
             f"architecture {name}: its code uses {runs[0]}, which runs or reads other things than a network; wrap it "
             f"in a function in {PACKAGE}/ if you trust it"
         )
 
 
-def _names_used_by(functions):
-    # Names in their code, in that of the functions inside them, and of those of their module that they name.
+def _function_of(value):
+    # What a static or class method holds; None for what is no function, or torch's own.
+    function = getattr(value, "__func__", value)
+    return function if inspect.isfunction(function) and function.__module__.split(".")[0] != "torch" else None
+
+
+def _names_used_by(functions, methods):
+    # Names that their code takes, that of the functions inside them, and of the functions of their module and the
+    # `methods` (by name) that they name.
     seen, found = set(), set()
     while functions:
         function = inspect.unwrap(functions.pop())
         if function in seen:
             continue
         seen.add(function)
-        names, codes = set(), [function.__code__]
-        while codes:
-            code = codes.pop()
-            # Every network has a method eval.
-            steps = [one for one in dis.get_instructions(code) if (one.opname, one.argval) not in METHOD_EVAL]
-            names |= {str(one.argval) for one in steps}
-            codes += [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
-        named = [function.__globals__.get(one) for one in names]
+        taken, attributes = _names_in(function.__code__)
+        named = [function.__globals__.get(one) for one in taken]
         functions += [one for one in named if inspect.isfunction(one) and one.__module__ == function.__module__]
-        found |= names
+        functions += [methods[one] for one in attributes if one in methods]
+        # Every network has a method eval.
+        found |= taken | attributes - {"eval"}
     return found
+
+
+def _names_in(code):
+    taken, attributes = set(), set()
+    for step in dis.get_instructions(code):
+        if step.opname in GLOBALS:
+            taken.add(step.argval)
+        elif step.opname in ATTRIBUTES:
+            attributes.add(step.argval)
+        elif isinstance(step.argval, types.CodeType):
+            inner = _names_in(step.argval)
+            taken, attributes = taken | inner[0], attributes | inner[1]
+    return taken, attributes
 
 
 def _defines_networks(module, base):
