@@ -149,5 +149,5 @@ def test_a_network_that_returns_more_than_logits_is_refused(images):
         def forward(self, x):
             return x.flatten(1), x
 
-    with pytest.raises(InputError, match="gives a tuple, but logits"):
+    with pytest.raises(InputError, match="gives a tuple, but real logits"):
         extract_logits(Pair(), images, batch_size=64, device="cpu")

@@ -66,3 +66,11 @@ def test_an_error_that_comes_of_no_number_is_told_by_its_cause():
     assert isinstance(caught.value.__cause__, AssertionError)
     with pytest.raises(ZeroDivisionError), watched(without_network(0.0)):
         raise ZeroDivisionError
+
+
+def test_complex_numbers_are_refused_by_the_classifier_itself():
+    classifier = from_network(Constant(1j, 2 + 0j))
+    with pytest.raises(InputError, match=r"gives a torch\.complex64, but real logits"):
+        classifier.logits(IMAGES)
+    with pytest.raises(InputError, match="but real logits"), watched(classifier) as running:
+        running.logits(IMAGES)

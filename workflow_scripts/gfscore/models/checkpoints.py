@@ -133,7 +133,10 @@ def _unpickled(path, pinned):
 def _refusal(path, error):
     text = str(error)
     if "TorchScript" in text or "tar" in text.split():
-        return f"{path}: refused: a TorchScript or tar archive holds code; save its state dict instead"
+        return (
+            f"{path}: refused: a TorchScript or tar archive holds code. If you trust it, save its weights with "
+            "torch.save(torch.jit.load(path).state_dict(), other_path), and name the network's own code as architecture"
+        )
     known = {**ALLOWED, **MAPPINGS}
     foreign = [name for name in requested_names(path) if name not in known and not _is_tensor_part(name)]
     named = re.search(r"GLOBAL (\S+)", text)

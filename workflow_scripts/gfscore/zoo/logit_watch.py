@@ -60,8 +60,8 @@ class _Largest:
     def of_pass(self, _network, _given, logits):
         import torch
 
-        # What is no tensor, whoever asked for it refuses.
-        if not isinstance(logits, torch.Tensor) or not logits.numel():
+        # What is no tensor, or complex, whoever asked for it refuses.
+        if not isinstance(logits, torch.Tensor) or logits.is_complex() or not logits.numel():
             return
         largest = logits.detach().amax()
         if self._value is None:
