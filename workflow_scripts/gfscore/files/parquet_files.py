@@ -53,7 +53,7 @@ def most_values(path):
 def read_parquet(path):
     """Arrow table of a whole file, whose lists hold no more values than most_values says.
 
-    Raises ValueError as opened_parquet does, and for longer lists; Malformed for two columns of one name, and for lists
+    Raises ValueError as opened_parquet does; Malformed for longer lists, for two columns of one name, and for lists
     inside of other values.
     """
     import pyarrow as pa
@@ -75,7 +75,8 @@ def read_parquet(path):
         for batch in file.iter_batches(BATCH):
             left -= sum(len(batch.column(place).flatten()) for place in lists)
             if left < 0:
-                raise ValueError(f"its lists hold more than {most_values(path)} values, too many for its size")
+                fault = f"its lists hold more than {most_values(path)} values, too many for its size"
+                raise Malformed(fault, "write it without compression and dictionary (use_dictionary=False)")
             batches.append(batch)
         return pa.Table.from_batches(batches, schema=schema)
 
