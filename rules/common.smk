@@ -135,13 +135,6 @@ def name_starting_steps(record):
 
 
 GATE_LOG = Path("results/logs/gate.log")
-
-
-def gate_is_closed():
-    """Whether a run of the target gate ended because of a verdict, and not because a step before it failed."""
-    return GATE_LOG.is_file() and "the gate stays closed" in GATE_LOG.read_text(encoding="utf-8")
-
-
 interruptions = []
 
 

@@ -4,6 +4,8 @@ import pandas as pd
 import pytest
 
 from dashboard_pages import audit_for_page, headings, opened, page_of, ranking, rows_of_chart, rows_of_table
+from gfscore.dashboard.contents import LONGEST_CLASS
+from gfscore.names import shortened_all
 from made import gate_rule
 
 HOSTILE_MODELS = ["<script>alert(1)</script>", "=cmd()", "</script><b>'\"", "a" * 90, "{{ 7*7 }}"]
@@ -94,6 +96,20 @@ def test_no_word_is_cut_off_on_a_phone(browser, folder):
         assert page.evaluate(CUT_OFF) == []
         below = page.locator("#vulnerability-chart .role-axis-label").first
         assert below.locator("text").all_text_contents() == ["0", "1", "2"]
+
+
+def test_long_names_of_classes_stand_whole_as_shortened_in_every_chart(browser, folder):
+    """In the middle, by gfscore.names: Vega-Lite would cut their ends, and drop every other one of a slanted row."""
+    names = [f"{word} of the order number {number}" for number, word in enumerate(("shark", "ray", "cock", "grouse"))]
+    path = folder / "long.html"
+    path.write_text(page_of(audit_for_page(models=2, classes=4, per_class=20, permutations=9, class_names=names)))
+    short = shortened_all(names, LONGEST_CLASS)
+    assert len(set(short)) == 4 and "(" not in "".join(short)
+    with opened(browser, path, width=800) as page:
+        for chart in ("heatmap-chart", "confusion-chart", "model-chart", "pair-chart"):
+            rows_of_chart(page, chart)
+            written = set(page.locator(f"#{chart} .role-axis-label text").all_text_contents())
+            assert set(short) <= written, chart
 
 
 def test_prints_charts_without_controls(browser, small, artefacts):

@@ -9,6 +9,12 @@ from altair.utils.schemapi import debug_mode
 from gfscore.dashboard.theme import DIVERGING, SEQUENTIAL, colour, extent, framed, rows
 
 ROW, CELL = 24, 26
+ROOM_OF_MODELS, ROOM_OF_CLASSES = 185, 125
+"""Pixels for names beside a chart, enough for the letters of gfscore.names.shortened that contents.py leaves of them.
+
+Vega-Lite would cut what is longer at its end, where names of models and of classes tell themselves apart.
+"""
+
 RANGE = (("low", 0), ("high", 1))
 MOST = (("most", 1),)
 
@@ -62,7 +68,7 @@ def swaps():
 
 def ranking():
     """Aggregate of each model with its interval, and FP at the chosen lambda."""
-    base = alt.Chart(rows()).encode(y=alt.Y("model:N", sort=None, title=None, axis=_names(200)))
+    base = alt.Chart(rows()).encode(y=alt.Y("model:N", sort=None, title=None, axis=_names(ROOM_OF_MODELS)))
     value = alt.X("value:Q", title="@value", scale=extent())
     kind = alt.Scale(domain=["class mean", "FP"], range=["circle", "diamond"])
     paint = alt.Scale(domain=["class mean", "FP"], range=[colour("muted"), colour("accent")])
@@ -101,7 +107,7 @@ def scatter():
 def heatmap(*, label_angle):
     """Class values of every model; cells below tau are marked, and the cell under the cursor is framed."""
     x = alt.X("class:N", sort=None, title=None, axis=_columns(label_angle))
-    y = alt.Y("model:N", sort=None, title=None, axis=_names(150))
+    y = alt.Y("model:N", sort=None, title=None, axis=_names(ROOM_OF_MODELS))
     base = alt.Chart(rows()).encode(x=x, y=y, tooltip=_tips("model", "class", "text", "verdict"))
     cells = base.mark_rect(stroke=colour("surface"), strokeWidth=1, invalid="show").encode(
         color=_painted("value", "isValid(datum.value)", title="@legend", scale=extent(scheme=SEQUENTIAL))
@@ -127,7 +133,7 @@ def strip():
         .encode(
             x=alt.X("from:Q", title="@classes", scale=alt.Scale(nice=False), axis=alt.Axis(grid=False, format="d")),
             x2="to:Q",
-            y=alt.Y("model:N", sort=None, title=None, axis=_names(150)),
+            y=alt.Y("model:N", sort=None, title=None, axis=_names(ROOM_OF_MODELS)),
             color=alt.Color("value:Q", scale=extent(scheme=SEQUENTIAL), legend=None),
         )
         .add_params(brush)
@@ -143,7 +149,7 @@ def strip():
 def vulnerability():
     """How often each class is the weakest, over models."""
     base = alt.Chart(rows()).encode(
-        y=alt.Y("class:N", sort=None, title=None, axis=_names(130)), tooltip=_tips("class", "text")
+        y=alt.Y("class:N", sort=None, title=None, axis=_names(ROOM_OF_CLASSES)), tooltip=_tips("class", "text")
     )
     bars = base.mark_bar(color=colour("accent"), height={"band": 0.6}).encode(
         x=alt.X(
@@ -157,7 +163,7 @@ def vulnerability():
 
 def bars():
     """Class values of one model with intervals, over the band that chance alone would spread equal classes."""
-    y = alt.Y("class:N", sort=None, title=None, axis=_names(130))
+    y = alt.Y("class:N", sort=None, title=None, axis=_names(ROOM_OF_CLASSES))
     base = alt.Chart(rows()).encode(y=y, tooltip=_tips("class", "text", "verdict"))
     floor = (
         alt.Chart(rows("floor"))
@@ -200,7 +206,7 @@ def confusion(*, label_angle):
     """Shares of each true class by predicted class, for one model."""
     base = alt.Chart(rows()).encode(
         x=alt.X("predicted:N", sort=None, title="predicted", axis=_columns(label_angle)),
-        y=alt.Y("true:N", sort=None, title="true", axis=_names(110)),
+        y=alt.Y("true:N", sort=None, title="true", axis=_names(ROOM_OF_CLASSES)),
         tooltip=_tips("true", "predicted", "text"),
     )
     cells = base.mark_rect(stroke=colour("line"), strokeWidth=0.5).encode(
@@ -235,7 +241,7 @@ def mistakes():
 
 def differences():
     """Differences of two models on each class with joint bounds; significant ones are filled."""
-    y = alt.Y("class:N", sort=None, title=None, axis=_names(130))
+    y = alt.Y("class:N", sort=None, title=None, axis=_names(ROOM_OF_CLASSES))
     base = alt.Chart(rows()).encode(y=y, tooltip=_tips("class", "text"))
     shade = alt.Color("difference:Q", scale=alt.Scale(scheme=DIVERGING, domainMid=0), legend=None)
     zero = alt.Chart(rows("zero")).mark_rule(color=colour("muted")).encode(x=alt.X("at:Q", title="@difference"))
@@ -386,7 +392,10 @@ def intervals(*, legend=True):
 
 
 def _columns(label_angle):
-    return alt.Axis(orient="top", labelAngle=label_angle, labelLimit=110, ticks=False, domain=False)
+    # Vega looks at the boxes around slanted names; the names themselves overlap in columns narrower than a line only.
+    overlap = alt.ExprRef(expr="bandwidth('x') < 20 ? 'parity' : false") if label_angle else True
+    room = {"labelLimit": ROOM_OF_CLASSES, "labelOverlap": overlap}
+    return alt.Axis(orient="top", labelAngle=label_angle, ticks=False, domain=False, **room)
 
 
 def _painted(field, test, *, title, scale, **legend):

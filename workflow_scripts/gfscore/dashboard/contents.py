@@ -13,7 +13,8 @@ from gfscore.report import report_rows, takeaways
 from gfscore.scores.measures import SUMMARY, UNCALIBRATED, measure_of
 from gfscore.tables.agreement import ALL
 
-LONGEST_NAME = 44
+LONGEST_MODEL, LONGEST_CLASS = 26, 16
+"""Letters of names in charts; tables and explanations have all of them."""
 
 OF_MODEL = (
     *SUMMARY,
@@ -86,7 +87,7 @@ class ModelsAndClasses:
             {"label": label, "short": short, "about": printable(about) if about else ""}
             for label, short, about in zip(
                 self.labels,
-                shortened_all(self.labels, LONGEST_NAME),
+                shortened_all(self.labels, LONGEST_MODEL),
                 (report_rows.described(known.get(model, {})) for model in self.models),
                 strict=True,
             )
@@ -98,7 +99,7 @@ class ModelsAndClasses:
         return [
             {"index": index, "label": label, "short": short, "name": printable(name)}
             for index, label, short, name in zip(
-                self.class_indices, readable, shortened_all(readable, 28), self.class_names, strict=True
+                self.class_indices, readable, shortened_all(readable, LONGEST_CLASS), self.class_names, strict=True
             )
         ]
 
