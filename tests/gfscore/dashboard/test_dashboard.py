@@ -286,5 +286,6 @@ def test_groups_hold_the_numbers_of_the_tables():
 def test_claims_stand_with_their_notes(made):
     page = page_of(made)
     section = unescape(page[page.index('<section id="ledger"') : page.index('<section id="costs"')])
+    assert "about the methods, not about the models audited here" in section
     for claim in shared_parts()["claims"]:
         assert claim["note"] in section

@@ -163,6 +163,11 @@ def test_verdict_is_a_word_a_shape_and_the_rule(page):
     assert f"{passed} of 4 pass" in strip
 
 
+def test_in_short_says_that_no_attack_was_run():
+    audit = synthetic_audit(models=2, per_class=20, calibrated=False, measures=GREAT_ONLY)
+    assert in_short(render(audit)).count("This audit ran no attack on its images") == 1
+
+
 def test_the_verdict_says_that_attacks_refute_the_score_that_it_judges():
     audit = synthetic_audit(models=3, per_class=20, calibrated=False, at_least=0.1, measures=GREAT_ONLY)
     # Which measure found the distances changes nothing here, and these audits have few.

@@ -58,7 +58,10 @@ def test_an_audit_without_attacks_says_so_first():
     assert "no attack" not in " ".join(sentences(REVERSED))
     only_accuracy = {"clean": {"kind": "clean"}}
     assert _no_attack(only_accuracy) == "This audit ran no attack on its images"
-    assert _no_attack(only_accuracy | {"distance": {"kind": "minimal"}}) is None
+    for kind in ("adversarial", "minimal", "targeted"):
+        assert _no_attack(only_accuracy | {"attack": {"kind": kind}}) is None
+    for kind in ("certified", "probabilistic", "corruption"):
+        assert _no_attack(only_accuracy | {"other": {"kind": kind}})
 
 
 @pytest.mark.parametrize(

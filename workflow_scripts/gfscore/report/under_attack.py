@@ -10,17 +10,17 @@ from gfscore.report.takeaways import rank_relation
 HALF = 0.5
 NEARLY_REVERSED = -0.8
 KEY = ["threat", "model"]
-SEARCHED = ("adversarial", "minimal")
-"""Kinds of measures that search for adversarial examples of each sample."""
+SEARCHED = ("adversarial", "minimal", "targeted")
+"""Kinds of measures that attack the samples."""
 
 
 def under_attack(tables, verdict, measures):
     """Sentences that belong before all others of an audit, of none to three, without a full stop.
 
     Takes AuditTables, the contents of verdict.json and the settings of each measure. The first says that no attack was
-    run, where that is so; one names the passing model with
-    the lowest accuracy under attack, where the upper bound of that accuracy is below one half; the other says so where
-    the first measure of the page ranks the models significantly against their accuracy under attack.
+    run, where that is so; one names the passing model with the lowest accuracy under attack, where the upper bound of
+    that accuracy is below one half; the other says so where the first measure of the page ranks the models
+    significantly against their accuracy under attack.
     """
     sentences = _no_attack(measures), _weakest_to_pass(tables, verdict, measures), _order(tables, measures)
     return [sentence for sentence in sentences if sentence]
