@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from dashboard_pages import audit_for_page, headings, opened, page_of, ranking, rows_of_chart, rows_of_table
-from gfscore.dashboard.contents import LONGEST_CLASS
+from gfscore.dashboard.contents import LONGEST_CLASS, LONGEST_MODEL
 from gfscore.names import shortened_all
 from made import gate_rule
 
@@ -98,18 +98,69 @@ def test_no_word_is_cut_off_on_a_phone(browser, folder):
         assert below.locator("text").all_text_contents() == ["0", "1", "2"]
 
 
-def test_long_names_of_classes_stand_whole_as_shortened_in_every_chart(browser, folder):
-    """In the middle, by gfscore.names: Vega-Lite would cut their ends, and drop every other one of a slanted row."""
-    names = [f"{word} of the order number {number}" for number, word in enumerate(("shark", "ray", "cock", "grouse"))]
+@pytest.fixture(scope="module")
+def long_names(folder):
+    classes = [f"{word} of the order number {number}" for number, word in enumerate(("shark", "ray", "cock", "grouse"))]
+    models = [f"Rebuffi2021Fixing_70_16_cutmix_extra_L2_r{number}" for number in (18, 34, 50, 101)]
     path = folder / "long.html"
-    path.write_text(page_of(audit_for_page(models=2, classes=4, per_class=20, permutations=9, class_names=names)))
-    short = shortened_all(names, LONGEST_CLASS)
-    assert len(set(short)) == 4 and "(" not in "".join(short)
+    made = audit_for_page(models=4, classes=4, per_class=20, permutations=9, class_names=classes, model_names=models)
+    path.write_text(page_of(made), encoding="utf-8")
+    return path, models, classes
+
+
+def test_long_names_stand_whole_as_shortened_in_every_chart(browser, long_names):
+    """In the middle, by gfscore.names: Vega-Lite would cut their ends, and drop every other one of a slanted row."""
+    path, models, classes = long_names
+    of_classes, of_models = shortened_all(classes, LONGEST_CLASS), shortened_all(models, LONGEST_MODEL)
+    assert len({*of_classes, *of_models}) == 8 and "(" not in "".join(of_classes + of_models)
     with opened(browser, path, width=800) as page:
         for chart in ("heatmap-chart", "confusion-chart", "model-chart", "pair-chart"):
             rows_of_chart(page, chart)
             written = set(page.locator(f"#{chart} .role-axis-label text").all_text_contents())
-            assert set(short) <= written, chart
+            assert set(of_classes) <= written, chart
+        for chart in ("heatmap-chart", "ranking-chart"):
+            rows_of_chart(page, chart)
+            assert set(of_models) <= set(page.locator(f"#{chart} .role-axis-label text").all_text_contents()), chart
+        named = {row["name"] for row in rows_of_chart(page, "scatter-chart")} - {""}
+        assert named <= set(of_models)
+        assert named <= set(page.locator("#scatter-chart .mark-text text").all_text_contents())
+        overflow = page.locator("#heatmap-chart svg.marks").evaluate("(svg) => getComputedStyle(svg).overflow")
+        assert overflow == "visible", "the last slanted name reaches beyond the chart"
+
+
+def test_long_names_are_whole_where_there_is_room(browser, long_names):
+    path, models, classes = long_names
+    with opened(browser, path) as page:
+        assert {row[0][0] for row in ranking(page)} == set(models)
+        table = page.inner_text("#ranking-table")
+        assert any(name in table for name in classes)
+        assert {row.split("\t")[0] for row in rows_of_table(page, "scatter-data")} == set(models)
+        cells = rows_of_chart(page, "heatmap-chart")
+        assert {cell["model"] for cell in cells} == set(models), "as tooltips show them"
+        assert {cell["class"] for cell in cells} == set(classes)
+
+
+def test_no_relation_is_claimed_over_few_models_by_any_metric(browser, long_names):
+    with opened(browser, long_names[0]) as page:
+        for metric, name in (("rdi", "disparity"), ("nrgc", "NRGC"), ("wcr", "worst-class value, WCR")):
+            page.select_option("#metric", metric)
+            words = page.inner_text("#scatter-takeaway")
+            assert words == f"4 models: too few to show a relation between mean and {name}"
+
+
+@pytest.mark.parametrize("sources", [["PGD, linf 0.15, 20 steps"], ["published", "PGD, linf 0.15, 20 steps"]])
+def test_robust_accuracy_names_its_attack_below_its_heading_or_in_every_row(browser, folder, sources):
+    made = audit_for_page(models=2, classes=4, per_class=20, permutations=9)
+    summary = made.tables.model_summary
+    summary.loc[summary["model"] == "model_1", "robust_accuracy_source"] = sources[0]
+    words = {"as published" if source == "published" else source for source in sources}
+    path = folder / "robust.html"
+    path.write_text(page_of(made), encoding="utf-8")
+    with opened(browser, path) as page:
+        heading = page.locator("#ranking-table thead th").last
+        assert heading.inner_text().split("\n")[1:] == (list(words) if len(sources) == 1 else [])
+        assert {tuple(row[-1][1:]) for row in ranking(page)} == ({()} if len(sources) == 1 else {(w,) for w in words})
+        assert "not measured in this audit" in heading.locator("button").get_attribute("title")
 
 
 def test_prints_charts_without_controls(browser, small, artefacts):

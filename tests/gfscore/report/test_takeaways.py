@@ -184,7 +184,7 @@ def test_relation_needs_data():
     assert takeaways.score_and_rdi(weak) == "No clear relation between mean and RDI over 5 models (Spearman +0.800)"
     # However strict: of four models no order is rarer than 5%, of five one is.
     strict = models(value=[1, 2, 3, 4], rdi=[4, 3, 2, 1], nrgc=[4, 3, 2, 1])
-    assert takeaways.score_and_rdi(strict) == "4 models: a relation between mean and disparity needs 5 or more"
+    assert takeaways.score_and_rdi(strict) == "4 models: too few to show a relation between mean and disparity"
     assert not takeaways.rank_relation(strict["value"], strict["rdi"])[1]
     assert takeaways.rank_relation(pd.Series(range(5)), pd.Series(range(5)))[1]
     assert takeaways.metric_conflict(models(value=[0.1], rdi=[1], nrgc=[1], rdi_over_mean=[1])) is None

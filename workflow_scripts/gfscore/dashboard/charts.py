@@ -14,6 +14,8 @@ ROOM_OF_MODELS, ROOM_OF_CLASSES = 185, 125
 
 Vega-Lite would cut what is longer at its end, where names of models and of classes tell themselves apart.
 """
+WRITTEN = {"labelExpr": "names[datum.value] || datum.label"}
+"""Axes write the short names of what the data call by its whole name, as explanations and tables do."""
 
 RANGE = (("low", 0), ("high", 1))
 MOST = (("most", 1),)
@@ -154,7 +156,7 @@ def vulnerability():
     bars = base.mark_bar(color=colour("accent"), height={"band": 0.6}).encode(
         x=alt.X(
             "times:Q",
-            title="models in which the class is the weakest",
+            title=["models in which", "the class is the weakest"],
             axis=_counts(),
         )
     )
@@ -375,9 +377,8 @@ def costs():
 
 def intervals(*, legend=True):
     """Values with their intervals below each other; with a legend those of few samples have a shape of their own."""
-    names = alt.Axis(labelLimit=alt.ExprRef(expr="room"), ticks=False, domain=False, labelPadding=6)
     base = alt.Chart(rows()).encode(
-        y=alt.Y("label:N", sort=None, title=None, axis=names), tooltip=_tips("label", "text")
+        y=alt.Y("label:N", sort=None, title=None, axis=_names(alt.ExprRef(expr="room"))), tooltip=_tips("label", "text")
     )
     bounds = base.mark_rule(strokeWidth=4, opacity=0.45, color=colour("accent")).encode(
         x=alt.X("lower:Q", title="@value", scale=extent()), x2="upper:Q"
@@ -395,7 +396,7 @@ def _columns(label_angle):
     # Vega looks at the boxes around slanted names; the names themselves overlap in columns narrower than a line only.
     overlap = alt.ExprRef(expr="bandwidth('x') < 20 ? 'parity' : false") if label_angle else True
     room = {"labelLimit": ROOM_OF_CLASSES, "labelOverlap": overlap}
-    return alt.Axis(orient="top", labelAngle=label_angle, ticks=False, domain=False, **room)
+    return alt.Axis(orient="top", labelAngle=label_angle, ticks=False, domain=False, **room, **WRITTEN)
 
 
 def _painted(field, test, *, title, scale, **legend):
@@ -411,13 +412,13 @@ def _counts():
 
 
 def _names(limit):
-    return alt.Axis(labelLimit=limit, ticks=False, domain=False, labelPadding=6)
+    return alt.Axis(labelLimit=limit, ticks=False, domain=False, labelPadding=6, **WRITTEN)
 
 
 def _names_of_points(base):
     # Beside each point, on the side that the page chose.
     side = {"align": alt.ExprRef(expr="datum.left ? 'right' : 'left'"), "dx": alt.ExprRef(expr="datum.left ? -8 : 8")}
-    return base.mark_text(dy=-7, fontSize=11, color=colour("ink"), limit=150, **side).encode(text="name:N")
+    return base.mark_text(dy=-7, fontSize=11, color=colour("ink"), limit=ROOM_OF_MODELS, **side).encode(text="name:N")
 
 
 TITLES = {"x_text": "mean", "y_text": "disparity", "text": "value"}

@@ -22,6 +22,7 @@ OF_MODEL = (
     "value_alone_low", "value_alone_high",
     "rdi_over_mean", "gini_unbiased", "ihdi", "rdi_permuted", "nrgc_permuted", "wcr_permuted", "rdi_p", "nrgc_p",
     "wcr_p", "between_class_sd", "accuracy", "robust_accuracy", "published_clean_accuracy", "published_robust_accuracy",
+    "robust_accuracy_source",
 )  # fmt: skip
 """Columns of model_summary that the page shows or computes with."""
 
@@ -46,6 +47,7 @@ def page_contents(tables, verdict, *, audit, measures, models, fp_lambda, sweeps
             "classes": index.described_classes(),
             "measures": [_measure(tables, name, measures[name]) for name in names],
             "fp_lambda": fp_lambda,
+            "few_models": takeaways.FEW_MODELS,
             "scores": {name: _scores(tables, name, index) for name in names},
             "summary": {name: _summary(tables, name, index) for name in names},
             "sentences": {name: _sentences(tables, name, index, verdict.get("guessing", [])) for name in names},

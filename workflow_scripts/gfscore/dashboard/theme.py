@@ -56,12 +56,13 @@ CONFIG = {
 def framed(chart, *, height, parameters=()):
     """Specification of a chart as a dictionary, with the theme's parameters, size and configuration.
 
-    `height` in pixels, or alt.Step; `parameters` are pairs of name and value that the page sets. Parameters and
-    configuration join the finished specification, which is not validated: Altair would copy the chart for each.
+    `height` in pixels, or alt.Step; `parameters` are pairs of name and value that the page sets, beside `names`, short
+    ones by whole ones. Parameters and configuration join the finished specification, which is not validated: Altair
+    would copy the chart for each.
     """
     specification = chart.properties(width="container", height=height).to_dict(validate=False)
     values = (*zip(COLOURS, LIGHT, strict=True), *parameters)
-    own = [{"name": name, "value": value} for name, value in values]
+    own = [{"name": name, "value": value} for name, value in (*values, ("names", {}))]
     return specification | {"params": [*specification.get("params", []), *own], "autosize": FIT, "config": CONFIG}
 
 

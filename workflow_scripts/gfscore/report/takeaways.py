@@ -96,7 +96,7 @@ def score_and_rdi(summary):
     total = len(summary)
     if total < FEW_MODELS:
         models = "1 model" if total == 1 else f"{total} models"
-        return f"{models}: a relation between mean and disparity needs {FEW_MODELS} or more"
+        return f"{models}: too few to show a relation between mean and disparity"
     by_rdi, clear = rank_relation(summary["value"], summary["rdi"])
     if math.isnan(by_rdi):
         return f"All {total} models have the same mean or the same RDI: no relation to see"

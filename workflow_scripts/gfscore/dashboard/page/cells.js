@@ -38,7 +38,7 @@ function showCells(name, measure, attributes) {
   // A cell without samples has no colour, but a place: the groups keep their order.
   const empty = new Set(GROUPS.groups.map((_, place) => place).filter((place) => cells.every((cell) => cell.place !== place || isMissing(cell.value))));
   const rows = shown.flatMap((index) => cells.filter((cell) => cell.index === index && !empty.has(cell.place))).map((cell) => ({
-    group: `${state.attribute === null ? `${attributeName(cell.at)}: ` : ""}${cell.group}`, class: CLASSES[cell.index].short, value: cell.value,
+    group: `${state.attribute === null ? `${attributeName(cell.at)}: ` : ""}${cell.group}`, class: CLASSES[cell.index].label, value: cell.value,
     ...(isMissing(cell.value) ? { value: null, text: "no samples", samples: "0", mark: "" } : {
       text: withInterval(cell.value, cell.low, cell.high, measure.range[1]), samples: count(cell.n), mark: (wide ? number(cell.value) : "") + (cell.small ? "°" : ""),
     }),
@@ -76,7 +76,7 @@ function showProjectedClasses(model) {
   at("class-tolerance-caption").textContent = `Least tolerant class: ${named(known[0])}, ${number(known[0].tolerance)}`;
   at("projected-classes-note").textContent = `By the true class of the sample, mean over the dimensions.${listed.length < known.length ? ` The ${listed.length} least tolerant of ${count(known.length)} classes; the table holds all.` : ""}`;
   const rows = (value, bounds = []) => listed.map((row) => ({
-    label: CLASSES[row.index].short, value: row[value], lower: row[bounds[0]] ?? row[value], upper: row[bounds[1]] ?? row[value], size: FEW[0],
+    label: CLASSES[row.index].label, value: row[value], lower: row[bounds[0]] ?? row[value], upper: row[bounds[1]] ?? row[value], size: FEW[0],
     text: `Tolerance ${withInterval(row.tolerance, row.tolerance_low, row.tolerance_high, 1)}; Deviation ${number(row.deviation)}; n = ${count(row.n)}`,
   }));
   drawRows("class-tolerance-chart", rows("tolerance", ["tolerance_low", "tolerance_high"]), "Tolerance (higher is better)", [1], "intervals_small");

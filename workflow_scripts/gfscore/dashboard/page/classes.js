@@ -63,7 +63,7 @@ function cellVerdict(row, index, limit) {
 function cellOf(row, index, limit, highest) {
   const value = row.values[index], verdict = cellVerdict(row, index, limit), below = !isMissing(value) && limit !== null && value < limit;
   return {
-    model: row.model.short, class: CLASSES[index].short, index, at: row.index, value,
+    model: row.model.label, class: CLASSES[index].label, index, at: row.index, value,
     text: isMissing(value) ? "no samples" : `${withInterval(value, row.low[index], row.high[index], highest)}, n = ${count(row.n[index])}`,
     glyph: verdict ? (verdict === "PASS" ? "" : GLYPHS[verdict]) : below ? "↓" : "",
     verdict: verdict ? `${VERDICT_WORDS[verdict]} τ = ${setting(limit)}` : below ? "below τ, no interval" : "",
@@ -80,7 +80,7 @@ function showStrip(found, from, room, rows, signals) {
   const many = found.length > room;
   at("strip").hidden = !many;
   if (!many) return;
-  const cells = rows.flatMap((row) => found.map((index, place) => ({ model: row.model.short, from: place + 0.5, to: place + 1.5, value: row.values[index] })));
+  const cells = rows.flatMap((row) => found.map((index, place) => ({ model: row.model.label, from: place + 0.5, to: place + 1.5, value: row.values[index] })));
   at("from").max = found.length - room;
   at("from").value = from;
   draw(at("strip-chart"), "strip", {
@@ -132,7 +132,7 @@ function classTable(rows, found, limit, highest) {
 function showVulnerability() {
   const found = DATA.vulnerability[state.measure].filter((row) => row[2] > 0).sort((first, second) => second[2] - first[2] || first[1] - second[1]);
   const position = new Map(CLASSES.map((entry, place) => [entry.index, place]));
-  const rows = found.slice(0, 20).map(([index, rank, worst, best]) => ({ class: CLASSES[position.get(index)].short, times: worst, text: `weakest in ${worst}, strongest in ${best}; mean rank ${number(rank)}` }));
+  const rows = found.slice(0, 20).map(([index, rank, worst, best]) => ({ class: CLASSES[position.get(index)].label, times: worst, text: `weakest in ${worst}, strongest in ${best}; mean rank ${number(rank)}` }));
   at("vulnerability").hidden = MODELS.length < 2 || state.t !== 1 || !rows.length;
   at("vulnerability-takeaway").textContent = DATA.sentences[state.measure].vulnerability;
   draw(at("vulnerability-chart"), "vulnerability", { data: { rows }, signals: { most: Math.max(...rows.map((row) => row.times), 1) }, bands: rows.length });

@@ -22,6 +22,8 @@ const everyPacked = (object) => Object.fromEntries(Object.entries(object).map(([
 const SCORES = Object.fromEntries(Object.entries(DATA.scores).map(([measure, arrays]) => [measure, everyPacked(arrays)]));
 const SWEEP = DATA.sweep && { ...DATA.sweep, values: unpacked(DATA.sweep.values) };
 const MODELS = DATA.models, CLASSES = DATA.classes;
+// What charts write for a model or a class; tables and explanations have the whole label.
+const SHORT = Object.fromEntries([...MODELS, ...CLASSES].map(({ label, short }) => [label, short]));
 const MEASURES = Object.fromEntries(DATA.measures.map((measure) => [measure.name, measure]));
 const METRICS = {
   rdi: "RDI (lower is more equal)",
@@ -49,7 +51,7 @@ function valuesAt(measure, t) {
       low: atOne ? rowOf(scores.low, index) : none,
       high: atOne ? rowOf(scores.high, index) : none,
       accuracy: rowOf(scores.accuracy, index),
-      summary: atOne || !known ? known : { accuracy: known.accuracy, robust_accuracy: known.robust_accuracy, ...summarised(values, n) },
+      summary: atOne || !known ? known : { accuracy: known.accuracy, robust_accuracy: known.robust_accuracy, robust_accuracy_source: known.robust_accuracy_source, ...summarised(values, n) },
       bounded: atOne,
     };
   }).filter((entry) => entry.summary);

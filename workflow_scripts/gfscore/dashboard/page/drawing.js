@@ -44,7 +44,7 @@ async function embed(chart, key) {
   chart.step = spec.height.step;
   if (chart.step) spec.height = chart.step * bands;
   spec.datasets = data;
-  const values = { ...theme(), ...signals };
+  const values = { ...theme(), names: SHORT, ...signals };
   for (const parameter of spec.params) if (parameter.name in values) parameter.value = values[parameter.name];
   chart.embedding = true;
   const result = await vegaEmbed(chart.host, spec, {

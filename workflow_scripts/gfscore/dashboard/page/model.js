@@ -15,7 +15,7 @@ function showModel() {
   const order = weakestFirst(entry.values), listed = order.slice(0, order.length <= MANY_CLASSES ? order.length : CLASSES_LISTED);
   at("model-select").value = entry.index;
   // Named, since the control that names the model is not printed.
-  at("model-takeaway").textContent = `${entry.model.short}: ${modelSentence(state.measure, entry, state.t)}`;
+  at("model-takeaway").textContent = `${entry.model.label}: ${modelSentence(state.measure, entry, state.t)}`;
   const { rdi_permuted: spread, wcr_permuted: floor, suspects } = entry.summary;
   at("model-note").textContent = state.t !== 1 ? "" : [
     `Orange diamonds: the ${plural(suspects.length, "class")} that may be the weakest, given the intervals.`,
@@ -155,13 +155,14 @@ function showConfusion(entry) {
     const found = new Map(triples.map(([from, to, amount]) => [`${from} ${to}`, amount]));
     const rows = CLASSES.flatMap((from) => CLASSES.map((to) => {
       const amount = found.get(`${from.index} ${to.index}`) ?? 0, share = from.index === to.index ? 0 : amount / (totals.get(from.index) || 1);
-      return { true: from.short, predicted: to.short, share, count: share && amount ? String(amount) : "", text: `${amount} of ${totals.get(from.index) ?? 0}` };
+      return { true: from.label, predicted: to.label, share, count: share && amount ? String(amount) : "", text: `${amount} of ${totals.get(from.index) ?? 0}` };
     }));
     const most = Math.max(...rows.map((row) => row.share ?? 0));
     draw(at("confusion-chart"), shortNames(CLASSES.map((_, index) => index)) ? "confusion_short" : "confusion", { data: { rows }, signals: { middle: 0.6 * most }, bands: CLASSES.length });
   } else {
-    const rows = wrong.slice(0, 20).map(([from, to, amount]) => ({ pair: `${name(from).short} → ${name(to).short}`, count: amount, text: plural(amount, "sample") }));
-    draw(at("confusion-chart"), "mistakes", { data: { rows }, signals: { most: Math.max(...rows.map((row) => row.count), 1) }, bands: rows.length });
+    const rows = wrong.slice(0, 20).map(([from, to, amount]) => ({ pair: `${name(from).label} → ${name(to).label}`, short: `${name(from).short} → ${name(to).short}`, count: amount, text: plural(amount, "sample") }));
+    const names = Object.fromEntries(rows.map(({ pair, short }) => [pair, short]));
+    draw(at("confusion-chart"), "mistakes", { data: { rows }, signals: { names, most: Math.max(...rows.map((row) => row.count), 1) }, bands: rows.length });
   }
   tableBehind(at("confusion-data"), () => ({
     rows: wrong.map((row) => ({ from: name(row[0]).label, to: name(row[1]).label, amount: row[2], share: share(row) })),
@@ -201,18 +202,18 @@ function showPair() {
   const flip = (value) => (isMissing(value) ? null : sign * value);
   const rows = CLASSES.map((entry, index) => {
     const difference = flip(values.difference[index]), lower = flip(values.low[index]), upper = flip(values.high[index]), p = values.p[index];
-    return { class: entry.short, label: entry.label, difference, lower, upper, p, sure: p !== null && p <= pairs.alpha ? "significant" : "not significant", text: `${signed(difference)} (${interval(lower, upper)})` };
+    return { class: entry.label, difference, lower, upper, p, sure: p !== null && p <= pairs.alpha ? "significant" : "not significant", text: `${signed(difference)} (${interval(lower, upper)})` };
   }).filter((row) => row.difference !== null).sort((x, y) => y.difference - x.difference);
   const sure = rows.filter((row) => row.sure === "significant"), ahead = sure.filter((row) => row.difference > 0).length;
   at("pair-takeaway").textContent = sure.length
     ? `${names[0]} is significantly better on ${count(ahead)} of ${plural(rows.length, "class")}, ${names[1]} on ${count(sure.length - ahead)}`
     : `${names[0]} and ${names[1]} differ significantly on none of ${plural(rows.length, "class")}`;
   const listed = rows.length <= MANY_CLASSES ? rows : [...rows.slice(0, 15), ...rows.slice(-15)];
-  draw(at("pair-chart"), "differences", { data: { rows: listed, zero: [{ at: 0 }] }, bands: listed.length, words: { "@difference": [`${MODELS[first].short} minus ${MODELS[second].short}`, `(${MEASURES[state.measure].unit})`, "right of 0 the first is better"] } });
+  draw(at("pair-chart"), "differences", { data: { rows: listed, zero: [{ at: 0 }] }, bands: listed.length, words: { "@difference": [...(isNarrow() ? [MODELS[first].short, `minus ${MODELS[second].short}`] : [`${MODELS[first].short} minus ${MODELS[second].short}`]), `(${MEASURES[state.measure].unit})`, "right of 0 the first is better"] } });
   tableBehind(at("pair-data"), () => ({
     rows,
     columns: [
-      { key: "class", title: "class", value: (row) => row.label, text: (row) => row.label },
+      { key: "class", title: "class", value: (row) => row.class, text: (row) => row.class },
       { key: "difference", title: "difference", numeric: true, best: true, csv: ["difference", "low", "high"], value: (row) => row.difference, values: (row) => [row.difference, row.lower, row.upper], text: (row) => row.text },
       { key: "p", title: "p (Holm)", numeric: true, value: (row) => row.p, text: (row) => number(row.p) },
       { key: "sure", title: "", value: (row) => row.sure, text: (row) => row.sure },

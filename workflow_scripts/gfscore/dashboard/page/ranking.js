@@ -33,6 +33,7 @@ function badge(verdict) {
 }
 
 function rankingColumns(measure) {
+  const { entries } = current();
   const highest = measure.range[1], width = highest - measure.range[0], classes = CLASSES.length;
   const bounded = (key, title, about, end) => ({
     key, title, about, numeric: true, best: key !== "rdi" && key !== "nrgc",
@@ -60,16 +61,28 @@ function rankingColumns(measure) {
       ...bounded("wcr", "Worst class", "Value of the weakest class, and which it is", highest),
       csv: ["wcr", "wcr_low", "wcr_high", "worst_classes"],
       values: (row) => [row.summary.wcr, row.summary.wcr_low, row.summary.wcr_high, row.summary.worst.map((index) => CLASSES[index].name).join("|")],
-      node: (row) => element("span", {}, valueNode(row.summary.wcr, row.summary.wcr_low, row.summary.wcr_high, highest), element("small", { class: "bounds" }, worstNames(row))),
+      node: (row) => element("span", {}, valueNode(row.summary.wcr, row.summary.wcr_low, row.summary.wcr_high, highest), element("small", { class: "bounds" }, ...breakable(worstNames(row)))),
     },
     bounded("rdi", "RDI", "Largest minus smallest class value: lower is more equal", width),
     bounded("nrgc", "NRGC", "Gini coefficient of the class values: lower is more equal", 1 - 1 / classes),
     ...falsifiedColumns(),
     share("accuracy", "Accuracy", "Clean accuracy on the same samples"),
-    share("robust_accuracy", "Robust", "Robust accuracy, as published or measured in training"),
+    robustColumn(entries),
   ];
-  const { entries } = current();
   return columns.filter((column) => !column.key.match(/^(robust_accuracy|falsified)/) || entries.some((row) => !isMissing(column.value(row))));
+}
+
+// Robust accuracy, by the attack that the heading names, or each row where models differ in it.
+function robustColumn(entries) {
+  const words = ({ robust_accuracy_source: source }) => (source === "published" ? "as published" : source ?? "");
+  const sources = [...new Set(entries.map((row) => words(row.summary)).filter(Boolean))], one = sources.length === 1;
+  return {
+    key: "robust_accuracy", title: "Robust", under: one ? sources[0] : null, numeric: true, best: true,
+    about: `Share classified correctly under attack, not measured in this audit: ${one ? sources[0] : "where it is from stands in each row"}`,
+    csv: ["robust_accuracy", "robust_accuracy_source"],
+    value: (row) => row.summary.robust_accuracy, values: (row) => [row.summary.robust_accuracy, row.summary.robust_accuracy_source],
+    node: (row) => element("span", { class: "value" }, number(row.summary.robust_accuracy), ...(one ? [] : [element("small", { class: "bounds" }, words(row.summary))])),
+  };
 }
 
 // Says which measures the gate judges, unless it is the one that is shown.
@@ -92,7 +105,7 @@ function falsifiedColumns() {
 }
 
 function worstNames(row) {
-  const names = row.summary.worst.map((index) => classPhrase(CLASSES[index].short));
+  const names = row.summary.worst.map((index) => classPhrase(CLASSES[index].label));
   return names.length > 2 ? `${names.length} classes tied` : names.join(", ");
 }
 
@@ -109,7 +122,7 @@ function breakable(name) {
 
 function modelNode(row) {
   const open = () => { change({ model: row.index }); at("model").scrollIntoView(); };
-  return element("span", {}, element("button", { type: "button", class: "link", onclick: open, title: "See this model in depth" }, ...breakable(row.model.short)),
+  return element("span", {}, element("button", { type: "button", class: "link", onclick: open, title: "See this model in depth" }, ...breakable(row.model.label)),
     ...(row.model.about ? [element("small", { class: "bounds" }, ...breakable(row.model.about))] : []));
 }
 
@@ -117,8 +130,8 @@ function showRanking() {
   const { rows, measure } = ranked(), [lowest, highest] = measure.range;
   at("ranking-takeaway").textContent = rankingSentence(rows);
   const points = rows.flatMap((row) => [
-    { model: row.model.short, what: "class mean", value: row.summary.class_mean, lower: row.summary.class_mean_low ?? row.summary.class_mean, upper: row.summary.class_mean_high ?? row.summary.class_mean, text: withInterval(row.summary.class_mean, row.summary.class_mean_low, row.summary.class_mean_high, highest) },
-    { model: row.model.short, what: "FP", value: row.fp, lower: row.fp_low ?? row.fp, upper: row.fp_high ?? row.fp, text: withInterval(row.fp, row.fp_low, row.fp_high, highest) },
+    { model: row.model.label, what: "class mean", value: row.summary.class_mean, lower: row.summary.class_mean_low ?? row.summary.class_mean, upper: row.summary.class_mean_high ?? row.summary.class_mean, text: withInterval(row.summary.class_mean, row.summary.class_mean_low, row.summary.class_mean_high, highest) },
+    { model: row.model.label, what: "FP", value: row.fp, lower: row.fp_low ?? row.fp, upper: row.fp_high ?? row.fp, text: withInterval(row.fp, row.fp_low, row.fp_high, highest) },
   ]);
   const ends = points.flatMap((point) => [point.lower, point.upper]).filter((value) => !isMissing(value));
   const low = Math.min(...ends), high = Math.max(...ends, low + 1e-6), margin = 0.03 * (high - low);
@@ -130,7 +143,7 @@ function showRanking() {
   });
   const swaps = DATA.swaps[state.measure].filter(() => state.t === 1);
   const most = Number(at("lambda").max);
-  const shown = swaps.filter(([lambda]) => lambda <= most).map(([lambda, before, after]) => ({ lambda, words: `${MODELS[after].short} passes ${MODELS[before].short}` }));
+  const shown = swaps.filter(([lambda]) => lambda <= most).map(([lambda, before, after]) => ({ lambda, words: `${MODELS[after].label} passes ${MODELS[before].label}` }));
   draw(at("swaps-chart"), "swaps", { data: { rows: shown }, signals: { most } });
   tableBehind(at("swaps-data"), () => ({
     rows: swaps.map(([lambda, before, after]) => ({ lambda, above: MODELS[after].label, below: MODELS[before].label })),
@@ -163,7 +176,7 @@ function showScatter() {
   const { entries, measure } = current(), metric = state.metric, [, highest] = measure.range;
   const sentences = DATA.sentences[state.measure];
   const rows = entries.map(({ summary, model, index }) => ({
-    model: model.short, chosen: index === chosenModel(),
+    model: model.label, chosen: index === chosenModel(),
     x: summary.value, x_low: summary.value_low ?? summary.value, x_high: summary.value_high ?? summary.value,
     y: summary[metric], y_low: summary[`${metric}_low`] ?? summary[metric], y_high: summary[`${metric}_high`] ?? summary[metric],
     x_text: withInterval(summary.value, summary.value_alone_low, summary.value_alone_high, highest),
@@ -171,8 +184,8 @@ function showScatter() {
   })).filter((row) => !isMissing(row.y));
   const extent = (key) => [Math.min(...rows.map((row) => row[`${key}_low`])), Math.max(...rows.map((row) => row[`${key}_high`]))];
   nameApart(rows, { x: extent("x"), y: extent("y") });
-  const rho = spearman(entries.map((entry) => entry.summary.value), entries.map((entry) => entry.summary[metric]));
-  const plain = entries.length < 3 ? `${plural(entries.length, "model")}: a relation between mean and disparity needs 3 or more` : `Spearman ${signed(rho)} between mean and ${METRICS[metric].replace(/ \(.*/, "")} over ${entries.length} models`;
+  const rho = spearman(rows.map((row) => row.x), rows.map((row) => row.y)), name = METRICS[metric].replace(/ \(.*/, ""), models = plural(rows.length, "model");
+  const plain = rows.length < DATA.few_models ? `${models}: too few to show a relation between mean and ${name}` : `Spearman ${signed(rho)} between mean and ${name} over ${models}`;
   at("scatter-takeaway").textContent = metric === "rdi" && state.t === 1 ? sentences.relation : plain;
   at("scatter-note").textContent = state.t === 1 && sentences.conflict ? sentences.conflict : "";
   at("disparity-note").textContent = state.t === 1 ? sentences.disparity + "." : "";
@@ -196,7 +209,7 @@ function nameApart(rows, ends) {
   for (const row of [...rows].sort((first, second) => (second.chosen ?? 0) - (first.chosen ?? 0))) {
     row.left = isNarrow() && end - row[x] < reach;
     const apart = named.every((other) => Math.abs(other[x] - row[x]) > (other.left === row.left ? reach : 2 * reach) || Math.abs(other[y] - row[y]) > 0.055 * (high - low));
-    row.name = apart ? row.model : "";
+    row.name = apart ? SHORT[row.model] : "";
     if (apart) named.push(row);
   }
 }

@@ -12,7 +12,7 @@ function element(tag, attributes = {}, ...children) {
   return node;
 }
 
-// Columns are {title, value(row), text(row) or node(row), numeric, key}; `sorted` is {key, change} where the state
+// Columns are {title, value(row), text(row) or node(row), numeric, key, under: words below the title}; `sorted` is {key, change} where the state
 // keeps the order, else the table keeps it.
 function table(host, { columns, rows, caption, sorted = null, chosen = null }) {
   host.shown = { columns, rows };
@@ -44,6 +44,7 @@ function heading(host, column, active, down, sorted) {
     "th",
     { scope: "col", class: column.numeric ? "numeric" : null, "aria-sort": current ? (down ? "descending" : "ascending") : null },
     element("button", { type: "button", "data-key": column.key, title: column.about ?? `Sort by ${column.title}`, onclick: click }, column.title + mark),
+    ...(column.under ? [element("small", { class: "bounds" }, column.under)] : []),
   );
 }
 

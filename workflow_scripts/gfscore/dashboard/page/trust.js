@@ -31,7 +31,7 @@ function showDistances() {
 function distanceRows(found) {
   const chosen = chosenModel();
   return found.map((row, index) => row && {
-    model: MODELS[index].short, chosen: index === chosen, score: row.mean_score, distance: row.mean_distance, censored: row.censored, rate: row.rate, low: row.low, high: row.high, confidence: row.confidence,
+    model: MODELS[index].label, chosen: index === chosen, score: row.mean_score, distance: row.mean_distance, censored: row.censored, rate: row.rate, low: row.low, high: row.high, confidence: row.confidence,
     side: SIDES[row.mean],
     text: `score ${number(row.mean_score)}, distance ${number(row.mean_distance)}${row.censored ? ` (${plural(row.censored, "sample")} not broken, counted at the largest distance searched)` : ""}; contradicted on ${withInterval(row.rate, row.low, row.high, 1)} of ${count(row.correct)} samples`,
   }).filter(Boolean);
@@ -108,7 +108,7 @@ function showSensitivity() {
   at("scale-takeaway").textContent = known.sentences[measure].factor;
   const rows = known.rows.filter(([name]) => name === measure), chosen = chosenModel();
   const drawOne = (id, chart, change, words) => {
-    const points = change.map(([, model, shift, scale, value, at]) => ({ model: MODELS[model].short, chosen: model === chosen, change: at, value, text: number(value) }));
+    const points = change.map(([, model, shift, scale, value, at]) => ({ model: MODELS[model].label, chosen: model === chosen, change: at, value, text: number(value) }));
     draw(at(id), chart, { data: { rows: points }, words: { "@change": words, "@value": `mean ${measure}` } });
   };
   const shifted = rows.filter(([, , , scale]) => scale === 1).map((row) => [...row, row[2]]);
