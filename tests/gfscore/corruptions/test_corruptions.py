@@ -5,8 +5,8 @@ import pytest
 import torch
 from PIL import Image
 
-from gfscore.corruptions import CORRUPTIONS, corrupt, measure_batch
-from gfscore.corruptions.blur import smear, zoom
+from gfscore.corruptions import CORRUPTIONS, corrupt, measure_batch, parts
+from gfscore.corruptions.blur import glass_blur, smear, zoom
 from gfscore.corruptions.parameters import LENGTHS, PARAMETERS, parameters_of
 from gfscore.corruptions.plasma import plasma
 from gfscore.errors import InputError
@@ -115,6 +115,58 @@ def test_a_point_smears_one_sided_along_its_angle():
     weights = np.exp(-0.5 * (np.arange(7) / 2) ** 2)
     assert along[4:11][::-1] == pytest.approx(weights / weights.sum())
     np.testing.assert_allclose(result[1, 0], result[0, 0].T)
+
+
+@pytest.mark.parametrize("name", CORRUPTIONS)
+def test_a_corruption_is_the_same_in_parts_of_any_size(name, monkeypatch):
+    images = scene(n=7)
+    whole = corrupted(images, name, 4)
+    for size in (1, 3 * images[0].size):
+        monkeypatch.setattr(parts, "PART", size)
+        np.testing.assert_array_equal(corrupted(images, name, 4), whole)
+
+
+@pytest.mark.parametrize("delta", [1, 2, 4])
+def test_glass_is_the_published_walk_from_pixel_to_pixel(delta):
+    images = np.random.default_rng(0).random((3, 2, 21, 18)).astype(np.float32)
+    expected, rng = images.astype(np.float64), np.random.default_rng(1)
+    for _ in range(2):
+        for row in range(21 - delta, delta, -1):
+            for column in range(18 - delta, delta, -1):
+                down, right = rng.integers(-delta, delta, (2, 3))
+                expected[:, :, row, column] = expected[np.arange(3), :, row + down, column + right]
+    # A blur so narrow that it is none
+    result = np.concatenate(list(glass_blur(images, (0.01, delta, 2), np.random.default_rng(1))))
+    np.testing.assert_array_equal(result, expected)
+    assert not np.array_equal(result, images)
+
+
+def test_every_image_smears_along_its_own_angle():
+    images = np.random.default_rng(0).random((3, 2, 12, 9))
+    angles = np.array([0.3, -0.7, 1.9])
+    weights = np.exp(-0.5 * (np.arange(9) / 3) ** 2)
+    expected = np.zeros_like(images)
+    rows, columns = np.mgrid[:12, :9]
+    for image, angle, into in zip(images, angles, expected, strict=True):
+        for distance, weight in enumerate(weights / weights.sum()):
+            down, right = np.rint(distance * np.sin(angle)), np.rint(distance * np.cos(angle))
+            near = np.clip(rows + down, 0, 11).astype(int), np.clip(columns + right, 0, 8).astype(int)
+            into += weight * image[:, *near]
+    np.testing.assert_array_equal(smear(images, 4, 3, angles), expected)
+
+
+@pytest.mark.parametrize("side", [20, 160])
+def test_zoom_lies_between_two_neighbours(side):
+    images = np.random.default_rng(0).random((1, 2, side, side + 3))
+    for factor in (1, 1.07, 3):
+        expected = images
+        for axis in (2, 3):
+            places = (images.shape[axis] - 1) / 2 * (1 - 1 / factor) + np.arange(images.shape[axis]) / factor
+            low = np.minimum(np.floor(places).astype(int), images.shape[axis] - 2)
+            share = np.expand_dims(places - low, tuple(range(1, 4 - axis)))
+            below, above = (np.take(expected, low + step, axis) for step in (0, 1))
+            expected = (1 - share) * below + share * above
+        np.testing.assert_allclose(zoom(images, factor), expected, atol=1e-12)
 
 
 def test_zoom_keeps_the_centre_and_enlarges_a_ramp():

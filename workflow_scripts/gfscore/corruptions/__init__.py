@@ -16,7 +16,8 @@ from gfscore.zoo.logit_watch import refusing_nan
 
 _MODULES = (noise, blur, weather, digital)
 CORRUPTIONS = {name: next(getattr(m, name) for m in _MODULES if hasattr(m, name)) for name in PARAMETERS}
-"""Corruption -> function of images (n, C, H, W) float64, parameters and a numpy Generator."""
+"""Corruption -> function of images (n, C, H, W) float32, parameters and a numpy Generator, which yields the corrupted
+images as float64, part by part."""
 
 
 def corrupt(images, corruption, severity, *, rng):
@@ -25,8 +26,12 @@ def corrupt(images, corruption, severity, *, rng):
     `severity` 1 to 5, `rng` a numpy Generator. Raises InputError for an unknown name or severity.
     """
     parameters = parameters_of(corruption, severity, min(images.shape[2:]))
-    disturbed = CORRUPTIONS[corruption](images.astype(np.float64), parameters, rng)
-    return (np.rint(255 * np.clip(disturbed, 0, 1)) / 255).astype(np.float32)
+    corrupted, start = np.empty_like(images), 0
+    for part in CORRUPTIONS[corruption](images, parameters, rng):
+        levels = np.rint(255 * np.clip(part, 0, 1))
+        corrupted[start : start + len(part)] = levels / 255
+        start += len(part)
+    return corrupted
 
 
 @refusing_nan

@@ -5,7 +5,10 @@ from io import BytesIO
 import numpy as np
 from scipy import ndimage
 
+from gfscore.corruptions.parts import by_parts
 
+
+@by_parts
 def contrast(images, factor, rng):
     """Shrink the deviation from each channel's mean. No random draw."""
     del rng
@@ -13,12 +16,14 @@ def contrast(images, factor, rng):
     return mean + factor * (images - mean)
 
 
+@by_parts
 def elastic_transform(images, parameters, rng):
     """Shear by jittering three corners, then displace every pixel by a smooth random field. Source: Simard et al."""
     strength, smoothness, jitter = parameters
     return np.stack([_bent(image, strength, smoothness, jitter, rng) for image in images])
 
 
+@by_parts
 def pixelate(images, share, rng):
     """Shrink to a share of the side and enlarge again, both by area. No random draw."""
     del rng
@@ -34,6 +39,7 @@ def pixelate(images, share, rng):
     return np.stack([[blocky(channel) for channel in image] for image in images])
 
 
+@by_parts
 def jpeg_compression(images, quality, rng):
     """Store as JPEG and read back; images of one or three channels as they are, others channel by channel."""
     del rng

@@ -3,6 +3,7 @@
 import numpy as np
 
 from gfscore.corruptions.blur import smear, zoom
+from gfscore.corruptions.parts import by_parts, parts_of
 from gfscore.corruptions.plasma import plasma
 
 ICE_DECAY = 1.6**0.5
@@ -13,12 +14,14 @@ def snow(images, parameters, rng):
     """Cover with flakes that fall steeply, on a brightened image."""
     mean, spread, size, threshold, radius, deviation, weight = parameters
     number, _, height, width = images.shape
-    flakes = np.clip(zoom(rng.normal(mean, spread, (number, 1, height, width)), size), 0, 1)
-    flakes = np.where(flakes < threshold, 0, flakes)
-    flakes = smear(flakes, radius, deviation, np.deg2rad(rng.uniform(-135, -45, number)))
-    grey = luminance(images) * 1.5 + 0.5
-    brightened = weight * images + (1 - weight) * np.maximum(images, grey)
-    return brightened + flakes + flakes[:, :, ::-1, ::-1]
+    drawn = rng.normal(mean, spread, (number, 1, height, width))
+    angles = np.deg2rad(rng.uniform(-135, -45, number))
+    for rows, part in parts_of(images):
+        flakes = np.clip(zoom(drawn[rows], size), 0, 1)
+        flakes = smear(np.where(flakes < threshold, 0, flakes), radius, deviation, angles[rows])
+        grey = luminance(part) * 1.5 + 0.5
+        brightened = weight * part + (1 - weight) * np.maximum(part, grey)
+        yield brightened + flakes + flakes[:, :, ::-1, ::-1]
 
 
 def frost(images, parameters, rng):
@@ -30,20 +33,23 @@ def frost(images, parameters, rng):
     """
     of_image, of_ice = parameters
     number, _, height, width = images.shape
-    ridges = 1 - np.abs(2 * plasma(number, max(height, width), decay=ICE_DECAY, rng=rng) - 1)
-    ice = ridges[:, None, :height, :width] ** 2
-    return of_image * images + of_ice * ice
+    reliefs = plasma(number, max(height, width), decay=ICE_DECAY, rng=rng)[:, None, :height, :width]
+    for rows, part in parts_of(images):
+        ice = (1 - np.abs(2 * reliefs[rows] - 1)) ** 2
+        yield of_image * part + of_ice * ice
 
 
 def fog(images, parameters, rng):
     """Add a cloud of diamond-square noise, and darken so that the brightest value stays."""
     weight, decay = parameters
     number, _, height, width = images.shape
-    cloud = plasma(number, max(height, width), decay=decay, rng=rng)[:, None, :height, :width]
-    brightest = images.max(axis=(1, 2, 3), keepdims=True)
-    return (images + weight * cloud) * brightest / (brightest + weight)
+    clouds = plasma(number, max(height, width), decay=decay, rng=rng)[:, None, :height, :width]
+    for rows, part in parts_of(images):
+        brightest = part.max(axis=(1, 2, 3), keepdims=True)
+        yield (part + weight * clouds[rows]) * brightest / (brightest + weight)
 
 
+@by_parts
 def brightness(images, added, rng):
     """Raise the value of HSV, at most to 1; hue and saturation stay. No random draw."""
     del rng
