@@ -147,11 +147,11 @@ def test_every_image_smears_along_its_own_angle():
     weights = np.exp(-0.5 * (np.arange(9) / 3) ** 2)
     expected = np.zeros_like(images)
     rows, columns = np.mgrid[:12, :9]
-    for image, angle, into in zip(images, angles, expected, strict=True):
+    for of_image, (image, angle) in enumerate(zip(images, angles, strict=True)):
         for distance, weight in enumerate(weights / weights.sum()):
             down, right = np.rint(distance * np.sin(angle)), np.rint(distance * np.cos(angle))
             near = np.clip(rows + down, 0, 11).astype(int), np.clip(columns + right, 0, 8).astype(int)
-            into += weight * image[:, *near]
+            expected[of_image] += weight * image[:, *near]
     np.testing.assert_array_equal(smear(images, 4, 3, angles), expected)
 
 
