@@ -103,6 +103,9 @@ def test_boundaries_say_what_the_test_says(kappa, alpha, budget, test):
         assert not (robust & not_robust).any()
         expected = ROBUST * robust + NOT_ROBUST * not_robust
         np.testing.assert_array_equal(limits.decide(k, draws), expected)
+    for k in range(budget + 1):
+        calls = limits.decide(np.full(budget + 1, k), np.arange(budget + 1)) == ROBUST
+        assert limits.robust_from(k) == (calls.argmax() if calls.any() else budget + 1)
 
 
 def test_repeated_test_is_the_exact_binomial_test():

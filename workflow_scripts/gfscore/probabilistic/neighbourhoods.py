@@ -97,7 +97,7 @@ def run_tests(base, images, labels, *, boundaries, perturbation, reference, gene
     changes, draws = torch.zeros_like(labels), torch.zeros_like(labels)
     neighbours = images.clone()
     active, done = torch.nonzero(codes == UNDECIDED).flatten(), 0
-    before = changes[active]
+    before, next_call = changes[active], boundaries.robust_from(0)
     while done < budget and len(active):
         each = max(1, min(budget - done, base.batch_size // len(active)))
         rows = active.repeat_interleave(each)
@@ -106,8 +106,8 @@ def run_tests(base, images, labels, *, boundaries, perturbation, reference, gene
         drawn = perturbation(images.index_select(0, rows), own, generator)
         changed = (predict(base.logits(drawn), own) != wanted.index_select(0, rows)).reshape(-1, each)
         done += each
-        # Near most images nothing changes, and then a test ends only where the changes of before decide it by now.
-        if not (changed.any() | (limits.decide(before, done) != UNDECIDED).any()):
+        # Near most images nothing changes, and without a change a test ends only by calling its image robust.
+        if done < next_call and not changed.any():
             continue
         k = before[:, None] + changed.cumsum(1)
         calls = limits.decide(k, slice(done - each + 1, done + 1))
@@ -119,6 +119,8 @@ def run_tests(base, images, labels, *, boundaries, perturbation, reference, gene
         codes[active] = calls.gather(1, stop)[:, 0]
         going_on = torch.nonzero(~decided).flatten()
         active, before = active[going_on], k[going_on, -1]
+        if len(active):
+            next_call = boundaries.robust_from(int(before.min()))
     draws[active] = done
     return Outcome(codes, changes, draws, neighbours), predicted
 

@@ -82,7 +82,10 @@ def _linf_ball(*, eps):
     _require_positive("eps", eps)
 
     def sampler(images, generator):
-        return _uniform(images, eps, generator).add_(images)
+        import torch
+
+        integers = _uniform_integers(images, generator)
+        return torch.add(images, integers, alpha=eps / 2**31, out=integers)
 
     return sampler, f"uniform in the l_inf ball of radius {eps:g}"
 
@@ -140,15 +143,16 @@ def _corruption(*, corruptions, severities):
     )
 
 
-def _uniform(images, limit, generator):
+def _uniform_integers(images, generator):
+    """Integers drawn uniformly from [-2^31, 2^31), rounded to float32, of the images' shape."""
     import torch
 
     # Two numbers of 32 bits from each draw of 64, in nearly half the time of a draw for each: of what is spent between
     # the passes through a small network, this is the largest part.
     drawn = torch.empty((images.numel() + 1) // 2, dtype=torch.int64, device=images.device)
     drawn.random_(-(2**63), None, generator=generator)
-    # Converted first: a product of integers and a number of another type takes several times as long.
-    return drawn.view(torch.int32)[: images.numel()].reshape(images.shape).float().mul_(limit / 2**31)
+    # Converted first: arithmetic of integers and numbers of another type takes several times as long.
+    return drawn.view(torch.int32)[: images.numel()].reshape(images.shape).float()
 
 
 def _require_positive(name, value):

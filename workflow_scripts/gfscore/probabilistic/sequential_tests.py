@@ -40,6 +40,10 @@ class Boundaries:
         """Codes (positions in STATES) of tests that have seen `changes` (..., n) among `draws`, (n,) or a slice."""
         return ROBUST * (changes <= self.robust[draws]) + NOT_ROBUST * (changes >= self.not_robust[draws])
 
+    def robust_from(self, changes):
+        """Fewest draws at which robust is called with so many `changes`, an int; budget + 1 where none suffices."""
+        return int(np.searchsorted(self.robust, changes))
+
     def on(self, device):
         """The same, of tensors on a device."""
         import torch
