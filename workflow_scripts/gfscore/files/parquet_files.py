@@ -30,7 +30,8 @@ def opened_parquet(path):
     """
     import pyarrow.parquet as pq
 
-    parquet = pq.ParquetFile(path, page_checksum_verification=True)
+    # Reading ahead would take a tenth of the time of a small file, and nothing off that of a large one.
+    parquet = pq.ParquetFile(path, page_checksum_verification=True, pre_buffer=False)
     # Of the columns' own numbers nothing is asked: where a footer is damaged, that ends the process.
     rows, columns, size = parquet.metadata.num_rows, parquet.metadata.num_columns, Path(path).stat().st_size
     groups = sum(parquet.metadata.row_group(group).num_rows for group in range(parquet.num_row_groups))
