@@ -59,6 +59,8 @@ def page_of(made, **changes):
 
 def _compared(audit, scores):
     # The differences of the first two models, the first class significant.
+    if len(audit.models) < 2:
+        return {}
     (first, second), rows = audit.models[:2], [part for _, part in scores.groupby("model", sort=False)][:2]
     pair = {"dataset": "toy", "measure": scores["measure"].iloc[0], "first_threat": "none", "second_threat": "none"}
     pair |= {"first_model": first["model"], "second_model": second["model"], "confidence": 0.95, "n": 1}

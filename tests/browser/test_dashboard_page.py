@@ -163,6 +163,34 @@ def test_robust_accuracy_names_its_attack_below_its_heading_or_in_every_row(brow
         assert "not measured in this audit" in heading.locator("button").get_attribute("title")
 
 
+def test_a_page_of_one_model_speaks_of_no_other(browser, folder):
+    path = folder / "one.html"
+    path.write_text(page_of(audit_for_page(models=1, classes=4, per_class=20, permutations=9)), encoding="utf-8")
+    with opened(browser, path) as page:
+        for chart in ("ranking-chart", "heatmap-chart", "model-chart", "distances-chart-0", "shift-chart"):
+            rows_of_chart(page, chart)
+        page.evaluate("document.getElementById('calibration').scrollIntoView()")
+        page.wait_for_function("document.getElementById('calibration').innerText.includes('likelihood: best at T')")
+        words = page.inner_text("body")
+        assert "surely exceeds the mean distance" in words
+        of_several = ("Ranking", "Two models", "its own temperature", "over models", "other models", "change places")
+        for said in (*of_several, "1 of 1", "too few to show", "of each model"):
+            assert said not in words, said
+        assert not any(heading.startswith("Place") for heading in headings(page))
+        assert not page.locator("#model-select").is_visible()
+
+
+def test_what_a_change_leaves_alone_is_drawn_level(browser, folder):
+    """Means under shifted logits differ by rounding, and an axis of that range would show a mountain."""
+    path = folder / "level.html"
+    path.write_text(page_of(audit_for_page(models=1, classes=4, per_class=20, permutations=9)), encoding="utf-8")
+    with opened(browser, path) as page:
+        values = [row["value"] for row in rows_of_chart(page, "shift-chart")]
+        assert max(values) - min(values) < 1e-12
+        labels = page.locator("#shift-chart .role-axis-label text").all_text_contents()
+        assert all(len(label) <= 6 for label in labels), labels
+
+
 def test_prints_charts_without_controls(browser, small, artefacts):
     with opened(browser, small, color_scheme="dark") as page:
         for chart in CHARTS:

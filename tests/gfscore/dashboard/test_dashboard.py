@@ -78,6 +78,19 @@ def test_a_mean_score_is_called_refuted_only_where_every_sample_was_broken():
         assert [(row["mean"], row["censored"]) for row in rows] == [(said, censored)] * 2
 
 
+def test_means_have_the_intervals_of_their_measures_where_they_are_of_the_same_samples():
+    made = audit_for_page(models=2, classes=3, per_class=20, permutations=9, measures=("clean", "great-softmax"))
+    summary = made.tables.of("model_summary", "clean")
+    rows = made.tables.measures["falsification"]
+    distances = summary["value"].add([0, 0.01]).to_numpy()
+    made.tables.measures["falsification"] = rows.assign(distances="clean", mean_distance=distances)
+    first, second = contents(page_of(made))["falsification"]["great-softmax"]["clean"]
+    ends = [summary[f"value_alone_{end}"].iloc[0] for end in ("low", "high")]
+    assert [first["distance_low"], first["distance_high"]] == ends
+    assert first["score_low"] < first["mean_score"] < first["score_high"]
+    assert second["distance_low"] is second["distance_high"] is None
+
+
 def test_the_verdict_says_what_the_scale_of_the_logits_does_to_it():
     """A threshold that a model crosses when its logits are scaled is a reader's business, as in the report."""
     made = audit_for_page(models=4, classes=5, per_class=40, permutations=9)

@@ -277,6 +277,9 @@ def distances():
         domain=["above the line: refuted on average", "above the line: not settled", "on or below"],
         range=[colour("contrast"), colour("muted"), colour("accent")],
     )
+    faint = {"strokeWidth": 1, "opacity": 0.35, "color": colour("muted")}
+    across = base.mark_rule(**faint).encode(x=alt.X("distance_low:Q", title="@distance"), x2="distance_high:Q", y=y)
+    along = base.mark_rule(**faint).encode(x=x, y=alt.Y("score_low:Q", title="@score"), y2="score_high:Q")
     points = base.mark_point(filled=True, size=90, opacity=1).encode(
         x=x,
         y=y,
@@ -289,7 +292,7 @@ def distances():
         ),
     )
     names = _names_of_points(base.encode(x=x, y=y))
-    return framed(line + points + names, height=320, parameters=MOST)
+    return framed(line + across + along + points + names, height=320, parameters=MOST)
 
 
 def agreement(*, label_angle):
@@ -350,7 +353,7 @@ def sensitivity(scale):
         .mark_line(point=alt.OverlayMarkDef(size=22, filled=True))
         .encode(
             x=alt.X("change:Q", title="@change", scale=scale),
-            y=alt.Y("value:Q", title="@value", scale=alt.Scale(zero=False)),
+            y=alt.Y("value:Q", title="@value", scale=extent()),
             detail="model:N",
             color=alt.condition("datum.chosen", alt.value(colour("contrast")), alt.value(colour("muted"))),
             opacity=alt.condition("datum.chosen", alt.value(1), alt.value(0.45)),
@@ -358,7 +361,7 @@ def sensitivity(scale):
             tooltip=_tips("model", "text"),
         )
     )
-    return framed(lines, height=230)
+    return framed(lines, height=230, parameters=RANGE)
 
 
 def costs():

@@ -228,13 +228,24 @@ def _falsification(tables, index):
         return None
     rows = table[(table["class_index"] == ALL) & (table["calibration"] == UNCALIBRATED)]
     kept = ("rate", "low", "high", "correct", "censored", "mean_score", "mean_distance", "mean", "confidence")
+    kept += ("score_low", "score_high", "distance_low", "distance_high")
     result = {}
     for (measure, distances), found in rows.groupby(["measure", "distances"], sort=False):
         judged = found.assign(mean=mean_scores_against_distances(found))
+        for name, of in (("score", measure), ("distance", distances)):
+            judged = judged.merge(_intervals_of_mean(tables, of, name), on=["threat", "model"], how="left")
+            # The summary is of all samples of its measure, the row of those that both measures have.
+            other = ~np.isclose(judged[f"{name}_mean"], judged[f"mean_{name}"])
+            judged.loc[other, [f"{name}_low", f"{name}_high"]] = np.nan
         result.setdefault(measure, {})[distances] = [
             row and {name: row[name] for name in kept} for row in index.per_model(judged)
         ]
     return result or None
+
+
+def _intervals_of_mean(tables, measure, name):
+    columns = {"value": f"{name}_mean", "value_alone_low": f"{name}_low", "value_alone_high": f"{name}_high"}
+    return tables.of("model_summary", measure)[["threat", "model", *columns]].rename(columns=columns)
 
 
 MOST_CLASSES_WITH_MATRIX, MISTAKES_PER_CLASS = 100, 5

@@ -264,8 +264,8 @@ def optimal_range(result):
         return MISSING
     first, last = result["interval"]
     words = temperature(first) if first == last else f"{temperature(first)} to {temperature(last)}"
-    if result["t_star_by_model"]:
-        return f"{words} over models"
+    if own := result["t_star_by_model"]:
+        return f"{words} over models" if len(own) > 1 else words
     more = len(optimal_stretches(result)) - 1
     return f"{words} and {more:,} more stretch{'' if more == 1 else 'es'}" if more else words
 

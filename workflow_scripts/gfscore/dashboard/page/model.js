@@ -186,9 +186,8 @@ function chosenPair(pairs) {
 }
 
 function showPair() {
-  const pairs = PAIRS[state.measure], { first, second, place, turned } = chosenPair(pairs);
-  at("pair").hidden = MODELS.length < 2;
   if (MODELS.length < 2) return;
+  const pairs = PAIRS[state.measure], { first, second, place, turned } = chosenPair(pairs);
   at("a-select").value = first;
   at("b-select").value = second;
   const names = [MODELS[first].label, MODELS[second].label], unknown = place < 0;

@@ -69,7 +69,8 @@ function rankingColumns(measure) {
     share("accuracy", "Accuracy", "Clean accuracy on the same samples"),
     robustColumn(entries),
   ];
-  return columns.filter((column) => !column.key.match(/^(robust_accuracy|falsified)/) || entries.some((row) => !isMissing(column.value(row))));
+  const told = (column) => !column.key.match(/^(robust_accuracy|falsified)/) || entries.some((row) => !isMissing(column.value(row)));
+  return columns.filter((column) => told(column) && (column.key !== "place" || MODELS.length > 1));
 }
 
 // Robust accuracy, by the attack that the heading names, or each row where models differ in it.
@@ -141,6 +142,18 @@ function showRanking() {
     bands: rows.length,
     words: { "@value": axisTitle(measure) },
   });
+  if (MODELS.length > 1) showSwaps();
+  table(at("ranking-table"), {
+    columns: rankingColumns(measure),
+    rows,
+    caption: at("ranking-heading").textContent,
+    sorted: { key: state.sort, change: (sort) => change({ sort }) },
+    chosen: (row) => MODELS.length > 1 && row.index === chosenModel(),
+  });
+  at("ranking-note").textContent = intervalNote(measure);
+}
+
+function showSwaps() {
   const swaps = DATA.swaps[state.measure].filter(() => state.t === 1);
   const most = Number(at("lambda").max);
   const shown = swaps.filter(([lambda]) => lambda <= most).map(([lambda, before, after]) => ({ lambda, words: `${MODELS[after].label} passes ${MODELS[before].label}` }));
@@ -154,14 +167,6 @@ function showRanking() {
     ],
   }));
   at("swaps-note").textContent = state.t !== 1 ? "Exact swaps are computed at T = 1." : shown.length ? `Each tick marks an exact λ at which two models change places (${shown.length}).` : "No two models change places in this range of λ.";
-  table(at("ranking-table"), {
-    columns: rankingColumns(measure),
-    rows,
-    caption: "Ranking",
-    sorted: { key: state.sort, change: (sort) => change({ sort }) },
-    chosen: (row) => row.index === chosenModel(),
-  });
-  at("ranking-note").textContent = intervalNote(measure);
 }
 
 const isNarrow = () => window.innerWidth < 480;
@@ -175,6 +180,8 @@ function intervalNote(measure) {
 function showScatter() {
   const { entries, measure } = current(), metric = state.metric, [, highest] = measure.range;
   const sentences = DATA.sentences[state.measure];
+  at("disparity-note").textContent = state.t === 1 ? sentences.disparity + "." : "";
+  if (MODELS.length < 2) return;
   const rows = entries.map(({ summary, model, index }) => ({
     model: model.label, chosen: index === chosenModel(),
     x: summary.value, x_low: summary.value_low ?? summary.value, x_high: summary.value_high ?? summary.value,
@@ -188,7 +195,6 @@ function showScatter() {
   const plain = rows.length < DATA.few_models ? `${models}: too few to show a relation between mean and ${name}` : `Spearman ${signed(rho)} between mean and ${name} over ${models}`;
   at("scatter-takeaway").textContent = metric === "rdi" && state.t === 1 ? sentences.relation : plain;
   at("scatter-note").textContent = state.t === 1 && sentences.conflict ? sentences.conflict : "";
-  at("disparity-note").textContent = state.t === 1 ? sentences.disparity + "." : "";
   draw(at("scatter-chart"), "scatter", { data: { rows }, words: { "@value": [`mean ${measure.name}`, `(${measure.unit}; higher is better)`], "@metric": METRICS[metric] } });
   tableBehind(at("scatter-data"), () => ({
     rows,

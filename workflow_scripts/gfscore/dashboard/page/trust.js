@@ -12,17 +12,22 @@ function showDistances() {
     host.replaceChildren(...names.map((_, place) => element("figure", {}, element("figcaption", {}, ""), element("div", { class: "chart", id: `distances-chart-${place}` }), element("p", { class: "note" }, ""))));
   }
   all.forEach(([name, rows], place) => {
-    const most = 1.08 * Math.max(...rows.flatMap((row) => [row.score, row.distance]), 1e-6);
+    const most = 1.08 * Math.max(...rows.flatMap((row) => [row.score_high, row.distance_high]), 1e-6), [caption, chart, note] = host.children[place].children;
+    note.textContent = meansNote(rows, score, name);
     nameApart(rows, { distance: [0, most], score: [0, most] });
-    host.children[place].querySelector("figcaption").textContent = distanceSentence(rows, score, name);
-    draw(at(`distances-chart-${place}`), "distances", { data: { rows, line: [{ at: 0 }, { at: most }] }, signals: { most }, words: { "@distance": ["mean distance of the nearest", "adversarial example found (l2)"], "@score": `mean ${score}` } });
+    caption.textContent = distanceSentence(rows, score, name);
+    draw(chart, "distances", { data: { rows, line: [{ at: 0 }, { at: most }] }, signals: { most }, words: { "@distance": ["mean distance of the nearest", "adversarial example found (l2)"], "@score": `mean ${score}` } });
   });
   tableBehind(at("distances-data"), () => ({
     rows: all.flatMap(([name, rows]) => rows.map((row) => ({ ...row, distances: name }))),
     columns: [
       { key: "model", title: "model", value: (row) => row.model, text: (row) => row.model },
       { key: "distances", title: "distances of", value: (row) => row.distances, text: (row) => row.distances },
-      ...["score", "distance", "censored"].map((key) => ({ key, title: key, numeric: true, value: (row) => row[key], text: (row) => number(row[key]) })),
+      ...["score", "distance"].map((of) => {
+        const found = (row) => [row[of], ...(row.bounded.includes(of) ? [row[`${of}_low`], row[`${of}_high`]] : [null, null])];
+        return { key: of, title: of, numeric: true, csv: [of, `${of}_low`, `${of}_high`], value: (row) => row[of], values: found, node: (row) => valueNode(...found(row)) };
+      }),
+      { key: "censored", title: "censored", numeric: true, value: (row) => row.censored, text: (row) => count(row.censored) },
       { key: "rate", title: "rate", numeric: true, csv: ["rate", "low", "high"], value: (row) => row.rate, values: (row) => [row.rate, row.low, row.high], node: (row) => valueNode(row.rate, row.low, row.high, 1) },
     ],
   }));
@@ -31,16 +36,29 @@ function showDistances() {
 function distanceRows(found) {
   const chosen = chosenModel();
   return found.map((row, index) => row && {
-    model: MODELS[index].label, chosen: index === chosen, score: row.mean_score, distance: row.mean_distance, censored: row.censored, rate: row.rate, low: row.low, high: row.high, confidence: row.confidence,
+    model: MODELS[index].label, chosen: index === chosen, score: row.mean_score, distance: row.mean_distance,
+    ...Object.fromEntries(["score", "distance"].flatMap((of) => ["low", "high"].map((end) => [`${of}_${end}`, row[`${of}_${end}`] ?? row[`mean_${of}`]]))),
+    bounded: ["score", "distance"].filter((of) => !isMissing(row[`${of}_low`])), censored: row.censored, rate: row.rate, low: row.low, high: row.high, confidence: row.confidence,
     side: SIDES[row.mean],
-    text: `score ${number(row.mean_score)}, distance ${number(row.mean_distance)}${row.censored ? ` (${plural(row.censored, "sample")} not broken, counted at the largest distance searched)` : ""}; contradicted on ${withInterval(row.rate, row.low, row.high, 1)} of ${count(row.correct)} samples`,
+    text: `score ${withInterval(row.mean_score, row.score_low, row.score_high)}, distance ${withInterval(row.mean_distance, row.distance_low, row.distance_high)}${row.censored ? ` (${plural(row.censored, "sample")} not broken, counted at the largest distance searched)` : ""}; contradicted on ${withInterval(row.rate, row.low, row.high, 1)} of ${count(row.correct)} samples`,
   }).filter(Boolean);
+}
+
+// What the thin lines are; a mean over fewer samples than its summary is of has none.
+function meansNote(rows, score, name) {
+  const means = [["score", `mean ${score}`], ["distance", `mean distance of ${name}`]].filter(([of]) => rows.some((row) => row.bounded.includes(of))).map(([, words]) => words);
+  return means.length ? `Thin lines: intervals of the ${means.join(" and of the ")}, ${percent(MEASURES[score].confidence)} for each by itself.` : "";
 }
 
 function distanceSentence(rows, score, name) {
   const [refuted, unsettled] = ["refuted", "not settled"].map((side) => rows.filter((row) => row.side === SIDES[side]));
   const unbroken = sum(unsettled.map((row) => row.censored)), close = unsettled.some((row) => !row.censored);
   const reasons = [unbroken && `${plural(unbroken, "sample")} not broken up to the largest distance searched`, close && "means too close to tell"].filter(Boolean);
+  if (rows.length === 1) {
+    const judged = refuted.length ? "surely exceeds" : unsettled.length ? "is above, not surely," : "does not exceed";
+    const sure = refuted.length ? ` (${percent(rows[0].confidence)} confidence)` : unsettled.length ? `: ${reasons.join(", or ")}` : "";
+    return `The mean ${score} ${judged} the mean distance at which the attack of ${name} succeeded${sure}`;
+  }
   const open = unsettled.length ? `; ${unsettled.length} not settled: ${reasons.join(", or ")}` : "";
   return `In ${refuted.length} of ${plural(rows.length, "model")} mean ${score} surely exceeds the mean distance at which the attack of ${name} succeeded (${percent(rows[0].confidence)} confidence for all of these)${open}`;
 }
@@ -85,8 +103,8 @@ function showCalibration() {
 const AT_ONE = "T\u00a0=\u00a01";
 
 function objectiveSentence(objective) {
-  if (objective.own) return `${objective.title}: every model has its own temperature (${objective.range})`;
-  if (objective.t_star === null) return `${objective.title}: no optimum`;
+  if (objective.own) return `${objective.title}: ${MODELS.length > 1 ? `every model has its own temperature (${objective.range})` : `best at T\u00a0=\u00a0${objective.range}`}`;
+  if (objective.t_star === null) return `${objective.title}: ${MODELS.length > 1 ? "no optimum" : "needs several models"}`;
   const searched = objective.points.map(([t]) => t), [whole] = objective.stretches;
   if (whole && whole[0] <= searched[0] && whole[1] >= searched.at(-1)) return `${objective.title}: every temperature is as good (${signed(objective.best)}), so there is none to choose`;
   const edge = objective.edge ? ", at the end of the search: not to be trusted" : "";
@@ -109,13 +127,16 @@ function showSensitivity() {
   const rows = known.rows.filter(([name]) => name === measure), chosen = chosenModel();
   const drawOne = (id, chart, change, words) => {
     const points = change.map(([, model, shift, scale, value, at]) => ({ model: MODELS[model].label, chosen: model === chosen, change: at, value, text: number(value) }));
-    draw(at(id), chart, { data: { rows: points }, words: { "@change": words, "@value": `mean ${measure}` } });
+    // Values that a change leaves alone differ by rounding, at which the axis does not look.
+    const values = points.map((point) => point.value).filter((value) => !isMissing(value)), low = Math.min(...values), high = Math.max(...values);
+    const margin = Math.max(0.05 * (high - low), 0.02 * Math.abs(high), 1e-6);
+    draw(at(id), chart, { data: { rows: points }, signals: { low: low - margin, high: high + margin }, words: { "@change": words, "@value": `mean ${measure}` } });
   };
   const shifted = rows.filter(([, , , scale]) => scale === 1).map((row) => [...row, row[2]]);
   const scaled = rows.filter(([, , shift]) => shift === 0).map((row) => [...row, row[3]]);
   drawOne("shift-chart", "sensitivity", shifted.sort((x, y) => x[5] - y[5]), "constant added to every logit");
   drawOne("scale-chart", "sensitivity_of_factor", scaled.sort((x, y) => x[5] - y[5]), "factor on every logit (logarithmic)");
-  at("sensitivity-note").textContent = `Neither change alters a prediction. ${MODELS[chosen].label} stands out; the other models are grey.`;
+  at("sensitivity-note").textContent = `Neither change alters a prediction.${MODELS.length > 1 ? ` ${MODELS[chosen].label} stands out; the other models are grey.` : ""}`;
   tableBehind(at("sensitivity-data"), () => ({
     rows: known.rows,
     columns: [
