@@ -468,6 +468,14 @@ def test_one_model_and_only_clean_accuracy():
     assert "1 model ·" in Page(text).text
 
 
+def test_one_model_is_not_ranked():
+    text = render(synthetic_audit(models=1, per_class=20, measures=("clean", "great-softmax")))
+    page = Page(text)
+    assert "<h2>The model</h2>" in text and "<h2>Ranking</h2>" not in text
+    for said in ("Ranking by", "Models compared", "Rank agreement", "too few to show", "Over models", ". ."):
+        assert said not in page.text, said
+
+
 def test_unknown_robust_accuracy_is_not_a_number():
     audit = synthetic_audit(models=3, per_class=20, calibrated=False, measures=GREAT_ONLY)
     audit.model_summary["robust_accuracy"] = np.nan

@@ -197,8 +197,9 @@ def _sentence(verdict, rules, excluded, warned):
     parts = []
     for rule in rules:
         count = Counter(model["verdict"] for model in rule["models"])
+        models = "1 model" if len(rule["models"]) == 1 else f"{len(rule['models'])} models"
         parts.append(
-            f"of {len(rule['models'])} models {count['PASS']} pass, {count['FAIL']} fail, "
+            f"of {models} {count['PASS']} pass, {count['FAIL']} fail, "
             f"{count['INCONCLUSIVE']} undecided (rule: {rule['words']})"
         )
         if rule["without_samples"]:
