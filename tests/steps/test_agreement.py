@@ -351,7 +351,7 @@ def view_of(tables, measures=MEASURES):
 
 def page_of(view):
     text = '{% import "macros.html" as m with context %}{% include "measures.html" %}'
-    return _environment().from_string(text).render(measured_together=view, figures={})
+    return _environment().from_string(text).render(measured_together=view, figures={}, several=True)
 
 
 def test_the_page_is_empty_without_tables_and_escapes_names(tables):
