@@ -223,7 +223,7 @@ def test_all_zero_scores_leave_nrgc_undefined_and_mark_no_class():
 def test_one_model_alone_is_no_relation():
     audit = synthetic_audit(models=1, per_class=20, measures=GREAT_ONLY)
     drawings = drawn(audit)
-    assert title(drawings["score_against_rdi_great-softmax"]).startswith("1 model: a relation")
+    assert title(drawings["score_against_rdi_great-softmax"]).startswith("1 model: too few to show a relation")
     for name, figure in drawings.items():
         assert title(figure), name
 
