@@ -61,6 +61,11 @@ def count(value):
     return MISSING if is_missing(value) else f"{int(value):,}"
 
 
+def model_count(models):
+    """So many models in words: "1 model", "17 models"."""
+    return "1 model" if models == 1 else f"{models} models"
+
+
 def setting(value):
     """Number that a person chose (a threshold, a temperature), as it was written: never rounded to look better."""
     return MISSING if is_missing(value) else repr(float(value)).removesuffix(".0").replace("-", MINUS)

@@ -7,7 +7,7 @@ from gfscore.bounds.multiplicity import SIGNIFICANT, holm
 from gfscore.certificates.radii import judge_refutations
 from gfscore.classwise.target_rows import contest
 from gfscore.names import enumeration
-from gfscore.numbers import count, number, p_value, percent, signed
+from gfscore.numbers import count, model_count, number, p_value, percent, signed
 from gfscore.scores.measures import UNCALIBRATED
 from gfscore.tables.agreement import ALL
 
@@ -138,9 +138,8 @@ def central_claim(rows, definition):
         f"Targeted success as {SUCCESS[definition]}: over classes, its mean Spearman correlation is {by_cfps} with "
         f"CFPS and {by_miss} with 1 - recall"
     )
-    models = "1 model" if found.models == 1 else f"{found.models} models"
     holms = f", Holm over {tests} definitions" if tests > 1 else ""
-    test = f"p {_equals(p)}, sign-flip test over {models}{holms}"
+    test = f"p {_equals(p)}, sign-flip test over {model_count(found.models)}{holms}"
     if p > SIGNIFICANT:
         smallest = min(1.0, tests * 2.0 ** (1 - found.models))
         hopeless = f", which cannot get below {number(smallest)}" if smallest > SIGNIFICANT else ""

@@ -96,13 +96,11 @@ def scatter():
     base = alt.Chart(rows()).encode(tooltip=_tips("model", "x_text", "y_text"))
     x = alt.X("x:Q", title="@value", scale=alt.Scale(zero=False, nice=True))
     y = alt.Y("y:Q", title="@metric", scale=alt.Scale(zero=False, nice=True))
-    faint = {"strokeWidth": 1, "opacity": 0.35, "color": colour("muted")}
-    across = base.mark_rule(**faint).encode(x=alt.X("x_low:Q", title="@value"), x2="x_high:Q", y=y)
-    along = base.mark_rule(**faint).encode(x=x, y=alt.Y("y_low:Q", title="@metric"), y2="y_high:Q")
     points = base.mark_point(filled=True, size=90, opacity=1).encode(
         x=x, y=y, color=alt.condition("datum.chosen", alt.value(colour("contrast")), alt.value(colour("accent")))
     )
     names = _names_of_points(base.encode(x=x, y=y))
+    across, along = _bounds_of_points(base, x, y, ("x", "@value"), ("y", "@metric"))
     return framed(across + along + points + names, height=320)
 
 
@@ -277,9 +275,6 @@ def distances():
         domain=["above the line: refuted on average", "above the line: not settled", "on or below"],
         range=[colour("contrast"), colour("muted"), colour("accent")],
     )
-    faint = {"strokeWidth": 1, "opacity": 0.35, "color": colour("muted")}
-    across = base.mark_rule(**faint).encode(x=alt.X("distance_low:Q", title="@distance"), x2="distance_high:Q", y=y)
-    along = base.mark_rule(**faint).encode(x=x, y=alt.Y("score_low:Q", title="@score"), y2="score_high:Q")
     points = base.mark_point(filled=True, size=90, opacity=1).encode(
         x=x,
         y=y,
@@ -292,6 +287,7 @@ def distances():
         ),
     )
     names = _names_of_points(base.encode(x=x, y=y))
+    across, along = _bounds_of_points(base, x, y, ("distance", "@distance"), ("score", "@score"))
     return framed(line + across + along + points + names, height=320, parameters=MOST)
 
 
@@ -416,6 +412,16 @@ def _counts():
 
 def _names(limit):
     return alt.Axis(labelLimit=limit, ticks=False, domain=False, labelPadding=6, **WRITTEN)
+
+
+def _bounds_of_points(base, x, y, across, along):
+    # Thin lines through each point, between the bounds of the two values that it shows.
+    faint = base.mark_rule(strokeWidth=1, opacity=0.35, color=colour("muted"))
+    (of_x, title_x), (of_y, title_y) = across, along
+    return (
+        faint.encode(x=alt.X(f"{of_x}_low:Q", title=title_x), x2=f"{of_x}_high:Q", y=y),
+        faint.encode(x=x, y=alt.Y(f"{of_y}_low:Q", title=title_y), y2=f"{of_y}_high:Q"),
+    )
 
 
 def _names_of_points(base):

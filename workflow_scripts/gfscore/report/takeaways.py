@@ -12,7 +12,7 @@ from gfscore.bounds.multiplicity import SIGNIFICANT, holm
 from gfscore.calibration.model_evidence import ROBUST, alone
 from gfscore.comparison.ranking import EXACT_UP_TO, exact_p_value_of, spearman
 from gfscore.names import capitalised, class_phrase, enumeration, marked_labels
-from gfscore.numbers import MISSING, number, setting, signed, temperature
+from gfscore.numbers import MISSING, model_count, number, setting, signed, temperature
 from gfscore.scores.disparity import TIE_TOLERANCE, worst_class_set
 
 FEW_MODELS = 5
@@ -95,8 +95,7 @@ def score_and_rdi(summary):
     """Whether models with a higher mean are less equal, by RDI and by NRGC (model_summary rows)."""
     total = len(summary)
     if total < FEW_MODELS:
-        models = "1 model" if total == 1 else f"{total} models"
-        return f"{models}: too few to show a relation between mean and disparity"
+        return f"{model_count(total)}: too few to show a relation between mean and disparity"
     by_rdi, clear = rank_relation(summary["value"], summary["rdi"])
     if math.isnan(by_rdi):
         return f"All {total} models have the same mean or the same RDI: no relation to see"

@@ -8,6 +8,7 @@ import numpy as np
 from gfscore.bounds.class_bounds import bounds_of
 from gfscore.bounds.planner import samples_for_rule
 from gfscore.names import enumeration
+from gfscore.numbers import model_count
 from gfscore.scores.measures import UNCALIBRATED, measure_of
 from gfscore.software import software
 from gfscore.verdicts.gate_rules import (
@@ -197,9 +198,8 @@ def _sentence(verdict, rules, excluded, warned):
     parts = []
     for rule in rules:
         count = Counter(model["verdict"] for model in rule["models"])
-        models = "1 model" if len(rule["models"]) == 1 else f"{len(rule['models'])} models"
         parts.append(
-            f"of {models} {count['PASS']} pass, {count['FAIL']} fail, "
+            f"of {model_count(len(rule['models']))} {count['PASS']} pass, {count['FAIL']} fail, "
             f"{count['INCONCLUSIVE']} undecided (rule: {rule['words']})"
         )
         if rule["without_samples"]:

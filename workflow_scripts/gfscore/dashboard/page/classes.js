@@ -35,7 +35,7 @@ function showHeatmap() {
   at("heatmap-takeaway").textContent = state.t === 1 ? DATA.sentences[state.measure].classes : `Class values at T = ${temperature(state.t)}, without intervals`;
   at("tau-takeaway").textContent = limit === null ? `No rule of the gate sets a τ for ${measure.name}: choose τ above to see which class values reach it.`
     : state.t === 1
-    ? `At τ = ${setting(limit)}: ${count(count_of("FAIL"))} of ${count(all.length)} class values are surely below (×), ${count(count_of("INCONCLUSIVE"))} undecided (?), ${count(count_of("PASS"))} surely at least τ (${percent(measure.confidence)} confidence for all classes${MODELS.length > 1 ? " of each model, not of all models" : ""}).`
+    ? `At τ = ${setting(limit)}: ${count(count_of("FAIL"))} of ${count(all.length)} class values are surely below (×), ${count(count_of("INCONCLUSIVE"))} undecided (?), ${count(count_of("PASS"))} surely at least τ (${percent(measure.confidence)} confidence for all classes${SEVERAL ? " of each model, not of all models" : ""}).`
     : `At τ = ${setting(limit)}: ${count(all.filter((value) => value < limit).length)} of ${count(all.length)} class values lie below (↓); without intervals none is sure.`;
   at("find-note").textContent = wanted ? `${plural(found.length, "class")} of ${count(CLASSES.length)} match.` : found.length > shown.length ? `Classes ${from + 1} to ${from + shown.length} of ${count(found.length)}.` : "";
   const signals = { low, high };
@@ -133,7 +133,7 @@ function showVulnerability() {
   const found = DATA.vulnerability[state.measure].filter((row) => row[2] > 0).sort((first, second) => second[2] - first[2] || first[1] - second[1]);
   const position = new Map(CLASSES.map((entry, place) => [entry.index, place]));
   const rows = found.slice(0, 20).map(([index, rank, worst, best]) => ({ class: CLASSES[position.get(index)].label, times: worst, text: `weakest in ${worst}, strongest in ${best}; mean rank ${number(rank)}` }));
-  at("vulnerability").hidden = state.t !== 1 || !rows.length || MODELS.length < 2;
+  at("vulnerability").hidden = !SEVERAL || state.t !== 1 || !rows.length;
   at("vulnerability-takeaway").textContent = DATA.sentences[state.measure].vulnerability;
   draw(at("vulnerability-chart"), "vulnerability", { data: { rows }, signals: { most: Math.max(...rows.map((row) => row.times), 1) }, bands: rows.length });
   tableBehind(at("vulnerability-data"), () => ({

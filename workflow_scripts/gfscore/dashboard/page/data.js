@@ -22,6 +22,8 @@ const everyPacked = (object) => Object.fromEntries(Object.entries(object).map(([
 const SCORES = Object.fromEntries(Object.entries(DATA.scores).map(([measure, arrays]) => [measure, everyPacked(arrays)]));
 const SWEEP = DATA.sweep && { ...DATA.sweep, values: unpacked(DATA.sweep.values) };
 const MODELS = DATA.models, CLASSES = DATA.classes;
+// Of a single model there is no ranking, and no other to compare it with.
+const SEVERAL = MODELS.length > 1;
 // What charts write for a model or a class; tables and explanations have the whole label.
 const SHORT = Object.fromEntries([...MODELS, ...CLASSES].map(({ label, short }) => [label, short]));
 const MEASURES = Object.fromEntries(DATA.measures.map((measure) => [measure.name, measure]));

@@ -186,7 +186,7 @@ function chosenPair(pairs) {
 }
 
 function showPair() {
-  if (MODELS.length < 2) return;
+  if (!SEVERAL) return;
   const pairs = PAIRS[state.measure], { first, second, place, turned } = chosenPair(pairs);
   at("a-select").value = first;
   at("b-select").value = second;

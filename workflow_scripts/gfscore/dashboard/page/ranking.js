@@ -70,7 +70,7 @@ function rankingColumns(measure) {
     robustColumn(entries),
   ];
   const told = (column) => !column.key.match(/^(robust_accuracy|falsified)/) || entries.some((row) => !isMissing(column.value(row)));
-  return columns.filter((column) => told(column) && (column.key !== "place" || MODELS.length > 1));
+  return columns.filter((column) => told(column) && (column.key !== "place" || SEVERAL));
 }
 
 // Robust accuracy, by the attack that the heading names, or each row where models differ in it.
@@ -142,13 +142,13 @@ function showRanking() {
     bands: rows.length,
     words: { "@value": axisTitle(measure) },
   });
-  if (MODELS.length > 1) showSwaps();
+  if (SEVERAL) showSwaps();
   table(at("ranking-table"), {
     columns: rankingColumns(measure),
     rows,
     caption: at("ranking-heading").textContent,
     sorted: { key: state.sort, change: (sort) => change({ sort }) },
-    chosen: (row) => MODELS.length > 1 && row.index === chosenModel(),
+    chosen: (row) => SEVERAL && row.index === chosenModel(),
   });
   at("ranking-note").textContent = intervalNote(measure);
 }
@@ -181,7 +181,7 @@ function showScatter() {
   const { entries, measure } = current(), metric = state.metric, [, highest] = measure.range;
   const sentences = DATA.sentences[state.measure];
   at("disparity-note").textContent = state.t === 1 ? sentences.disparity + "." : "";
-  if (MODELS.length < 2) return;
+  if (!SEVERAL) return;
   const rows = entries.map(({ summary, model, index }) => ({
     model: model.label, chosen: index === chosenModel(),
     x: summary.value, x_low: summary.value_low ?? summary.value, x_high: summary.value_high ?? summary.value,

@@ -12,8 +12,8 @@ function element(tag, attributes = {}, ...children) {
   return node;
 }
 
-// Columns are {title, value(row), text(row) or node(row), numeric, key, under: words below the title}; `sorted` is {key, change} where the state
-// keeps the order, else the table keeps it.
+// Columns are {title, value(row), text(row) or node(row), numeric, key, under: words below the title}; `sorted` is
+// {key, change} where the state keeps the order, else the table keeps it.
 function table(host, { columns, rows, caption, sorted = null, chosen = null }) {
   host.shown = { columns, rows };
   if (!host.own) host.own = { key: null, down: false };

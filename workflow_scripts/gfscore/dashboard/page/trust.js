@@ -103,8 +103,8 @@ function showCalibration() {
 const AT_ONE = "T\u00a0=\u00a01";
 
 function objectiveSentence(objective) {
-  if (objective.own) return `${objective.title}: ${MODELS.length > 1 ? `every model has its own temperature (${objective.range})` : `best at T\u00a0=\u00a0${objective.range}`}`;
-  if (objective.t_star === null) return `${objective.title}: ${MODELS.length > 1 ? "no optimum" : "needs several models"}`;
+  if (objective.own) return `${objective.title}: ${SEVERAL ? `every model has its own temperature (${objective.range})` : `best at T\u00a0=\u00a0${objective.range}`}`;
+  if (objective.t_star === null) return `${objective.title}: ${SEVERAL ? "no optimum" : "needs several models"}`;
   const searched = objective.points.map(([t]) => t), [whole] = objective.stretches;
   if (whole && whole[0] <= searched[0] && whole[1] >= searched.at(-1)) return `${objective.title}: every temperature is as good (${signed(objective.best)}), so there is none to choose`;
   const edge = objective.edge ? ", at the end of the search: not to be trusted" : "";
@@ -136,7 +136,7 @@ function showSensitivity() {
   const scaled = rows.filter(([, , shift]) => shift === 0).map((row) => [...row, row[3]]);
   drawOne("shift-chart", "sensitivity", shifted.sort((x, y) => x[5] - y[5]), "constant added to every logit");
   drawOne("scale-chart", "sensitivity_of_factor", scaled.sort((x, y) => x[5] - y[5]), "factor on every logit (logarithmic)");
-  at("sensitivity-note").textContent = `Neither change alters a prediction.${MODELS.length > 1 ? ` ${MODELS[chosen].label} stands out; the other models are grey.` : ""}`;
+  at("sensitivity-note").textContent = `Neither change alters a prediction.${SEVERAL ? ` ${MODELS[chosen].label} stands out; the other models are grey.` : ""}`;
   tableBehind(at("sensitivity-data"), () => ({
     rows: known.rows,
     columns: [
