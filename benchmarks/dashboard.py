@@ -26,7 +26,7 @@ BUILT = """
 import pickle, sys
 from pathlib import Path
 from dashboard_pages import page_of
-from gfscore.files import read_json
+from gfscore.core.files import read_json
 parts, made, page = sys.argv[1:]
 Path(page).write_text(page_of(pickle.loads(Path(made).read_bytes()), shared=read_json(parts)))
 """

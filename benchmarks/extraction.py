@@ -17,9 +17,9 @@ from PIL import Image
 from timing import in_turns, median_ratio, row, turns
 from torch import nn
 
-from gfscore.datasets import from_arrays, open_images
-from gfscore.zoo import build_network
-from gfscore.zoo.inference import extract_logits, reproducible_arithmetic
+from gfscore.images.datasets import from_arrays, open_images
+from gfscore.networks.inference import extract_logits, reproducible_arithmetic
+from gfscore.networks.opening import build_network
 
 BATCH = 256
 ENCODED_BATCH = {"elsewhere": 64, "here": 4}

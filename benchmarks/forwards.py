@@ -14,14 +14,14 @@ import torch
 from timing import median_ratio, row, turns
 
 from gfscore.attacks.ball_attacks import pgd
-from gfscore.attacks.batched import BatchedClassifier
 from gfscore.attacks.minimal_norm import fmn
-from gfscore.certificates.smoothing import certify
-from gfscore.probabilistic.neighbourhoods import make_boundaries, run_tests
-from gfscore.probabilistic.perturbations import make_perturbation
-from gfscore.zoo import build_network, from_network
-from gfscore.zoo.inference import reproducible_arithmetic
-from gfscore.zoo.logit_watch import watched
+from gfscore.attacks.perturbations import make_perturbation
+from gfscore.measures.neighbourhoods import make_boundaries, run_tests
+from gfscore.measures.smoothing import certify
+from gfscore.networks.batched import BatchedClassifier
+from gfscore.networks.inference import reproducible_arithmetic
+from gfscore.networks.logit_watch import watched
+from gfscore.networks.opening import build_network, from_network
 
 WANTED = 0.9
 SECONDS = 10

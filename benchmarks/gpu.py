@@ -13,10 +13,10 @@ import torch
 from timing import row
 from torch.utils.flop_counter import FlopCounterMode
 
-from gfscore.datasets import from_arrays
-from gfscore.zoo.compatibility import import_robustbench, import_torchvision
-from gfscore.zoo.inference import extract_logits, reproducible_arithmetic
-from gfscore.zoo.precision import PRECISIONS, tensor_float
+from gfscore.images.datasets import from_arrays
+from gfscore.networks.compatibility import import_robustbench, import_torchvision
+from gfscore.networks.inference import extract_logits, reproducible_arithmetic
+from gfscore.networks.precision import PRECISIONS, tensor_float
 
 PLAIN_BATCH = 128
 """Images per batch of the paper's loop."""

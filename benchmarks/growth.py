@@ -22,14 +22,14 @@ import numpy as np
 from matplotlib import pyplot as plt
 from timing import made_logits, row
 
-from gfscore.calibration.attack_free import aggregate_accuracy, cross_model_accuracy
-from gfscore.calibration.rank_objectives import cross_model_accuracy as exact_objective
-from gfscore.calibration.temperature_search import SearchSettings, two_phase_grid
-from gfscore.figures.style import ACCENT, CONTRAST, drawing
-from gfscore.scores.classes import class_values
-from gfscore.scores.curves import sweep_class_scores
-from gfscore.scores.disparity import nrgc
-from gfscore.scores.margins import scores
+from gfscore.audit.calibration.attack_free import aggregate_accuracy, cross_model_accuracy
+from gfscore.audit.calibration.rank_objectives import cross_model_accuracy as exact_objective
+from gfscore.audit.calibration.temperature_search import SearchSettings, two_phase_grid
+from gfscore.show.figures.style import ACCENT, CONTRAST, drawing
+from gfscore.statistics.classes import class_values
+from gfscore.statistics.curves import sweep_class_scores
+from gfscore.statistics.disparity import nrgc
+from gfscore.statistics.margins import scores
 
 FIGURE = HERE.parent / "docs/images/growth.png"
 LINES = ((ACCENT, "o"), (CONTRAST, "s"), ("#009e73", "^"), ("#cc79a7", "D"))

@@ -5,9 +5,9 @@ import time
 import numpy as np
 import torch
 
+from gfscore.networks.inference import reproducible_arithmetic
+from gfscore.networks.opening import build_network
 from gfscore.projection.boundaries import search_boundaries
-from gfscore.zoo import build_network
-from gfscore.zoo.inference import reproducible_arithmetic
 
 TARGET = 20
 STEPS, DIMENSIONS, SAMPLES = 20, 8, 100

@@ -20,8 +20,8 @@ import yaml
 from dag_scale import copy_of_the_repository
 
 from every_measure import MEASURES, every_measure
-from gfscore.models.callables import FOLDER_VARIABLE
-from gfscore.tables import read_table
+from gfscore.networks.callables import FOLDER_VARIABLE
+from gfscore.tables.parquet_tables import read_table
 from shared_models import ARCHITECTURES
 
 DATA = Path(os.environ.get("GFSCORE_TEST_DATA", HERE.parents[1] / "shared" / "data"))

@@ -12,16 +12,16 @@ import baseline
 import numpy as np
 from timing import in_turns, made_logits, row
 
-from gfscore.calibration.attack_free import cross_model_accuracy
-from gfscore.calibration.model_evidence import ModelEvidence
-from gfscore.calibration.temperature_search import SearchSettings, two_phase_grid
-from gfscore.calibration.temperatures import Resampling, calibrate
-from gfscore.scores.classes import class_means, class_values
-from gfscore.scores.curves import sweep_class_scores
-from gfscore.scores.disparity import nrgc
-from gfscore.scores.margin_sweeps import CHUNK_ELEMENTS, class_scores_by_temperature
-from gfscore.scores.margins import predictions, scores
-from gfscore.tables import write_logits
+from gfscore.audit.calibration.attack_free import cross_model_accuracy
+from gfscore.audit.calibration.model_evidence import ModelEvidence
+from gfscore.audit.calibration.temperature_search import SearchSettings, two_phase_grid
+from gfscore.audit.calibration.temperatures import Resampling, calibrate
+from gfscore.statistics.classes import class_means, class_values
+from gfscore.statistics.curves import sweep_class_scores
+from gfscore.statistics.disparity import nrgc
+from gfscore.statistics.margin_sweeps import CHUNK_ELEMENTS, class_scores_by_temperature
+from gfscore.statistics.margins import predictions, scores
+from gfscore.tables.parquet_tables import write_logits
 
 SEARCH = SearchSettings(low=0.01, high=10.0, coarse_step=0.1, fine_step=0.001, fine_radius=0.1)
 CALLS = 20
@@ -186,7 +186,7 @@ def many_classes():
 
 MEASURED = """
 import resource, sys
-from gfscore.scores.curves import sweep_class_scores
+from gfscore.statistics.curves import sweep_class_scores
 from gfscore.tables import read_logits
 _, labels, logits = read_logits(sys.argv[1])
 sweep_class_scores(logits, labels, logits.shape[1], activation="softmax", low=0.01, high=10.0)

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from timing import in_turns, made_logits, row
 
-from gfscore.tables import read_logits, write_logits
+from gfscore.tables.parquet_tables import read_logits, write_logits
 
 WANTED = {10: 1.3, 1_000: 2.0}
 """Times as fast to read as .npz, by number of classes."""

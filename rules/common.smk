@@ -17,8 +17,9 @@ ROOT = Path(workflow.basedir)
 SCRIPTS = ROOT / "workflow_scripts"
 sys.path.insert(0, str(SCRIPTS))
 
+from gfscore.audit import table_names
+from gfscore.show import figure_names
 from gfscore.workflow import export_layout
-from gfscore.workflow import figure_names
 from gfscore.workflow import layout
 from gfscore.workflow import measure_layout
 from gfscore.workflow import plan
@@ -26,7 +27,7 @@ from gfscore.workflow import projection_layout
 from gfscore.workflow.config_files import require_mapping, require_unambiguous
 from gfscore.workflow.configuration import complete_schema, require_valid
 from gfscore.workflow.search_path import search_first
-from gfscore.errors import InputError
+from gfscore.core.errors import InputError
 from gfscore.workflow.sources import sources_of
 
 search_first(SCRIPTS)
@@ -47,7 +48,7 @@ try:
     # By libyaml, where it is: several times as fast.
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     schema = yaml.load((ROOT / "rules/schemas/config.schema.yaml").read_text(), Loader=loader)
-    complete = complete_schema(schema, SCRIPTS / "gfscore/datasets")
+    complete = complete_schema(schema, SCRIPTS / "gfscore/images/sources")
     require_valid(config, complete, thorough=workflow.is_main_process)
 except InputError as error:
     raise WorkflowError(str(error)) from None

@@ -18,8 +18,8 @@ rule compare_models:
         selection="results/audits/{audit}/models.json",
         manifest=of_audit(layout.dataset_manifest),
     output:
-        **{name: f"results/audits/{{audit}}/{name}.parquet" for name in layout.COMPARISONS},
-        csv=[f"results/audits/{{audit}}/{name}.csv" for name in layout.COMPARISONS],
+        **{name: f"results/audits/{{audit}}/{name}.parquet" for name in table_names.COMPARISONS},
+        csv=[f"results/audits/{{audit}}/{name}.csv" for name in table_names.COMPARISONS],
         summary="results/audits/{audit}/comparison.json",
     log:
         "results/logs/compare_models/{audit}.log",
@@ -32,7 +32,7 @@ rule compare_models:
         runtime=by_attempt(60),
     params:
         subject=of_audit(plan.subject_of),
-        tables=layout.COMPARISONS,
+        tables=table_names.COMPARISONS,
         comparison=config["comparison"],
         fp_lambda=config["disparity"]["fp_lambda"],
     script:

@@ -3,14 +3,14 @@
 #   in   results/audits/<audit>/*.parquet, verdict.json; temperature sweeps of its models
 #   out  results/audits/<audit>/dashboard.html   one self-contained page, no server and no network
 #        results/index.html                      the audits of this run, their verdicts and pages
-#        results/dashboard_parts.json            what all dashboards have in common: library, charts, claims
+#        results/dashboard_parts.json            what all dashboards have in common: library, charts
 #
 #   prepare_dashboards
 #   build_dashboard
 #   build_index
 
 
-PAGE = SCRIPTS / "gfscore/dashboard/page"
+PAGE = SCRIPTS / "gfscore/show/dashboard/page"
 
 
 localrules:
@@ -33,11 +33,11 @@ rule prepare_dashboards:
 
 rule build_dashboard:
     input:
-        **{name: f"results/audits/{{audit}}/{name}.parquet" for name in layout.COMPARISONS},
+        **{name: f"results/audits/{{audit}}/{name}.parquet" for name in table_names.COMPARISONS},
         **{
             name: of_audit(measure_layout.measure_table, table=name)
             for step in ("compare_groups", "summarise_projections")
-            for name in measure_layout.MEASURE_TABLES[step]
+            for name in table_names.MEASURE_TABLES[step]
         },
         code=code("build_dashboard"),
         page=sorted(str(path.relative_to(ROOT)) for path in PAGE.iterdir()),

@@ -8,13 +8,13 @@ def of_audit(lookup, **settings):
 
 def audit_tables(step):
     """Outputs of a step of MEASURE_TABLES: every table by its name, and each one's CSV."""
-    names = measure_layout.MEASURE_TABLES[step]
+    names = table_names.MEASURE_TABLES[step]
     outputs = {name: f"results/audits/{{audit}}/{name}.parquet" for name in names}
     return outputs | {f"{name}_csv": f"results/audits/{{audit}}/{name}.csv" for name in names}
 
 
 def of_figure(lookup):
-    """Function from a figure of an audit to what a lookup of gfscore.workflow.figure_names says about it."""
+    """Function from a figure of an audit to what a lookup of gfscore.show.figure_names says about it."""
     return lambda wildcards: lookup(wildcards.figure, plan.measures_of(config, wildcards.audit))
 
 

@@ -34,10 +34,10 @@ rule collect_costs:
 
 rule plot_figures:
     input:
-        **{name: f"results/audits/{{audit}}/{name}.parquet" for name in layout.COMPARISONS},
+        **{name: f"results/audits/{{audit}}/{name}.parquet" for name in table_names.COMPARISONS},
         **{
             name: of_audit(measure_layout.measure_table, table=name)
-            for names in measure_layout.MEASURE_TABLES.values()
+            for names in table_names.MEASURE_TABLES.values()
             for name in names
         },
         code=code("plot_figures"),
@@ -80,14 +80,14 @@ rule plot_figures:
 
 rule build_report:
     input:
-        **{name: f"results/audits/{{audit}}/{name}.parquet" for name in layout.COMPARISONS},
+        **{name: f"results/audits/{{audit}}/{name}.parquet" for name in table_names.COMPARISONS},
         **{
             name: of_audit(measure_layout.measure_table, table=name)
-            for names in measure_layout.MEASURE_TABLES.values()
+            for names in table_names.MEASURE_TABLES.values()
             for name in names
         },
         code=code("build_report"),
-        template=sorted(str(path.relative_to(ROOT)) for path in (SCRIPTS / "gfscore/report/templates").iterdir()),
+        template=sorted(str(path.relative_to(ROOT)) for path in (SCRIPTS / "gfscore/show/report/templates").iterdir()),
         class_scores="results/audits/{audit}/class_scores.parquet",
         model_summary="results/audits/{audit}/model_summary.parquet",
         vulnerability="results/audits/{audit}/vulnerability.parquet",

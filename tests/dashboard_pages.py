@@ -5,10 +5,10 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from gfscore.dashboard.rendering import render_dashboard
-from gfscore.scores.curves import ScoreCurves, chebyshev_points
-from gfscore.tables import frame_of
-from gfscore.tables.audit_tables import AuditTables
+from gfscore.audit.audit_tables import AuditTables
+from gfscore.show.dashboard.rendering import render_dashboard
+from gfscore.statistics.curves import ScoreCurves, chebyshev_points
+from gfscore.tables.parquet_tables import frame_of
 from grouped_tables import grouped_tables
 from synthetic import LAM, synthetic_audit
 

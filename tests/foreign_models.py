@@ -47,7 +47,7 @@ def place_network(folder, name, *, image_shape, classes, seed=0):
 
 def place_transformer(folder, name, *, classes):
     """Write weights of timm's smallest vision transformer for images of 32; returns its entry of source timm."""
-    from gfscore.zoo.compatibility import import_torchvision
+    from gfscore.networks.compatibility import import_torchvision
 
     import_torchvision()
     import timm

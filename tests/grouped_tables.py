@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from gfscore.groups.metrics import MACRO, WORST
-from gfscore.tables import frame_of
-from gfscore.tables.agreement import ALL
+from gfscore.audit.agreement.columns import ALL
+from gfscore.audit.groups.metrics import MACRO, WORST
+from gfscore.tables.parquet_tables import frame_of
 
 ATTRIBUTES = {"side": ["left", "right"], "size": ["tiny", "normal", "huge"]}
 DIMENSIONS = ["z0", "z1", "slant=left"]

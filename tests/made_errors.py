@@ -5,10 +5,10 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from gfscore.agreement.radius_rows import curve_rows
-from gfscore.classwise.confusion_rows import Predicted, confusion_rows, error_rows, similarity_rows
-from gfscore.tables import frame_of
-from gfscore.tables.agreement import ALL, ALL_NAME
+from gfscore.audit.agreement.columns import ALL, ALL_NAME
+from gfscore.audit.agreement.radius_rows import curve_rows
+from gfscore.audit.classwise.confusion_rows import Predicted, confusion_rows, error_rows, similarity_rows
+from gfscore.tables.parquet_tables import frame_of
 
 MINIMAL = {"kind": "minimal", "norm": "l2", "largest_distance": 2.0}
 CERTIFIED = {

@@ -7,14 +7,14 @@ from unittest.mock import patch
 
 import numpy as np
 
-from gfscore.attacks.adversarial import measure_batch as attack
-from gfscore.attacks.minimal import measure_batch as nearest
 from gfscore.attacks.settings import VERSIONS
-from gfscore.certificates.bound_propagation import certified, certified_radii
-from gfscore.known_truth.page import table
-from gfscore.models.callables import FOLDER_VARIABLE
-from gfscore.zoo import from_network, open_classifier
+from gfscore.measures.adversarial import measure_batch as attack
+from gfscore.measures.minimal import measure_batch as nearest
+from gfscore.networks.callables import FOLDER_VARIABLE
+from gfscore.networks.opening import from_network, open_classifier
+from gfscore.proofs.bound_propagation import certified, certified_radii
 from shared_models import ARCHITECTURES, torch_entry
+from studies.known_truth.page import table
 
 SAMPLES = {"kw_base_2_255": 20, "kw_wide_2_255": 6, "kw_deep_2_255": 10}
 """Network -> first so many images: a proof takes up to 2 s on one core for the wider and the deeper one."""

@@ -5,12 +5,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gfscore.errors import InputError
+from gfscore.core.errors import InputError
 from gfscore.workflow.configuration import complete_schema, require_valid
 
 ROOT = Path(__file__).resolve().parents[1]
 SCHEMA = complete_schema(
-    yaml.safe_load((ROOT / "rules/schemas/config.schema.yaml").read_text()), ROOT / "workflow_scripts/gfscore/datasets"
+    yaml.safe_load((ROOT / "rules/schemas/config.schema.yaml").read_text()),
+    ROOT / "workflow_scripts/gfscore/images/sources",
 )
 
 

@@ -5,19 +5,19 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from gfscore.calibration.model_evidence import ModelEvidence
-from gfscore.calibration.temperature_search import SearchSettings
-from gfscore.calibration.temperatures import Resampling, calibrate
-from gfscore.comparison.sensitivity import sensitivity_table
-from gfscore.files import write_json
-from gfscore.scores.classes import class_values
-from gfscore.scores.curves import sweep_class_scores
-from gfscore.scores.margins import predictions, scores
-from gfscore.scores.measured import Measured, label_of
-from gfscore.scores.splits import split_samples
-from gfscore.scores.summaries import class_rows, model_rows, vulnerability_rows
-from gfscore.tables import frame_of, write_table_and_csv
-from gfscore.verdicts.verdict import candidates_of, judge
+from gfscore.audit.calibration.model_evidence import ModelEvidence
+from gfscore.audit.calibration.temperature_search import SearchSettings
+from gfscore.audit.calibration.temperatures import Resampling, calibrate
+from gfscore.audit.comparison.sensitivity import sensitivity_table
+from gfscore.audit.measured import Measured, label_of
+from gfscore.audit.summaries import class_rows, model_rows, vulnerability_rows
+from gfscore.audit.verdicts.verdict import candidates_of, judge
+from gfscore.core.files import write_json
+from gfscore.statistics.classes import class_values
+from gfscore.statistics.curves import sweep_class_scores
+from gfscore.statistics.margins import predictions, scores
+from gfscore.statistics.splits import split_samples
+from gfscore.tables.parquet_tables import frame_of, write_table_and_csv
 from made import gate_rule
 
 MEASURES = {
@@ -175,7 +175,7 @@ def synthetic_audit(
 
 @dataclass
 class _Inputs:
-    """Stands in for gfscore.scores.measured.AuditInputs, without files."""
+    """Stands in for gfscore.audit.measured.AuditInputs, without files."""
 
     models: list
     drawn: list

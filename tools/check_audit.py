@@ -14,9 +14,9 @@ ROOT = Path(__file__).resolve().parents[1]
 # The package need not be installed: its folder is the one that the workflow's scripts use.
 sys.path.insert(0, str(ROOT / "workflow_scripts"))
 
-from gfscore.comparison.audit_check import check_audit  # noqa: E402
-from gfscore.errors import InputError  # noqa: E402
-from gfscore.names import printable  # noqa: E402
+from gfscore.core.errors import InputError  # noqa: E402
+from gfscore.core.names import printable  # noqa: E402
+from gfscore.workflow.audit_check import check_audit  # noqa: E402
 
 UNPROVEN = """\
 What this cannot prove: who changes a file and makes its checksums again, or takes away a table that not every audit

@@ -14,9 +14,9 @@ ROOT = Path(__file__).resolve().parents[1]
 # The package need not be installed: its folder is the one that the workflow's scripts use.
 sys.path.insert(0, str(ROOT / "workflow_scripts"))
 
-from gfscore.errors import InputError  # noqa: E402
-from gfscore.files import write_text  # noqa: E402
-from gfscore.tables import read_table  # noqa: E402
+from gfscore.core.errors import InputError  # noqa: E402
+from gfscore.core.files import write_text  # noqa: E402
+from gfscore.tables.parquet_tables import read_table  # noqa: E402
 
 PAGE = ROOT / "docs" / "measures.md"
 COSTS = ROOT / "results" / "audits" / "digits" / "costs.parquet"

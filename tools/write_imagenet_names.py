@@ -1,4 +1,4 @@
-"""Write gfscore/reference/imagenet_classes.csv: wnid and name of the 1,000 ImageNet classes.
+"""Write gfscore/core/imagenet_classes.csv: wnid and name of the 1,000 ImageNet classes.
 
 The names are torchvision's, the wnids timm's, both in the order of the sorted wnids; each name is checked against the
 WordNet lemmas of its wnid that timm ships, so a shift by one place cannot pass. Both packages are in the project's
@@ -13,7 +13,7 @@ from io import StringIO
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-TABLE = ROOT / "workflow_scripts" / "gfscore" / "reference" / "imagenet_classes.csv"
+TABLE = ROOT / "workflow_scripts" / "gfscore" / "core" / "imagenet_classes.csv"
 TIMM = Path("data", "_info")
 # torchvision adds a word where WordNet has the same lemma for two classes.
 MADE_UNIQUE = {"n02012849": "crane bird"}

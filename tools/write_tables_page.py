@@ -11,8 +11,8 @@ ROOT = Path(__file__).resolve().parents[1]
 # The package need not be installed: its folder is the one that the workflow's scripts use.
 sys.path.insert(0, str(ROOT / "workflow_scripts"))
 
-from gfscore.files import write_text  # noqa: E402
-from gfscore.tables.page import page  # noqa: E402
+from gfscore.core.files import write_text  # noqa: E402
+from gfscore.workflow.tables_page import page  # noqa: E402
 
 PAGE = ROOT / "docs" / "tables.md"
 

@@ -1,9 +1,9 @@
 """Which classes are taken for which, by every model, undisturbed, attacked and corrupted."""
 
-from gfscore.classwise.confusion_rows import confusion_rows, error_rows, predictions_of, similarity_rows
-from gfscore.files import read_json
-from gfscore.scores.measured import AuditInputs
-from gfscore.tables.audit_tables import write_audit_tables
+from gfscore.audit.audit_tables import write_audit_tables
+from gfscore.audit.classwise.confusion_rows import confusion_rows, error_rows, predictions_of, similarity_rows
+from gfscore.audit.measured import AuditInputs
+from gfscore.core.files import read_json
 from gfscore.workflow.jobs import logged_job
 
 

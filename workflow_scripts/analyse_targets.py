@@ -1,9 +1,9 @@
 """Which classes targeted attacks reach, from where, and what predicts it."""
 
-from gfscore.classwise.target_rows import target_tables
-from gfscore.files import read_json
-from gfscore.scores.measured import AuditInputs
-from gfscore.tables.audit_tables import write_audit_tables
+from gfscore.audit.audit_tables import write_audit_tables
+from gfscore.audit.classwise.target_rows import target_tables
+from gfscore.audit.measured import AuditInputs
+from gfscore.core.files import read_json
 from gfscore.workflow.jobs import logged_job
 
 

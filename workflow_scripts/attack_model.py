@@ -1,7 +1,7 @@
 """Adversarial accuracy: which samples survive the worst of several attacks within a ball."""
 
-from gfscore.attacks.adversarial import measure_batch
-from gfscore.scores.measuring import measure_model, of_job
+from gfscore.measures.adversarial import measure_batch
+from gfscore.measures.job import measure_model, of_job
 from gfscore.workflow.jobs import logged_job
 
 

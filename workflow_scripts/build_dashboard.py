@@ -3,13 +3,13 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
-from gfscore.dashboard.rendering import render_dashboard
-from gfscore.dashboard.temperature import read_sweeps
-from gfscore.files import read_json
-from gfscore.files.pages import write_page
-from gfscore.report.provenance import provenance
-from gfscore.tables import read_table
-from gfscore.tables.audit_tables import read_audit_tables
+from gfscore.audit.audit_tables import read_audit_tables
+from gfscore.core.files import read_json
+from gfscore.core.pages import write_page
+from gfscore.show.dashboard.rendering import render_dashboard
+from gfscore.show.dashboard.temperature import read_sweeps
+from gfscore.show.report.provenance import provenance
+from gfscore.tables.parquet_tables import read_table
 from gfscore.workflow.jobs import logged_job
 
 

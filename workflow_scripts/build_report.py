@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from gfscore.files import read_json
-from gfscore.files.pages import write_page
-from gfscore.report.page import render_report
-from gfscore.report.provenance import provenance
-from gfscore.tables.audit_tables import read_audit_tables
+from gfscore.audit.audit_tables import read_audit_tables
+from gfscore.core.files import read_json
+from gfscore.core.pages import write_page
+from gfscore.show.report.page import render_report
+from gfscore.show.report.provenance import provenance
 from gfscore.workflow.jobs import logged_job
 
 

@@ -1,7 +1,7 @@
 """Certified l2 radius of the randomly smoothed classifier at every sample."""
 
-from gfscore.certificates.smoothing import measure_batch
-from gfscore.scores.measuring import measure_model, of_job
+from gfscore.measures.job import measure_model, of_job
+from gfscore.measures.smoothing import measure_batch
 from gfscore.workflow.jobs import logged_job
 
 

@@ -1,7 +1,7 @@
 """Refuse data that have another digest than config.yaml pins, without reading them again."""
 
-from gfscore.files import read_json, write_json
-from gfscore.files.pins import require_pinned
+from gfscore.core.files import read_json, write_json
+from gfscore.core.pins import require_pinned
 from gfscore.workflow.jobs import logged_job
 
 

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from gfscore.errors import InputError
-from gfscore.files import read_json, write_json
-from gfscore.files.logits import require_logits
-from gfscore.models.checks import REMEDY, exchanged, guesses, published_accuracy_verdict
-from gfscore.scores.margins import predictions
-from gfscore.tables import read_logits
+from gfscore.audit.checks import REMEDY, exchanged, guesses, published_accuracy_verdict
+from gfscore.core.errors import InputError
+from gfscore.core.files import read_json, write_json
+from gfscore.statistics.logits import require_logits
+from gfscore.statistics.margins import predictions
+from gfscore.tables.parquet_tables import read_logits
 from gfscore.workflow.jobs import logged_job
 
 

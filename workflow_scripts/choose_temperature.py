@@ -2,11 +2,11 @@
 
 import pandas as pd
 
-from gfscore.calibration.evidence import read_all_evidence
-from gfscore.calibration.temperature_search import SearchSettings
-from gfscore.calibration.temperatures import Resampling, calibrate
-from gfscore.files import write_json
-from gfscore.tables import write_table_and_csv
+from gfscore.audit.calibration.evidence import read_all_evidence
+from gfscore.audit.calibration.temperature_search import SearchSettings
+from gfscore.audit.calibration.temperatures import Resampling, calibrate
+from gfscore.core.files import write_json
+from gfscore.tables.parquet_tables import write_table_and_csv
 from gfscore.workflow.jobs import logged_job
 
 

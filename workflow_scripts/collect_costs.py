@@ -1,7 +1,7 @@
 """What every value of an audit cost: time, memory, GPU."""
 
-from gfscore.tables import read_table
-from gfscore.tables.audit_tables import write_audit_tables
+from gfscore.audit.audit_tables import write_audit_tables
+from gfscore.tables.parquet_tables import read_table
 from gfscore.workflow.costs import cost_rows
 from gfscore.workflow.jobs import logged_job
 

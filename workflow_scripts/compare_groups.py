@@ -1,11 +1,11 @@
 """Fairness between groups of samples: every measure by group, and the differences of predictions between groups."""
 
-from gfscore.files import read_json
-from gfscore.groups.grouping import Grouping
-from gfscore.groups.metrics import metric_rows
-from gfscore.groups.scores import score_rows
-from gfscore.scores.measured import AuditInputs
-from gfscore.tables.audit_tables import write_audit_tables
+from gfscore.audit.audit_tables import write_audit_tables
+from gfscore.audit.groups.grouping import Grouping
+from gfscore.audit.groups.metrics import metric_rows
+from gfscore.audit.groups.scores import score_rows
+from gfscore.audit.measured import AuditInputs
+from gfscore.core.files import read_json
 from gfscore.workflow.jobs import logged_job
 
 

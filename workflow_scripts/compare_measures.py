@@ -1,12 +1,12 @@
 """What the measures of an audit say of each other: agreement of rankings, training methods, signs of masking."""
 
-from gfscore.agreement.rows import agreement_rows, masking_rows, training_rows
-from gfscore.files import read_json
-from gfscore.scores.measured import AuditInputs
-from gfscore.tables import read_table
-from gfscore.tables.audit_tables import write_audit_tables
+from gfscore.audit.agreement.rows import agreement_rows, masking_rows, training_rows
+from gfscore.audit.audit_tables import write_audit_tables
+from gfscore.audit.measured import AuditInputs
+from gfscore.audit.table_names import MEASURE_TABLES
+from gfscore.core.files import read_json
+from gfscore.tables.parquet_tables import read_table
 from gfscore.workflow.jobs import logged_job
-from gfscore.workflow.measure_layout import MEASURE_TABLES
 
 
 def compare_measures(inputs, path_to_scores, path_to_manifest, paths, *, audit, wanted, methods, ranking):

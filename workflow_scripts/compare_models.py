@@ -1,14 +1,14 @@
 """Paired comparison of the models of an audit: differences per class and on the whole, ranks, and what they hang on."""
 
-from gfscore.comparison.rows import tables_of
-from gfscore.files import read_json, write_json
-from gfscore.scores.measured import AuditInputs
-from gfscore.tables.audit_tables import write_audit_tables
+from gfscore.audit.audit_tables import write_audit_tables
+from gfscore.audit.comparison.rows import tables_of
+from gfscore.audit.measured import AuditInputs
+from gfscore.core.files import read_json, write_json
 from gfscore.workflow.jobs import logged_job
 
 
 def compare_models(inputs, path_to_manifest, paths, path_to_summary, *, audit, comparison, fp_lambda):
-    """Write the tables that gfscore.comparison.rows.tables_of makes, by name in `paths`, and comparison.json.
+    """Write the tables that gfscore.audit.comparison.rows.tables_of makes, by name in `paths`, and comparison.json.
 
     Takes AuditInputs without a calibrated measure, since a temperature chosen on these samples voids the tests, the
     manifest of the dataset, the settings of the comparison and lambda of FP.

@@ -1,9 +1,9 @@
 """Decisions about probabilistic robustness, counted per class, with bounds of the share truly robust."""
 
-from gfscore.files import read_json
-from gfscore.probabilistic.rows import share_rows
-from gfscore.scores.measured import AuditInputs, read_samples
-from gfscore.tables.audit_tables import write_audit_tables
+from gfscore.audit.audit_tables import write_audit_tables
+from gfscore.audit.measured import AuditInputs, read_samples
+from gfscore.audit.probabilistic_rows import share_rows
+from gfscore.core.files import read_json
 from gfscore.workflow.jobs import logged_job
 
 

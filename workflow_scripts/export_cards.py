@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from gfscore.exports.cards import model_cards
-from gfscore.files import write_text
-from gfscore.tables import read_identity, read_table
+from gfscore.core.files import write_text
+from gfscore.show.exports.cards import model_cards
+from gfscore.tables.parquet_tables import read_identity, read_table
 from gfscore.workflow.jobs import logged_job
 
 

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from gfscore.comparison.audit_check import require_unchanged_audit
-from gfscore.exports.crate import write_crate
-from gfscore.files import read_json
+from gfscore.core.files import read_json
+from gfscore.show.exports.crate import write_crate
+from gfscore.workflow.audit_check import require_unchanged_audit
 from gfscore.workflow.jobs import logged_job
 
 

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from gfscore.exports.latex import class_table, model_table
-from gfscore.files import write_text
-from gfscore.scores.measures import measure_of
-from gfscore.tables import read_table
+from gfscore.core.files import write_text
+from gfscore.measures.declared import measure_of
+from gfscore.show.exports.latex import class_table, model_table
+from gfscore.tables.parquet_tables import read_table
 from gfscore.workflow.jobs import logged_job
 
 

@@ -1,11 +1,12 @@
 """Compute the logits of one classifier on one dataset."""
 
-from gfscore.datasets import open_described
-from gfscore.files import read_json
-from gfscore.tables import write_logits
+from gfscore.core.files import read_json
+from gfscore.images.datasets import open_described
+from gfscore.networks import inference
+from gfscore.networks.opening import open_classifier
+from gfscore.networks.passes import counted
+from gfscore.tables.parquet_tables import write_logits
 from gfscore.workflow.jobs import logged_job
-from gfscore.workflow.passes import counted
-from gfscore.zoo import inference, open_classifier
 
 
 def extract_logits(
@@ -23,7 +24,7 @@ def extract_logits(
     `path_to_dataset` is the manifest of fetch_dataset, `path_to_model` that of train_model, train_probe or
     fetch_checkpoint; `path_to_checkpoint` may be None where the manifest names the file; a GPU is used where there is
     one. With another `precision` than float32, or `compiled`, the identity says how far a sample's logits and scores
-    are from float32 (see gfscore.zoo.precision). Raises InputError when data or checkpoint are not those of the
+    are from float32 (see gfscore.networks.precision). Raises InputError when data or checkpoint are not those of the
     manifests, do not fit each other, or give logits that depend on chance or on the batch.
     """
     images, dataset = open_described(path_to_dataset)

@@ -1,7 +1,7 @@
 """Make sure that a checkpoint is in place and whole, and record what it is."""
 
-from gfscore.files import write_json
-from gfscore.models.checkpoint_files import describe_checkpoint
+from gfscore.core.files import write_json
+from gfscore.networks.manifests import describe_checkpoint
 from gfscore.workflow.jobs import logged_job
 
 

@@ -1,7 +1,7 @@
 """Open a dataset once, check it, and record what it is."""
 
-from gfscore.datasets import describe_images
-from gfscore.files import write_json
+from gfscore.core.files import write_json
+from gfscore.images.datasets import describe_images
 from gfscore.workflow.jobs import logged_job
 
 

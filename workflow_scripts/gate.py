@@ -1,7 +1,7 @@
 """Stop a release pipeline when an audit fails, or is undecided under a rule that stops then."""
 
-from gfscore.errors import InputError
-from gfscore.files import read_json
+from gfscore.core.errors import InputError
+from gfscore.core.files import read_json
 from gfscore.workflow.jobs import logged_job
 
 

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from gfscore.datasets import open_described
-from gfscore.errors import InputError
-from gfscore.files import sha256_of_file
-from gfscore.files.logit_files import read_logits_file
-from gfscore.files.logits import require_logits, require_rows, stored_logits
-from gfscore.tables import write_logits
+from gfscore.core.errors import InputError
+from gfscore.core.files import sha256_of_file
+from gfscore.images.datasets import open_described
+from gfscore.statistics.logits import require_logits, require_rows, stored_logits
+from gfscore.tables.logit_files import read_logits_file
+from gfscore.tables.parquet_tables import write_logits
 from gfscore.workflow.jobs import logged_job
 
 

@@ -4,11 +4,11 @@ import math
 
 import pandas as pd
 
-from gfscore.datasets import open_described
-from gfscore.files import sha256_of_file
-from gfscore.tables import write_table
+from gfscore.core.files import sha256_of_file
+from gfscore.images.datasets import open_described
+from gfscore.measures.samples import table_of
+from gfscore.tables.parquet_tables import write_table
 from gfscore.tables.sample_files import ABSTAINED, read_certified_radii
-from gfscore.tables.samples import table_of
 from gfscore.workflow.jobs import logged_job
 
 

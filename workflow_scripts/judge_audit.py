@@ -1,12 +1,12 @@
 """The verdict on an audit."""
 
-from gfscore.agreement.falsification_rows import add_contradictions
-from gfscore.files import read_json, write_json
-from gfscore.groups.gate import add_group_bounds
-from gfscore.probabilistic.error_rates import caution
-from gfscore.scores.measured import AuditInputs
-from gfscore.scores.summaries import resolve_label_error_rates
-from gfscore.verdicts.verdict import candidates_of, judge
+from gfscore.audit.agreement.falsification_rows import add_contradictions
+from gfscore.audit.groups.gate import add_group_bounds
+from gfscore.audit.measured import AuditInputs
+from gfscore.audit.summaries import resolve_label_error_rates
+from gfscore.audit.verdicts.verdict import candidates_of, judge
+from gfscore.core.files import read_json, write_json
+from gfscore.statistics.error_rates import caution
 from gfscore.workflow.jobs import logged_job
 
 

@@ -1,7 +1,7 @@
 """Distance of every sample to the nearest adversarial example that attacks find."""
 
-from gfscore.attacks.minimal import measure_batch
-from gfscore.scores.measuring import measure_model, of_job
+from gfscore.measures.job import measure_model, of_job
+from gfscore.measures.minimal import measure_batch
 from gfscore.workflow.jobs import logged_job
 
 

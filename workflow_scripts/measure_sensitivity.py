@@ -1,8 +1,8 @@
 """How score, disparity and ranks move when the logits are shifted or scaled, which changes no prediction."""
 
-from gfscore.comparison.sensitivity import sensitivity_table
-from gfscore.scores.measured import included, label_of
-from gfscore.tables import read_logits, write_table_and_csv
+from gfscore.audit.comparison.sensitivity import sensitivity_table
+from gfscore.audit.measured import included, label_of
+from gfscore.tables.parquet_tables import read_logits, write_table_and_csv
 from gfscore.workflow.jobs import logged_job
 
 

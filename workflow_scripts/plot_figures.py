@@ -1,15 +1,15 @@
 """The figures of an audit, as SVG, PDF and PNG."""
 
-from gfscore.figures.drawing import draw_by_processes
-from gfscore.files.folder_digests import write_digests
-from gfscore.scores.measured import AuditInputs
+from gfscore.audit.measured import AuditInputs
+from gfscore.core.folder_digests import write_digests
+from gfscore.show.figures.drawing import draw_by_processes
 from gfscore.workflow.jobs import logged_job
 
 
 def plot_figures(files, path_to_folder, *, audit, measures, fp_lambda, inputs=None, seed=0, threads=1):
     """Write <folder>/<name>.svg, .pdf and .png for every figure, and their digests into checksums.json.
 
-    See gfscore.figures.drawing for what it takes.
+    See gfscore.show.figures.drawing for what it takes.
     """
     settings = {"audit": audit, "measures": measures, "fp_lambda": fp_lambda, "inputs": inputs, "seed": seed}
     draw_by_processes(files, path_to_folder, threads=threads, **settings)

@@ -1,12 +1,12 @@
 """The parts that all dashboards of a run have in common."""
 
-from gfscore.dashboard.shared import shared_parts
-from gfscore.files import write_json
+from gfscore.core.files import write_json
+from gfscore.show.dashboard.shared import shared_parts
 from gfscore.workflow.jobs import logged_job
 
 
 def prepare_dashboards(path_to_parts):
-    """Write library, chart specifications and claims as JSON, for build_dashboard to put into each page."""
+    """Write library and chart specifications as JSON, for build_dashboard to put into each page."""
     write_json(path_to_parts, shared_parts())
 
 

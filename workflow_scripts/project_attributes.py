@@ -2,13 +2,13 @@
 
 from functools import partial
 
-from gfscore.files import read_json, sha256_of_file
-from gfscore.mappers.conditioned import conditions_by_sample
-from gfscore.mappers.stored import open_mapper
+from gfscore.core.files import read_json, sha256_of_file
+from gfscore.measures.job import measure_model, of_job
+from gfscore.networks.inference import resolve_device
+from gfscore.projection.mappers.conditioned import conditions_by_sample
+from gfscore.projection.mappers.stored import open_mapper
 from gfscore.projection.projecting import KIND, measure_batch, require_same_shape
-from gfscore.scores.measuring import measure_model, of_job
 from gfscore.workflow.jobs import logged_job
-from gfscore.zoo.inference import resolve_device
 
 
 def project_attributes(files, path_to_samples, path_to_progress, *, mapper_files, settings, **how):

@@ -1,7 +1,7 @@
 """Correctness of every sample under common corruptions."""
 
-from gfscore.corruptions import measure_batch
-from gfscore.scores.measuring import measure_model, of_job
+from gfscore.images.corruptions import measure_batch
+from gfscore.measures.job import measure_model, of_job
 from gfscore.workflow.jobs import logged_job
 
 

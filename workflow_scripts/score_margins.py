@@ -2,8 +2,8 @@
 
 import pandas as pd
 
-from gfscore.scores.margins import predictions, scores
-from gfscore.tables import read_identity, read_logits, write_table
+from gfscore.statistics.margins import predictions, scores
+from gfscore.tables.parquet_tables import read_identity, read_logits, write_table
 from gfscore.workflow.jobs import logged_job
 
 

@@ -1,9 +1,9 @@
 """Which models of an audit take part: all whose logits passed the gate."""
 
-from gfscore.errors import InputError
-from gfscore.files import read_json, write_json
-from gfscore.models.checks import REMEDY
-from gfscore.scores.measured import label_of
+from gfscore.audit.checks import REMEDY
+from gfscore.audit.measured import label_of
+from gfscore.core.errors import InputError
+from gfscore.core.files import read_json, write_json
 from gfscore.workflow.jobs import logged_job
 
 

@@ -1,9 +1,9 @@
 """Class values of every measure of an audit, with simultaneous intervals."""
 
-from gfscore.files import read_json
-from gfscore.scores.measured import AuditInputs
-from gfscore.scores.summaries import class_rows, resolve_label_error_rates
-from gfscore.tables import frame_of, write_table_and_csv
+from gfscore.audit.measured import AuditInputs
+from gfscore.audit.summaries import class_rows, resolve_label_error_rates
+from gfscore.core.files import read_json
+from gfscore.tables.parquet_tables import frame_of, write_table_and_csv
 from gfscore.workflow.jobs import logged_job
 
 

@@ -1,10 +1,10 @@
 """Aggregate, disparity and noise floor of every model, and the ranking of the classes."""
 
-from gfscore.calibration.evidence import accuracies_of
-from gfscore.scores.measured import AuditInputs
-from gfscore.scores.summaries import class_pair_rows, model_rows, vulnerability_rows
-from gfscore.tables import read_identity, read_table
-from gfscore.tables.audit_tables import write_audit_tables
+from gfscore.audit.audit_tables import write_audit_tables
+from gfscore.audit.calibration.evidence import accuracies_of
+from gfscore.audit.measured import AuditInputs
+from gfscore.audit.summaries import class_pair_rows, model_rows, vulnerability_rows
+from gfscore.tables.parquet_tables import read_identity, read_table
 from gfscore.workflow.jobs import logged_job
 
 

@@ -1,11 +1,11 @@
 """Tolerance, Deviation and Coupling of the models of an audit, and what the mapper's dimensions mean."""
 
-from gfscore.files import read_json
-from gfscore.projection.group_means import group_means
-from gfscore.projection.rows import Projected, effect_rows, model_rows, rank_rows, score_rows
-from gfscore.scores.measured import included, label_of
-from gfscore.tables import read_table
-from gfscore.tables.audit_tables import write_audit_tables
+from gfscore.audit.audit_tables import write_audit_tables
+from gfscore.audit.measured import included, label_of
+from gfscore.audit.projections.group_means import group_means
+from gfscore.audit.projections.rows import Projected, effect_rows, model_rows, rank_rows, score_rows
+from gfscore.core.files import read_json
+from gfscore.tables.parquet_tables import read_table
 from gfscore.workflow.jobs import logged_job
 
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pandas as pd
 
-from gfscore.files import read_json
-from gfscore.scores.classes import class_means
-from gfscore.scores.curves import sweep_class_scores
-from gfscore.scores.margins import predictions
-from gfscore.tables import read_identity, read_logits, write_table
+from gfscore.core.files import read_json
+from gfscore.statistics.classes import class_means
+from gfscore.statistics.curves import sweep_class_scores
+from gfscore.statistics.margins import predictions
+from gfscore.tables.parquet_tables import read_identity, read_logits, write_table
 from gfscore.workflow.jobs import logged_job
 
 

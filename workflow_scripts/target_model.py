@@ -1,7 +1,7 @@
 """Which samples an attack can turn into which class."""
 
-from gfscore.attacks.targeted import measure_batch
-from gfscore.scores.measuring import measure_model, of_job
+from gfscore.measures.job import measure_model, of_job
+from gfscore.measures.targeted import measure_batch
 from gfscore.workflow.jobs import logged_job
 
 

@@ -1,7 +1,7 @@
 """Probabilistic robustness: a sequential test of every sample against random perturbations."""
 
-from gfscore.probabilistic.neighbourhoods import measure_batch
-from gfscore.scores.measuring import measure_model, of_job
+from gfscore.measures.job import measure_model, of_job
+from gfscore.measures.neighbourhoods import measure_batch
 from gfscore.workflow.jobs import logged_job
 
 

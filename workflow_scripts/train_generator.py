@@ -1,7 +1,7 @@
 """Fit the class-conditional generator and draw a labelled data set from it."""
 
-from gfscore.datasets import load_all, open_described
-from gfscore.files import sha256_of_file, write_json
+from gfscore.core.files import sha256_of_file, write_json
+from gfscore.images.datasets import load_all, open_described
 from gfscore.training import generators
 from gfscore.workflow.jobs import logged_job
 

@@ -1,15 +1,15 @@
 """Train a mapper, an encoder to latent dimensions that can be moved and a decoder back, and picture what each does."""
 
-from gfscore.files import write_json
-from gfscore.files.progress import forget
-from gfscore.mappers.conditioned import chosen_categories, conditioned_images, names_of
-from gfscore.mappers.description import describe_mapper
-from gfscore.mappers.pictures import write_pictures
-from gfscore.mappers.stored import of_network, save_mapper
-from gfscore.mappers.training import fit_mapper
+from gfscore.core.files import write_json
+from gfscore.measures.progress import forget
+from gfscore.networks.inference import reproducible_arithmetic
+from gfscore.projection.mappers.conditioned import chosen_categories, conditioned_images, names_of
+from gfscore.projection.mappers.description import describe_mapper
+from gfscore.projection.mappers.pictures import write_pictures
+from gfscore.projection.mappers.stored import of_network, save_mapper
+from gfscore.projection.mappers.training import fit_mapper
 from gfscore.projection.projecting import require_same_shape
 from gfscore.workflow.jobs import logged_job
-from gfscore.zoo.inference import reproducible_arithmetic
 
 MOST_DESCRIBED = 512
 """Images of the test data set that a mapper is described on: large ones by the thousands take hours and gigabytes."""

@@ -1,13 +1,13 @@
 """Train one classifier of the zoo and record how accurate and how robust it became."""
 
-from gfscore.datasets import open_described
-from gfscore.files import write_json
-from gfscore.files.progress import forget
+from gfscore.core.files import write_json
+from gfscore.images.datasets import open_described
+from gfscore.measures.progress import forget
+from gfscore.networks.resuming import TrainingProgress
+from gfscore.networks.sources.trained import save_classifier
 from gfscore.training.images import training_images
 from gfscore.training.loop import describe_training, train_classifier
-from gfscore.training.progress import TrainingProgress
 from gfscore.workflow.jobs import logged_job
-from gfscore.zoo.trained import save_classifier
 
 
 def train_model(files, path_to_checkpoint, path_to_manifest, path_to_progress, *, version, identity, settings, attack):

@@ -1,11 +1,11 @@
 """Fit a linear classifier on the features of a frozen backbone."""
 
-from gfscore.datasets import open_described
-from gfscore.files import read_json, write_json
-from gfscore.models.checkpoint_files import require_digest
+from gfscore.core.files import read_json, write_json
+from gfscore.images.datasets import open_described
+from gfscore.networks.checkpoint_files import require_digest
+from gfscore.networks.sources.probe import fit_probe, name_of, open_backbone
+from gfscore.networks.sources.trained import save_classifier
 from gfscore.workflow.jobs import logged_job
-from gfscore.zoo.probe import fit_probe, name_of, open_backbone
-from gfscore.zoo.trained import save_classifier
 
 
 def train_probe(path_to_train, path_to_test, path_to_backbone, path_to_head, path_to_manifest, *, threads):

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from dashboard_pages import audit_for_page, enter, headings, opened, page_of, ranking, rows_of_chart
-from gfscore.bounds.intervals import disparity_intervals
-from gfscore.comparison.ranking import ranks, spearman
-from gfscore.numbers import interval, lower_bound, number, upper_bound
-from gfscore.scores.classes import ClassValues
-from gfscore.scores.disparity import fp, nrgc, rdi
-from gfscore.tables import frame_of
-from gfscore.verdicts.gate_rules import verdict_of
+from gfscore.audit.verdicts.gate_rules import verdict_of
+from gfscore.core.numbers import interval, lower_bound, number, upper_bound
+from gfscore.statistics.classes import ClassValues
+from gfscore.statistics.disparity import fp, nrgc, rdi
+from gfscore.statistics.intervals import disparity_intervals
+from gfscore.statistics.ranking import ranks, spearman
+from gfscore.tables.parquet_tables import frame_of
 from synthetic import LAM, synthetic_audit
 
 SETTINGS = {"models": 6, "classes": 10, "per_class": 60, "weak_class": 3, "permutations": 9}

@@ -4,8 +4,8 @@ import pandas as pd
 import pytest
 
 from dashboard_pages import audit_for_page, headings, opened, page_of, ranking, rows_of_chart, rows_of_table
-from gfscore.dashboard.contents import LONGEST_CLASS, LONGEST_MODEL
-from gfscore.names import shortened_all
+from gfscore.core.names import shortened_all
+from gfscore.show.dashboard.contents import LONGEST_CLASS, LONGEST_MODEL
 from made import gate_rule
 
 HOSTILE_MODELS = ["<script>alert(1)</script>", "=cmd()", "</script><b>'\"", "a" * 90, "{{ 7*7 }}"]
@@ -109,7 +109,7 @@ def long_names(folder):
 
 
 def test_long_names_stand_whole_as_shortened_in_every_chart(browser, long_names):
-    """In the middle, by gfscore.names: Vega-Lite would cut their ends, and drop every other one of a slanted row."""
+    """In the middle, by gfscore.core.names: Vega-Lite would cut their ends, and drop every other one of a slanted row."""
     path, models, classes = long_names
     of_classes, of_models = shortened_all(classes, LONGEST_CLASS), shortened_all(models, LONGEST_MODEL)
     assert len({*of_classes, *of_models}) == 8 and "(" not in "".join(of_classes + of_models)

@@ -15,7 +15,7 @@ AGE = {"column": "age", "cut": [30, 60], "names": ["young", "middle", "old"]}
 
 def dataset(source="npz", path=None, names=NAMES):
     """The dataset whose samples have the attributes."""
-    from gfscore.attributes import Dataset
+    from gfscore.images.attributes import Dataset
 
     manifest = {"dataset": "made", "digest": "d", "settings": {"source": source}, "path": path}
     return Dataset(manifest, SimpleNamespace(sample_id=np.array(names)))
@@ -23,7 +23,7 @@ def dataset(source="npz", path=None, names=NAMES):
 
 def read_source(settings, of):
     """Do what the step read_attributes does."""
-    from gfscore.attributes import attributes_of
+    from gfscore.images.attributes import attributes_of
 
     frame, categories, missing = attributes_of({"missing": "drop", **settings}, of)
     assert frame["sample_id"].tolist() == of.images.sample_id.tolist()
@@ -101,7 +101,7 @@ def celeba_partition(folder):
 
 
 def read_celeba(path):
-    from gfscore.datasets import load_all, open_images
+    from gfscore.images.datasets import load_all, open_images
 
     settings = {"source": "celeba", "images": "images", "split": "test", "task": "Male", "preprocessing": AS_STORED}
     images = open_images(settings, path.parent, classes=None)
@@ -122,7 +122,7 @@ def read_celeba_attributes(path):
 def attributes_table(folder):
     import pandas as pd
 
-    from gfscore.tables import write_attributes
+    from gfscore.tables.parquet_tables import write_attributes
 
     made = pd.DataFrame({"sample_id": NAMES, "sex": np.where(MALE, "m", "f"), "young": np.where(YOUNG, "yes", None)})
     identity = {"dataset": "made", "categories": {"sex": ["f", "m"], "young": ["yes"]}}
@@ -131,7 +131,7 @@ def attributes_table(folder):
 
 
 def read_attributes_table(path):
-    from gfscore.tables import read_attributes
+    from gfscore.tables.parquet_tables import read_attributes
 
     found, categories = read_attributes(path, expect={"dataset": "made"})
     return [found.fillna("").to_numpy(dtype=str), np.array(str(categories))]

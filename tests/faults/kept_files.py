@@ -5,11 +5,11 @@ Here "made again" is an error that names the file, as if it were refused.
 
 import numpy as np
 
-from gfscore.errors import InputError
+from gfscore.core.errors import InputError
 
 
 def kept_part(folder):
-    from gfscore.files.progress import in_parts
+    from gfscore.measures.progress import in_parts
 
     in_parts(["a"], lambda _: samples(), **of_part(folder))
     (path,) = (folder / "parts").rglob("*.parquet")
@@ -31,7 +31,7 @@ def samples():
 
 
 def read_kept_part(path):
-    from gfscore.files.progress import in_parts
+    from gfscore.measures.progress import in_parts
 
     def made_again(_):
         raise InputError(f"{path}: made again")
@@ -58,7 +58,7 @@ def state():
 def kept_training(folder):
     import torch
 
-    from gfscore.training.progress import TrainingProgress
+    from gfscore.networks.resuming import TrainingProgress
 
     torch.manual_seed(0)
     TrainingProgress(folder / "epoch.pt", "made", every_s=0).keep(7, **state())
@@ -66,7 +66,7 @@ def kept_training(folder):
 
 
 def read_kept_training(path):
-    from gfscore.training.progress import TrainingProgress
+    from gfscore.networks.resuming import TrainingProgress
 
     into = state()
     epochs = TrainingProgress(path, "made").restore(**into)
@@ -80,7 +80,7 @@ def read_kept_training(path):
 def recorded_digest(folder):
     """The digest that is recorded when a checkpoint is first seen, beside it."""
     from faults.model_files import safetensors
-    from gfscore.models.checkpoint_files import obtain
+    from gfscore.networks.checkpoint_files import obtain
 
     path = safetensors(folder)
     obtain(path)
@@ -88,6 +88,6 @@ def recorded_digest(folder):
 
 
 def read_recorded_digest(path):
-    from gfscore.models.checkpoint_files import obtain
+    from gfscore.networks.checkpoint_files import obtain
 
     return [np.array(obtain(path.with_suffix("")))]

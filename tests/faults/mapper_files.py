@@ -7,8 +7,8 @@ SETTINGS = {"latent": 3, "width": 4, "features": 8, "beta": 1.0, "pixel_sd": 0.1
 
 
 def made_mapper():
-    from gfscore.mappers import build_mapper
-    from gfscore.mappers.stored import of_network
+    from gfscore.projection.mappers import build_mapper
+    from gfscore.projection.mappers.stored import of_network
 
     network = build_mapper("beta_vae", SHAPE, **SETTINGS).eval()
     return of_network(network, images())
@@ -19,7 +19,7 @@ def images():
 
 
 def mapper(folder):
-    from gfscore.mappers.stored import save_mapper
+    from gfscore.projection.mappers.stored import save_mapper
 
     save_mapper(folder / "vae.safetensors", made_mapper(), metadata={})
     return folder / "vae.safetensors"
@@ -27,8 +27,8 @@ def mapper(folder):
 
 def read_mapper(path):
     """As a search does, but for the digest, which would refuse every damage."""
-    from gfscore.files import sha256_of_file
-    from gfscore.mappers.stored import open_mapper
+    from gfscore.core.files import sha256_of_file
+    from gfscore.projection.mappers.stored import open_mapper
 
     found = open_mapper(path, sha256=sha256_of_file(path))
     codes, spread = found.encode(images())
@@ -37,13 +37,13 @@ def read_mapper(path):
 
 
 def pictures(folder):
-    from gfscore.mappers.pictures import write_pictures
+    from gfscore.projection.mappers.pictures import write_pictures
 
     write_pictures(folder / "pictures.npz", made_mapper(), images(), of_images=True)
     return folder / "pictures.npz"
 
 
 def read_pictures(path):
-    from gfscore.mappers.pictures import read_pictures
+    from gfscore.projection.mappers.pictures import read_pictures
 
     return [*read_pictures(path).values()]

@@ -40,9 +40,9 @@ def read_weights(path):
     """As the source torch does, but for the digest, which would refuse every damage."""
     import torch
 
-    from gfscore.models.checkpoint_files import require_checkpoint
-    from gfscore.models.checkpoints import load_checkpoint
-    from gfscore.models.state_dicts import load_weights, weights_of
+    from gfscore.networks.checkpoint_files import require_checkpoint
+    from gfscore.networks.checkpoints import load_checkpoint
+    from gfscore.networks.state_dicts import load_weights, weights_of
 
     require_checkpoint(path)
     weights = weights_of(load_checkpoint({"trust_pickle": False, "sha256": None}, path), path, which="model")
@@ -50,8 +50,8 @@ def read_weights(path):
 
 
 def trained(folder):
-    from gfscore.zoo import build_network
-    from gfscore.zoo.trained import save_classifier
+    from gfscore.networks.opening import build_network
+    from gfscore.networks.sources.trained import save_classifier
 
     made = build_network("small_convnet", in_channels=3, image_size=[8, 8], classes=len(CLASSES), width=2)
     save_classifier(folder / "trained.safetensors", made, metadata=IDENTITY)
@@ -59,8 +59,8 @@ def trained(folder):
 
 
 def read_trained(path):
-    from gfscore.files import sha256_of_file
-    from gfscore.zoo import open_classifier
+    from gfscore.core.files import sha256_of_file
+    from gfscore.networks.opening import open_classifier
 
     manifest = {"sha256": sha256_of_file(path)}
     classifier = open_classifier(manifest, path, image_shape=(3, 8, 8), classes=len(CLASSES))
@@ -74,7 +74,7 @@ def timm_weights(folder):
 
 
 def read_timm(path):
-    from gfscore.zoo.timm_models import open_classifier
+    from gfscore.networks.sources.timm import open_classifier
 
     shape = (3, 32, 32)
     classifier = open_classifier(TIMM, path, image_shape=shape, classes=len(CLASSES), threads=1)
@@ -92,7 +92,7 @@ def probe_head(folder):
 
 
 def read_probe(path):
-    from gfscore.zoo.probe import open_classifier
+    from gfscore.networks.sources.probe import open_classifier
 
     shape, settings = (3, 32, 32), TIMM | {"path": path.with_name("vit.safetensors")}
     classifier = open_classifier(settings, path, image_shape=shape, classes=len(CLASSES), threads=1)
@@ -106,7 +106,7 @@ def onnx_graph(folder):
 
 
 def read_onnx(path):
-    from gfscore.zoo.onnx_models import open_classifier
+    from gfscore.networks.sources.onnx import open_classifier
 
     settings = {"output": None, "image_shape": [3, 8, 8], **PIXELS}
     classifier = open_classifier(settings, path, image_shape=(3, 8, 8), classes=len(CLASSES), threads=1)

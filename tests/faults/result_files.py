@@ -8,7 +8,7 @@ from faults.user_files import CLASSES, IDENTITY, LABELS, LOGITS, SAMPLES, npz_im
 
 
 def logits_table(folder):
-    from gfscore.tables import write_logits
+    from gfscore.tables.parquet_tables import write_logits
 
     names = [f"s{i}" for i in range(SAMPLES)]
     write_logits(folder / "table.parquet", sample_id=names, label=LABELS, logits=LOGITS, identity=IDENTITY)
@@ -16,7 +16,7 @@ def logits_table(folder):
 
 
 def read_logits_table(path):
-    from gfscore.tables import read_logits
+    from gfscore.tables.parquet_tables import read_logits
 
     return list(read_logits(path, expect=IDENTITY))
 
@@ -24,7 +24,7 @@ def read_logits_table(path):
 def samples_table(folder):
     import pandas as pd
 
-    from gfscore.tables import write_table
+    from gfscore.tables.parquet_tables import write_table
 
     values = {"value": np.linspace(0, 1, SAMPLES), "censored": False}
     names = [f"s{i}" for i in range(SAMPLES)]
@@ -34,15 +34,15 @@ def samples_table(folder):
 
 
 def read_samples_table(path):
-    from gfscore.tables import read_table
+    from gfscore.tables.parquet_tables import read_table
 
     frame = read_table(path, "samples", expect=IDENTITY)
     return [frame[name].to_numpy() for name in frame]
 
 
 def dataset_manifest(folder):
-    from gfscore.datasets import describe_images
-    from gfscore.files import write_json
+    from gfscore.core.files import write_json
+    from gfscore.images.datasets import describe_images
 
     settings = {"source": "npz", "value_range": 255, "channels": "last", "subset": None}
     made = describe_images(settings, npz_images(folder), dataset="made", classes=CLASSES)
@@ -51,7 +51,7 @@ def dataset_manifest(folder):
 
 
 def read_dataset_manifest(path):
-    from gfscore.datasets import load_all, open_described
+    from gfscore.images.datasets import load_all, open_described
 
     images, manifest = open_described(path)
     load_all(images)
@@ -60,8 +60,8 @@ def read_dataset_manifest(path):
 
 def model_manifest(folder):
     from foreign_models import place_graph
-    from gfscore.files import write_json
-    from gfscore.models.checkpoint_files import describe_checkpoint
+    from gfscore.core.files import write_json
+    from gfscore.networks.manifests import describe_checkpoint
 
     settings = place_graph(folder, "graph", image_shape=(3, 8, 8), classes=len(CLASSES))
     settings |= {"path": str(folder / settings["path"])}
@@ -73,8 +73,8 @@ def model_manifest(folder):
 
 
 def read_model_manifest(path):
-    from gfscore.files import read_json
-    from gfscore.zoo import open_classifier
+    from gfscore.core.files import read_json
+    from gfscore.networks.opening import open_classifier
 
     manifest = read_json(path)
     classifier = open_classifier(manifest, None, image_shape=(3, 8, 8), classes=len(CLASSES))
@@ -83,7 +83,7 @@ def read_model_manifest(path):
 
 
 def check_file(folder):
-    from gfscore.files import write_json
+    from gfscore.core.files import write_json
 
     measured = {"samples": SAMPLES, "classes": len(CLASSES), "clean_accuracy": 1.0, "accepted": True, "words": None}
     doubts = {"better_than_guessing": True, "warnings": []}
@@ -99,7 +99,7 @@ def read_check(path):
 
 
 def verdict_file(folder):
-    from gfscore.files import write_json
+    from gfscore.core.files import write_json
 
     write_json(folder / "verdict.json", {"verdict": "PASS", "stops": False, "sentence": "PASS: all", "rules": []})
     return folder / "verdict.json"
@@ -112,7 +112,7 @@ def read_verdict(path):
 
 
 def calibration_file(folder):
-    from gfscore.files import write_json
+    from gfscore.core.files import write_json
 
     chosen = {"measure": "great", "models_digest": "d", "split": None, "t_star": 0.7, "t_star_by_model": {"A": 0.8}}
     (folder / "audit").mkdir(exist_ok=True)
@@ -121,8 +121,8 @@ def calibration_file(folder):
 
 
 def read_calibration(path):
-    from gfscore.calibration.comparable import require_comparable_audits
-    from gfscore.files import read_json
+    from gfscore.audit.calibration.comparable import require_comparable_audits
+    from gfscore.core.files import read_json
 
     require_comparable_audits(path.parent, path.parent)
     return [np.array(json.dumps(read_json(path)))]

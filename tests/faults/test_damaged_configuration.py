@@ -5,7 +5,7 @@ import yaml
 
 from faults.damage import changed_tree, damaged
 from faults.pool import watched
-from gfscore.errors import InputError
+from gfscore.core.errors import InputError
 from gfscore.workflow import layout, plan
 from gfscore.workflow.configuration import require_valid
 from shipped_configuration import ROOT, SCHEMA

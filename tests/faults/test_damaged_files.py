@@ -9,7 +9,7 @@ import pytest
 from faults.damage import damaged, damaged_json
 from faults.kinds import KINDS
 from faults.pool import watched
-from gfscore.errors import InputError
+from gfscore.core.errors import InputError
 
 LEAST_CASES = 2000
 """Damages of all kinds together, and of the configuration."""

@@ -8,12 +8,12 @@ import pytest
 from check_logits import check_logits
 from faults.extremes import EXTREME, LABELS, PLAIN, K
 from gfscore import audit_logits
-from gfscore.datasets import describe_images
-from gfscore.errors import InputError
-from gfscore.files import read_json, write_json
-from gfscore.scores.margins import ACTIVATIONS
-from gfscore.scores.measured import AuditInputs
-from gfscore.tables import read_table, write_logits
+from gfscore.audit.measured import AuditInputs
+from gfscore.core.errors import InputError
+from gfscore.core.files import read_json, write_json
+from gfscore.images.datasets import describe_images
+from gfscore.statistics.margins import ACTIVATIONS
+from gfscore.tables.parquet_tables import read_table, write_logits
 from import_logits import import_logits
 from score_margins import score_margins
 from score_predictions import score_predictions

@@ -15,7 +15,7 @@ import torch  # noqa: F401
 
 from faults import attribute_files, kept_files, mapper_files, model_files, result_files, user_files
 from faults.pool import watched
-from gfscore.errors import InputError
+from gfscore.core.errors import InputError
 
 ROWS = 10**12
 GROWTH = 200

@@ -14,7 +14,8 @@ import gfscore
 from faults import model_files, user_files
 from faults.audits import OPTIONS, TARGETS, digests
 from faults.pool import watched
-from gfscore import files, tables
+from gfscore.core import files
+from gfscore.tables import parquet_tables as tables
 
 MOUNTING = ("unshare", "--mount")
 LARGE = np.random.default_rng(0).normal(size=(5000, 4))
@@ -74,7 +75,7 @@ def test_a_writer_that_runs_out_of_room_leaves_the_old_file_and_no_other(writer,
 STEP = """
 import sys
 sys.path.insert(0, {scripts!r})
-from gfscore.files import write_text
+from gfscore.core.files import write_text
 from gfscore.workflow.jobs import logged_job
 with logged_job("log/step.log"):
     print("a line of the step")

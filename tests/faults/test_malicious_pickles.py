@@ -10,7 +10,7 @@ import pytest
 from faults import kept_files, mapper_files, model_files, user_files
 from faults.damage import damaged
 from faults.pool import watched
-from gfscore.errors import InputError
+from gfscore.core.errors import InputError
 
 TRACE = "it-ran"
 CASES = 60

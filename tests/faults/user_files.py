@@ -47,8 +47,8 @@ def parquet_logits(folder):
 
 
 def read_user_logits(path):
-    from gfscore.files.logit_files import read_logits_file
-    from gfscore.files.logits import require_logits
+    from gfscore.statistics.logits import require_logits
+    from gfscore.tables.logit_files import read_logits_file
 
     logits, labels, _ = read_logits_file(path, classes=CLASSES)
     labels = LABELS if labels is None else labels
@@ -81,7 +81,7 @@ def images_of(**settings):
 
 
 def read_images(settings, path):
-    from gfscore.datasets import load_all, open_images
+    from gfscore.images.datasets import load_all, open_images
 
     images = open_images(settings, path, classes=CLASSES)
     pixels, labels = load_all(images)
@@ -107,7 +107,7 @@ def csv_labels(folder):
 
 
 def read_labels(path):
-    from gfscore.datasets import open_images
+    from gfscore.images.datasets import open_images
 
     images = open_images({"source": "labels"}, path, classes=CLASSES)
     assert images.labels.min() == 0 and images.labels.max() == len(CLASSES) - 1 and len(images.digest) == 64
@@ -183,7 +183,7 @@ def cifar_pickle(folder):
 
 
 def read_cifar(path):
-    from gfscore.datasets._pickles import load_plain
+    from gfscore.images.pickles import load_plain
 
     content = load_plain(path)
     plain = (dict, list, tuple, int, float, str, bytes, bool, type(None), np.ndarray)

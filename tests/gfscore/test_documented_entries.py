@@ -21,7 +21,7 @@ def test_entries_of_a_document_are_valid_when_laid_over_the_shipped_configuratio
     config = yaml.safe_load((ROOT / "config.yaml").read_text())
     for block in re.findall(r"^```yaml\n(.*?)^```", document.read_text(), flags=re.MULTILINE | re.DOTALL):
         config = laid_over(config, yaml.safe_load(block))
-    require_valid(config, complete_schema(schema, ROOT / "workflow_scripts/gfscore/datasets"))
+    require_valid(config, complete_schema(schema, ROOT / "workflow_scripts/gfscore/images/sources"))
 
 
 def test_the_table_of_training_methods_is_that_of_the_code():

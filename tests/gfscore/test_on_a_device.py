@@ -7,22 +7,20 @@ import numpy as np
 import pytest
 import torch
 
-from gfscore import corruptions
-from gfscore.attacks import adversarial, minimal, targeted
 from gfscore.attacks.auto_pgd import auto_pgd
 from gfscore.attacks.ball_attacks import pgd
-from gfscore.attacks.batched import BatchedClassifier
 from gfscore.attacks.boundary import refine
 from gfscore.attacks.goals import LESS_LIKELY
 from gfscore.attacks.minimal_norm import deepfool, fmn
-from gfscore.certificates import smoothing
-from gfscore.certificates.smoothed_attacks import pgd_of_smoothed
-from gfscore.datasets import from_arrays
-from gfscore.probabilistic import neighbourhoods
+from gfscore.images import corruptions
+from gfscore.images.datasets import from_arrays
+from gfscore.measures import adversarial, minimal, neighbourhoods, smoothing, targeted
+from gfscore.measures.smoothed_attacks import pgd_of_smoothed
+from gfscore.networks.batched import BatchedClassifier
+from gfscore.networks.inference import extract_logits
+from gfscore.networks.opening import build_network, from_network
 from gfscore.training.loop import describe_training, train_classifier
 from gfscore.training.objectives import METHODS
-from gfscore.zoo import build_network, from_network
-from gfscore.zoo.inference import extract_logits
 from pretend_device import pretended
 
 SHAPE, CLASSES, IMAGES = (1, 8, 8), 4, 6

@@ -12,17 +12,18 @@ from analyse_targets import analyse_targets
 from compare_measures import compare_measures
 from count_decisions import count_decisions
 from falsify_scores import falsify_scores
-from gfscore.files import read_json, write_json
-from gfscore.numbers import interval, number
-from gfscore.report.measures import measures_view
-from gfscore.report.page import _environment
-from gfscore.scores.margins import SCALE, predictions, scores
-from gfscore.scores.measured import AuditInputs
-from gfscore.scores.splits import choosing_samples
-from gfscore.tables import TABLES, frame_of, read_table, write_logits, write_table
-from gfscore.tables.agreement import AGREEMENT_COLUMNS, ALL
-from gfscore.tables.samples import table_of
-from gfscore.workflow.measure_layout import MEASURE_TABLES
+from gfscore.audit.agreement.columns import AGREEMENT_COLUMNS, ALL
+from gfscore.audit.measured import AuditInputs
+from gfscore.audit.table_names import MEASURE_TABLES
+from gfscore.core.files import read_json, write_json
+from gfscore.core.numbers import interval, number
+from gfscore.measures.samples import table_of
+from gfscore.show.report.measures import measures_view
+from gfscore.show.report.page import _environment
+from gfscore.statistics.margins import predictions, scores
+from gfscore.statistics.scale import SCALE
+from gfscore.statistics.splits import choosing_samples
+from gfscore.tables.parquet_tables import TABLES, frame_of, read_table, write_logits, write_table
 from judge_audit import judge_audit
 from made import gate_rule
 from trace_radii import trace_radii

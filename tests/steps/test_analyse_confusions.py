@@ -5,10 +5,10 @@ import pandas as pd
 import pytest
 
 from analyse_confusions import analyse_confusions
-from gfscore.files import write_json
-from gfscore.scores.measured import AuditInputs
-from gfscore.tables import TABLES, read_table, write_table
-from gfscore.tables.samples import table_of
+from gfscore.audit.measured import AuditInputs
+from gfscore.core.files import write_json
+from gfscore.measures.samples import table_of
+from gfscore.tables.parquet_tables import TABLES, read_table, write_table
 
 NAMES = ["cat", "dog", "frog"]
 MEASURES = {

@@ -3,9 +3,9 @@
 import numpy as np
 
 from build_report import build_report
-from gfscore.files.pages import require_unchanged_page
-from gfscore.software import software, version_in_words
-from gfscore.tables import write_logits
+from gfscore.core.pages import require_unchanged_page
+from gfscore.core.software import software, version_in_words
+from gfscore.tables.parquet_tables import write_logits
 from plot_figures import plot_figures
 from synthetic import AUDIT, LAM, synthetic_audit
 

@@ -12,9 +12,9 @@ from torch import nn
 
 from extract_logits import extract_logits
 from fetch_dataset import fetch_dataset
-from gfscore.files import read_json
-from gfscore.tables import read_logits
-from gfscore.zoo import build_network
+from gfscore.core.files import read_json
+from gfscore.networks.opening import build_network
+from gfscore.tables.parquet_tables import read_logits
 from train_model import train_model
 
 CONFIG = yaml.safe_load((Path(__file__).resolve().parents[2] / "config.yaml").read_text())

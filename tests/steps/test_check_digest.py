@@ -3,8 +3,8 @@
 import pytest
 
 from check_digest import check_digest
-from gfscore.errors import InputError
-from gfscore.files import read_json, write_json
+from gfscore.core.errors import InputError
+from gfscore.core.files import read_json, write_json
 
 DIGEST = "ab" * 32
 

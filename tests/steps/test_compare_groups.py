@@ -7,19 +7,19 @@ import pandas as pd
 import pytest
 
 from compare_groups import compare_groups
-from gfscore.errors import InputError
-from gfscore.figures import group_class_heatmap, group_metric_heatmap, group_score_plot, save_figure
-from gfscore.files import read_json, write_json
-from gfscore.groups.group_words import group_gaps, sure_gaps, widest_attributes, widest_gap
-from gfscore.report.groups import groups_view
-from gfscore.report.page import _environment
-from gfscore.scores.measured import AuditInputs
-from gfscore.scores.measures import measure_of
-from gfscore.tables import TABLES, read_table, write_attributes, write_table
-from gfscore.tables.agreement import ALL
-from gfscore.tables.audit_tables import AuditTables
-from gfscore.tables.samples import table_of
-from gfscore.verdicts.gate_rules import GROUP_GAP
+from gfscore.audit.agreement.columns import ALL
+from gfscore.audit.audit_tables import AuditTables
+from gfscore.audit.measured import AuditInputs
+from gfscore.audit.verdicts.gate_rules import GROUP_GAP
+from gfscore.core.errors import InputError
+from gfscore.core.files import read_json, write_json
+from gfscore.measures.declared import measure_of
+from gfscore.measures.samples import table_of
+from gfscore.show.figures import group_class_heatmap, group_metric_heatmap, group_score_plot, save_figure
+from gfscore.show.report.groups import groups_view
+from gfscore.show.report.page import _environment
+from gfscore.show.words.group_words import group_gaps, sure_gaps, widest_attributes, widest_gap
+from gfscore.tables.parquet_tables import TABLES, read_table, write_attributes, write_table
 from judge_audit import judge_audit
 from made import gate_rule
 

@@ -7,15 +7,15 @@ import pandas as pd
 import pytest
 
 from compare_models import compare_models
-from gfscore.comparison import comparison_words, sensitivity_words
-from gfscore.comparison.rows import tables_of
-from gfscore.comparison.sensitivity import sensitivity_table
-from gfscore.files import write_json
-from gfscore.report.comparison import comparison_views, sensitivity_views
-from gfscore.scores.measured import AuditInputs, Measured
-from gfscore.tables import frame_of, read_table, write_table
-from gfscore.tables.audit_tables import AuditTables
-from gfscore.workflow.layout import COMPARISONS
+from gfscore.audit.audit_tables import AuditTables
+from gfscore.audit.comparison.rows import tables_of
+from gfscore.audit.comparison.sensitivity import sensitivity_table
+from gfscore.audit.measured import AuditInputs, Measured
+from gfscore.audit.table_names import COMPARISONS
+from gfscore.core.files import write_json
+from gfscore.show.report.comparison import comparison_views, sensitivity_views
+from gfscore.show.words import comparison_words, sensitivity_words
+from gfscore.tables.parquet_tables import frame_of, read_table, write_table
 
 NAMES = ["cat", "dog", "frog"]
 MEASURES = {"clean": {"kind": "clean"}, "great": {"kind": "great", "activation": "softmax"}}

@@ -5,10 +5,10 @@ import pytest
 
 from extract_logits import extract_logits
 from fetch_dataset import fetch_dataset
-from gfscore.errors import InputError
-from gfscore.files import read_json, write_json
-from gfscore.tables import read_identity, read_logits
-from gfscore.workflow import passes
+from gfscore.core.errors import InputError
+from gfscore.core.files import read_json, write_json
+from gfscore.networks import passes
+from gfscore.tables.parquet_tables import read_identity, read_logits
 from train_generator import train_generator
 from train_model import train_model
 

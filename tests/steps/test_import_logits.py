@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from gfscore.datasets import describe_images, open_described
-from gfscore.errors import InputError
-from gfscore.files import write_json
-from gfscore.tables import read_logits
+from gfscore.core.errors import InputError
+from gfscore.core.files import write_json
+from gfscore.images.datasets import describe_images, open_described
+from gfscore.tables.parquet_tables import read_logits
 from import_logits import import_logits
 
 MODEL = {"dataset": "made", "threat": "none", "model": "A"}

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from gfscore.datasets import describe_images
-from gfscore.errors import InputError
-from gfscore.files import write_json
-from gfscore.tables import read_table
-from gfscore.tables.samples import table_of
+from gfscore.core.errors import InputError
+from gfscore.core.files import write_json
+from gfscore.images.datasets import describe_images
+from gfscore.measures.samples import table_of
+from gfscore.tables.parquet_tables import read_table
 from import_samples import import_samples
 
 MODEL = {"dataset": "made", "threat": "L2", "model": "smoothed"}

@@ -50,9 +50,9 @@ def test_a_cheap_step_does_not_load_torch(step):
 
 LOGITS_OF_DIGITS = """
 import sys
-from gfscore.datasets.digits import open_source
-from gfscore.zoo.inference import extract_logits
-from gfscore.zoo import build_network
+from gfscore.images.sources.digits import open_source
+from gfscore.networks.inference import extract_logits
+from gfscore.networks.opening import build_network
 
 images = open_source({"split": "test", "test_share": 0.02, "seed": 0})
 network = build_network("small_convnet", in_channels=1, image_size=(8, 8), classes=10, seed=0, width=4, pool=4)

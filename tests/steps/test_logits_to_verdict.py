@@ -10,14 +10,15 @@ from check_logits import check_logits
 from choose_temperature import choose_temperature
 from gate import gate
 from gfscore import audit_logits
-from gfscore.bounds.binomial import clopper_pearson
-from gfscore.bounds.bounded_means import mean_bounds
-from gfscore.errors import InputError
-from gfscore.files import read_json, write_json
-from gfscore.scores.margins import SCALE, scores
-from gfscore.scores.measured import AuditInputs
-from gfscore.scores.splits import choosing_samples
-from gfscore.tables import read_identity, read_table, write_logits
+from gfscore.audit.measured import AuditInputs
+from gfscore.core.errors import InputError
+from gfscore.core.files import read_json, write_json
+from gfscore.statistics.binomial import clopper_pearson
+from gfscore.statistics.bounded_means import mean_bounds
+from gfscore.statistics.margins import scores
+from gfscore.statistics.scale import SCALE
+from gfscore.statistics.splits import choosing_samples
+from gfscore.tables.parquet_tables import read_identity, read_table, write_logits
 from judge_audit import judge_audit
 from made import gate_rule
 from measure_sensitivity import measure_sensitivity

@@ -7,15 +7,15 @@ import pytest
 import torch
 
 from fetch_dataset import fetch_dataset
-from gfscore.certificates.smoothing import measure_batch as certified_batch
-from gfscore.errors import InputError
-from gfscore.files import write_json
-from gfscore.scores.measured import one_row_per_sample, read_samples
-from gfscore.scores.measuring import measure_model
-from gfscore.tables import read_identity, read_table, write_table
-from gfscore.workflow import passes
-from gfscore.zoo import build_network
-from gfscore.zoo.trained import save_classifier
+from gfscore.audit.measured import one_row_per_sample, read_samples
+from gfscore.core.errors import InputError
+from gfscore.core.files import write_json
+from gfscore.measures.job import measure_model
+from gfscore.measures.smoothing import measure_batch as certified_batch
+from gfscore.networks import passes
+from gfscore.networks.opening import build_network
+from gfscore.networks.sources.trained import save_classifier
+from gfscore.tables.parquet_tables import read_identity, read_table, write_table
 
 NAMES = [str(digit) for digit in range(10)]
 MODEL = {"dataset": "digits", "threat": "none", "model": "tiny"}

@@ -4,9 +4,9 @@ from multiprocessing import active_children
 
 import pytest
 
-from gfscore.errors import InputError
-from gfscore.figures import drawing
-from gfscore.files.folder_digests import changed_files
+from gfscore.core.errors import InputError
+from gfscore.core.folder_digests import changed_files
+from gfscore.show.figures import drawing
 from plot_figures import plot_figures
 from synthetic import AUDIT, LAM, synthetic_audit
 

@@ -10,20 +10,20 @@ import pytest
 import yaml
 
 from fetch_dataset import fetch_dataset
-from gfscore import figures
-from gfscore.datasets import load_all, open_described
-from gfscore.errors import InputError
-from gfscore.figures import projections, traversals
-from gfscore.figures.saving import save_figure
-from gfscore.files import read_json, write_json
-from gfscore.mappers.pictures import read_pictures
-from gfscore.numbers import number, percent
-from gfscore.report.page import _environment
-from gfscore.report.projection import _related, projection_view
-from gfscore.tables import frame_of, read_identity, read_table, write_attributes, write_table
-from gfscore.tables.audit_tables import AuditTables
-from gfscore.zoo import build_network
-from gfscore.zoo.trained import save_classifier
+from gfscore.audit.audit_tables import AuditTables
+from gfscore.core.errors import InputError
+from gfscore.core.files import read_json, write_json
+from gfscore.core.numbers import number, percent
+from gfscore.images.datasets import load_all, open_described
+from gfscore.networks.opening import build_network
+from gfscore.networks.sources.trained import save_classifier
+from gfscore.projection.mappers.pictures import read_pictures
+from gfscore.show import figures
+from gfscore.show.figures import projections, traversals
+from gfscore.show.figures.saving import save_figure
+from gfscore.show.report.page import _environment
+from gfscore.show.report.projection import _related, projection_view
+from gfscore.tables.parquet_tables import frame_of, read_identity, read_table, write_attributes, write_table
 from project_attributes import project_attributes
 from summarise_projections import summarise_projections
 from train_mapper import train_mapper
@@ -236,7 +236,7 @@ def test_the_tables_figures_and_page_of_attributes_have_no_deviation(folder, tmp
 
 
 def read_table_of(folder):
-    from gfscore.tables import read_attributes
+    from gfscore.tables.parquet_tables import read_attributes
 
     return read_attributes(folder.path / "digits.parquet")[0]["side"]
 
@@ -332,7 +332,7 @@ def test_effects_have_accuracy_and_censoring_beside_tolerance(tables):
 
 
 def test_an_audit_with_projections_has_their_figures(folder, tables):
-    from gfscore.figures.audit import _of_projections
+    from gfscore.show.figures.audit import _of_projections
 
     names = [name for name, _ in _of_projections(tables, read_pictures(folder.path / "vae.npz"))]
     assert names == ["projection_tolerance", "projection_effects", "mapper_reconstructions", "mapper_traversals"]
@@ -340,7 +340,7 @@ def test_an_audit_with_projections_has_their_figures(folder, tables):
 
 
 def test_without_pictures_no_image_of_the_data_is_stored_drawn_or_missed(folder, tables, tmp_path):
-    from gfscore.figures.audit import _of_projections
+    from gfscore.show.figures.audit import _of_projections
 
     folder.train("vae", VAE | {"pictures": False}, out=tmp_path)
     for end in ("safetensors", "json"):

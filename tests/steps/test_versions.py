@@ -18,22 +18,20 @@ import yaml
 from safetensors.torch import save_file
 from torch import nn
 
-from gfscore import corruptions
-from gfscore.attacks import adversarial, minimal, targeted
-from gfscore.certificates import smoothing
-from gfscore.datasets import describe_images, load_all, open_images
-from gfscore.mappers.stored import of_network
-from gfscore.mappers.training import fit_mapper
-from gfscore.models.checkpoint_files import describe_checkpoint
-from gfscore.probabilistic import neighbourhoods
+from gfscore.images import corruptions
+from gfscore.images.datasets import describe_images, load_all, open_images
+from gfscore.measures import adversarial, minimal, neighbourhoods, smoothing, targeted
+from gfscore.networks.compatibility import import_torchvision
+from gfscore.networks.inference import extract_logits, reproducible_arithmetic
+from gfscore.networks.manifests import describe_checkpoint
+from gfscore.networks.opening import from_network
+from gfscore.networks.sources.probe import fit_probe, open_backbone
 from gfscore.projection.boundaries import search_boundaries
+from gfscore.projection.mappers.stored import of_network
+from gfscore.projection.mappers.training import fit_mapper
 from gfscore.training import generators
 from gfscore.training.loop import train_classifier
 from gfscore.training.objectives import METHODS
-from gfscore.zoo import from_network
-from gfscore.zoo.compatibility import import_torchvision
-from gfscore.zoo.inference import extract_logits, reproducible_arithmetic
-from gfscore.zoo.probe import fit_probe, open_backbone
 
 ROOT = Path(__file__).resolve().parents[2]
 VERSIONS = yaml.safe_load((ROOT / "workflow_scripts/versions.yaml").read_text())

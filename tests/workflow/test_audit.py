@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gfscore.comparison.audit_check import check_audit
-from gfscore.tables import TABLES, read_identity, read_logits, read_table
+from gfscore.tables.parquet_tables import TABLES, read_identity, read_logits, read_table
 from gfscore.training.objectives import METHODS
+from gfscore.workflow.audit_check import check_audit
 
 pytestmark = pytest.mark.workflow
 

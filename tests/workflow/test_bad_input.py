@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import yaml
 
-from gfscore.tables import read_identity, read_logits, write_logits
+from gfscore.tables.parquet_tables import read_identity, read_logits, write_logits
 from made import gate_rule
 
 pytestmark = pytest.mark.workflow

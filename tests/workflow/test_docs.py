@@ -12,7 +12,7 @@ import pytest
 import yaml
 from scipy import stats
 
-from gfscore.tables import read_table
+from gfscore.tables.parquet_tables import read_table
 from overlays import laid_over
 
 pytestmark = pytest.mark.workflow

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from foreign_models import place_graph, place_logits, place_network, place_radii, place_transformer
-from gfscore.tables import read_table
+from gfscore.tables.parquet_tables import read_table
 from gfscore.workflow import plan
 from observing import observations, observing, step_of
 from small_audits import small_audit
@@ -105,7 +105,7 @@ def test_every_rule_but_inputs_runs_without_a_network(first):
     assert rules_to_run(first) - set(first.rules) == set()
     assert {step_of(one) for one in first.seen} >= set(first.rules)
     assert [(step_of(one), one["network"]) for one in first.seen if one["network"]] == []
-    fetching = {step_of(one) for one in first.seen if "gfscore.models.downloads" in one["modules"]}
+    fetching = {step_of(one) for one in first.seen if "gfscore.networks.downloads" in one["modules"]}
     assert fetching <= {"fetch_checkpoint"}
 
 
@@ -216,7 +216,7 @@ def place_robustbench(folder):
     """Random weights where RobustBench's are put by hand."""
     import torch
 
-    from gfscore.zoo.robustbench_models import define
+    from gfscore.networks.sources.robustbench import define
 
     path = folder / "checkpoints/cifar10/Linf/Wong2020Fast.pt"
     path.parent.mkdir(parents=True)

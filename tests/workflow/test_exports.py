@@ -8,7 +8,7 @@ import zipfile
 import pytest
 import yaml
 
-from gfscore.comparison.audit_check import check_audit
+from gfscore.workflow.audit_check import check_audit
 
 pytestmark = pytest.mark.workflow
 

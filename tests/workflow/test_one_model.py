@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 from foreign_models import place_logits, place_network
-from gfscore.datasets import open_described
-from gfscore.files import sha256_of_file
-from gfscore.tables import read_identity
+from gfscore.core.files import sha256_of_file
+from gfscore.images.datasets import open_described
+from gfscore.tables.parquet_tables import read_identity
 from small_audits import small_audit, trained_for_one_epoch
 
 pytestmark = pytest.mark.workflow

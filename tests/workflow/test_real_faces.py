@@ -12,8 +12,8 @@ import yaml
 from fairlearn import metrics as fairlearn
 
 from faces_audit import ATTRIBUTES, CLASSES, FACES, POSITIVE, TRAININGS, faces_audit
-from gfscore.tables import read_attributes, read_table
-from gfscore.tables.samples import table_of as table_of_kind
+from gfscore.measures.samples import table_of as table_of_kind
+from gfscore.tables.parquet_tables import read_attributes, read_table
 
 pytestmark = pytest.mark.workflow
 

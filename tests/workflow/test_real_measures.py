@@ -5,7 +5,7 @@ import pytest
 import yaml
 
 from every_measure import LARGEST_DISTANCE, MEASURES, MODELS, every_measure
-from gfscore.tables import read_table
+from gfscore.tables.parquet_tables import read_table
 from shared_models import ARCHITECTURES
 
 pytestmark = pytest.mark.workflow

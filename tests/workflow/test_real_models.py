@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import yaml
 
-from gfscore.tables import read_table
+from gfscore.tables.parquet_tables import read_table
 from made import gate_rule
 from shared_models import ARCHITECTURES, NETWORKS, torch_entry
 
@@ -193,7 +193,7 @@ def test_a_second_run_of_the_real_audits_does_nothing(real):
 def test_a_robustbench_model_loads_offline_and_the_accuracy_gate_refuses_random_weights(real):
     import torch
 
-    from gfscore.zoo.robustbench_models import define
+    from gfscore.networks.sources.robustbench import define
 
     torch.manual_seed(0)
     path = real.path / "checkpoints/cifar10/Linf/Wong2020Fast.pt"
@@ -210,7 +210,7 @@ def test_a_robustbench_model_loads_offline_and_the_accuracy_gate_refuses_random_
 
 
 def read_logits_of(repository, name):
-    from gfscore.tables import read_logits
+    from gfscore.tables.parquet_tables import read_logits
 
     return read_logits(repository.path / f"results/logits/{name}.parquet")[2]
 

@@ -52,13 +52,18 @@ def test_a_comment_or_a_title_does_not_rerun_the_science(audited):
 
 
 def test_editing_a_disparity_module_reruns_no_training_and_no_logits(audited):
-    (audited.path / "workflow_scripts/gfscore/scores/disparity.py").open("a").write("\n# changed\n")
+    (audited.path / "workflow_scripts/gfscore/statistics/disparity.py").open("a").write("\n# changed\n")
     rules, _ = audited.planned()
     assert audited.jobs_of_models(rules) == Counter()
 
 
 def test_editing_an_expensive_step_reruns_nothing_until_its_version_is_raised(audited):
-    for name in ("gfscore/training/loop.py", "gfscore/zoo/architectures.py", "train_model.py", "extract_logits.py"):
+    for name in (
+        "gfscore/training/loop.py",
+        "gfscore/networks/architectures.py",
+        "train_model.py",
+        "extract_logits.py",
+    ):
         (audited.path / "workflow_scripts" / name).open("a").write("\n# changed\n")
     assert audited.planned() == (Counter(), set())
     audited.edit("workflow_scripts/versions.yaml", "extract_logits: 1", "extract_logits: 2")

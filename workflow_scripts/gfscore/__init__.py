@@ -18,15 +18,18 @@ disparity
 score
     The attack-free margin score (GREAT). It is not a certified radius: see docs/limits.md.
 
-Shares and accuracies are fractions 0..1. Data flows one way: logits, samples, classes, disparity, verdict. Folders in
-that order, each with its subject in its first line:
+Shares and accuracies are fractions 0..1. Data flows one way: logits, samples, classes, disparity, verdict. The folders
+are layers; each imports from those below it, and never from one on its own line (a contract that `make lint` checks):
 
-- what comes in: `datasets`, `attributes`, `corruptions`, `models`, `zoo`, `training`, `mappers`;
-- measures of single samples: `scores`, `attacks`, `certificates`, `probabilistic`, `projection`;
-- what they say: `bounds`, `calibration`, `classwise`, `groups`, `comparison`, `agreement`, `verdicts`;
-- what is shown: `figures`, `report`, `dashboard`, `exports`;
-- what all of them rest on: `files`, `tables`, `workflow`;
-- what is compared with: `reference`, `reproduction`, `known_truth`.
+- `workflow`: what Snakemake asks, and what a job does around its step;
+- `show`: figures, report, dashboard, exports, and the words in them;
+- `audit`: samples to classes, disparity, calibration, comparison, agreement, groups, verdict;
+- `training`, `projection`: what makes networks and mappers, and what moves images along a mapper's dimensions;
+- `measures`: what gives one number per sample;
+- `attacks`, `proofs`: what measures and training share;
+- `networks`, `images`: classifiers and labelled images of every source;
+- `tables`, `statistics`: Parquet tables; numbers in, numbers out;
+- `core`: errors, names, numbers as text, files written whole.
 
 The names exported here are loaded on first use, so that importing one module does not load the others.
 """
@@ -36,15 +39,15 @@ from importlib import import_module
 VERSION = "0.1.0"
 
 _EXPORTS = {
-    "Audit": "audit",
-    "ClassBounds": "bounds.class_bounds",
-    "InputError": "errors",
-    "audit_logits": "audit",
-    "class_samples": "scores.classes",
-    "detectable_rdi": "bounds.planner",
-    "samples_for_half_width": "bounds.intervals",
-    "samples_for_interval": "bounds.planner",
-    "samples_for_rule": "bounds.planner",
+    "Audit": "audit.one_classifier",
+    "ClassBounds": "statistics.class_bounds",
+    "InputError": "core.errors",
+    "audit_logits": "audit.one_classifier",
+    "class_samples": "statistics.classes",
+    "detectable_rdi": "audit.verdicts.planner",
+    "samples_for_half_width": "statistics.intervals",
+    "samples_for_interval": "audit.verdicts.planner",
+    "samples_for_rule": "audit.verdicts.planner",
 }
 
 __all__ = [

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from gfscore.attacks.gradient_ascent import attack_name, correct, fgsm, pgd, project, random_in_ball, robust_accuracy
-from gfscore.errors import InputError
+from gfscore.core.errors import InputError
 
 
 def linear(weights, bias=(0.0, 0.0)):

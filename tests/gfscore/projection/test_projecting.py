@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from gfscore.audit.projections.rows import Projected
+from gfscore.networks.opening import Classifier
 from gfscore.projection.projecting import measure_batch
-from gfscore.projection.rows import Projected
-from gfscore.scores.margins import predictions
-from gfscore.zoo import Classifier
+from gfscore.statistics.margins import predictions
 
 SETTINGS = {"steps": 4, "bisections": 0, "batch_size": 100, "sigma": "aggregated"}
 

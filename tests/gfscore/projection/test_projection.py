@@ -6,7 +6,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gfscore.errors import InputError
+from gfscore.core.errors import InputError
 from gfscore.projection.boundaries import search_boundaries
 from gfscore.projection.scores import (
     coupling,

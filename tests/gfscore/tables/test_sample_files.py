@@ -5,7 +5,7 @@ import gzip
 import numpy as np
 import pytest
 
-from gfscore.errors import InputError
+from gfscore.core.errors import InputError
 from gfscore.tables.sample_files import ABSTAINED, read_certified_radii
 
 LABELS = np.arange(6) % 3

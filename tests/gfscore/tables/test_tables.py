@@ -14,7 +14,7 @@ import pytest
 
 import gfscore
 from gfscore import InputError
-from gfscore.tables import (
+from gfscore.tables.parquet_tables import (
     IDENTITY_KEY,
     TABLES,
     as_cell,
@@ -383,7 +383,7 @@ def test_a_killed_writer_leaves_the_old_file_whole(path_to_logits):
         "import os, signal, sys\n"
         "import numpy as np\n"
         "import pyarrow.parquet as pq\n"
-        "from gfscore.tables import write_logits\n"
+        "from gfscore.tables.parquet_tables import write_logits\n"
         "whole = pq.write_table\n"
         "def write_and_die(table, where, **options):\n"
         "    whole(table, where, **options)\n"
@@ -458,7 +458,7 @@ def test_frame_of_refuses_a_key_that_is_no_column():
 
 
 def test_logits_are_written_in_groups_and_read_as_one(tmp_path, monkeypatch):
-    monkeypatch.setattr("gfscore.tables.GROUP_ELEMENTS", 60)
+    monkeypatch.setattr("gfscore.tables.parquet_tables.GROUP_ELEMENTS", 60)
     write_logits(tmp_path / "m.parquet", **made_logits(), identity=IDENTITY)
     assert pq.ParquetFile(tmp_path / "m.parquet").num_row_groups == 4
     sample_id, label, logits = read_logits(tmp_path / "m.parquet", expect=IDENTITY)

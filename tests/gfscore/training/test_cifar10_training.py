@@ -7,7 +7,7 @@ import pytest
 import torch
 import yaml
 
-from gfscore.datasets import from_arrays
+from gfscore.images.datasets import from_arrays
 from gfscore.training.loop import describe_training, train_classifier
 
 CONFIG = yaml.safe_load((Path(__file__).resolve().parents[3] / "config.yaml").read_text())

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, norm
 
-from gfscore.datasets import load_all, open_images
-from gfscore.errors import InputError
+from gfscore.core.errors import InputError
+from gfscore.images.datasets import load_all, open_images
 from gfscore.training.generators import (
     ClassMixtures,
     fit_mixtures,

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from torch import nn
 
 from gfscore.attacks.gradient_ascent import robust_accuracy
-from gfscore.datasets import load_all, open_images
-from gfscore.errors import InputError
+from gfscore.core.errors import InputError
+from gfscore.images.datasets import load_all, open_images
 from gfscore.training import loop
 from gfscore.training.loop import describe_training, train_classifier
 from gfscore.training.objectives import (
@@ -356,8 +356,8 @@ def test_prl_needs_a_tail_of_at_least_one_sample(colours):
 
 
 def test_no_module_imports_torch_before_it_is_used():
-    modules = "attacks.gradient_ascent training.objectives training.loop training.generators zoo.inference datasets datasets.digits "
-    modules += "datasets.npz zoo zoo.trained"
+    modules = "attacks.gradient_ascent training.objectives training.loop training.generators networks.inference "
+    modules += "images.datasets images.sources.digits images.sources.npz networks.opening networks.sources.trained"
     code = "; ".join([*(f"import gfscore.{name}" for name in modules.split()), "import sys"])
     code += "; sys.exit(any(name in sys.modules for name in ('torch', 'sklearn', 'pandas')))"
     assert (

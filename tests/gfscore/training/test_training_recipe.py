@@ -11,17 +11,17 @@ import yaml
 from PIL import Image
 from torch import nn
 
-from gfscore.datasets import load_all, open_images
-from gfscore.errors import InputError
-from gfscore.reference import projection_tables
+from gfscore.core.errors import InputError
+from gfscore.images.datasets import load_all, open_images
+from gfscore.networks.compatibility import import_torchvision
+from gfscore.networks.opening import build_network
+from gfscore.networks.resuming import TrainingProgress
+from gfscore.networks.sources.trained import load_classifier, save_classifier
 from gfscore.training import images as reading
 from gfscore.training.images import ReadImages, in_batches, training_images
 from gfscore.training.loop import train_classifier
-from gfscore.training.progress import TrainingProgress
 from gfscore.training.recipe import Trainer, augmentation, cosine_with_warmup, seeded
-from gfscore.zoo import build_network
-from gfscore.zoo.compatibility import import_torchvision
-from gfscore.zoo.trained import load_classifier, save_classifier
+from studies.reference import projection_tables
 
 CONFIG = yaml.safe_load((Path(__file__).resolve().parents[3] / "config.yaml").read_text())
 ENTRIES = CONFIG["models"]["celeba"]["none"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gfscore.errors import InputError
+from gfscore.core.errors import InputError
 from gfscore.workflow.config_files import MOST, require_mapping, require_unambiguous, require_written_out
 from workflow.conftest import ROOT
 

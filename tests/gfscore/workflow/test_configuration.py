@@ -5,8 +5,8 @@ import sys
 import pytest
 import yaml
 
-from gfscore.errors import InputError, unknown
-from gfscore.verdicts.gate_rules import direction_of
+from gfscore.audit.verdicts.gate_rules import direction_of
+from gfscore.core.errors import InputError, unknown
 from gfscore.workflow.configuration import require_valid
 from gfscore.workflow.names import case_mistakes
 from gfscore.workflow.schema_words import words_of_form

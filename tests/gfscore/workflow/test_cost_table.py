@@ -6,8 +6,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from gfscore.errors import InputError
-from gfscore.scores.measures import KINDS
+from gfscore.core.errors import InputError
+from gfscore.measures.declared import KINDS
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "measures.md"

@@ -6,9 +6,10 @@ import pandas as pd
 import pytest
 import yaml
 
-from gfscore.files import write_json
-from gfscore.scores.measures import KINDS
-from gfscore.workflow import layout, passes, plan
+from gfscore.core.files import write_json
+from gfscore.measures.declared import KINDS
+from gfscore.networks import passes
+from gfscore.workflow import layout, plan
 from gfscore.workflow.costs import FROM_LOGITS, cost_file, cost_rows, read_cost, recorded_cost
 from gfscore.workflow.jobs import logged_job
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gfscore.errors import InputError
+from gfscore.core.errors import InputError
 from gfscore.workflow import layout
 
 ROOT = Path(__file__).resolve().parents[3]

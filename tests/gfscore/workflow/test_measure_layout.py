@@ -3,11 +3,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gfscore.tables.agreement import AGREEMENT_COLUMNS
-from gfscore.tables.groups import GROUP_COLUMNS
-from gfscore.tables.projection import PROJECTION_COLUMNS
+from gfscore.audit.agreement.columns import AGREEMENT_COLUMNS
+from gfscore.audit.groups.columns import GROUP_COLUMNS
+from gfscore.audit.projections.columns import PROJECTION_COLUMNS
+from gfscore.audit.table_names import MEASURE_TABLES
 from gfscore.workflow.layout import audit_results
-from gfscore.workflow.measure_layout import MEASURE_TABLES, NEEDS, measure_table, measure_tables
+from gfscore.workflow.measure_layout import NEEDS, measure_table, measure_tables
 
 ROOT = Path(__file__).resolve().parents[3]
 

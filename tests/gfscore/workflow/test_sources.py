@@ -14,11 +14,11 @@ SCRIPTS = Path(__file__).resolve().parents[3] / "workflow_scripts"
 def script(tmp_path):
     """A script that imports a module which reads a table."""
     files = {
-        "step.py": "from gfscore.tables import read",
+        "step.py": "from gfscore.tables.parquet_tables import read",
         "gfscore/__init__.py": "",
-        "gfscore/tables.py": "def read():\n    return open('numbers.csv'), open('missing.csv'), '.csv'",
-        "gfscore/reference/numbers.csv": "not, python: (",
-        "gfscore/reference/others.csv": "",
+        "gfscore/tables/parquet_tables.py": "def read():\n    return open('numbers.csv'), open('missing.csv'), '.csv'",
+        "gfscore/tables/numbers.csv": "not, python: (",
+        "gfscore/tables/others.csv": "",
     }
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -28,15 +28,11 @@ def script(tmp_path):
 
 def test_tables_that_a_module_reads_belong_to_the_step(script):
     found = [str(path.relative_to(script.parent)) for path in sources_of(script)]
-    assert found == ["gfscore/reference/numbers.csv", "gfscore/tables.py", "step.py"]
+    assert found == ["gfscore/tables/numbers.csv", "gfscore/tables/parquet_tables.py", "step.py"]
 
 
-def test_claims_follow_what_they_compute_with_and_names_of_classes_their_table():
-    claims = {path.relative_to(SCRIPTS).as_posix() for path in sources_of(SCRIPTS / "prepare_dashboards.py")}
-    own = {path.relative_to(SCRIPTS).as_posix() for path in (SCRIPTS / "gfscore/reproduction").glob("*.py")}
-    assert own - {f"gfscore/reproduction/{name}.py" for name in ("page", "references")} <= claims
-    assert {"gfscore/bounds/binomial.py", "gfscore/reference/paper_table3_cifar10_l2.csv"} < claims
-    assert SCRIPTS / "gfscore/reference/imagenet_classes.csv" in sources_of(SCRIPTS / "plot_figures.py")
+def test_names_of_classes_belong_to_who_shows_them():
+    assert SCRIPTS / "gfscore/core/imagenet_classes.csv" in sources_of(SCRIPTS / "plot_figures.py")
 
 
 def test_every_import_of_the_package_is_found_as_pythons_parser_finds_it():

@@ -8,7 +8,7 @@ benchmarks/attacks.py compares them.
 
 from gfscore.attacks.boundary import misclassified
 from gfscore.attacks.library_networks import as_library_expects
-from gfscore.errors import InputError
+from gfscore.core.errors import InputError
 
 _NORM = {"linf": "Linf", "l2": "L2"}
 

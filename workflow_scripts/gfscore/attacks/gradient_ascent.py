@@ -7,7 +7,7 @@ they were.
 
 import numpy as np
 
-from gfscore.errors import InputError
+from gfscore.core.errors import InputError
 
 NORMS = ("linf", "l2")
 

@@ -11,7 +11,7 @@ import math
 from gfscore.attacks.boundary import misclassified
 from gfscore.attacks.gradient_ascent import NORMS, per_image
 from gfscore.attacks.search import slope_of
-from gfscore.errors import InputError
+from gfscore.core.errors import InputError
 
 START_STEPS = 10
 """DeepFool steps before FMN; on robust and undefended CIFAR-10 networks four suffice for most images."""

@@ -4,7 +4,7 @@ from itertools import chain
 
 import numpy as np
 
-from gfscore.errors import InputError
+from gfscore.core.errors import InputError
 
 
 class Search:

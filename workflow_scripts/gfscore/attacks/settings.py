@@ -3,7 +3,7 @@
 Imports nothing heavy, because config.yaml is checked with it.
 """
 
-from gfscore.errors import InputError, unknown
+from gfscore.core.errors import InputError, unknown
 
 WHITE_BOX = ("fgsm", "pgd", "apgd-ce", "apgd-dlr", "apgd-targeted", "fab")
 """Attacks that follow gradients."""

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gfscore.errors import InputError
-from gfscore.zoo.inference import out_of_memory
+from gfscore.core.errors import InputError
+from gfscore.networks.inference import out_of_memory
 
 
 @dataclass(frozen=True)

@@ -2,20 +2,21 @@
 
 import numpy as np
 
-from gfscore.errors import InputError
+from gfscore.core.errors import InputError
+from gfscore.networks.logit_watch import refusing_nan
 from gfscore.projection.boundaries import search_boundaries
 from gfscore.projection.scores import tolerance
-from gfscore.zoo.logit_watch import refusing_nan
 
 KIND = "projection"
-"""Kind of the samples tables that boundaries are stored in, a key of gfscore.tables.samples.OWN_COLUMNS."""
+"""Kind of the samples tables that boundaries are stored in, a key of gfscore.measures.samples.OWN_COLUMNS."""
 
 
 @refusing_nan
 def measure_batch(classifier, images, labels, *, settings, seed, mapper, conditions=None):
-    """Boundaries of n images, one row per image and latent dimension, as gfscore.scores.measuring takes them.
+    """Boundaries of n images, one row per image and latent dimension, as gfscore.measures.job takes them.
 
-    `mapper` is a gfscore.mappers.stored.Mapper, `conditions` (n, A) those of a conditional one; `settings` hold steps,
+    `mapper` is a Mapper of gfscore.projection.mappers.stored,
+    `conditions` (n, A) those of a conditional one; `settings` hold steps,
     bisections, batch_size and sigma: "aggregated" for the mapper's own unit, or "posterior" for each sample's
     posterior standard deviation; a condition goes to the other end of its range with either. Nothing is drawn, so
     `seed` is not used. Neither are `labels`: elsewhere a tie at the top counts against the label, here it would make a

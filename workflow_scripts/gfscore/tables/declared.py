@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from gfscore.scores.measures import SUMMARY
-from gfscore.tables.agreement import AGREEMENT_COLUMNS
-from gfscore.tables.comparison import COMPARISON_COLUMNS
-from gfscore.tables.groups import GROUP_COLUMNS
+from gfscore.audit.agreement.columns import AGREEMENT_COLUMNS
+from gfscore.audit.comparison.columns import COMPARISON_COLUMNS
+from gfscore.audit.groups.columns import GROUP_COLUMNS
+from gfscore.audit.projections.columns import PROJECTION_COLUMNS
+from gfscore.measures.declared import SUMMARY
+from gfscore.measures.samples import OWN_COLUMNS, SAMPLE_COLUMNS, SAMPLES_VERSIONS
 from gfscore.tables.keys import MEASURED
-from gfscore.tables.projection import PROJECTION_COLUMNS
-from gfscore.tables.samples import OWN_COLUMNS, SAMPLE_COLUMNS, SAMPLES_VERSIONS
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ TABLES = {
             MEASURED[3],
             ("first", pa.string(), "threat/model"),
             ("second", pa.string(), "threat/model"),
-            ("similarity", pa.string(), "how alike is measured, see gfscore.classwise.similarity"),
+            ("similarity", pa.string(), "how alike is measured, see gfscore.audit.classwise.similarity"),
             ("class_index", pa.int32(), "class, 0..K-1, whose samples alone are compared; null for all together"),
             ("class_name", pa.string(), "name of the class; null likewise"),
             ("n", pa.int64(), "samples that both models were measured on"),

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from gfscore.errors import InputError
-from gfscore.files.csv_files import read_csv
-from gfscore.files.malformed import unreadable
+from gfscore.core.errors import InputError
+from gfscore.tables.csv_files import read_csv
+from gfscore.tables.malformed import unreadable
 
 COLUMNS = ("idx", "label", "predict", "radius", "correct")
 ABSTAINED = -1

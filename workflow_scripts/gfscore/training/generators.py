@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gfscore.bounds.binomial import clopper_pearson
-from gfscore.errors import InputError
-from gfscore.files import atomic
+from gfscore.core.errors import InputError
+from gfscore.core.files import atomic
+from gfscore.statistics.binomial import clopper_pearson
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,12 @@
 import numpy as np
 
 from gfscore.attacks.gradient_ascent import attack_name, survivors
-from gfscore.scores.margins import predictions
+from gfscore.networks.inference import extract_logits, out_of_memory, reproducible_arithmetic, require_device
+from gfscore.networks.opening import build_network
+from gfscore.statistics.margins import predictions
 from gfscore.training.images import in_batches
 from gfscore.training.objectives import Setup, make_objective
 from gfscore.training.recipe import Trainer, seeded
-from gfscore.zoo import build_network
-from gfscore.zoo.inference import extract_logits, out_of_memory, reproducible_arithmetic, require_device
 
 ATTACKED_AT_ONCE = 256
 """Images attacked together after a training; halved, and begun anew, where memory runs out."""
@@ -37,8 +37,8 @@ def train_classifier(
 
     Takes `images` (N, C, H, W) float32 in [0, 1], an array or gfscore.training.images.ReadImages, which gives the same
     weights, and `labels` (N,) in 0..`classes`-1;
-    `architecture` with its `arguments` (see gfscore.zoo); `threat`, a mapping with norm ("linf" or "l2"), eps
-    and step_size (pixels in [0, 1]) and steps, for the methods that perturb; `coefficients`, the method's
+    `architecture` with its `arguments` (see gfscore.networks.building); `threat`, a mapping with norm ("linf" or "l2"),
+    eps and step_size (pixels in [0, 1]) and steps, for the methods that perturb; `coefficients`, the method's
     own. Adam with decoupled weight decay; the learning rate rises to `learning_rate` and falls to zero once
     over the training, by one cycle or by a `recipe` (gfscore.training.recipe.Trainer). `progress`, a
     TrainingProgress, keeps finished epochs and goes on after those that it finds: on the CPU the weights are those of

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gfscore.attacks.gradient_ascent import cross_entropy, fgsm, pgd, random_in_ball
-from gfscore.errors import InputError
+from gfscore.core.errors import InputError
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import math
 import random
 from contextlib import contextmanager
 
-from gfscore.errors import InputError
+from gfscore.core.errors import InputError
 
 PLAIN = {"clip_norm": None, "mixed_precision": False, "augmentation": None}
 """What a training without a recipe does: nothing of it; its learning rate goes through one cycle."""
@@ -100,7 +100,7 @@ def augmentation(settings):
 
 
 def _of_timm(settings, size):
-    from gfscore.zoo.compatibility import import_torchvision
+    from gfscore.networks.compatibility import import_torchvision
 
     # timm imports torchvision, which beside a CPU build of torch needs help.
     import_torchvision()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from gfscore.errors import InputError
+from gfscore.core.errors import InputError
 
 MOST = 1_000_000
 """Values of a configuration, aliases written out; that of 2,000 models has some 100,000."""

@@ -11,19 +11,19 @@ from functools import cache
 from pathlib import Path
 
 from gfscore.attacks.settings import require_attacks
-from gfscore.errors import InputError, unknown
-from gfscore.groups.settings import group_mistakes, task_mistakes
-from gfscore.models import leaderboard
-from gfscore.names import spelled_alike
-from gfscore.probabilistic.error_rates import error_rate, require_budget
-from gfscore.projection.settings import mapper_mistakes, projection_mistakes
-from gfscore.scores.measures import largest_radius
-from gfscore.verdicts import gate_rules
+from gfscore.audit.groups.settings import group_mistakes, task_mistakes
+from gfscore.audit.verdicts import gate_rules
+from gfscore.core.errors import InputError, unknown
+from gfscore.core.names import spelled_alike
+from gfscore.measures.declared import largest_radius
+from gfscore.networks import leaderboard
+from gfscore.statistics.error_rates import error_rate, require_budget
 from gfscore.workflow import plan
 from gfscore.workflow.config_files import children, require_written_out
 from gfscore.workflow.gates import gate_mistakes
 from gfscore.workflow.names import case_mistakes
 from gfscore.workflow.pixels import mean_mistakes, radius_mistakes, training_mistakes
+from gfscore.workflow.projection_settings import mapper_mistakes, projection_mistakes
 from gfscore.workflow.schema_words import nearest_form, words_of
 from gfscore.workflow.texts import text_mistakes
 

@@ -5,9 +5,9 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
-from gfscore.files import read_json, write_json
-from gfscore.scores.measures import UNCALIBRATED
-from gfscore.workflow import passes
+from gfscore.core.files import read_json, write_json
+from gfscore.measures.declared import UNCALIBRATED
+from gfscore.networks import passes
 
 LOGS, COSTS = "results/logs", "results/costs"
 
@@ -21,7 +21,7 @@ def recorded_cost(path):
 
     wall_s, cpu_s (all threads, and processes that ended) and gpu_s (wall time times the GPUs allocated, which is one
     for a job that used CUDA) in seconds, without the start of Python; peak_memory_mib of the whole process; forwards
-    and backwards as gfscore.workflow.passes counts them, where it counted any.
+    and backwards as gfscore.networks.passes counts them, where it counted any.
     """
     started, before = (time.monotonic(), _cpu_seconds()), passes.made()
     yield

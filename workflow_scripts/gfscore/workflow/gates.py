@@ -5,9 +5,9 @@ Imports nothing heavy, because every run of Snakemake reads it.
 
 import math
 
-from gfscore.errors import unknown
-from gfscore.scores.measures import measure_of
-from gfscore.verdicts import gate_rules
+from gfscore.audit.verdicts import gate_rules
+from gfscore.core.errors import unknown
+from gfscore.measures.declared import measure_of
 from gfscore.workflow import plan
 
 

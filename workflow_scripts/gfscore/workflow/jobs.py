@@ -8,9 +8,9 @@ import traceback
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 
-from gfscore.errors import InputError
-from gfscore.files import NO_ROOM
-from gfscore.names import harmless
+from gfscore.core.errors import InputError
+from gfscore.core.files import NO_ROOM
+from gfscore.core.names import harmless
 from gfscore.workflow.costs import cost_file, recorded_cost
 
 

@@ -9,22 +9,18 @@ import time
 from functools import cache
 from pathlib import Path
 
-from gfscore.errors import InputError
-from gfscore.models.callables import folder
-from gfscore.models.network_sources import describe_network, network_files
-from gfscore.verdicts import gate_rules
+from gfscore.audit.table_names import COMPARISONS, CONFUSIONS
+from gfscore.audit.verdicts import gate_rules
+from gfscore.core.errors import InputError
+from gfscore.core.identity import MODEL
+from gfscore.networks.architecture_files import describe_network, network_files
+from gfscore.networks.callables import folder
 from gfscore.workflow import plan
 from gfscore.workflow.measure_layout import measure_tables
 from gfscore.workflow.projection_layout import projection_results
 
-MODEL = "{dataset}/{threat}/{model}"
-"""The same tail in every stage: the data evaluated, the threat, the classifier."""
-
 SMALL = 1 << 20
 """Bytes of a file that is read whenever a run is planned, as Snakemake itself does."""
-
-COMPARISONS = ["comparisons", "model_comparisons", "rank_intervals", "lambda_swaps", "metric_ranks"]
-"""Tables that compare the models of an audit, keys of gfscore.tables.comparison.COMPARISON_COLUMNS."""
 
 
 def model_files(config, audit, stage, *, extension="parquet"):
@@ -311,10 +307,10 @@ def _cost(step, place, *, model=None, measure=None, folder=None):
 def audit_results(config, audit):
     """Every file of results/audits/<audit>/: naming them all heals the loss of any of them."""
     tables = ["class_scores", "model_summary", "vulnerability", "class_pairs", "costs"]
-    tables += ["confusions", "class_errors", "similarities"]
+    tables += CONFUSIONS
     tables += ["calibration"] if plan.calibrated_measure(config, audit) else []
     tables += ["sensitivity"] if plan.has_kind(config, audit, "great") else []
-    tables += COMPARISONS + measure_tables(config, audit)
+    tables += [*COMPARISONS, *measure_tables(config, audit)]
     names = [f"{table}.{extension}" for table in tables for extension in ("parquet", "csv")]
     names += ["comparison.json"]
     names += ["models.json", "verdict.json", "figures", "report.html", "dashboard.html"]

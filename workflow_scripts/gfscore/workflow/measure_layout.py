@@ -3,18 +3,8 @@
 Imports nothing heavy, because every run of Snakemake reads it. Expects a configuration that require_valid accepted.
 """
 
+from gfscore.audit.table_names import MEASURE_TABLES
 from gfscore.workflow import plan
-
-MEASURE_TABLES = {
-    "falsify_scores": ("falsification",),
-    "trace_radii": ("radius_curves", "class_distances", "log_rank_tests", "refutations"),
-    "count_decisions": ("class_shares",),
-    "analyse_targets": ("target_success", "target_matrix", "target_predictors"),
-    "compare_groups": ("group_scores", "group_metrics"),
-    "summarise_projections": ("projection_scores", "projection_models", "projection_ranks", "projection_effects"),
-    "compare_measures": ("measure_agreement", "training_methods", "masking_signs"),
-}
-"""Tables by the step that writes them, keys of AGREEMENT_COLUMNS, GROUP_COLUMNS and PROJECTION_COLUMNS."""
 
 
 def measure_tables(config, audit):

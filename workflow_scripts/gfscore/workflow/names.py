@@ -3,7 +3,7 @@
 Imports nothing heavy, because every run of Snakemake reads it.
 """
 
-from gfscore.models import leaderboard
+from gfscore.networks import leaderboard
 from gfscore.workflow import plan
 
 

@@ -5,9 +5,9 @@ Imports nothing heavy, because every run of Snakemake reads it. Expects a config
 
 import re
 
-from gfscore.models import leaderboard
-from gfscore.scores.measures import reference_measure
-from gfscore.verdicts import gate_rules
+from gfscore.audit.verdicts import gate_rules
+from gfscore.measures.declared import reference_measure
+from gfscore.networks import leaderboard
 
 EVERY = "*"
 PUBLISHED = ("published_clean_accuracy", "published_robust_accuracy", "clean_accuracy_tolerance")

@@ -7,7 +7,7 @@ import json
 import re
 from functools import reduce
 
-from gfscore.errors import unknown
+from gfscore.core.errors import unknown
 
 PLAIN = {
     "null": "null",

@@ -1,4 +1,4 @@
-"""Which files a script consists of: itself, the modules of this package that it imports, and their reference data.
+"""Which files a script consists of: itself, the modules of this package that it imports, and the data beside them.
 
 Imports nothing heavy, because every run of Snakemake reads it.
 """
@@ -8,9 +8,6 @@ from functools import cache
 from pathlib import Path
 
 PACKAGE = "gfscore"
-REFERENCE = f"{PACKAGE}/reference"
-"""Folder of the data that modules read, as CSV files."""
-
 # Expressions, because parsing all files of the package would be a fifth of the time that a dry run takes.
 MODULE = rf"{PACKAGE}[\w.]*"
 FROM = re.compile(rf"^[ \t]*from[ \t]+({MODULE})[ \t]+import[ \t]+(\([^)]*\)|.*)", flags=re.MULTILINE)
@@ -22,8 +19,9 @@ def sources_of(path_to_script):
     """Script and the modules of the package that it imports, transitively, with their data; a sorted list of paths.
 
     Found without running anything: import statements anywhere in the file, module names that stand as text in a
-    registry (gfscore.attributes.digits, in quotes), and names of files of REFERENCE (imagenet_classes.csv, in quotes).
-    The adapters of gfscore.datasets, found by their files, belong to fetch_dataset: it has a version (versions.yaml).
+    registry (gfscore.images.attributes.digits, in quotes), and names of CSV files beside a module
+    (imagenet_classes.csv, in quotes). The sources of images, found by their files, belong to fetch_dataset: it has a
+    version (versions.yaml).
     gfscore/__init__.py is left out: it holds no computation, and would tie every script to every other.
     """
     found, waiting = set(), {Path(path_to_script)}
@@ -46,5 +44,5 @@ def named_in(path, folder):
         names |= set(re.findall(MODULE, imported))
     stems = [folder / name.replace(".", "/") for name in names if name.startswith(f"{PACKAGE}.")]
     candidates = [file for stem in stems for file in (stem.with_suffix(".py"), stem / "__init__.py")]
-    candidates += [folder / REFERENCE / name for name in names if name.endswith(".csv")]
+    candidates += [path.parent / name for name in names if name.endswith(".csv")]
     return {file for file in candidates if file.is_file()}

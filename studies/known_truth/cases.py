@@ -1,0 +1,218 @@
+"""Every measure beside the truth that it ought to tell about the planted images, and what it promises.
+
+Promises: a value never below the truth (what attacks fail to find may exist), never above it (certificates), neither
+(sequential tests, up to alpha on each side), or nothing.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+
+import numpy as np
+
+from gfscore.measures.radii import allowed_refutations
+from gfscore.statistics.margins import predictions, scores
+from studies.known_truth import planted as truth
+
+NEVER_BELOW, NEVER_ABOVE, ALPHA, NOTHING = "never below", "never above", "wrong at most alpha", "nothing"
+
+EPS = 0.025
+"""l_inf radius of the attacks; on the planted images it is as far as an l2 radius of 0.194."""
+
+SIGMA, NOISE = 0.12, 0.08
+"""Standard deviation of the smoothing, and of the Gaussian neighbours."""
+
+BALL = 0.14
+"""l_inf radius of the uniform neighbours, whose standard deviation is then about that of the Gaussian ones."""
+
+KAPPA, TEST_ALPHA, CERTIFICATE_ALPHA = 0.01, 0.05, 0.001
+
+ROUNDING = 1e-6
+"""What float32 images and logits leave of exact distances between 0.03 and 0.6."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One measure with its settings.
+
+    `kind` a key of gfscore.measures.declared.KINDS; `module` that measures a batch, or the activation of a score;
+    `truth(planted)` -> (N,) the true value of each sample, in the measure's unit; `promise` one of those above, with
+    error `alpha` where there is one; `tolerance` within which a value counts as the truth (promises are held to
+    ROUNDING); `expected` says that the truth is an average over noise, which a single measurement scatters around.
+    """
+
+    name: str
+    kind: str
+    module: str
+    settings: dict
+    truth: Callable
+    promise: str
+    alpha: float = 0.0
+    tolerance: float = ROUNDING
+    expected: bool = False
+
+    def measure(self, classifier, images, labels, *, seed):
+        """Columns of the measure, one row per sample: value, averaged over conditions, and the measure's own."""
+        if self.kind in ("clean", "great"):
+            logits = classifier.logits(images)
+            if self.kind == "clean":
+                return {"value": (predictions(logits, labels) == labels).astype(np.float64)}
+            return {"value": scores(logits, labels, activation=self.module)}
+        batch = import_module(self.module).measure_batch
+        columns = batch(classifier, images, labels, settings=self.settings, seed=seed)
+        rows = columns.get("row", np.arange(len(labels)))
+        value = np.bincount(rows, columns["value"]) / np.bincount(rows)
+        return {name: column for name, column in columns.items() if len(column) == len(labels)} | {"value": value}
+
+    def broken_promises(self, columns, truth):
+        """How many values contradict the promise, an int."""
+        value = columns["value"]
+        if self.promise == NEVER_BELOW:
+            return int((value < truth - ROUNDING).sum())
+        if self.promise == NEVER_ABOVE:
+            return int((value > truth + ROUNDING).sum())
+        if self.promise == ALPHA:
+            state, robust = columns["state"], truth > 0
+            return int(((state == "robust") & ~robust).sum() + ((state == "not_robust") & robust).sum())
+        return 0
+
+    def allowed(self, samples):
+        """How many broken promises chance explains, from the 99.9% quantile of the binomial distribution."""
+        return allowed_refutations(samples, alpha=self.alpha) if self.alpha else 0
+
+
+def _robust_in_ball(planted):
+    return (truth.linf_distances(planted) > EPS).astype(np.float64)
+
+
+def _targets_resisted(planted):
+    # The class itself, at an infinite distance, is no target.
+    return ((truth.linf_to_targets(planted) > EPS).sum(axis=1) - 1) / (planted.classes - 1)
+
+
+def _right_under_noise(planted):
+    from gfscore.images.corruptions.parameters import parameters_of
+
+    side = min(planted.images.shape[2:])
+    sigmas = [parameters_of("gaussian_noise", severity, side) for severity in SEVERITIES]
+    return 1 - np.mean([truth.gaussian_changes(planted, sigma=sigma) for sigma in sigmas], axis=0)
+
+
+SEVERITIES = [1, 3, 5]
+PGD = {"name": "pgd", "steps": 20, "step_size": 0.003, "restarts": 1}
+SQUARE = {"name": "square", "queries": 300}
+SMOOTHING = {
+    "sigma": SIGMA,
+    "selection_samples": 50,
+    "estimation_samples": 500,
+    "alpha": CERTIFICATE_ALPHA,
+    "batch_size": 4096,
+    "sandwich": None,
+}
+_TEST = {
+    "kappa": KAPPA,
+    "alpha": TEST_ALPHA,
+    "test": "anytime",
+    "budget": 2000,
+    "reference": "label",
+    "batch_size": 4096,
+}
+_BALL = {"norm": "linf", "eps": EPS}
+
+
+def _nearest(norm, *, largest_distance):
+    attacks = [{"name": "fmn", "steps": 50}]
+    return {"norm": norm, "largest_distance": largest_distance, "attacks": attacks, "bisection_steps": 12}
+
+
+def _probabilistic(family, **numbers):
+    return _TEST | {"perturbation": {"family": family, "clip": False} | numbers}
+
+
+CASES = (
+    Case("clean accuracy", "clean", "", {}, lambda p: np.ones(len(p.labels)), NOTHING),
+    Case("GREAT score, softmax", "great", "softmax", {}, truth.l2_distances, NOTHING),
+    Case("GREAT score, sigmoid", "great", "sigmoid", {}, truth.l2_distances, NOTHING),
+    Case(
+        "PGD", "adversarial", "gfscore.measures.adversarial", _BALL | {"attacks": [PGD]}, _robust_in_ball, NEVER_BELOW
+    ),
+    Case(
+        "Square",
+        "adversarial",
+        "gfscore.measures.adversarial",
+        _BALL | {"attacks": [SQUARE]},
+        _robust_in_ball,
+        NEVER_BELOW,
+    ),
+    Case(
+        "minimal l2 distance",
+        "minimal",
+        "gfscore.measures.minimal",
+        _nearest("l2", largest_distance=1.0),
+        truth.l2_distances,
+        NEVER_BELOW,
+        tolerance=1e-3,
+    ),
+    Case(
+        "minimal l_inf distance",
+        "minimal",
+        "gfscore.measures.minimal",
+        # Where every ball holds the grey image, surviving samples of several classes give an attack away.
+        _nearest("linf", largest_distance=0.5),
+        truth.linf_distances,
+        NEVER_BELOW,
+        tolerance=1e-3,
+    ),
+    Case(
+        "certified radius",
+        "certified",
+        "gfscore.measures.smoothing",
+        {"smoothing": SMOOTHING},
+        truth.l2_distances,
+        NEVER_ABOVE,
+        alpha=CERTIFICATE_ALPHA,
+    ),
+    Case(
+        "probabilistic, Gaussian",
+        "probabilistic",
+        "gfscore.measures.neighbourhoods",
+        _probabilistic("gaussian", sigma=NOISE),
+        lambda p: (truth.gaussian_changes(p, sigma=NOISE) <= KAPPA).astype(np.float64),
+        ALPHA,
+        alpha=TEST_ALPHA,
+    ),
+    Case(
+        "probabilistic, uniform",
+        "probabilistic",
+        "gfscore.measures.neighbourhoods",
+        _probabilistic("linf_ball", eps=BALL),
+        lambda p: (truth.uniform_changes(p, eps=BALL) <= KAPPA).astype(np.float64),
+        ALPHA,
+        alpha=TEST_ALPHA,
+    ),
+    Case(
+        "corruption: Gaussian noise",
+        "corruption",
+        "gfscore.images.corruptions",
+        {"corruptions": ["gaussian_noise"], "severities": SEVERITIES},
+        _right_under_noise,
+        NOTHING,
+        expected=True,
+    ),
+    Case(
+        "corruption: brightness, contrast",
+        "corruption",
+        "gfscore.images.corruptions",
+        {"corruptions": ["brightness", "contrast"], "severities": [1, 2, 3]},
+        lambda p: np.ones(len(p.labels)),
+        NOTHING,
+    ),
+    Case(
+        "targets resisted",
+        "targeted",
+        "gfscore.measures.targeted",
+        _BALL | {"steps": 20, "step_size": 0.003, "restarts": 1},
+        _targets_resisted,
+        NEVER_BELOW,
+    ),
+)

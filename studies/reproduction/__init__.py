@@ -1,0 +1,23 @@
+"""What the five source papers claim, beside what their own numbers and this package say.
+
+One module per paper holds small functions that compute one number each, and `claims()`, which states the paper's
+claims in our words. `page` turns them into docs/what-reproduces.md; the tests assert the numbers.
+"""
+
+from importlib import import_module
+
+MODULES = (
+    "studies.reproduction.gf_score_discrepancies",
+    "studies.reproduction.gf_score_classes",
+    "studies.reproduction.gf_score",
+    "studies.reproduction.exact_binomial",
+    "studies.reproduction.measurement_algorithms",
+    "studies.reproduction.classwise_analysis",
+    "studies.reproduction.projection_fairness",
+)
+"""Modules of this package that state claims, in the order of the page."""
+
+
+def ledger():
+    """Every claim with its verdict, as a list of Claim; computed afresh at each call (about a second)."""
+    return [claim for name in MODULES for claim in import_module(name).claims()]

@@ -1,0 +1,46 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from gfscore.audit.agreement.columns import ALL
+from gfscore.audit.agreement.radius_rows import POINTS, curve_rows, log_rank_row
+from gfscore.measures.declared import largest_radius
+from gfscore.measures.radii import radii
+
+SMOOTHING = {"sigma": 0.25, "estimation_samples": 1000, "alpha": 0.001}
+CERTIFIED = {"kind": "certified", "smoothing": SMOOTHING}
+
+
+def curve(values, settings):
+    samples = pd.DataFrame({"label": 0, "value": values, "censored": False})
+    rows = pd.DataFrame(curve_rows({"model": "m"}, samples, ["a", "b"], settings=settings, confidence=0.95))
+    return rows[rows["class_index"] == ALL].reset_index(drop=True)
+
+
+@pytest.mark.parametrize("ulps", [-1, 0, 1])
+def test_samples_whose_copies_all_agree_are_certified_to_the_last_radius(ulps):
+    # As CERTIFY gives it, and as another processor may round it.
+    from gfscore.statistics.binomial import lower_shares
+
+    (radius,) = radii(lower_shares(np.array([1000]), 1000, alpha=0.001), sigma=0.25)
+    value = radius if ulps == 0 else np.nextafter(radius, ulps * np.inf)
+    rows = curve(np.full(50, value), CERTIFIED)
+    assert len(rows) == POINTS
+    assert rows["radius"].iloc[-1] == radius < largest_radius(CERTIFIED)
+    assert (rows["share"] == 1).all()
+    assert (rows["low"] > 0.9).all()
+    almost = curve(np.full(50, radius * (1 - 1e-6)), CERTIFIED)
+    assert almost["share"].iloc[-1] == 0
+
+
+def test_radii_computed_elsewhere_and_distances_end_at_the_stated_largest():
+    imported = curve(np.full(9, 1.0), {"kind": "certified", "largest_radius": 1.0})
+    assert (imported["radius"].iloc[-1], imported["share"].iloc[-1]) == (1, 1)
+    searched = curve(np.full(9, 0.5), {"kind": "minimal", "norm": "l2", "largest_distance": 2.0})
+    assert searched["radius"].iloc[-1] == 2
+
+
+def test_the_number_of_shuffles_stands_beside_the_p_value():
+    samples = pd.DataFrame({"label": [0, 0, 1, 1], "value": [0.1, 0.2, 0.3, 0.4], "censored": False})
+    row = log_rank_row({}, samples, 2, permutations=19, rng=np.random.default_rng(0))
+    assert row["permutations"] == 19 and row["p_permutation"] >= 1 / 20

@@ -1,0 +1,307 @@
+import math
+
+import numpy as np
+import pytest
+
+import plain
+from gfscore import InputError
+from gfscore.audit.calibration import attack_free
+from gfscore.audit.calibration.attack_free import (
+    STABILITY_STEPS,
+    class_calibration_error,
+    cross_model_accuracy,
+    likelihood_temperature,
+    log_loss,
+    ranking_stability,
+    within_model_class_accuracy,
+)
+from gfscore.audit.calibration.temperature_search import SearchSettings, Stretches, optimum, two_phase_grid
+from gfscore.statistics.classes import class_values
+from gfscore.statistics.curves import sweep_class_scores
+from gfscore.statistics.margins import predictions
+from gfscore.statistics.ranking import spearman
+from gfscore.statistics.scale import SCALE
+from made import MadeCurves, logits_and_labels
+from memory import most_memory
+
+PAPER = SearchSettings(low=0.01, high=10.0, coarse_step=0.1, fine_step=0.001, fine_radius=0.1)
+
+
+def searched(objective, settings=PAPER):
+    """Optimum on the paper's grid."""
+    temperatures, values = two_phase_grid(objective, settings)
+    return optimum(Stretches.at(temperatures), values)
+
+
+# Cross-model accuracy (Eq. 8)
+
+
+def test_planted_best_temperature_across_models():
+    # Scores follow the accuracies .5 < .6 < .7 only while 2 < T < 3: elsewhere the best model scores lowest.
+    accuracy = np.array([[0.5, 0.5], [0.6, 0.6], [0.7, 0.7]])
+    n = np.array([30, 10])
+    best_model = MadeCurves(lambda t: [0.1 + 0.8 * ((t > 2) & (t < 3))] * 2, n)
+    curves = [MadeCurves(lambda t: [0.3, 0.3], n), MadeCurves(lambda t: [0.4, 0.4], n), best_model]
+    objective = cross_model_accuracy(curves, accuracy)
+    found = searched(objective, PAPER)
+    assert found.best == 1
+    assert objective(np.ones(1))[0] == pytest.approx(-0.5)  # ranks 2, 3, 1 against 1, 2, 3
+    assert found.interval == pytest.approx((2.001, 2.91), abs=0.0015)
+    assert found.t_star == pytest.approx(math.sqrt(2.001 * 2.91), abs=0.05)
+    assert not found.edge
+
+
+def test_the_aggregate_is_weighted_by_samples():
+    # Class means order the models one way, sample-weighted means the other.
+    n = np.array([90, 10, 0])
+    missing = np.nan
+    curves = [
+        MadeCurves(lambda t: [0.5, 0.1, missing], n),  # weighted .46, unweighted .30
+        MadeCurves(lambda t: [0.4, 0.4, missing], n),  # weighted .40, unweighted .40
+        MadeCurves(lambda t: [0.3, 0.5, missing], n),  # weighted .32, unweighted .40
+    ]
+    accuracy = np.array([[0.9, 0.0, missing], [0.8, 0.0, missing], [0.7, 0.9, missing]])  # weighted .81, .72, .72
+    value = cross_model_accuracy(curves, accuracy)(np.array([1.0]))[0]
+    assert value == pytest.approx(plain.spearman([0.46, 0.40, 0.32], [3, 1, 1]))
+
+
+def made_models(seeds, *, k=5, activation="softmax", n=400):
+    curves, accuracies = [], []
+    for index, seed in enumerate(seeds):
+        # The less accurate a model, the larger its logits: confidence tells nothing about accuracy.
+        logits, labels = logits_and_labels(seed, n=n, k=k, scale=1.0, signal=3.0 - 0.4 * index)
+        logits *= 1 + 2 * index
+        curves.append(sweep_class_scores(logits, labels, k, activation=activation, low=0.01, high=10))
+        accuracies.append(class_values(predictions(logits, labels) == labels, labels, k).mean)
+    return curves, np.array(accuracies)
+
+
+def test_softmax_calibration_against_accuracy_degenerates_to_accuracy_at_the_lower_edge():
+    # H5: as T -> 0 the score becomes B times accuracy, so Eq. 8 is maximised by not measuring robustness at all.
+    curves, accuracy = made_models(range(5))
+    found = searched(cross_model_accuracy(curves, accuracy), PAPER)
+    assert found.edge
+    assert found.interval[0] == 0.01
+    assert found.best == 1
+    assert cross_model_accuracy(curves, accuracy)(np.ones(1))[0] < 0.9
+    at_edge = np.array([np.average(curve([0.01])[0], weights=curve.n) for curve in curves])
+    shares = np.array([np.average(row, weights=curve.n) for row, curve in zip(accuracy, curves, strict=True)])
+    np.testing.assert_allclose(at_edge, SCALE * shares, atol=0.02)
+
+
+@pytest.mark.parametrize("objective", [cross_model_accuracy, within_model_class_accuracy])
+def test_constant_accuracies_have_no_best_temperature(objective):
+    curves, accuracy = made_models(range(3))
+    with pytest.raises(InputError, match="undefined at every temperature"):
+        searched(objective(curves, np.full_like(accuracy, 0.8)), PAPER)
+
+
+# Within-model class accuracy
+
+
+def test_within_model_objective_by_hand():
+    n = np.array([10, 10, 10])
+    curves = [MadeCurves(lambda t: [0.1, 0.2, 0.3], n), MadeCurves(lambda t: [t / 10, 0.2, 0.3], n)]
+    accuracy = np.array([[0.5, 0.6, 0.7], [0.5, 0.6, 0.7]])
+    value = within_model_class_accuracy(curves, accuracy)(np.array([1.0, 2.5, 5.0]))
+    # Second model: in order; 2 1 3 -> .5; 3 1 2 -> -.5.
+    np.testing.assert_allclose(value, [1, 0.75, 0.25])
+
+
+def test_within_model_objective_agrees_with_the_plain_implementation():
+    curves, accuracy = made_models(range(3), activation="sigmoid")
+    temperatures = np.array([0.2, 1.0, 4.0])
+    expected = [
+        plain.mean([plain.spearman(list(c([t])[0]), list(a)) for c, a in zip(curves, accuracy, strict=True)])
+        for t in temperatures
+    ]
+    np.testing.assert_allclose(within_model_class_accuracy(curves, accuracy)(temperatures), expected, atol=1e-12)
+
+
+def test_models_without_an_order_of_accuracies_and_classes_without_samples_are_left_out():
+    n = np.array([10, 10, 0, 10])
+    ordered = MadeCurves(lambda t: [0.1, 0.3, np.nan, 0.2], n)
+    accuracy = np.array([[0.5, 0.6, np.nan, 0.7], [0.8, 0.8, np.nan, 0.8]])
+    value = within_model_class_accuracy([ordered, ordered], accuracy)(np.array([1.0]))
+    np.testing.assert_allclose(value, [plain.spearman([0.1, 0.3, 0.2], [0.5, 0.6, 0.7])])
+
+
+# Ranking stability (Eq. 9)
+
+
+def test_the_window_sees_what_its_end_points_do_not():
+    # Class 1 jumps over class 0 only near T = 1.02: inside the window around T = 1, at neither of its ends.
+    curves = [MadeCurves(lambda t: [0.5, 0.4 + 0.2 * (np.abs(t - 1.02) < 0.008), 0.3], np.array([5, 5, 5]))]
+    at = np.array([1.0])
+    whole = ranking_stability(curves, delta=0.05, low=0.01, high=10)(at)[0]
+    ends = ranking_stability(curves, delta=0.05, low=0.01, high=10, endpoints_only=True)(at)[0]
+    assert whole == pytest.approx(0.5)
+    assert ends == 1
+
+
+def test_stability_is_never_higher_over_the_window_than_at_its_ends():
+    curves, _ = made_models(range(4), k=8)
+    temperatures = PAPER.coarse()[:40]
+    whole = ranking_stability(curves, delta=0.05, low=0.01, high=10)(temperatures)
+    ends = ranking_stability(curves, delta=0.05, low=0.01, high=10, endpoints_only=True)(temperatures)
+    assert (whole <= ends + 1e-12).all()
+    assert (whole < 1).any()
+
+
+def test_stability_agrees_with_the_plain_implementation():
+    curves, _ = made_models([3], k=6)
+    for t in (0.3, 0.7, 3.0):
+        window = [t + 0.05 * i / STABILITY_STEPS for i in range(-STABILITY_STEPS, STABILITY_STEPS + 1)]
+        window = [min(max(w, 0.01), 10) for w in window]
+        center = list(curves[0]([t])[0])
+        expected = min(plain.spearman(center, list(curves[0]([w])[0])) for w in window)
+        got = ranking_stability(curves, delta=0.05, low=0.01, high=10)(np.array([t]))[0]
+        assert got == pytest.approx(expected, abs=1e-12)
+
+
+def test_the_window_is_clipped_to_the_search_range():
+    curves, _ = made_models([1])
+    values = ranking_stability(curves, delta=0.05, low=0.01, high=10)(np.array([0.01, 10.0]))
+    assert np.isfinite(values).all()
+
+
+# Likelihood
+
+
+def test_log_loss_agrees_with_the_plain_implementation():
+    logits, labels = logits_and_labels(0)
+    for temperature in (0.3, 1.0, 5.0):
+        expected = plain.log_loss(logits, labels, temperature)
+        assert log_loss(logits, labels, temperature) == pytest.approx(expected, rel=1e-12)
+
+
+def test_log_loss_of_constant_logits_is_the_logarithm_of_the_number_of_classes():
+    assert log_loss(np.zeros((3, 10)), np.array([0, 4, 9]), 0.7) == pytest.approx(math.log(10))
+
+
+def test_log_loss_of_huge_logits_is_finite():
+    logits = np.array([[1e30, -1e30], [1e30, -1e30]], dtype=np.float32)
+    assert log_loss(logits, np.array([0, 0]), 0.01) == 0
+    assert log_loss(logits, np.array([0, 1]), 1.0) == pytest.approx(1e30)
+
+
+def log_loss_at_once(logits, labels, temperature):
+    scaled = logits.astype(np.float64) / temperature
+    shifted = scaled - scaled.max(axis=1, keepdims=True)
+    return float(np.mean(np.log(np.exp(shifted).sum(axis=1)) - shifted[np.arange(len(labels)), labels]))
+
+
+@pytest.mark.parametrize("k", [5, 130])
+def test_log_loss_in_blocks_is_that_of_all_logits_at_once(k, monkeypatch):
+    logits, labels = logits_and_labels(7, n=400, k=k)
+    logits, labels = logits.astype(np.float32), labels.astype(np.int32)
+    expected = log_loss_at_once(logits, labels, 0.7)
+    for rows in (1, 3, 64, 400):
+        monkeypatch.setattr(attack_free, "BLOCK_ELEMENTS", rows * k)
+        assert log_loss(logits, labels, 0.7) == expected
+
+
+def test_log_loss_and_calibration_error_copy_no_more_than_a_block_of_the_logits():
+    logits, labels = np.zeros((40_000, 64), np.float32), np.zeros(40_000, np.int32)
+    with most_memory() as most:
+        log_loss(logits, labels, 0.7)
+        class_calibration_error(logits, labels, temperature=0.7)
+    # One copy in float64 is 20 MB.
+    assert most[0] < 8e6
+
+
+def sampled_from_softmax(seed, *, n=4000, k=5):
+    rng = np.random.default_rng(seed)
+    logits = 2 * rng.normal(size=(n, k))
+    gumbel = -np.log(-np.log(rng.random((n, k))))
+    return logits, (logits + gumbel).argmax(axis=1)
+
+
+def test_likelihood_recovers_the_temperature_of_a_calibrated_model():
+    logits, labels = sampled_from_softmax(0)
+    assert likelihood_temperature(logits, labels, low=0.01, high=10) == pytest.approx(1, abs=0.06)
+
+
+@pytest.mark.parametrize("factor", [0.3, 2.5, 7.0])
+def test_likelihood_temperature_scales_with_the_logits(factor):
+    logits, labels = sampled_from_softmax(1)
+    once = likelihood_temperature(logits, labels, low=0.01, high=20)
+    scaled = likelihood_temperature(factor * logits, labels, low=0.01, high=20)
+    assert scaled == pytest.approx(factor * once, rel=1e-4)
+
+
+def test_likelihood_temperature_is_the_minimum_of_the_log_loss():
+    logits, labels = logits_and_labels(2)
+    found = likelihood_temperature(logits, labels, low=0.01, high=10)
+    least = log_loss(logits, labels, found)
+    assert all(log_loss(logits, labels, t) >= least for t in np.geomspace(0.01, 10, 400))
+
+
+@pytest.mark.parametrize(("right", "bound"), [(True, 0.05), (False, 8.0)])
+def test_likelihood_temperature_without_a_minimum_inside_goes_to_the_bound(right, bound):
+    logits, labels = logits_and_labels(3)
+    labels = logits.argmax(axis=1) if right else logits.argmin(axis=1)
+    found = likelihood_temperature(logits, labels, low=0.05, high=8.0)
+    assert 0.05 <= found <= 8.0
+    # Being right everywhere the log-loss vanishes long before the bound; being wrong everywhere only the bound is left.
+    assert log_loss(logits, labels, found) == pytest.approx(log_loss(logits, labels, bound), abs=1e-4)
+
+
+@pytest.mark.parametrize("temperature", [0, -1.0, math.nan])
+def test_log_loss_and_calibration_error_refuse_a_temperature_that_is_not_positive(temperature):
+    with pytest.raises(InputError, match="temperature must be a positive number"):
+        log_loss(np.eye(2), np.arange(2), temperature)
+    with pytest.raises(InputError, match="temperature must be a positive number"):
+        class_calibration_error(np.eye(2), np.arange(2), temperature=temperature)
+
+
+# Calibration error per class
+
+
+def test_class_calibration_error_by_hand():
+    # Class 0 is given .9, .9, .6, .6, and its share is 1/2 in the first bin, 1 in the second:
+    # |.9 - .5| / 2 + |.6 - 1| / 2 = .4. Class 1 mirrors it.
+    probability = np.array([[0.9, 0.1], [0.9, 0.1], [0.6, 0.4], [0.6, 0.4]])
+    error = class_calibration_error(np.log(probability), np.array([0, 1, 0, 0]), temperature=1.0, bins=10)
+    np.testing.assert_allclose(error, [0.4, 0.4])
+
+
+@pytest.mark.parametrize("temperature", [0.4, 1.0, 3.0])
+@pytest.mark.parametrize("bins", [1, 7, 15])
+def test_class_calibration_error_agrees_with_the_plain_implementation(temperature, bins):
+    logits, labels = logits_and_labels(4)
+    got = class_calibration_error(logits, labels, temperature=temperature, bins=bins)
+    expected = [plain.class_calibration_error(logits, labels, k, temperature, bins) for k in range(5)]
+    np.testing.assert_allclose(got, expected, atol=1e-12)
+
+
+def test_class_calibration_error_in_blocks_is_that_of_all_logits_at_once(monkeypatch):
+    logits, labels = logits_and_labels(4)
+    expected = class_calibration_error(logits, labels, temperature=2.0)
+    for rows in (1, 7):
+        monkeypatch.setattr(attack_free, "BLOCK_ELEMENTS", rows * 5)
+        np.testing.assert_allclose(class_calibration_error(logits, labels, temperature=2.0), expected, rtol=1e-12)
+
+
+def test_class_calibration_error_is_smallest_at_the_true_temperature():
+    logits, labels = sampled_from_softmax(5)
+    errors = {t: class_calibration_error(3 * logits, labels, temperature=t).mean() for t in (1.0, 3.0, 9.0)}
+    assert errors[3.0] < 0.5 * min(errors[1.0], errors[9.0])
+    assert errors[3.0] < 0.02
+
+
+def test_class_calibration_error_of_a_class_without_samples_is_missing():
+    logits, _ = logits_and_labels(6)
+    error = class_calibration_error(logits, np.zeros(len(logits), int), temperature=1.0)
+    assert not np.isnan(error[0])
+    assert np.isnan(error[1:]).all()
+
+
+def test_cross_model_objective_agrees_with_scores_computed_directly():
+    curves, accuracy = made_models(range(4), activation="sigmoid")
+    shares = [np.average(row, weights=curve.n) for row, curve in zip(accuracy, curves, strict=True)]
+    for t in (0.1, 1.0, 5.0):
+        aggregates = [np.average(curve([t])[0], weights=curve.n) for curve in curves]
+        expected = plain.spearman(aggregates, shares)
+        assert cross_model_accuracy(curves, accuracy)(np.array([t]))[0] == pytest.approx(expected, abs=1e-12)
+        assert spearman(aggregates, shares) == pytest.approx(expected, abs=1e-12)

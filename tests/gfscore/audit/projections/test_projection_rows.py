@@ -1,0 +1,305 @@
+"""Tables about projections: means, bounds and ranks of what was planted."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gfscore.audit.agreement.columns import ALL
+from gfscore.audit.projections.group_means import group_means
+from gfscore.audit.projections.rows import (
+    LEAST_SAMPLES,
+    Projected,
+    effect_rows,
+    model_rows,
+    rank_rows,
+    scaled,
+    score_rows,
+)
+from gfscore.tables.parquet_tables import frame_of
+
+NAMES = ["a", "b", "absent"]
+KEY = {"dataset": "d", "threat": "none", "model": "m", "mapper": "vae"}
+
+
+def samples(up, down, *, labels, clean, decoded):
+    """Samples table of kind projection from moves (n, D); a move of 1 is censored, NaN one without room."""
+    up, down = np.asarray(up, dtype=float), np.asarray(down, dtype=float)
+    n, d = up.shape
+    rows = np.repeat(np.arange(n), d)
+    return pd.DataFrame(
+        {
+            "sample_id": [f"s{row}" for row in rows],
+            "label": np.asarray(labels)[rows],
+            "prediction": np.asarray(decoded)[rows],
+            "clean_prediction": np.asarray(clean)[rows],
+            "dimension": np.tile([f"z{i}" for i in range(d)], n),
+            "up": up.ravel(),
+            "down": down.ravel(),
+            "up_censored": (up == 1).ravel(),
+            "down_censored": (down == 1).ravel(),
+        }
+    )
+
+
+@pytest.fixture
+def projected():
+    # four samples, two dimensions; the last reconstruction is predicted otherwise than its sample
+    return Projected(
+        samples(
+            [[0.2, 1.0], [0.4, 1.0], [1.0, 1.0], [0.6, 1.0]],
+            [[0.6, 1.0], [1.0, 0.5], [1.0, 1.0], [0.2, 1.0]],
+            labels=[0, 0, 1, 1],
+            clean=[0, 1, 1, 1],
+            decoded=[0, 1, 1, 0],
+        ),
+        ["z0", "z1"],
+    )
+
+
+def row_of(rows, dimension, class_index):
+    return next(row for row in rows if row["dimension_index"] == dimension and row["class_index"] == class_index)
+
+
+def test_means_by_class_and_dimension_by_hand(projected):
+    rows = score_rows(KEY, projected, ["z0", "z1"], NAMES, confidence=0.95)
+    assert len(rows) == (1 + 3) * (1 + 2)
+    whole = row_of(rows, 0, ALL)
+    # Tolerances of z0: .4, .7, 1, .4; Deviations .2, .3, 0, .2
+    assert whole["tolerance"] == pytest.approx(0.625)
+    assert whole["deviation"] == pytest.approx(0.175)
+    assert (whole["up"], whole["down"]) == (pytest.approx(0.55), pytest.approx(0.7))
+    assert whole["censored"] == pytest.approx(3 / 8)
+    assert whole["tolerance_agreeing"] == pytest.approx(0.7)
+    assert (whole["agreement"], whole["accuracy"], whole["decoded_accuracy"]) == (0.75, 0.75, 0.5)
+    assert whole["tolerance_low"] <= 0.625 <= whole["tolerance_high"] <= 1
+    first = row_of(rows, 1, 0)
+    assert (first["n"], first["tolerance"], first["accuracy"]) == (2, pytest.approx(0.875), 0.5)
+    mean = row_of(rows, ALL, ALL)
+    assert mean["tolerance"] == pytest.approx((0.625 + 0.9375) / 2) and mean["dimension"] == "all"
+    # P = (1 - .625 / .9375, 0) = (1/3, 0)
+    assert mean["coupling"] == pytest.approx(np.log(3) / 3)
+    assert 1 < mean["effective_dimensions"] < 2 and 0 < mean["coupling_entropy"] < 1
+    assert "coupling" not in whole
+    absent = row_of(rows, 0, 2)
+    assert absent["n"] == 0 and "tolerance" not in absent
+    assert len(frame_of("projection_scores", rows)) == 12
+
+
+def test_attributes_have_a_tolerance_and_moves_of_either_kind_of_sample_but_no_deviation():
+    # of the first attribute, samples without (up only), with (down only), and one of unknown value
+    none = np.nan
+    made = samples(
+        [[0.2, 1.0], [0.6, 1.0], [none, 0.4], [1.0, 1.0]],
+        [[none, none], [none, none], [1.0, none], [0.5, none]],
+        labels=[0, 0, 0, 1],
+        clean=[0, 0, 0, 1],
+        decoded=[0, 0, 0, 1],
+    )
+    projected = Projected(made, ["a=yes", "b=yes"])
+    # of each sample the sides that it has: 0, 0, 1, 1/2 of the first
+    np.testing.assert_allclose(projected.censored[:, 0], [0, 0, 1, 0.5])
+    assert not projected.constant
+    rows = score_rows(KEY, projected, ["a=yes", "b=yes"], NAMES, confidence=0.95)
+    first, second, mean = (row_of(rows, place, ALL) for place in (0, 1, ALL))
+    assert first["tolerance"] == pytest.approx((0.2 + 0.6 + 1 + 0.75) / 4)
+    assert (first["up"], first["down"]) == (pytest.approx(0.6), pytest.approx(0.75))
+    assert first["censored"] == pytest.approx(1.5 / 4)
+    assert (second["tolerance"], second["up"], second["down"]) == (pytest.approx(0.85), pytest.approx(0.85), None)
+    assert mean["up"] == pytest.approx((0.2 + 0.6 + 1 + 1 + 1 + 0.4 + 1) / 7)
+    assert np.isnan([first["deviation"], second["deviation"], mean["deviation"]]).all()
+    assert mean["tolerance_low"] <= mean["tolerance"] <= mean["tolerance_high"]
+    assert frame_of("projection_scores", rows)["tolerance"].notna().sum() == 9
+    # two sides of every sample of the class: there a Deviation is defined
+    assert row_of(rows, 0, 1)["deviation"] == pytest.approx(0.25)
+    models = model_rows(rows, {})
+    assert models[0]["deviation_scaled"] is None
+    assert "deviation" not in {row["first"] for row in rank_rows(models)} | {row["second"] for row in rank_rows(models)}
+
+
+def test_coupling_of_few_samples_says_so():
+    ones = np.full((LEAST_SAMPLES + 1, 2), 0.5)
+    labels = [0] * LEAST_SAMPLES + [1]
+    made = samples(ones, ones, labels=labels, clean=labels, decoded=labels)
+    rows = score_rows(KEY, Projected(made, ["z0", "z1"]), ["z0", "z1"], NAMES, confidence=0.95)
+    small = {row["class_index"]: row["small"] for row in rows}
+    assert small == {ALL: False, 0: False, 1: True, 2: True}
+
+
+def test_bounds_hold_about_as_often_as_they_say():
+    rng = np.random.default_rng(0)
+    missed = 0
+    for _ in range(200):
+        up = rng.choice([0.2, 1.0], size=(40, 1), p=[0.4, 0.6])
+        made = samples(up, up, labels=[0] * 40, clean=[0] * 40, decoded=[0] * 40)
+        row = score_rows(KEY, Projected(made, ["z0"]), ["z0"], ["a"], confidence=0.9)[0]
+        missed += not row["tolerance_low"] <= 0.68 <= row["tolerance_high"]
+    assert missed <= 20
+
+
+def test_a_constant_classifier_is_told_from_a_tolerant_one(projected):
+    assert not projected.constant
+    ones = np.ones((3, 2))
+    shown = {"labels": [0, 1, 0], "clean": [1, 1, 1]}
+    assert Projected(samples(ones, ones, **shown, decoded=[1, 1, 1]), ["z0", "z1"]).constant
+    assert not Projected(samples(ones, ones, **shown, decoded=[1, 1, 0]), ["z0", "z1"]).constant
+    # one class for all, but moves change it
+    assert not Projected(samples(ones / 2, ones, **shown, decoded=[1, 1, 1]), ["z0", "z1"]).constant
+    # what is predicted on the samples themselves is no matter: no move was made there
+    assert Projected(samples(ones, ones, labels=[0, 1, 0], clean=[1, 0, 1], decoded=[1, 1, 1]), ["z0", "z1"]).constant
+
+
+def test_scaling_reverses_what_is_better_low_and_leaves_equal_values_open():
+    assert scaled([1.0, 3.0, 2.0], True) == [0.0, 100.0, 50.0]
+    assert scaled([1.0, 3.0, 2.0], False) == [100.0, 0.0, 50.0]
+    assert scaled([2.0, 2.0], True) == [None, None]
+    assert scaled([1.0, np.nan, 3.0], True) == [0.0, None, 100.0]
+
+
+def models_of(values):
+    rows = []
+    for index, (accuracy, tolerances, made_constant) in enumerate(values):
+        key = {**KEY, "model": f"m{index}"}
+        shared = {
+            "class_index": ALL,
+            "n": 4,
+            "constant": made_constant,
+            "censored": 0.5,
+            "agreement": 1.0,
+            "accuracy": accuracy,
+            "decoded_accuracy": 1.0,
+        }
+        for place, tolerance in enumerate([np.mean(tolerances), *tolerances]):
+            rows.append(
+                {
+                    **key,
+                    **shared,
+                    "dimension_index": place - 1,
+                    "tolerance": tolerance,
+                    "deviation": 1 - tolerance,
+                    "coupling": tolerance,
+                    "coupling_entropy": tolerance,
+                    "effective_dimensions": 2.0,
+                }
+            )
+    return rows
+
+
+def test_ranks_leave_constant_classifiers_out_and_count_higher_as_better():
+    scores = models_of(
+        [(0.5, [0.6, 0.6], False), (0.7, [0.65, 0.65], False), (0.9, [0.8, 0.8], False), (0.1, [1, 1], True)]
+    )
+    models = model_rows(scores, {})
+    assert [row["dimensions"] for row in models] == [2] * 4
+    # the constant one is neither the best nor what the best is measured by
+    assert [row["tolerance_scaled"] for row in models] == [
+        pytest.approx(0),
+        pytest.approx(25),
+        pytest.approx(100),
+        None,
+    ]
+    assert [row["deviation_scaled"] for row in models] == [
+        pytest.approx(0),
+        pytest.approx(25),
+        pytest.approx(100),
+        None,
+    ]
+    found = {(row["first"], row["second"]): row for row in rank_rows(models)}
+    assert found["accuracy", "tolerance"]["rho"] == pytest.approx(1) and found["accuracy", "tolerance"]["n"] == 3
+    # Deviation falls while Tolerance rises: both say the same; Coupling rises, which counts as worse
+    assert found["tolerance", "deviation"]["rho"] == pytest.approx(1)
+    assert found["tolerance", "coupling"]["rho"] == pytest.approx(-1)
+    assert np.isnan(found["accuracy", "agreement"]["rho"])
+    assert not [pair for pair in found if "dp" in pair]
+
+
+def test_differences_between_groups_are_scaled_and_ranked_beside_tolerance():
+    scores = models_of([(0.5, [0.6], False), (0.7, [0.7], False), (0.9, [0.8], False), (0.1, [1], True)])
+    values = {"m0": 0.1, "m1": 0.2, "m2": 0.5, "m3": 0.0}
+    groups = {
+        ("none", name): {"dp": v, "eopp": v / 2, "eodd": v / 2, "group_measure": "clean", "group_attributes": 3}
+        for name, v in values.items()
+    }
+    models = model_rows(scores, groups)
+    assert [row["dp"] for row in models] == list(values.values())
+    # lower is better; the constant one treats all groups alike, and sets no end
+    assert [row["dp_scaled"] for row in models] == [pytest.approx(100), pytest.approx(75), pytest.approx(0), None]
+    found = {(row["first"], row["second"]): row for row in rank_rows(models)}
+    assert found["tolerance", "dp"]["rho"] == pytest.approx(-1) and found["tolerance", "dp"]["n"] == 3
+    assert found["deviation", "eodd"]["rho"] == pytest.approx(-1) and found["dp", "eopp"]["rho"] == pytest.approx(1)
+    assert len(frame_of("projection_models", models)) == 4
+
+
+def group_table(rows):
+    """Rows of group_metrics from (model, measure, attribute, class, metric, value)."""
+    names = ("model", "measure", "attribute", "class_name", "metric", "value")
+    return pd.DataFrame([{"threat": "none", **dict(zip(names, row, strict=True))} for row in rows])
+
+
+def every_metric(model, measure, attribute, value, *, name="macro", eopp=None):
+    own = {"dp": value, "eopp": value if eopp is None else eopp, "eodd": value, "aodd": 9.0}
+    return [(model, measure, attribute, name, metric, found) for metric, found in own.items()]
+
+
+KINDS = {"attacked": "adversarial", "plain": "clean"}
+
+
+def test_groups_are_compared_on_undisturbed_samples_whatever_is_listed_first():
+    values = {("attacked", "a"): 0.7, ("plain", "a"): 0.2, ("plain", "b"): 0.4}
+    table = group_table(
+        row
+        for (measure, attribute), value in values.items()
+        for name, more in (("macro", 0), ("worst", 0.2))
+        for row in every_metric("m", measure, attribute, value + more, name=name)
+    )
+    found = group_means(table, kinds=KINDS)["none", "m"]
+    assert found == {
+        "dp": pytest.approx(0.3),
+        "eopp": pytest.approx(0.3),
+        "eodd": pytest.approx(0.3),
+        "group_measure": "plain",
+        "group_attributes": 2,
+    }
+    attacked = group_means(table[table["measure"] == "attacked"], kinds=KINDS)["none", "m"]
+    assert (attacked["dp"], attacked["group_measure"]) == (0.7, "attacked")
+
+
+def test_groups_are_those_of_the_attributes_that_the_mapper_moves():
+    table = group_table([*every_metric("m", "plain", "a", 0.2), *every_metric("m", "plain", "b", 0.4)])
+    assert group_means(table, kinds=KINDS, moved={"b": ["no", "yes"]})["none", "m"]["dp"] == 0.4
+    assert group_means(table, kinds=KINDS, moved={"c": ["no", "yes"]}) == {}
+
+
+def test_every_model_has_its_groups_averaged_over_the_same_attributes():
+    rows = [*every_metric("m", "plain", "a", 0.2), *every_metric("m", "plain", "b", 0.4)]
+    rows += [*every_metric("other", "plain", "a", 0.3), *every_metric("other", "plain", "b", 0.5, eopp=np.nan)]
+    found = group_means(group_table(rows), kinds=KINDS)
+    assert [found["none", name]["dp"] for name in ("m", "other")] == [0.2, 0.3]
+    assert found["none", "m"]["group_attributes"] == 1
+
+
+def test_one_positive_class_takes_the_place_of_the_mean():
+    table = group_table(every_metric("m", "plain", "a", 0.2, name="smiling"))
+    assert group_means(table, kinds=KINDS)["none", "m"]["eopp"] == 0.2
+
+
+def test_an_audit_without_a_measure_that_predicts_has_no_differences_between_groups():
+    from gfscore.tables.parquet_tables import TABLES
+
+    empty = pd.DataFrame(columns=[name for name, _, _ in TABLES["group_metrics"].columns])
+    assert group_means(empty, kinds=KINDS) == {}
+
+
+def test_effects_carry_the_tolerance_of_models_that_are_not_constant():
+    scores = models_of([(0.5, [0.6, 0.2], False), (0.9, [0.6, 0.4], False), (0.1, [1, 1], True)])
+    manifest = {
+        "mapper": "vae", "dimensions": ["z0", "z1"], "sigma": [1.0, 2.0], "divergence": None,
+        "effects": [{"dimension": "z1", "trait": "slant", "how": "measured", "shift": -0.5, "strength": 0.6}],
+    }  # fmt: skip
+    (row,) = effect_rows(manifest, scores)
+    assert row == {
+        "mapper": "vae", "dimension_index": 1, "dimension": "z1", "sigma": 2.0, "divergence": None, "trait": "slant",
+        "how": "measured", "shift": -0.5, "strength": 0.6, "tolerance": pytest.approx(0.3), "censored": 0.5,
+        "accuracy": pytest.approx(0.7), "models": 2,
+    }  # fmt: skip
+    (row,) = effect_rows(manifest, models_of([(0.1, [1, 1], True)]))
+    assert (row["tolerance"], row["accuracy"], row["models"]) == (None, None, 0)

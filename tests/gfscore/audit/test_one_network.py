@@ -1,0 +1,116 @@
+"""Measures of one model that were computed with different networks are refused."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gfscore.audit.measured import AuditInputs
+from gfscore.core.errors import InputError
+from gfscore.core.files import write_json
+from gfscore.measures.samples import table_of
+from gfscore.tables.parquet_tables import TABLES, write_table
+
+MODEL = {"dataset": "toy", "threat": "Linf", "model": "m"}
+N, CLASSES = 100, 5
+SETTINGS = {"norm": "linf", "eps": 0.1, "largest_distance": 1.0, "largest_radius": 1.0}
+LOGITS = "results/logits/toy/Linf/m.parquet"
+
+
+class Samples:
+    """Tables of an attacked and some other measures of one model, in a folder."""
+
+    def __init__(self, folder):
+        self.folder, self.measures, self.paths = folder, {}, []
+        self.clean = np.random.default_rng(0).integers(0, CLASSES, N)
+        write_json(folder / "models.json", {"included": ["Linf/m"], "excluded": []})
+
+    def add(self, name, kind, *, prediction=None, clean_prediction=None, rows=None, dtype="float32", value=0.0):
+        rows = np.arange(N) if rows is None else np.asarray(rows)
+        predictions = {"prediction": self.clean if prediction is None else prediction}
+        predictions["clean_prediction"] = clean_prediction
+        frame = pd.DataFrame({key: value if value is None else value[rows] for key, value in predictions.items()})
+        frame = frame.assign(sample_id=[f"s{row}" for row in rows], label=0, value=value, censored=False)
+        self.measures[name] = {**SETTINGS, "kind": kind}
+        self.paths.append(self.folder / f"{name}.parquet")
+        table = table_of(kind)
+        columns = [column for column, _, _ in TABLES[table].columns]
+        identity = {**MODEL, "measure": name, "dtype": dtype}
+        write_table(self.paths[-1], table, frame.reindex(columns=columns), identity=identity)
+
+    def measured(self):
+        inputs = AuditInputs([MODEL], self.measures, None, self.paths, [], None, self.folder / "models.json")
+        return [item.key["measure"] for item in inputs.measured()]
+
+
+@pytest.fixture
+def samples(tmp_path):
+    return Samples(tmp_path)
+
+
+def changed(predictions, count):
+    """The same with other classes at the first `count` samples."""
+    return np.where(np.arange(len(predictions)) < count, (predictions + 1) % CLASSES, predictions)
+
+
+def test_measures_of_two_networks_are_refused_with_both_files_and_the_remedy(samples):
+    samples.add("attacked", "adversarial", clean_prediction=changed(samples.clean, 91))
+    samples.add("clean", "clean")
+    with pytest.raises(InputError) as refused:
+        samples.measured()
+    attacked, clean = map(str, samples.paths)
+    words = str(refused.value)
+    assert words.startswith("Linf/m: clean and attacked are not of one network: for 91 of 100 undisturbed samples ")
+    assert f"the predictions in {clean} and {attacked} differ" in words
+    assert words.endswith(f"by adding -R {LOGITS} {attacked} to the command")
+
+
+def test_what_rounding_changes_is_no_other_network(samples):
+    samples.add("clean", "clean")
+    samples.add("attacked", "adversarial", clean_prediction=changed(samples.clean, 2))
+    assert samples.measured() == ["clean", "attacked"]
+    samples.add("few", "minimal", clean_prediction=changed(samples.clean, 2), rows=range(10))
+    samples.add("more", "minimal", clean_prediction=changed(samples.clean, 3))
+    with pytest.raises(InputError, match="clean and more are not of one network: for 3 of 100"):
+        samples.measured()
+
+
+@pytest.mark.parametrize(("count", "refused"), [(6, False), (7, True)])
+def test_bfloat16_changes_more(samples, count, refused):
+    samples.add("great", "great", dtype="bfloat16")
+    samples.add("attacked", "adversarial", clean_prediction=changed(samples.clean, count))
+    if refused:
+        with pytest.raises(InputError, match=f"great and attacked are not of one network: for {count} of 100"):
+            samples.measured()
+    else:
+        assert samples.measured() == ["great", "attacked"]
+
+
+def test_without_a_measure_of_logits_the_others_are_held_against_each_other(samples):
+    samples.add("distances", "minimal", clean_prediction=samples.clean)
+    samples.add("attacked", "adversarial", clean_prediction=changed(samples.clean, 91))
+    both = " ".join(map(str, samples.paths))
+    with pytest.raises(InputError, match=re.escape(f"adding -R {both} to")):
+        samples.measured()
+
+
+def test_only_the_networks_own_predictions_on_shared_samples_are_compared(samples):
+    other = changed(samples.clean, N)
+    samples.add("clean", "clean", rows=range(50))
+    # Smoothed: its own predictions may be others. Imported: what the network alone predicts is not known.
+    samples.add("smoothed", "certified", prediction=other, clean_prediction=samples.clean)
+    samples.add("imported", "certified", prediction=other)
+    samples.add("elsewhere", "adversarial", clean_prediction=other, rows=range(50, N))
+    twice = np.repeat(np.arange(N), 2)
+    samples.add("corrupted", "corruption", prediction=other, clean_prediction=samples.clean, rows=twice)
+    samples.add("targeted", "targeted", prediction=other, clean_prediction=samples.clean, rows=twice)
+    assert samples.measured() == list(samples.measures)
+
+
+def test_a_value_outside_the_range_of_its_measure_is_named_with_its_file(samples):
+    samples.add("attacked", "adversarial", value=1.5)
+    with pytest.raises(InputError) as refused:
+        samples.measured()
+    start = f"{samples.paths[0]}: value 1.5 of the sample 's0' lies outside the range 0 to 1 of attacked"
+    assert str(refused.value).startswith(start) and "Linf/m" in str(refused.value)

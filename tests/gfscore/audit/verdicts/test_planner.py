@@ -1,0 +1,206 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gfscore import InputError
+from gfscore.audit.verdicts.gate_rules import verdict_of
+from gfscore.audit.verdicts.gate_statistics import statistic_of
+from gfscore.audit.verdicts.planner import detectable_rdi, samples_for_interval, samples_for_rule
+from gfscore.statistics.class_bounds import ClassBounds
+from gfscore.statistics.classes import class_samples
+from gfscore.statistics.expected_bounds import ATOMS, atoms, expected_bounds
+from gfscore.statistics.intervals import disparity_intervals, hoeffding_half_width, samples_for_half_width
+from made import gate_rule
+
+UNIT = (0.0, 1.0)
+DRAWS = {
+    "U-shaped": lambda rng, size: rng.beta(0.4, 0.6, size),
+    "skewed": lambda rng, size: rng.beta(0.3, 3, size),
+    "zero-inflated": lambda rng, size: (rng.random(size) < 0.2) * rng.uniform(0.5, 1, size),
+}
+
+
+def bounds(values, classes, method="betting"):
+    labels = np.repeat(np.arange(classes), len(values) // classes)
+    return ClassBounds(class_samples(values, labels, classes, seed=0), UNIT, method)
+
+
+def test_atoms_by_hand():
+    samples = class_samples(np.append(np.arange(2 * ATOMS), 7.0), np.repeat([0, 2], [2 * ATOMS, 1]), 3, seed=0)
+    found = atoms(samples)
+    np.testing.assert_allclose(found[0], 0.5 + 2 * np.arange(ATOMS))
+    np.testing.assert_allclose(found[1:], [[0.0] * ATOMS, [7.0] * ATOMS])
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=200))
+def test_atoms_keep_the_mean_and_the_range(values):
+    found = atoms(class_samples(np.array(values), np.zeros(len(values), int), 2, seed=0))[0]
+    assert found.mean() == pytest.approx(np.mean(values), abs=1e-9)
+    assert (np.diff(found) >= -1e-9).all()
+    assert min(values) - 1e-9 <= found.min() <= found.max() <= max(values) + 1e-9
+
+
+@pytest.mark.parametrize("method", ["hoeffding", "empirical_bernstein", "clopper_pearson"])
+def test_expected_bounds_of_the_samples_at_hand_are_their_bounds(method):
+    rng = np.random.default_rng(0)
+    values = (rng.random(300) < 0.4) * 1.0
+    found = bounds(values, 3, method)
+    expected = expected_bounds(found)
+    assert expected.n.tolist() == [100, 100, 100]
+    np.testing.assert_allclose(expected.lower(0.01), found.lower(0.01), atol=1e-9)
+    np.testing.assert_allclose(expected.upper(0.01), found.upper(0.01), atol=1e-9)
+
+
+@pytest.mark.parametrize("method", ["hoeffding", "empirical_bernstein", "clopper_pearson"])
+def test_expected_bounds_of_the_aggregate_at_hand_are_its_bounds(method):
+    rng, labels = np.random.default_rng(0), np.repeat([0, 1, 3], [200, 60, 5])
+    values = (rng.random(265) < np.array([0.2, 0.7, 0.5, 0.9])[labels]) * 1.0
+    found = ClassBounds(class_samples(values, labels, 4, seed=0), UNIT, method, np.array([0.1, 0.02, 0.0, 0.3]))
+    expected = expected_bounds(found)
+    assert expected.lower_aggregate(0.01) == pytest.approx(found.lower_aggregate(0.01), abs=1e-9)
+    assert expected.upper_aggregate(0.01) == pytest.approx(found.upper_aggregate(0.01), abs=1e-9)
+
+
+@pytest.mark.parametrize("name", DRAWS)
+@pytest.mark.parametrize("factor", [1, 4, 16])
+def test_expected_betting_bounds_of_the_aggregate_are_near_those_that_come(name, factor):
+    rng, classes = np.random.default_rng(0), 10
+    seen = bounds(DRAWS[name](rng, classes * 250), classes)
+    come = bounds(DRAWS[name](rng, classes * 250 * factor), classes)
+    expected = expected_bounds(seen).of(250 * factor)
+    for side in ("lower_aggregate", "upper_aggregate"):
+        planned = abs(getattr(expected, side)(0.001) - seen.samples.summary.aggregate)
+        found = abs(getattr(come, side)(0.001) - come.samples.summary.aggregate)
+        assert 0.9 * found <= planned <= 1.1 * found
+
+
+@pytest.mark.parametrize("name", DRAWS)
+@pytest.mark.parametrize("factor", [1, 4, 16])
+def test_expected_betting_bounds_are_near_those_that_come(name, factor):
+    rng, classes = np.random.default_rng(0), 40
+    seen = bounds(DRAWS[name](rng, classes * 250), classes)
+    come = bounds(DRAWS[name](rng, classes * 250 * factor), classes)
+    expected = expected_bounds(seen).of(250 * factor)
+    for side in ("lower", "upper"):
+        planned = np.abs(getattr(expected, side)(0.001) - seen.samples.summary.mean).mean()
+        found = np.abs(getattr(come, side)(0.001) - come.samples.summary.mean).mean()
+        # A little to the careful side: bounds profit from the best moment of the stream, plans do not.
+        assert 0.97 * found <= planned <= 1.15 * found
+
+
+def test_hoeffding_plans_are_the_closed_form():
+    found = bounds(np.full(100, 0.3), 10, "hoeffding")
+    planned = samples_for_interval(found, half_width=0.05, alpha=0.05)
+    exact = samples_for_half_width(0.05, classes=10, alpha=0.05, width=1)
+    assert exact <= planned <= 1.001 * exact + 1
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_planned_samples_give_the_wanted_half_width(name):
+    rng, classes = np.random.default_rng(1), 10
+    seen = bounds(DRAWS[name](rng, classes * 400), classes)
+    n = samples_for_interval(seen, half_width=0.03, alpha=0.05)
+    low, high = bounds(DRAWS[name](rng, classes * n), classes).interval(0.05)
+    assert n < 0.8 * samples_for_half_width(0.03, classes=classes, alpha=0.05, width=1)
+    assert 0.75 * 0.03 <= ((high - low) / 2).max() <= 1.2 * 0.03
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"at_least": 0.35},
+        {"at_least": 0.45},
+        {"statistic": "rdi", "at_most": 0.3},
+        {"statistic": "value", "at_least": 0.47},
+    ],
+)
+def test_planned_power_is_reached(rule):
+    """A rule that is true or false by a margin, and the share of fresh data sets of the planned size that decide it."""
+    rng, classes, alpha, power = np.random.default_rng(2), 5, 0.05, 0.8
+    means = np.linspace(0.4, 0.6, classes)
+
+    def draw(n):
+        return rng.beta(2 * means[:, None], 2 * (1 - means)[:, None], size=(classes, n)).ravel()
+
+    rule = gate_rule("m") | rule
+    statistic = statistic_of(rule, class_names=list("abcde"), lam=0.5)
+    seen = bounds(draw(5000), classes)
+    planned = samples_for_rule(_as_if(seen, 50), rule, alpha=alpha, power=power)
+    even = samples_for_rule(_as_if(seen, 50), rule, alpha=alpha)
+    assert even < planned
+    decided = {n: 0 for n in (even, planned)}
+    for _ in range(60):
+        for n in decided:
+            low, high = statistic.bounds(bounds(draw(n), classes), alpha)
+            decided[n] += verdict_of(rule, low, high) != "INCONCLUSIVE"
+    assert decided[planned] >= 60 * power - 3 * np.sqrt(60 * power * (1 - power))
+    assert decided[even] >= 15
+
+
+def _as_if(found, n):
+    # The same distributions with fewer samples at hand, so that plans may start low.
+    class Fewer(ClassBounds):
+        n = np.full(len(found.n), 50)
+
+    return Fewer(found.samples, found.value_range, found.method)
+
+
+def test_no_number_is_promised_that_cannot_be():
+    rule = gate_rule("m", at_least=0.3)
+    at_threshold = bounds(np.full(40, 0.3), 2, "hoeffding")
+    assert samples_for_rule(at_threshold, rule, alpha=0.05) is None
+    absent = ClassBounds(class_samples(np.full(40, 0.9), np.zeros(40, int), 2, seed=0), UNIT, "betting")
+    assert samples_for_rule(absent, rule, alpha=0.05) is None
+    # Wrong labels leave an interval that no number of samples closes.
+    labels = np.repeat([0, 1], 20)
+    noisy = ClassBounds(class_samples(np.full(40, 0.35), labels, 2, seed=0), UNIT, "betting", np.full(2, 0.1))
+    assert samples_for_rule(noisy, rule, alpha=0.05) is None
+
+
+@pytest.mark.parametrize("power", [0, 1, -1, 2])
+def test_power_is_a_probability(power):
+    with pytest.raises(InputError, match="power must lie strictly between 0 and 1"):
+        samples_for_interval(bounds(np.full(40, 0.3), 2), half_width=0.1, alpha=0.05, power=power)
+
+
+def test_a_half_width_that_cannot_be_reached_is_an_error():
+    with pytest.raises(InputError, match="half-width must be positive"):
+        samples_for_interval(bounds(np.full(40, 0.3), 2), half_width=0, alpha=0.05)
+
+
+def test_a_rule_on_one_class_plans_for_that_class():
+    values = np.repeat([0.1, 0.45, 0.2], 50)
+    rule = {"statistic": "class", "class": "middle", "at_least": 0.4}
+    found = bounds(values, 3, "hoeffding")
+    planned = samples_for_rule(found, rule, alpha=0.05, class_names=["low", "middle", "high"])
+    # log(1 / alpha) / (2 * .05^2), one side of one class
+    assert planned == pytest.approx(np.log(20) / (2 * 0.05**2), rel=0.002)
+
+
+# What given samples can show
+
+
+def test_detectable_rdi_by_hand():
+    assert detectable_rdi([0.1, 0.2, 0.5], [0.2, 0.5, 0.7]) == pytest.approx(0.3 + 0.2)
+    half = hoeffding_half_width(1000, classes=10, alpha=0.05, width=1)
+    assert detectable_rdi(np.full(10, 0.5 - half), np.full(10, 0.5 + half)) == pytest.approx(4 * half)
+    with pytest.raises(InputError, match="at least 2 classes"):
+        detectable_rdi([0.1], [0.2])
+
+
+@given(st.integers(0, 10_000))
+def test_a_larger_rdi_shows_wherever_the_intervals_hold(seed):
+    rng = np.random.default_rng(seed)
+    truth = rng.random(5)
+    below, above = rng.uniform(0, 0.3, (2, 5))
+    low, high = np.maximum(truth - below, 0), np.minimum(truth + above, 1)
+    if np.ptp(truth) > detectable_rdi(low, high):
+        assert disparity_intervals(low, high, n=np.ones(5), lam=0.5)["rdi"][0] > 0
+
+
+def test_a_disparity_below_it_stays_hidden_in_some_case():
+    low, high = np.array([0.2, 0.4]), np.array([0.4, 0.6])
+    # Truths .21 and .59 are possible: RDI .38 < .4, and the intervals touch.
+    assert detectable_rdi(low, high) == pytest.approx(0.4)
+    assert disparity_intervals(low, high, n=np.ones(2), lam=0.5)["rdi"][0] == pytest.approx(0)

@@ -1,0 +1,345 @@
+import hashlib
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gfscore.core.errors import InputError
+from gfscore.core.files import write_json
+from gfscore.images.datasets import (
+    ImageSet,
+    describe_images,
+    from_arrays,
+    load_all,
+    open_described,
+    open_images,
+)
+from gfscore.images.sources import SOURCES
+
+DIGITS = {"source": "digits", "test_share": 0.5, "seed": 0}
+NAMES = [str(digit) for digit in range(10)]
+PAIR = ["cat", "dog"]
+NPZ = {"source": "npz", "value_range": 255, "channels": "last"}
+
+
+@pytest.fixture
+def saved(tmp_path):
+    """Function that saves arrays and returns the path; by default four valid 9x8 colour images, channels last."""
+    rng = np.random.default_rng(0)
+    arrays = {"x": rng.integers(0, 256, (4, 9, 8, 3), dtype=np.uint8), "y": np.array([1, 0, 1, 0])}
+
+    def save(**changes):
+        path = tmp_path / "pets.npz"
+        np.savez(path, **{key: value for key, value in {**arrays, **changes}.items() if value is not None})
+        return path
+
+    return save
+
+
+def test_digits_are_split_once_and_for_all_classes_alike():
+    train = open_images({**DIGITS, "split": "train"}, classes=NAMES)
+    test = open_images({**DIGITS, "split": "test"}, classes=NAMES)
+    assert len(train) + len(test) == 1797
+    assert not set(train.sample_id) & set(test.sample_id)
+    assert all(87 <= count <= 92 for count in np.bincount(test.labels))
+    images, labels = load_all(test)
+    assert images.shape == (len(test), 1, 8, 8)
+    assert images.dtype == np.float32
+    assert (images.min(), images.max()) == (0, 1)
+    assert labels.dtype == np.int32
+
+
+def test_an_identifier_of_a_digit_is_its_place_in_scikit_learn():
+    from sklearn.datasets import load_digits
+
+    data = load_digits()
+    test = open_images({**DIGITS, "split": "test"}, classes=NAMES)
+    rows = [int(name.removeprefix("digits-")) for name in test.sample_id]
+    np.testing.assert_array_equal(load_all(test)[0][:, 0] * 16, data.images[rows])
+    np.testing.assert_array_equal(test.labels, data.target[rows])
+
+
+def test_share_and_seed_determine_the_split():
+    def of(**changes):
+        return set(open_images({**DIGITS, "split": "test", **changes}, classes=NAMES).sample_id)
+
+    assert of() == of()
+    assert of() != of(seed=1)
+    assert len(of(test_share=0.2)) == pytest.approx(0.2 * 1797, abs=5)
+    with pytest.raises(InputError, match="test_share must lie between 0 and 1, got 1"):
+        of(test_share=1)
+    with pytest.raises(InputError, match="'tset' is unknown; choose train or test"):
+        open_images({**DIGITS, "split": "tset"}, classes=NAMES)
+
+
+def test_batches_keep_the_order_whatever_their_size():
+    test = open_images({**DIGITS, "split": "test"}, classes=NAMES)
+    whole = np.concatenate(list(test.batches(10_000)))
+    for size in (1, 7, 256):
+        parts = list(test.batches(size))
+        assert {len(part) for part in parts[:-1]} <= {size}
+        np.testing.assert_array_equal(np.concatenate(parts), whole)
+
+
+def make(images, labels, names):
+    return from_arrays(images, labels, sample_id=names, preprocessing="none")
+
+
+def test_the_digest_is_what_its_description_says():
+    images = np.arange(8, dtype=np.float32).reshape(2, 1, 2, 2) / 10
+    expected = hashlib.sha256(b"gfscore image set 1 1 2 2\n")
+    for name, label, image in (("a", 3, images[0]), ("b", 1, images[1])):
+        expected.update(name.encode() + b"\0" + label.to_bytes(4, "little") + image.astype("<f4").tobytes())
+    assert make(images, [3, 1], ["a", "b"]).digest == expected.hexdigest()
+
+
+def test_the_digest_changes_with_pixels_labels_and_order():
+    images = np.arange(8, dtype=np.float32).reshape(2, 1, 2, 2) / 10
+    moved = images + np.float32(1e-6)
+    digests = {
+        make(images, [0, 1], ["a", "b"]).digest,
+        make(moved, [0, 1], ["a", "b"]).digest,
+        make(images, [1, 0], ["a", "b"]).digest,
+        make(images[::-1], [1, 0], ["b", "a"]).digest,
+        make(images, [0, 1], ["a", "c"]).digest,
+        make(images.reshape(2, 1, 1, 4), [0, 1], ["a", "b"]).digest,
+    }
+    assert len(digests) == 6
+
+
+def test_a_streaming_source_needs_no_array():
+    def stream(batch_size):
+        for start in range(0, 5, batch_size):
+            yield np.full((min(batch_size, 5 - start), 1, 8, 8), 0.25, dtype=np.float32)
+
+    images = ImageSet(np.array(list("abcde")), np.zeros(5, dtype=np.int32), (1, 8, 8), "none", stream)
+    assert [len(batch) for batch in images.batches(2)] == [2, 2, 1]
+    kept = make(np.full((5, 1, 8, 8), 0.25, dtype=np.float32), np.zeros(5), list("abcde"))
+    assert images.digest == kept.digest
+
+
+@pytest.mark.parametrize(
+    ("value", "count", "message"),
+    [(1.5, 5, "outside"), (np.nan, 5, "outside"), (0.5, 4, "4 images for 5 labels"), (0.5, 6, "6 images for 5")],
+)
+def test_a_stream_that_breaks_its_promise_is_refused(value, count, message):
+    def stream(batch_size):
+        yield np.full((count, 1, 8, 8), value, dtype=np.float32)
+
+    images = ImageSet(np.array(list("abcde")), np.zeros(5, dtype=np.int32), (1, 8, 8), "none", stream)
+    with pytest.raises(InputError, match=message):
+        list(images.batches(10))
+
+
+def test_every_layout_of_an_npz_gives_the_same_images(saved):
+    first = np.random.default_rng(1).integers(0, 256, (4, 3, 9, 8), dtype=np.uint8)
+    layouts = [
+        (first, 255, "first"),
+        (first.transpose(0, 2, 3, 1), 255, "last"),
+        (first.astype(np.float32), 255, "first"),
+        (first.astype(np.float32) / np.float32(255), 1, "first"),
+    ]
+    digests = set()
+    for x, scale, channels in layouts:
+        settings = {"source": "npz", "value_range": scale, "channels": channels}
+        images = open_images(settings, saved(x=x), classes=PAIR)
+        np.testing.assert_array_equal(load_all(images)[0], first.astype(np.float32) / np.float32(255))
+        digests.add(images.digest)
+    assert len(digests) == 1
+    grey = open_images({**NPZ, "channels": "none"}, saved(x=first[:, 0]), classes=PAIR)
+    assert grey.image_shape == (1, 9, 8)
+    assert grey.sample_id.tolist() == ["npz-000000", "npz-000001", "npz-000002", "npz-000003"]
+    assert grey.labels.tolist() == [1, 0, 1, 0]
+
+
+BAD = [
+    ({"x": None}, {}, "no array x, only y"),
+    ({"y": None}, {}, "no array y, only x"),
+    ({"y": np.array([0, 1, 0])}, {}, r"pets\.npz: y: shape \(3,\) for 4 images"),
+    ({"y": np.array([0.0, 0.5, 1.0, 1.0])}, {}, "whole numbers"),
+    ({"y": np.array([0, 1, 2, 1])}, {}, "row 2 has label 2, outside 0..1"),
+    ({"y": np.array([0, -1, 1, 1])}, {}, "row 1 has label -1"),
+    ({"y": np.array([1, 1, 1, 1])}, {}, "no sample of class 'cat'"),
+    ({"y": np.array(["a", "b", "a", "b"])}, {}, r"pets\.npz: y: dtype <U1, row 0 is 'a'; give whole numbers"),
+    ({"x": np.full((4, 9, 8, 3), 256)}, {}, "row 0 has pixels from 256 to 256, outside 0..255"),
+    ({"x": np.full((4, 9, 8, 3), -0.1)}, {}, "outside 0..255"),
+    ({"x": np.full((4, 9, 8, 3), 0.5)}, {}, "set value_range: 1"),
+    ({"x": np.full((4, 9, 8, 3), 2.0)}, {"value_range": 1}, "outside 0..1"),
+    ({"x": np.full((4, 9, 8, 3), np.nan)}, {"value_range": 1}, "row 0 has pixels from nan to nan"),
+    ({"x": np.full((4, 9, 8, 3), np.inf)}, {"value_range": 1}, "row 0 has pixels"),
+    ({"x": np.zeros((4, 9, 8))}, {}, "3, 9, 8|means 4 dimensions"),
+    ({"x": np.zeros((4, 9, 8, 3))}, {"channels": "first"}, "9 channels"),
+    ({"x": np.zeros((4, 9, 8, 3))}, {"channels": "middle"}, "'middle' is not known"),
+    ({"x": np.zeros((0, 9, 8, 3)), "y": np.zeros(0, dtype=int)}, {}, "no pixels"),
+    ({"x": np.array(["a", "b", "c", "d"]).reshape(4, 1, 1, 1)}, {}, "save numbers"),
+    ({}, {"value_range": 16}, "value_range 16 is not known; choose 1 or 255"),
+]
+
+
+@pytest.mark.parametrize(("arrays", "settings", "message"), BAD)
+def test_a_faulty_npz_is_refused_with_its_name_and_the_remedy(arrays, settings, message, saved):
+    with pytest.raises(InputError, match=message) as caught:
+        open_images({**NPZ, **settings}, saved(**arrays), classes=PAIR)
+    assert "pets.npz" in str(caught.value)
+
+
+def damaged(path, kind):
+    content = path.read_bytes()
+    if kind == "truncated":
+        path.write_bytes(content[: len(content) // 2])
+    elif kind == "flipped":
+        middle = len(content) // 3
+        path.write_bytes(content[:middle] + bytes([content[middle] ^ 255]) + content[middle + 1 :])
+    elif kind == "page":
+        path.write_text("<!doctype html><title>404</title>")
+    elif kind == "empty":
+        path.write_bytes(b"")
+    elif kind == "bare array":
+        with path.open("wb") as file:
+            np.save(file, np.zeros(3))
+
+
+@pytest.mark.parametrize("kind", ["truncated", "flipped", "page", "empty", "bare array"])
+def test_a_damaged_npz_is_refused_with_its_name_and_the_remedy(kind, saved):
+    path = saved()
+    damaged(path, kind)
+    with pytest.raises(InputError, match=r"pets\.npz: not a whole \.npz file .* copy or download it again"):
+        open_images(NPZ, path, classes=PAIR)
+
+
+def test_labels_are_called_what_they_are_called_in_the_file(tmp_path):
+    """Only .npz files of images call them y."""
+    for content, name, seen in (
+        (b"y\n0.5\n1\n", "y", r"row 0 is 0\.5"),
+        (b"kind,y\n0,0\n1,\n", "y", r"row 1 is nan \(an empty cell\?\)"),
+    ):
+        (tmp_path / "mine.csv").write_bytes(content)
+        expected = rf"mine\.csv: {name}: dtype .*, {seen}; give whole numbers 0\.\.K-1, .* in the order of `classes`"
+        with pytest.raises(InputError, match=expected):
+            open_images({"source": "labels"}, tmp_path / "mine.csv", classes=PAIR)
+    (tmp_path / "mine.csv").write_text("kind,label\n0,cat\n1,1\n")
+    with pytest.raises(InputError, match=r"mine\.csv: label: row 1 is '1', none of the 2 classes"):
+        open_images({"source": "labels"}, tmp_path / "mine.csv", classes=PAIR)
+    (tmp_path / "mine.csv").write_text("label\n0\n-1\n")
+    with pytest.raises(InputError, match=r"mine\.csv: label: row 1 has label -1; labels count from 0"):
+        open_images({"source": "labels"}, tmp_path / "mine.csv", classes=PAIR)
+    with pytest.raises(InputError, match=r"^labels: shape \(2,\) for 3 images"):
+        make(np.zeros((3, 1, 2, 2)), [0, 1], list("abc"))
+    with pytest.raises(InputError, match=r"^labels: dtype <U1, row 0 is 'a'; give whole numbers"):
+        make(np.zeros((3, 1, 2, 2)), list("abc"), list("abc"))
+
+
+def test_names_of_classes_count_in_the_order_of_the_configuration(tmp_path):
+    """Not in that of the alphabet, or of the file."""
+    path = tmp_path / "mine.csv"
+    path.write_text("label\nemu\ncat\nemu\ndog\n")
+    classes = ["dog", "emu", "cat"]
+    images = open_images({"source": "labels"}, path, classes=classes)
+    assert images.labels.tolist() == [1, 2, 1, 0]
+    manifest = describe_images({"source": "labels"}, path, dataset="mine", classes=classes)
+    assert manifest["samples_per_class"] == [1, 2, 1] and "classes" not in manifest["settings"]
+    with pytest.raises(
+        InputError, match=r"mine\.csv: label: row 0 is 'emu', a name, .* lists no classes; list all names under"
+    ):
+        open_images({"source": "labels"}, path, classes=None)
+
+
+def test_nobody_is_told_how_to_unpickle_what_is_no_file_of_arrays(saved):
+    path = saved()
+    path.write_bytes(b"\x00 of no format")
+    with pytest.raises(InputError, match=r"\(neither a \.npy nor a \.npz file\); copy or download it again"):
+        open_images(NPZ, path, classes=PAIR)
+
+
+def test_pickled_objects_are_never_loaded(saved):
+    path = saved(y=np.array([{}, 1, 0, 1], dtype=object))
+    with pytest.raises(InputError, match="without pickled objects"):
+        open_images(NPZ, path, classes=PAIR)
+
+
+def test_a_missing_file_and_a_missing_path_are_named(tmp_path):
+    with pytest.raises(InputError, match=r"absent\.npz: there is no such file; check `path`"):
+        open_images(NPZ, tmp_path / "absent.npz", classes=PAIR)
+    with pytest.raises(InputError, match="needs a path"):
+        open_images(NPZ, None, classes=PAIR)
+
+
+def test_missing_classes_are_named_and_one_class_is_refused():
+    with pytest.raises(InputError, match=r"no sample of class 'ten' \(1 of 11 classes\)"):
+        open_images({**DIGITS, "split": "test"}, classes=[*NAMES, "ten"])
+    with pytest.raises(InputError, match="at least 2 classes"):
+        open_images({**DIGITS, "split": "test"}, classes=["only"])
+    with pytest.raises(InputError, match=r"has label 9, outside 0\.\.8"):
+        open_images({**DIGITS, "split": "test"}, classes=NAMES[:9])
+
+
+def test_an_unknown_source_names_the_known_ones():
+    with pytest.raises(InputError, match=r"'mnist' is unknown; choose one of .*cifar, .*npz"):
+        open_images({"source": "mnist"}, classes=NAMES)
+
+
+def test_a_source_is_a_file_of_the_folder():
+    assert set(SOURCES) == {
+        "celeba",
+        "cifar",
+        "corrupted",
+        "digits",
+        "generated",
+        "image_folder",
+        "labels",
+        "npz",
+        "parquet",
+    }
+    for module in SOURCES.values():
+        path = Path(import_module(module).__file__)
+        assert callable(import_module(module).open_source)
+        assert len(path.read_text().splitlines()) <= 80, path.name
+
+
+def test_the_generators_files_are_opened(saved):
+    x = np.full((4, 1, 8, 8), 0.5, dtype=np.float32)
+    images = open_images({"source": "generated"}, saved(x=x), classes=PAIR)
+    assert images.sample_id[0] == "generated-000000"
+    np.testing.assert_array_equal(load_all(images)[0], x)
+
+
+def test_class_names_are_checked_against_those_of_the_data(saved, monkeypatch):
+    whole = open_images(NPZ, saved(), classes=PAIR)
+    import gfscore.images.sources.npz as source
+
+    monkeypatch.setattr(source, "open_source", lambda *_: replace(whole, class_names=("dog", "cat")))
+    with pytest.raises(InputError, match="'cat' is label 0 in `classes`, but label 1 in the data"):
+        open_images(NPZ, None, classes=PAIR)
+    assert len(open_images(NPZ, None, classes=["hound", "cat"])) == 4
+    with pytest.raises(InputError, match="only in the data: none; only declared: cow; correct"):
+        open_images(NPZ, None, classes=["dog", "cat", "cow"])
+    with pytest.raises(InputError, match="'dog' stands more than once"):
+        open_images(NPZ, None, classes=["dog", "dog"])
+    with pytest.raises(InputError, match=r"classes 'd\\xf6g' and 'do\\u0308g' differ in .* Unicode alone"):
+        open_images(NPZ, None, classes=["d\u00f6g", "do\u0308g"])
+    assert len(open_images(NPZ, None, classes=["a", "A"])) == 4
+
+
+def test_a_pinned_digest_is_enforced(saved):
+    path = saved()
+    described = describe_images(NPZ, path, dataset="pets", classes=PAIR)
+    for pinned in (described["digest"], described["digest"].upper()):
+        assert describe_images(NPZ, path, dataset="pets", classes=PAIR, pinned=pinned) == described
+    with pytest.raises(InputError, match=r"pets\.npz: the data have digest .*, but config\.yaml pins 000"):
+        describe_images(NPZ, path, dataset="pets", classes=PAIR, pinned="0" * 64)
+
+
+def test_a_described_dataset_is_opened_again_and_a_changed_one_refused(saved, tmp_path):
+    path = saved()
+    manifest = tmp_path / "pets.json"
+    described = describe_images(NPZ, path, dataset="pets", classes=PAIR)
+    assert described["samples_per_class"] == [2, 2]
+    assert described["image_shape"] == [3, 9, 8]
+    write_json(manifest, described)
+    images, read = open_described(manifest)
+    assert images.digest == read["digest"] == described["digest"]
+    saved(y=np.array([0, 0, 1, 1]))
+    with pytest.raises(InputError, match=r"pets\.npz: the data have digest .* changed since"):
+        open_described(manifest)

@@ -1,0 +1,84 @@
+"""The entries and the adapter of docs/add-a-dataset.md are valid and work."""
+
+import re
+import shutil
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+
+import gfscore.images.sources
+from gfscore.core.errors import InputError
+from gfscore.images.datasets import describe_images, load_all, open_images
+from gfscore.images.sources import SOURCES
+from gfscore.workflow.configuration import complete_schema
+from gfscore.workflow.sources import sources_of
+
+ROOT = Path(__file__).resolve().parents[3]
+PAGE = (ROOT / "docs/add-a-dataset.md").read_text()
+SCHEMA = yaml.safe_load((ROOT / "rules/schemas/config.schema.yaml").read_text())
+
+
+def blocks(language):
+    return re.findall(rf"^```{language}\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)
+
+
+ENTRIES = {name: entry for block in blocks("yaml") for name, entry in yaml.safe_load(block)["datasets"].items()}
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_every_entry_of_the_page_follows_the_schema(name):
+    schema = complete_schema(SCHEMA, Path(gfscore.images.sources.__file__).parent)
+    part = {"$ref": f"#/$defs/datasets/{ENTRIES[name]['source']}", "$defs": schema["$defs"]}
+    assert not [error.message for error in Draft202012Validator(part).iter_errors(ENTRIES[name])]
+    extra = {**ENTRIES[name], "unknown": 1}
+    assert [error.validator for error in Draft202012Validator(part).iter_errors(extra)] == ["additionalProperties"]
+
+
+def test_every_source_for_images_has_an_entry_on_the_page():
+    assert {entry["source"] for entry in ENTRIES.values()} == set(SOURCES) - {"labels"}
+
+
+@pytest.fixture
+def adapter(tmp_path, monkeypatch):
+    """The adapter of the page as a source named idx, without touching the package."""
+    path = tmp_path / "idx.py"
+    path.write_text(blocks("python")[0])
+    specification = spec_from_file_location("gfscore.images.sources.idx", path)
+    module = module_from_spec(specification)
+    specification.loader.exec_module(module)
+    monkeypatch.setitem(sys.modules, "gfscore.images.sources.idx", module)
+    monkeypatch.setitem(SOURCES, "idx", "gfscore.images.sources.idx")
+    return path
+
+
+def test_the_adapter_of_the_page_is_short_complete_and_described_by_itself(adapter, tmp_path):
+    assert len(adapter.read_text().splitlines()) <= 80
+    entry = complete_schema(SCHEMA, adapter.parent)["$defs"]["datasets"]["idx"]
+    assert {"source", "path", "labels", "classes", "subset"} <= set(entry["required"])
+    pixels = np.random.default_rng(0).integers(0, 256, (4, 8, 9), dtype=np.uint8)
+    images, labels = tmp_path / "images", tmp_path / "labels"
+    images.write_bytes(bytes([0, 0, 8, 3]) + np.array([4, 8, 9], dtype=">i4").tobytes() + pixels.tobytes())
+    labels.write_bytes(bytes([0, 0, 8, 1]) + np.array([4], dtype=">i4").tobytes() + bytes([0, 1, 1, 0]))
+    settings = {"source": "idx", "labels": str(labels), "subset": None, "digest": None}
+    opened = open_images(settings, images, classes=["zero", "one"])
+    np.testing.assert_array_equal(load_all(opened)[0][:, 0], pixels.astype(np.float32) / np.float32(255))
+    assert describe_images(settings, images, dataset="mnist", classes=["zero", "one"])["samples_per_class"] == [2, 2]
+    images.write_bytes(images.read_bytes()[:-1])
+    with pytest.raises(InputError, match="images: not a whole IDX file"):
+        open_images(settings, images, classes=["zero", "one"])
+
+
+def test_a_new_adapter_changes_the_code_of_no_step(adapter, tmp_path):
+    """Cheap steps re-run when a file of theirs changes; the others list no code at all."""
+    copy = shutil.copytree(
+        ROOT / "workflow_scripts", tmp_path / "scripts", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    before = {script: sources_of(script) for script in copy.glob("*.py")}
+    shutil.copy(adapter, copy / "gfscore/images/sources")
+    assert before
+    assert {script: sources_of(script) for script in copy.glob("*.py")} == before

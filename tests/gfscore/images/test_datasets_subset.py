@@ -1,0 +1,75 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gfscore.core.errors import InputError
+from gfscore.images.datasets import ImageSet, describe_images, from_arrays, open_images
+from gfscore.images.subsets import draw_subset
+
+DIGITS = {"source": "digits", "split": "test", "test_share": 0.5, "seed": 0}
+NAMES = [str(digit) for digit in range(10)]
+
+
+@given(st.lists(st.integers(0, 4), min_size=5, max_size=80), st.integers(0, 5), st.data())
+def test_a_subset_is_stratified_ascending_and_repeatable(labels, seed, data):
+    labels = np.array(labels)
+    k = len(np.unique(labels))
+    samples = data.draw(st.integers(k, len(labels)))
+    rows = draw_subset(labels, samples=samples, seed=seed, where="x")
+    assert len(rows) == samples
+    assert (np.diff(rows) > 0).all()
+    np.testing.assert_array_equal(rows, draw_subset(labels, samples=samples, seed=seed, where="x"))
+    counts, drawn = (np.unique(part, return_counts=True)[1] for part in (labels, labels[rows]))
+    assert len(drawn) == k
+    expected = 1 + (samples - k) * (counts - 1) / max(len(labels) - k, 1)
+    assert (np.abs(drawn - expected) < 1).all()
+
+
+def test_classes_of_one_size_get_equal_numbers_and_the_seed_matters():
+    labels = np.repeat(np.arange(10), 100)
+    rows = draw_subset(labels, samples=200, seed=0, where="x")
+    assert (np.bincount(labels[rows]) == 20).all()
+    assert set(rows) != set(draw_subset(labels, samples=200, seed=1, where="x"))
+
+
+@pytest.mark.parametrize("samples", [9, 899])
+def test_an_impossible_size_names_the_possible_ones(samples):
+    with pytest.raises(InputError, match=rf"digits: subset: samples {samples} is not between 10 .* and 898"):
+        open_images({**DIGITS, "subset": {"samples": samples, "seed": 0}}, classes=NAMES)
+
+
+def test_a_subset_of_a_source_is_recorded_and_keeps_the_order():
+    subset = {"samples": 100, "seed": 3}
+    part, whole = (open_images(settings, classes=NAMES) for settings in ({**DIGITS, "subset": subset}, DIGITS))
+    described = describe_images({**DIGITS, "subset": subset}, dataset="d", classes=NAMES)
+    assert described["settings"]["subset"] == subset
+    assert described["samples"] == 100
+    assert described["digest"] == part.digest != whole.digest
+    rows = np.flatnonzero(np.isin(whole.sample_id, part.sample_id))
+    pixels = np.concatenate(list(whole.batches(1000)))
+    for size in (1, 7, 1000):
+        np.testing.assert_array_equal(np.concatenate(list(part.batches(size))), pixels[rows])
+
+
+def test_a_stream_is_selected_from_without_being_held():
+    def stream(batch_size):
+        for start in range(0, 10, batch_size):
+            yield np.full((min(batch_size, 10 - start), 1, 8, 8), start / 10, dtype=np.float32)
+
+    images = ImageSet(np.array(list("abcdefghij")), np.arange(10, dtype=np.int32), (1, 8, 8), "none", stream)
+    part = images.select(np.array([0, 5, 9])).select(np.array([1, 2]))
+    assert part.sample_id.tolist() == ["f", "j"]
+    assert [batch[:, 0, 0, 0].tolist() for batch in part.batches(2)] == [[np.float32(0.4)], [np.float32(0.8)]]
+    held = from_arrays(np.zeros((3, 1, 8, 8)), [0, 1, 2], sample_id=list("abc"), preprocessing="none")
+    assert held.select(np.array([2])).labels.tolist() == [2]
+
+
+def test_a_part_has_a_digest_of_its_own_even_where_the_source_states_one():
+    held = from_arrays(np.zeros((3, 1, 8, 8)), [0, 1, 2], sample_id=list("abc"), preprocessing="none")
+    stated = [replace(held, content_digest=lambda text=text: text * 64) for text in "01"]
+    parts = [images.select(np.array(rows)) for images in stated for rows in ([0, 1], [0, 2])]
+    assert len({images.digest for images in [*parts, *stated, held]}) == 7
+    assert parts[0].digest == stated[0].select(np.array([0, 1])).digest

@@ -1,0 +1,548 @@
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from gfscore.attacks.auto_pgd import auto_pgd, auto_pgd_on_cross_entropy, checkpoints
+from gfscore.attacks.ball_attacks import fgsm, pgd
+from gfscore.attacks.goals import (
+    LESS_LIKELY,
+    difference_of_logits_ratio,
+    difference_of_logits_ratio_to_target,
+    lead_of_others,
+    lead_of_target,
+)
+from gfscore.attacks.gradient_ascent import cross_entropy
+from gfscore.attacks.settings import OWN_SETTINGS, expand, require_attacks
+from gfscore.core.errors import InputError
+from gfscore.measures.adversarial import ATTACKS, measure_batch
+from gfscore.measures.samples import OWN_COLUMNS, SAMPLE_COLUMNS
+from gfscore.networks.classifier import Classifier, from_network
+
+SHAPE = (3, 6, 6)
+PIXELS = 108
+EPS = {"linf": 0.01, "l2": 0.08}
+SHORT = {
+    "fgsm": {},
+    "pgd": {"steps": 20, "step_size": 0.25, "restarts": 1},
+    "apgd-ce": {"steps": 25, "restarts": 1},
+    "apgd-dlr": {"steps": 25, "restarts": 1},
+    "apgd-targeted": {"steps": 25, "targets": 9},
+    "fab": {"steps": 15, "targets": 9},
+    "square": {"queries": 150},
+}
+"""Settings of each attack; step_size in radii."""
+
+EXACT = [(2, "pgd"), (2, "apgd-ce"), (2, "fab"), (3, "apgd-dlr"), (3, "fab"), (10, "apgd-targeted"), (10, "fab")]
+"""Numbers of classes with which attacks find all that there is to find on a linear classifier."""
+
+NEARLY_EXACT = [(3, "pgd"), (3, "apgd-ce"), (10, "pgd"), (10, "apgd-ce"), (10, "apgd-dlr")]
+"""Here the loss pulls towards several classes at once, so that a little of the ball is lost."""
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Networks this small are slower on several."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def entry(name, norm="linf"):
+    given = {"name": name, **SHORT[name]}
+    return given | {"step_size": given["step_size"] * EPS[norm]} if name == "pgd" else given
+
+
+def linear(classes, seed=0, scale=1.0):
+    """Linear classifier whose boundaries pass near the grey image."""
+    generator = torch.Generator().manual_seed(seed)
+    layer = nn.Linear(PIXELS, classes)
+    with torch.no_grad():
+        layer.weight.copy_(scale * torch.randn(classes, PIXELS, generator=generator))
+        layer.bias.copy_(-layer.weight.sum(1) / 2 + 0.1 * scale * torch.randn(classes, generator=generator))
+    return nn.Sequential(nn.Flatten(), layer)
+
+
+def grey(n, seed=1):
+    """Images so far inside [0, 1] that the box does not bind."""
+    return np.random.default_rng(seed).uniform(0.2, 0.8, (n, *SHAPE)).astype(np.float32)
+
+
+def predicted(network, images):
+    with torch.no_grad():
+        return network(torch.from_numpy(images)).argmax(1).numpy()
+
+
+def margins(network, images, labels, norm):
+    """Distance of each image to the nearest boundary of its label's region; negative outside, in float64."""
+    weights, bias = (value.detach().double().numpy() for value in network[1].parameters())
+    logits = images.reshape(len(images), -1).astype(float) @ weights.T + bias
+    result = []
+    for z, y in zip(logits, labels, strict=True):
+        dual = np.linalg.norm(weights[y] - np.delete(weights, y, 0), ord=1 if norm == "linf" else 2, axis=1)
+        result.append(np.min((z[y] - np.delete(z, y)) / dual))
+    return np.array(result)
+
+
+def measured(network, images, labels, *names, norm="linf", seed=0, **changes):
+    settings = {"norm": norm, "eps": EPS[norm], "attacks": [entry(name, norm) for name in names]} | changes
+    return measure_batch(from_network(network), images, np.asarray(labels), settings=settings, seed=seed)
+
+
+def small_network(seed=0, classes=5):
+    torch.manual_seed(seed)
+    return nn.Sequential(nn.Flatten(), nn.Linear(PIXELS, 40), nn.ReLU(), nn.Linear(40, classes)).eval()
+
+
+@pytest.fixture(scope="module")
+def curved():
+    network = small_network()
+    with torch.no_grad():
+        network[1].weight.mul_(4)
+    images = np.random.default_rng(3).random((60, *SHAPE), dtype=np.float32)
+    labels = predicted(network, images)
+    labels[:6] = (labels[:6] + 1) % 5
+    return network, images, labels
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+@pytest.mark.parametrize(("classes", "name"), EXACT + NEARLY_EXACT)
+def test_survivors_of_a_linear_classifier_are_exactly_those_beyond_eps(classes, name, norm):
+    network, images = linear(classes), grey(80)
+    labels = predicted(network, images)
+    labels[:10] = (labels[:10] + 1) % classes
+    margin = margins(network, images, labels, norm)
+    lost = 0.05 if (classes, name) in EXACT else 0.25
+    clear = (margin > 1.001 * EPS[norm]) | (margin < (1 - lost) * EPS[norm])
+    images, labels, margin = images[clear], labels[clear], margin[clear]
+    result = measured(network, images, labels, name, norm=norm)
+    np.testing.assert_array_equal(result["value"] == 1, margin > EPS[norm])
+    assert 0.15 < result["value"].mean() < 0.9
+    assert set(result["attack"][margin <= 0]) == {"clean"}
+    found = (margin > 0) & (margin <= EPS[norm])
+    assert set(result["attack"][found]) == {name}
+    # No perturbation shorter than the distance to the boundary can succeed.
+    assert (result["distance"][found] >= margin[found] - 1e-6).all()
+    assert (result["distance"][found] <= EPS[norm] * 1.0001).all()
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+@pytest.mark.parametrize("name", ["fgsm", "square"])
+def test_weaker_attacks_break_only_what_can_be_broken(name, norm):
+    network, images = linear(10), grey(60)
+    labels = predicted(network, images)
+    margin = margins(network, images, labels, norm)
+    result = measured(network, images, labels, name, norm=norm)
+    assert (result["value"][margin > EPS[norm]] == 1).all()
+    assert result["value"][margin < 0.3 * EPS[norm]].mean() < 0.4
+
+
+def test_fgsm_is_exact_for_two_classes():
+    network, images = linear(2), grey(100)
+    labels = predicted(network, images)
+    margin = margins(network, images, labels, "linf")
+    clear = np.abs(margin - EPS["linf"]) > 1e-4
+    result = measured(network, images[clear], labels[clear], "fgsm")
+    np.testing.assert_array_equal(result["value"] == 1, margin[clear] > EPS["linf"])
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+def test_autoattack_works_with_few_classes(monkeypatch, classes, norm):
+    monkeypatch.setattr(
+        "gfscore.attacks.settings.VERSIONS",
+        {"standard": [entry(n) for n in ("apgd-ce", "apgd-targeted", "fab", "square")]},
+    )
+    network, images = linear(classes), grey(50)
+    labels = predicted(network, images)
+    margin = margins(network, images, labels, norm)
+    clear = np.abs(margin - EPS[norm]) > 0.05 * EPS[norm]
+    attacks = [{"name": "autoattack", "version": "standard"}]
+    result = measured(network, images[clear], labels[clear], norm=norm, attacks=attacks)
+    np.testing.assert_array_equal(result["value"] == 1, margin[clear] > EPS[norm])
+
+
+def test_autoattack_is_composed_as_documented():
+    standard = [{"name": "autoattack", "version": "standard"}]
+    names = {k: [member["name"] for member in expand(standard, k)] for k in (2, 3, 4, 10)}
+    assert names[10] == names[4] == ["apgd-ce", "apgd-targeted", "fab", "square"]
+    assert names[3] == ["apgd-ce", "apgd-dlr", "fab", "square"]
+    assert names[2] == ["apgd-ce", "fab", "square"]
+    assert [member["targets"] for k in (2, 4, 100) for member in expand(standard, k)[-2:-1]] == [1, 3, 9]
+    assert [m["name"] for m in expand([{"name": "autoattack", "version": "rand"}], 2)] == ["apgd-ce"]
+
+
+def test_settings_that_cannot_work_are_refused():
+    for name, classes, remedy in (("apgd-dlr", 2, "use apgd-ce$"), ("apgd-targeted", 3, "apgd-ce or apgd-dlr")):
+        with pytest.raises(InputError, match=f"'{name}' needs at least .* here are {classes}.*{remedy}"):
+            require_attacks({"attacks": [entry(name)]}, classes)
+        require_attacks({"attacks": [entry(name)]}, classes + 1)
+    for attacks, message in (
+        ([{"name": "pdg"}], "'pdg' is unknown; did you mean 'pgd'"),
+        ([{"name": "fgsm", "steps": 3}], "'fgsm' has no setting 'steps'; it has none"),
+        ([{"name": "apgd-ce", "steps": 3}], "'apgd-ce' lacks its setting 'restarts'"),
+        ([{"name": "autoattack", "version": "plus"}], "version of autoattack 'plus' is unknown"),
+    ):
+        with pytest.raises(InputError, match=message):
+            require_attacks({"attacks": attacks}, 10)
+    assert set(ATTACKS) == set(OWN_SETTINGS) - {"autoattack"}
+
+
+def test_the_result_is_the_pointwise_worst_case(curved):
+    network, images, labels = curved
+    names = ["fgsm", "pgd", "apgd-dlr"]
+    apart = [measured(network, images, labels, name) for name in names]
+    joint = measured(network, images, labels, *names)
+    fgsm_alone, worst = apart[0]["value"], np.min([result["value"] for result in apart], axis=0)
+    assert (joint["value"] <= worst).all()
+    assert joint["value"].sum() >= worst.sum() - 1
+    np.testing.assert_array_equal(joint["attack"] == "fgsm", apart[0]["attack"] == "fgsm")
+    assert fgsm_alone.mean() > joint["value"].mean() > 0
+    np.testing.assert_array_equal(joint["value"] == 1, joint["attack"] == None)  # noqa: E711
+    np.testing.assert_array_equal(joint["value"] == 1, np.isnan(joint["distance"]))
+    np.testing.assert_array_equal(joint["value"] == 1, joint["prediction"] == labels)
+
+
+def test_samples_already_fooled_leave_the_batch_and_passes_are_counted(curved):
+    network, images, labels = curved
+    seen = []
+
+    class Watched(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.network = network
+
+        def forward(self, x):
+            seen.append(len(x))
+            return self.network(x)
+
+    result = measured(Watched(), images, labels, "pgd", "apgd-ce", "fab", "square")
+    assert result["steps"].sum() == sum(seen)
+    # 6 are wrong at once; others leave within an attack.
+    assert seen[:2] == [60, 54]
+    assert seen[20] < 54
+    survivor, wrong = result["value"] == 1, result["attack"] == "clean"
+    assert (result["steps"][wrong] == 1).all()
+    assert (result["steps"][survivor] == result["steps"].max()).all()
+    assert (result["steps"][result["attack"] == "pgd"] <= 1 + 20 + 1).all()
+
+
+@pytest.mark.parametrize("name", SHORT)
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+def test_a_batch_of_misclassified_samples_only_and_a_batch_of_one(curved, name, norm):
+    network, images, labels = curved
+    result = measured(network, images[:6], labels[:6], name, norm=norm)
+    assert (result["value"] == 0).all()
+    assert set(result["attack"]) == {"clean"}
+    assert (result["distance"] == 0).all()
+    np.testing.assert_array_equal(result["prediction"], predicted(network, images[:6]))
+    assert measured(network, images[7:8], labels[7:8], name, norm=norm)["value"].shape == (1,)
+
+
+@pytest.mark.parametrize("name", SHORT)
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+def test_examples_stay_in_the_ball_and_in_the_box(name, norm):
+    """Saturated pixels and a large ball: what leaves either would be caught by the assertion of measure_batch."""
+    network = small_network(1)
+    images = np.random.default_rng(0).integers(0, 2, (12, *SHAPE)).astype(np.float32)
+    labels = torch.from_numpy(predicted(network, images).astype(np.int64))
+    own = {key: value for key, value in entry(name, norm).items() if key != "name"}
+    if "targets" in own:
+        own["targets"] = 4
+    ball = {"norm": norm, "eps": 20 * EPS[norm]}
+    x, generator = torch.from_numpy(images), torch.Generator().manual_seed(0)
+    points, passes = ATTACKS[name](network, x, labels, ball=ball, generator=generator, **own)
+    points = points.detach()
+    order = float("inf") if norm == "linf" else 2
+    assert torch.linalg.vector_norm((points - x).flatten(1), ord=order, dim=1).max() <= ball["eps"] * 1.0001
+    assert points.min() >= 0
+    assert points.max() <= 1
+    assert (points != x).any()
+    assert passes.shape == (12,)
+
+
+def test_an_attack_that_leaves_the_ball_is_caught(curved, monkeypatch):
+    network, images, labels = curved
+
+    def leaves(network, images, labels, *, ball, generator):
+        return (images + 2 * ball["eps"]).clamp(0, 1), torch.zeros(len(images), dtype=torch.int64)
+
+    monkeypatch.setitem(ATTACKS, "fgsm", leaves)
+    with pytest.raises(AssertionError, match="left the linf ball"):
+        measured(network, images, labels, "fgsm")
+
+
+def test_a_tie_at_the_top_counts_as_fooled():
+    """Logit 1 can reach logit 0 and no more."""
+
+    class Capped(nn.Module):
+        def forward(self, x):
+            pixel = x.flatten(1)[:, 0]
+            return torch.stack([torch.ones_like(pixel), (2 * pixel).clamp(max=1)], dim=1)
+
+    images = np.full((2, 1, 5, 5), 0.3, dtype=np.float32)
+    images[1] = 0.1
+    for name in ("pgd", "square"):
+        given = {"eps": 0.25, "attacks": [entry(name) | ({"step_size": 0.1} if name == "pgd" else {})]}
+        result = measured(Capped(), images, np.array([0, 0]), **given)
+        assert result["value"].tolist() == [0, 1]
+        assert result["prediction"].tolist() == [1, 0]
+        assert list(result["attack"]) == [name, None]
+
+
+class Rounded(nn.Module):
+    """Gradient masking: pixels are rounded, so every gradient is 0."""
+
+    def __init__(self, network):
+        super().__init__()
+        self.network = network
+
+    def forward(self, x):
+        return self.network(torch.round(25 * x) / 25)
+
+
+def test_a_masked_network_resists_gradients_but_not_square(curved):
+    network, images, labels = curved
+    masked = Rounded(network)
+    labels = predicted(masked, images)
+    with_gradients = measured(masked, images, labels, "apgd-ce", "fab", eps=0.06)
+    both = measured(masked, images, labels, "apgd-ce", "fab", "square", eps=0.06)
+    assert with_gradients["value"].mean() > both["value"].mean() + 0.1
+    assert (both["attack"] == "square").sum() > 5
+
+
+@pytest.mark.parametrize("name", ["fgsm", "pgd", "apgd-ce", "apgd-dlr"])
+def test_scaled_logits_hide_no_gradients(curved, name):
+    """Where the softmax rounds to 1 the cross-entropy has no gradient; what is ascended instead does not need it."""
+    network, images, _ = curved
+
+    class Scaled(nn.Module):
+        def forward(self, x):
+            return 1e4 * network(x)
+
+    labels = predicted(network, images)
+    plain, scaled = (measured(classifier, images, labels, name)["value"].mean() for classifier in (network, Scaled()))
+    assert plain < 0.9
+    assert scaled == pytest.approx(plain, abs=0.04)
+
+
+def test_log_odds_rise_with_the_cross_entropy_in_its_direction():
+    logits = torch.tensor([[2.0, 1.0, -1.0], [0.5, 1.0, 3.0]], dtype=torch.float64, requires_grad=True)
+    labels = torch.tensor([0, 1])
+    lead, entropy = lead_of_others(logits, labels), cross_entropy(logits, labels)
+    torch.testing.assert_close(lead, torch.log(torch.expm1(entropy)))
+    ours, theirs = (torch.autograd.grad(value.sum(), logits)[0] for value in (lead, entropy))
+    torch.testing.assert_close(nn.functional.normalize(ours), nn.functional.normalize(theirs))
+    aims = torch.tensor([[1, 0], [0, 1]])
+    torch.testing.assert_close(lead_of_target(logits, aims), -lead)
+
+
+def test_means_over_passes_keep_the_cross_entropy(curved, monkeypatch):
+    network, images, labels = curved
+    goals = []
+
+    def noted(*given, goal, **how):
+        goals.append(goal)
+        return auto_pgd(*given, goal=goal, **how)
+
+    monkeypatch.setattr("gfscore.attacks.auto_pgd.auto_pgd", noted)
+    x, y = torch.from_numpy(images), torch.from_numpy(labels.astype(np.int64))
+    how = {"ball": {"norm": "linf", "eps": 0.1}, "steps": 1, "restarts": 1}
+    for samples in (1, 2):
+        seeded = torch.Generator().manual_seed(0)
+        auto_pgd_on_cross_entropy(network, x, y, generator=seeded, gradient_samples=samples, **how)
+    assert [goal.loss for goal in goals] == [lead_of_others, cross_entropy]
+
+
+@pytest.mark.parametrize("name", SHORT)
+@pytest.mark.parametrize("disturbed", [float("nan"), float("inf")])
+def test_logits_that_are_no_numbers_are_refused(curved, name, disturbed):
+    """Only where a pixel differs from the data: what an attack makes."""
+    network, images, _ = curved
+
+    class Broken(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.network = network
+
+        def forward(self, x):
+            logits, near = (
+                self.network(x),
+                torch.cdist(x.detach().flatten(1), torch.from_numpy(images).flatten(1)).amin(1),
+            )
+            return torch.where(near[:, None] > 1e-2, disturbed, logits)
+
+    with pytest.raises(InputError, match="NaN or infinite for images that this measure made"):
+        measured(Broken(), images, predicted(network, images), name)
+
+
+def test_a_class_that_is_ruled_out_is_no_fault(curved):
+    network, images, labels = curved
+
+    class RuledOut(nn.Module):
+        def forward(self, x):
+            return torch.cat([network(x), torch.full((len(x), 1), -torch.inf)], dim=1)
+
+    assert measured(RuledOut(), images, labels, "pgd", "apgd-ce")["value"].tolist() == pytest.approx(
+        measured(network, images, labels, "pgd", "apgd-ce")["value"].tolist()
+    )
+
+
+def test_the_difference_of_logits_ratio_is_the_printed_one():
+    logits = torch.tensor([[5.0, 2.0, 1.0, -4.0], [1.0, 4.0, 3.0, 0.0]], dtype=torch.float64)
+    labels = torch.tensor([0, 0])
+    # -(5 - 2) / (5 - 1) and -(1 - 4) / (4 - 1).
+    np.testing.assert_allclose(difference_of_logits_ratio(logits, labels), [-0.75, 1.0])
+    aims = torch.tensor([[0, 2], [0, 3]])
+    # -(5 - 1) / (5 - (1 - 4) / 2) and -(1 - 0) / (4 - (1 + 0) / 2).
+    np.testing.assert_allclose(difference_of_logits_ratio_to_target(logits, aims), [-4 / 6.5, -1 / 3.5])
+
+
+def test_checkpoints_of_auto_pgd_are_the_papers():
+    # p = 0, .22, .41, .57, .70, .80, .87, .93, .99
+    assert checkpoints(100) == [22, 41, 57, 70, 80, 87, 93, 99]
+    assert checkpoints(1) == [1]
+
+
+def test_auto_pgd_halves_its_steps_and_ends_at_the_point_of_highest_loss():
+    """A network whose loss oscillates under the first step size: two pixels in a narrow valley."""
+
+    class Valley(nn.Module):
+        def forward(self, x):
+            a, b = x.flatten(1).unbind(1)
+            away = -((a - 0.503) ** 2) * 300 - (b - 0.497) ** 2 * 300
+            return torch.stack([torch.full_like(a, 5.0), away], dim=1)
+
+    x = torch.full((1, 1, 1, 2), 0.5) + torch.tensor([0.03, -0.02])
+    options = {"ball": {"norm": "linf", "eps": 0.1}, "generator": torch.Generator().manual_seed(0), "goal": LESS_LIKELY}
+    points, passes = auto_pgd(Valley(), x, torch.tensor([0]), steps=100, restarts=1, **options)
+    np.testing.assert_allclose(points.flatten(), [0.503, 0.497], atol=2e-3)
+    assert passes.tolist() == [101]
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+@pytest.mark.parametrize(("name", "loss"), [("apgd-ce", "ce"), ("apgd-dlr", "dlr")])
+def test_auto_pgd_is_as_strong_as_the_reference(curved, name, loss, norm):
+    from pyautoattack.autopgd_base import APGDAttack
+
+    network, images, labels = curved
+    x, y = torch.from_numpy(images[6:]), torch.from_numpy(labels[6:].astype(np.int64))
+    library = APGDAttack(
+        network, n_iter=25, norm=norm.replace("l", "L", 1), eps=EPS[norm], loss=loss, seed=0, device="cpu"
+    )
+    survivors = int((network(library.perturb(x, y)).argmax(1) == y).sum())
+    ours = int(measured(network, images[6:], labels[6:], name, norm=norm)["value"].sum())
+    assert 0 < ours <= survivors + 1
+
+
+def test_gradients_of_a_network_that_draws_random_numbers_are_averaged():
+    torch.manual_seed(0)
+    base = linear(3)
+
+    class Noisy(nn.Module):
+        def forward(self, x):
+            return base(x) + 0.1 * torch.randn(len(x), 3)
+
+    x = torch.from_numpy(grey(10))
+    labels = torch.from_numpy(predicted(base, x.numpy()))
+    options = {
+        "ball": {"norm": "linf", "eps": 1e-4},
+        "generator": torch.Generator().manual_seed(0),
+        "goal": LESS_LIKELY,
+    }
+    _, passes = auto_pgd(Noisy(), x, labels, steps=3, restarts=1, gradient_samples=4, **options)
+    assert passes.max() == 4 * 4
+
+
+def test_restarts_are_spent_on_standing_samples_only(curved):
+    network, images, labels = curved
+    x, y = torch.from_numpy(images[6:]), torch.from_numpy(labels[6:].astype(np.int64))
+    ball = {"norm": "linf", "eps": EPS["linf"]}
+
+    def spent(restarts):
+        options = {"steps": 2, "step_size": 0.005, "restarts": restarts, "ball": ball}
+        return pgd(network, x, y, generator=torch.Generator().manual_seed(0), **options)[1]
+
+    once, thrice = spent(1), spent(3)
+    assert once.max() == 2
+    # Two steps and the look at their end, twice, then two steps.
+    assert thrice.max() == 8
+    assert thrice.min() < 3
+    assert (thrice >= once).all()
+
+
+def test_the_same_seed_gives_the_same_numbers_and_the_global_generator_is_left_alone(curved):
+    network, images, labels = curved[0], curved[1][:20], curved[2][:20]
+    torch.manual_seed(11)
+    before = torch.get_rng_state()
+    first, second = (measured(network, images, labels, *SHORT) for _ in range(2))
+    torch.testing.assert_close(torch.get_rng_state(), before)
+    for name in first:
+        np.testing.assert_array_equal(first[name], second[name])
+    one, other = (measured(network, images, labels, "pgd", norm="l2", seed=seed) for seed in (0, 1))
+    both = (one["attack"] == "pgd") & (other["attack"] == "pgd")
+    assert (one["distance"] != other["distance"])[both].any()
+
+
+def test_the_network_is_left_as_it_was(curved):
+    network, images, labels = curved
+    measured(network, images, labels, *SHORT)
+    assert not network.training
+    for parameter in network.parameters():
+        assert parameter.requires_grad
+        assert parameter.grad is None
+
+
+def test_fgsm_is_one_step_along_the_sign_of_the_gradient(curved):
+    network, images, labels = curved
+    x, y = torch.from_numpy(images[6:]), torch.from_numpy(labels[6:].astype(np.int64))
+    points, passes = fgsm(network, x, y, ball={"norm": "linf", "eps": 0.1}, generator=None)
+    inner = x.requires_grad_()
+    gradient = torch.autograd.grad(nn.functional.cross_entropy(network(inner), y, reduction="sum"), inner)[0]
+    torch.testing.assert_close(points, (x + 0.1 * gradient.sign()).clamp(0, 1).detach())
+    assert (passes == 1).all()
+
+
+def test_what_cannot_be_attacked_is_refused(curved):
+    network, images, labels = curved
+    settings = {"norm": "linf", "eps": 0.1, "attacks": [{"name": "fgsm"}]}
+    onnx = Classifier("", SHAPE, 5, None, run=lambda x: x)
+    with pytest.raises(InputError, match="onnx has none"):
+        measure_batch(onnx, images, labels, settings=settings, seed=0)
+    with pytest.raises(InputError, match="norm 'l1' is unknown"):
+        measure_batch(from_network(network), images, labels, settings=settings | {"norm": "l1"}, seed=0)
+
+    class Detached(nn.Module):
+        def forward(self, x):
+            return network(x).detach()
+
+    for name in ("pgd", "fab"):
+        with pytest.raises(InputError, match="no gradient with respect to the image"):
+            measured(Detached(), images, labels, name)
+    assert measured(Detached(), images, labels, "square")["value"].shape == labels.shape
+    wide = np.random.default_rng(0).random((2, 1, 4, 27), dtype=np.float32)
+    with pytest.raises(InputError, match="'square' does not work on images of 4 x 27"):
+        measured(network, wide, predicted(network, wide), "square")
+
+
+@pytest.mark.parametrize("name", ["fgsm", "pgd", "apgd-ce"])
+def test_a_network_that_only_sees_the_sum_of_the_pixels(name):
+    """Autograd may hand out one number for all pixels; an image passes the threshold of 0.52 by 0.01 a pixel or not."""
+
+    class Brightness(nn.Module):
+        def forward(self, x):
+            gap = x.flatten(1).sum(1) - 0.52 * 25
+            return torch.stack([-gap, gap], dim=1)
+
+    images = np.full((2, 1, 5, 5), 0.515, dtype=np.float32)
+    images[1] = 0.50
+    result = measured(Brightness(), images, np.array([0, 0]), name)
+    assert result["value"].tolist() == [0, 1]
+    assert result["distance"][0] == pytest.approx(0.01, rel=0.6)
+
+
+def test_the_columns_are_those_of_the_table(curved):
+    given = measured(*curved, "fgsm")
+    named = {name for name, _, _ in (*SAMPLE_COLUMNS, *OWN_COLUMNS["adversarial"])}
+    assert set(given) == named - {"sample_id", "label", "clean_prediction"}

@@ -1,0 +1,192 @@
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from gfscore.attacks.goals import target_reached
+from gfscore.audit.classwise.targets import target_success
+from gfscore.core.errors import InputError
+from gfscore.measures.samples import OWN_COLUMNS, SAMPLE_COLUMNS
+from gfscore.measures.targeted import measure_batch, other_classes
+from gfscore.networks.classifier import from_network
+
+PIXELS = 48
+EPS = {"linf": 0.03, "l2": 0.15}
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Networks this small are slower on several."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def linear(classes, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    layer = nn.Linear(PIXELS, classes)
+    with torch.no_grad():
+        layer.weight.copy_(torch.randn(classes, PIXELS, generator=generator))
+        layer.bias.copy_(-layer.weight.sum(1) / 2 + 0.1 * torch.randn(classes, generator=generator))
+    return nn.Sequential(nn.Flatten(), layer)
+
+
+def grey(n, seed=1):
+    return np.random.default_rng(seed).uniform(0.2, 0.8, (n, 3, 4, 4)).astype(np.float32)
+
+
+def predicted(network, images):
+    with torch.no_grad():
+        return network(torch.from_numpy(images)).argmax(1).numpy()
+
+
+def measured(network, images, labels, norm="linf", **changes):
+    settings = {"norm": norm, "eps": EPS[norm], "steps": 20, "step_size": EPS[norm] / 4, "restarts": 1} | changes
+    return measure_batch(from_network(network), images, np.asarray(labels), settings=settings, seed=0)
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+def test_with_two_classes_the_target_is_reached_exactly_within_eps(norm):
+    network, images = linear(2), grey(80)
+    labels = predicted(network, images)
+    labels[:8] = 1 - labels[:8]
+    weights, bias = (value.detach().double().numpy() for value in network[1].parameters())
+    logits = images.reshape(80, -1).astype(float) @ weights.T + bias
+    own = logits[np.arange(80), labels] - logits[np.arange(80), 1 - labels]
+    distance = own / np.linalg.norm(weights[0] - weights[1], ord=1 if norm == "linf" else 2)
+    clear = np.abs(distance - EPS[norm]) > 0.03 * EPS[norm]
+    result = measured(network, images[clear], labels[clear], norm)
+    np.testing.assert_array_equal(result["value"] == 0, distance[clear] < EPS[norm])
+    np.testing.assert_array_equal(result["target"], 1 - labels[clear])
+    np.testing.assert_array_equal(result["row"], np.arange(clear.sum()))
+    assert 0.1 < result["value"].mean() < 0.9
+
+
+@pytest.mark.parametrize(("classes", "norm"), [(3, "linf"), (3, "l2"), (12, "linf")])
+def test_only_targets_that_can_be_reached_are_and_the_easy_ones_all(classes, norm):
+    """Bounds of a linear classifier: the target has to overtake every class; alone, each distance is closed form."""
+    network, images = linear(classes), grey(30)
+    labels = predicted(network, images)
+    weights, bias = (value.detach().double().numpy() for value in network[1].parameters())
+    logits = images.reshape(30, -1).astype(float) @ weights.T + bias
+    result = measured(network, images, labels, norm)
+    order, eps = (1 if norm == "linf" else 2), EPS[norm]
+    easy = 0
+    for row, target, value in zip(result["row"], result["target"], result["value"], strict=True):
+        others = np.delete(np.arange(classes), target)
+        gaps, slopes = logits[row, others] - logits[row, target], weights[target] - weights[others]
+        if (gaps > eps * np.linalg.norm(slopes, ord=order, axis=1)).any():
+            assert value == 1
+        # One perturbation that raises the target over all others is proof that it can be reached.
+        mean = slopes[gaps > -1].mean(0) if (gaps > -1).any() else slopes.mean(0)
+        step = np.sign(mean) if norm == "linf" else mean / np.linalg.norm(mean)
+        if (gaps < 0.8 * eps * slopes @ step).all():
+            easy += 1
+            assert value == 0
+    assert easy > 3
+    assert len(result["row"]) == 30 * (classes - 1)
+    assert (result["distance"] <= eps * 1.0001).all()
+
+
+def test_every_other_class_is_a_target_once():
+    row, target = other_classes(np.array([2, 0]), 3)
+    assert row.tolist() == [0, 0, 1, 1]
+    assert target.tolist() == [0, 1, 1, 2]
+
+
+def test_misclassified_samples_are_attacked_too():
+    network, images = linear(4), grey(12)
+    clean = predicted(network, images)
+    labels = (clean + 1) % 4
+    result = measured(network, images, labels, steps=1, step_size=1e-6, eps=1e-6)
+    # Hardly a perturbation: only what was predicted already is reached.
+    np.testing.assert_array_equal(result["value"] == 0, result["target"] == clean[result["row"]])
+    np.testing.assert_array_equal(result["prediction"], clean[result["row"]])
+
+
+def test_fewer_targets_at_once_give_the_same_kind_of_answer(monkeypatch):
+    network, images = linear(7), grey(20)
+    labels = predicted(network, images)
+    together = measured(network, images, labels)
+    monkeypatch.setattr("gfscore.measures.targeted.TARGETS_AT_ONCE", 2)
+    apart = measured(network, images, labels)
+    assert apart.keys() == together.keys()
+    np.testing.assert_array_equal(apart["target"], together["target"])
+    assert np.mean(apart["value"] != together["value"]) < 0.05
+
+
+def test_a_tie_with_the_true_class_counts_for_the_target():
+    logits = torch.tensor([[1.0, 1.0, 0.0], [2.0, 1.0, 1.0], [0.0, 3.0, 3.0], [float("nan"), 1.0, 0.0]])
+    aims = torch.tensor([[0, 1], [0, 1], [0, 1], [0, 1]])
+    assert target_reached(logits, aims).tolist() == [True, False, True, False]
+
+
+def test_the_three_definitions_by_hand():
+    """Two samples of class 0, one of class 1, none of class 2; each attacked towards both other classes."""
+    #                   sample 0  sample 1  sample 2
+    labels = np.array([0, 0, 0, 0, 1, 1])
+    targets = np.array([1, 2, 1, 2, 0, 2])
+    under_attack = np.array([1, 1, 1, 2, 0, 1])
+    clean = np.array([0, 0, 1, 1, 1, 1])
+    found = target_success(labels, targets, under_attack, clean, 3)
+    np.testing.assert_array_equal(found.n, [1, 2, 3])
+    np.testing.assert_allclose(found.success, [1, 1, 1 / 3])
+    np.testing.assert_allclose(found.clean, [0, 1 / 2, 0])
+    np.testing.assert_allclose(found.excess, [1, 1 / 2, 1 / 3])
+    # Towards 2: one hit among the two that strayed at all.
+    np.testing.assert_allclose(found.among_misclassified, [1, 1, 1 / 2])
+    np.testing.assert_allclose(found.matrix, [[np.nan, 1, 1 / 2], [1, np.nan, 0], [np.nan] * 3])
+
+
+def test_success_is_the_mean_of_the_matrix_over_samples():
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 5, 400)
+    row, targets = other_classes(labels, 5)
+    under_attack, clean = rng.integers(0, 5, len(row)), rng.integers(0, 5, 400)[row]
+    found = target_success(labels[row], targets, under_attack, clean, 5)
+    weights = np.bincount(labels, minlength=5)
+    for target in range(5):
+        others = np.delete(np.arange(5), target)
+        mean = np.average(found.matrix[others, target], weights=weights[others])
+        assert found.success[target] == pytest.approx(mean)
+    assert (found.among_misclassified >= found.success).all()
+    np.testing.assert_array_equal(target_success(labels[row], targets, clean, clean, 5).excess, 0)
+
+
+def test_where_nothing_strays_the_share_is_undefined():
+    found = target_success([0, 0], [1, 2], [0, 0], [0, 0], 3)
+    assert found.success[1:].tolist() == [0, 0]
+    assert np.isnan(found.among_misclassified).all()
+    assert np.isnan(found.success[0])
+
+
+def test_a_target_that_is_the_label_is_refused():
+    with pytest.raises(InputError, match="row 1: target 2 is the label"):
+        target_success([0, 2], [1, 2], [0, 0], [0, 0], 3)
+
+
+def test_the_network_is_left_as_it_was():
+    network = linear(3).train()
+    images = grey(4)
+    measured(network, images, predicted(network, images))
+    assert all(value.grad is None and value.requires_grad for value in network.parameters())
+
+
+def test_the_columns_are_those_of_the_table():
+    images = grey(2)
+    given = measured(linear(3), images, [0, 1])
+    named = {name for name, _, _ in (*SAMPLE_COLUMNS, *OWN_COLUMNS["targeted"])}
+    assert set(given) - {"row"} == named - {"sample_id", "label", "clean_prediction"}
+
+
+def test_logits_that_are_no_numbers_are_refused():
+    network, images = linear(3), grey(6)
+
+    class Broken(nn.Module):
+        def forward(self, x):
+            near = torch.cdist(x.detach().flatten(1), torch.from_numpy(images).flatten(1)).amin(1)
+            return torch.where(near[:, None] > 1e-3, float("nan"), network(x))
+
+    with pytest.raises(InputError, match="NaN or infinite"):
+        measured(Broken(), images, predicted(network, images))

@@ -1,0 +1,64 @@
+"""Images per forward pass, found from the network."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from gfscore.images.datasets import from_arrays
+from gfscore.networks.batch_size import MOST, NEAR, fitting_batch_size
+from gfscore.networks.inference import extract_logits
+from gfscore.networks.opening import Classifier, build_network, from_network
+
+
+def convolution(channels, out):
+    """A classifier whose largest layer reads `channels` and writes `out` values per pixel."""
+    return from_network(nn.Sequential(nn.Conv2d(channels, out, 3, padding=1), nn.AdaptiveAvgPool2d(1), nn.Flatten()))
+
+
+def test_the_largest_layer_of_a_batch_stays_near_the_processor():
+    """Convolution of 3 to 64 channels at 224x224: 13.4 MB per image, so 2 images within 32 MiB."""
+    per_image = (3 + 64) * 224 * 224 * 4
+    assert fitting_batch_size(convolution(3, 64), (3, 224, 224), "cpu") == 2
+    assert 2 * per_image <= NEAR < 4 * per_image
+
+
+def test_small_networks_take_the_most():
+    network = build_network("small_convnet", in_channels=1, image_size=(8, 8), classes=10)
+    assert fitting_batch_size(from_network(network), (1, 8, 8), "cpu") == MOST["cpu"]
+
+
+def test_a_layer_beyond_all_room_is_given_one_image():
+    assert fitting_batch_size(convolution(1, 4000), (1, 64, 64), "cpu") == 1
+
+
+def test_without_a_network_images_are_counted():
+    """Ten images of 3x224x224 are 6 MB: 5 fit into 32 MiB."""
+    classifier = Classifier("", None, 2, None, run=lambda images: images[:, :2, 0, 0])
+    assert fitting_batch_size(classifier, (3, 224, 224), "cpu") == 4
+
+
+def test_a_network_of_functions_alone_is_counted_likewise():
+    class Means(nn.Module):
+        def forward(self, images):
+            return images.mean((2, 3))
+
+    outer = nn.Sequential(Means())
+    # The layer is seen, if not what it does inside: an image and three numbers.
+    assert fitting_batch_size(from_network(outer), (3, 224, 224), "cpu") == 32
+
+
+@pytest.mark.parametrize(("memory", "expected"), [(80 << 30, 512), (1 << 30, 8), (1 << 20, 1)])
+def test_a_gpu_is_asked_for_its_memory(monkeypatch, memory, expected):
+    """A stand-in for a GPU: 13.4 MB per image, in an eighth of its memory, however much of that others hold."""
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (memory // 3, memory))
+    assert fitting_batch_size(convolution(3, 64), (3, 224, 224), "cuda") == expected
+
+
+def test_no_hook_is_left_and_the_logits_are_those_of_any_other_size():
+    network = build_network("small_convnet", in_channels=1, image_size=(16, 16), classes=3).eval()
+    pixels = np.random.default_rng(0).random((300, 1, 16, 16), dtype=np.float32)
+    images = from_arrays(pixels, np.zeros(300, int), sample_id=np.arange(300), preprocessing="")
+    found = extract_logits(network, images, device="cpu")[2]
+    assert not any(layer._forward_hooks for layer in network.modules())
+    np.testing.assert_allclose(found, extract_logits(network, images, batch_size=7, device="cpu")[2], atol=1e-6)

@@ -1,0 +1,493 @@
+"""The sources torch, timm and onnx: which code a config may name, and what is done to pixels."""
+
+import hashlib
+import sys
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from onnx import TensorProto, helper, numpy_helper
+from safetensors.torch import save_file
+from torch import nn
+
+from extract_logits import extract_logits
+from gfscore.core.errors import InputError
+from gfscore.core.files import sha256_of_file, write_json
+from gfscore.images.datasets import from_arrays
+from gfscore.networks import inference
+from gfscore.networks.architecture_files import describe_network
+from gfscore.networks.callables import FOLDER_VARIABLE, build_architecture, resolve, source_file_of
+from gfscore.networks.checkpoint_files import require_checkpoint
+from gfscore.networks.classifier import classes_given
+from gfscore.networks.compatibility import mend_torchvision
+from gfscore.networks.opening import Classifier, open_classifier
+from gfscore.networks.preprocessing import description, preprocess, preprocessed
+from gfscore.tables.parquet_tables import read_identity, read_logits
+
+IMAGES = np.random.default_rng(0).random((5, 3, 8, 8), dtype=np.float32)
+RAW = {"image_shape": [3, 8, 8], "channel_order": "rgb", "value_range": 1, "mean": None, "std": None}
+
+DEFINITION = """
+import os
+import subprocess
+import torch
+from torch import nn
+
+VALUE = 3
+
+class Flat(nn.Module):
+    def __init__(self, classes=4, side=8):
+        super().__init__()
+        self.linear = nn.Linear(3 * side * side, classes)
+
+    def forward(self, x):
+        return self.linear(x.flatten(1))
+
+class Pair(Flat):
+    def forward(self, x):
+        return super().forward(x), x
+
+def flat(**arguments):
+    return Flat(**arguments)
+
+def number():
+    return 7
+
+def broken():
+    raise RuntimeError("no luck")
+"""
+
+
+@pytest.fixture(autouse=True)
+def architectures(tmp_path, monkeypatch):
+    folder = tmp_path / "architectures"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "mine.py").write_text(DEFINITION)
+    (folder / "deep" / "other.py").write_text(
+        "from architectures.mine import Flat\n\n\nclass Deeper(Flat):\n    pass\n"
+    )
+    (tmp_path / "outside.py").write_text(f"open({str(tmp_path / 'it-ran')!r}, 'w')\n")
+    monkeypatch.setenv(FOLDER_VARIABLE, str(folder))
+    return folder
+
+
+def manifest_of(path, source, **settings):
+    sha256 = sha256_of_file(path)
+    common = {"arguments": {}, "weights": "model", "trust_pickle": False, "sha256": None, **RAW, "output": None}
+    names = {"dataset": "z", "threat": "none", "model": "M", "architecture": settings.get("architecture", source)}
+    return {**names, "source": source, "path": str(path), "sha256": sha256, "settings": {**common, **settings}}
+
+
+def opened(manifest, *, classes=4):
+    return open_classifier(manifest, image_shape=[3, 8, 8], classes=classes)
+
+
+# ---- what a config may name ----
+
+
+def test_the_projects_own_architectures_are_found(architectures, tmp_path, monkeypatch):
+    assert build_architecture("architectures.mine:Flat", {"classes": 7}).linear.out_features == 7
+    assert isinstance(build_architecture("architectures.mine:flat", {}), nn.Module)
+    assert isinstance(build_architecture("architectures.deep.other:Deeper", {}), nn.Module)
+    assert source_file_of("architectures.mine:Flat") == architectures / "mine.py"
+    assert source_file_of("torchvision.models:resnet18") is None
+    (architectures / "deep.py").write_text("")
+    (architectures / "deep" / "__init__.py").write_text("")
+    assert source_file_of("architectures.deep:net") == architectures / "deep" / "__init__.py"
+    second = tmp_path / "second"
+    second.mkdir()
+    (second / "mine.py").write_text(DEFINITION.replace("classes=4", "classes=9"))
+    monkeypatch.setenv(FOLDER_VARIABLE, str(second))
+    assert build_architecture("architectures.mine:Flat", {}).linear.out_features == 9
+
+
+def test_installed_networks_are_found():
+    assert build_architecture("torchvision.models.squeezenet:squeezenet1_0", {"num_classes": 3}).num_classes == 3
+    assert isinstance(build_architecture("torchvision.models:ResNet", SMALL_RESNET()), nn.Module)
+    assert isinstance(build_architecture("torch.nn:Linear", {"in_features": 1, "out_features": 2}), nn.Module)
+
+
+def SMALL_RESNET():
+    from torchvision.models.resnet import BasicBlock
+
+    return {"block": BasicBlock, "layers": [1, 1, 1, 1], "num_classes": 3}
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("os:system", "os is the standard library"),
+        ("builtins:eval", "builtins is the standard library"),
+        ("subprocess:run", "subprocess is the standard library"),
+        ("importlib.metadata:version", "standard library"),
+        ("outside:main", "no installed package provides 'outside'"),
+        ("gfscore.core.files:write_text", "no installed package provides 'gfscore'"),
+        ("architectures.absent:Net", r"no such file in .*architectures/; put absent\.py there"),
+        ("architectures:Net", "no such file"),
+        ("architectures.mine:Absent", "has no 'Absent'"),
+        ("architectures.mine:VALUE", "is a int, but a class or a function is needed"),
+        ("architectures.mine:os", "is a module"),
+        ("architectures.mine:number", "gives a int, but a torch.nn.Module is needed"),
+        ("architectures.mine:broken", "cannot be built with .*no luck"),
+        ("torch.hub:load", r"its module torch\.hub defines no networks, so it is not called"),
+        ("torch:load", "defines no networks"),
+        ("torch.serialization:load", "defines no networks"),
+        ("timm.models:load_checkpoint", "defines no networks"),
+        ("joblib:load", "defines no networks"),
+        ("numpy:array", "a class or a function is needed"),
+        ("torch:Tensor", "is no torch.nn.Module"),
+        ("pickle:loads", "standard library"),
+        ("torch.fx.graph_module:_exec_with_source", "private to its package"),
+        ("torch.fx.graph_module:_forward_from_src", "private to its package"),
+        ("torch._dynamo.utils:compile_times", "private to its package"),
+        ("torch.fx.graph_module:reduce_graph_module", "defines no networks"),
+        ("torch.fx:GraphModule", r"of torch only the classes of torch\.nn are allowed"),
+        ("torch.jit:ScriptModule", r"of torch only the classes of torch\.nn are allowed"),
+        ("torch.nn.utils:clip_grad_norm_", "defines no networks"),
+        ("torch.package:PackageImporter", r"is no torch\.nn\.Module"),
+        ("torch.export:load", "defines no networks"),
+        ("torch.ao.quantization.fx.graph_module:FusedGraphModule", r"of torch only the classes of torch\.nn"),
+        ("torchvision.models.feature_extraction:DualGraphModule", r"of torch only the classes of torch\.nn"),
+        ("onnxruntime.transformers.onnx_exporter:load_pretrained_model", "defines no networks|cannot be imported"),
+        ("numpy:load", "a class or a function is needed|defines no networks"),
+        ("subprocess:run", "standard library"),
+        ("../outside:main", "another form than package.module:callable"),
+        ("os.system", "another form"),
+        ("a:b:c", "another form"),
+        ("architectures.mine:Flat.forward", "another form"),
+        ("architectures..outside:main", "another form"),
+    ],
+)
+def test_a_config_cannot_name_other_callables(name, message, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(InputError, match=message):
+        build_architecture(name, {})
+    assert not (tmp_path / "it-ran").exists()
+
+
+def test_a_function_that_runs_a_text_is_not_called(tmp_path, monkeypatch):
+    """Even where it stands beside a network, in an installed package."""
+    mend_torchvision()
+    import torchvision.models.squeezenet as home
+
+    code = "def made(text, **_):\n    def inner():\n        exec(text)\n    inner()\n"
+    names = {"__name__": home.__name__}
+    exec(code, names)
+    monkeypatch.setattr(home, "made", names["made"], raising=False)
+    text = f"open({str(tmp_path / 'it-ran')!r}, 'w')"
+    with pytest.raises(InputError, match="its code uses exec, which runs or reads other things than a network"):
+        build_architecture("torchvision.models.squeezenet:made", {"text": text})
+    assert not (tmp_path / "it-ran").exists()
+
+
+def test_constructors_and_helpers_are_looked_through_as_well(monkeypatch):
+    """Of torch's own nothing is asked, nor is the method eval of networks a way to run a text."""
+    mend_torchvision()
+    import torchvision.models.squeezenet as home
+
+    code = (
+        "import pickle\nimport torch\n"
+        "def read(file):\n    return pickle.load(file)\n"
+        "def made(file):\n    return read(file)\n"
+        "def harmless():\n    return torch.nn.Flatten().eval()\n"
+        "class Reads(torch.nn.Module):\n    def __init__(self, file):\n        super().__init__()\n        read(file)\n"
+        "class Heir(Reads):\n    pass\n"
+    )
+    names = {"__name__": home.__name__}
+    exec(code, names)
+    for name in ("made", "harmless", "Heir"):
+        monkeypatch.setattr(home, name, names[name], raising=False)
+    for name in ("made", "Heir"):
+        with pytest.raises(InputError, match="its code uses load, which runs or reads other things"):
+            resolve(f"{home.__name__}:{name}")
+    assert resolve(f"{home.__name__}:harmless") is names["harmless"]
+
+
+@pytest.mark.parametrize(
+    ("code", "refused"),
+    [
+        # Names that are no calls: of arguments, keys, texts, and of what an object is given.
+        (
+            "def __init__(self, run=1, load=0, mode='open'):\n  super().__init__()\n  self.run = dict(load=load, open=run)",
+            None,
+        ),
+        (
+            "def __init__(self, pretrained=False):\n  super().__init__()\n  if pretrained: load_state_dict_from_url('x')",
+            None,
+        ),
+        ("def __init__(self, pretrained=True):\n  load_state_dict_from_url('x')", "load_state_dict_from_url"),
+        ("def __init__(self):\n  load_state_dict_from_url('x')", "load_state_dict_from_url"),
+        ("def __init__(self, file):\n  self.fill(file)\n def fill(self, file):\n  torch.load(file)", "load"),
+        ("def __new__(cls, file):\n  return [pickle.loads(one) for one in file]", "loads"),
+    ],
+)
+def test_code_of_a_constructor_is_read_for_what_it_calls(monkeypatch, code, refused):
+    mend_torchvision()
+    import torchvision.models.squeezenet as home
+
+    names = {"__name__": home.__name__}
+    exec(f"import torch\nclass Made(torch.nn.Module):\n {code}\n", names)
+    monkeypatch.setattr(home, "Made", names["Made"], raising=False)
+    if refused:
+        with pytest.raises(InputError, match=f"its code uses {refused}, which"):
+            resolve(f"{home.__name__}:Made")
+    else:
+        assert resolve(f"{home.__name__}:Made") is names["Made"]
+
+
+def test_what_a_file_of_the_project_imported_is_not_its_own(architectures):
+    (architectures / "borrowed.py").write_text("from subprocess import check_output\nfrom os import system\n")
+    with pytest.raises(InputError, match="its module subprocess defines no networks"):
+        build_architecture("architectures.borrowed:check_output", {"args": ["touch", "it-ran"]})
+    with pytest.raises(InputError, match="a class or a function is needed"):
+        resolve("architectures.borrowed:system")
+
+
+def test_a_link_out_of_the_folder_is_refused(architectures, tmp_path):
+    (architectures / "linked.py").symlink_to(tmp_path / "outside.py")
+    with pytest.raises(InputError, match="no such file in"):
+        resolve("architectures.linked:main")
+    assert not (tmp_path / "it-ran").exists()
+
+
+def test_a_file_beside_the_workflow_cannot_pose_as_an_installed_package(tmp_path, monkeypatch):
+    (tmp_path / "geotorch.py").write_text((tmp_path / "outside.py").read_text())
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "geotorch", raising=False)
+    with pytest.raises(InputError, match="geotorch is found outside the installed packages"):
+        resolve("geotorch:Net")
+    assert not (tmp_path / "it-ran").exists()
+
+
+def test_arguments_that_fetch_weights_or_do_not_exist_are_refused():
+    with pytest.raises(InputError, match="argument 'weights' would fetch weights; they come from `path`"):
+        build_architecture("torchvision.models:resnet18", {"weights": "DEFAULT"})
+    with pytest.raises(InputError, match=r"cannot be built with .*unexpected keyword argument 'depth'"):
+        build_architecture("architectures.mine:Flat", {"depth": 3})
+
+
+def test_a_definition_that_does_not_import_is_named(architectures):
+    (architectures / "faulty.py").write_text("import no_such_package\n")
+    with pytest.raises(InputError, match=r"architectures\.faulty cannot be imported .*no_such_package"):
+        resolve("architectures.faulty:Net")
+
+
+# ---- pixels ----
+
+
+def test_pixels_are_reordered_scaled_and_normalised_in_this_order():
+    settings = {**RAW, "channel_order": "bgr", "value_range": 255, "mean": [104, 117, 123], "std": [1, 2, 4]}
+    module = preprocessed(nn.Identity(), settings, where="m")
+    expected = (255 * IMAGES[:, ::-1] - np.reshape([104, 117, 123], (3, 1, 1))) / np.reshape([1, 2, 4], (3, 1, 1))
+    np.testing.assert_allclose(module(torch.from_numpy(IMAGES)).numpy(), expected, rtol=1e-5, atol=1e-4)
+    np.testing.assert_allclose(preprocess(IMAGES, settings, where="m"), expected, rtol=1e-5, atol=1e-4)
+    assert description(settings) == "bgr, white 255, mean 104 117 123, std 1 2 4"
+    assert module.state_dict() == {}
+
+
+def test_gradients_go_through_the_preprocessing():
+    settings = {**RAW, "channel_order": "bgr", "value_range": 255, "std": [1, 2, 4]}
+    images = torch.from_numpy(IMAGES).requires_grad_()
+    preprocessed(nn.Identity(), settings, where="m")(images).sum().backward()
+    np.testing.assert_allclose(images.grad[0, :, 0, 0], [255 / 4, 255 / 2, 255])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"channel_order": "gbr"}, "m: channel_order 'gbr' is not known; choose rgb or bgr"),
+        ({"value_range": 256}, "m: value_range 256 is not known; choose 1 or 255"),
+        ({"mean": [0.5]}, r"m: mean \[0.5\] must hold 3 finite numbers"),
+        ({"std": [1, 0, 1]}, r"m: std \[1, 0, 1\] must hold 3 finite numbers, std positive ones"),
+        ({"image_shape": [1, 8, 8], "channel_order": "bgr"}, "bgr needs 3 channels"),
+    ],
+)
+def test_wrong_preprocessing_is_named(changes, message):
+    with pytest.raises(InputError, match=message):
+        preprocessed(nn.Identity(), {**RAW, **changes}, where="m")
+
+
+# ---- source torch ----
+
+
+@pytest.fixture
+def stored(tmp_path):
+    network = build_architecture("architectures.mine:Flat", {})
+    path = tmp_path / "flat.pth"
+    torch.save({"state_dict": {f"module.{k}": v for k, v in network.state_dict().items()}}, path)
+    return network, path
+
+
+def test_a_stored_network_comes_back_with_its_preprocessing(stored):
+    network, path = stored
+    settings = {"architecture": "architectures.mine:Flat", "mean": [0.5, 0.4, 0.3], "std": [0.2, 0.2, 0.2]}
+    classifier = opened(manifest_of(path, "torch", **settings))
+    mean = np.reshape([0.5, 0.4, 0.3], (3, 1, 1)).astype(np.float32)
+    expected = network(torch.from_numpy((IMAGES - mean) / np.float32(0.2))).detach().numpy()
+    np.testing.assert_allclose(classifier.logits(IMAGES), expected, rtol=1e-4, atol=1e-5)
+    assert (classifier.image_shape, classifier.classes) == ((3, 8, 8), 4)
+    assert classifier.logits(IMAGES).dtype == np.float32
+    assert not classifier.network.training
+    assert classifier.preprocessing.startswith("rgb, white 1, mean 0.5")
+
+
+def test_another_digest_is_refused_before_anything_is_read(stored):
+    _, path = stored
+    manifest = manifest_of(path, "torch", architecture="os:system")
+    with pytest.raises(InputError, match=r"flat\.pth: sha256 is"):
+        opened({**manifest, "sha256": "0" * 64})
+
+
+def test_wrong_shapes_and_outputs_are_named(stored):
+    _, path = stored
+    with pytest.raises(InputError, match=r"fails on images of shape \(3, 9, 9\).*correct image_shape"):
+        opened(manifest_of(path, "torch", architecture="architectures.mine:Flat", image_shape=[3, 9, 9]))
+    with pytest.raises(InputError, match=r"gives tuple for 2 images, but logits of shape \(2, K\)"):
+        opened(manifest_of(path, "torch", architecture="architectures.mine:Pair"))
+    with pytest.raises(InputError, match=r"linear\.weight \(4, 192\) instead of \(6, 192\)"):
+        opened(manifest_of(path, "torch", architecture="architectures.mine:Flat", arguments={"classes": 6}))
+
+
+def test_one_number_per_image_is_no_classifier():
+    with pytest.raises(InputError, match=r"m: gives shape \(2, 1\)"):
+        classes_given(lambda images: images.reshape(2, -1)[:, :1], (3, 8, 8), where="m")
+
+
+# ---- source timm ----
+
+
+def test_a_timm_network_with_local_weights(tmp_path):
+    from gfscore.networks.compatibility import import_torchvision
+
+    import_torchvision()
+    import timm
+
+    network = timm.create_model("test_vit", num_classes=4, img_size=32).eval()
+    path = tmp_path / "vit.safetensors"
+    save_file(network.state_dict(), path)
+    settings = {"architecture": "test_vit", "arguments": {"img_size": 32}, "image_shape": [3, 32, 32]}
+    classifier = opened(manifest_of(path, "timm", **settings))
+    images = np.random.default_rng(1).random((2, 3, 32, 32), dtype=np.float32)
+    with torch.no_grad():
+        np.testing.assert_allclose(classifier.logits(images), network(torch.from_numpy(images)), rtol=1e-4, atol=1e-5)
+    with pytest.raises(InputError, match="has no architecture 'test_vitt'; did you mean 'test_vit'"):
+        opened(manifest_of(path, "timm", **settings | {"architecture": "test_vitt"}))
+    with pytest.raises(InputError, match="has no architecture 'hf-hub:someone/model'"):
+        opened(manifest_of(path, "timm", **settings | {"architecture": "hf-hub:someone/model"}))
+    with pytest.raises(InputError, match="'pretrained' follows from the data and `path`"):
+        opened(manifest_of(path, "timm", **settings | {"arguments": {"pretrained": True}}))
+    with pytest.raises(InputError, match="other shapes"):
+        opened(manifest_of(path, "timm", **settings), classes=5)
+
+
+# ---- source onnx ----
+
+
+def graph(path, *, batch="n", outputs=1, dtype=TensorProto.FLOAT, layout=(3, 8, 8)):
+    """Linear classifier of flattened images into 4 classes; returns its weights."""
+    size = int(np.prod(layout))
+    weights = np.random.default_rng(2).normal(size=(size, 4)).astype(np.float32)
+    given = helper.make_tensor_value_info("image", dtype, [batch, *layout])
+    names = ["logits", "flat"][:outputs]
+    shapes = {"logits": [batch, 4], "flat": [batch, size]}
+    made = [helper.make_tensor_value_info(name, dtype, shapes[name]) for name in names]
+    nodes = [helper.make_node("Flatten", ["image"], ["flat"]), helper.make_node("MatMul", ["flat", "w"], ["logits"])]
+    kind = np.float16 if dtype == TensorProto.FLOAT16 else np.float32
+    content = helper.make_graph(nodes, "g", [given], made, [numpy_helper.from_array(weights.astype(kind), "w")])
+    onnx.save(helper.make_model(content, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
+    return weights
+
+
+@pytest.mark.parametrize("batch", ["n", 1, 2])
+def test_an_onnx_graph_gives_logits_whatever_its_batch(tmp_path, batch):
+    path = tmp_path / "m.onnx"
+    weights = graph(path, batch=batch)
+    require_checkpoint(path)
+    classifier = opened(manifest_of(path, "onnx", mean=[0.5, 0.5, 0.5]))
+    expected = (IMAGES - 0.5).reshape(5, -1) @ weights
+    np.testing.assert_allclose(classifier.logits(IMAGES), expected, rtol=1e-4, atol=1e-4)
+    assert classifier.network is None
+    assert classifier.classes == 4
+    # Where each image is compared alone with itself, a file for two images is filled up.
+    images = from_arrays(IMAGES, np.arange(5) % 4, sample_id=list("abcde"), preprocessing="none")
+    _, _, logits = inference.extract_logits(classifier, images, device="cpu")
+    np.testing.assert_allclose(logits, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_other_onnx_graphs_are_named(tmp_path):
+    path = tmp_path / "m.onnx"
+    graph(path, outputs=2)
+    with pytest.raises(InputError, match="output None is not one of logits, flat; name the logits under `output`"):
+        opened(manifest_of(path, "onnx"))
+    assert opened(manifest_of(path, "onnx", output="logits")).classes == 4
+    graph(path, dtype=TensorProto.FLOAT16)
+    with pytest.raises(InputError, match=r"input 'image' is tensor\(float16\); export it for float32"):
+        opened(manifest_of(path, "onnx"))
+    graph(path, layout=(8, 8, 3))
+    with pytest.raises(InputError, match=r"has shape \['n', 8, 8, 3\], but image_shape \[3, 8, 8\] .*channels first"):
+        opened(manifest_of(path, "onnx"))
+    whole = path.read_bytes()
+    for damaged in (whole[: len(whole) // 2], b"<html>", b""):
+        path.write_bytes(damaged)
+        with pytest.raises(InputError, match=r"m\.onnx: onnxruntime .* cannot open it"):
+            opened(manifest_of(path, "onnx"))
+
+
+def test_weights_in_another_file_are_out_of_reach(tmp_path):
+    path = tmp_path / "m.onnx"
+    graph(path)
+    onnx.save(onnx.load(path), path, save_as_external_data=True, location="weights.bin", size_threshold=0)
+    with pytest.raises(InputError, match=r"cannot open it .*one file with all weights inside"):
+        opened(manifest_of(path, "onnx"))
+
+
+# ---- from a manifest to a table ----
+
+
+def test_unknown_sources_are_named(stored):
+    with pytest.raises(InputError, match="source 'keras' is unknown; choose one of onnx, probe"):
+        opened({**manifest_of(stored[1], "torch"), "source": "keras"})
+
+
+@pytest.mark.parametrize("source", ["torch", "onnx"])
+def test_logits_of_a_fetched_checkpoint_carry_its_identity(tmp_path, stored, source):
+    np.savez(tmp_path / "d.npz", x=IMAGES, y=[0, 1, 2, 3, 0])
+    from fetch_dataset import fetch_dataset
+
+    settings = {"source": "npz", "value_range": 1, "channels": "first"}
+    fetch_dataset(settings, list("abcd"), tmp_path / "d.json", dataset="d", path_to_images=tmp_path / "d.npz")
+    path = stored[1]
+    if source == "onnx":
+        path = tmp_path / "m.onnx"
+        graph(path)
+    manifest = manifest_of(path, source, architecture="architectures.mine:Flat")
+    write_json(tmp_path / "m.json", manifest)
+    extract_logits(tmp_path / "d.json", tmp_path / "m.json", None, tmp_path / "l.parquet", threads=1)
+    _, label, logits = read_logits(tmp_path / "l.parquet")
+    assert label.tolist() == [0, 1, 2, 3, 0]
+    classifier = opened(manifest)
+    assert isinstance(classifier, Classifier)
+    np.testing.assert_allclose(logits, classifier.logits(IMAGES), rtol=1e-5, atol=1e-5)
+    identity = read_identity(tmp_path / "l.parquet")
+    assert identity["checkpoint_sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert identity["preprocessing"].endswith("; rgb, white 1")
+    assert identity["architecture"] == "architectures.mine:Flat"
+
+
+def test_a_network_is_opened_with_the_code_of_its_manifest_only(architectures, stored):
+    name = "architectures.mine:Flat"
+    manifest = {**manifest_of(stored[1], "torch", architecture=name), **describe_network(name)}
+    assert isinstance(opened(manifest), Classifier)
+    (architectures / "mine.py").write_text(f"{DEFINITION}\nopen('it-ran', 'w')\n")
+    with pytest.raises(InputError, match=r"architectures/mine\.py: not the code of architectures\.mine:Flat that"):
+        opened(manifest)
+
+
+def test_images_of_another_size_are_refused_naming_both(tmp_path, stored):
+    from gfscore.networks.inference import require_fit
+
+    classifier = opened(manifest_of(stored[1], "torch", architecture="architectures.mine:Flat"))
+    dataset = {"dataset": "d", "image_shape": [3, 32, 32], "classes": list("abcd")}
+    with pytest.raises(InputError, match=r"made for images of shape \[3, 8, 8\], but d has \[3, 32, 32\]"):
+        require_fit(classifier, dataset, source="flat.pth")

@@ -1,0 +1,169 @@
+import hashlib
+import os
+
+import pytest
+import torch
+from safetensors.torch import save
+
+from gfscore.core.errors import InputError
+from gfscore.networks.opening import ARCHITECTURES, build_network
+from gfscore.networks.sources.trained import load_classifier, save_classifier
+
+SHAPE = {"in_channels": 3, "image_size": (9, 12), "classes": 5}
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+@pytest.mark.parametrize("size", [(8, 8), (9, 13), (32, 32)])
+def test_every_architecture_takes_any_size_from_eight_on(name, size):
+    network = build_network(name, in_channels=2, image_size=size, classes=7)
+    logits = network(torch.rand(3, 2, *size))
+    assert logits.shape == (3, 7)
+    assert torch.isfinite(logits).all()
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_logits_of_a_sample_do_not_depend_on_its_batch(name):
+    network = build_network(name, **SHAPE)
+    assert network.training
+    images = torch.rand(6, 3, 9, 12)
+    torch.testing.assert_close(network(images)[2:3], network(images[2:3]), atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_every_pixel_reaches_the_logits(name):
+    images = torch.rand(1, 3, 9, 12, requires_grad=True)
+    build_network(name, **SHAPE)(images).square().sum().backward()
+    assert (images.grad.abs().sum(dim=(0, 1)) > 0).all()
+
+
+def test_the_seed_determines_the_weights_and_no_other_draw():
+    torch.manual_seed(3)
+    expected = torch.rand(2)
+    torch.manual_seed(3)
+    first, second, other = (build_network("small_convnet", seed=seed, **SHAPE) for seed in (1, 1, 2))
+    assert torch.equal(torch.rand(2), expected)
+    assert torch.equal(first[0].weight, second[0].weight)
+    assert not torch.equal(first[0].weight, other[0].weight)
+
+
+def test_building_a_network_does_not_seed_a_gpu(monkeypatch):
+    # Queued until a GPU is used, where there is one.
+    monkeypatch.setattr(torch.cuda, "manual_seed_all", lambda _: pytest.fail("a GPU was seeded"))
+    build_network("small_convnet", seed=1, **SHAPE)
+
+
+def test_architectures_differ_in_kind():
+    kinds = {name: {type(m).__name__ for m in build_network(name, **SHAPE).modules()} for name in ARCHITECTURES}
+    assert "LayerNorm" in kinds["patch_mixer"]
+    assert "LayerNorm" not in kinds["small_convnet"]
+
+
+def test_the_residual_network_is_as_large_as_its_model():
+    network = build_network("residual_network", in_channels=3, image_size=(32, 32), classes=10)
+    # ResNet-18 for CIFAR-10 with batch normalisation has as many.
+    assert sum(value.numel() for value in network.parameters()) == 11_173_962
+    assert not any(isinstance(module, torch.nn.modules.batchnorm._BatchNorm) for module in network.modules())
+    convolutions = [module for module in network.modules() if isinstance(module, torch.nn.Conv2d)]
+    assert len([module for module in convolutions if module.kernel_size == (3, 3)]) == 17
+
+
+@pytest.mark.parametrize("width", [4, 24, 33])
+def test_the_residual_network_takes_any_width_and_depth(width):
+    network = build_network("residual_network", width=width, blocks=1, **SHAPE)
+    assert network(torch.rand(2, 3, 9, 12)).shape == (2, 5)
+
+
+def test_bad_requests_are_named():
+    with pytest.raises(InputError, match="'vgg' is unknown; choose one of small_convnet, patch_mixer"):
+        build_network("vgg", **SHAPE)
+    with pytest.raises(InputError, match="no argument 'heads'; it knows patch, width, depth"):
+        build_network("patch_mixer", heads=2, **SHAPE)
+    with pytest.raises(InputError, match="at least 8x8 pixels, got 7x9"):
+        build_network("patch_mixer", in_channels=1, image_size=(7, 9), classes=2)
+
+
+@pytest.fixture
+def stored(tmp_path):
+    network = build_network("patch_mixer", seed=4, width=8, depth=1, **SHAPE)
+    path = tmp_path / "model.safetensors"
+    return network, path, save_classifier(path, network, metadata={"method": "PGD", "seed": 4})
+
+
+def test_a_stored_classifier_comes_back_whole(stored):
+    network, path, sha256 = stored
+    loaded = load_classifier(path, sha256=sha256)
+    images = torch.rand(4, 3, 9, 12)
+    assert torch.equal(loaded(images), network(images))
+    assert not loaded.training
+    assert loaded.recipe == {
+        "architecture": "patch_mixer",
+        "in_channels": 3,
+        "image_size": [9, 12],
+        "classes": 5,
+        "arguments": {"width": 8, "depth": 1},
+    }
+    assert loaded.metadata == {"method": "PGD", "seed": 4}
+    assert sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_equal_classifiers_give_equal_files(stored, tmp_path):
+    network, path, _ = stored
+    for index in range(5):
+        again = tmp_path / f"again-{index}.safetensors"
+        save_classifier(again, network, metadata={"seed": 4, "method": "PGD"})
+        assert again.read_bytes() == path.read_bytes()
+
+
+def digest_of(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_a_changed_or_truncated_file_is_refused_before_it_is_parsed(stored):
+    _, path, sha256 = stored
+    content = path.read_bytes()
+    for changed in (content[:-1] + bytes([content[-1] ^ 1]), content[: len(content) // 2], b""):
+        path.write_bytes(changed)
+        with pytest.raises(InputError, match=r"model\.safetensors: sha256 is .* made or downloaded it, delete it"):
+            load_classifier(path, sha256=sha256)
+
+
+def test_a_file_of_another_kind_is_refused(tmp_path):
+    path = tmp_path / "foreign.safetensors"
+    for content in (save({"weight": torch.zeros(2)}), b"<!doctype html>", b"", b"\x80\x04pickle"):
+        path.write_bytes(content)
+        with pytest.raises(InputError, match=r"foreign\.safetensors: no header of a classifier"):
+            load_classifier(path, sha256=digest_of(path))
+
+
+def test_weights_of_another_architecture_are_refused(tmp_path):
+    path = tmp_path / "mixed.safetensors"
+    network = build_network("small_convnet", **SHAPE)
+    network.recipe = {**network.recipe, "arguments": {"width": 4}}
+    sha256 = save_classifier(path, network, metadata={})
+    with pytest.raises(InputError, match=r"mixed\.safetensors: the weights do not fit architecture 'small_convnet'"):
+        load_classifier(path, sha256=sha256)
+
+
+def test_a_header_cut_short_after_the_weights_were_promised_is_refused(stored):
+    _, path, _ = stored
+    path.write_bytes(path.read_bytes()[:-10])
+    with pytest.raises(InputError, match="the weights do not fit"):
+        load_classifier(path, sha256=digest_of(path))
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(InputError, match=r"absent\.safetensors: cannot be read .* train or fetch"):
+        load_classifier(tmp_path / "absent.safetensors", sha256="0" * 64)
+
+
+def test_a_failing_write_leaves_nothing_behind(stored, monkeypatch):
+    network, path, sha256 = stored
+
+    def broken(handle):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(os, "fsync", broken)
+    with pytest.raises(OSError, match="disk full"):
+        save_classifier(path, network, metadata={"method": "other"})
+    assert [entry.name for entry in path.parent.iterdir()] == ["model.safetensors"]
+    assert digest_of(path) == sha256

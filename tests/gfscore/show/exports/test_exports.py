@@ -1,0 +1,385 @@
+"""Exports say what the tables say, in forms that other readers take, whatever a name holds."""
+
+import hashlib
+import json
+import os
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import yaml
+
+from gfscore.core.errors import InputError
+from gfscore.core.files import sha256_of_file, write_json
+from gfscore.core.software import software, version_in_words
+from gfscore.measures.declared import measure_of
+from gfscore.networks.manifests import describe_checkpoint
+from gfscore.show import figure_names
+from gfscore.show.exports.cards import model_cards
+from gfscore.show.exports.crate import write_crate
+from gfscore.show.exports.latex import class_table, escaped, model_table
+from gfscore.show.figures import figures_of_audit
+from gfscore.statistics.scale import SCALE
+from gfscore.workflow.export_layout import manifests, workflow_files
+from synthetic import LAM, synthetic_audit
+
+ROOT = Path(__file__).parents[4]
+GREAT = measure_of({"kind": "great"})
+MANIFEST = "results/datasets/toy.json"
+HOSTILE = ["$x_1$ & \\frac{a}{b}", "50% #1 {~^}", "<b>: - ['q\"\n"]
+
+
+def audit_of(**settings):
+    return synthetic_audit(**({"models": 3, "per_class": 20, "calibrated": False} | settings))
+
+
+def rows_of(table, measure):
+    return table[table["measure"] == measure].reset_index(drop=True)
+
+
+# ---- LaTeX ----
+
+
+def cells_of(text):
+    body = text.split("\\endlastfoot")[-1].split("\\midrule")[-1].split("\\bottomrule")[0].split("\\end{longtable}")[0]
+    lines = [line.removesuffix("\\\\").strip() for line in body.strip().splitlines() if "&" in line]
+    return [[cell.strip() for cell in re.split(r"(?<!\\)&", line)] for line in lines]
+
+
+def test_table_of_models_is_sorted_by_robust_accuracy_and_prints_three_decimals():
+    audit = audit_of()
+    summary = rows_of(audit.model_summary, "great-softmax")
+    text = model_table(summary, GREAT, name="great-softmax", fp_lambda=LAM)
+    cells = cells_of(text)
+    best = summary.sort_values("robust_accuracy", ascending=False).iloc[0]
+    assert cells[0][:3] == [
+        best["model"].replace("_", "\\_"),
+        f"{100 * best['robust_accuracy']:.1f}",
+        f"{best['value']:.3f}",
+    ]
+    assert cells[0][3:6] == [f"{best[name]:.3f}" for name in ("rdi", "nrgc", "wcr")]
+    assert cells[0][6:] == [best["wcr_class"], f"{best['fp']:.3f}"]
+    assert len(cells) == 3
+    assert text.count("\\toprule") == text.count("\\bottomrule") == 1
+
+
+def test_calibrated_scores_have_a_column_and_their_temperature_in_the_caption():
+    audit = synthetic_audit(models=3, per_class=20, measures=("great-softmax",))
+    text = model_table(audit.model_summary, GREAT, name="great-softmax", fp_lambda=LAM)
+    assert "Cal. score" in text
+    chosen = audit.calibration_results["within_model_class_accuracy"]["t_star"]
+    assert f"Cal. score: at T = {chosen:.3g}, chosen by within model class accuracy." in text
+    own = audit.of("model_summary", calibration="within_model_class_accuracy").set_index("model")["value"]
+    assert cells_of(text)[0][3] == f"{own[cells_of(text)[0][0].replace(chr(92), '')]:.3f}"
+
+
+def test_table_of_classes_holds_every_value_and_the_mean():
+    audit = audit_of()
+    scores = rows_of(audit.class_scores, "great-softmax")
+    cells = cells_of(class_table(scores, GREAT, name="great-softmax"))
+    first = scores[scores["model"] == cells[0][0].replace("\\", "")]
+    assert cells[0][1:-1] == [f"{value:.3f}" for value in first["value"]]
+    assert cells[0][-1] == f"{np.average(first['value'], weights=first['n']):.3f}"
+
+
+def test_many_classes_stand_in_rows_of_a_long_table():
+    audit = audit_of(models=2, classes=30, per_class=5, measures=("great-softmax",), permutations=19)
+    text = class_table(audit.class_scores, GREAT, name="great-softmax")
+    assert "\\begin{longtable}{lrr}" in text
+    assert len(cells_of(text)) == 31
+
+
+def test_class_without_samples_and_unknown_robust_accuracy_are_dashes():
+    audit = audit_of(empty_class=3)
+    scores = rows_of(audit.class_scores, "clean")
+    assert cells_of(class_table(scores, GREAT, name="clean"))[0][4] == "--"
+    summary = rows_of(audit.model_summary, "clean").assign(robust_accuracy=np.nan, robust_accuracy_source=None)
+    text = model_table(summary, GREAT, name="clean", fp_lambda=LAM)
+    assert {row[1] for row in cells_of(text)} == {"--"}
+    assert "No robust accuracy is known." in text
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("a_b", "a\\_b"),
+        ("50% & #1", "50\\% \\& \\#1"),
+        ("\\input{x}", "\\textbackslash{}input\\{x\\}"),
+        ("~^$<>", "\\textasciitilde{}\\textasciicircum{}\\$\\textless{}\\textgreater{}"),
+        ("new\nline", "new line"),
+    ],
+)
+def test_names_are_text_to_latex(name, written):
+    assert escaped(name) == written
+
+
+def test_hostile_names_do_not_break_the_tables():
+    audit = audit_of(model_names=HOSTILE, measures=("clean",))
+    text = model_table(audit.model_summary, GREAT, name="a_b c", fp_lambda=LAM)
+    assert {len(row) for row in cells_of(text)} == {8}
+    assert "\\frac{" not in text
+    assert "\\label{tab:a-b-c-models}" in text
+
+
+# ---- model cards ----
+
+
+def card_of(text):
+    _, block, page = text.split("---\n", 2)
+    return yaml.safe_load(block), page
+
+
+def cards_of(audit):
+    named = {
+        "audit": "synthetic",
+        "title": "Toy",
+        "digest": "d" * 64,
+        "classes": audit.class_scores["class_index"].nunique(),
+    }
+    return model_cards(audit.model_summary, audit.measures, **named)
+
+
+def test_cards_repeat_the_table_and_no_calibrated_score():
+    audit = synthetic_audit(models=2, per_class=20, measures=("clean", "great-softmax"))
+    cards = cards_of(audit)
+    assert set(cards) == {"none__model_0", "none__model_1"}
+    block, page = card_of(cards["none__model_1"])
+    entry = block["model-index"][0]
+    assert entry["name"] == "model_1"
+    assert [len(result["metrics"]) for result in entry["results"]] == [6, 6]
+    assert entry["results"][0]["metrics"][0]["type"] == "accuracy"
+    row = audit.of("model_summary").iloc[1]
+    found = {metric["type"]: metric for metric in entry["results"][1]["metrics"]}
+    for name in ("value", "rdi", "nrgc", "wcr", "fp"):
+        metric = found[f"great-softmax-{name}"]
+        assert metric["value"] == row[name]
+        bounded = "value_alone" if name == "value" else name
+        assert (metric["args"]["low"], metric["args"]["high"]) == (row[f"{bounded}_low"], row[f"{bounded}_high"])
+    assert "It is not a certified radius." in page
+
+
+def test_cards_are_read_by_the_hub_library():
+    repocard = pytest.importorskip("huggingface_hub.repocard_data")
+    audit = audit_of(model_names=HOSTILE)
+    for text in cards_of(audit).values():
+        block, page = card_of(text)
+        name, results = repocard.model_index_to_eval_results(block["model-index"])
+        assert len(results) == 3 * 6
+        assert "\n" not in name
+        assert "<b>" not in page
+
+
+def test_names_are_text_to_markdown():
+    cards = cards_of(audit_of(model_names=["~~gone~~", "&lt;b&gt;", "plain"]))
+    assert [card_of(text)[1].strip().split("\n")[0] for text in cards.values()] == [
+        "# \\~\\~gone\\~\\~",
+        "# \\&lt;b\\&gt;",
+        "# plain",
+    ]
+
+
+def test_names_beyond_the_first_plane_of_unicode_come_back_as_they_are():
+    name = "\N{MATHEMATICAL ITALIC SMALL ALPHA}-net \N{CAT FACE}"
+    block, _ = card_of(next(iter(cards_of(audit_of(model_names=[name, "b", "c"])).values())))
+    assert block["model-index"][0]["name"] == name
+
+
+def test_undefined_numbers_are_left_out():
+    audit = audit_of(all_wrong=True, measures=("great-softmax",))
+    block, _ = card_of(next(iter(cards_of(audit).values())))
+    assert "great-softmax-nrgc" not in {metric["type"] for metric in block["model-index"][0]["results"][0]["metrics"]}
+
+
+def test_cards_print_no_bound_beyond_the_range_of_its_number():
+    audit = synthetic_audit(models=1, per_class=20, calibrated=False, measures=("great-softmax",))
+    highest = {"value_alone": 1.2529, "class_mean": SCALE, "rdi": SCALE, "nrgc": 0.9, "wcr": 1.2529, "fp": SCALE}
+    ends = {f"{name}_{end}": value for name, high in highest.items() for end, value in (("low", 0.0), ("high", high))}
+    audit.model_summary[list(ends)] = list(ends.values())
+    _, page = card_of(cards_of(audit)["none__model_0"])
+    rows = [line.split(" | ") for line in page.splitlines() if line.endswith("(95%) |")]
+    printed = [row[-1].split(" (")[0] for row in rows]
+    assert printed == [f"0 to {end}" for end in ("1.253", "1.2533", "1.253", "1.2533", "0.900", "1.2533")]
+
+
+# ---- crate ----
+
+
+def crate_in(folder, root, *, config=None, workflow=("Snakefile", "rules/common.smk")):
+    write_crate(
+        folder,
+        root=root,
+        workflow=workflow,
+        config=config or {"run": ["toy"], "name": "日本語"},
+        inputs=[MANIFEST],
+        outputs=[
+            "results/audits/toy/verdict.json",
+            "results/audits/toy/class_scores.parquet",
+            "results/audits/toy/figures",
+        ],
+        audit="toy",
+        title="A toy",
+        sentence="PASS: all.",
+        finished=1_700_000_000.5,
+    )
+
+
+@pytest.fixture
+def root(tmp_path):
+    root = tmp_path / "project"
+    for name in (
+        "Snakefile", "rules/common.smk", MANIFEST, "results/audits/toy/verdict.json",
+        "results/audits/toy/class_scores.parquet", "results/audits/toy/figures/b.svg", "results/audits/toy/figures/a.png",
+        "results/audits/toy/figures/.snakemake_timestamp",
+    ):  # fmt: skip
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(f"content of {name}")
+    write_json(root / MANIFEST, {})
+    return root
+
+
+def test_crate_names_workflow_configuration_inputs_outputs_and_versions(root, tmp_path):
+    from rocrate.rocrate import ROCrate
+
+    crate_in(tmp_path / "crate", root)
+    crate = ROCrate(tmp_path / "crate")
+    assert crate.mainEntity.id == "Snakefile"
+    assert "ComputationalWorkflow" in crate.mainEntity.type
+    assert (crate.mainEntity["name"], crate.mainEntity["version"]) == ("gfscore", version_in_words(software()))
+    action = crate.get("#run-of-toy")
+    assert action["instrument"].id == "Snakefile"
+    assert {entity.id for entity in action["object"]} == {"config-of-this-run.json", MANIFEST}
+    results = [entity.id for entity in action["result"]]
+    assert results[2:] == ["results/audits/toy/figures/a.png", "results/audits/toy/figures/b.svg"]
+    versions = {entity["name"]: entity["version"] for entity in crate.mainEntity["softwareRequirements"]}
+    assert versions["numpy"] == np.__version__
+    assert versions["python"] == ".".join(map(str, sys.version_info[:3]))
+    profiles = {entity.id for entity in crate.root_dataset["conformsTo"]}
+    assert "https://w3id.org/ro/wfrun/workflow/0.5" in profiles
+
+
+def test_keys_in_addresses_are_not_deposited(root, tmp_path):
+    url = "https://example.org/m.pt?key=secret&x=[1],2"
+    bare_url, bare = "https://example.org/m.pt?a=1,secret", {"bare": [{"url": "https://example.org/m.pt?..."}]}
+    (root / "config.yaml").write_text(
+        f'# was https://example.org/old?key=secret\nmine: {{url: "{url}", path: 日本}}\nbare:\n- url: {bare_url}\n'
+    )
+    config = {"models": [{"m": {"url": url, "title": "why?"}}, {"n": {"url": None}}]}
+    crate_in(tmp_path / "crate", root, config=config, workflow=["Snakefile", "config.yaml"])
+    assert all(b"secret" not in path.read_bytes() for path in (tmp_path / "crate").rglob("*") if path.is_file())
+    shown = json.loads((tmp_path / "crate/config-of-this-run.json").read_text(encoding="utf-8"))["models"]
+    assert shown == [{"m": {"url": "https://example.org/m.pt?...", "title": "why?"}}, {"n": {"url": None}}]
+    text = (tmp_path / "crate/config.yaml").read_bytes()
+    assert "https://example.org/old?...\n" in text.decode()
+    assert yaml.safe_load(text) == {"mine": {"url": "https://example.org/m.pt?...", "path": "日本"}, **bare}
+    metadata = json.loads((tmp_path / "crate/ro-crate-metadata.json").read_text(encoding="utf-8"))["@graph"]
+    (entity,) = [item for item in metadata if item["@id"] == "config.yaml"]
+    assert entity["sha256"] == hashlib.sha256(text).hexdigest()
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "url: 'https://h/x?a=it''secret'",
+        'url: "https://h/x\\x3Fa=secret"',
+        'url: "https://h/x\\\n  ?a=secret"',
+        'url: "https://h/x?a=\\\n  secret"',
+        'url: "https://h/x?file=\\"a\\"&a=secret"',
+        "url: https://h/it's?a=secret",
+    ],
+)
+def test_an_address_whose_key_cannot_be_left_out_is_refused(root, tmp_path, entry):
+    assert "secret" in yaml.safe_load(entry)["url"]
+    (root / "config.yaml").write_text(entry)
+    with pytest.raises(InputError, match=r"^config\.yaml: a url in it has a query .* write each url plainly"):
+        crate_in(tmp_path / "crate", root, workflow=["Snakefile", "config.yaml"])
+    assert not (tmp_path / "crate").exists()
+
+
+def test_manifests_of_checkpoints_hold_no_keys(root, tmp_path):
+    path = tmp_path / "m.pt"
+    torch.save({}, path)
+    url = "https://example.org/m.pt?key=secret"
+    settings = {"source": "timm", "path": str(path), "url": url, "sha256": None, "architecture": "resnet18"}
+    manifest = describe_checkpoint(settings, identity={"dataset": "d", "threat": "none", "model": "m"})
+    assert manifest["settings"] == settings | {"url": "https://example.org/m.pt?..."}
+    # One of an earlier version.
+    write_json(root / MANIFEST, {"settings": settings})
+    with pytest.raises(InputError, match=rf"^{MANIFEST}: a url in it has a query"):
+        crate_in(tmp_path / "crate", root)
+
+
+def test_every_file_of_the_crate_is_there_with_its_digest_and_no_path_is_absolute(root, tmp_path):
+    crate_in(tmp_path / "crate", root)
+    text = (tmp_path / "crate/ro-crate-metadata.json").read_text(encoding="utf-8")
+    files = [item for item in json.loads(text)["@graph"] if "sha256" in item]
+    assert len(files) == 6
+    for item in files:
+        assert sha256_of_file(tmp_path / "crate" / item["@id"]) == item["sha256"]
+    assert str(tmp_path) not in text
+    assert not re.search(r'"@id": "(/|file:)', text)
+    assert json.loads((tmp_path / "crate/config-of-this-run.json").read_text(encoding="utf-8"))["name"] == "日本語"
+
+
+def test_two_crates_have_the_same_bytes(root, tmp_path):
+    for name in ("one", "two"):
+        crate_in(tmp_path / name, root)
+    for path in (tmp_path / "one").rglob("*"):
+        if path.is_file():
+            assert path.read_bytes() == (tmp_path / "two" / path.relative_to(tmp_path / "one")).read_bytes()
+    text = (tmp_path / "one/ro-crate-metadata.json").read_text(encoding="utf-8")
+    assert '"datePublished": "2023-11-14T22:13:20+00:00"' in text
+    os.utime(root / "Snakefile", (0, 0))
+    crate_in(tmp_path / "three", root)
+    assert (tmp_path / "three/ro-crate-metadata.json").read_text(encoding="utf-8") == text
+
+
+# ---- what exports and reports are made of ----
+
+
+def test_the_workflow_is_whole_and_holds_no_leftovers():
+    files = workflow_files(ROOT)
+    assert files[0] == "Snakefile"
+    assert {"config.yaml", "rules/common.smk", "workflow_scripts/export_crate.py", "requirements.lock"} <= set(files)
+    included = re.findall(r'include: "(.*)"', (ROOT / "Snakefile").read_text())
+    assert set(included) <= set(files)
+    assert not any("__pycache__" in name or name.startswith("/") for name in files)
+
+
+def test_manifests_name_the_data_and_every_classifier():
+    config = yaml.safe_load((ROOT / "config.yaml").read_text())
+    found = manifests(config, "digits")
+    assert found[0] == "results/datasets/digits.json"
+    assert "results/trained/digits/none/PGD.json" in found
+    assert len(found) == len(set(found))
+
+
+def test_classifiers_that_come_as_logits_have_no_manifest():
+    config = yaml.safe_load((ROOT / "config.yaml").read_text())
+    config["models"]["digits"]["none"]["PGD"] = {"source": "logits", "path": "given.npy"}
+    found = manifests(config, "digits")
+    assert "results/trained/digits/none/ERM.json" in found
+    assert not [path for path in found if path.endswith("/PGD.json")]
+
+
+def test_every_figure_has_a_title_and_a_caption():
+    caption = (ROOT / "rules/captions/figures.rst").read_text()
+    described = set(re.findall(r'^  "([a-z_]+)":', caption, flags=re.MULTILINE))
+    assert described == set(figure_names.TITLES)
+    audit = audit_of(models=2, measures=("clean",))
+    from gfscore.audit.audit_tables import AuditTables
+
+    tables = AuditTables(
+        audit.class_scores, audit.model_summary, audit.vulnerability, audit.calibration, audit.calibration_results,
+        audit.sensitivity,
+    )  # fmt: skip
+    for name, _ in figures_of_audit(tables, measures=audit.measures, fp_lambda=LAM):
+        assert figure_names.parts_of(name, audit.measures)[0] in figure_names.TITLES
+
+
+def test_names_of_figures_are_taken_apart_at_the_longest_measure():
+    assert figure_names.parts_of("cfps_a_b", ["b", "a_b"]) == ("cfps", "a_b")
+    assert figure_names.measure_of_figure("calibration_curves", ["clean"]) == figure_names.SEVERAL
+    assert figure_names.labels_of("cfps_clean", ["clean"]) == {"figure": "Share of the errors by class (CFPS)"}

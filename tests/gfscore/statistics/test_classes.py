@@ -1,0 +1,155 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import plain
+from gfscore import InputError
+from gfscore.statistics import disparity
+from gfscore.statistics.classes import ClassValues, class_means, class_values
+from gfscore.statistics.margins import predictions, scores
+from gfscore.statistics.scale import SCALE
+from made import logits_and_labels
+
+# Softmax of ln w is w / sum(w), so margins can be read off. Margins / B:
+#   class 0: (6,3,1) .3   (7,2,1) .5   (4,3,3) .1            mean .9/3 = .3
+#   class 1: (3,5,2) .2   (1,1,.5) tie at the top: 0         mean .1
+#   class 2: (4,1,5) .1   (1,4,5) .1                         mean .1     tied with class 1
+# N = 7: aggregate (.9 + .2 + .2)/7 = 1.3/7; class mean .5/3; RDI .2; WCR .1;
+# NRGC: ordered pairs (0,1), (1,0), (0,2), (2,0) differ by .2: .8 / (2 * 9 * .5/3) = .8/3;
+# FP(.5) = .5/3 - .5 * .2 = .2/3; accuracy 6/7, per class 1, 1/2, 1.
+WEIGHTS = [(1, 4, 5), (6, 3, 1), (3, 5, 2), (7, 2, 1), (4, 1, 5), (1, 1, 0.5), (4, 3, 3)]
+LABELS = np.array([2, 0, 1, 0, 2, 1, 0])
+
+
+def test_hand_computed_example_of_three_classes():
+    logits = np.log(np.array(WEIGHTS))
+    values = class_values(scores(logits, LABELS, activation="softmax"), LABELS, 3)
+    assert values.n.tolist() == [3, 2, 2]
+    np.testing.assert_allclose(values.mean / SCALE, [0.3, 0.1, 0.1], rtol=1e-13)
+    # Variances / B^2: ((0)^2 + .2^2 + .2^2)/2 = .04, (.1^2 + .1^2)/1 = .02, 0.
+    np.testing.assert_allclose(values.variance / SCALE**2, [0.04, 0.02, 0.0], rtol=1e-12, atol=1e-30)
+    assert values.aggregate / SCALE == pytest.approx(1.3 / 7, rel=1e-13)
+    assert values.class_mean / SCALE == pytest.approx(0.5 / 3, rel=1e-13)
+    assert disparity.rdi(values.mean) / SCALE == pytest.approx(0.2, rel=1e-13)
+    assert disparity.nrgc(values.mean) == pytest.approx(0.8 / 3, rel=1e-13)
+    assert disparity.wcr(values.mean) / SCALE == pytest.approx(0.1, rel=1e-13)
+    assert disparity.worst_classes(values.mean).tolist() == [1, 2]
+    assert disparity.fp(values.mean, 0.5) / SCALE == pytest.approx(0.2 / 3, rel=1e-13)
+    assert disparity.gini_unbiased(values.mean) == pytest.approx(0.4, rel=1e-13)
+    assert disparity.rdi_over_mean(values.mean) == pytest.approx(1.2, rel=1e-13)
+    assert disparity.ihdi(values.mean) / SCALE == pytest.approx(0.5 / 3 * (1 - 0.8 / 3), rel=1e-13)
+    accuracy = class_values(predictions(logits, LABELS) == LABELS, LABELS, 3)
+    assert accuracy.mean.tolist() == [1, 0.5, 1]
+    assert accuracy.aggregate == pytest.approx(6 / 7, rel=1e-15)
+
+
+def test_class_means_are_the_means_without_the_variances():
+    # Class 0: (1 + 3) / 2, class 2: 5; class 1 has no sample.
+    means = class_means([1, 5, 3], np.array([0, 2, 0], dtype=np.int32), 3)
+    np.testing.assert_array_equal(means, [2, math.nan, 5])
+    with pytest.raises(InputError, match="row 1 has no value"):
+        class_means([1, math.nan], [0, 1], 2)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_agrees_with_the_plain_implementation(seed):
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, 8, 90)
+    labels[labels == 3] = 4
+    labels[0] = 3
+    values = rng.gamma(0.3, size=90)
+    got = class_values(values, labels, 9)
+    np.testing.assert_allclose(got.mean[:8], plain.class_means(values, labels, 8), rtol=1e-14)
+    for k, expected in enumerate(plain.class_variances(values, labels, 9)):
+        if expected is None:
+            assert np.isnan(got.variance[k])
+        else:
+            assert got.variance[k] == pytest.approx(expected, rel=1e-12)
+    assert got.n[3] == 1
+    assert got.n[8] == 0
+
+
+@given(st.integers(0, 2**32), st.integers(2, 12), st.integers(12, 400), st.sampled_from([1e-6, 1.0, 1e6]))
+def test_lemma_decomposition_is_exact_for_unsorted_unbalanced_labels(seed, k, n, scale):
+    rng = np.random.default_rng(seed)
+    labels = rng.permutation(np.repeat(np.arange(k), rng.multinomial(n, rng.dirichlet(np.full(k, 0.5)))))
+    values = scale * rng.gamma(0.2, size=n)
+    got = class_values(values, labels, k)
+    assert got.aggregate == pytest.approx(math.fsum(values) / n, rel=1e-12)
+    present = got.n > 0
+    assert np.sum(got.n[present] / n * got.mean[present]) == pytest.approx(got.aggregate, rel=1e-12)
+
+
+def test_aggregate_and_class_mean_differ_when_classes_are_unbalanced():
+    values = class_values(np.array([1.0, 1.0, 1.0, 0.0]), np.array([0, 0, 0, 1]), 2)
+    assert values.aggregate == 0.75
+    assert values.class_mean == 0.5
+
+
+@given(st.integers(0, 2**32))
+def test_lemma_order_of_samples_does_not_matter(seed):
+    logits, labels = logits_and_labels(seed)
+    values = scores(logits, labels, activation="softmax")
+    order = np.random.default_rng(seed).permutation(len(labels))
+    before, after = class_values(values, labels, 5), class_values(values[order], labels[order], 5)
+    np.testing.assert_array_equal(after.n, before.n)
+    np.testing.assert_allclose(after.mean, before.mean, rtol=1e-13)
+    np.testing.assert_allclose(after.variance, before.variance, rtol=1e-11)
+
+
+@given(st.integers(0, 2**32), st.integers(2, 4))
+def test_lemma_duplicating_every_sample_leaves_the_means(seed, copies):
+    logits, labels = logits_and_labels(seed)
+    values = scores(logits, labels, activation="sigmoid")
+    once = class_values(values, labels, 5)
+    several = class_values(np.tile(values, copies), np.tile(labels, copies), 5)
+    np.testing.assert_allclose(several.mean, once.mean, rtol=1e-13)
+    np.testing.assert_array_equal(several.n, copies * once.n)
+    assert several.aggregate == pytest.approx(once.aggregate, rel=1e-13)
+    # Variances shrink, by (n - 1) c / (n c - 1): intervals are what changes.
+    more_than_one = once.n > 1
+    ratio = (once.n - 1) * copies / (once.n * copies - 1)
+    np.testing.assert_allclose(
+        several.variance[more_than_one], (once.variance * ratio)[more_than_one], rtol=1e-9, atol=1e-30
+    )
+
+
+def test_a_class_without_samples_is_missing_and_never_the_worst():
+    values = class_values(np.array([0.2, 0.4, 0.9]), np.array([0, 0, 2]), 4)
+    assert np.isnan(values.mean[[1, 3]]).all()
+    assert values.n.tolist() == [2, 0, 1, 0]
+    assert values.class_mean == pytest.approx((0.3 + 0.9) / 2)
+    assert values.aggregate == pytest.approx(0.5)
+    assert disparity.worst_classes(values.mean).tolist() == [0]
+    assert disparity.rdi(values.mean) == pytest.approx(0.6)
+
+
+def test_one_sample_has_no_variance():
+    values = class_values(np.array([0.2, 0.4, 0.9]), np.array([0, 0, 1]), 2)
+    assert np.isnan(values.variance[1])
+    assert values.variance[0] == pytest.approx(0.02)
+
+
+def test_correctness_counts_as_a_measure():
+    values = class_values(np.array([True, False, True]), np.array([0, 0, 1]), 2)
+    assert values.mean.tolist() == [0.5, 1.0]
+    assert values.mean.dtype == np.float64
+
+
+def test_a_label_beyond_the_declared_classes_is_not_silently_dropped():
+    with pytest.raises(ValueError, match="broadcast"):
+        class_values(np.array([0.2, 0.4]), np.array([0, 2]), 2)
+
+
+def test_class_values_cannot_be_changed():
+    values = ClassValues(n=np.array([1]), mean=np.array([0.5]), variance=np.array([np.nan]))
+    with pytest.raises(AttributeError):
+        values.mean = np.array([1.0])
+
+
+def test_a_sample_without_a_value_is_an_error_and_not_a_missing_class():
+    with pytest.raises(InputError, match=r"row 2 has no value \(NaN\)"):
+        class_values(np.array([0.2, 0.4, np.nan]), np.array([0, 0, 1]), 2)

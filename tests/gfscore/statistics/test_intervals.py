@@ -1,0 +1,359 @@
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linear_sum_assignment, linprog
+from scipy.stats import binom
+
+import plain
+from gfscore import InputError
+from gfscore.statistics import disparity, intervals
+from gfscore.statistics.class_bounds import ClassBounds
+from gfscore.statistics.classes import class_samples
+from gfscore.statistics.intervals import (
+    correct_for_label_errors,
+    disparity_intervals,
+    empirical_bernstein_half_width,
+    hoeffding_half_width,
+    least_mean,
+    nrgc_interval,
+    rdi_bound,
+    samples_for_half_width,
+)
+from gfscore.statistics.scale import SCALE
+
+UNIT = (0.0, 1.0)
+
+
+# Known numbers
+
+
+def test_equation_11_of_the_paper():
+    assert hoeffding_half_width(1000, classes=10, alpha=0.05, width=SCALE) == pytest.approx(0.068598, abs=5e-7)
+    assert hoeffding_half_width(50, classes=1000, alpha=0.05, width=SCALE) == pytest.approx(0.407985, abs=5e-7)
+    assert hoeffding_half_width(1000, classes=10, alpha=0.05, width=SCALE) == pytest.approx(
+        math.sqrt(math.pi * math.log(2 * 10 / 0.05) / (4 * 1000)), rel=1e-14
+    )
+
+
+def test_equation_12_is_twice_equation_11_at_the_smallest_class():
+    # H9: the ImageNet bound is .816 and not "about 0.35".
+    assert rdi_bound(50, classes=1000, alpha=0.05, width=SCALE) == pytest.approx(0.816, abs=5e-4)
+    n = np.array([50, 400])
+    widths = hoeffding_half_width(n, classes=1000, alpha=0.05, width=SCALE)
+    assert rdi_bound(n.min(), classes=1000, alpha=0.05, width=SCALE) == pytest.approx(2 * widths.max())
+
+
+@pytest.mark.parametrize(("n", "k", "expected"), [(1000, 10, 0.109), (50, 1000, 0.651)])
+def test_full_widths_of_a_unit_range(n, k, expected):
+    assert 2 * hoeffding_half_width(n, classes=k, alpha=0.05, width=1) == pytest.approx(expected, abs=5e-4)
+
+
+def test_empirical_bernstein_widths():
+    # .038 to .127 at n = 1000, K = 10, depending on the variance; above 1.1 at n = 50, K = 1000.
+    def full(n, k, variance):
+        return 2 * float(
+            empirical_bernstein_half_width(np.array([n]), np.array([variance]), classes=k, alpha=0.05, width=1)[0]
+        )
+
+    assert full(1000, 10, 0.0) < 0.038
+    assert full(1000, 10, 0.25) > 0.127
+    assert full(50, 1000, 0.001) > 1.1
+    assert full(1000, 10, 0.01) < 0.109 < full(1000, 10, 0.2)
+
+
+def test_sample_size_planner():
+    assert samples_for_half_width(0.05, classes=10, alpha=0.05, width=SCALE) == 1883
+
+
+@given(st.floats(0.005, 2), st.integers(2, 1000), st.floats(0.001, 0.5), st.sampled_from([1.0, SCALE]))
+def test_planned_samples_are_the_fewest_that_suffice(half_width, k, alpha, width):
+    n = samples_for_half_width(half_width, classes=k, alpha=alpha, width=width)
+    assert hoeffding_half_width(n, classes=k, alpha=alpha, width=width) <= half_width
+    if n > 1:
+        assert hoeffding_half_width(n - 1, classes=k, alpha=alpha, width=width) > half_width
+
+
+@pytest.mark.parametrize("half_width", [0.0, -0.1])
+def test_a_half_width_that_cannot_be_reached_is_an_error(half_width):
+    with pytest.raises(InputError, match="half-width must be positive"):
+        samples_for_half_width(half_width, classes=10, alpha=0.05, width=1)
+
+
+@pytest.mark.parametrize("alpha", [-1, 0, 1, 2])
+def test_a_half_width_needs_an_error_rate_between_0_and_1(alpha):
+    with pytest.raises(InputError, match="alpha must lie strictly between 0 and 1"):
+        samples_for_half_width(0.05, classes=10, alpha=alpha, width=1)
+
+
+# Exact half-widths at the edges
+
+
+def test_no_sample_gives_an_infinite_half_width():
+    assert hoeffding_half_width(0, classes=2, alpha=0.05, width=1) == math.inf
+    half = empirical_bernstein_half_width(np.array([0, 1]), np.array([np.nan, np.nan]), classes=2, alpha=0.05, width=1)
+    assert half.tolist() == [math.inf, math.inf]
+
+
+# Exact extremes over the box, against linear programs and all vertices
+
+
+def boxes(k_max=5):
+    bound = st.floats(0, SCALE)
+
+    @st.composite
+    def build(draw):
+        k = draw(st.integers(2, k_max))
+        pairs = [sorted([draw(bound), draw(bound)]) for _ in range(k)]
+        return np.array([a for a, _ in pairs]), np.array([b for _, b in pairs])
+
+    return build()
+
+
+def vertices(low, high):
+    return np.array(list(itertools.product(*zip(low, high, strict=True))))
+
+
+def smallest_range(low, high):
+    # Variables x (K), top, bottom: minimise top - bottom with bottom <= x <= top in the box.
+    k = len(low)
+    above = np.hstack([np.eye(k), -np.ones((k, 1)), np.zeros((k, 1))])
+    below = np.hstack([-np.eye(k), np.zeros((k, 1)), np.ones((k, 1))])
+    bounds = [*zip(low, high, strict=True), (None, None), (None, None)]
+    objective = np.append(np.zeros(k), [1.0, -1.0])
+    found = linprog(objective, A_ub=np.vstack([above, below]), b_ub=np.zeros(2 * k), bounds=bounds)
+    return found.fun
+
+
+def largest_fp(low, high, lam):
+    k = len(low)
+    above = np.hstack([np.eye(k), -np.ones((k, 1)), np.zeros((k, 1))])
+    below = np.hstack([-np.eye(k), np.zeros((k, 1)), np.ones((k, 1))])
+    bounds = [*zip(low, high, strict=True), (None, None), (None, None)]
+    objective = np.append(np.full(k, -1 / k), [lam, -lam])
+    found = linprog(objective, A_ub=np.vstack([above, below]), b_ub=np.zeros(2 * k), bounds=bounds)
+    return -found.fun
+
+
+def smallest_gini(low, high):
+    # Linear-fractional program by Charnes and Cooper: y = t x with sum(y) = 1, d_ij >= |y_i - y_j|; Gini = sum d / K.
+    k = len(low)
+    pairs = list(itertools.combinations(range(k), 2))
+    variables = k + 1 + len(pairs)
+    rows = []
+    for p, (i, j) in enumerate(pairs):
+        for sign in (1, -1):
+            row = np.zeros(variables)
+            row[i], row[j], row[k + 1 + p] = sign, -sign, -1
+            rows.append(row)
+    for i in range(k):
+        for sign, bound in ((-1, low[i]), (1, high[i])):
+            row = np.zeros(variables)
+            row[i], row[k] = sign, -sign * bound
+            rows.append(row)
+    total = np.zeros((1, variables))
+    total[0, :k] = 1
+    objective = np.append(np.zeros(k + 1), np.full(len(pairs), 1 / k))
+    return linprog(objective, A_ub=np.array(rows), b_ub=np.zeros(len(rows)), A_eq=total, b_eq=[1.0]).fun
+
+
+@settings(max_examples=200)
+@given(boxes(), st.floats(0, 3))
+def test_rdi_wcr_and_fp_intervals_are_the_exact_extremes(box, lam):
+    # Rounded, because the linear programs are solved to 1e-7 of feasibility.
+    low, high = np.round(box, 3)
+    got = disparity_intervals(low, high, n=np.ones(len(low)), lam=lam)
+    corners = vertices(low, high)
+    assert got["rdi"][0] == pytest.approx(smallest_range(low, high), abs=1e-9)
+    assert got["rdi"][1] == pytest.approx(max(plain.rdi(x) for x in corners), abs=1e-12)
+    assert got["fp"][0] == pytest.approx(min(plain.fp(x, lam) for x in corners), abs=1e-12)
+    assert got["fp"][1] == pytest.approx(largest_fp(low, high, lam), abs=1e-9)
+    assert got["wcr"] == (low.min(), high.min())
+    assert got["class_mean"] == pytest.approx((low.mean(), high.mean()))
+
+
+@settings(max_examples=200)
+@given(boxes())
+def test_nrgc_interval_is_the_exact_extremes(box):
+    low, high = np.round(box, 3)
+    if high.max() == 0:
+        assert np.isnan(disparity_intervals(low, high, n=np.ones(len(low)), lam=0.5)["nrgc"]).all()
+        return
+    lowest, highest = disparity_intervals(low, high, n=np.ones(len(low)), lam=0.5)["nrgc"]
+    assert lowest == pytest.approx(smallest_gini(low, high), abs=1e-8)
+    assert highest == pytest.approx(max(plain.nrgc(x) for x in vertices(low, high) if x.sum() > 0), abs=1e-12)
+
+
+@pytest.mark.parametrize("k", [2, 3, 10])
+@pytest.mark.parametrize("seed", range(4))
+def test_every_point_of_the_box_lies_in_every_interval(k, seed):
+    rng = np.random.default_rng(seed)
+    low = rng.uniform(0, 0.6, k)
+    high = low + rng.uniform(0, 0.6, k)
+    n = rng.integers(1, 50, k)
+    got = disparity_intervals(low, high, n=n, lam=0.5)
+    for point in rng.uniform(low, high, size=(300, k)):
+        measured = {
+            "value": np.average(point, weights=n),
+            "class_mean": point.mean(),
+            "rdi": disparity.rdi(point),
+            "nrgc": disparity.nrgc(point),
+            "wcr": disparity.wcr(point),
+            "fp": disparity.fp(point, 0.5),
+        }
+        for name, value in measured.items():
+            assert got[name][0] - 1e-12 <= value <= got[name][1] + 1e-12, name
+
+
+@given(boxes(12), st.floats(0, 2))
+def test_a_box_of_one_point_gives_the_measures_themselves(box, lam):
+    point = box[0]
+    got = disparity_intervals(point, point, n=np.arange(1, len(point) + 1), lam=lam)
+    assert got["rdi"] == pytest.approx([disparity.rdi(point)] * 2, abs=1e-13)
+    assert got["wcr"] == (point.min(), point.min())
+    assert got["fp"] == pytest.approx([disparity.fp(point, lam)] * 2, abs=1e-13)
+    assert got["nrgc"] == pytest.approx([disparity.nrgc(point)] * 2, abs=1e-12, nan_ok=True)
+    assert got["value"] == pytest.approx([np.average(point, weights=np.arange(1, len(point) + 1))] * 2)
+
+
+def test_hand_computed_box():
+    low, high = np.array([0.1, 0.5]), np.array([0.3, 0.9])
+    got = disparity_intervals(low, high, n=np.array([1, 3]), lam=0.5)
+    assert got["rdi"] == pytest.approx((0.2, 0.8))
+    assert got["wcr"] == (0.1, 0.3)
+    assert got["value"] == pytest.approx((0.4, 0.75))
+    # Gini of two classes is |a - b| / (2 (a + b)): smallest at (.3, .5), largest at (.1, .9).
+    assert got["nrgc"] == pytest.approx((0.125, 0.4))
+    # FP = mean - RDI / 2 is the smaller of the two values.
+    assert got["fp"] == pytest.approx((0.1, 0.3))
+
+
+def test_a_box_that_touches_zero():
+    low, high = np.zeros(3), np.array([0.2, 0.4, 0.6])
+    got = disparity_intervals(low, high, n=np.ones(3), lam=0.5)
+    assert got["nrgc"] == pytest.approx((0.0, 2 / 3))
+    assert got["rdi"] == (0.0, 0.6)
+
+
+def test_nrgc_is_undefined_when_every_class_is_surely_zero():
+    got = disparity_intervals(np.zeros(3), np.zeros(3), n=np.ones(3), lam=0.5)
+    assert np.isnan(got["nrgc"]).all()
+    assert got["rdi"] == (0, 0)
+
+
+def test_a_class_that_is_surely_zero_does_not_hide_the_smallest_gini():
+    # (0, x, x) for any x > 0 is the flattest: Gini 1/3.
+    got = disparity_intervals(np.zeros(3), np.array([0.0, 0.5, 0.5]), n=np.ones(3), lam=0.5)
+    assert got["nrgc"] == pytest.approx((1 / 3, 2 / 3))
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("widths", ["equal", "by the mean", "any", "ties"])
+def test_the_largest_nrgc_does_not_depend_on_what_the_assignment_starts_from(seed, widths, monkeypatch):
+    """The prices that it starts from save time, nothing else."""
+    rng = np.random.default_rng(seed)
+    mean = rng.beta(5, 3, 60)
+    if widths == "ties":
+        mean = np.round(mean, 1)
+    half = {"equal": 0.2, "by the mean": 0.4 * np.sqrt(mean * (1 - mean)), "ties": 0.1}.get(widths)
+    half = rng.uniform(0, 0.5, 60) if half is None else half
+    box = np.maximum(mean - half, 0), np.minimum(mean + half, 1)
+    highest = nrgc_interval(*box)[1]
+
+    def from_nothing(low, high, slope):
+        worth = np.maximum(np.multiply.outer(slope, low), np.multiply.outer(slope, high))
+        return linear_sum_assignment(worth, maximize=True)[1]
+
+    monkeypatch.setattr(intervals, "_heaviest_ranking", from_nothing)
+    assert highest == pytest.approx(nrgc_interval(*box)[1], rel=1e-12)
+
+
+def test_a_thousand_classes_take_seconds():
+    rng = np.random.default_rng(0)
+    low = rng.uniform(0, 0.6, 1000)
+    high = low + rng.uniform(0, 0.6, 1000)
+    lowest, highest = disparity_intervals(low, high, n=np.ones(1000), lam=0.5)["nrgc"]
+    for point in rng.uniform(low, high, size=(20, 1000)):
+        assert lowest < disparity.nrgc(point) < highest
+    corner = np.where(low > np.median(low), high, low)
+    assert lowest < disparity.nrgc(corner) < highest
+
+
+# Label errors
+
+
+def test_label_error_bounds_by_hand():
+    # m in [.4, .6], eta = .2: lowest if wrong labels scored 1: (.4 - .2)/.8 = .25; highest if 0: .6/.8 = .75.
+    low, high = correct_for_label_errors(np.array([0.4]), np.array([0.6]), 0.2, value_range=UNIT)
+    assert low[0] == pytest.approx(0.25)
+    assert high[0] == pytest.approx(0.75)
+
+
+def test_without_label_errors_nothing_changes():
+    low, high = np.array([0.1, 0.4]), np.array([0.2, 0.9])
+    corrected = correct_for_label_errors(low, high, 0.0, value_range=(0, SCALE))
+    np.testing.assert_array_equal(corrected, (low, high))
+
+
+@given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 0.99), st.floats(0.0, 0.5))
+def test_label_error_bounds_only_widen_and_stay_in_the_range(a, b, eta, more):
+    low, high = np.array([min(a, b)]), np.array([max(a, b)])
+    once = correct_for_label_errors(low, high, eta, value_range=UNIT)
+    assert 0 <= once[0][0] <= low[0] + 1e-12
+    assert high[0] - 1e-12 <= once[1][0] <= 1
+    again = correct_for_label_errors(low, high, eta + more * (0.99 - eta), value_range=UNIT)
+    assert again[0][0] <= once[0][0] + 1e-12
+    assert again[1][0] >= once[1][0] - 1e-12
+
+
+@pytest.mark.parametrize("eta", [-0.01, 1.0, 1.5, math.nan, [0.1, math.nan]])
+def test_a_label_error_rate_outside_its_range_is_an_error(eta):
+    with pytest.raises(InputError, match=r"label error rate must lie in \[0, 1\)"):
+        correct_for_label_errors(np.array([0.4, 0.4]), np.array([0.6, 0.6]), eta, value_range=UNIT)
+
+
+@pytest.mark.parametrize("wrong_score", [0.0, 0.3, SCALE])
+@pytest.mark.parametrize("eta", [0.05, 0.3])
+def test_label_error_bounds_cover_the_value_of_rightly_labelled_samples(wrong_score, eta):
+    # A share eta of each class's samples carries a wrong label, whatever those samples score.
+    rng = np.random.default_rng(0)
+    classes, n, alpha, trials = 3, 500, 0.1, 150
+    truth = np.array([0.2, 0.6, 1.0])
+    missed_corrected = missed_raw = 0
+    for _ in range(trials):
+        values = np.minimum(rng.uniform(0, 2 * truth[:, None], size=(classes, n)), SCALE)
+        exact = np.array([0.2, 0.6, SCALE - SCALE**2 / 4])  # E min(U(0, 2), B) = B - B^2 / 4
+        wrong = rng.random((classes, n)) < eta
+        values[wrong] = wrong_score
+        found = class_samples(values.ravel(), np.repeat(np.arange(classes), n), classes, seed=0)
+        low, high = ClassBounds(found, (0, SCALE), "empirical_bernstein").interval(alpha)
+        missed_raw += not ((low <= exact) & (exact <= high)).all()
+        low, high = correct_for_label_errors(low, high, eta, value_range=(0, SCALE))
+        missed_corrected += not ((low <= exact) & (exact <= high)).all()
+    assert missed_corrected <= binom.ppf(0.999, trials, alpha)
+    if eta == 0.3 and wrong_score != 0.3:
+        assert missed_raw > trials / 2
+
+
+@given(st.integers(0, 10_000))
+def test_the_least_mean_under_wrong_labels_is_that_of_a_linear_program(seed):
+    """Unknown is what each class's right samples lack to 1: as labelled, all together lack at most 1 - low."""
+    rng = np.random.default_rng(seed)
+    n, rates, low = rng.integers(0, 50, 4) + np.array([1, 0, 0, 0]), rng.uniform(0, 0.6, 4), rng.random()
+    weights = n / n.sum()
+    worst = linprog(-weights, A_ub=(weights * (1 - rates))[None, :], b_ub=[1 - low], bounds=(0, 1))
+    assert least_mean(low, rates, n=n) == pytest.approx(1 + worst.fun, abs=1e-8)
+
+
+def test_the_least_mean_needs_rates_below_1():
+    with pytest.raises(InputError, match="label error rate must lie in"):
+        least_mean(0.5, np.array([0.1, 1.0]), n=np.array([5, 5]))
+
+
+def test_the_least_mean_under_one_rate_of_wrong_labels_is_the_correction_of_a_class():
+    for low in (0.0, 0.05, 0.7, 1.0):
+        corrected, _ = correct_for_label_errors(low, 1.0, 0.1, value_range=(0.0, 1.0))
+        assert least_mean(low, np.full(3, 0.1), n=np.array([5, 0, 90])) == pytest.approx(float(corrected))

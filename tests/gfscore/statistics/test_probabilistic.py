@@ -1,0 +1,171 @@
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import beta, binom
+
+from gfscore.audit.probabilistic_rows import share_rows
+from gfscore.core.errors import InputError
+from gfscore.statistics.decisions import class_shares, share_interval, training_methods_table
+from gfscore.statistics.error_rates import caution, error_rate
+from gfscore.statistics.sequential_tests import ROBUST, STATES, boundaries, wrong_call_rate
+
+LEVELS = {"alpha_test": 0.05, "alpha_ci": 0.05}
+REPEATED = {"kind": "probabilistic", "kappa": 0.02, "alpha": 0.05, "budget": 800, "test": "repeated_exact"}
+
+
+def test_corrected_interval_by_hand():
+    low, high = share_interval(70, 10, 100, **LEVELS)
+    lower, upper = beta.ppf(0.025, 70, 31), beta.ppf(0.975, 81, 20)
+    assert low == pytest.approx((lower - 0.05) / 0.95, rel=1e-9)
+    assert high == pytest.approx(upper / 0.95, rel=1e-9)
+
+
+def test_printed_interval_by_hand():
+    low, high = share_interval(70, 0, 100, **LEVELS, form="paper")
+    assert (low, high) == pytest.approx((0.65 / 1.05, 0.7 / 0.95))
+
+
+def test_bounds_stay_within_the_unit_interval():
+    for form in ("corrected", "paper"):
+        assert share_interval(100, 0, 100, **LEVELS, form=form)[1] == 1
+        assert share_interval(0, 0, 100, **LEVELS, form=form)[0] == 0
+
+
+@pytest.mark.parametrize("form", ["corrected", "paper"])
+def test_all_undecided_and_no_inputs_say_nothing(form):
+    assert share_interval(0, 50, 50, **LEVELS, form=form) == (0, 1)
+    assert share_interval(0, 0, 0, **LEVELS, form=form) == (0, 1)
+
+
+def test_corrected_interval_covers_with_wrong_calls_and_undecided_inputs():
+    # The worst case that is allowed: both error rates at alpha_test, and many undecided inputs.
+    rng, runs, n, robust_share, error = np.random.default_rng(1), 4000, 120, 0.5, 0.05
+    robust = rng.random((runs, n)) < robust_share
+    wrong = rng.random((runs, n)) < error
+    called = robust ^ wrong
+    undecided = ~wrong & (rng.random((runs, n)) < 0.1)
+    counts = (called & ~undecided).sum(1), undecided.sum(1)
+    low, high = share_interval(*counts, n, **LEVELS)
+    covered = np.mean((low <= robust_share) & (robust_share <= high))
+    assert covered >= 0.95
+    # Without the correction for wrong calls, or for the drawing of inputs, it would not.
+    low, high = share_interval(*[called.sum(1), 0], n, alpha_test=0.05, alpha_ci=0.05, form="paper")
+    assert np.mean((low <= robust_share) & (robust_share <= high)) < 0.9
+
+
+def test_true_share_lies_between_the_bounds_whatever_the_error_rates():
+    many = 10**7
+    for share in (0, 0.2, 0.8, 1):
+        for a in (0, 0.03, 0.05):
+            for b in (0, 0.04, 0.05):
+                called = round(many * ((1 - b) * share + a * (1 - share)))
+                low, high = share_interval(called, 0, many, **LEVELS)
+                assert low <= share + 1e-3 and high >= share - 1e-3
+
+
+def decided(settings, p, count, rng):
+    """States of `count` inputs with change probability p, by drawing neighbours until the test decides."""
+    limits = boundaries(**{key: settings[key] for key in ("kappa", "alpha", "budget", "test")})
+    calls = np.zeros(count, dtype=int)
+    for rows in np.array_split(np.arange(count), max(1, count // 1000)):
+        changes = np.cumsum(rng.random((len(rows), settings["budget"])) < p, axis=1)
+        found = limits.decide(changes, np.broadcast_to(np.arange(1, settings["budget"] + 1), changes.shape))
+        first = (found > 0).argmax(axis=1)
+        calls[rows] = found[np.arange(len(rows)), first]
+    return np.array(STATES, dtype=object)[calls]
+
+
+@pytest.mark.parametrize(("p", "truth"), [(0.02, 1.0), (0.02 + 1e-9, 0.0)])
+def test_bounds_hold_at_the_threshold_though_the_repeated_test_errs(p, truth):
+    """Every input at p = kappa, robust, or just above, not robust: where the paper's test errs most."""
+    rng, runs, n = np.random.default_rng(0), 150, 80
+    states = decided(REPEATED, p, runs * n, rng).reshape(runs, n)
+    missed = missed_at_alpha = 0
+    for own in states:
+        samples = pd.DataFrame({"label": 0, "state": own})
+        *_, whole = share_rows({}, samples, ["a"], settings=REPEATED, confidence=0.95)
+        missed += not whole["low"] <= truth <= whole["high"]
+        low, high = share_interval((own == STATES[ROBUST]).sum(), (own == STATES[0]).sum(), n, **LEVELS)
+        missed_at_alpha += not low <= truth <= high
+        assert whole["error_rate"] == wrong_call_rate(kappa=0.02, alpha=0.05, budget=800, test="repeated_exact")
+        assert whole["paper_high"] == pytest.approx(min(1, (n - (own == "not_robust").sum()) / n / 0.95))
+    assert missed <= binom.ppf(0.999, runs, 0.05)
+    # Taking the test at its level, most intervals would be wrong, on one side or the other.
+    assert missed_at_alpha > 0.5 * runs
+
+
+def test_a_test_that_keeps_its_level_errs_by_alpha_and_another_with_a_caution():
+    assert error_rate({"kappa": "SIL2", "alpha": 0.05}) == 0.05
+    assert error_rate(REPEATED | {"test": "anytime"}) == 0.05
+    assert caution("p", REPEATED | {"test": "anytime"}) is None
+    assert caution("clean", {"kind": "clean"}) is None
+    assert error_rate(REPEATED | {"kappa": "SIL2", "budget": 3000}) == pytest.approx(0.277, abs=5e-4)
+    words = caution("p", REPEATED | {"kappa": "SIL2", "budget": 3000})
+    assert "does not keep its level" in words and "a probability of up to 0.277, not 0.05" in words
+
+
+def test_a_test_that_errs_as_often_as_a_coin_is_refused():
+    settings = REPEATED | {"kappa": 0.01, "alpha": 0.2, "budget": 3000}
+    with pytest.raises(InputError, match=r"decides wrongly with a probability of up to 0\.540, so that nothing can be"):
+        error_rate(settings)
+
+
+def test_shares_per_class_and_overall():
+    labels = np.array([0] * 20 + [1] * 10)
+    states = np.array(["robust"] * 15 + ["not_robust"] * 3 + ["undecided"] * 2 + ["robust"] * 10, dtype=object)
+    table = class_shares(states, labels, ["cat", "dog", "frog"], **LEVELS)
+    assert table["class_name"].tolist() == ["cat", "dog", "frog", "all"]
+    assert table["class_index"].tolist() == [0, 1, 2, -1]
+    assert table[["n", "robust", "not_robust", "undecided"]].to_numpy().tolist() == [
+        [20, 15, 3, 2],
+        [10, 10, 0, 0],
+        [0, 0, 0, 0],
+        [30, 25, 3, 2],
+    ]
+    expected = share_interval(15, 2, 20, alpha_test=0.05, alpha_ci=0.05 / 3)
+    assert tuple(table.loc[0, ["low", "high"]]) == pytest.approx(expected)
+    assert tuple(table.loc[2, ["low", "high"]]) == (0, 1)
+    assert tuple(table.loc[3, ["low", "high"]]) == pytest.approx(share_interval(25, 2, 30, **LEVELS))
+
+
+def test_unknown_names_and_levels_are_refused():
+    with pytest.raises(InputError, match="did you mean 'robust'"):
+        class_shares(["robus"], np.array([0]), ["a", "b"], **LEVELS)
+    with pytest.raises(InputError, match="did you mean 'paper'"):
+        share_interval(1, 0, 2, **LEVELS, form="papers")
+    with pytest.raises(InputError, match=r"alpha_test < 0\.5"):
+        share_interval(1, 0, 2, alpha_test=0.5, alpha_ci=0.05)
+
+
+def samples(ids, **columns):
+    return pd.DataFrame({"sample_id": ids, **columns})
+
+
+def test_table_of_training_methods():
+    ids = [f"s{index}" for index in range(100)]
+    tables = {
+        "clean": samples(ids, value=np.repeat([1.0, 0.0], [94, 6])),
+        # In another order, and of fewer samples.
+        "adversarial": samples(ids[::-1][:100], value=np.repeat([0.0, 1.0], [60, 40])),
+        "probabilistic": samples(ids[:50], state=np.repeat(STATES, [5, 40, 5])),
+    }
+    row = training_methods_table({"PGD": tables}, alpha=0.05, **LEVELS).iloc[0]
+    assert (row["training"], row["n"], row["accuracy"], row["robust"], row["undecided"]) == ("PGD", 50, 1.0, 0.8, 0.1)
+    # The first forty ids are those that survived.
+    assert row["attack_failure_rate"] == 0.8
+    assert row["observation"] == pytest.approx(0.75 / 1.05)
+    assert (row["robust_low"], row["robust_high"]) == pytest.approx(share_interval(40, 5, 50, **LEVELS))
+    # The paper takes a test at its level, the interval by what it errs in truth.
+    erring = training_methods_table({"PGD": tables}, alpha=0.05, alpha_test=0.3, alpha_ci=0.05).iloc[0]
+    assert erring["observation"] == row["observation"]
+    assert erring["robust_low"] == pytest.approx(share_interval(40, 5, 50, alpha_test=0.3, alpha_ci=0.05)[0])
+
+
+def test_methods_without_common_samples_are_refused():
+    tables = {
+        "clean": samples(["a"], value=[1.0]),
+        "adversarial": samples(["b"], value=[1.0]),
+        "probabilistic": samples(["a"], state=["robust"]),
+    }
+    with pytest.raises(InputError, match="ERM: no sample is measured by all of clean, adversarial, probabilistic"):
+        training_methods_table({"ERM": tables}, alpha=0.05, **LEVELS)

@@ -1,0 +1,199 @@
+import itertools
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+import plain
+from gfscore import InputError
+from gfscore.statistics.disparity import TIE_TOLERANCE
+from gfscore.statistics.ranking import (
+    EXACT_UP_TO,
+    exact_p_value,
+    exact_p_value_of,
+    ranks,
+    spearman,
+    spearman_or_none,
+    vulnerability,
+)
+
+# Few distinct values, so that ties are frequent.
+tied_lists = st.integers(2, 12).flatmap(lambda m: st.tuples(*[st.lists(st.integers(0, 5), min_size=m, max_size=m)] * 2))
+
+
+@given(tied_lists)
+def test_spearman_agrees_with_the_plain_implementation_with_ties(pair):
+    x, y = pair
+    expected = plain.spearman(x, y)
+    if expected is None:
+        assert math.isnan(spearman(x, y))
+    else:
+        assert spearman(x, y) == pytest.approx(expected, abs=1e-12)
+        assert -1 <= spearman(x, y) <= 1
+
+
+def test_spearman_by_hand():
+    # Ranks 1, 2, 3, 4 against 2, 1, 4, 3: 1 - 6 * 4 / (4 * 15) = .6
+    assert spearman([10, 20, 30, 40], [0.2, 0.1, 0.9, 0.5]) == pytest.approx(0.6)
+    # With a tie: ranks 1, 2, 3 against 1, 2.5, 2.5: 1.5 / sqrt(2 * 1.5) = .8660
+    assert spearman([1, 2, 3], [1, 5, 5]) == pytest.approx(math.sqrt(3) / 2)
+
+
+@given(st.integers(0, 2**32), st.integers(2, 40))
+def test_spearman_knows_only_the_order(seed, m):
+    rng = np.random.default_rng(seed)
+    x, y = rng.normal(size=(2, m))
+    rho = spearman(x, y)
+    assert spearman(np.exp(x), 3 * y + 7) == pytest.approx(rho, abs=1e-12)
+    assert spearman(y, x) == pytest.approx(rho, abs=1e-12)
+    assert spearman(-x, y) == pytest.approx(-rho, abs=1e-12)
+    assert spearman(x, x) == 1
+    assert spearman(x, -x) == -1
+    order = rng.permutation(m)
+    assert spearman(x[order], y[order]) == pytest.approx(rho, abs=1e-12)
+
+
+def test_spearman_of_many_rows_at_once():
+    rng = np.random.default_rng(0)
+    x, y = rng.integers(0, 4, (3, 6, 8)), rng.integers(0, 4, 8)
+    got = spearman(x, y)
+    assert got.shape == (3, 6)
+    for i, j in itertools.product(range(3), range(6)):
+        np.testing.assert_equal(got[i, j], spearman(x[i, j], y))
+
+
+def test_spearman_leaves_out_pairs_with_a_missing_value():
+    assert spearman([1, np.nan, 3, 2, 9], [1, 2, 3, 2, np.nan]) == 1
+    assert math.isnan(spearman([1, np.nan, 3], [np.nan, 2, 3]))
+
+
+def test_spearman_of_several_rows_with_a_missing_value_is_an_error():
+    with pytest.raises(InputError, match="needs values without NaN"):
+        spearman([[1, np.nan], [1, 2]], [1, 2])
+
+
+@pytest.mark.parametrize(
+    ("x", "y"),
+    [([1, 1, 1], [1, 2, 3]), ([1, 2], [0.5, 0.5]), ([1], [2]), ([], []), ([np.nan, np.nan], [1, 2])],
+)
+def test_spearman_is_undefined_without_an_order(x, y):
+    assert math.isnan(spearman(x, y))
+    assert spearman_or_none(x, y) is None
+
+
+def test_spearman_of_many_rows_of_one_model_is_undefined_everywhere():
+    assert np.isnan(spearman(np.zeros((4, 1)), np.zeros(1))).tolist() == [True] * 4
+
+
+def test_spearman_for_json_is_a_plain_float():
+    assert type(spearman_or_none(np.arange(3), np.arange(3))) is float
+
+
+def test_rounding_decides_no_rank():
+    noise = 1e-13 * np.array([1, -1, 2, 0])
+    assert ranks(0.3 + noise).tolist() == [2.5, 2.5, 2.5, 2.5]
+    # Wherever the values lie with respect to decimal places.
+    assert ranks([0.1234567895 - 1e-16, 0.1234567895 + 1e-16]).tolist() == [1.5, 1.5]
+    assert ranks([1.4e-10, 9e-10, 0.5]).tolist() == [1.5, 1.5, 3]
+
+
+def test_values_further_apart_than_the_tolerance_are_ranked():
+    assert ranks([0.3 + 2 * TIE_TOLERANCE, 0.3]).tolist() == [2, 1]
+
+
+@given(st.lists(st.integers(0, 6), min_size=1, max_size=15))
+def test_ranks_agree_with_the_plain_implementation(values):
+    assert ranks(values).tolist() == plain.average_ranks(values)
+
+
+def test_exact_p_value_of_the_papers_imagenet_result():
+    # H5: M = 5 models cannot show much. 10 of 120 orders reach |rho| >= .9, 2 reach 1.
+    assert exact_p_value(0.9, 5) == pytest.approx(0.0833, abs=5e-5)
+    assert exact_p_value(-0.9, 5) == exact_p_value(0.9, 5)
+    assert exact_p_value(1.0, 5) == pytest.approx(2 / 120)
+
+
+@pytest.mark.parametrize("models", [2, 3, 4, 6])
+def test_exact_p_value_against_enumeration(models):
+    places = list(range(models))
+    every = [plain.spearman(places, order) for order in itertools.permutations(places)]
+    for rho in {round(value, 6) for value in every}:
+        expected = sum(abs(value) >= abs(rho) - 1e-5 for value in every) / len(every)
+        assert exact_p_value(max(0.0, abs(rho) - 1e-6), models) == pytest.approx(expected)
+
+
+def test_exact_p_value_of_no_agreement_is_one():
+    assert exact_p_value(0.0, 5) == 1
+
+
+def test_exact_p_value_of_an_undefined_correlation_is_undefined():
+    assert math.isnan(exact_p_value(math.nan, 5))
+
+
+@pytest.mark.parametrize("models", [0, 1, EXACT_UP_TO + 1])
+def test_exact_p_value_is_enumerated_for_few_models_only(models):
+    with pytest.raises(InputError, match=f"enumerated for 2 to {EXACT_UP_TO} models, got {models}"):
+        exact_p_value(0.5, models)
+
+
+def test_vulnerability_by_hand():
+    values = [
+        [0.1, 0.5, 0.3],  # ranks 1 3 2
+        [0.2, 0.6, 0.2],  # ranks 1.5 3 1.5: a tie counts for both
+        [0.4, 0.3, 0.9],  # ranks 2 1 3
+    ]
+    frame = vulnerability(values, ["cat", "ship", "dog"])
+    assert frame["class_name"].tolist() == ["cat", "dog", "ship"]
+    assert frame["class_index"].tolist() == [0, 2, 1]
+    assert frame["mean_rank"].tolist() == pytest.approx([4.5 / 3, 6.5 / 3, 7 / 3])
+    assert frame["times_worst"].tolist() == [2, 1, 1]
+    assert frame["times_best"].tolist() == [0, 1, 2]
+    assert frame["models"].tolist() == [3, 3, 3]
+
+
+def test_vulnerability_ties_follow_the_tie_rule_of_the_worst_class():
+    values = [[(0.1 + 0.2 + 0.3) / 3, (0.3 + 0.2 + 0.1) / 3, 0.9]]
+    frame = vulnerability(values, ["a", "b", "c"])
+    assert frame["times_worst"].tolist() == [1, 1, 0]
+    assert frame["mean_rank"].tolist() == [1.5, 1.5, 3]
+
+
+def test_a_class_without_samples_in_any_model_is_ranked_nowhere():
+    frame = vulnerability([[0.1, np.nan, 0.3], [0.2, np.nan, 0.1]], ["a", "b", "c"]).set_index("class_name")
+    assert math.isnan(frame.loc["b", "mean_rank"])
+    assert frame.loc["b", ["times_worst", "times_best"]].tolist() == [0, 0]
+    assert frame.loc["a", "mean_rank"] == 1.5
+    assert frame.index.tolist()[-1] == "b"
+
+
+def test_vulnerability_ranks_the_classes_that_all_models_have():
+    values = np.array([[0.2, np.nan, 0.3], [0.2, 0.1, 0.3]])
+    frame = vulnerability(values, ["a", "b", "c"]).set_index("class_name")
+    alone = vulnerability(values[:, [0, 2]], ["a", "c"]).set_index("class_name")
+    counted = ["mean_rank", "times_worst", "times_best", "models"]
+    pd.testing.assert_frame_equal(frame.loc[["a", "c"], counted], alone[counted])
+    assert frame.index.tolist() == ["a", "c", "b"]
+    assert math.isnan(frame.loc["b", "mean_rank"]) and frame.loc["b", ["times_worst", "times_best"]].tolist() == [0, 0]
+    none = vulnerability([[0.1, np.nan], [np.nan, 0.2]], ["a", "b"])
+    assert none["mean_rank"].isna().all() and (none[["times_worst", "times_best"]] == 0).all(axis=None)
+
+
+@pytest.mark.parametrize("shape", [(1,), (9,), (30, 17), (2, 3, 200), (0, 4), (4, 0)])
+def test_ranks_are_the_average_ranks_of_a_library(shape):
+    values = np.random.default_rng(0).integers(0, 9, shape).astype(float)
+    np.testing.assert_array_equal(ranks(values), stats.rankdata(values, axis=-1))
+
+
+def test_exact_p_value_of_values_counts_their_ties():
+    """All 24 orders of 4 models: with two ties |rho| reaches its maximum in 8 of them, without ties in 2."""
+    values, tied = np.arange(4.0), np.array([0.0, 0.0, 1.0, 1.0])
+    assert exact_p_value_of(values, tied) == 8 / 24
+    assert exact_p_value_of(values, values) == exact_p_value(1.0, 4) == 2 / 24
+    assert math.isnan(exact_p_value_of(values, np.zeros(4)))
+    assert exact_p_value_of([*values, 9.0], [*tied, math.nan]) == 8 / 24
+    with pytest.raises(InputError, match="2 to 9 models, got 10"):
+        exact_p_value_of(np.arange(10), np.arange(10))

@@ -1,0 +1,53 @@
+"""Arrays of .npz files, whose headers may promise anything."""
+
+import io
+import zipfile
+
+import numpy as np
+import pytest
+
+from gfscore.tables.numpy_files import LARGEST_RATIO, whole_array
+
+ARRAYS = {
+    "numbers": np.arange(12.0).reshape(3, 4),
+    "columns first": np.asfortranarray(np.arange(6).reshape(2, 3)),
+    "text": np.array(["a", "bcd"]),
+    "empty": np.zeros((0, 5)),
+    "scalar": np.array(3),
+    "equal": np.zeros(10**6),
+}
+
+
+def stored(path, content):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("x.npy", content)
+    return np.load(path, allow_pickle=False)
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+@pytest.mark.parametrize("name", ARRAYS)
+def test_whole_arrays_are_read_as_numpy_reads_them(tmp_path, save, name):
+    save(tmp_path / "a.npz", **{name: ARRAYS[name]})
+    with np.load(tmp_path / "a.npz") as file:
+        np.testing.assert_array_equal(whole_array(file, name), ARRAYS[name])
+
+
+@pytest.mark.parametrize("shape", [(10**12,), (2,), (4,)])
+def test_a_header_that_promises_another_size_is_refused(tmp_path, shape):
+    buffer = io.BytesIO()
+    np.lib.format.write_array_header_1_0(buffer, {"descr": "<f8", "fortran_order": False, "shape": shape})
+    with stored(tmp_path / "a.npz", buffer.getvalue() + bytes(24)) as file, pytest.raises(ValueError, match="promises"):
+        whole_array(file, "x")
+
+
+def test_pickled_objects_are_refused(tmp_path):
+    np.savez(tmp_path / "a.npz", x=np.array([{}], dtype=object))
+    with np.load(tmp_path / "a.npz") as file, pytest.raises(ValueError, match="allow_pickle"):
+        whole_array(file, "x")
+
+
+def test_deflate_cannot_do_better_than_the_largest_ratio():
+    import zlib
+
+    size = 10**7
+    assert size / len(zlib.compress(bytes(size), 9)) < LARGEST_RATIO

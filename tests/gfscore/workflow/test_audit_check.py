@@ -1,0 +1,214 @@
+"""The check of a finished audit finds every kind of edit, by name."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyarrow.parquet import ParquetFile
+
+from gfscore import InputError
+from gfscore.core.files import sha256_of_file, write_json
+from gfscore.core.folder_digests import write_digests
+from gfscore.core.pages import write_page
+from gfscore.tables.parquet_tables import read_table, write_table
+from gfscore.workflow.audit_check import check_audit, require_unchanged_audit
+from synthetic import AUDIT, synthetic_audit
+
+TOOL = Path(__file__).parents[3] / "tools/check_audit.py"
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A finished audit, with pages and figures that look like none: what is in them is not what is checked."""
+    folder, audit = tmp_path_factory.mktemp("finished"), synthetic_audit(models=2, per_class=20)
+    audit.write(folder)
+    row = audit.of("model_summary").iloc[0]
+    judged = {"threat": row["threat"], "model": row["model"], "value": float(row["wcr"])}
+    write_json(
+        folder / "verdict.json", {"rules": [{"measure": row["measure"], "statistic": "wcr", "models": [judged]}]}
+    )
+    for name in ("models", "comparison"):
+        write_json(folder / f"{name}.json", {})
+    for name in ("report", "dashboard"):
+        made_from = [
+            folder / "verdict.json",
+            str(folder / "class_scores.parquet"),
+            folder / "figures",
+            ["one"],
+            __file__,
+        ]
+        write_page(folder / f"{name}.html", f"<p>{name}: FAIL</p>", files=made_from)
+    (folder / "figures").mkdir()
+    for kind in ("svg", "pdf", "png"):
+        (folder / f"figures/heatmap.{kind}").write_text(kind)
+    write_digests(folder / "figures")
+    return folder
+
+
+@pytest.fixture
+def folder(finished, tmp_path):
+    return shutil.copytree(finished, tmp_path / "audit")
+
+
+def replaced(path, old, new):
+    content = path.read_bytes()
+    assert old in content
+    path.write_bytes(content.replace(old, new, 1))
+
+
+def flipped_bit(folder):
+    path = folder / "class_scores.parquet"
+    column = ParquetFile(path).metadata.row_group(0).column(9)
+    content = bytearray(path.read_bytes())
+    # Among values of a column: flips in the headers between them need not change any.
+    content[column.data_page_offset + 400] ^= 1
+    path.write_bytes(content)
+
+
+def with_other_value(folder):
+    # As a data frame library would, by which the file gets checksums that are right.
+    path = folder / "model_summary.parquet"
+    frame = read_table(path, "model_summary")
+    frame["wcr"] += 0.1
+    write_table(path, "model_summary", frame, identity={"audit": AUDIT})
+
+
+def of_another_audit(folder):
+    path = folder / "vulnerability.parquet"
+    write_table(path, "vulnerability", read_table(path, "vulnerability"), identity={"audit": "other"})
+
+
+def with_crate(folder, names):
+    """Put copies of files of the audit into a crate beside them."""
+    crate, graph = folder / "exports/ro-crate", []
+    for name in names:
+        copy = crate / f"results/audits/{AUDIT}/{name}"
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes((folder / name).read_bytes())
+        graph.append({"@id": f"results/audits/{AUDIT}/{name}", "sha256": sha256_of_file(copy)})
+    (crate / "ro-crate-metadata.json").write_text(json.dumps({"@graph": graph}))
+    return crate
+
+
+def test_a_finished_audit_has_no_fault(folder):
+    with_crate(folder, ["report.html", "figures/heatmap.png"])
+    (folder / "exports/latex").mkdir()
+    (folder / "exports/latex/a.tex").touch()
+    checked = check_audit(folder)
+    assert checked.faults == []
+    assert list(map(str, checked.unchecked)) == ["exports/latex/a.tex"]
+    # tables and their CSV; verdict against table; JSON with calibration.json; pages; figures; crate
+    assert list(checked.counts.values()) == [5, 5, 1, 4, 2, 3, 2]
+
+
+EDITS = {
+    "a CSV": (lambda f: replaced(f / "class_scores.csv", b"0.", b"1."), "class_scores.csv: edited or damaged: differs"),
+    "a CSV cut off": (lambda f: replaced(f / "class_scores.csv", b"\n", b""), "class_scores.csv: edited or damaged"),
+    "a CSV taken away": (lambda f: (f / "vulnerability.csv").unlink(), "vulnerability.csv: missing"),
+    "a CSV added": (lambda f: (f / "more.csv").touch(), "more.csv: there is no Parquet file of it"),
+    "a table": (flipped_bit, "class_scores.parquet: damaged"),
+    "a table taken away": (lambda f: (f / "class_scores.parquet").unlink(), "class_scores.parquet: missing"),
+    "a table written anew": (with_other_value, "model_summary.csv: edited or damaged: differs"),
+    "a table against the verdict": (with_other_value, "verdict.json and model_summary.parquet are of two runs"),
+    "a table of another audit": (of_another_audit, "vulnerability.parquet: of the audit 'other'"),
+    "the verdict": (lambda f: replaced(f / "verdict.json", b"wcr", b"rdi"), "verdict.json: damaged, or edited by hand"),
+    "the report": (lambda f: replaced(f / "report.html", b"FAIL", b"PASS"), "report.html: damaged, or edited by hand"),
+    "the dashboard": (lambda f: replaced(f / "dashboard.html", b"FAIL", b"PASS"), "dashboard.html: damaged, or edited"),
+    "a page without its last line": (
+        lambda f: (f / "report.html").write_text("<p>PASS"),
+        "its last line is no checksum",
+    ),
+    "a page taken away": (lambda f: (f / "dashboard.html").unlink(), "dashboard.html: missing"),
+    "a figure": (
+        lambda f: replaced(f / "figures/heatmap.png", b"png", b"gif"),
+        "figures/heatmap.png: edited or damaged",
+    ),
+    "a figure taken away": (lambda f: (f / "figures/heatmap.pdf").unlink(), "figures/heatmap.pdf: missing"),
+    "a figure added": (lambda f: (f / "figures/other.png").touch(), "figures/other.png: added"),
+    "digests of figures": (
+        lambda f: replaced(f / "figures/checksums.json", b"heatmap.png", b"heatmap.gif"),
+        "figures/checksums.json: damaged, or edited by hand",
+    ),
+    "no digests of figures": (lambda f: (f / "figures/checksums.json").unlink(), "figures/checksums.json: missing"),
+}
+
+
+@pytest.mark.parametrize("kind", EDITS)
+def test_an_edit_is_found(folder, kind):
+    edit, fault = EDITS[kind]
+    edit(folder)
+    faults = check_audit(folder).faults
+    assert any(fault in found for found in faults), faults
+
+
+def test_a_page_beside_a_newer_verdict_is_found(folder):
+    verdict = folder / "verdict.json"
+    write_json(verdict, json.loads(verdict.read_text()) | {"rule": "another"})
+    assert check_audit(folder).faults == [
+        f"{folder / name}.html: made from another verdict.json than lies beside it" for name in ("dashboard", "report")
+    ]
+
+
+def test_a_page_names_the_files_beside_it_alone(folder):
+    lines = (folder / "report.html").read_text().splitlines()
+    assert [line.split()[3] for line in lines[1:-1]] == ["class_scores.parquet,", "verdict.json,"]
+
+
+def test_a_crate_shows_a_page_whose_checksum_was_made_again(folder):
+    crate = with_crate(folder, ["report.html"])
+    write_page(folder / "report.html", "<p>report: PASS</p>")
+    assert check_audit(folder).faults == [f"{folder / 'report.html'}: differs from its copy in the crate"]
+    copy = crate / f"results/audits/{AUDIT}/report.html"
+    copy.write_bytes((folder / "report.html").read_bytes())
+    assert f"{copy}: edited or damaged, as the crate says" in check_audit(folder).faults
+
+
+def test_what_the_workflow_did_not_write_is_not_vouched_for(folder):
+    require_unchanged_audit(folder)
+    flipped_bit(folder)
+    with pytest.raises(
+        InputError, match="a crate would vouch for what the workflow did not write; move files of your own"
+    ):
+        require_unchanged_audit(folder)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"@graph": [1]}'])
+def test_a_crate_that_is_none_is_a_fault(folder, text):
+    with_crate(folder, ["report.html"])
+    metadata = folder / "exports/ro-crate/ro-crate-metadata.json"
+    metadata.write_text(text)
+    assert check_audit(folder).faults == [f"{metadata}: not readable as the metadata of a crate"]
+
+
+def test_a_crate_cannot_have_other_files_read(folder, tmp_path):
+    with_crate(folder, ["report.html"])
+    metadata = folder / "exports/ro-crate/ro-crate-metadata.json"
+    metadata.write_text(json.dumps({"@graph": [{"@id": "../../../secret", "sha256": "0" * 64}]}))
+    (tmp_path / "secret").touch()
+    assert check_audit(folder).faults == [f"{metadata}: names a file outside the crate, ../../../secret"]
+
+
+def test_a_folder_that_is_no_audit_is_refused(tmp_path):
+    with pytest.raises(InputError, match="nowhere: no such folder"):
+        check_audit(tmp_path / "nowhere")
+    with pytest.raises(InputError, match="holds no audit: neither a verdict nor tables"):
+        check_audit(tmp_path)
+
+
+def test_the_tool_says_what_is_wrong_and_what_it_cannot_prove(folder):
+    def run(path):
+        return subprocess.run([sys.executable, TOOL, path], capture_output=True, text=True, check=False)
+
+    done = run(folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "All files are as they were written." in done.stdout and "cannot prove" in done.stdout
+    (folder / "report.html").write_text("PASS")
+    done = run(folder)
+    assert done.returncode == 1
+    assert "WRONG report.html: damaged, edited" in done.stdout and "1 wrong." in done.stdout
+    done = run(folder.parent)
+    assert done.returncode == 2
+    assert "holds no audit" in done.stderr and "Traceback" not in done.stderr

@@ -1,0 +1,37 @@
+"""The page of columns: current, and naming every table and every column where it lies."""
+
+from pathlib import Path
+
+from gfscore.audit.comparison.rows import tables_of
+from gfscore.tables.parquet_tables import TABLES
+from gfscore.workflow.tables_page import PLACES, page
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "tables.md"
+
+
+def test_committed_page_is_the_generated_one():
+    assert PAGE.read_text(encoding="utf-8") == page(), "run tools/write_tables_page.py"
+
+
+def test_page_says_where_every_table_lies_and_what_each_column_means():
+    sections = {part.split("\n")[0]: part for part in page().split("\n## ")[1:]}
+    assert list(sections)[:-1] == list(TABLES)
+    assert set(PLACES) < set(TABLES)
+    for name, table in TABLES.items():
+        assert "`results/" in sections[name].split("\n")[2]
+        rows = [line for line in sections[name].splitlines() if line.startswith("| `")]
+        assert len(rows) == len(table.columns)
+        for row, (column, _, meaning) in zip(rows, table.columns, strict=True):
+            assert row.startswith(f"| `{column}` | ")
+            # A name said again explains nothing.
+            assert meaning not in ("", column)
+            assert row.count(" | ") == 2
+
+
+def test_page_names_the_keys_of_the_comparison():
+    written = {name for name in tables_of.__code__.co_consts if isinstance(name, tuple)}
+    keys = {key for names in written for key in names if isinstance(key, str)}
+    text = page().split("`comparison.json` |")[1].splitlines()[0]
+    for key in ("models", "compared", "reason", "pairs_listed", "every_pair", "pairs_corrected_for", "reference"):
+        assert f"`{key}`" in text
+        assert key in keys or key in tables_of.__code__.co_consts

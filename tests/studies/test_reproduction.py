@@ -1,0 +1,399 @@
+"""The papers' claims: what the printed tables and this package say about them, to the precision stated."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from gfscore.statistics.intervals import samples_for_half_width
+from gfscore.statistics.ranking import exact_p_value
+from gfscore.statistics.scale import SCALE
+from studies.reference import (
+    exact_binomial_table1,
+    gf_score_table3,
+    gf_score_table4,
+    gf_score_table5,
+    projection_tables,
+    robustbench_leaderboard,
+)
+from studies.reproduction import classwise_analysis as classwise
+from studies.reproduction import exact_binomial as binomial
+from studies.reproduction import gf_score_tables as tables
+from studies.reproduction import gf_score_theory as theory
+from studies.reproduction import ledger
+from studies.reproduction import measurement_algorithms as measurement
+from studies.reproduction import projection_fairness as projection
+from studies.reproduction.claims import UNTESTABLE, VERDICTS
+from studies.reproduction.page import MARKS, PAPERS, page
+from studies.reproduction.references import REFERENCES
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "what-reproduces.md"
+SCORE, CALIBRATED, ROBUST, CLEAN = "great_score", "great_score_calibrated", "robust_accuracy_pct", "clean_accuracy_pct"
+
+
+@pytest.fixture(scope="module")
+def claims():
+    return {claim.key: claim for claim in ledger()}
+
+
+def to(decimals):
+    """Tolerance of a number printed with so many decimals."""
+    return {"abs": 0.5 * 10**-decimals, "rel": 0}
+
+
+# The reference tables
+
+
+def test_reference_tables_have_the_printed_size():
+    assert gf_score_table3().shape == (17, 9)
+    assert gf_score_table4().shape == (5, 9)
+    assert gf_score_table5().shape == (17, 12)
+    assert exact_binomial_table1().shape == (7, 3)
+    assert projection_tables().shape == (48, 8)
+    assert not projection_tables().isna().any().any()
+
+
+def test_class_scores_stand_in_the_order_of_table_3():
+    assert list(gf_score_table5().index) == list(gf_score_table3().index)
+
+
+def test_every_model_of_the_paper_is_on_the_leaderboard():
+    for dataset, threat in (("cifar10", "L2"), ("imagenet", "Linf")):
+        board = robustbench_leaderboard(dataset, threat)
+        assert board.index.is_unique
+        assert set(tables.scores_table(dataset).index) <= set(board.index)
+    assert tables.robust_accuracy_difference() == 0
+
+
+# GF-Score: discrepancies
+
+
+def test_H1_calibration_lowers_the_agreement_with_robust_accuracy(claims):
+    assert tables.rank_agreement("cifar10", SCORE, ROBUST) == pytest.approx(0.661765, **to(6))
+    assert tables.rank_agreement("cifar10", CALIBRATED, ROBUST) == pytest.approx(0.515022, **to(6))
+    assert claims["H1"].verdict == "refuted"
+
+
+def test_H3_reported_temperature_does_not_maximise_the_objective_of_eq_8(claims):
+    assert tables.rank_agreement("cifar10", SCORE, CLEAN) == pytest.approx(0.833, **to(3))
+    assert tables.rank_agreement("cifar10", CALIBRATED, CLEAN) == pytest.approx(0.709, **to(3))
+    assert claims["H3"].verdict == "refuted"
+
+
+def test_H4_clean_accuracy_alone_ranks_better(claims):
+    assert tables.rank_agreement("cifar10", CLEAN, ROBUST) == pytest.approx(0.863, **to(3))
+    assert tables.rank_agreement("imagenet", CLEAN, ROBUST) == pytest.approx(1, abs=1e-12)
+    assert claims["H4"].verdict == "refuted"
+
+
+def test_H5_perfect_imagenet_rank_is_weak_evidence_and_eq_8_degenerates(claims):
+    assert exact_p_value(0.9, models=5) == pytest.approx(0.083, **to(3))
+    assert tables.rank_agreement("imagenet", CALIBRATED, CLEAN) == pytest.approx(1, abs=1e-12)
+    gaps = [theory.distance_from_accuracy(temperature) for temperature in (1.0, 0.1, 0.01, 1e-6)]
+    assert gaps == sorted(gaps, reverse=True)
+    assert gaps[-1] < 1e-12
+    assert claims["H5"].verdict == "refuted"
+
+
+def test_H6_sign_of_the_robustness_fairness_relation_depends_on_the_metric(claims):
+    assert tables.rank_agreement("cifar10", SCORE, "rdi") == pytest.approx(0.899510, **to(6))
+    assert tables.rank_agreement("cifar10", SCORE, "nrgc") == pytest.approx(-0.806867, **to(6))
+    assert tables.rank_agreement_with_relative_range() < -0.8
+    assert tables.rank_agreement("imagenet", SCORE, "rdi") > 0 > tables.rank_agreement("imagenet", SCORE, "nrgc")
+    assert claims["H6"].verdict == "refuted"
+
+
+def test_H7_score_exceeds_the_true_distance(claims):
+    score, distance, share = theory.uniform_counterexample()
+    assert score == pytest.approx(0.9092, **to(4))
+    assert distance == pytest.approx(1 / 4, abs=1e-9)
+    assert share == 1
+    score, distance, _ = theory.identity_counterexample()
+    assert score == pytest.approx(SCALE, abs=1e-4)
+    assert distance == pytest.approx(np.sqrt(2 / np.pi), abs=1e-4)
+    assert claims["H7"].verdict == "refuted"
+
+
+def test_H7_steepness_changes_the_score_but_not_the_classifier():
+    gentle, steep = (theory.uniform_counterexample(steepness) for steepness in (1.0, 100.0))
+    assert gentle[1] == steep[1]
+    assert steep[0] > gentle[0]
+
+
+def test_H9_imagenet_bound_is_not_035(claims):
+    assert theory.bound_per_class(50, 1000) == pytest.approx(0.407985, **to(6))
+    assert theory.bound_of_rdi(50, 1000) == pytest.approx(0.816, **to(3))
+    assert claims["H9"].verdict == "refuted"
+
+
+@pytest.mark.parametrize("key", ["H2", "H8", "H10", "H12"])
+def test_discrepancies_without_printed_numbers_are_stated_with_their_source(claims, key):
+    assert claims[key].verdict == UNTESTABLE
+    assert claims[key].note.startswith("Stated only, from ")
+
+
+def test_H11_names_of_two_imagenet_classes_are_wrong(claims):
+    assert claims["H11"].ours == "velvet, yellow lady's slipper"
+    assert claims["H11"].verdict == "refuted"
+    assert "viaduct is n04532670 and cattail is none of the 1,000 classes" in claims["H11"].note
+
+
+# GF-Score: what holds
+
+
+@pytest.mark.parametrize("column", ["rdi", "nrgc", "wcr", "fp_great"])
+def test_table_3_follows_from_table_5(column):
+    assert tables.disparity_difference(column) <= 0.0015
+
+
+def test_worst_classes_agree_in_all_rows_with_one_tie():
+    assert tables.models_whose_worst_class_agrees() == 17
+    ties = {model: worst for model, worst in tables.tied_worst_classes().items() if len(worst) > 1}
+    assert ties == {"Rice2020Overfitting": ["cat", "dog"]}
+    assert gf_score_table5().loc["Rice2020Overfitting", ["cat", "dog"]].tolist() == [0.031, 0.031]
+
+
+def test_imagenet_rank_agreement_before_and_after_calibration():
+    assert tables.rank_agreement("imagenet", SCORE, ROBUST) == pytest.approx(0.9, abs=1e-12)
+    assert tables.rank_agreement("imagenet", CALIBRATED, ROBUST) == pytest.approx(1.0, abs=1e-12)
+
+
+def test_eq_11_at_cifar10_size():
+    assert theory.bound_per_class(1000, 10) == pytest.approx(0.068598, **to(6))
+
+
+def test_great_theorem_asks_for_far_more_samples_than_hoeffding():
+    assert theory.great_theorem_samples(0.05) == 128_351
+    assert theory.great_theorem_samples(0.05, classes=10) == 208_468
+    assert samples_for_half_width(0.05, classes=10, alpha=0.05, width=SCALE) == 1_883
+
+
+def test_decomposition_is_exact():
+    assert tables.aggregate_difference() <= 0.0005 + 1e-12
+    assert theory.decomposition_error() < 1e-12
+
+
+def test_class_patterns():
+    assert (tables.times_worst("cifar10", "cat"), tables.times_worst("cifar10", "dog")) == (13, 4)
+    assert tables.times_best() == {"automobile": 10, "horse": 5, "truck": 3}
+    assert tables.times_worst("imagenet", "n04525038") == 3
+    assert (gf_score_table4()["wcr"] == 0).sum() == 2
+
+
+def test_ranking_by_penalised_score():
+    assert [tables.place("Augustin2020Adversarial", column) for column in (SCORE, "fp_great")] == [2, 5]
+    assert [tables.place("Wu2020Adversarial", column) for column in (SCORE, "fp_great")] == [16, 14]
+    assert (gf_score_table4()["fp_great"] < 0).all()
+
+
+def test_rank_correlation_of_five_models_is_coarse():
+    assert np.diff(theory.rank_correlation_levels(5)) == pytest.approx(0.1)
+
+
+def test_GF23_factor_is_the_one_of_the_benchmarks(claims):
+    measured = json.loads((ROOT / "benchmarks" / "results.json").read_text(encoding="utf-8"))
+    ratios = [row["ratio"] for row in measured if row["name"].startswith("cost of the attack-free score over that of")]
+    assert claims["GF23"].ours == f"{1 / max(ratios):.0f} to {1 / min(ratios):.0f} times"
+    assert claims["GF23"].verdict == UNTESTABLE
+
+
+def test_GF24_first_line_of_the_proof_fails_and_the_conclusion_holds(claims):
+    error, first, second = theory.first_line_counterexample()
+    assert (error, first, second) == pytest.approx((0.3, 0.0, 0.8))
+    assert claims["GF24"].verdict == "refuted"
+    # Not by chance: the conclusion holds for any scores.
+    truth, estimate = np.random.default_rng(0).random((2, 1000, 10))
+    assert (abs(np.ptp(truth, axis=1) - np.ptp(estimate, axis=1)) <= 2 * abs(truth - estimate).max(axis=1)).all()
+
+
+# Exact-binomial paper
+
+
+def test_eq_5_has_the_wrong_sign():
+    errors = {"false_pass": 0.04, "false_fail": 0.03}
+    observed = binomial.observed_share(0.8, **errors)
+    assert binomial.printed_robust_share(observed, **errors) == pytest.approx(0.7366, **to(4))
+    assert binomial.solved_robust_share(observed, **errors) == pytest.approx(0.8, abs=1e-12)
+
+
+def test_printed_bounds_hold_but_ignore_sampling():
+    assert binomial.bound_violations()[0] == 0
+    assert binomial.misses_from_sampling() > 0.3
+
+
+def test_repeating_a_fixed_level_test_is_not_of_that_level():
+    called_robust, called_not_robust = binomial.repeated_test_false_calls()
+    assert called_robust == pytest.approx(0.188, **to(3))
+    assert called_not_robust == pytest.approx(0.277, **to(3))
+
+
+def test_repeated_test_agrees_with_simulation():
+    # Independent and plain: 400 sequences of neighbours, the two tails looked up at each step.
+    from scipy.stats import binom
+
+    rng = np.random.default_rng(0)
+    n = np.arange(1, 301)
+    found = (rng.random((400, 300)) < 0.1).cumsum(axis=1)
+    robust, broken = binom.cdf(found, n, 0.1) <= 0.05, binom.sf(found - 1, n, 0.1) <= 0.05
+    first = [np.where(calls.any(1), calls.argmax(1), 300) for calls in (robust, broken)]
+    simulated = np.mean(first[0] < first[1]), np.mean(first[1] < first[0])
+    assert binomial.repeated_test_false_calls(0.1, 300) == pytest.approx(simulated, abs=0.07)
+
+
+def test_clean_samples_needed():
+    assert [binomial.clean_samples_needed(kappa) for kappa in binomial.THRESHOLDS] == [29, 299, 2_995, 29_956]
+
+
+def test_best_printed_lower_bound_needs_a_small_alpha():
+    alpha = binomial.largest_alpha_for(0.9063)
+    assert binomial.printed_bounds(1.0, alpha)[0] == pytest.approx(0.9063)
+    assert alpha < 0.05
+
+
+# Other papers
+
+
+def test_certificate_is_for_the_smoothed_classifier():
+    radius, distance = measurement.spike_counterexample()
+    assert radius > 100 * distance
+
+
+def test_reusing_votes_doubles_the_error():
+    assert 0.001 < measurement.false_certificates_when_votes_are_reused(10_000) <= 0.002
+
+
+def test_printed_pseudo_code_misjudges():
+    assert measurement.printed_adversarial_accuracy([0.6, 0.7, 0.8], step=1.0) == (0.0, 1.0)
+    assert measurement.printed_minimal_perturbation(1.0, step=0.3, max_iterations=2) == pytest.approx(0.6)
+
+
+def test_one_vs_rest_accuracy_hides_a_class_never_recognised():
+    values = classwise.one_vs_rest_accuracy(classwise.class_never_recognised())
+    assert values[0] == pytest.approx(0.9, abs=1e-12)
+    assert classwise.largest_error_of_mean() < 1e-12
+    assert classwise.largest_error_of_sum() < 1e-12
+
+
+def test_one_vs_rest_accuracy_is_never_below_accuracy():
+    assert classwise.smallest_excess_over_accuracy() >= 0
+    # Equality: every error involves class 0.
+    confusion = classwise.class_never_recognised()
+    accuracy = np.trace(confusion) / confusion.sum()
+    assert classwise.one_vs_rest_accuracy(confusion).min() == pytest.approx(accuracy, abs=1e-12)
+
+
+def test_printed_deviation_is_half_the_tolerance():
+    assert projection.largest_distance_from_half_tolerance() < 0.3
+    assert projection.formula_violations()[0] == 0
+    assert projection.cells_within_formula() == (0, 0)
+
+
+def test_PF12_printed_formulas_leave_the_range_that_is_stated(claims):
+    assert projection.printed_tolerance(3.0, -3.0, 3.0) == 2
+    assert [projection.printed_deviation(up, 0.0, 0.0) for up in (3.0, 6.0)] == [1.5, 3.0]
+    assert claims["PF12"].verdict == "refuted"
+
+
+def test_PF13_no_printed_column_has_the_ends_of_a_range_over_models(claims):
+    assert projection.columns_with_an_end() == (0, 10)
+    tolerance = projection_tables().query("task == 'Attractive'")["tolerance"]
+    assert f"from {tolerance.min():.2f} to {tolerance.max():.2f}" in claims["PF13"].note
+
+
+def test_MA6_costs_are_those_of_the_page_on_measures(claims):
+    rows = [line.split(" | ") for line in (ROOT / "docs" / "measures.md").read_text(encoding="utf-8").splitlines()]
+    cost = {row[0].removeprefix("| "): float(row[5]) for row in rows if len(row) == 9 and row[2].isdigit()}
+    costs = [cost[measure] for measure in ("adversarial-linf", "minimal-l2", "certified-l2")]
+    assert costs == sorted(costs)
+    assert claims["MA6"].ours == "{:.1f} < {:.1f} < {:.1f} core-ms per sample on digits".format(*costs)
+    assert "{:.1f}, {:.1f} and {:.1f} core-ms".format(*costs) in claims["MA6"].note
+
+
+def test_printed_odds_have_no_difference():
+    assert projection.printed_equalized_odds((1.0, 1.0), (0.0, 0.0)) == 1
+    assert projection.printed_average_odds((1.0, 1.0), (0.0, 0.0)) == 0.5
+
+
+def test_coupling_vanishes_at_both_extremes():
+    assert projection.printed_coupling([0.9] * 40) == 0
+    assert projection.printed_coupling([0.0] + [1.0] * 39) == 0
+
+
+def test_printed_statistics_coincide_for_eyeglasses():
+    assert projection.models_with_equal("Eyeglasses", "dp", "eopp") == (24, 24)
+    assert projection.models_with_equal("Attractive", "dp", "eopp") == (0, 24)
+
+
+# The ledger and its page
+
+
+def test_every_claim_is_complete(claims):
+    assert len(claims) == len(ledger())
+    assert {claim.paper for claim in claims.values()} == set(PAPERS)
+    for claim in claims.values():
+        assert claim.verdict in VERDICTS
+        assert claim.claim and claim.claimed and claim.ours
+        assert claim.note or claim.verdict != UNTESTABLE
+
+
+def test_page_names_every_claim_and_says_verdicts_in_words(claims):
+    text = page()
+    assert all(f"\n| {key} |" in text for key in claims)
+    assert all(mark in text and verdict in mark for verdict, mark in MARKS.items())
+
+
+def test_committed_page_is_the_generated_one():
+    assert PAGE.read_text(encoding="utf-8") == page(), "run studies/write_reproduction_page.py"
+
+
+# What is cited
+
+
+def test_page_lists_every_reference_with_its_link():
+    section = page().split("\n## References\n")[1]
+    rows = [line for line in section.splitlines() if line.startswith("| ")][2:]
+    assert len(rows) == len(REFERENCES) == len({reference.title for reference in REFERENCES})
+    for row, reference in zip(rows, REFERENCES, strict=True):
+        assert row.startswith(f"| {reference.authors}")
+        assert f"*{reference.title}*" in row
+        assert f"]({reference.link})" in row or not reference.link
+        assert str(reference.year or "") in row
+
+
+def test_the_citation_file_cites_the_same():
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))["references"]
+    for entry, reference in zip(cited, REFERENCES, strict=True):
+        assert (entry["title"], entry.get("year")) == (reference.title, reference.year)
+        assert entry.get("url", entry.get("repository-code", "")) == reference.link
+        found = [author.get("name") or f"{initials(author)} {author['family-names']}" for author in entry["authors"]]
+        assert ", ".join(found) == reference.authors
+        assert reference.venue.startswith(entry.get("journal") or entry.get("conference", {}).get("name", ""))
+
+
+def initials(author):
+    """Pin-Yu as P.-Y., as the page prints it."""
+    names = [name.split("-") for name in author["given-names"].split()]
+    return " ".join("-".join(f"{part[0]}." for part in parts) for parts in names)
+
+
+def test_help_of_the_page_writer_writes_nothing():
+    before = PAGE.stat().st_mtime_ns
+    tool = PAGE.parents[1] / "studies" / "write_reproduction_page.py"
+    told = subprocess.run([sys.executable, tool, "--help"], capture_output=True, text=True, check=True)
+    assert "what-reproduces.md" in told.stdout and "wrote" not in told.stdout
+    assert PAGE.stat().st_mtime_ns == before
+
+
+def test_GF14_clean_accuracy_orders_the_models_of_every_family(claims):
+    families = tables.rank_agreement_in_families(CLEAN, ROBUST)
+    assert families == dict.fromkeys(("Augustin", "Gowal", "Rebuffi", "Sehwag"), pytest.approx(1))
+    assert "not within" not in claims["GF14"].note
+
+
+def test_CW2_claims_no_number_that_the_paper_does_not_print(claims):
+    assert claims["CW2"].claimed == "accuracy of the class"

@@ -1,0 +1,1 @@
+"""From samples to classes, disparity, comparison, agreement, groups and the verdict."""

@@ -1,0 +1,125 @@
+"""The attack-free score against attack distances: rows of the table falsification, and what gate rules judge."""
+
+import numpy as np
+
+from gfscore.audit.agreement.columns import ALL, ALL_NAME
+from gfscore.audit.agreement.falsification import Distances, contradicted, falsification
+from gfscore.audit.measured import chosen_temperature, label_of, read_samples
+from gfscore.audit.verdicts.gate_rules import FALSIFICATION, evidence_of
+from gfscore.core.errors import InputError
+from gfscore.core.files import read_json
+from gfscore.measures.declared import UNCALIBRATED, Measure
+from gfscore.statistics.class_bounds import bounds_of
+from gfscore.statistics.splits import choosing_samples
+from gfscore.tables.parquet_tables import read_logits
+
+CONTRADICTION = Measure(
+    title="Score contradicted by an attack",
+    value_range=(0.0, 1.0),
+    unit="share of correct samples",
+    explanation="1 when an adversarial example was found nearer than the score, else 0.",
+    binary=True,
+)
+
+
+def falsification_rows(inputs, class_names, *, alpha):
+    """Rows of falsification: each model, great variant, l2 minimal measure and temperature, classes then all.
+
+    Takes AuditInputs with logits of every model, K names and the error of each interval. At a temperature that was
+    chosen on the samples that are counted, rows carry no interval; a split audit counts those that report.
+    """
+    calibrations = read_json(inputs.calibration) if inputs.calibrated_measure else {}
+    logits = dict(zip(map(label_of, inputs.models), inputs.logits, strict=True))
+    rows = []
+    for model, own in inputs.paths():
+        evidence = read_logits(logits[label_of(model)], expect=model)
+        for against in falsifying(inputs.measures):
+            distances = _distances(own[against], model, against, inputs.measures[against]["largest_distance"])
+            for measure, settings in inputs.measures.items():
+                if settings["kind"] != "great":
+                    continue
+                key = {**model, "measure": measure, "distances": against}
+                chosen = calibrations if measure == inputs.calibrated_measure else {}
+                for temperature in _temperatures(chosen, label_of(model)):
+                    rows += _rows(key, evidence, distances, settings, class_names, temperature=temperature, alpha=alpha)
+    return rows
+
+
+def falsifying(measures):
+    """Names of the measures whose distances the score can be held against: of kind minimal, in l2."""
+    return [name for name, entry in measures.items() if entry["kind"] == "minimal" and entry["norm"] == "l2"]
+
+
+def add_contradictions(candidates, inputs, *, rules, class_names, intervals):
+    """Give each Candidate bounds of the falsification rate at T = 1 for the rules that judge it.
+
+    Takes AuditInputs of an audit with one l2 minimal measure. The samples are those classified right by both measures.
+    # ASSUME: labels are right, and correct samples are independent draws from the correct samples of the class.
+    """
+    judged = [rule for rule in rules if rule["statistic"] == FALSIFICATION]
+    if not judged:
+        return
+    (against,) = falsifying(inputs.measures)
+    by_model = {(candidate.threat, candidate.model): candidate for candidate in candidates}
+    for model, own in inputs.paths():
+        candidate = by_model[model["threat"], model["model"]]
+        for rule in judged:
+            measure = rule["measure"]
+            labels, violated = _contradictions(own, model, measure, against, inputs.measures[measure]["kind"])
+            together = rule.get("class") is None
+            candidate.bounds[evidence_of(rule)] = bounds_of(
+                violated.astype(np.float64),
+                np.zeros_like(labels) if together else labels,
+                1 if together else len(class_names),
+                measure=CONTRADICTION,
+                intervals=intervals,
+            )
+
+
+def _contradictions(own, model, measure, against, kind):
+    # Labels of the samples that are right by both measures, and which of them contradict the score.
+    scores = read_samples(own[measure], model, measure, kind)[["sample_id", "label", "value", "correct"]]
+    distances = read_samples(own[against], model, against, "minimal")[["sample_id", "value", "censored"]]
+    both = distances.merge(scores, on="sample_id", suffixes=("_distance", ""), validate="one_to_one")
+    if len(both) < len(distances):
+        raise InputError(f"{own[against]}: samples without a score in {own[measure]}; measure both on one dataset")
+    columns = (both[name].to_numpy() for name in ("value", "correct", "value_distance", "censored"))
+    right, violated = contradicted(*columns)
+    return both["label"].to_numpy()[right], violated[right]
+
+
+def _distances(path, model, measure, largest):
+    samples = read_samples(path, model, measure, "minimal")
+    columns = (samples[name].to_numpy() for name in ("sample_id", "value", "censored"))
+    return Distances(*columns, norm="l2", largest=float(largest))
+
+
+def _temperatures(calibrations, label):
+    # T = 1, then each chosen temperature, with how the samples were split.
+    yield UNCALIBRATED, 1.0, None
+    for objective, result in calibrations.items():
+        temperature = chosen_temperature(result, label)
+        if temperature is not None:
+            yield objective, temperature, result["split"]
+
+
+def _rows(key, evidence, distances, settings, class_names, *, temperature, alpha):
+    calibration, value, split = temperature
+    fresh = calibration == UNCALIBRATED or split is not None
+    if split is not None:
+        sample_id, labels, _ = evidence
+        reports = set(sample_id[~choosing_samples(sample_id, labels, split)])
+        distances = _only(distances, np.array([name in reports for name in distances.sample_id], dtype=bool))
+    found = falsification(*evidence, distances, activation=settings["activation"], temperature=value, alpha=alpha)
+    key = {**key, "calibration": calibration, "temperature": value, "confidence": 1 - alpha if fresh else None}
+    groups = [(k, class_names[k], group) for k, group in enumerate(found.classes)]
+    return [
+        {**key, "class_index": index, "class_name": name, **vars(group)}
+        | ({} if fresh else {"low": None, "high": None, "p_mean": None})
+        for index, name, group in [*groups, (ALL, ALL_NAME, found.model)]
+    ]
+
+
+def _only(distances, chosen):
+    columns = (np.asarray(values)[chosen] for values in (distances.sample_id, distances.value, distances.censored))
+    return Distances(*columns, norm=distances.norm, largest=distances.largest)

@@ -1,0 +1,120 @@
+"""Rows of the tables about distances and certified radii: curves over the radius, summaries, tests, refutations."""
+
+import numpy as np
+
+from gfscore.audit.agreement.columns import ALL, ALL_NAME
+from gfscore.measures.declared import measure_of
+from gfscore.measures.radii import (
+    allowed_refutations,
+    certified_accuracy,
+    corrected_certified_accuracy,
+    largest_certificate,
+)
+from gfscore.statistics import survival
+from gfscore.statistics.binomial import lower_shares
+
+POINTS = 41
+"""Radii of a curve, evenly spaced from 0 to the largest that a sample can have."""
+
+ROUNDING = 1e-9
+"""Share by which a radius may fall short of the one it is compared with: what processors round differently."""
+
+
+def curve_rows(key, samples, class_names, *, settings, confidence):
+    """Rows of radius_curves of one model and measure of kind minimal or certified: classes, then all samples.
+
+    Takes the samples table, K names, the measure's settings and the confidence of the bounds, which hold at each
+    radius, for all classes together and for all samples by themselves.
+    """
+    trace = _survival if settings["kind"] == "minimal" else _certified
+    smoothing = settings.get("smoothing")
+    # The measure's range ends a little above the largest certificate, where every curve would be 0.
+    largest = largest_certificate(smoothing) if smoothing else measure_of(settings).value_range[1]
+    radii = np.linspace(0, largest, POINTS)
+    rows = []
+    for indices, names, groups in _classes_then_all(samples["label"].to_numpy(), class_names):
+        n = np.bincount(groups, minlength=len(names))
+        share, low, high = trace(samples, groups, radii, settings=settings, n=n, alpha=(1 - confidence) / len(names))
+        rows += [
+            {**key, "kind": settings["kind"], "class_index": index, "class_name": names[place], "n": n[place]}
+            | {"radius": radius, "share": share[place, at], "low": low[place, at], "high": high[place, at]}
+            | {"confidence": confidence}
+            for place, index in enumerate(indices)
+            for at, radius in enumerate(radii)
+        ]
+    return rows
+
+
+def _classes_then_all(labels, class_names):
+    # Indices and names of the groups, and the group of each sample.
+    yield range(len(class_names)), class_names, labels
+    yield [ALL], [ALL_NAME], np.zeros_like(labels)
+
+
+def _survival(samples, labels, radii, *, settings, n, alpha):
+    # What attacks leave is an upper bound on robustness, so only its upper confidence bound says anything.
+    values, censored = samples["value"].to_numpy(), samples["censored"].to_numpy()
+    share = survival.survival_curves(values, censored, labels, len(n), radii=radii)
+    broken = np.round((1 - np.nan_to_num(share)) * n[:, None])
+    high = 1 - lower_shares(broken, np.broadcast_to(n[:, None], broken.shape), alpha=alpha)
+    return share, np.full(share.shape, np.nan), np.where(np.isnan(share), np.nan, high)
+
+
+def _certified(samples, labels, radii, *, settings, n, alpha):
+    values = samples["value"].to_numpy()
+    share = np.stack(
+        [certified_accuracy(values, labels, len(n), radius=radius * (1 - ROUNDING)).mean for radius in radii], axis=1
+    )
+    unknown = np.full(share.shape, np.nan)
+    if "smoothing" not in settings:
+        # Nobody said how sure radii are that were computed elsewhere.
+        return share, unknown, unknown
+    certified = np.round(np.nan_to_num(share) * n[:, None])
+    low = corrected_certified_accuracy(
+        certified,
+        np.broadcast_to(n[:, None], certified.shape),
+        alpha=settings["smoothing"]["alpha"],
+        confidence=1 - alpha,
+    )
+    return share, np.where(np.isnan(share), np.nan, low), unknown
+
+
+def distance_rows(key, samples, class_names):
+    """Rows of class_distances of one model and minimal measure: classes, then all samples."""
+    values, censored, labels = (samples[name].to_numpy() for name in ("value", "censored", "label"))
+    rows = []
+    for indices, names, groups in _classes_then_all(labels, class_names):
+        found = vars(survival.class_distances(values, censored, groups, len(names)))
+        rows += [
+            {**key, "class_index": index, "class_name": names[place]}
+            | {name: column[place] for name, column in found.items()}
+            | {"mean": survival.mean_distance(values[groups == place])}
+            for place, index in enumerate(indices)
+        ]
+    return rows
+
+
+def log_rank_row(key, samples, classes, *, permutations, rng):
+    """Row of log_rank_tests of one model and minimal measure: whether distances differ between classes."""
+    columns = [samples[name].to_numpy() for name in ("value", "censored", "label")]
+    plain = survival.log_rank(*columns, classes)
+    shuffled = survival.log_rank_permutation(*columns, classes, permutations=permutations, rng=rng)
+    return {
+        **key,
+        "n": len(samples),
+        "classes": samples["label"].nunique(),
+        "statistic": plain.statistic,
+        "degrees_of_freedom": plain.degrees_of_freedom,
+        "p_chi_square": plain.p_value,
+        "p_permutation": shuffled.p_value,
+        "permutations": permutations,
+    }
+
+
+def refutation_row(key, samples, *, alpha):
+    """Row of refutations of one model and smoothed measure whose certificates were attacked; `alpha` of each."""
+    looked_at = samples[samples["attacked"].notna()]
+    attacked, refuted = (int(looked_at[name].astype(bool).sum()) for name in ("attacked", "refuted"))
+    allowed = allowed_refutations(len(looked_at), alpha=alpha)
+    counts = {"n": len(looked_at), "attacked": attacked, "refuted": refuted, "allowed": allowed}
+    return {**key, **counts, "alpha": alpha, "within_chance": refuted <= allowed}

@@ -1,0 +1,100 @@
+"""Rows of the tables measure_agreement, training_methods and masking_signs."""
+
+from dataclasses import asdict
+from itertools import combinations
+
+import numpy as np
+
+from gfscore.attacks.settings import expand
+from gfscore.audit.agreement.gradient_masking import Attacked, masking_warnings
+from gfscore.audit.agreement.ranks import rank_agreement
+from gfscore.audit.measured import read_samples
+from gfscore.measures.declared import UNCALIBRATED
+from gfscore.statistics.decisions import training_methods_table
+from gfscore.statistics.error_rates import error_rate
+
+
+def agreement_rows(class_scores, measures, *, confidence, permutations, seed):
+    """Rows of measure_agreement: every pair of `measures` (names), over the classes of each model, then over models.
+
+    Takes the table class_scores, of which the rows at T = 1 count.
+    """
+    scores = class_scores[class_scores["calibration"] == UNCALIBRATED]
+    settings = {"confidence": confidence, "permutations": permutations, "seed": seed}
+    rows = []
+    for key, group in scores.groupby(["dataset", "threat", "model"], sort=False):
+        values = group.pivot(index="class_index", columns="measure", values="value")
+        rows += _pairs(
+            dict(zip(("dataset", "threat", "model"), key, strict=True)), "classes", values, measures, settings
+        )
+    weighted = scores.assign(total=scores["value"].fillna(0) * scores["n"])
+    for dataset, group in weighted.groupby("dataset", sort=False):
+        sums = group.groupby(["threat", "model", "measure"], sort=False)[["total", "n"]].sum()
+        values = (sums["total"] / sums["n"]).unstack("measure")
+        if len(values) > 1:
+            rows += _pairs({"dataset": dataset}, "models", values, measures, settings)
+    return rows
+
+
+def _pairs(key, over, values, measures, settings):
+    return [
+        {**key, "over": over, "first": first, "second": second, "confidence": settings["confidence"]}
+        | asdict(rank_agreement(values[first], values[second], **settings))
+        for first, second in combinations([name for name in measures if name in values], 2)
+    ]
+
+
+def training_rows(inputs, methods, *, confidence):
+    """Rows of training_methods: Table 1 of the exact-binomial paper for every adversarial and probabilistic measure.
+
+    Takes AuditInputs and `methods`, the training method of each model by (threat, model), None where unknown: such
+    models have no row.
+    """
+    clean, *_ = _of_kind(inputs, "clean")
+    rows = []
+    for adversarial in _of_kind(inputs, "adversarial"):
+        for probabilistic in _of_kind(inputs, "probabilistic"):
+            names = {"clean": clean, "adversarial": adversarial, "probabilistic": probabilistic}
+            tables, models = {}, {}
+            for model, own in inputs.paths():
+                key = model["threat"], model["model"]
+                if methods[key] is not None:
+                    name = "/".join(key)
+                    tables[name] = {kind: read_samples(own[m], model, m, kind) for kind, m in names.items()}
+                    models[name] = {**model, "training": methods[key]}
+            settings = inputs.measures[probabilistic]
+            rate = error_rate(settings)
+            found = training_methods_table(tables, alpha=settings["alpha"], alpha_test=rate, alpha_ci=1 - confidence)
+            shared = {"adversarial": adversarial, "probabilistic": probabilistic}
+            shared |= {"confidence": confidence, "error_rate": rate}
+            rows += [{**row, **models[row["training"]], **shared} for row in found.to_dict("records")]
+    return rows
+
+
+def masking_rows(inputs, classes):
+    """Rows of masking_signs: signs that gradients misled the attacks of an audit (AuditInputs) with K classes."""
+    rows = []
+    for model, own in inputs.paths():
+        measures = {
+            name: _attacked(read_samples(own[name], model, name, settings["kind"]), settings, classes)
+            for name, settings in inputs.measures.items()
+            if settings["kind"] in ("adversarial", "minimal")
+        }
+        rows += [{**model, **asdict(sign)} for sign in masking_warnings(measures)]
+    return rows
+
+
+def _attacked(samples, settings, classes):
+    if settings["kind"] == "adversarial":
+        distance, eps = samples["distance"].to_numpy(np.float64), settings["eps"]
+        tried = tuple(entry["name"] for entry in expand(settings["attacks"], classes))
+    else:
+        distance = np.where(samples["censored"], np.nan, samples["value"])
+        eps, tried = settings["largest_distance"], tuple(entry["name"] for entry in settings["attacks"])
+    columns = (samples[name].to_numpy() for name in ("sample_id", "label"))
+    attack, passes = (samples[name].to_numpy() for name in ("attack", "steps"))
+    return Attacked(*columns, settings["norm"], eps, distance, attack, tried, passes)
+
+
+def _of_kind(inputs, kind):
+    return [name for name, settings in inputs.measures.items() if settings["kind"] == kind]

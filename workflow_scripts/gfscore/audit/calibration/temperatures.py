@@ -1,0 +1,218 @@
+"""The temperatures of one audit: every named objective, searched, with its rank agreements before and after."""
+
+from dataclasses import dataclass
+from zlib import crc32
+
+import numpy as np
+
+from gfscore.audit.calibration import attack_free, inference, rank_objectives
+from gfscore.audit.calibration.model_evidence import agreement, agreement_at, attack_distances, models_digest
+from gfscore.audit.calibration.temperature_search import (
+    EQUAL,
+    SearchSettings,
+    Stretches,
+    UndefinedObjectiveError,
+    optimum,
+    two_phase_grid,
+)
+
+CURVE_POINTS = 25
+"""Temperatures at which the held-out log-loss is recorded, evenly spaced in log T."""
+
+
+@dataclass(frozen=True)
+class Resampling:
+    """How the uncertainty of a search is measured.
+
+    `bootstrap` resamples of the models at `confidence`, and `permutations` of the accuracies where there are too many
+    orders to enumerate, drawn from `seed`.
+    """
+
+    bootstrap: int
+    confidence: float
+    permutations: int
+    seed: int
+
+
+def calibrate(models, objectives, *, settings, stability_window, resampling, split=None):
+    """Search the temperature of each named objective.
+
+    Takes ModelEvidence of M models, names of OBJECTIVES, SearchSettings, delta of Eq. 9, Resampling, and how the
+    samples of the models were split (share and seed, None when they were not), which is recorded. Returns
+    `(results, rows)`: per objective its entry in calibration.json (docs/reading-an-audit.md), and the searched curves
+    as rows (objective, temperature, value). An objective that has no optimum (all accuracies equal) says so under
+    `undefined`.
+    """
+    results, rows = {}, []
+    for name in objectives:
+        search = Search(models, settings, stability_window, resampling, crc32(name.encode()))
+        result, temperatures, values = OBJECTIVES[name](search)
+        chosen = result["t_star_by_model"] or {model.name: result["t_star"] for model in models}
+        shared = {"split": split, "models_digest": models_digest(models)}
+        results[name] = result | agreement_at(models, chosen) | shared
+        rows += [
+            {"objective": name, "temperature": float(t), "value": float(v)}
+            for t, v in zip(temperatures, values, strict=True)
+        ]
+    return results, rows
+
+
+@dataclass(frozen=True)
+class Search:
+    """What an objective's search takes: M ModelEvidence, SearchSettings, delta of Eq. 9, Resampling, and a number that
+    tells the objectives' random draws apart."""
+
+    models: list
+    settings: SearchSettings
+    window: float
+    resampling: Resampling
+    stream: int
+
+    @property
+    def evidence(self):
+        """Curves of the models, and their class accuracies (M, K)."""
+        return [model.curves for model in self.models], np.array([model.class_accuracy for model in self.models])
+
+
+def _shared(objective_of):
+    def run(search):
+        try:
+            objective = objective_of(search)
+            values = objective.values(np.ones((1, len(search.models))))[0]
+            found = optimum(objective.stretches, values)
+        except UndefinedObjectiveError as error:
+            return _result(undefined=str(error)), [], []
+        result = _result(
+            search="exact" if objective.exact else "grid",
+            t_star=found.t_star,
+            interval=list(found.interval),
+            stretches=[list(stretch) for stretch in found.stretches],
+            edge=found.edge,
+            best=found.best,
+            at_one=float(values[objective.stretches.holding(np.array([1.0]))[0]]),
+            paper_grid=_paper_grid(objective.stretches, values, search.settings),
+            **_uncertainty(objective, search),
+        )
+        return result, *_drawn(objective.stretches, values)
+
+    return run
+
+
+def _paper_grid(stretches, values, settings):
+    # What the paper's two-phase grid finds of the same objective: its first best temperature.
+    temperatures, there = two_phase_grid(lambda each: values[stretches.holding(each)], settings)
+    found = optimum(Stretches.at(temperatures), there)
+    return {"t_star": found.stretches[0][0], "best": found.best, "edge": found.edge}
+
+
+def _uncertainty(objective, search):
+    resampling, models = search.resampling, search.models
+    rng = np.random.default_rng([resampling.seed, search.stream])
+    return {
+        "leave_one_out": _without_each(objective, models),
+        "bootstrap": inference.bootstrap(
+            objective, models=len(models), draws=resampling.bootstrap, confidence=resampling.confidence, rng=rng
+        ),
+        "permutation": inference.permutation_p_value(objective, draws=resampling.permutations, rng=rng),
+    }
+
+
+def _without_each(objective, models):
+    # What is chosen without each model, and how the scores of the others agree then.
+    found = inference.leave_one_out(objective, models=len(models))
+    temperatures = [1.0, *(each.t_star if each else 1.0 for each in found)]
+    scores = attack_free.aggregates([model.report_curves for model in models])(temperatures)
+    result = {}
+    for index, (model, each) in enumerate(zip(models, found, strict=True)):
+        before, after = (np.delete(scores[row], index) for row in (0, index + 1))
+        others = models[:index] + models[index + 1 :]
+        result[model.name] = each and {
+            "t_star": each.t_star,
+            "best": each.best,
+            "agreement": agreement(others, before, after),
+        }
+    return result
+
+
+def _drawn(stretches, values):
+    # The curve as points: both ends of every run of stretches with one value, or every temperature of a grid.
+    if (stretches.first == stretches.last).all():
+        return stretches.first, values
+    new = np.flatnonzero(np.concatenate([[True], ~np.isclose(np.diff(values), 0, rtol=0, atol=EQUAL)]))
+    ends = np.append(new[1:], len(values)) - 1
+    temperatures = np.stack([stretches.first[new], stretches.last[ends]], axis=1)
+    return temperatures.ravel(), np.repeat(values[new], 2)
+
+
+def _likelihood(search):
+    settings = search.settings
+    temperatures = np.geomspace(settings.low, settings.high, CURVE_POINTS)
+    by_model = {model.name: _own_likelihood(*model.read_parts(), temperatures, settings) for model in search.models}
+    chosen = {name: found["t_star"] for name, found in by_model.items()}
+    lowest, highest = min(chosen.values()), max(chosen.values())
+
+    def mean_of(name):
+        return np.mean([found[name] for found in by_model.values()], axis=0)
+
+    result = _result(
+        search="minimisation",
+        t_star_by_model=chosen,
+        interval=[lowest, highest],
+        # The bounded search stops within its tolerance of a bound that it runs into.
+        edge=lowest < settings.low * 1.001 or highest > settings.high / 1.001,
+        best=float(mean_of("best")),
+        at_one=float(mean_of("at_one")),
+        class_calibration_error={name: found["class_calibration_error"] for name, found in by_model.items()},
+    )
+    return result, temperatures, mean_of("curve")
+
+
+def _own_likelihood(held_out, report, temperatures, settings):
+    # What one model contributes; its logits are let go before those of the next are read.
+    t_star = attack_free.likelihood_temperature(*held_out, low=settings.low, high=settings.high)
+    return {
+        "t_star": t_star,
+        "curve": [-attack_free.log_loss(*held_out, t) for t in temperatures],
+        "best": -attack_free.log_loss(*report, t_star),
+        "at_one": -attack_free.log_loss(*report, 1.0),
+        "class_calibration_error": {
+            when: attack_free.class_calibration_error(*report, temperature=t).tolist()
+            for when, t in (("before", 1.0), ("after", t_star))
+        },
+    }
+
+
+_FIELDS = (
+    *("search", "t_star", "t_star_by_model", "interval", "stretches", "edge", "best", "at_one", "undefined"),
+    *("paper_grid", "leave_one_out", "bootstrap", "permutation", "class_calibration_error"),
+)
+
+
+def _result(**known):
+    return {name: known.get(name) for name in _FIELDS}
+
+
+def _stability(search, *, endpoints_only):
+    return rank_objectives.ranking_stability(
+        search.evidence[0], search.settings, delta=search.window, endpoints_only=endpoints_only
+    )
+
+
+OBJECTIVES = {
+    "cross_model_accuracy": _shared(
+        lambda search: rank_objectives.cross_model_accuracy(*search.evidence, search.settings)
+    ),
+    "attack_distance": _shared(
+        lambda search: rank_objectives.attack_distance(
+            search.evidence[0], attack_distances(search.models), search.settings
+        )
+    ),
+    "within_model_class_accuracy": _shared(
+        lambda search: rank_objectives.within_model_class_accuracy(*search.evidence, search.settings)
+    ),
+    "ranking_stability": _shared(lambda search: _stability(search, endpoints_only=False)),
+    "ranking_stability_endpoints": _shared(lambda search: _stability(search, endpoints_only=True)),
+    "likelihood": _likelihood,
+}
+"""Objectives by name. `likelihood` gives each model its own temperature; its value is minus the log-loss, so that
+higher is better everywhere. `best` and `at_one` of it are measured on samples that the temperature did not see."""

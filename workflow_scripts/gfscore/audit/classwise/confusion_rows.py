@@ -1,0 +1,111 @@
+"""Rows of the tables confusions, class_errors and similarities from the predictions of an audit."""
+
+from dataclasses import asdict, dataclass
+from itertools import combinations
+
+import numpy as np
+
+from gfscore.audit.classwise.confusion import class_errors, confusion_matrix, strong_and_weak
+from gfscore.audit.classwise.similarity import similarities
+from gfscore.audit.measured import label_of, read_samples, row_generator
+from gfscore.core.names import model_labels
+
+PREDICTING = ("clean", "adversarial", "corruption")
+"""Kinds of measures whose samples tables hold a prediction of disturbed or undisturbed images."""
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """Predictions of one model for one measure: names, and a data frame with label, prediction and conditions."""
+
+    model: dict
+    measure: str
+    kind: str
+    samples: object
+
+    @property
+    def key(self):
+        """Dataset, threat, model, measure."""
+        return {**self.model, "measure": self.measure}
+
+
+def predictions_of(inputs):
+    """Predicted of each model that takes part in an audit (AuditInputs) and measure that predicts, one at a time."""
+    for model, own in inputs.paths():
+        for measure, path in own.items():
+            kind = inputs.measures[measure]["kind"]
+            if kind in PREDICTING:
+                yield Predicted(model, measure, kind, read_samples(path, model, measure, kind))
+
+
+def confusion_rows(predicted, classes):
+    """Rows of confusions: the cells that are not empty, all corruptions and severities together."""
+    matrix = confusion_matrix(predicted.samples["label"], predicted.samples["prediction"], classes)
+    return [
+        {**predicted.key, "true_index": true, "predicted_index": guess, "count": matrix[true, guess]}
+        for true, guess in np.argwhere(matrix)
+    ]
+
+
+def confusion_matrices(confusions, classes):
+    """Confusion matrices (K, K) of counts by model label, in the order of these confusions rows of one measure."""
+    found = {}
+    for label, rows in confusions.assign(label=model_labels(confusions)).groupby("label", sort=False):
+        found[label] = np.zeros((classes, classes))
+        found[label][rows["true_index"], rows["predicted_index"]] = rows["count"]
+    return found
+
+
+def error_rows(predicted, class_names):
+    """Rows of class_errors: for the measure as a whole and, under corruptions, for each kind and severity."""
+    rows = _error_rows(predicted.key, predicted.samples, class_names, {})
+    if predicted.kind == "corruption":
+        for (corruption, severity), part in predicted.samples.groupby(["corruption", "severity"], sort=False):
+            rows += _error_rows(predicted.key, part, class_names, {"corruption": corruption, "severity": severity})
+    return rows
+
+
+def _error_rows(key, samples, class_names, condition):
+    labels, classes = samples["label"].to_numpy(), len(class_names)
+    n = np.bincount(labels, minlength=classes)
+    matrix = confusion_matrix(labels, samples["prediction"], classes)
+    columns = asdict(class_errors(matrix, n))
+    group = strong_and_weak(columns["recall"], np.trace(matrix) / n.sum())
+    return [
+        {**key, **condition, "class_index": k, "class_name": class_names[k], "n": n[k], "group": group[k]}
+        | {name: values[k] for name, values in columns.items()}
+        for k in range(classes)
+    ]
+
+
+def similarity_rows(predicted, class_names, *, shuffles, models, seed):
+    """Rows of similarities: every pair of the first `models` models of the audit, measure by measure.
+
+    `predicted` are all Predicted of the audit; measures with several rows per sample are left out. Only samples that
+    both models have are compared: all together, then, for the agreement alone, those of each class.
+    """
+    rows, classes = [], len(class_names)
+    for measure in dict.fromkeys(item.measure for item in predicted if item.kind != "corruption"):
+        chosen = [item for item in predicted if item.measure == measure][:models]
+        for a, b in combinations(chosen, 2):
+            pair = a.samples[["sample_id", "label", "prediction"]].merge(
+                b.samples[["sample_id", "prediction"]], on="sample_id", suffixes=("", "_b"), validate="one_to_one"
+            )
+            if pair.empty:
+                continue
+            key = {"dataset": a.model["dataset"], "measure": measure}
+            key |= {"first": label_of(a.model), "second": label_of(b.model)}
+            by_name, by_class = similarities(
+                *(pair[name].to_numpy() for name in ("label", "prediction", "prediction_b")),
+                classes,
+                shuffles=shuffles,
+                rng=row_generator(seed, key),
+            )
+            rows += [{**key, "similarity": name, "n": len(pair), **asdict(item)} for name, item in by_name.items()]
+            n = np.bincount(pair["label"], minlength=classes)
+            rows += [
+                {**key, "similarity": "agreement", "class_index": k, "class_name": name, "n": n[k]}
+                | asdict(by_class[k])
+                for k, name in enumerate(class_names)
+            ]
+    return rows

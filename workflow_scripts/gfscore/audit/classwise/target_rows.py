@@ -1,0 +1,118 @@
+"""Rows of the tables about targeted attacks, and whether CFPS or recall predicts which classes they reach."""
+
+import math
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from gfscore.audit.classwise.confusion import class_errors, confusion_matrix
+from gfscore.audit.classwise.targets import target_success
+from gfscore.audit.measured import read_samples
+from gfscore.statistics.ranking import spearman
+
+DEFINITIONS = ("success", "excess", "among_misclassified")
+"""Definitions of targeted success, columns of target_success."""
+
+EXACT_MODELS = 16
+"""Largest number of models whose signs (2^16) are enumerated."""
+
+ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class Contest:
+    """Whether CFPS or 1 - recall predicts targeted success better, over M models.
+
+    `models` with a defined difference; `mean` of rho_cfps - rho_miss_rate, in [-2, 2], NaN without models; `p`
+    two-sided, in (0, 1], NaN likewise.
+    """
+
+    models: int
+    mean: float
+    p: float
+
+
+def target_tables(inputs, class_names):
+    """Rows of target_success, target_matrix and target_predictors by these names, from AuditInputs and K names.
+
+    CFPS and recall are those of the audit's first measure of kind clean; without one, of the undisturbed predictions of
+    the attacked samples.
+    """
+    clean = next((name for name, settings in inputs.measures.items() if settings["kind"] == "clean"), None)
+    rows = {"target_success": [], "target_matrix": [], "target_predictors": []}
+    for model, own in inputs.paths():
+        for measure, settings in inputs.measures.items():
+            if settings["kind"] == "targeted":
+                samples = read_samples(own[measure], model, measure, "targeted")
+                errors = _errors(samples, own, model, clean, len(class_names))
+                found = _of_one({**model, "measure": measure}, samples, errors, class_names, errors_of=clean or measure)
+                for table, listed in found.items():
+                    rows[table] += listed
+    return rows
+
+
+def _errors(samples, own, model, clean, classes):
+    if clean is not None:
+        samples = read_samples(own[clean], model, clean, "clean")
+        predictions = samples["prediction"]
+    else:
+        samples = samples.drop_duplicates("sample_id")
+        predictions = samples["clean_prediction"]
+    labels = samples["label"].to_numpy()
+    return class_errors(confusion_matrix(labels, predictions, classes), np.bincount(labels, minlength=classes))
+
+
+def _of_one(key, samples, errors, class_names, *, errors_of):
+    classes = len(class_names)
+    names = ("label", "target", "prediction", "clean_prediction")
+    found = target_success(*(samples[name].to_numpy() for name in names), classes)
+    columns = {name: getattr(found, name) for name in ("n", "clean", *DEFINITIONS)}
+    columns |= {"cfps": errors.cfps, "miss_rate": 1 - errors.recall}
+    return {
+        "target_success": [
+            {**key, "class_index": k, "class_name": class_names[k], **{name: x[k] for name, x in columns.items()}}
+            for k in range(classes)
+        ],
+        "target_matrix": [
+            {**key, "source_index": source, "target_index": target, "success": found.matrix[source, target]}
+            for source, target in product(range(classes), repeat=2)
+            if source != target
+        ],
+        "target_predictors": [
+            {**key, "errors_of": errors_of, "definition": name}
+            | predictors(columns[name], cfps=errors.cfps, miss_rate=1 - errors.recall)
+            for name in DEFINITIONS
+        ],
+    }
+
+
+def predictors(success, *, cfps, miss_rate):
+    """How well CFPS and 1 - recall rank the classes by targeted success, all (K,): columns of target_predictors.
+
+    Only classes count for which all three are known, so that both are judged on the same ones.
+    """
+    known = ~(np.isnan(success) | np.isnan(cfps) | np.isnan(miss_rate))
+    by_cfps, by_miss = (float(spearman(values[known], success[known])) for values in (cfps, miss_rate))
+    counts = {"classes": int(known.sum()), "rho_cfps": by_cfps, "rho_miss_rate": by_miss}
+    return {**counts, "difference": by_cfps - by_miss}
+
+
+def contest(differences, *, seed=0, draws=9999):
+    """Contest of `differences` (M,), NaN left out: a sign-flip test of their mean, exact for up to EXACT_MODELS.
+
+    Beyond that `draws` random signs from `seed`, the signs at hand counted. The null is that each difference is as
+    likely negative as positive. At most 2 of 2^M signs are as extreme as it gets, so M = 5 cannot get below p = 0.0625.
+    # ASSUME: models are independent, which models of one family or training set are not.
+    """
+    known = np.asarray(differences, dtype=np.float64)
+    known = known[~np.isnan(known)]
+    if len(known) == 0:
+        return Contest(0, math.nan, math.nan)
+    if len(known) <= EXACT_MODELS:
+        signs = np.array(list(product((1.0, -1.0), repeat=len(known))))
+    else:
+        drawn = np.random.default_rng(seed).choice(np.array([1.0, -1.0]), size=(draws, len(known)))
+        signs = np.vstack([np.ones(len(known)), drawn])
+    means = signs @ known / len(known)
+    return Contest(len(known), float(known.mean()), float(np.mean(np.abs(means) >= abs(means[0]) - ROUNDING)))

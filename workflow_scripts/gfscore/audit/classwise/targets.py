@@ -1,0 +1,60 @@
+"""Which classes are easily reached by targeted attacks, and from where."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gfscore.audit.classwise.confusion import share
+from gfscore.core.errors import InputError
+
+
+@dataclass(frozen=True)
+class TargetSuccess:
+    """Success of targeted attacks by target class t, over the samples of all other classes.
+
+    All (K,) float64, NaN where undefined; x' is the attacked sample, y its label. `n` samples with y != t;
+    `success` P(f(x') = t | y != t), in [0, 1]; `clean` P(f(x) = t | y != t), without any attack; `excess`, success
+    minus clean, in [-1, 1], 0 where the attack changes nothing; `among_misclassified` P(f(x') = t | y != t,
+    f(x') != y), in [0, 1]. `matrix` (K, K): P(f(x') = t | y = s) in row s (source) and column t, NaN on the diagonal
+    and in rows without samples.
+    """
+
+    n: np.ndarray
+    success: np.ndarray
+    clean: np.ndarray
+    excess: np.ndarray
+    among_misclassified: np.ndarray
+    matrix: np.ndarray
+
+
+def target_success(labels, targets, predictions, clean_predictions, classes):
+    """TargetSuccess of the rows of a targeted measure, one row per sample and target.
+
+    Takes arrays (R,) int: the sample's label, the target, the prediction under attack and without it; `classes` K.
+    Source classes count by their samples, so `success` is the mean of a column of the matrix weighted by them.
+    Raises InputError for a row whose target is its label. Source: class-wise analysis paper, section 5.
+    """
+    labels, targets, predictions, clean = (
+        np.asarray(values, dtype=np.int64) for values in (labels, targets, predictions, clean_predictions)
+    )
+    own = labels == targets
+    if own.any():
+        raise InputError(f"row {int(own.argmax())}: target {targets[own][0]} is the label; only other classes count")
+    reached, strayed = predictions == targets, predictions != labels
+
+    def counted(chosen):
+        return np.bincount(targets[chosen], minlength=classes)
+
+    n = counted(np.ones(len(labels), dtype=bool))
+    success, without = share(counted(reached), n), share(counted(clean == targets), n)
+    cells = labels * classes + targets
+    pairs = np.bincount(cells, minlength=classes**2).reshape(classes, classes)
+    hits = np.bincount(cells[reached], minlength=classes**2).reshape(classes, classes)
+    return TargetSuccess(
+        n=n.astype(np.float64),
+        success=success,
+        clean=without,
+        excess=success - without,
+        among_misclassified=share(counted(reached), counted(strayed)),
+        matrix=share(hits, pairs),
+    )

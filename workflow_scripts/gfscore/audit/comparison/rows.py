@@ -1,0 +1,200 @@
+"""Rows of the tables that compare the models of an audit, from the measured values of all of them."""
+
+import numpy as np
+
+from gfscore.audit.comparison.sensitivity import METRICS, lambda_swaps, places, statistics_of
+from gfscore.audit.measured import label_of, row_generator
+from gfscore.core.errors import InputError
+from gfscore.measures.declared import BETTER, measure_of
+from gfscore.statistics.classes import class_values
+from gfscore.statistics.disparity import TIE_TOLERANCE
+from gfscore.statistics.paired import compare
+
+ADJUSTED = {"p": "p", "p_holm": "holm", "p_bh": "bh", "p_by": "by"}
+ADJUSTED |= {"p_sign_flip": "sign_flip_p", "p_sign_flip_adjusted": "sign_flip_adjusted"}
+
+
+def aligned(measured):
+    """Values and largest values, (M, N), and labels (N,) of M models on the same samples, in the first one's order.
+
+    Takes a list of Measured of one measure, joined by sample_id. Raises InputError when models have other samples or
+    other labels: differences between them would compare samples, not models.
+    """
+    first = measured[0]
+    order = np.argsort(first.sample_id)
+    values, upper_values = np.empty((2, len(measured), len(order)))
+    for row, item in enumerate(measured):
+        own = np.argsort(item.sample_id)
+        if not np.array_equal(item.sample_id[own], first.sample_id[order]):
+            raise InputError(f"{label_of(first.key)} and {label_of(item.key)} were measured on different samples")
+        if not np.array_equal(item.labels[own], first.labels[order]):
+            raise InputError(f"{label_of(first.key)} and {label_of(item.key)} disagree about the labels of samples")
+        values[row, order] = item.values[own]
+        upper_values[row, order] = (item.values if item.upper_values is None else item.upper_values)[own]
+    return values, upper_values, first.labels
+
+
+def comparison_of(measured, measure, *, settings):
+    """`(Comparison, None)` of the models of one measure, or `(None, why there is none)`.
+
+    Takes a list of Measured, the Measure, and `settings`, which hold confidence, most, flips and seed.
+    """
+    if len(measured) < 2:
+        return None, "only one model takes part"
+    try:
+        values, upper_values, labels = aligned(measured)
+    except InputError as error:
+        return None, str(error)
+    key = {name: measured[0].key[name] for name in ("dataset", "measure")}
+    return (
+        compare(
+            values,
+            labels,
+            value_range=measure.value_range,
+            alpha=1 - settings["confidence"],
+            most=settings["most"],
+            flips=settings["flips"],
+            rng=row_generator(settings["seed"], key),
+            upper_values=upper_values,
+            error_rate=measure.error_rate,
+        ),
+        None,
+    )
+
+
+def tables_of(measured, class_names, *, measure_settings, settings, fp_lambda):
+    """Rows by table name for one measure, and what the comparison is, for comparison.json.
+
+    Takes a list of Measured of one measure at T = 1, K class names, the settings of the measure and of the comparison,
+    and lambda of FP.
+    """
+    comparison, reason = comparison_of(measured, measure_of(measure_settings), settings=settings)
+    values = [class_values(item.values, item.labels, len(class_names)) for item in measured]
+    statistics = [statistics_of(item, lam=fp_lambda) for item in values]
+    rows = {
+        "comparisons": [],
+        "model_comparisons": [],
+        "rank_intervals": [],
+        "lambda_swaps": _swap_rows(measured, statistics),
+        "metric_ranks": _metric_rows(measured, statistics),
+    }
+    about = {"models": len(measured), "compared": comparison is not None, "reason": reason}
+    about["undecided"] = sum(int((item.upper_values > item.values).sum()) for item in measured if item.bounded)
+    if comparison is None:
+        return rows, about
+    rows["comparisons"] = _class_rows(comparison, measured, class_names, settings["confidence"])
+    rows["model_comparisons"] = _pair_rows(comparison, measured, settings["confidence"])
+    rows["rank_intervals"] = _rank_rows(comparison, measured, statistics, settings["confidence"])
+    every = len(measured) * (len(measured) - 1) // 2
+    return rows, about | {
+        "every_pair": comparison.every_pair,
+        "pairs_listed": len(comparison.pairs),
+        "pairs_corrected_for": every,
+        "classes": len(comparison.classes),
+        "reference": None if comparison.every_pair else label_of(measured[comparison.order[0]].key),
+        "confidence": settings["confidence"],
+    }
+
+
+def _key(first, second):
+    return {
+        "dataset": first.key["dataset"],
+        "measure": first.key["measure"],
+        "first_threat": first.key["threat"],
+        "first_model": first.key["model"],
+        "second_threat": second.key["threat"],
+        "second_model": second.key["model"],
+    }
+
+
+def _numbers(differences, index, confidence):
+    return {
+        "difference": differences.value[index],
+        "low": differences.low[index],
+        "high": differences.high[index],
+        "confidence": confidence,
+        **{column: getattr(differences, name)[index] for column, name in ADJUSTED.items()},
+    }
+
+
+def _class_rows(comparison, measured, class_names, confidence):
+    n = np.bincount(measured[0].labels, minlength=len(class_names))
+    keys = [_key(measured[first], measured[second]) for first, second in comparison.pairs]
+    return [
+        {
+            **keys[pair],
+            "class_index": k,
+            "class_name": class_names[k],
+            "n": n[k],
+            **_numbers(comparison.by_class, position * len(keys) + pair, confidence),
+        }
+        for pair in range(len(keys))
+        for position, k in enumerate(comparison.classes)
+    ]
+
+
+def _pair_rows(comparison, measured, confidence):
+    # Columns of the win matrix: one row per pair says who wins how many classes.
+    shape = len(comparison.classes), len(comparison.pairs)
+    value, holm = (getattr(comparison.by_class, name).reshape(shape) for name in ("value", "holm"))
+    sure = holm <= 1 - confidence
+    won, lost = value > TIE_TOLERANCE, value < -TIE_TOLERANCE
+    return [
+        {
+            **_key(measured[first], measured[second]),
+            "n": len(measured[first].values),
+            **_numbers(comparison.overall, pair, confidence),
+            "classes": shape[0],
+            "wins_first": won[:, pair].sum(),
+            "wins_second": lost[:, pair].sum(),
+            "sure_wins_first": (won & sure)[:, pair].sum(),
+            "sure_wins_second": (lost & sure)[:, pair].sum(),
+        }
+        for pair, (first, second) in enumerate(comparison.pairs)
+    ]
+
+
+def _rank_rows(comparison, measured, statistics, confidence):
+    observed = places([numbers["value"] for numbers in statistics])
+    return [
+        {
+            **_model(measured[index]),
+            "value": statistics[index]["value"],
+            "rank": observed[index],
+            "rank_best": comparison.best[index],
+            "rank_worst": comparison.worst[index],
+            "confidence": confidence,
+        }
+        for index in comparison.order
+    ]
+
+
+def _model(measured):
+    return {name: measured.key[name] for name in ("dataset", "threat", "model", "measure")}
+
+
+def _swap_rows(measured, statistics):
+    swaps = lambda_swaps(*([numbers[name] for numbers in statistics] for name in ("class_mean", "rdi")))
+    return [
+        {
+            "dataset": measured[0].key["dataset"],
+            "measure": measured[0].key["measure"],
+            "fp_lambda": lam,
+            "before_threat": measured[before].key["threat"],
+            "before_model": measured[before].key["model"],
+            "after_threat": measured[after].key["threat"],
+            "after_model": measured[after].key["model"],
+        }
+        for lam, before, after in swaps
+    ]
+
+
+def _metric_rows(measured, statistics):
+    by_metric = {
+        metric: places([numbers[metric] for numbers in statistics], better=BETTER[metric]) for metric in METRICS
+    }
+    return [
+        {**_model(item), "metric": metric, "value": statistics[index][metric], "place": by_metric[metric][index]}
+        for metric in METRICS
+        for index, item in enumerate(measured)
+    ]

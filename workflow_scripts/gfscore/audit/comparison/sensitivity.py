@@ -1,0 +1,129 @@
+"""How rankings and disparity depend on arbitrary choices: the level and the scale of the logits, lambda of FP, and the
+disparity metric."""
+
+import itertools
+
+import numpy as np
+
+from gfscore.core.errors import InputError
+from gfscore.measures.declared import SUMMARY
+from gfscore.statistics import disparity
+from gfscore.statistics.classes import class_values
+from gfscore.statistics.disparity import TIE_TOLERANCE
+from gfscore.statistics.margins import BLOCK_ELEMENTS, FEW_CLASSES, scores
+from gfscore.statistics.ranking import ranks
+
+METRICS = ("value", "class_mean", "rdi", "nrgc", "rdi_over_mean", "ihdi", "wcr", "fp")
+"""Numbers that rank models."""
+
+
+def changes(*, shifts, scales):
+    """Changes of the logits z to scale * z + shift, as pairs (shift, scale): one at a time, (0, 1) first.
+
+    Neither changes a prediction. A scale is the temperature 1 / scale for the activations sigmoid and softmax.
+    """
+    listed = [(0.0, 1.0), *((float(shift), 1.0) for shift in shifts), *((0.0, float(scale)) for scale in scales)]
+    return list(dict.fromkeys(listed))
+
+
+def changed_statistics(logits, labels, *, activation, change, lam):
+    """Aggregate and disparity of the score after a change (shift, scale) of the logits, a mapping by METRICS.
+
+    Takes `logits` (N, K), `labels` (N,), the activation and lambda of FP.
+    """
+    changed = _changed_scores(logits, labels, activation=activation, change=change)
+    return statistics_of(class_values(changed, labels, logits.shape[1]), lam=lam)
+
+
+def _changed_scores(logits, labels, *, activation, change):
+    # Block by block, or every change would copy all logits; of few classes all at once, since these are small and how
+    # they are scored hangs on the largest of all.
+    shift, scale = change
+    n, classes = logits.shape
+    step = max(1, n if classes <= FEW_CLASSES else BLOCK_ELEMENTS // classes)
+    result = np.empty(n)
+    for start in range(0, n, step):
+        rows = slice(start, start + step)
+        changed = logits[rows].astype(np.float64)
+        changed *= scale
+        changed += shift
+        result[rows] = scores(changed, labels[rows], activation=activation)
+    return result
+
+
+def sensitivity_table(classifiers, measures, *, shifts, scales, lam):
+    """The table sensitivity of every great variant among the `measures` (name -> settings).
+
+    Takes an iterable of (model, logits (N, K), labels (N,)), a model being a mapping with dataset, threat, model; the
+    shifts and scales of the logits, and lambda of FP.
+    """
+    from gfscore.tables.parquet_tables import frame_of
+
+    great = {name: settings["activation"] for name, settings in measures.items() if settings["kind"] == "great"}
+    rows = []
+    for model, logits, labels in classifiers:
+        for name, activation in great.items():
+            for change in changes(shifts=shifts, scales=scales):
+                numbers = changed_statistics(logits, labels, activation=activation, change=change, lam=lam)
+                known = {statistic: numbers[statistic] for statistic in SUMMARY}
+                rows.append({**model, "measure": name, "shift": change[0], "scale": change[1], **known})
+    frame = frame_of("sensitivity", rows)
+    for _, group in frame.groupby(["measure", "shift", "scale"], sort=False):
+        frame.loc[group.index, "place"] = places(group["value"])
+    return frame
+
+
+def statistics_of(values, *, lam):
+    """Every number of METRICS from ClassValues and lambda of FP; NRGC and RDI / mean are NaN when all values are 0."""
+    mean = values.mean
+    return {
+        "value": values.aggregate,
+        "class_mean": values.class_mean,
+        "rdi": disparity.rdi(mean),
+        "nrgc": disparity.nrgc(mean),
+        "rdi_over_mean": disparity.rdi_over_mean(mean),
+        "ihdi": disparity.ihdi(mean),
+        "wcr": disparity.wcr(mean),
+        "fp": disparity.fp(mean, lam),
+    }
+
+
+def places(values, *, better=1):
+    """Place of each model (M,), 1 for the best; equal values share the mean of their places, NaN has none.
+
+    `better` is 1 where the larger value is better, -1 where the smaller one is.
+    """
+    values = -better * np.asarray(values, dtype=np.float64)
+    known = ~np.isnan(values)
+    result = np.full(len(values), np.nan)
+    result[known] = ranks(values[known])
+    return result
+
+
+def lambda_swaps(class_mean, rdi):
+    """Every lambda > 0 at which two models change places under FP(lambda) = class mean - lambda RDI.
+
+    Takes `class_mean` and `rdi`, each (M,). FP is linear in lambda, so a pair swaps at most once, exactly at the ratio
+    of the differences, and only when the model of the larger mean has the larger RDI. Returns triples
+    (lambda, before, after) by lambda: model `before` is ahead below it, `after` above it.
+    """
+    class_mean, rdi = np.asarray(class_mean, dtype=np.float64), np.asarray(rdi, dtype=np.float64)
+    if class_mean.shape != rdi.shape:
+        raise InputError(f"{len(class_mean)} class means for {len(rdi)} RDIs; give one of each per model")
+    swaps = []
+    for first, second in itertools.combinations(range(len(rdi)), 2):
+        before, after = (first, second) if class_mean[first] > class_mean[second] else (second, first)
+        lead, cost = class_mean[before] - class_mean[after], rdi[before] - rdi[after]
+        # Models tied in either number never change places.
+        if lead > TIE_TOLERANCE and cost > TIE_TOLERANCE:
+            swaps.append((float(lead / cost), before, after))
+    return sorted(swaps)
+
+
+def unchanged_lambdas(swaps, *, lam):
+    """Ends of the range of lambda around `lam` in which the ranking by FP stays: (low, high), high may be infinite.
+
+    Takes the lambdas of all swaps. A swap at `lam` itself leaves a range of length 0.
+    """
+    swaps = np.asarray(swaps, dtype=np.float64)
+    return (float(max(swaps[swaps <= lam], default=0.0)), float(min(swaps[swaps >= lam], default=np.inf)))

@@ -1,0 +1,31 @@
+"""What gate rules about groups of samples rest on."""
+
+from gfscore.audit.groups.grouping import Grouping
+from gfscore.audit.groups.scores import group_bounds
+from gfscore.audit.verdicts.gate_rules import GROUP_GAP, evidence_of
+
+
+def add_group_bounds(candidates, inputs, path_to_attributes, *, rules, intervals):
+    """Give each Candidate bounds of its groups' values, and their names, for the rules that judge group_gap.
+
+    Takes AuditInputs and the table of attributes of their dataset, which is read only where a rule needs it. A group
+    without samples may have any value of the range; samples without a value of the attribute count in no group.
+    # ASSUME: labels are right, and samples of a group are independent draws from it.
+    """
+    judged = [rule for rule in rules if rule["statistic"] == GROUP_GAP]
+    if not judged:
+        return
+    attributes = list(dict.fromkeys(rule["attribute"] for rule in judged))
+    grouping = Grouping.read(path_to_attributes, dataset=inputs.models[0]["dataset"], attributes=attributes)
+    by_model = {(candidate.threat, candidate.model): candidate for candidate in candidates}
+    for measured in inputs.uncalibrated(dict.fromkeys(rule["measure"] for rule in judged)):
+        measure, candidate = measured.key["measure"], by_model[measured.key["threat"], measured.key["model"]]
+        for rule in judged:
+            if rule["measure"] == measure:
+                names = grouping.groups[rule["attribute"]]
+                group = grouping.of(rule["attribute"], measured.sample_id)
+                settings = inputs.measures[measure]
+                candidate.names[evidence_of(rule)] = names
+                candidate.bounds[evidence_of(rule)] = group_bounds(
+                    measured, group, group >= 0, len(names), settings=settings, intervals=intervals
+                )

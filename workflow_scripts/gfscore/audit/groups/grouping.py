@@ -1,0 +1,64 @@
+"""The groups that attributes make of the samples of an audit."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gfscore.audit.groups.fairness import balanced_rows
+from gfscore.core.errors import InputError, unknown
+from gfscore.tables.parquet_tables import read_attributes
+
+NO_GROUP = -1
+"""Index of the group of a sample without a value."""
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """Groups of the samples of a dataset.
+
+    `codes` maps each attribute to a mapping of sample identifiers to the index of their group, NO_GROUP for none;
+    `groups` maps those attributes that are compared to the names of their groups; `balanced` holds the attribute whose
+    groups are made equal in number and the seed of the draw, or is None.
+    """
+
+    codes: dict
+    groups: dict
+    balanced: dict | None = None
+
+    @classmethod
+    def read(cls, path, *, dataset, attributes, balanced=None):
+        """From the table of attributes of a dataset; InputError for an attribute that it does not have."""
+        frame, categories = read_attributes(path, expect={"dataset": dataset})
+        needed = [*attributes, *([balanced["attribute"]] if balanced else [])]
+        codes = {}
+        for name in needed:
+            if name not in categories:
+                raise InputError(f"{path}: {unknown('attribute', name, list(categories))}; correct it in config.yaml")
+            if not categories[name]:
+                raise InputError(f"{path}: attribute {name!r} has no value in any sample; leave it out of `groups`")
+            place = {group: index for index, group in enumerate(categories[name])}
+            indices = (place.get(group, NO_GROUP) for group in frame[name])
+            codes[name] = dict(zip(frame["sample_id"], indices, strict=True))
+        return cls(codes, {name: categories[name] for name in attributes}, balanced)
+
+    def of(self, attribute, sample_id):
+        """Group of each of some samples, (N,) int64; InputError for a sample that the table does not know."""
+        codes = self.codes[attribute]
+        try:
+            return np.array([codes[identifier] for identifier in sample_id], dtype=np.int64)
+        except KeyError as error:
+            raise InputError(
+                f"attributes: sample {error} of the audit is not in their table; delete the table, and run again"
+            ) from error
+
+    def balanced_part(self, sample_id):
+        """Which of some samples are in the balanced part, (N,) bool, or None where none is asked for.
+
+        It depends on which samples there are, not on their order: tables that list them otherwise balance alike.
+        """
+        if self.balanced is None:
+            return None
+        chosen, order = np.zeros(len(sample_id), dtype=bool), np.argsort(np.asarray(sample_id, dtype=str))
+        group = self.of(self.balanced["attribute"], sample_id)[order]
+        chosen[order[balanced_rows(group, seed=self.balanced["seed"])]] = True
+        return chosen

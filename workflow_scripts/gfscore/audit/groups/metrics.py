@@ -1,0 +1,108 @@
+"""Fairness metrics between groups, of every model and measure that predicts: rows of the table group_metrics."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gfscore.audit.agreement.columns import ALL
+from gfscore.audit.classwise.confusion_rows import PREDICTING
+from gfscore.audit.groups.fairness import (
+    METRICS,
+    GroupRows,
+    group_metrics,
+    group_metrics_as_printed,
+    group_rates,
+    over_classes,
+)
+from gfscore.audit.groups.intervals import wilson_metrics
+from gfscore.audit.measured import read_samples
+from gfscore.core.errors import InputError, unknown
+
+MACRO, WORST = "macro", "worst"
+"""Names in place of a class for the mean and the largest of a metric over the classes that have it."""
+
+
+def metric_rows(inputs, grouping, class_names, *, settings, confidence):
+    """Yield the rows of group_metrics of an audit (AuditInputs): per attribute each class, then macro and worst.
+
+    Takes a Grouping, K names and the entry `groups` of the audit, of which `positive` leaves only one class. Intervals
+    are approximate and each holds for its own row.
+    """
+    for model, own in inputs.paths():
+        for measure, path in own.items():
+            kind = inputs.measures[measure]["kind"]
+            if kind not in PREDICTING:
+                continue
+            predicted = _Predicted.of(read_samples(path, model, measure, kind))
+            part = grouping.balanced_part(predicted.sample_id)
+            for attribute, groups in grouping.groups.items():
+                group = grouping.of(attribute, predicted.sample_id)
+                sizes = {"groups": len(groups), "classes": len(class_names)}
+                rows = predicted.by(group, group >= 0, **sizes)
+                after = None if part is None else predicted.by(group, part & (group >= 0), **sizes)
+                key = {**model, "measure": measure, "attribute": attribute, "confidence": confidence}
+                for row in _rows(rows, after, class_names, settings, alpha=1 - confidence):
+                    yield key | row
+
+
+@dataclass(frozen=True)
+class _Predicted:
+    # Samples, and how often each one is predicted to be of which class: rows as in GroupRows.
+    sample_id: np.ndarray
+    labels: np.ndarray
+    predictions: np.ndarray
+    sample: np.ndarray
+    shares: np.ndarray
+
+    @classmethod
+    def of(cls, samples):
+        counted = samples.groupby(["sample_id", "label", "prediction"], sort=False).size().reset_index(name="copies")
+        sample_id, sample = np.unique(counted["sample_id"].to_numpy(dtype=str), return_inverse=True)
+        copies = counted["copies"].to_numpy(dtype=np.float64)
+        labels, predictions = (counted[name].to_numpy(dtype=np.int64) for name in ("label", "prediction"))
+        return cls(sample_id, labels, predictions, sample, copies / np.bincount(sample, copies)[sample])
+
+    def by(self, group, chosen, *, groups, classes):
+        inside = chosen[self.sample]
+        columns = group[self.sample], self.labels, self.predictions, self.shares
+        return GroupRows(*(column[inside] for column in columns), groups, classes, samples=int(chosen.sum()))
+
+
+def _rows(rows, after, class_names, settings, *, alpha):
+    counts = rows.counts()
+    value, printed = _both_forms(counts)
+    wilson, cells = wilson_metrics(counts, alpha=alpha), _smallest_cells(counts)
+    balanced, balanced_printed = _both_forms(after.counts()) if after else ({}, {})
+    for place, (index, name) in _places(class_names, settings["positive"]):
+        for metric in METRICS:
+            row = {"class_index": index, "class_name": name, "metric": metric, "n": rows.samples}
+            row |= {"value": value[metric][place], "as_printed": printed[metric][place]}
+            row |= dict(zip(("wilson_low", "wilson_high"), (ends[place] for ends in wilson[metric]), strict=True))
+            row |= {"smallest_cell": int(cells[metric][place])}
+            row |= {"small": row["smallest_cell"] < settings["minimum_cell"]}
+            if after:
+                row |= {"balanced_n": after.samples, "balanced_value": balanced[metric][place]}
+                row |= {"balanced_as_printed": balanced_printed[metric][place]}
+            yield row
+
+
+def _places(class_names, positive):
+    places = list(enumerate([*enumerate(class_names), (ALL, MACRO), (ALL, WORST)]))
+    if positive is None:
+        return places
+    if positive not in class_names:
+        raise InputError(f"groups: positive: {unknown('class', positive, class_names)}")
+    return [places[class_names.index(positive)]]
+
+
+def _both_forms(counts):
+    rates = group_rates(counts)
+    forms = group_metrics(rates), group_metrics_as_printed(rates)
+    return tuple({name: np.append(form[name], over_classes(form[name])) for name in METRICS} for form in forms)
+
+
+def _smallest_cells(counts):
+    positive, either = counts.smallest_cell
+    whole = np.broadcast_to(counts.total.min(), positive.shape)
+    cells = {"dp": whole, "eopp": positive, "eodd": either, "aodd": either}
+    return {name: np.append(found, [found.min()] * 2) for name, found in cells.items()}

@@ -1,0 +1,59 @@
+"""Values of any measure by group, and by class within group: rows of the table group_scores."""
+
+from gfscore.audit.agreement.columns import ALL, ALL_NAME
+from gfscore.measures.declared import measure_of
+from gfscore.statistics.class_bounds import bounds_of
+from gfscore.statistics.classes import class_values
+
+
+def score_rows(measured, grouping, class_names, *, settings, intervals, minimum_cell):
+    """Rows of group_scores for one Measured at T = 1: each attribute's groups, then its groups class by class.
+
+    Takes a Grouping, K names, the measure's settings, config's section `intervals`, and the fewest samples of a cell
+    that is not marked as small. With probability at least the confidence the bounds of all groups of an attribute hold
+    together, and so do those of all its cells.
+    # ASSUME: samples of a group, or cell, are independent draws from it, and thresholds did not look at them.
+    """
+    part, rows = grouping.balanced_part(measured.sample_id), []
+    for attribute, groups in grouping.groups.items():
+        group = grouping.of(attribute, measured.sample_id)
+        shared = {key: measured.key[key] for key in ("dataset", "threat", "model", "measure")}
+        shared |= {"attribute": attribute, "left_out": int((group < 0).sum()), "confidence": intervals["confidence"]}
+        for indices, names in (([ALL], [ALL_NAME]), (range(len(class_names)), class_names)):
+            cells = group if indices == [ALL] else group * len(names) + measured.labels
+            count, shared_by = len(groups) * len(names), {"settings": settings, "intervals": intervals}
+            found = _cells(measured, cells, group >= 0, count, part=part, **shared_by)
+            for place, cell in enumerate(found):
+                own, k = divmod(place, len(names))
+                key = {"group_index": own, "group": groups[own], "class_index": indices[k], "class_name": names[k]}
+                rows.append(shared | key | cell | {"small": bool(cell["n"] < minimum_cell)})
+    return rows
+
+
+def _cells(measured, cells, known, count, *, part, settings, intervals):
+    bounds = group_bounds(measured, cells, known, count, settings=settings, intervals=intervals)
+    low, high = bounds.interval(1 - intervals["confidence"])
+    values, rows = bounds.samples.summary, []
+    for index in range(count):
+        row = {"n": values.n[index], "value": values.mean[index], "low": low[index], "high": high[index]}
+        rows.append(row | {"interval": bounds.method})
+    if part is None:
+        return rows
+    after = class_values(measured.values[part & known], cells[part & known], count)
+    return [
+        row | {"balanced_n": n, "balanced_value": value}
+        for row, n, value in zip(rows, after.n, after.mean, strict=True)
+    ]
+
+
+def group_bounds(measured, cells, known, count, *, settings, intervals):
+    """ClassBounds of a Measured by `cells` (N,) in 0..count-1 in place of classes; only samples `known` (N,) count."""
+    upper = measured.upper_values
+    return bounds_of(
+        measured.values[known],
+        cells[known],
+        count,
+        measure=measure_of(settings),
+        intervals=intervals,
+        upper_values=None if upper is None else upper[known],
+    )

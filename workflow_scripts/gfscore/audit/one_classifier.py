@@ -1,0 +1,122 @@
+"""The audit of one classifier from its logits, without files: class scores, disparity, intervals."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gfscore.core.errors import InputError
+from gfscore.core.names import spelled_alike
+from gfscore.measures.declared import SUMMARY
+from gfscore.statistics import disparity
+from gfscore.statistics.class_bounds import ClassBounds
+from gfscore.statistics.classes import class_samples, class_values
+from gfscore.statistics.intervals import disparity_intervals
+from gfscore.statistics.logits import require_logits
+from gfscore.statistics.margins import predictions, scores
+from gfscore.statistics.scale import SCALE
+
+INTERVAL_METHOD = "betting"
+
+
+@dataclass(frozen=True)
+class Audit:
+    """Class-wise robustness of one classifier.
+
+    `classes`: data frame with class_index, class_name, n, value, low, high, accuracy, one row per class; low and
+    high hold for all classes together. `summary`: mapping with value, class_mean, rdi, nrgc, wcr, wcr_class (name),
+    wcr_tied (names), fp, accuracy, and for each number but accuracy `<name>_interval`, a pair (low, high). `pairwise`:
+    absolute differences of class values, (K, K) float64, NaN for classes without samples.
+    """
+
+    classes: object
+    summary: dict
+    pairwise: np.ndarray
+
+
+def audit_logits(
+    logits,
+    labels,
+    *,
+    class_names=None,
+    activation="softmax",
+    temperature=1.0,
+    lam=0.5,
+    alpha=0.05,
+    seed=0,
+    allow_probabilities=False,
+):
+    """Audit a classifier for class-wise robustness from its logits.
+
+    Takes `logits` (N, K) before any softmax, `labels` (N,) in 0..K-1, optional K `class_names`, the `activation`
+    and `temperature` of the attack-free margin score, `lam` of FP, and `alpha`: every interval holds, together with
+    the others, with probability at least 1 - alpha over the samples, if the labels are right and neither `temperature`
+    nor `seed` was chosen on these samples. Intervals are Waudby-Smith and Ramdas's by betting, fed in an order that
+    `seed` decides.
+    Raises InputError for non-finite logits, labels out of range, probabilities given as logits, K < 2, T <= 0.
+    """
+    import pandas as pd
+
+    logits, labels = require_logits(logits, labels, allow_probabilities=allow_probabilities)
+    k = logits.shape[1]
+    names = _require_names(class_names, k)
+    measured = scores(logits, labels, activation=activation, temperature=temperature)
+    values = class_values(measured, labels, k)
+    accuracy = class_values(predictions(logits, labels) == labels, labels, k)
+    samples = class_samples(measured, labels, k, seed=seed)
+    low, high = ClassBounds(samples, (0.0, SCALE), INTERVAL_METHOD).interval(alpha)
+    classes = pd.DataFrame(
+        {
+            "class_index": np.arange(k, dtype=np.int32),
+            "class_name": names,
+            "n": values.n,
+            "value": values.mean,
+            "low": low,
+            "high": high,
+            "accuracy": accuracy.mean,
+        }
+    )
+    summary = summarise(values, low, high, class_names=names, lam=lam)
+    pairwise = disparity.pairwise_differences(values.mean)
+    return Audit(classes=classes, summary=summary | {"accuracy": accuracy.aggregate}, pairwise=pairwise)
+
+
+def summarise(values, low, high, *, class_names, lam):
+    """Aggregate and disparity of class values, with intervals, as a mapping (see Audit.summary).
+
+    Takes ClassValues, simultaneous class bounds `low`, `high` (K,) or None when there are none, K names and `lam` of
+    FP. Without class bounds every interval is (NaN, NaN).
+    """
+    tied = disparity.worst_classes(values.mean)
+    summary = {
+        "value": values.aggregate,
+        "class_mean": values.class_mean,
+        "rdi": disparity.rdi(values.mean),
+        "nrgc": disparity.nrgc(values.mean),
+        "wcr": disparity.wcr(values.mean),
+        "wcr_class": class_names[tied[0]],
+        "wcr_tied": [class_names[index] for index in tied],
+        "fp": disparity.fp(values.mean, lam),
+    }
+    if low is None:
+        bounds = dict.fromkeys(SUMMARY, (float("nan"), float("nan")))
+    else:
+        bounds = disparity_intervals(low, high, n=values.n, lam=lam)
+    return summary | {f"{name}_interval": pair for name, pair in bounds.items()}
+
+
+def _require_names(class_names, k):
+    if class_names is None:
+        return [str(index) for index in range(k)]
+    names = [str(name) for name in class_names]
+    if len(names) != k:
+        raise InputError(f"{len(names)} class names for {k} logits per row; give one name per class")
+    if len(set(names)) != k:
+        duplicate = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"class name {duplicate!r} stands more than once; names must differ")
+    alike = spelled_alike(names)
+    if alike:
+        raise InputError(
+            f"class names {alike[0]!a} and {alike[1]!a} differ in blanks or spelling in Unicode alone; names "
+            "must differ to the eye"
+        )
+    return names

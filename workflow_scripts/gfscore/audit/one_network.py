@@ -1,0 +1,74 @@
+"""Whether the measures of a model are of one network: what each saw it predict for the undisturbed samples agrees."""
+
+import numpy as np
+import pandas as pd
+
+from gfscore.core.errors import InputError
+from gfscore.core.identity import MODEL
+from gfscore.measures.declared import OF_LOGITS, reference_measure
+from gfscore.tables.parquet_tables import read_identity
+
+MOST_CHANGED = 0.02
+"""Share of the predictions that may differ between two measures of one network.
+
+Other batch sizes, devices and tf32 flip only samples whose two largest logits are nearly equal, hardly any. Two
+networks differ in more: of the CIFAR-10 checkpoints of the tests the two most alike, ResNets of 44 and 56 layers, in
+5.6%.
+"""
+
+MOST_CHANGED_IN_BFLOAT16 = 0.06
+"""The same where one of the two was computed in bfloat16, which keeps 8 bits.
+
+It flips up to 3.0% of the predictions of those checkpoints, of adversarially trained ones, whose logits lie close.
+"""
+
+FEW_CHANGED = 2
+"""So many may differ whatever their share, since any sample may be a near-tie."""
+
+
+def require_one_network(measured, paths, measures):
+    """Refuse measures of one model that were computed with different networks.
+
+    Takes Measured values of one model, the paths of their tables and each measure's settings, all by measure. Compares
+    `predicted`, what the network itself predicts for the undisturbed samples, with the measure from logits, or where
+    there is none with the first one, on the samples that both have. Where it is not known (values that were computed
+    elsewhere, which may be of the smoothed classifier) nothing is compared. Raises InputError where more than
+    FEW_CHANGED and more than the share MOST_CHANGED of them differ, MOST_CHANGED_IN_BFLOAT16 for numbers in bfloat16.
+    """
+    known = {name: _predictions(item) for name, item in measured.items()}
+    known = {name: predictions for name, predictions in known.items() if len(predictions)}
+    if not known:
+        return
+    reference = reference_measure(measures)
+    first = reference if reference in known else next(iter(known))
+    for name, predictions in known.items():
+        of_first, own = known[first].align(predictions, join="inner")
+        changed = int(np.count_nonzero(of_first != own))
+        if changed > FEW_CHANGED and changed > _tolerated(paths[first], paths[name]) * len(own):
+            key = measured[name].key
+            remade = " ".join(_to_remake(part, measures, paths, key) for part in (first, name))
+            raise InputError(
+                f"{key['threat']}/{key['model']}: {first} and {name} are not of one network: for {changed} of "
+                f"{len(own)} undisturbed samples the predictions in {paths[first]} and {paths[name]} differ, more than "
+                "rounding explains. Its weights, or code that it uses, changed after one of them was made; make both "
+                f"again by adding -R {remade} to the command"
+            )
+
+
+def _tolerated(*paths):
+    in_bfloat16 = any(read_identity(path).get("dtype") == "bfloat16" for path in paths)
+    return MOST_CHANGED_IN_BFLOAT16 if in_bfloat16 else MOST_CHANGED
+
+
+def _to_remake(measure, measures, paths, key):
+    # What the network itself computed: of a measure from logits these, its table follows from them.
+    if measures[measure]["kind"] in OF_LOGITS:
+        return f"results/logits/{MODEL.format(**key)}.parquet"
+    return str(paths[measure])
+
+
+def _predictions(item):
+    # Series of the known predictions by sample_id.
+    if item.predicted is None:
+        return pd.Series(dtype=float)
+    return pd.Series(item.predicted, index=item.sample_id).dropna()

@@ -1,0 +1,1 @@
+"""Projections of all models of an audit: rows of its tables."""

@@ -1,0 +1,197 @@
+"""Rows of the tables about projections, from the samples of every model on one mapper."""
+
+from itertools import combinations
+
+import numpy as np
+
+from gfscore.audit.agreement.columns import ALL, ALL_NAME
+from gfscore.audit.projections.columns import GROUP_METRICS, SCALED
+from gfscore.projection.scores import (
+    coupling,
+    coupling_entropy,
+    deviation,
+    effective_dimensions,
+    is_constant,
+    tolerance,
+)
+from gfscore.statistics.bounded_means import mean_bounds
+from gfscore.statistics.ranking import spearman
+
+RANKED = {
+    "accuracy": True,
+    "agreement": True,
+    "censored": True,
+    "tolerance": True,
+    "deviation": False,
+    "coupling": False,
+    "coupling_entropy": False,
+    **dict.fromkeys(GROUP_METRICS, False),
+}
+"""Whether higher is better, by the numbers that rank models; of censoring and coupling a convention, no judgement."""
+
+LEAST_SAMPLES = 20
+"""Fewer samples than these make Coupling and its entropy a matter of chance, which no interval beside them says."""
+
+
+class Projected:
+    """Boundaries of one model on n samples and D dimensions, as arrays (n, D), from its samples table."""
+
+    def __init__(self, samples, dimensions):
+        """Take a samples table of kind projection, which lists the dimensions of each sample in this order."""
+        shape = (len(samples) // len(dimensions), len(dimensions))
+        self.up, self.down, up_censored, down_censored = (
+            samples[name].to_numpy().reshape(shape) for name in ("up", "down", "up_censored", "down_censored")
+        )
+        sides = 2.0 - np.isnan(self.up) - np.isnan(self.down)
+        self.censored = (up_censored.astype(np.float64) + down_censored) / sides
+        first = samples.iloc[:: len(dimensions)]
+        self.label, self.clean, self.decoded = (
+            first[name].to_numpy() for name in ("label", "clean_prediction", "prediction")
+        )
+        self.tolerance, self.deviation = tolerance(self.up, self.down), deviation(self.up, self.down)
+
+    @property
+    def constant(self):
+        """Whether the classifier gave every decoded image the same class."""
+        return is_constant(self.decoded, self.censored)
+
+
+def score_rows(key, projected, dimensions, class_names, *, confidence):
+    """Rows of projection_scores of one model: every dimension and their mean, by class and for all samples.
+
+    Takes the model's key with `mapper`, Projected, D names of dimensions and K of classes. Bounds are betting ones, of
+    each row alone. A class without samples has n = 0 and nulls.
+    """
+    classes = [(ALL, ALL_NAME, np.ones(len(projected.label), dtype=bool))]
+    classes += [(index, name, projected.label == index) for index, name in enumerate(class_names)]
+    rows, constant = [], projected.constant
+    for index, name, inside in classes:
+        of_class = {**key, "class_index": index, "class_name": name, "n": int(inside.sum()), "constant": constant}
+        of_class["small"] = of_class["n"] < LEAST_SAMPLES
+        if not inside.any():
+            rows += [{**of_class, **_named(place, dimensions)} for place in (ALL, *range(len(dimensions)))]
+            continue
+        rows += [
+            {**of_class, "confidence": confidence, **row} for row in _rows(projected, inside, dimensions, confidence)
+        ]
+    return rows
+
+
+def model_rows(scores, groups):
+    """Rows of projection_models from rows of projection_scores and the models' differences between groups.
+
+    `groups` maps (threat, model) to what group_means gives of it. Scaled numbers are min-max over the models,
+    reversed where lower is better, 0 to 100; None where all models are equal. That is our reading of the paper, which
+    does not say over what it normalises (sections 3.1 and 6). A constant classifier is equal to all groups and
+    tolerates everything: it has no place on that scale, and moves no end of it.
+    """
+    kept = ("dataset", "threat", "model", "mapper", "n", "constant", "censored", "agreement", "accuracy")
+    kept += ("decoded_accuracy", "tolerance", "deviation", "coupling", "coupling_entropy", "effective_dimensions")
+    whole = [row for row in scores if row["class_index"] == ALL and row["dimension_index"] == ALL]
+    dimensions = len({row["dimension_index"] for row in scores}) - 1
+    rows = [
+        {name: row[name] for name in kept}
+        | {"dimensions": dimensions, **dict.fromkeys(GROUP_METRICS), **groups.get((row["threat"], row["model"]), {})}
+        for row in whole
+    ]
+    for name, higher_is_better in SCALED.items():
+        values = [None if row["constant"] else row[name] for row in rows]
+        for row, value in zip(rows, scaled(values, higher_is_better), strict=True):
+            row[f"{name}_scaled"] = value
+    return rows
+
+
+def scaled(values, higher_is_better):
+    """Min-max scaling to 0..100, 100 for the best; None for NaN, and for all where the values are equal."""
+    values = np.array(values, dtype=np.float64)
+    known = values[~np.isnan(values)]
+    if len(known) == 0 or np.ptp(known) == 0:
+        return [None] * len(values)
+    share = (values - known.min()) / np.ptp(known)
+    share = share if higher_is_better else 1 - share
+    return [None if np.isnan(value) else 100 * float(value) for value in share]
+
+
+def rank_rows(models):
+    """Rows of projection_ranks: every pair of RANKED numbers that there are, over the models that are not constant."""
+    models = [row for row in models if not row["constant"]]
+    known_numbers = [name for name in RANKED if not np.isnan([_number(row[name]) for row in models]).all()]
+    rows = []
+    for first, second in combinations(known_numbers, 2):
+        x, y = (
+            np.array([_number(row[name]) for row in models]) * (1 if RANKED[name] else -1) for name in (first, second)
+        )
+        known = ~(np.isnan(x) | np.isnan(y))
+        rho = float(spearman(x[known], y[known])) if known.sum() > 1 else np.nan
+        rows.append({"first": first, "second": second, "n": int(known.sum()), "rho": rho})
+    return rows
+
+
+def effect_rows(manifest, scores):
+    """Rows of projection_effects from the manifest of the mapper and rows of projection_scores."""
+    names, divergence = manifest["dimensions"], manifest["divergence"]
+    rows = []
+    for effect in manifest["effects"]:
+        index = names.index(effect["dimension"])
+        tolerated = [
+            row
+            for row in scores
+            if row["dimension_index"] == index and row["class_index"] == ALL and not row["constant"]
+        ]
+        shared = {"mapper": manifest["mapper"], "dimension_index": index, "sigma": manifest["sigma"][index]}
+        shared |= {"divergence": divergence and divergence[index]}
+        means = {
+            name: float(np.mean([row[name] for row in tolerated])) if tolerated else None
+            for name in ("tolerance", "censored", "accuracy")
+        }
+        rows.append({**shared, **effect, **means, "models": len(tolerated)})
+    return rows
+
+
+def _number(value):
+    return np.nan if value is None else float(value)
+
+
+def _rows(projected, inside, dimensions, confidence):
+    # Of one class: the mean over dimensions first, then every dimension.
+    agreeing = projected.clean == projected.decoded
+    own = {
+        "agreement": float(agreeing[inside].mean()),
+        "accuracy": float((projected.clean == projected.label)[inside].mean()),
+        "decoded_accuracy": float((projected.decoded == projected.label)[inside].mean()),
+    }
+    columns = {
+        name: np.column_stack([values[inside].mean(axis=1), values[inside]])
+        for name in ("tolerance", "deviation", "censored")
+        for values in [getattr(projected, name)]
+    }
+    # Values in 0..1, as the bets take them: centred, at most 1 from 0.
+    low, high = mean_bounds(2 * columns["tolerance"] - 1, bound=1.0, alpha=1 - confidence)
+    both = columns["tolerance"][agreeing[inside]]
+    found = []
+    for place in range(1 + len(dimensions)):
+        row = {**own, **_named(place - 1, dimensions)}
+        # A Deviation that one sample does not have is not there for their mean.
+        row |= {name: float(values[:, place].mean()) for name, values in columns.items()}
+        for side in ("up", "down"):
+            moves = getattr(projected, side)[inside]
+            row[side] = _mean_of_known(moves if place == 0 else moves[:, place - 1])
+        row |= {"tolerance_low": float(low[place] + 1) / 2, "tolerance_high": float(high[place] + 1) / 2}
+        row["tolerance_agreeing"] = float(both[:, place].mean()) if len(both) else None
+        found.append(row)
+    tolerances = np.array([row["tolerance"] for row in found[1:]])
+    found[0] |= {
+        "coupling": coupling(tolerances),
+        "coupling_entropy": coupling_entropy(tolerances),
+        "effective_dimensions": effective_dimensions(tolerances),
+    }
+    return found
+
+
+def _mean_of_known(values):
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else None
+
+
+def _named(place, dimensions):
+    return {"dimension_index": place, "dimension": ALL_NAME if place == ALL else dimensions[place]}

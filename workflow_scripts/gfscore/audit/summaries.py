@@ -1,0 +1,212 @@
+"""Rows of class_scores and model_summary from the measured values of one model."""
+
+from itertools import combinations
+
+import numpy as np
+
+from gfscore.audit.one_classifier import summarise
+from gfscore.audit.verdicts.planner import detectable_rdi
+from gfscore.core.files import read_json
+from gfscore.measures.declared import SUMMARY, measure_of
+from gfscore.statistics import disparity
+from gfscore.statistics.bootstrap import bootstrap_intervals
+from gfscore.statistics.class_bounds import bounds_of
+from gfscore.statistics.classes import class_values
+from gfscore.statistics.noise import noise_floor
+from gfscore.statistics.ranking import vulnerability
+
+CLASS_KEY = ["dataset", "threat", "model", "measure", "calibration", "temperature"]
+"""Columns that name the class values of one model in class_scores."""
+
+MOST_PAIRED = 40
+"""Largest number of classes whose pairs are listed, 780 for each model, measure and calibration."""
+
+
+def class_rows(measured, class_names, *, settings, intervals, label_error_rates):
+    """Rows of the table class_scores for one Measured.
+
+    Takes K names, the measure's settings, config's section `intervals`, and the rate of wrong labels to allow for: (K,)
+    numbers, or None when the labels are assumed right. Rows at a temperature chosen on the same samples get no bounds:
+    that voids the guarantee.
+    """
+    classes = len(class_names)
+    values = class_values(measured.values, measured.labels, classes)
+    accuracy = class_values(measured.correct, measured.labels, classes)
+    known = {}
+    if measured.fresh:
+        known = _bounds(measured, classes, measure_of(settings), intervals, label_error_rates)
+    return [
+        {
+            **measured.key,
+            "class_index": k,
+            "class_name": class_names[k],
+            "n": values.n[k],
+            "value": values.mean[k],
+            **{name: known[name][k] if known else None for name in ("low", "high", "bootstrap_low", "bootstrap_high")},
+            "interval": known.get("interval"),
+            "confidence": intervals["confidence"] if known else None,
+            "accuracy": accuracy.mean[k],
+            "variance": values.variance[k],
+            "label_error_rate": None if label_error_rates is None else label_error_rates[k],
+        }
+        for k in range(classes)
+    ]
+
+
+def _bounds(measured, classes, measure, intervals, label_error_rates):
+    alpha = 1 - intervals["confidence"]
+    bounds = bounds_of(
+        measured.values,
+        measured.labels,
+        classes,
+        measure=measure,
+        intervals=intervals,
+        label_error_rates=label_error_rates,
+        upper_values=measured.upper_values,
+    )
+    low, high = bounds.interval(alpha)
+    resampled = bootstrap_intervals(
+        bounds.samples,
+        alpha=alpha,
+        resamples=intervals["bootstrap_resamples"],
+        value_range=measure.value_range,
+        seed=intervals["seed"],
+    )
+    named = dict(zip(("bootstrap_low", "bootstrap_high"), resampled, strict=True))
+    return {"interval": bounds.method, "low": low, "high": high, **named}
+
+
+def model_rows(inputs, class_scores, accuracies, settings):
+    """Rows of the table model_summary.
+
+    Takes AuditInputs, the table class_scores made from them, `accuracies` (per model a mapping of the published and
+    robust accuracy columns) and `settings`: fp_lambda, and permutations and seed of the noise floor. Shuffles at least
+    so often that Holm's adjustment for the number of models can leave a p-value of 5%.
+    """
+    settings = settings | {"permutations": max(settings["permutations"], 20 * len(inputs.models) - 1)}
+    by_key = dict(list(class_scores.groupby(["threat", "model", "measure", "calibration"], sort=False)))
+    of_model = {
+        (model["threat"], model["model"]): known for model, known in zip(inputs.models, accuracies, strict=True)
+    }
+    rows = []
+    for measured in inputs.measured():
+        threat, model, measure, calibration = (
+            measured.key[name] for name in ("threat", "model", "measure", "calibration")
+        )
+        classes = by_key[threat, model, measure, calibration].sort_values("class_index")
+        accuracies_of_model = of_model[threat, model]
+        rows.append(_model_row(measured, classes, measure_of(inputs.measures[measure]), accuracies_of_model, settings))
+    return rows
+
+
+def _model_row(measured, class_frame, measure, accuracies, settings):
+    names = class_frame["class_name"].tolist()
+    bounds = class_frame["low"].to_numpy(), class_frame["high"].to_numpy()
+    detectable = detectable_rdi(*bounds)
+    if not measured.fresh:
+        bounds = None, None
+    values = class_values(measured.values, measured.labels, len(names))
+    summary = summarise(values, *bounds, class_names=names, lam=settings["fp_lambda"])
+    row = dict(measured.key)
+    for name in SUMMARY:
+        row[name] = summary[name]
+        row[f"{name}_low"], row[f"{name}_high"] = summary[f"{name}_interval"]
+    row["value_alone_low"], row["value_alone_high"] = _aggregate_alone(measured, class_frame, measure)
+    noise = noise_floor(
+        measured.values,
+        measured.labels,
+        len(names),
+        permutations=settings["permutations"],
+        rng=measured.generator(settings["seed"]),
+    )
+    return row | {
+        "wcr_class": summary["wcr_class"],
+        "wcr_tied": summary["wcr_tied"],
+        "worst_class_set": [] if bounds[0] is None else [names[k] for k in disparity.worst_class_set(*bounds)],
+        "interval": class_frame["interval"].iloc[0],
+        "confidence": class_frame["confidence"].iloc[0],
+        "accuracy": float(np.mean(measured.correct)),
+        **accuracies,
+        "rdi_over_mean": disparity.rdi_over_mean(values.mean),
+        "gini_unbiased": disparity.gini_unbiased(values.mean),
+        "ihdi": disparity.ihdi(values.mean),
+        **{f"{name}_permuted": value for name, value in noise.permuted.items()},
+        # Undecided values are not known, so that shuffling them tests nothing.
+        **{f"{name}_p": None if measured.bounded else value for name, value in noise.p_value.items()},
+        "between_class_sd": noise.between_class_sd,
+        "rdi_detectable": detectable,
+    }
+
+
+def _aggregate_alone(measured, class_frame, measure):
+    # Interval of the aggregate itself, by the method, confidence and label-error rates of the class bounds.
+    if not measured.fresh:
+        return None, None
+    method, rates = class_frame["interval"].iloc[0], class_frame["label_error_rate"]
+    bounds = bounds_of(
+        measured.values,
+        measured.labels,
+        len(class_frame),
+        measure=measure,
+        # The order of the samples, which the seed draws, is of no account here.
+        intervals={"method": method, "binary": method, "seed": 0},
+        label_error_rates=None if rates.isna().all() else rates.to_numpy(dtype=np.float64),
+        upper_values=measured.upper_values,
+    )
+    side = (1 - class_frame["confidence"].iloc[0]) / 2
+    return bounds.lower_aggregate(side), bounds.upper_aggregate(side)
+
+
+def vulnerability_rows(class_scores):
+    """Rows of the table vulnerability from class_scores: one ranking of the classes per measure and calibration."""
+    rows = []
+    for (dataset, measure, calibration), group in class_scores.groupby(
+        ["dataset", "measure", "calibration"], sort=False
+    ):
+        by_model = group.pivot(index=["threat", "model"], columns="class_index", values="value")
+        names = group.drop_duplicates("class_index").sort_values("class_index")["class_name"]
+        ranked = vulnerability(by_model.to_numpy(), names)
+        key = {"dataset": dataset, "measure": measure, "calibration": calibration}
+        rows += [{**key, **row} for row in ranked.to_dict("records")]
+    return rows
+
+
+def class_pair_rows(class_scores):
+    """Rows of the table class_pairs from class_scores: every pair of classes of a model, the stronger class first.
+
+    Classes without samples are in no pair, and more than MOST_PAIRED classes have no rows: K = 1,000 would make half a
+    million for each model. The bounds of a difference are those of its ends, so they hold together where these do.
+    """
+    rows = []
+    for key, group in class_scores.groupby(CLASS_KEY, sort=False, dropna=False):
+        if len(group) > MOST_PAIRED:
+            continue
+        found = group[group["value"].notna()].sort_values(["value", "class_index"], ascending=[False, True])
+        differences = disparity.pairwise_differences(found["value"])
+        classes = found[["class_index", "class_name", "low", "high"]].to_dict("records")
+        rows += [
+            {
+                **dict(zip(CLASS_KEY, key, strict=True)),
+                **{f"stronger_{name}": classes[i][f"class_{name}"] for name in ("index", "name")},
+                **{f"weaker_{name}": classes[j][f"class_{name}"] for name in ("index", "name")},
+                "difference": differences[i, j],
+                "low": classes[i]["low"] - classes[j]["high"],
+                "high": classes[i]["high"] - classes[j]["low"],
+            }
+            for i, j in combinations(range(len(classes)), 2)
+        ]
+    return rows
+
+
+def resolve_label_error_rates(setting, path_to_manifest, path_to_generator):
+    """Share of wrong labels of each class as a list, or None when the labels are assumed right.
+
+    `setting` is what config says: None, one number, one per class, or "from_generator", which takes the rates that
+    train_generator measured.
+    """
+    if setting is None:
+        return None
+    if setting == "from_generator":
+        return read_json(path_to_generator)["label_error_rate"]
+    classes = len(read_json(path_to_manifest)["classes"])
+    return setting if isinstance(setting, list) else [setting] * classes

@@ -1,0 +1,94 @@
+"""How many samples a question needs, and which differences given samples can show.
+
+Plans are predictions, not guarantees: they suppose that each class keeps the distribution it has shown so far.
+"""
+
+import numpy as np
+
+from gfscore.audit.verdicts.gate_rules import verdict_of
+from gfscore.audit.verdicts.gate_statistics import statistic_of
+from gfscore.core.errors import InputError
+from gfscore.statistics.expected_bounds import expected_bounds
+
+MOST_SAMPLES = 10**9
+"""Samples per class beyond which a plan says that no number is known to suffice."""
+
+PRECISION = 1000
+"""Plans above this many samples are exact to one part in it."""
+
+
+def samples_for_rule(bounds, rule, *, alpha, power=None, class_names=None, lam=0.5):
+    """Fewest samples per class with which a rule would be decided, or None when no number is known to suffice.
+
+    Takes ClassBounds of the samples at hand, a rule of the gate (its statistic and threshold), the `alpha` of the
+    verdict, K `class_names` when the rule names a class, and `lam` of FP. `power` is the wanted probability of a
+    decision. With None the plan suffices if every class keeps exactly its present distribution, so about every second
+    time.
+    """
+    expected = expected_bounds(bounds, reserve=_reserve(power, len(bounds.n)))
+    statistic = statistic_of(rule, class_names=class_names or range(len(bounds.n)), lam=lam)
+
+    def decided(n):
+        low, high = statistic.bounds(expected.of(n), alpha)
+        return verdict_of(rule, low, high) != "INCONCLUSIVE"
+
+    return _fewest(decided, start=_smallest(bounds.n))
+
+
+def samples_for_interval(bounds, *, half_width, alpha, power=None):
+    """Fewest samples per class for simultaneous intervals no wider than twice a half-width in every class, or None.
+
+    Takes ClassBounds of samples at hand, whose distributions and interval method the plan supposes; `power` as in
+    samples_for_rule. For Hoeffding's intervals, which need no distribution, see samples_for_half_width.
+    """
+    if half_width <= 0:
+        raise InputError(f"half-width must be positive, got {half_width}")
+    plan = expected_bounds(bounds, reserve=_reserve(power, len(bounds.n)))
+    side, present = alpha / (2 * len(bounds.n)), bounds.n > 0
+
+    def narrow(n):
+        expected = plan.of(n)
+        return np.all((expected.upper(side) - expected.lower(side))[present] <= 2 * half_width)
+
+    return _fewest(narrow, start=_smallest(bounds.n))
+
+
+def detectable_rdi(low, high):
+    """Smallest true RDI that class intervals of these widths are sure to tell from 0, on the scale of the measure.
+
+    Takes simultaneous bounds `low`, `high` (K,). Whenever they hold and the true RDI exceeds the sum of the two largest
+    widths, the lower bound of RDI is above 0, whichever two classes are the extremes: a lesser disparity may stay
+    hidden. With Hoeffding's half-widths h it is 2 (h_i + h_j), so 4 h for classes of one size.
+    """
+    widths = np.sort(np.asarray(high) - np.asarray(low))
+    if len(widths) < 2:
+        raise InputError(f"disparity between classes needs at least 2 classes, got {len(widths)}")
+    return float(widths[-1] + widths[-2])
+
+
+def _reserve(power, classes):
+    if power is None:
+        return 0.0
+    if not 0 < power < 1:
+        raise InputError(f"power must lie strictly between 0 and 1, got {power!r}")
+    from scipy.special import ndtri
+
+    # Every class must be lucky at once, so that each gets its share of the bad luck.
+    return max(0.0, float(-ndtri((1 - power) / classes)))
+
+
+def _smallest(n):
+    return max(1, int(n[n > 0].min(initial=MOST_SAMPLES)))
+
+
+def _fewest(enough, *, start):
+    # With fewer than `start` nothing changes, since classes keep the samples that they have.
+    if not enough(MOST_SAMPLES):
+        return None
+    low, high = start - 1, start
+    while not enough(high):
+        low, high = high, 2 * high
+    while high - low > max(1, high // PRECISION):
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high

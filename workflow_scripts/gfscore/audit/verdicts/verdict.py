@@ -1,0 +1,211 @@
+"""The verdict on an audit: PASS, FAIL or INCONCLUSIVE, with a stated confidence."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from gfscore.audit.verdicts.gate_rules import (
+    FALSIFICATION,
+    alpha_of,
+    combine,
+    evidence_of,
+    range_of,
+    threshold_of,
+    verdict_of,
+    words_of,
+)
+from gfscore.audit.verdicts.gate_statistics import statistic_of
+from gfscore.audit.verdicts.planner import samples_for_rule
+from gfscore.core.names import enumeration
+from gfscore.core.numbers import model_count
+from gfscore.core.software import software
+from gfscore.measures.declared import UNCALIBRATED, measure_of
+from gfscore.statistics.class_bounds import bounds_of
+
+NOTE = (
+    "The confidence covers the models listed here, judged on these samples at the looks that were planned. A model "
+    "that was chosen, tuned or retrained because of an audit on these samples needs a gate on fresh ones."
+)
+
+
+MOST_NAMED = 3
+
+TOGETHER = "all classes"
+"""Stands for the class in rules that judge all samples together."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A model at the gate.
+
+    `bounds` maps what each rule rests on (gate_rules.evidence_of) to bounds of its K classes, or of all
+    together: ClassBounds, or anything with the same `samples`, `value_range`, `method`, `n` and bounds;
+    `names` maps the keys of bounds of groups to the names of these.
+    """
+
+    threat: str
+    model: str
+    class_names: list
+    bounds: dict
+    names: dict = field(default_factory=dict)
+
+
+def candidates_of(measured, class_names, *, rules, measures, intervals, label_error_rates):
+    """Candidates from Measured values, those at a chosen temperature left out.
+
+    Takes an iterable of Measured, K names, the rules, each measure's settings, config's section `intervals`, and the
+    rates of wrong labels, (K,) or None.
+    """
+    judged = {rule["measure"] for rule in rules}
+    found = {}
+    for item in measured:
+        name = item.key["measure"]
+        if name not in judged or item.key["calibration"] != UNCALIBRATED:
+            continue
+        key = item.key["threat"], item.key["model"]
+        candidate = found.setdefault(key, Candidate(*key, class_names=list(class_names), bounds={}))
+        candidate.bounds[name] = bounds_of(
+            item.values,
+            item.labels,
+            len(class_names),
+            measure=measure_of(measures[name]),
+            intervals=intervals,
+            label_error_rates=label_error_rates,
+            upper_values=item.upper_values,
+        )
+    return list(found.values())
+
+
+def judge(candidates, rules, *, lam, selection=None, cautions=()):
+    """Judge every rule of a gate for every Candidate; returns the contents of verdict.json.
+
+    Takes `rules` as config.yaml writes them, `lam` of FP, `selection`, the contents of models.json, and
+    `cautions`, sentences on the measures that readers of the verdict must know. With probability at least the smallest
+    `confidence` of the rules no model passes or fails wrongly, at any of the planned looks: alpha is split evenly over
+    rules, models and looks. A model passes when the statistic's bound on the safe side reaches the threshold and fails
+    when the bound on the other side misses it; each needs the whole alpha of the model, since the truth lies on one
+    side only. `samples_needed_per_class` would probably settle what is undecided: `further_samples_needed` more in all
+    while a look is left; after the last one that is None, and only a new audit on fresh samples may ask again.
+    Label-error rates of a generator are bounds that fail with a probability of their own, 5%, which comes on top of
+    1 - `confidence`. Source: audit rule of GF-Score, Definition 4; intersection-union test for a minimum, Berger 1982.
+    """
+    excluded, warned, guessing = ((selection or {}).get(name, []) for name in ("excluded", "warned", "guessing"))
+    judged = [_judge_rule(candidates, rule, rules=len(rules), lam=lam) for rule in rules]
+    verdict = combine([model["verdict"] for rule in judged for model in rule["models"]])
+    return {
+        "verdict": verdict,
+        "sentence": " ".join([_sentence(verdict, judged, len(excluded), warned), *(f"{words}." for words in cautions)]),
+        "stops": not judged or any(_stops(rule) for rule in judged),
+        "note": " ".join([NOTE, *(f"{words}." for words in cautions)]),
+        "rules": judged,
+        "excluded": excluded,
+        "warned": warned,
+        "guessing": guessing,
+        "software": software(),
+    }
+
+
+def _stops(rule):
+    return rule["verdict"] == "FAIL" or (rule["verdict"] == "INCONCLUSIVE" and rule["on_inconclusive"] == "stop")
+
+
+def _judge_rule(candidates, rule, *, rules, lam):
+    alpha = alpha_of(rule, rules=rules, models=len(candidates))
+    models = [_judge_model(candidate, rule, alpha, lam) for candidate in candidates]
+    direction, threshold = threshold_of(rule)
+    bounds = candidates[0].bounds[evidence_of(rule)]
+    title = statistic_of(rule, class_names=candidates[0].class_names, lam=lam).title
+    return {
+        "measure": rule["measure"],
+        "statistic": rule["statistic"],
+        "class": rule.get("class"),
+        "attribute": rule.get("attribute"),
+        "direction": direction,
+        "threshold": threshold,
+        direction: threshold,
+        "confidence": rule["confidence"],
+        "looks": rule["looks"],
+        "alpha": alpha,
+        "on_inconclusive": rule["on_inconclusive"],
+        "interval": bounds.method,
+        "range": range_of(rule["statistic"], bounds.value_range, classes=len(bounds.n), lam=lam),
+        "title": title,
+        "words": words_of(rule, title),
+        "verdict": combine([model["verdict"] for model in models]),
+        "without_samples": _without_samples(models),
+        "models": models,
+    }
+
+
+def _judge_model(candidate, rule, alpha, lam):
+    bounds = candidate.bounds[evidence_of(rule)]
+    names = candidate.names.get(evidence_of(rule), candidate.class_names)
+    if len(bounds.n) != len(names):
+        names = [TOGETHER]
+    statistic = statistic_of(rule, class_names=names, lam=lam)
+    values, only = bounds.samples.summary, statistic.only
+    low, high = (float(end) for end in statistic.bounds(bounds, alpha))
+    verdict = verdict_of(rule, low, high)
+    needed = None
+    if verdict == "INCONCLUSIVE":
+        needed = samples_for_rule(bounds, rule, alpha=alpha, class_names=names, lam=lam)
+    return {
+        "threat": candidate.threat,
+        "model": candidate.model,
+        "verdict": verdict,
+        "value": float(statistic.value(values)),
+        "low": low,
+        "high": high,
+        "worst_class": _worst_class(values.mean, names, rule["statistic"]),
+        "classes_without_samples": [names[place] for place in np.flatnonzero(bounds.n == 0) if only in (None, place)],
+        "samples_needed_per_class": needed,
+        "further_samples_needed": needed and _further(needed, bounds.n, only) if _look_left(rule) else None,
+    }
+
+
+def _worst_class(means, names, statistic):
+    if np.isnan(means).all():
+        return None
+    return names[int(np.nanargmax(means) if statistic == FALSIFICATION else np.nanargmin(means))]
+
+
+def _look_left(rule):
+    # After the last planned look, samples that are added to these may not be asked again.
+    return rule["looks"]["this"] < rule["looks"]["planned"]
+
+
+def _further(needed, n, only):
+    missing = np.maximum(needed - n, 0)
+    return int(missing.sum() if only is None else missing[only])
+
+
+def _without_samples(models):
+    # Which classes no samples were drawn of, whatever the verdict on the model: None where each has some.
+    lacking = [model["classes_without_samples"] for model in models if model["classes_without_samples"]]
+    if not lacking:
+        return None
+    names = list(dict.fromkeys(name for own in lacking for name in own))
+    more = [f"{len(names) - MOST_NAMED:,} more"] if len(names) > MOST_NAMED else []
+    whose = "" if len(lacking) == len(models) else f" for {len(lacking)} of {len(models)} models"
+    return (
+        f"no samples of {enumeration(names[:MOST_NAMED] + more)}{whose}, so that values there may be "
+        "anything in the measure's range: only samples of them can show more"
+    )
+
+
+def _sentence(verdict, rules, excluded, warned):
+    parts = []
+    for rule in rules:
+        count = Counter(model["verdict"] for model in rule["models"])
+        parts.append(
+            f"of {model_count(len(rule['models']))} {count['PASS']} pass, {count['FAIL']} fail, "
+            f"{count['INCONCLUSIVE']} undecided (rule: {rule['words']})"
+        )
+        if rule["without_samples"]:
+            parts.append(rule["without_samples"])
+    left_out = f"; {excluded} left out, which failed the gate on published accuracy" if excluded else ""
+    warnings = [f"Warning: {model['model']}: {model['reason']}." for model in warned[:MOST_NAMED]]
+    if len(warned) > MOST_NAMED:
+        warnings.append(f"Warnings of {len(warned) - MOST_NAMED} more.")
+    return " ".join([f"{verdict}: {'; '.join(parts)}{left_out}.", *warnings])

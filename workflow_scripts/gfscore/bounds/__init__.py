@@ -1,1 +1,0 @@
-"""Confidence bounds, tests, and how many samples they need."""

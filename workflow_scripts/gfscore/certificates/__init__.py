@@ -1,1 +1,0 @@
-"""Certified radii: randomized smoothing, bounds propagated through a network, and what attacks find within."""

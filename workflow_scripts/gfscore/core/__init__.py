@@ -1,0 +1,1 @@
+"""What every layer rests on: errors, names and numbers as text, files written whole, versions of the software."""

@@ -1,0 +1,38 @@
+"""Class names that people can read, where a data set names its classes by codes."""
+
+import csv
+import re
+from functools import cache
+from importlib import resources
+
+WNID = re.compile(r"n\d{8}")
+"""WordNet's number of a noun, as ImageNet names its folders."""
+
+
+def readable_class(name):
+    """Class name with its meaning: "velvet (n04525038)" for an ImageNet wnid, any other name as it is."""
+    meaning = imagenet_names().get(name)
+    return f"{meaning} ({name})" if meaning else name
+
+
+def readable_classes(names):
+    """Readable names in the same order, and the bare meaning where all of them are wnids: "velvet"."""
+    names = [str(name) for name in names]
+    if names and all(WNID.fullmatch(name) and name in imagenet_names() for name in names):
+        return [imagenet_names()[name] for name in names]
+    return [readable_class(name) for name in names]
+
+
+def classes_of(rows):
+    """Readable names of the classes in table rows, in the order of their indices; each class may have several rows."""
+    return readable_classes(rows.drop_duplicates("class_index").sort_values("class_index")["class_name"])
+
+
+@cache
+def imagenet_names():
+    """Names of the 1,000 ImageNet classes by wnid, in the order of the class indices; every name is unique.
+
+    Source: torchvision's category list, checked against WordNet by tools/write_imagenet_names.py.
+    """
+    with resources.files("gfscore.core").joinpath("imagenet_classes.csv").open(encoding="utf-8") as file:
+        return {row["wnid"]: row["name"] for row in csv.DictReader(file)}

@@ -1,0 +1,114 @@
+"""Writing files so that a killed job leaves no half file behind, and digests of files."""
+
+import errno
+import hashlib
+import json
+import math
+import os
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from gfscore.core.errors import InputError
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
+"""Errors of a disk that takes no more: full, above a limit, read-only."""
+
+CHECKSUM = "checksum"
+"""Last key of every JSON file: SHA-256 of the rest, since a flipped bit in a number is still a number."""
+
+
+@contextmanager
+def atomic(path):
+    """Give a temporary path in the target's folder; on success flush it to disk and rename it to `path`.
+
+    On an exception the temporary file is removed and `path` is left as it was.
+    """
+    path = Path(path)
+    with _named(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    os.close(handle)
+    temporary = Path(temporary)
+    try:
+        with _named(path):
+            yield temporary
+        with temporary.open("rb") as written:
+            os.fsync(written.fileno())
+        # mkstemp makes files for the owner only; results are shared like any other file.
+        umask = os.umask(0)
+        os.umask(umask)
+        temporary.chmod(0o666 & ~umask)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def _named(path):
+    """An error of the disk names the file that was to be written: writers do not know it, or only a temporary name."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in NO_ROOM:
+            raise OSError(error.errno, os.strerror(error.errno), str(path)) from error
+        raise
+
+
+def write_text(path, text):
+    """Write a UTF-8 text file atomically."""
+    with atomic(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def write_json(path, data):
+    """Write a mapping as JSON atomically, keys in the given order, then CHECKSUM; NaN becomes null.
+
+    Numpy scalars and arrays are written as numbers and lists. Raises ValueError for an infinite number.
+    """
+    # Keys become text here, as a reader will find them.
+    plain = json.loads(json.dumps(_without_nan(data), allow_nan=False))
+    plain.pop(CHECKSUM, None)
+    text = json.dumps(plain | {CHECKSUM: _checksum(plain)}, indent=2, ensure_ascii=False)
+    write_text(path, text + "\n")
+
+
+def read_json(path):
+    """Mapping that write_json wrote, without CHECKSUM.
+
+    Raises InputError naming the file when it is missing, malformed, no mapping, or was changed since it was written.
+    """
+    remedy = "delete it, so that it is made again"
+    try:
+        data = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"{path}: not readable as JSON ({error}); {remedy}") from error
+    if not isinstance(data, dict):
+        raise InputError(f"{path}: holds a {type(data).__name__}, not a mapping; {remedy}")
+    if data.pop(CHECKSUM, None) != _checksum(data):
+        raise InputError(f"{path}: damaged, or edited by hand: it does not have its checksum; {remedy}")
+    return data
+
+
+def sha256_of_file(path):
+    """SHA-256 of a file's bytes, lower-case hexadecimal."""
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _checksum(data):
+    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
+
+
+def _without_nan(data):
+    if isinstance(data, np.generic | np.ndarray):
+        data = data.tolist()
+    if isinstance(data, dict):
+        return {key: _without_nan(value) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [_without_nan(value) for value in data]
+    if isinstance(data, float) and math.isnan(data):
+        return None
+    return data

@@ -1,0 +1,1 @@
+"""Labelled images, their attributes and their corruptions, whatever they are stored in."""

@@ -1,0 +1,62 @@
+"""Checks of image arrays whose layout a user declares."""
+
+import numpy as np
+
+from gfscore.core.errors import InputError
+from gfscore.core.label_numbers import not_whole
+
+
+def channels_first(x, channels, path):
+    """View of `x` as (N, C, H, W); `channels` says where C stands: "first", "last", or "none" for (N, H, W)."""
+    dimensions = {"first": 4, "last": 4, "none": 3}
+    if channels not in dimensions:
+        raise InputError(f"{path}: channels {channels!r} is not known; choose first, last or none")
+    if x.ndim != dimensions[channels]:
+        raise InputError(
+            f"{path}: x has shape {x.shape}, but channels: {channels} means {dimensions[channels]} "
+            "dimensions; set channels to first (N, C, H, W), last (N, H, W, C) or none (N, H, W)"
+        )
+    if channels == "last":
+        x = np.moveaxis(x, -1, 1)
+    images = x[:, None] if channels == "none" else x
+    if images.shape[1] > 4:
+        raise InputError(
+            f"{path}: x of shape {x.shape} has {images.shape[1]} channels, which no image has; "
+            "set channels to first (N, C, H, W) or last (N, H, W, C)"
+        )
+    return images
+
+
+def require_pixels(images, scale, path):
+    """Raise InputError unless `images` (N, C, H, W) are numbers in [0, scale] that plausibly use that range."""
+    if images.dtype.kind not in "fiu":
+        raise InputError(f"{path}: x has dtype {images.dtype}; save numbers")
+    if images.size == 0:
+        raise InputError(f"{path}: x has shape {images.shape}: no pixels")
+    low, high = images.min(axis=(1, 2, 3)), images.max(axis=(1, 2, 3))
+    # NaN passes through min and max, so it lands here as well.
+    wrong = np.flatnonzero(~(np.isfinite(low) & np.isfinite(high) & (low >= 0) & (high <= scale)))
+    if wrong.size:
+        row = wrong[0]
+        raise InputError(
+            f"{path}: row {row} has pixels from {low[row]} to {high[row]}, outside 0..{scale} "
+            f"({wrong.size} such rows); set value_range, or rescale the images"
+        )
+    if scale == 255 and high.max() <= 1:
+        raise InputError(f"{path}: no pixel exceeds {high.max()}; with pixels in [0, 1] set value_range: 1")
+
+
+def whole_labels(y, n, where):
+    """Labels (n,) int32 from any numeric dtype; InputError for another length, fractions, negative and huge numbers.
+
+    `where` names the labels as the user knows them: their file, and their name in it.
+    """
+    if y.shape != (n,):
+        raise InputError(f"{where}: shape {y.shape} for {n} images; give one label per image")
+    fault = not_whole(y)
+    if fault:
+        raise InputError(f"{where}: {fault}")
+    wrong = np.flatnonzero((y < 0) | (y > np.iinfo(np.int32).max))
+    if wrong.size:
+        raise InputError(f"{where}: row {wrong[0]} has label {y[wrong[0]]}; labels count from 0 to K-1")
+    return y.astype(np.int32)

@@ -1,0 +1,36 @@
+"""Attributes in columns of the Parquet files that hold the images."""
+
+from pathlib import Path
+
+from gfscore.core.errors import InputError
+from gfscore.images.attributes.categories import name_of
+from gfscore.images.encoded_parquet import opened
+
+SETTINGS = {"columns": {"$ref": "#/$defs/attribute_columns"}}
+
+
+def open_source(settings, dataset):
+    """Raw columns by the samples' identifiers, which are those of gfscore.images.sources.parquet.
+
+    Raises InputError for a dataset of another source, and, naming the file, for a column that is not there.
+    """
+    import pandas as pd
+
+    if dataset.manifest["settings"]["source"] != "parquet":
+        raise InputError(
+            f"attributes of {dataset.manifest['dataset']}: the source `columns` reads Parquet datasets; use `table`"
+        )
+    path = Path(dataset.manifest["path"])
+    files = sorted(path.glob("[!.]*.parquet")) if path.is_dir() else [path]
+    return pd.concat([_columns(file, [name_of(entry) for entry in settings["columns"]]) for file in files])
+
+
+def _columns(file, names):
+    for name in names:
+        with opened(file, name) as parquet:
+            rows = parquet.metadata.num_rows
+    with opened(file, names[0]) as parquet:
+        # Without what pandas noted in the footer, which no checksum covers.
+        frame = parquet.read(names).replace_schema_metadata().to_pandas()
+    frame.index = [f"{file.stem}/{row:06d}" for row in range(rows)]
+    return frame

@@ -1,0 +1,47 @@
+"""Attributes in a file of their own: Parquet or CSV, one row per sample."""
+
+from pathlib import Path
+
+from gfscore.core.errors import InputError
+from gfscore.tables.csv_files import read_csv
+from gfscore.tables.malformed import ROW_NAMES, unreadable
+from gfscore.tables.parquet_files import read_parquet
+
+SETTINGS = {
+    "path": {"description": "File of attributes: .parquet, .csv or .csv.gz.", "type": "string", "minLength": 1},
+    "key": {"description": "Column that names the samples as the dataset does.", "type": "string", "minLength": 1},
+    "columns": {"$ref": "#/$defs/attribute_columns"},
+}
+
+
+def open_source(settings, _dataset):
+    """Raw columns of the file by the samples' identifiers; samples that it does not name have missing values.
+
+    `settings`: `path` and `key`. In CSV an empty cell is missing and everything else is a value, NA and None included,
+    as in Parquet; a column of numbers alone is read as numbers. Raises InputError, naming the file, when it is
+    missing, damaged, without the key, or has rows that are longer or shorter than its header.
+    """
+    path, key = Path(settings["path"]), settings["key"]
+    if not path.is_file():
+        raise InputError(f"{path}: there is no such file; check `path` of these attributes")
+    try:
+        # pandas by itself takes NA, None, null and more for missing: regions and glasses are called so.
+        frame = _parquet(path) if path.suffix == ".parquet" else read_csv(path, text=key, missing=("",))
+    # Damaged files fail inside the readers in many ways; each means the same to the user.
+    except Exception as error:
+        raise unreadable(path, path.suffix, error) from error
+    if key not in frame:
+        found = [str(name) for name in frame.columns]
+        rows = ", or write row names as a column of that name" if any(map(ROW_NAMES.match, found)) else ""
+        raise InputError(f"{path}: no column {key!r}, only {', '.join(found)}; correct `key`{rows}")
+    names = frame[key].astype(str)
+    # An empty cell of CSV is an empty text, since every other is a name.
+    missing = frame[key].isna() | (names == "")
+    if missing.any():
+        raise InputError(f"{path}: row {missing.to_numpy().argmax()} has no {key}; give one per row")
+    return frame.set_index(names).drop(columns=key)
+
+
+def _parquet(path):
+    # Without what pandas noted in the footer, which no checksum covers; an index is a column then.
+    return read_parquet(path).replace_schema_metadata().to_pandas()

@@ -1,0 +1,24 @@
+"""Noise: every value disturbed by itself."""
+
+import numpy as np
+
+from gfscore.images.corruptions.parts import by_parts, parts_of
+
+
+@by_parts
+def gaussian_noise(images, deviation, rng):
+    """Add normal noise of a standard deviation to images (n, C, H, W)."""
+    return images + deviation * rng.standard_normal(images.shape)
+
+
+@by_parts
+def shot_noise(images, photons, rng):
+    """Count photons: Poisson with mean `photons` times the brightness, over `photons`."""
+    return rng.poisson(images * photons) / photons
+
+
+def impulse_noise(images, share, rng):
+    """Replace a share of the values by black or white, equally often."""
+    hit = rng.random(images.shape) < share
+    for rows, part in parts_of(images):
+        yield np.where(hit[rows], rng.integers(0, 2, part.shape), part)

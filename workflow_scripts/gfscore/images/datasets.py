@@ -1,0 +1,160 @@
+"""Labelled images under one interface, whatever they are stored in."""
+
+from importlib import import_module
+
+import numpy as np
+
+from gfscore.core.errors import InputError
+from gfscore.core.files import read_json
+from gfscore.core.names import spelled_alike
+from gfscore.core.pins import require_pinned
+from gfscore.core.regular import require_regular
+from gfscore.images.encoded import from_encoded
+from gfscore.images.image_set import DIGEST_BATCH, ImageSet, from_arrays, from_pixels
+from gfscore.images.sources import SOURCES
+from gfscore.images.subsets import draw_subset
+
+__all__ = [
+    "ImageSet",
+    "describe_images",
+    "draw_subset",
+    "from_arrays",
+    "from_encoded",
+    "from_pixels",
+    "load_all",
+    "open_described",
+    "open_images",
+]
+
+
+def open_images(settings, path=None, *, classes):
+    """Image set that a dataset entry of the configuration describes.
+
+    `settings` holds `source` (a key of SOURCES) and that source's own keys, `path` its file or folder where it has
+    one, `classes` the K class names in label order. Its key `subset`, where it has one, holds `samples` and `seed`
+    of a stratified draw (see `draw_subset`), made after every check. Raises InputError for an unknown source, fewer
+    than 2 classes, class names in another order or number than the data's own, a label outside 0..K-1, names that
+    are no UTF-8 text, a class without samples (named: a class that is audited must be seen), and repeated
+    identifiers.
+    """
+    source = settings.get("source")
+    if source not in SOURCES:
+        raise InputError(f"source {source!r} is unknown; choose one of {', '.join(SOURCES)}")
+    where = path or source
+    require_regular(where, or_folder=True)
+    images = import_module(SOURCES[source]).open_source({**settings, "classes": classes}, path)
+    classes = classes or images.class_names
+    if classes is None:
+        raise InputError(f"{where}: the data name no classes of their own; list them under `classes` in config.yaml")
+    _require_utf8(where, classes, images)
+    _require_names(images.class_names, classes, where)
+    _require_classes(images, classes, where)
+    if len(np.unique(images.sample_id)) != len(images):
+        raise InputError(f"{where}: sample identifiers are repeated; make them unique")
+    if settings.get("subset"):
+        images = images.select(draw_subset(images.labels, **settings["subset"], where=where))
+    return images
+
+
+def describe_images(settings, path=None, *, dataset, classes, pinned=None):
+    """Manifest of a dataset, a JSON-able mapping: what it is, its digest, and how to open it again.
+
+    Raises InputError as `open_images` does, and when the digest of the data is not the `pinned` one, where there is
+    one. The manifest does not say what was pinned: the data are the same.
+    """
+    images = open_images(settings, path, classes=classes)
+    require_pinned(images.digest, pinned, where=path or dataset, remedy="restore the data, or correct `digest`")
+    return {
+        "dataset": dataset,
+        "settings": dict(settings),
+        "path": str(path) if path else None,
+        "digest": images.digest,
+        "digest_covers": images.digest_covers,
+        "samples": len(images),
+        "classes": list(classes or images.class_names),
+        "samples_per_class": np.bincount(images.labels, minlength=len(classes or images.class_names)).tolist(),
+        "image_shape": list(images.image_shape),
+        "preprocessing": images.preprocessing,
+    }
+
+
+def open_described(path_to_manifest):
+    """Image set and manifest of a dataset that fetch_dataset described.
+
+    The digest is computed anew: of pixels where they are stored as such, of the encoded bytes (read, not
+    decoded) otherwise. Raises InputError as `open_images` does, and when the data are no longer those that the
+    manifest describes.
+    """
+    manifest = read_json(path_to_manifest)
+    images = open_images(manifest["settings"], manifest["path"], classes=manifest["classes"])
+    if images.digest != manifest["digest"]:
+        raise InputError(
+            f"{manifest['path'] or manifest['dataset']}: the data have digest {images.digest[:12]}, but "
+            f"{path_to_manifest} records {manifest['digest'][:12]}: they changed since; delete that "
+            "manifest and run the workflow again"
+        )
+    return images, manifest
+
+
+def load_all(images):
+    """All images in memory, (N, C, H, W) float32 in [0, 1], and their labels (N,) int32."""
+    return np.concatenate(list(images.batches(DIGEST_BATCH))), images.labels
+
+
+def _require_utf8(where, classes, images):
+    # A name of a file is bytes; those that are no text stand as lone surrogates, which no table or page can hold.
+    for what, names in (("path", [str(where)]), ("class", classes), ("sample", images.sample_id)):
+        try:
+            "".join(names).encode()
+        except UnicodeEncodeError:
+            wrong = next(str(name) for name in names if str(name) != str(name).encode(errors="ignore").decode())
+            raise InputError(f"{str(where)!r}: {what} {wrong!r} is no UTF-8 text; rename it") from None
+
+
+def _require_names(stored, classes, where):
+    repeated = [name for index, name in enumerate(classes) if name in classes[:index]]
+    if repeated:
+        raise InputError(f"{where}: class {repeated[0]!r} stands more than once in `classes`; name each class once")
+    alike = spelled_alike(classes)
+    if alike:
+        raise InputError(
+            f"{where}: classes {alike[0]!a} and {alike[1]!a} differ in blanks or spelling in Unicode alone; "
+            "give them other names under `classes`"
+        )
+    if stored is None:
+        return
+    if len(stored) != len(classes):
+        extra, absent = sorted(set(stored) - set(classes)), sorted(set(classes) - set(stored))
+        raise InputError(
+            f"{where}: the data have {len(stored)} classes, `classes` declares {len(classes)}; only in the data: "
+            f"{', '.join(extra[:5]) or 'none'}; only declared: {', '.join(absent[:5]) or 'none'}; correct `classes`"
+        )
+    # Other spellings are the user's choice; the same name at another label is a mistake in the order.
+    place = {name: label for label, name in enumerate(stored)}
+    for label, name in enumerate(classes):
+        if place.get(name, label) != label:
+            raise InputError(
+                f"{where}: {name!r} is label {label} in `classes`, but label {place[name]} in the data; "
+                f"give the order of the data: {', '.join(stored[:5])}, ..."
+            )
+
+
+def _require_classes(images, classes, where):
+    k = len(classes)
+    if k < 2:
+        raise InputError(f"{where}: {k} class declared; class-wise robustness needs at least 2 classes")
+    if len(images) == 0:
+        raise InputError(f"{where}: no samples")
+    outside = np.flatnonzero((images.labels < 0) | (images.labels >= k))
+    if outside.size:
+        raise InputError(
+            f"{where}: row {outside[0]} has label {images.labels[outside[0]]}, outside 0..{k - 1} "
+            f"({outside.size} such rows); labels count from 0, or a class is missing from `classes`"
+        )
+    missing = np.flatnonzero(np.bincount(images.labels, minlength=k) == 0)
+    if missing.size:
+        names = ", ".join(repr(classes[index]) for index in missing[:10])
+        raise InputError(
+            f"{where}: no sample of class {names} ({missing.size} of {k} classes); "
+            "add samples, or remove the class from `classes`"
+        )

@@ -1,0 +1,98 @@
+"""Encoded images (JPEG, PNG, ...) as a stream: decoded by a few threads, a bounded number ahead."""
+
+import hashlib
+import os
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+
+import numpy as np
+
+from gfscore.core.errors import InputError
+from gfscore.images.arrays import whole_labels
+from gfscore.images.decoding import describe, prepare
+from gfscore.images.image_set import ImageSet, unit_range
+
+WORKERS = min(8, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+"""Decoding threads; Pillow and hashlib work outside the interpreter's lock."""
+COVERS = "encoded images, labels, identifiers and preprocessing"
+
+
+def from_encoded(blobs, labels, *, sample_id, preprocessing, class_names=None, where="labels"):
+    """Image set of encoded images, of which a few batches are in memory at a time.
+
+    `blobs(rows)` yields, for rows (n,) ascending, pairs (name, load): the name for error messages, and a function
+    that returns the bytes; `labels` (N,), `sample_id` (N,), N >= 1; `preprocessing` as in `_preprocessing.prepare`;
+    `where` names the labels in errors. `content_digest` is the SHA-256 of the line "gfscore encoded images 1 C H
+    W", the preprocessing in words and a newline, then per sample its identifier in UTF-8, a zero byte, the label as
+    little-endian int32 and the 32 bytes of the SHA-256 of the encoded image: every byte is read, nothing decoded.
+    """
+    # ASSUME: equal bytes decode to equal pixels; another version of Pillow's decoders may round differently by 1/255.
+    words = describe(preprocessing)
+    sample_id = np.asarray(sample_id, dtype=str)
+    labels = whole_labels(np.asarray(labels), len(sample_id), where)
+
+    def decode(blob):
+        return prepare(_content(blob), preprocessing, name=blob[0])
+
+    def hash_of(blob):
+        return hashlib.sha256(_content(blob)).digest()
+
+    def of_rows(rows):
+        def stream(batch_size):
+            # One batch ahead, so that decoding goes on while the network computes.
+            images = in_order(decode, blobs(rows), ahead=batch_size + WORKERS)
+            names = iter(sample_id[rows])
+            while batch := list(islice(images, batch_size)):
+                for image, name in zip(batch, names, strict=False):
+                    _require_shape(image, shape, name)
+                yield unit_range(np.stack(batch))
+
+        def content_digest():
+            state = hashlib.sha256("gfscore encoded images 1 {} {} {}\n{}\n".format(*shape, words).encode())
+            hashes = in_order(hash_of, blobs(rows), ahead=4 * WORKERS)
+            for row, content in zip(rows, hashes, strict=True):
+                state.update(str(sample_id[row]).encode() + b"\0" + labels[row].astype("<i4").tobytes() + content)
+            return state.hexdigest()
+
+        height, width, channels = decode(next(iter(blobs(rows[:1])))).shape
+        shape = (channels, height, width)
+        chosen = sample_id[rows], labels[rows], shape, words, stream
+        return ImageSet(*chosen, class_names, content_digest, COVERS, choose=lambda part: of_rows(rows[part]))
+
+    return of_rows(np.arange(len(labels)))
+
+
+def in_order(function, items, *, ahead):
+    """Yield function(item) in the order of `items`, computed by WORKERS threads; at most `ahead` results wait."""
+    waiting = deque()
+    with ThreadPoolExecutor(WORKERS) as pool:
+        try:
+            for item in items:
+                waiting.append(pool.submit(function, item))
+                if len(waiting) >= ahead:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            # After an error, or when the reader stops early, the rest is not decoded for nothing.
+            for future in waiting:
+                future.cancel()
+
+
+def _content(blob):
+    name, load = blob
+    try:
+        return load()
+    except OSError as error:
+        raise InputError(
+            f"{name}: cannot be read ({error.strerror or error}); put it back, or fetch it again"
+        ) from error
+
+
+def _require_shape(image, shape, name):
+    if image.shape != (shape[1], shape[2], shape[0]):
+        raise InputError(
+            f"{name}: {image.shape[1]}x{image.shape[0]} pixels, but the first image has {shape[2]}x{shape[1]}; "
+            "images of several sizes need the preprocessing center_crop or squash"
+        )

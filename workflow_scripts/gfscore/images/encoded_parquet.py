@@ -1,0 +1,97 @@
+"""Encoded images out of Parquet files, a few rows in memory at a time."""
+
+from contextlib import contextmanager
+from functools import partial
+
+import numpy as np
+
+from gfscore.core.errors import InputError
+from gfscore.core.regular import require_regular
+from gfscore.images.arrays import whole_labels
+from gfscore.tables.parquet_files import opened_parquet
+
+BATCH = 64
+"""Rows decoded from Parquet's own encoding at a time."""
+
+
+@contextmanager
+def opened(file, column):
+    """Open a Parquet file that has a column; InputError, naming the file, when it is damaged or has none."""
+    import pyarrow as pa
+
+    require_regular(file)
+    try:
+        with _whole(file) as parquet:
+            names = parquet.schema_arrow.names
+            if column not in names:
+                raise InputError(f"{file}: no column {column}, only {', '.join(names)}")
+            if names.count(column) > 1:
+                raise InputError(f"{file}: column {column} stands there {names.count(column)} times; rename one")
+            yield parquet
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{file}: not a whole Parquet file ({error}); copy or download it again") from error
+
+
+def _whole(file):
+    # Only here: whoever reads images may raise a ValueError of another kind.
+    try:
+        return opened_parquet(file)
+    except InputError:
+        raise
+    except ValueError as error:
+        raise InputError(f"{file}: not a whole Parquet file ({error}); copy or download it again") from error
+
+
+def encoded_images(file, column, rows):
+    """Yield, for `rows` (n,) ascending, the name of the row and a function that returns its encoded image.
+
+    Row groups without a wanted row are not read. The function raises InputError for a row without bytes.
+    """
+    end = 0
+    with opened(file, column) as parquet:
+        for group in range(parquet.num_row_groups):
+            start, end = end, end + parquet.metadata.row_group(group).num_rows
+            wanted = set(rows[(rows >= start) & (rows < end)].tolist())
+            batches = parquet.iter_batches(BATCH, row_groups=[group], columns=[column]) if wanted else ()
+            for row, value in enumerate((value for batch in batches for value in batch[column]), start):
+                if row in wanted:
+                    yield f"{file}: row {row}", partial(_bytes_of, value, file, row)
+
+
+def _bytes_of(value, file, row):
+    content = value.as_py()
+    content = content.get("bytes") if isinstance(content, dict) else content
+    if not isinstance(content, bytes):
+        raise InputError(f"{file}: row {row} holds no encoded image; save images as bytes, not as paths")
+    return content
+
+
+def labels_in(file, column):
+    """Labels (n,) of a file, int32 or str, also stored by dictionary; InputError for missing values and other types."""
+    import pyarrow as pa
+
+    with opened(file, column) as parquet:
+        values = parquet.read([column])[column]
+        if pa.types.is_dictionary(values.type):
+            values = values.cast(values.type.value_type)
+    whole = str(values.type).removeprefix("u").startswith("int")
+    text = str(values.type) in ("string", "large_string")
+    if values.null_count or not (whole or text):
+        raise InputError(
+            f"{file}: column {column} is {values.type}, {values.null_count} null; give whole numbers or names"
+        )
+    return values.to_numpy().astype(str) if text else whole_labels(values.to_numpy(), len(values), f"{file}: {column}")
+
+
+def numbered(labels, path):
+    """Labels of several files as whole numbers, and the names of the classes in order, or None for numbers.
+
+    Raises InputError, naming `path`, for files of both kinds.
+    """
+    kinds = {values.dtype.kind for values in labels if len(values)}
+    if len(kinds) > 1:
+        raise InputError(f"{path}: labels are numbers in some files and names in others; write the files again")
+    if "U" not in kinds:
+        return labels, None
+    names = np.unique(np.concatenate([values for values in labels if len(values)]))
+    return [np.searchsorted(names, values) for values in labels], tuple(names.tolist())

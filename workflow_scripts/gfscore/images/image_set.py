@@ -1,0 +1,162 @@
+"""Labelled images in a fixed order, read in batches: what every source returns."""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from gfscore.core.errors import InputError
+from gfscore.images.arrays import whole_labels
+
+DIGEST_BATCH = 256
+
+
+@dataclass(frozen=True)
+class ImageSet:
+    """N labelled images in a fixed order, read in batches.
+
+    `sample_id` (N,) str, unique; `labels` (N,) int32; `image_shape` (C, H, W); `preprocessing` names what was
+    done to the stored pixels, in words; `stream(batch_size)` yields float32 arrays (n, C, H, W) in [0, 1], n
+    <= batch_size, in the order of `sample_id`, from the first sample on at every call. So a source too large
+    for memory implements `stream` alone.
+
+    More that a source may give: `class_names`, the K names that the data themselves give to labels 0..K-1;
+    `content_digest()`, a SHA-256 (hex) that stands for the data without decoding them, and `digest_covers`, what
+    it is of, in words; `choose(rows)`, the ImageSet of some rows where skipping the others saves work.
+    """
+
+    sample_id: np.ndarray
+    labels: np.ndarray
+    image_shape: tuple[int, int, int]
+    preprocessing: str
+    stream: Callable[[int], Iterator[np.ndarray]]
+    class_names: tuple[str, ...] | None = None
+    content_digest: Callable[[], str] | None = None
+    digest_covers: str = "pixels, labels and identifiers"
+    choose: Callable[[np.ndarray], "ImageSet"] | None = None
+
+    def __len__(self):
+        """Return the number of samples N."""
+        return len(self.labels)
+
+    def batches(self, batch_size):
+        """Yield the images, (n, C, H, W) float32 in [0, 1], in order; InputError for pixels that are not."""
+        seen = 0
+        for images in self.stream(batch_size):
+            if images.dtype != np.float32 or images.shape[1:] != self.image_shape:
+                raise InputError(
+                    f"images from row {seen} on are {images.dtype} {images.shape[1:]}; "
+                    f"expected float32 {self.image_shape}: check the preprocessing of this dataset"
+                )
+            # Written so that NaN, for which every comparison is false, is refused too.
+            if not (images.min() >= 0 and images.max() <= 1):
+                raise InputError(f"images from row {seen} on have pixels outside [0, 1]: check the value range")
+            seen += len(images)
+            yield images
+        if seen != len(self):
+            raise InputError(f"{seen} images for {len(self)} labels; give one label per image")
+
+    def full_batches(self, batch_size):
+        """The same, each of `batch_size` images but the last: what does not depend on the source has one division.
+
+        A subset's stream gives what each batch of the whole holds of it: anything from 1 to `batch_size`.
+        """
+        waiting, count = [], 0
+        for batch in self.batches(batch_size):
+            waiting.append(batch)
+            count += len(batch)
+            while count >= batch_size:
+                joined = np.concatenate(waiting)
+                yield joined[:batch_size]
+                waiting, count = [joined[batch_size:]], count - batch_size
+        if count:
+            yield np.concatenate(waiting)
+
+    def select(self, rows):
+        """Image set of the samples `rows` (n,), ascending, each once; the stream stays a stream."""
+        if self.choose is not None:
+            return self.choose(rows)
+
+        def stream(batch_size):
+            start = 0
+            for images in self.stream(batch_size):
+                inside = rows[(rows >= start) & (rows < start + len(images))] - start
+                start += len(images)
+                if inside.size:
+                    yield images[inside]
+
+        def content_digest():
+            return hashlib.sha256(f"gfscore rows 1 {self.digest} {' '.join(map(str, rows))}".encode()).hexdigest()
+
+        return replace(
+            self,
+            sample_id=self.sample_id[rows],
+            labels=self.labels[rows],
+            stream=stream,
+            content_digest=self.content_digest and content_digest,
+        )
+
+    @cached_property
+    def digest(self):
+        """SHA-256 (hex) of the data: equal digests mean equal samples, labels and identifiers, in the same order.
+
+        The source's `content_digest` where it has one. Otherwise the pixels are hashed: the line "gfscore
+        image set 1 C H W", then per sample its identifier in UTF-8, a zero byte, the label as little-endian
+        int32 and the pixels as little-endian float32 in C order.
+        """
+        if self.content_digest is not None:
+            return self.content_digest()
+        state = hashlib.sha256("gfscore image set 1 {} {} {}\n".format(*self.image_shape).encode())
+        row = 0
+        for images in self.batches(DIGEST_BATCH):
+            for image in images:
+                state.update(str(self.sample_id[row]).encode() + b"\0")
+                state.update(self.labels[row].astype("<i4").tobytes())
+                state.update(np.ascontiguousarray(image, dtype="<f4").tobytes())
+                row += 1
+        return state.hexdigest()
+
+
+def from_arrays(images, labels, *, sample_id, preprocessing):
+    """Image set held in memory: `images` (N, C, H, W) float32 in [0, 1], `labels` (N,), `sample_id` (N,)."""
+    images = np.ascontiguousarray(images, dtype=np.float32)
+
+    def stream(batch_size):
+        for start in range(0, len(images), batch_size):
+            yield images[start : start + batch_size]
+
+    return ImageSet(
+        sample_id=np.asarray(sample_id, dtype=str),
+        labels=whole_labels(np.asarray(labels), len(images), "labels"),
+        image_shape=images.shape[1:],
+        preprocessing=preprocessing,
+        stream=stream,
+    )
+
+
+def from_pixels(pixels, labels, *, sample_id, class_names=None, where="labels"):
+    """Image set of stored bytes: `pixels` (N, H, W, C) uint8, an array or a memory map that is read batch by batch.
+
+    Pixels are divided by 255. `labels` (N,) whole numbers, which `where` names in errors, `sample_id` (N,) str.
+    """
+
+    def stream(batch_size):
+        for start in range(0, len(pixels), batch_size):
+            yield unit_range(pixels[start : start + batch_size])
+
+    _, height, width, channels = pixels.shape
+    return ImageSet(
+        sample_id=np.asarray(sample_id, dtype=str),
+        labels=whole_labels(np.asarray(labels), len(pixels), where),
+        image_shape=(channels, height, width),
+        preprocessing="pixels divided by 255",
+        stream=stream,
+        class_names=class_names,
+    )
+
+
+def unit_range(pixels):
+    """Images (n, C, H, W) float32 in [0, 1] from bytes (n, H, W, C) uint8."""
+    return np.ascontiguousarray(np.moveaxis(np.asarray(pixels), -1, 1), dtype=np.float32) / np.float32(255)

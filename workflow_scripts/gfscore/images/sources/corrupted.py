@@ -1,0 +1,66 @@
+"""Images under one common corruption: CIFAR-10-C and CIFAR-100-C (arrays), ImageNet-C (folders)."""
+
+from pathlib import Path
+
+import numpy as np
+
+from gfscore.core.errors import InputError
+from gfscore.core.regular import require_regular
+from gfscore.images.image_set import from_pixels
+from gfscore.images.listing import visible
+from gfscore.images.sources.image_folder import open_folder
+from gfscore.tables.numpy_files import opened
+
+SETTINGS = {
+    "path": {"description": "Folder that holds one file or folder per corruption.", "type": "string", "minLength": 1},
+    "corruption": {"description": "Name of the corruption: gaussian_noise, fog, ...", "type": "string", "minLength": 1},
+    "severity": {"description": "Severity, 1 (weakest) to 5.", "type": "integer", "minimum": 1, "maximum": 5},
+    "preprocessing": {"$ref": "#/$defs/preprocessing"},
+}
+SEVERITIES = 5
+
+
+def open_source(settings, path):
+    """Images of one corruption at one severity.
+
+    `settings`: `corruption`, `severity` 1..5 and `preprocessing`, for arrays the method none. Either `path`
+    holds <corruption>.npy, (5 n, H, W, C) uint8, the severities in a row, and labels.npy (5 n,), memory-mapped;
+    or <corruption>/<severity>/<class folder>/<image>. Identifiers are "<corruption>/<severity>/<row or path>".
+    Raises InputError, naming the file, for what is missing or malformed. Source: Hendrycks and Dietterich 2019.
+    """
+    root, corruption, severity = Path(path or ""), settings["corruption"], settings["severity"]
+    prefix = f"{corruption}/{severity}/"
+    if (root / f"{corruption}.npy").is_file():
+        return _open_arrays(root, settings, prefix)
+    if (root / corruption).is_dir():
+        return open_folder(
+            root / corruption / str(severity), {**settings, "folders": None, "list": None}, prefix=prefix
+        )
+    known = ", ".join(entry.name.removesuffix(".npy") for entry in visible(root) if entry.name != "labels.npy")
+    raise InputError(f"{root}: no corruption {corruption}; there are {known or 'none'}")
+
+
+def _open_arrays(root, settings, prefix):
+    file, method = root / f"{settings['corruption']}.npy", settings["preprocessing"]["method"]
+    if method != "none":
+        raise InputError(f"{file}: arrays are used as they are stored; set the preprocessing method none, not {method}")
+    pixels, labels = _mapped(file), _mapped(root / "labels.npy")
+    if pixels.dtype != np.uint8 or pixels.ndim != 4 or pixels.shape[3] not in (1, 3) or len(pixels) % SEVERITIES:
+        raise InputError(f"{file}: {pixels.dtype} {pixels.shape}, expected uint8 (5 n, H, W, C); download it again")
+    if labels.shape != pixels.shape[:1] or labels.dtype.kind not in "iu":
+        raise InputError(
+            f"{root}/labels.npy: {labels.dtype} {labels.shape} for {len(pixels)} images; download it again"
+        )
+    n = len(pixels) // SEVERITIES
+    rows = slice((settings["severity"] - 1) * n, settings["severity"] * n)
+    names = [f"{prefix}{row:05d}" for row in range(n)]
+    return from_pixels(pixels[rows], labels[rows], sample_id=names, where=root / "labels.npy")
+
+
+def _mapped(file):
+    require_regular(file)
+    try:
+        return opened(file, mmap_mode="r")
+    # A damaged header is evaluated as a Python literal, which fails in many ways.
+    except Exception as error:
+        raise InputError(f"{file}: not a whole .npy file of numbers ({error}); download it again") from error

@@ -1,0 +1,41 @@
+"""Labels without images: for logits and values per sample that were computed elsewhere."""
+
+import hashlib
+
+import numpy as np
+
+from gfscore.core.errors import InputError
+from gfscore.images.arrays import whole_labels
+from gfscore.images.image_set import ImageSet
+from gfscore.tables.logit_files import read_labels_file
+
+SETTINGS = {
+    "path": {"description": "File of labels: .parquet, .npz, .npy or .csv.", "type": "string", "minLength": 1},
+}
+
+
+def open_source(settings, path):
+    """Labels and identifiers of samples whose images are elsewhere; the image set has none to give.
+
+    Reads what read_labels_file reads, names of classes by the key `classes` of `settings`; without identifiers the rows
+    are counted ("row-000007"). `image_shape` is (0, 0, 0), and asking for images raises InputError.
+    """
+    if not path:
+        raise InputError("a dataset of labels needs a path; name the file under `path` in config.yaml")
+    labels, sample_id, name = read_labels_file(path, classes=settings.get("classes"))
+    labels = whole_labels(labels, len(labels), f"{path}: {name}")
+    if sample_id is None:
+        sample_id = np.array([f"row-{row:06d}" for row in range(len(labels))])
+
+    def stream(batch_size):
+        raise InputError(f"{path}: labels without images; only models with source logits or samples can use them")
+
+    def digest():
+        state = hashlib.sha256(b"gfscore labels 1\n")
+        for identifier, label in zip(sample_id, labels, strict=True):
+            state.update(f"{identifier}\0{label}\n".encode())
+        return state.hexdigest()
+
+    return ImageSet(
+        sample_id, labels, (0, 0, 0), "no images", stream, content_digest=digest, digest_covers="labels, identifiers"
+    )

@@ -1,0 +1,72 @@
+"""Parquet files with encoded images, in the layout of Hugging Face's datasets."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from gfscore.core.errors import InputError
+from gfscore.images.encoded import from_encoded
+from gfscore.images.encoded_parquet import encoded_images, labels_in, numbered, opened
+from gfscore.images.subsets import in_test_part
+
+SETTINGS = {
+    "path": {"description": "Parquet file, or folder of them (shards).", "type": "string", "minLength": 1},
+    "image": {"description": "Column of encoded images: bytes, or {bytes, path}.", "type": "string", "minLength": 1},
+    "label": {
+        "description": "Column of labels: whole numbers from 0, or names, in alphabetical order the classes.",
+        "type": "string",
+        "minLength": 1,
+    },
+    "part": {"$ref": "#/$defs/part"},
+    "preprocessing": {"$ref": "#/$defs/preprocessing"},
+}
+
+
+def open_source(settings, path):
+    """Images of one Parquet file or, in the order of their names, of every .parquet file of a folder.
+
+    `settings`: the columns `image` and `label`, `part` (None, or name, test_share and seed of a split in two) and
+    `preprocessing`. A column of text gives the names of the classes, in alphabetical order. Identifiers are
+    "<file>/<row>", also those of a part. Row groups are read one after another. Raises InputError, naming the file,
+    for damaged files, missing columns, and labels or images that are missing or of another type.
+    """
+    path = Path(path or "")
+    files = sorted(path.glob("[!.]*.parquet")) if path.is_dir() else [path]
+    if not files:
+        raise InputError(f"{path}: no .parquet file in this folder; check `path` of this dataset")
+    labels, names_of_labels = numbered([labels_in(file, settings["label"]) for file in files], path)
+    if not any(map(len, labels)):
+        raise InputError(f"{path}: no rows; check `path` of this dataset")
+    starts = np.cumsum([0, *map(len, labels)])
+
+    def blobs(rows):
+        for file, start, end in zip(files, starts, starts[1:], strict=False):
+            inside = rows[(rows >= start) & (rows < end)] - start
+            yield from encoded_images(file, settings["image"], inside)
+
+    names = [f"{file.stem}/{row:06d}" for file, part in zip(files, labels, strict=True) for row in range(len(part))]
+    class_names = names_of_labels or _class_names(files[0], settings["label"])
+    chosen = {"preprocessing": settings["preprocessing"], "class_names": class_names}
+    labels, part = np.concatenate(labels), settings["part"]
+    images = from_encoded(blobs, labels, sample_id=names, **chosen)
+    if part is None:
+        return images
+    test = in_test_part(labels, share=part["test_share"], seed=part["seed"])
+    return images.select(np.flatnonzero(test == (part["name"] == "test")))
+
+
+def _class_names(file, column):
+    with opened(file, column) as parquet:
+        stored = (parquet.schema_arrow.metadata or {}).get(b"huggingface")
+    if stored is None:
+        return None
+    try:
+        names = json.loads(stored).get("info", {}).get("features", {}).get(column, {}).get("names") or []
+        if not all(isinstance(name, str) for name in names):
+            raise ValueError(f"names are {names}")
+    except (ValueError, AttributeError, TypeError, RecursionError) as error:
+        raise InputError(
+            f"{file}: its metadata `huggingface` do not say what the classes are ({error}); write the file again"
+        ) from error
+    return tuple(names) or None

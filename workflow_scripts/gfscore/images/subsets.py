@@ -1,0 +1,48 @@
+"""A seeded part of a dataset with the class shares of the whole."""
+
+import numpy as np
+
+from gfscore.core.errors import InputError
+
+
+def draw_subset(labels, *, samples, seed, where):
+    """Rows of a stratified random subset, (samples,) int64, ascending.
+
+    `labels` (N,) int, `samples` n. Every class gets one sample; the other n - K are shared out in proportion
+    to what remains of each class, largest remainder first (the lower label on a tie), so classes of one size
+    get equal numbers up to one. Within a class the draw is uniform without replacement. The same labels and
+    seed give the same rows. Raises InputError, naming `where`, for n above N or below the number of classes.
+    """
+    classes, counts = np.unique(labels, return_counts=True)
+    k, n = len(classes), len(labels)
+    if not k <= samples <= n:
+        raise InputError(
+            f"{where}: subset: samples {samples} is not between {k} (one per class) and {n} (all); change it"
+        )
+    generator = np.random.default_rng(seed)
+    shares = _shares(counts, samples)
+    drawn = [
+        generator.permutation(np.flatnonzero(labels == label))[:share]
+        for label, share in zip(classes, shares, strict=True)
+    ]
+    return np.sort(np.concatenate(drawn))
+
+
+def in_test_part(labels, *, share, seed):
+    """Which samples are in the test part of a seeded split, (N,) bool: of each class a share, rounded."""
+    generator = np.random.default_rng(seed)
+    chosen = np.zeros(len(labels), dtype=bool)
+    for label in np.unique(labels):
+        rows = generator.permutation(np.flatnonzero(labels == label))
+        chosen[rows[: round(share * len(rows))]] = True
+    return chosen
+
+
+def _shares(counts, samples):
+    k, n = len(counts), counts.sum()
+    # Whole-number arithmetic: a quota of exactly 3 must not become 2.9999.
+    weighted = (samples - k) * (counts - 1)
+    whole, rest = np.divmod(weighted, max(n - k, 1))
+    left = samples - k - whole.sum()
+    whole[np.argsort(-rest, kind="stable")[:left]] += 1
+    return 1 + whole

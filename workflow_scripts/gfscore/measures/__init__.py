@@ -1,0 +1,1 @@
+"""What gives one number per sample, one kind each."""

@@ -1,0 +1,126 @@
+"""Measures that need images and a classifier: one job per (model, dataset), in batches that survive interruption."""
+
+import json
+import time
+
+import numpy as np
+import pandas as pd
+
+from gfscore.core.files import read_json
+from gfscore.images.datasets import draw_subset, open_described
+from gfscore.measures import progress
+from gfscore.measures.samples import table_of
+from gfscore.networks import inference, passes
+from gfscore.networks.opening import open_classifier
+from gfscore.statistics.margins import predictions
+from gfscore.tables.parquet_tables import TABLES, write_table
+
+
+def measure_model(
+    files, path_to_samples, path_to_progress, measure_batch, *, measure, settings, how, of_samples=lambda sample_id: {}
+):
+    """Write the samples table of one measure of one model.
+
+    `files` maps dataset, model and checkpoint (or None) to paths, as extract_logits takes them. `measure_batch(
+    classifier, images, labels, *, settings, seed)` takes a Classifier, images (n, C, H, W) float32 in
+    [0, 1], labels (n,) int64 and the seed of the batch, and returns one array per column of the measure's table but
+    sample_id, label and clean_prediction; with several rows per sample also `row`, the index of each row's sample in
+    the batch. `settings` are the measure's entry in config.yaml, of which `subset` and `seed` are used here; `how`
+    holds batch_size, threads and version. `of_samples` maps the identifiers (n,) of a batch to more keyword arguments
+    of `measure_batch`. Finished batches are kept in `path_to_progress` until the table is written. A batch that does
+    not fit into memory is halved.
+    """
+    images, dataset = open_described(files["dataset"])
+    model = read_json(files["model"])
+    of_data = {"image_shape": dataset["image_shape"], "classes": len(dataset["classes"])}
+    classifier = open_classifier(model, files["checkpoint"], **of_data, threads=how["threads"])
+    inference.require_fit(classifier, dataset, source=files["checkpoint"] or model["path"])
+    if settings["subset"] is not None:
+        images = images.select(draw_subset(images.labels, **settings["subset"], where=f"measures: {measure}"))
+    device = inference.device_of(classifier, "auto")
+    if classifier.network is not None:
+        classifier.network.to(device).eval()
+    identity = inference.identity_of(dataset, model, device=device, preprocessing=classifier.preprocessing)
+    identity |= {"measure": measure, "settings": json.dumps(settings, sort_keys=True)}
+    table = table_of(settings["kind"])
+
+    stream = _Positioned(images, how["batch_size"])
+
+    def compute(part):
+        start, batch = stream.at(part)
+        how_measured = {"settings": settings, "table": table, "of_samples": of_samples}
+        return _measured(measure_batch, running, images, batch, start=start, **how_measured)
+
+    with inference.reproducible_arithmetic(threads=how["threads"]), passes.counted(classifier) as running:
+        started = time.monotonic()
+        frame = progress.in_parts(
+            range(stream.batches),
+            compute,
+            table=table,
+            folder=path_to_progress,
+            identity=identity | {"version": how["version"], "batch_size": how["batch_size"]},
+        )
+        print(f"{len(images.labels)} samples, {time.monotonic() - started:.1f} s on {device}")
+    write_table(path_to_samples, table, frame, identity=identity)
+    progress.forget(path_to_progress)
+
+
+class _Positioned:
+    """Batches of an image set by number, read in ascending order only; what is not asked for is skipped."""
+
+    def __init__(self, images, batch_size):
+        self._batches = enumerate(images.full_batches(batch_size))
+        self._batch_size = batch_size
+        self.batches = -(-len(images) // batch_size)
+
+    def at(self, number):
+        """Number of the first sample of a batch, and its images."""
+        for index, batch in self._batches:
+            if index == number:
+                return index * self._batch_size, batch
+        raise IndexError(f"there is no batch {number}")
+
+
+def _measured(measure_batch, classifier, images, batch, *, start, settings, table, of_samples):
+    labels = np.asarray(images.labels[start : start + len(batch)], dtype=np.int64)
+    # The seed belongs to the place in the dataset, so that an interrupted job draws what an undisturbed one draws.
+    seed = int(np.random.SeedSequence([settings["seed"], start]).generate_state(1)[0])
+    columns = None
+    try:
+        clean = predictions(classifier.logits(batch), labels)
+        own = of_samples(images.sample_id[start : start + len(batch)])
+        columns = dict(measure_batch(classifier, batch, labels, settings=settings, seed=seed, **own))
+    # onnxruntime's errors derive from Exception alone.
+    except Exception as error:
+        if len(batch) == 1 or not inference.out_of_memory(error):
+            raise
+    # Only here, as an error that is being handled keeps the tensors of what failed.
+    if columns is None:
+        half = (len(batch) + 1) // 2
+        print(f"out of memory with {len(batch)} images at a time: {half} from here")
+        parts = [(start, batch[:half]), (start + half, batch[half:])]
+        rest = {"settings": settings, "table": table, "of_samples": of_samples}
+        return pd.concat(
+            [_measured(measure_batch, classifier, images, part, start=at, **rest) for at, part in parts],
+            ignore_index=True,
+        )
+    rows = columns.pop("row", np.arange(len(batch)))
+    shared = {"sample_id": images.sample_id[start + rows], "label": labels[rows], "clean_prediction": clean[rows]}
+    frame = pd.DataFrame(shared | columns)
+    return frame[[name for name, _, _ in TABLES[table].columns]]
+
+
+def of_job(job, *, named_by="measure"):
+    """What `measure_model` takes besides the function, from Snakemake's description of a job, as a mapping.
+
+    `named_by` is the wildcard that names what is measured.
+    """
+    given, settings = job.input, job.params
+    return {
+        "files": {"dataset": given.dataset, "model": given.model, "checkpoint": given.get("checkpoint") or None},
+        "path_to_samples": job.output.samples,
+        "path_to_progress": settings.progress,
+        "measure": job.wildcards[named_by],
+        "settings": settings.settings,
+        "how": {"batch_size": settings.batch_size, "version": settings.version, "threads": job.threads},
+    }

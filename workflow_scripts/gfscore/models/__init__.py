@@ -1,1 +1,0 @@
-"""Models as config.yaml names them: the leaderboard, code that may be named, checkpoints fetched and safely read."""

@@ -1,0 +1,86 @@
+"""Networks that the workflow itself trains, by name.
+
+A new architecture is one function in architectures.py and one line in ARCHITECTURES. Besides those there is every
+network of the timm collection, untrained, as timm/<its name there>.
+"""
+
+import inspect
+
+from gfscore.core.errors import InputError
+from gfscore.networks import architectures
+from gfscore.networks.timm_networks import build_timm
+
+ARCHITECTURES = {
+    "small_convnet": architectures.small_convnet,
+    "patch_mixer": architectures.patch_mixer,
+    "residual_network": architectures.residual_network,
+}
+"""Architecture name in config.yaml -> function that builds it."""
+
+TIMM = "timm/"
+"""What the name of a network of the timm collection begins with."""
+
+SMALLEST_SIDE = 8
+
+
+def build_network(name, *, in_channels, image_size, classes, seed=0, **arguments):
+    """Freshly initialised network from images (n, C, H, W) in [0, 1] to logits (n, K), a torch module.
+
+    `name` is a key of ARCHITECTURES or timm/<name> (see `_of_timm`), `in_channels` C, `image_size` (H, W) with both at
+    least 8, `classes` K, `seed` determines the weights, `arguments` are the architecture's own. The attribute `recipe`
+    of the result holds what is needed to build it again. Raises InputError for an unknown name or argument, and for
+    smaller images.
+    """
+    import torch
+
+    timm = name.startswith(TIMM)
+    if not timm and name not in ARCHITECTURES:
+        raise InputError(f"architecture {name!r} is unknown; choose one of {', '.join(ARCHITECTURES)}, {TIMM}<name>")
+    height, width = image_size
+    if min(height, width) < SMALLEST_SIDE:
+        raise InputError(f"architecture {name!r} needs images of at least 8x8 pixels, got {height}x{width}")
+    if not timm:
+        _require_known(name, arguments)
+    # The initialisation draws from torch's global generator of the CPU: fork and seed that one alone, so that nobody
+    # else's draws move.
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        if timm:
+            network = _of_timm(name, in_channels, classes, arguments)
+        else:
+            network = ARCHITECTURES[name](in_channels, (height, width), classes, **arguments)
+    network.recipe = {
+        "architecture": name,
+        "in_channels": in_channels,
+        "image_size": [height, width],
+        "classes": classes,
+        "arguments": arguments,
+    }
+    return network
+
+
+def _require_known(name, arguments):
+    known = [key for key in inspect.signature(ARCHITECTURES[name]).parameters][3:]
+    unknown = sorted(set(arguments) - set(known))
+    if unknown:
+        raise InputError(f"architecture {name!r} has no argument {unknown[0]!r}; it knows {', '.join(known)}")
+
+
+def _of_timm(name, in_channels, classes, arguments):
+    # `arguments` are those of timm.create_model (drop_path_rate, img_size of a transformer, ...). Pixels are moved to
+    # [-1, 1] first, as most of these networks are meant to see them. Many have batch statistics, which attacks in
+    # training move too.
+    from torch import nn
+
+    settings = {"architecture": name.removeprefix(TIMM), "arguments": arguments, "image_shape": [in_channels]}
+    return nn.Sequential(_centred(), build_timm(settings, f"architecture {name}", classes=classes))
+
+
+def _centred():
+    from torch import nn
+
+    class Centred(nn.Module):
+        def forward(self, images):
+            return images * 2 - 1
+
+    return Centred()

@@ -1,0 +1,175 @@
+"""Reading weights from files that nobody vouches for, without running anything that they contain."""
+
+import io
+import pickletools
+import re
+import warnings
+import zipfile
+from collections import OrderedDict
+from contextlib import suppress
+from pathlib import Path
+
+from gfscore.core.errors import InputError
+from gfscore.core.files import sha256_of_file
+from gfscore.networks.checkpoint_files import NEEDS_PINNED_DIGEST
+
+ALLOWED = {
+    "argparse.Namespace": "the options of the training script, kept beside the weights",
+    "types.SimpleNamespace": "the same",
+    "pathlib.PosixPath": "a folder among those options",
+    "pathlib.WindowsPath": "the same",
+    "pathlib.PurePosixPath": "the same",
+    "numpy.core.multiarray.scalar": "an accuracy or a loss as a numpy number",
+    "numpy._core.multiarray.scalar": "the same, written with numpy 2",
+    "numpy.core.multiarray._reconstruct": "a history of losses as a numpy array",
+    "numpy._core.multiarray._reconstruct": "the same, written with numpy 2",
+    "numpy.ndarray": "the type of such an array",
+    "numpy.dtype": "the type of such numbers",
+    "datetime.datetime": "when it was trained",
+    "datetime.timedelta": "how long that took",
+    "builtins.int": "the default of a defaultdict in an optimiser's state",
+    "builtins.float": "the same",
+    "builtins.dict": "the same",
+    "builtins.list": "the same",
+}
+"""What real checkpoints name besides tensors, and why. None of it is built: an inert stand-in takes its place."""
+
+MAPPINGS = {"collections.defaultdict": "the state of an optimiser"}
+"""The same for what must hold items: an empty dict takes its place."""
+
+
+class _Unused:
+    """Stand-in for a value beside the weights: takes whatever the file gives it and keeps nothing."""
+
+    def __new__(cls, *_, **__):
+        return super().__new__(cls)
+
+    def __init__(self, *_, **__):
+        pass
+
+    def __setstate__(self, state):
+        pass
+
+
+def load_checkpoint(settings, path):
+    """Content of a checkpoint as nested dicts and lists of tensors on the CPU; everything else is inert.
+
+    Knows safetensors and what torch.save writes. `settings`: `trust_pickle` and `sha256`. A file that holds more than
+    tensors and ALLOWED is refused, and nothing of it runs, unless `trust_pickle` is true and `sha256` is pinned: then
+    it is unpickled in full, which runs whatever it says. Raises InputError, saying what the file asks for, and for a
+    truncated or damaged file.
+    """
+    trusted = settings.get("trust_pickle", False)
+    if trusted and not settings.get("sha256"):
+        raise InputError(f"{path}: {NEEDS_PINNED_DIGEST}")
+    with Path(path).open("rb") as file:
+        head = file.read(9)
+    if head[8:] == b"{":
+        return _safetensors(path)
+    import torch
+
+    stand_ins = [(_Unused, name) for name in ALLOWED] + [(_empty_mapping, name) for name in MAPPINGS]
+    try:
+        with torch.serialization.safe_globals(stand_ins), warnings.catch_warnings():
+            # They tell of archives and protocols that are refused by an error next.
+            warnings.simplefilter("ignore")
+            return torch.load(path, map_location="cpu", weights_only=True)
+    # A file from anywhere can make the reader stumble in any way, a length that no memory holds included; every one
+    # means that it is not read.
+    except Exception as error:
+        if trusted:
+            return _unpickled(path, settings["sha256"])
+        raise InputError(_refusal(path, error)) from error
+
+
+def requested_names(path):
+    """Names that a pickle asks to import, sorted ("posix.system"), found without unpickling; [] when unreadable."""
+    names, strings = set(), []
+    # Malformed on purpose, cut short or simply at its end: what was found until there is the answer.
+    with suppress(Exception), _pickle_of(path) as file:
+        # torch's older format: magic number, version and machine are short pickles before the object.
+        for _ in range(4):
+            for operation, argument, _ in pickletools.genops(file):
+                if operation.name == "GLOBAL":
+                    names.add(argument.replace(" ", "."))
+                elif operation.name == "STACK_GLOBAL" and len(strings) > 1:
+                    names.add(".".join(strings[-2:]))
+                elif isinstance(argument, str):
+                    strings.append(argument)
+    return sorted(names)
+
+
+def _empty_mapping(*_):
+    return OrderedDict()
+
+
+def _safetensors(path):
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        return load_file(path)
+    except (SafetensorError, OSError, ValueError) as error:
+        raise InputError(f"{path}: damaged safetensors file ({error}); download or copy it again") from error
+
+
+def _unpickled(path, pinned):
+    import torch
+
+    # Compared once more right here: nothing but the pin stands between a file and its code.
+    found = sha256_of_file(path)
+    if found not in [digest.lower() for digest in ([pinned] if isinstance(pinned, str) else pinned)]:
+        raise InputError(f"{path}: sha256 is {found[:12]}, not a pinned one, so it is not unpickled; correct the pin")
+    print(f"{path}: trust_pickle is true and the digest is the pinned one: unpickling in full")
+    try:
+        return torch.load(path, map_location="cpu", weights_only=False)
+    except Exception as error:
+        raise InputError(
+            f"{path}: cannot be unpickled even when trusted ({type(error).__name__}: {error}); install the package "
+            "that it needs, or convert it to a state dict where it was made"
+        ) from error
+
+
+def _refusal(path, error):
+    text = str(error)
+    if "TorchScript" in text or "tar" in text.split():
+        return (
+            f"{path}: refused: a TorchScript or tar archive holds code. If you trust it, save its weights with "
+            "torch.save(torch.jit.load(path).state_dict(), other_path), and name the network's own code as architecture"
+        )
+    known = {**ALLOWED, **MAPPINGS}
+    foreign = [name for name in requested_names(path) if name not in known and not _is_tensor_part(name)]
+    named = re.search(r"GLOBAL (\S+)", text)
+    if not foreign and named:
+        foreign = [named.group(1)]
+    if foreign:
+        return (
+            f"{path}: refused, nothing in it was run: besides weights it asks for {', '.join(foreign[:5])}, which "
+            "could run code. Ask its author for a state dict (torch.save(model.state_dict(), ...)) or a safetensors "
+            "file; if you trust it with your account, set trust_pickle: true and pin its sha256"
+        )
+    if _protocol_of(path) > 2:
+        return (
+            f"{path}: refused: written with a pickle protocol above 2, which cannot be read safely; load it where it "
+            "was made, and save it with torch.save's default"
+        )
+    first = text.strip().splitlines()[0][:200] if text.strip() else type(error).__name__
+    return f"{path}: damaged or cut short, or no PyTorch checkpoint ({first}); download or copy it again"
+
+
+def _is_tensor_part(name):
+    return name.split(".")[0] == "torch" or name in ("collections.OrderedDict", "_codecs.encode")
+
+
+def _protocol_of(path):
+    with suppress(Exception), _pickle_of(path) as file:
+        code, protocol = file.read(2)
+        return protocol if code == 0x80 else 0
+    return 0
+
+
+def _pickle_of(path):
+    if not zipfile.is_zipfile(path):
+        return Path(path).open("rb")
+    with zipfile.ZipFile(path) as file:
+        return io.BytesIO(file.read(next(name for name in file.namelist() if name.endswith("data.pkl"))))

@@ -1,0 +1,73 @@
+"""How many images a job passed through the classifier: counts of its process, as its processor time is."""
+
+from contextlib import contextmanager
+from dataclasses import replace
+
+_made = {}
+
+
+@contextmanager
+def counted(classifier, *, compiled=False):
+    """Yield a Classifier of which every pass is counted, whoever makes it; its logits stay as they are.
+
+    `forwards` counts the images of every pass that came to its end, `backwards` an image once for every time that its
+    logits were differentiated: where one pass serves the gradients of several classes, once for each. `compiled` says
+    that the network will be given to torch.compile.
+    """
+    _add({"forwards": 0, "backwards": 0})
+    if classifier.network is None:
+        yield replace(classifier, run=_counting(classifier.run))
+        return
+    note = _note
+    if compiled:
+        import torch
+
+        # Within the graph, a number that changes with every pass would have it compiled anew.
+        note = torch.compiler.disable(note)
+    # Attacks call the network itself, so it is the one place that all passes go through.
+    hook = classifier.network.register_forward_hook(note)
+    try:
+        yield classifier
+    finally:
+        hook.remove()
+
+
+def made():
+    """What was counted in this process so far, number by name; empty where nothing ever was."""
+    return dict(_made)
+
+
+def made_since(before):
+    """The same since `made` returned `before`."""
+    return {name: number - before.get(name, 0) for name, number in _made.items()}
+
+
+def add_kept(numbers):
+    """Count passes that an earlier process made, as `made_since` returned them there."""
+    _add(numbers)
+
+
+def _add(numbers):
+    for name, number in numbers.items():
+        _made[name] = _made.get(name, 0) + number
+
+
+def _counting(run):
+    def counting(images):
+        logits = run(images)
+        _made["forwards"] += len(images)
+        return logits
+
+    return counting
+
+
+def _note(_network, given, logits):
+    images = given[0].shape[0]
+    _made["forwards"] += images
+    # What is no tensor, whoever asked for it refuses.
+    if getattr(logits, "requires_grad", False):
+
+        def note(_gradient):
+            _made["backwards"] += images
+
+        logits.register_hook(note)

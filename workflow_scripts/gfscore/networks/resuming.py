@@ -1,0 +1,75 @@
+"""A training that was interrupted goes on after the last epoch that was kept."""
+
+import hashlib
+import json
+import time
+import zipfile
+from pathlib import Path
+
+from gfscore.core.files import atomic
+
+KEPT_EVERY_S = 20.0
+"""Seconds of training between two saves: at most so much, or one epoch, is lost when a job is killed."""
+
+
+class TrainingProgress:
+    """State of a training after an epoch, in one file.
+
+    `path` is the file, `identity` a JSON-able value of everything that decides the numbers: what was kept under another
+    identity is not used. The caller removes the file (gfscore.measures.progress.forget its folder) once the result is
+    safely written. `every_s` is the time between two saves.
+    """
+
+    def __init__(self, path, identity, *, every_s=KEPT_EVERY_S):
+        """Nothing is read or written yet."""
+        self.path, self.every_s, self._saved = Path(path), every_s, time.monotonic()
+        self.identity = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
+
+    def keep(self, epochs, *, parts, memory, generator):
+        """Write the state after so many epochs, unless the last save was less than `every_s` ago.
+
+        `parts` maps names to objects with state_dict, `memory` names to tensors, `generator` is a torch Generator.
+        """
+        if time.monotonic() - self._saved < self.every_s:
+            return
+        import torch
+
+        states = {name: part.state_dict() for name, part in parts.items()}
+        state = {"identity": self.identity, "epochs": epochs, "parts": states, "memory": memory}
+        with atomic(self.path) as temporary:
+            torch.save(state | {"generator": generator.get_state()}, temporary)
+        self._saved = time.monotonic()
+        print(f"{epochs} epochs done and kept")
+
+    def restore(self, *, parts, memory, generator):
+        """Put a kept state back in place and return its number of epochs; 0 where there is none that can be used."""
+        state = self._kept()
+        if state is None:
+            return 0
+        for name, part in parts.items():
+            part.load_state_dict(state["parts"][name])
+        for name, tensor in memory.items():
+            tensor.copy_(state["memory"][name])
+        generator.set_state(state["generator"])
+        print(f"going on after {state['epochs']} epochs, kept from an earlier attempt")
+        return state["epochs"]
+
+    def _kept(self):
+        import torch
+
+        if not self.path.is_file():
+            return None
+        try:
+            # torch does not compare the checksums that it writes, and a flipped bit in a weight is still a weight.
+            with zipfile.ZipFile(self.path) as file:
+                if wrong := file.testzip():
+                    raise ValueError(f"{wrong} has another checksum")
+            state = torch.load(self.path, weights_only=True, map_location="cpu")
+            same = state["identity"] == self.identity
+        # Damaged files fail inside the reader in many ways; the epochs are trained again, and only that is asked.
+        except Exception as error:
+            print(f"{self.path}: not used, since it is damaged ({error})")
+            return None
+        if not same:
+            print(f"{self.path}: not used, since it belongs to other images, settings or another version")
+        return state if same else None

@@ -1,1 +1,0 @@
-"""Probabilistic robustness: sequential tests of the neighbourhood of an image."""

@@ -1,0 +1,47 @@
+"""Mappers: an encoder from images to latent codes and a decoder U back, whose dimensions can be moved one by one.
+
+A kind is one file in this folder with a function `build(image_shape, names, **arguments)` that returns a torch module,
+and one line in KINDS. That module has
+
+- `names`: the D latent dimensions that are moved, the first D columns of its codes;
+- `limits`: (low, high) between which they are moved, or None;
+- `encode(images, conditions)`: images (n, C, H, W) in [0, 1] and conditions (n, A) or None to codes (n, Z) and the
+  posterior standard deviation of the moved dimensions (n, D);
+- `decode(codes)`: codes (n, Z) to images (n, C, H, W) in [0, 1];
+- `trainer(learning_rate, generator)`: an object with `step(images, conditions)`, which takes one training step and
+  returns its losses, `losses`, their names, and `parts`, what has to be kept to go on (modules, optimisers).
+"""
+
+from importlib import import_module
+
+from gfscore.core.errors import InputError
+
+KINDS = {
+    "beta_vae": "gfscore.projection.mappers.beta_vae",
+    "conditional": "gfscore.projection.mappers.conditional",
+}
+"""Kind of mapper in config.yaml -> module that builds it."""
+
+SMALLEST_SIDE = 8
+
+
+def build_mapper(kind, image_shape, *, names=None, seed=0, **arguments):
+    """Freshly initialised mapper for images (C, H, W) with sides of at least 8 pixels, a torch module.
+
+    `kind` is a key of KINDS; `names` are those of the conditions (A,) where the kind has any; `seed` determines the
+    weights, `arguments` are the kind's own. The attribute `recipe` of the result holds what is needed to build it
+    again. Raises InputError for an unknown kind and for smaller images.
+    """
+    import torch
+
+    if kind not in KINDS:
+        raise InputError(f"mapper kind {kind!r} is unknown; choose one of {', '.join(KINDS)}")
+    _, height, width = image_shape
+    if min(height, width) < SMALLEST_SIDE:
+        raise InputError(f"mapper kind {kind!r} needs images of at least 8x8 pixels, got {height}x{width}")
+    # The initialisation draws from torch's global generator: fork it, so that nobody else's draws move.
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network = import_module(KINDS[kind]).build(tuple(image_shape), names, **arguments)
+    network.recipe = {"kind": kind, "image_shape": list(image_shape), "names": names, "arguments": arguments}
+    return network

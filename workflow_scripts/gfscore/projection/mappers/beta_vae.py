@@ -1,0 +1,88 @@
+"""beta-VAE: a variational autoencoder with latent dimensions pressed towards independence (Higgins et al. 2017)."""
+
+from gfscore.projection.mappers.layers import decoder, encoder
+
+LARGEST_LOG_VARIANCE = 10.0
+"""Bound of the log variance, of either sign, so that no early step of a training overflows."""
+
+
+def build(image_shape, names, *, latent, width, features, beta, pixel_sd):
+    """Mapper with `latent` dimensions z0, z1, ...; `beta` weighs the divergence from the prior (the paper: 10).
+
+    What a beta does depends on what it is weighed against, the log-likelihood of all pixels together: `pixel_sd` is the
+    standard deviation of Gaussian pixels, or None for Bernoulli ones. The smaller it is, and the more pixels there are,
+    the less a beta presses; where it presses too much, the decoder ignores dimensions. `width` is the number of
+    channels of the first convolution, `features` that of the hidden linear layers. It has no conditions: `names` is
+    None.
+    """
+    import torch
+    from torch import nn
+
+    class BetaVAE(nn.Module):
+        """Encoder to a diagonal Gaussian, decoder to independent pixels."""
+
+        limits = None
+
+        def __init__(self):
+            super().__init__()
+            self.names = [f"z{index}" for index in range(latent)]
+            self.encoder = encoder(image_shape, features, width=width)
+            self.posterior = nn.Linear(features, 2 * latent)
+            self.decoder = decoder(image_shape, latent, features, width=width)
+
+        def gaussian(self, images):
+            """Mean and log variance of q(z|x), each (n, latent)."""
+            mean, log_variance = self.posterior(self.encoder(images)).chunk(2, dim=1)
+            return mean, log_variance.clamp(-LARGEST_LOG_VARIANCE, LARGEST_LOG_VARIANCE)
+
+        def encode(self, images, conditions=None):
+            """Posterior means, which are the codes, and standard deviations."""
+            del conditions
+            mean, log_variance = self.gaussian(images)
+            return mean, torch.exp(log_variance / 2)
+
+        def decode(self, codes):
+            """Means of the pixels."""
+            return torch.sigmoid(self.decoder(codes))
+
+        def trainer(self, learning_rate, generator):
+            """See gfscore.projection.mappers."""
+            return _Trainer(self, learning_rate, generator, beta=beta, pixel_sd=pixel_sd)
+
+    return BetaVAE()
+
+
+class _Trainer:
+    losses = ("reconstruction", "divergence")
+
+    def __init__(self, network, learning_rate, generator, *, beta, pixel_sd):
+        import torch
+
+        self.network, self.generator, self.beta, self.pixel_sd = network, generator, beta, pixel_sd
+        self.optimiser = torch.optim.Adam(network.parameters(), lr=learning_rate)
+        self.parts = {"network": network, "optimiser": self.optimiser}
+
+    def step(self, images, conditions=None):
+        """One step of Adam on the evidence lower bound with weight beta, in nats per image."""
+        import torch
+
+        del conditions
+        mean, log_variance = self.network.gaussian(images)
+        # Drawn on the CPU whatever the device, so that the device does not change the draws.
+        noise = torch.randn(mean.shape, generator=self.generator).to(mean.device)
+        logits = self.network.decoder(mean + torch.exp(log_variance / 2) * noise)
+        misfit = self._misfit(logits, images) / len(images)
+        divergence = (mean**2 + log_variance.exp() - 1 - log_variance).sum() / (2 * len(images))
+        self.optimiser.zero_grad()
+        (misfit + self.beta * divergence).backward()
+        self.optimiser.step()
+        return misfit.item(), divergence.item()
+
+    def _misfit(self, logits, images):
+        # Negative log-likelihood of all pixels, up to a constant, in nats.
+        import torch
+        from torch.nn import functional
+
+        if self.pixel_sd is None:
+            return functional.binary_cross_entropy_with_logits(logits, images, reduction="sum")
+        return ((torch.sigmoid(logits) - images) ** 2).sum() / (2 * self.pixel_sd**2)

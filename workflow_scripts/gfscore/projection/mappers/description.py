@@ -1,0 +1,71 @@
+"""What a trained mapper is: how well it reconstructs, what each dimension changes."""
+
+import numpy as np
+
+from gfscore.projection.mappers.pictures import moved
+from gfscore.projection.mappers.traits import fitted_attributes, image_traits
+
+LEAST_SPREAD = 1e-6
+"""Standard deviation up to which a trait does not vary: what is less is rounding."""
+
+
+def describe_mapper(mapper, train, test):
+    """How well a mapper works on images that it was not trained on, a JSON-able mapping.
+
+    `train` and `test` are pairs of images (N, C, H, W) and conditions (N, A) or None; those of `test` are decoded, all
+    of them several times per dimension, so a few hundred will do. `reconstruction_error` is the
+    mean squared error of a pixel and `explained` its share of the variance, 1 for perfect; `divergence` of a
+    dimension from the prior, in nats, near 0 where the decoder does not use it, None without a prior; `effects` see
+    `effects_of`.
+    """
+    images, conditions = test
+    codes, spread = mapper.encode(images, conditions)
+    error = float(np.mean((mapper.decode(codes) - images) ** 2))
+    variance = float(np.mean((images - images.mean(axis=0)) ** 2))
+    return {
+        "reconstruction_error": error,
+        "explained": 1 - error / variance,
+        "dimensions": list(mapper.names),
+        "sigma": mapper.sigma.tolist(),
+        "divergence": None if mapper.limits else (_divergence(codes, spread)).tolist(),
+        "effects": effects_of(mapper, images, codes, train),
+    }
+
+
+def effects_of(mapper, images, codes, train):
+    """What moving each dimension from -sigma to +sigma changes in decoded images: one mapping per dimension and trait.
+
+    Conditions are moved from their lowest to their highest value. `shift` is the mean change of the trait and
+    `strength` the mean absolute change, both in standard deviations of the trait over the images themselves; of an
+    attribute, whose `trait` is its name, the change of the probability that a classifier of the `train` images gives
+    it. Null where a trait does not vary.
+    """
+    attributes = {} if train[1] is None else fitted_attributes(*train, mapper.names)
+    own = image_traits(images)
+    found = []
+    for index, name in enumerate(mapper.names):
+        low, high = (mapper.decode(moved(mapper, codes, index, side)) for side in (-1.0, 1.0))
+        before, after = image_traits(low), image_traits(high)
+        for trait, values in own.items():
+            spread = np.nanstd(values) if np.isfinite(values).any() else 0.0
+            change = (after[trait] - before[trait]) / spread if spread > LEAST_SPREAD else None
+            found.append(_effect(name, trait, "measured", change))
+        for trait, probability in attributes.items():
+            found.append(_effect(name, trait, "classifier", probability(high) - probability(low)))
+    return found
+
+
+def _divergence(codes, spread):
+    return ((codes.astype(np.float64) ** 2 + spread**2 - 1 - 2 * np.log(spread)) / 2).mean(axis=0)
+
+
+def _effect(dimension, trait, how, change):
+    known = None if change is None else change[~np.isnan(change)]
+    empty = known is None or len(known) == 0
+    return {
+        "dimension": dimension,
+        "trait": trait,
+        "how": how,
+        "shift": None if empty else float(known.mean()),
+        "strength": None if empty else float(np.abs(known).mean()),
+    }

@@ -1,0 +1,114 @@
+"""Trained mappers as safetensors files, and what a search needs of them: numpy in, numpy out."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+
+import numpy as np
+
+from gfscore.core.errors import InputError
+from gfscore.core.files import atomic
+from gfscore.networks.checkpoint_files import require_digest
+from gfscore.projection.mappers import build_mapper
+from gfscore.projection.mappers.conditions import placed
+
+HEADER_KEY = "gfscore"
+
+BATCH = 256
+"""Images at a time in the network."""
+
+
+@dataclass(frozen=True)
+class Mapper:
+    """Encoder and decoder of images (n, C, H, W) float32 in [0, 1], on the device of its network.
+
+    `names` (D,) are the latent dimensions that are moved, the first D columns of codes (n, Z); `sigma` (D,) is the unit
+    of each: the standard deviation of the aggregated latent, or the whole range of a condition; `limits` (low, high)
+    holds them within a range, or is None.
+    """
+
+    network: object
+    names: list
+    sigma: np.ndarray
+    limits: tuple | None
+
+    def to(self, device):
+        """Move the network to a device ("cpu", "cuda")."""
+        self.network.to(device)
+        return self
+
+    def encode(self, images, conditions=None):
+        """Codes (n, Z) float32, and the posterior standard deviations (n, D) of the dimensions that are moved.
+
+        `conditions` (n, A) are those of a conditional mapper; a missing one, NaN, is put halfway.
+        """
+        import torch
+
+        device, found = next(self.network.parameters()).device, []
+        with torch.inference_mode():
+            for at in range(0, len(images), BATCH):
+                shown = torch.from_numpy(images[at : at + BATCH]).to(device)
+                given = None if conditions is None else torch.from_numpy(placed(conditions[at : at + BATCH])).to(device)
+                found.append(self.network.encode(shown, given))
+        codes, spread = (torch.cat(parts).cpu().numpy() for parts in zip(*found, strict=True))
+        return codes, spread
+
+    def decode(self, codes):
+        """Images of codes (n, Z)."""
+        import torch
+
+        device = next(self.network.parameters()).device
+        with torch.inference_mode():
+            parts = torch.from_numpy(codes).to(device).split(BATCH)
+            return torch.cat([self.network.decode(part) for part in parts]).cpu().numpy()
+
+
+def of_network(network, images, conditions=None):
+    """Mapper with the unit of every dimension measured on images (N, C, H, W)."""
+    blind = Mapper(network, list(network.names), np.ones(len(network.names)), network.limits)
+    if network.limits is not None:
+        return Mapper(network, blind.names, np.full(len(blind.names), np.ptp(network.limits)), network.limits)
+    codes, spread = (found.astype(np.float64) for found in blind.encode(images, conditions))
+    # Law of total variance: that of the means, and the mean of the variances.
+    sigma = np.sqrt(codes.var(axis=0) + (spread**2).mean(axis=0))
+    return Mapper(network, blind.names, sigma, None)
+
+
+def save_mapper(path, mapper, *, metadata):
+    """Write a Mapper to a safetensors file, atomically; returns its SHA-256 (hex). Equal mappers give equal bytes."""
+    from safetensors.torch import save
+
+    # One key only: safetensors keeps its metadata in a hash map, whose order differs between runs.
+    header = {"recipe": mapper.network.recipe, "sigma": mapper.sigma.tolist(), "metadata": metadata}
+    weights = {name: value.detach().cpu().contiguous() for name, value in mapper.network.state_dict().items()}
+    content = save(weights, metadata={HEADER_KEY: json.dumps(header, sort_keys=True)})
+    with atomic(path) as temporary:
+        temporary.write_bytes(content)
+    return hashlib.sha256(content).hexdigest()
+
+
+def open_mapper(path, *, sha256):
+    """Mapper that train_mapper stored, on the CPU in eval mode.
+
+    `sha256` (hex) is compared before anything is parsed. Raises InputError, naming the file, for a missing file,
+    another digest, a file that holds no mapper, and weights that do not fit.
+    """
+    from safetensors import safe_open
+    from safetensors.torch import load_file
+
+    require_digest(path, sha256)
+    try:
+        with safe_open(path, "pt") as file:
+            header = json.loads(file.metadata()[HEADER_KEY])
+        recipe = header["recipe"]
+        network = build_mapper(recipe["kind"], recipe["image_shape"], names=recipe["names"], **recipe["arguments"])
+        network.load_state_dict(load_file(path))
+        sigma = np.array(header["sigma"], dtype=np.float64)
+        if sigma.shape != (len(network.names),) or not (np.isfinite(sigma) & (sigma >= 0)).all():
+            raise ValueError(f"sigma is {header['sigma']}")
+    # A file that this version did not write can be wrong in any way.
+    except Exception as error:
+        raise InputError(
+            f"{path}: no mapper of this version ({error}); delete it, so that it is trained again"
+        ) from error
+    return Mapper(network.eval(), list(network.names), sigma, network.limits)

@@ -1,0 +1,54 @@
+"""Training of mappers, one loop for every kind, which goes on where it was interrupted."""
+
+import hashlib
+
+import numpy as np
+
+from gfscore.networks.inference import reproducible_arithmetic, require_device
+from gfscore.networks.resuming import KEPT_EVERY_S, TrainingProgress
+from gfscore.projection.mappers import build_mapper
+
+ARGUMENTS = {
+    "beta_vae": ("latent", "width", "features", "beta", "pixel_sd"),
+    "conditional": ("latent", "width", "features", "adversarial_weight", "attribute_weight"),
+}
+"""Settings in config.yaml that are the network's own, by kind."""
+
+
+def fit_mapper(images, settings, *, path_to_progress, version, conditions=None, names=None, every_s=KEPT_EVERY_S):
+    """Mapper fitted to images, a torch module in eval mode on the CPU, and the mean losses of its last epoch by name.
+
+    Takes `images` (N, C, H, W) float32 in [0, 1]; `settings` with kind, epochs, batch_size, learning_rate, seed, device
+    ("cpu" or "cuda") and the kind's own; `conditions` (N, A), NaN where unknown, with their `names`, for the
+    conditional kind. Adam at a constant learning rate. On one machine two trainings on the CPU end in the same weights,
+    interrupted or not: after an epoch the state is kept in the file `path_to_progress`, at most every `every_s`, under
+    an identity made of the images, the settings and `version`; the caller removes it. Raises InputError for "cuda"
+    without a CUDA device, and as build_mapper does.
+    """
+    import torch
+
+    device = settings["device"]
+    require_device(device)
+    own = {key: settings[key] for key in ARGUMENTS.get(settings["kind"], ())}
+    identity = [settings, version, _digest(images), _digest(conditions), names]
+    progress = TrainingProgress(path_to_progress, identity, every_s=every_s)
+    with reproducible_arithmetic():
+        # Everything is drawn on the CPU whatever the device.
+        generator = torch.Generator().manual_seed(settings["seed"])
+        network = build_mapper(settings["kind"], images.shape[1:], names=names, seed=settings["seed"], **own).to(device)
+        trainer = network.trainer(settings["learning_rate"], generator)
+        x = torch.from_numpy(np.ascontiguousarray(images, dtype=np.float32))
+        known = torch.zeros(len(x), 0) if conditions is None else torch.from_numpy(conditions)
+        losses = torch.zeros(len(trainer.losses), dtype=torch.float64)
+        state = {"parts": trainer.parts, "memory": {"losses": losses}, "generator": generator}
+        network.train()
+        for epoch in range(progress.restore(**state), settings["epochs"]):
+            order = torch.randperm(len(x), generator=generator).split(settings["batch_size"])
+            steps = [trainer.step(x[rows].to(device), known[rows].to(device)) for rows in order]
+            losses.copy_(torch.tensor(steps, dtype=torch.float64).mean(dim=0))
+            progress.keep(epoch + 1, **state)
+    return network.cpu().eval(), dict(zip(trainer.losses, losses.tolist(), strict=True))
+
+
+def _digest(values):
+    return None if values is None else hashlib.sha256(np.ascontiguousarray(values, dtype="<f4")).hexdigest()

@@ -1,0 +1,1 @@
+"""Proven bounds of a network's logits over a ball."""

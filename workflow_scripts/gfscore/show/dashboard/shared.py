@@ -1,0 +1,21 @@
+"""What every dashboard of a run has in common, made once for all: library of the charts, and charts."""
+
+from functools import cache
+
+PARTS = ("library", "charts")
+
+
+@cache
+def shared_parts():
+    """The PARTS by name: JavaScript of Vega, Vega-Lite and vega-embed, and specifications of all charts.
+
+    They depend on this package and its libraries alone, and take longer to make than the rest of a page.
+    """
+    import vl_convert
+
+    from gfscore.show.dashboard.charts import charts
+
+    return {
+        "library": vl_convert.javascript_bundle().replace("</script", "<\\/script"),
+        "charts": charts(),
+    }

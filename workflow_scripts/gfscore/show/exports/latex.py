@@ -1,0 +1,133 @@
+"""Tables of an audit as LaTeX, laid out like Tables 3 to 5 of the GF-Score paper."""
+
+import math
+
+from gfscore.core.class_names import classes_of, readable_classes
+from gfscore.core.names import model_labels, printable
+from gfscore.core.numbers import percent, setting, temperature
+from gfscore.measures.declared import UNCALIBRATED
+
+DECIMALS = 3
+MOST_COLUMNS = 12
+"""Classes beyond which they stand in rows, on as many pages as they need."""
+
+OF_THE_PAPER = "within_model_class_accuracy"
+MISSING = "--"
+SPECIAL = str.maketrans(
+    {
+        **{character: f"\\{character}" for character in "&%$#_{}"},
+        "\\": "\\textbackslash{}",
+        "~": "\\textasciitilde{}",
+        "^": "\\textasciicircum{}",
+        "<": "\\textless{}",
+        ">": "\\textgreater{}",
+    }
+)
+"""What LaTeX would read as a command."""
+
+
+def model_table(summary, measure, *, name, fp_lambda):
+    """Scores and disparity of every model, best robust accuracy first: Tables 3 and 4 of the paper, a str.
+
+    Takes model_summary rows of one measure with every calibration, that measure, its `name` in config.yaml and lambda
+    of FP. Disparity is of the values at T = 1, as in the paper. Calibrated scores are those of the objective that the
+    paper's numbers follow, or of the first one where an audit does not have it.
+    """
+    import pandas as pd
+
+    plain = _of(summary, UNCALIBRATED)
+    columns = {
+        "Model": plain["label"],
+        "Robust acc. (%)": [_tenth(100 * share) for share in plain["robust_accuracy"]],
+        "Score": plain["value"],
+    }
+    chosen, calibrated = _calibrated(summary)
+    if chosen:
+        columns["Cal. score"] = plain["label"].map(calibrated)
+    columns |= {"RDI": plain["rdi"], "NRGC": plain["nrgc"], "WCR": plain["wcr"]}
+    columns |= {"Worst class": readable_classes(plain["wcr_class"]), "FP": plain["fp"]}
+    order = plain.sort_values(["robust_accuracy", "value"], ascending=False, kind="stable", na_position="last").index
+    caption = (
+        f"{measure.title} ({name}) of {_models(plain)} on {plain['dataset'].iloc[0]}, sorted by robust accuracy. "
+        f"FP: class mean minus {setting(fp_lambda)} times RDI. {chosen}{_sources(plain)}"
+    )
+    return _latex(pd.DataFrame(columns).loc[order], caption=caption, label=f"tab:{name}-models")
+
+
+def class_table(scores, measure, *, name):
+    """Class values of every model at T = 1 with their mean over samples: Table 5 of the paper, a str.
+
+    Takes class_scores rows of one measure, that measure and its `name` in config.yaml. Models stand in rows; beyond 12
+    classes classes do, in a longtable.
+    """
+    plain = _of(scores, UNCALIBRATED)
+    total = plain[plain["n"] > 0].groupby("label", sort=False)[["value", "n"]].apply(_weighted_mean)
+    order = total.sort_values(ascending=False, kind="stable").index
+    table = plain.pivot(index="label", columns="class_index", values="value").loc[order]
+    table.columns = classes_of(plain)
+    table["All"] = total
+    many = table.shape[1] - 1 > MOST_COLUMNS
+    caption = (
+        f"{measure.title} ({name}) by class of {_models(table)} on {plain['dataset'].iloc[0]}. All: mean over all "
+        f"samples. The simultaneous {percent(plain['confidence'].iloc[0])} intervals stand in class_scores.csv."
+    )
+    frame = (table.T if many else table).rename_axis(index="Class" if many else "Model", columns=None).reset_index()
+    return _latex(frame, caption=caption, label=f"tab:{name}-classes", long=many)
+
+
+def _of(summary, calibration):
+    own = summary[summary["calibration"] == calibration].reset_index(drop=True)
+    return own.assign(label=model_labels(own))
+
+
+def _calibrated(summary):
+    # What the caption says about the calibrated scores, and the scores by model; "" where there are none.
+    objectives = [name for name in dict.fromkeys(summary["calibration"]) if name != UNCALIBRATED]
+    if not objectives:
+        return "", None
+    objective = OF_THE_PAPER if OF_THE_PAPER in objectives else objectives[0]
+    own = _of(summary, objective)
+    chosen = own["temperature"].unique()
+    at = f"T = {temperature(chosen[0])}" if len(chosen) == 1 else "each model's own T"
+    return f"Cal. score: at {at}, chosen by {objective.replace('_', ' ')}. ", own.set_index("label")["value"]
+
+
+def _weighted_mean(rows):
+    return float((rows["value"] * rows["n"]).sum() / rows["n"].sum())
+
+
+def _tenth(value):
+    return MISSING if math.isnan(value) else f"{value:.1f}"
+
+
+def _models(plain):
+    return f"{len(plain)} model{'s' if len(plain) > 1 else ''}"
+
+
+def _sources(plain):
+    sources = sorted({str(source) for source in plain["robust_accuracy_source"].dropna()})
+    return f"Robust accuracy: {'; '.join(sources)}." if sources else "No robust accuracy is known."
+
+
+def _latex(frame, *, caption, label, long=False):
+    text = frame.select_dtypes(exclude="number").columns
+    aligned = "".join("l" if column in text else "r" for column in frame.columns)
+    frame = frame.assign(**{column: [escaped(value) for value in frame[column]] for column in text})
+    frame.columns = [escaped(column) for column in frame.columns]
+    return (
+        frame.style.hide(axis="index")
+        .format(precision=DECIMALS, na_rep=MISSING)
+        .to_latex(
+            hrules=True,
+            caption=escaped(caption),
+            label="".join(c if c.isalnum() and c.isascii() else "-" for c in label).replace("tab-", "tab:", 1),
+            position_float=None if long else "centering",
+            environment="longtable" if long else None,
+            column_format=aligned,
+        )
+    )
+
+
+def escaped(text):
+    """Text that LaTeX prints as it stands, on one line, without control characters."""
+    return printable(text).translate(SPECIAL)

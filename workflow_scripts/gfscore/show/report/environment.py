@@ -1,0 +1,26 @@
+"""How the templates of the report and of the dashboard are filled."""
+
+from gfscore.core import numbers
+from gfscore.core.names import printable
+
+FORMS = (
+    "number", "signed", "count", "setting", "percent", "p_value", "temperature", "end_of_range", "lower_bound",
+    "upper_bound",
+)  # fmt: skip
+"""Functions of gfscore.core.numbers that templates write numbers with."""
+
+
+def environment_of(folder):
+    """Jinja environment of the templates in a folder; every name is escaped."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    result = Environment(
+        loader=FileSystemLoader(folder),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    result.filters |= {name: getattr(numbers, name) for name in FORMS} | {"printable": printable}
+    result.globals["interval"] = numbers.interval
+    return result

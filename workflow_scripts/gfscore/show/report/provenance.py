@@ -1,0 +1,49 @@
+"""Where the numbers of a report come from: digests and versions out of the identity metadata of its files."""
+
+from importlib.metadata import PackageNotFoundError, version
+
+from gfscore.core.files import read_json
+from gfscore.core.software import software, version_in_words
+from gfscore.tables.parquet_tables import read_identity
+
+PACKAGES = ("numpy", "scipy", "pandas", "pyarrow", "matplotlib", "jinja2")
+SHARED = ("dataset", "dataset_digest", "preprocessing", "dtype", "device", "torch")
+DIGESTS = {
+    "Checkpoints, SHA-256": "checkpoint_sha256",
+    "Code of networks in architectures/, SHA-256": "architecture_sha256",
+}
+"""Headings, and where the identity of a file has the digest of its model; many models have only the first."""
+
+
+def provenance(files):
+    """Headings mapped to names and values, for render_report.
+
+    Takes the mapping of paths that build_report takes: class_scores, and where there are any calibration_json and
+    samples, a list of samples files whose metadata name dataset, checkpoint and versions.
+    """
+    identities = [read_identity(path) for path in files.get("samples") or []]
+    scores = read_identity(files["class_scores"])
+    shared = {
+        name.replace("_", " "): ", ".join(sorted({str(identity[name]) for identity in identities if name in identity}))
+        for name in SHARED
+    }
+    audited = {"audit": scores.get("audit", ""), **{name: value for name, value in shared.items() if value}}
+    audited.setdefault("dataset digest", scores.get("dataset_digest", ""))
+    if files.get("calibration_json"):
+        digests = {result["models_digest"] for result in read_json(files["calibration_json"]).values()}
+        audited["digest of the model set"] = ", ".join(sorted(digests))
+    of_models = {heading: _digests(identities, key) for heading, key in DIGESTS.items()}
+    versions = {"gfscore": version_in_words(software()), **{name: _installed(name) for name in PACKAGES}}
+    headings = {"Data and versions": audited | {f"{name} (report)": words for name, words in versions.items()}}
+    return headings | {heading: digests for heading, digests in of_models.items() if digests}
+
+
+def _digests(identities, key):
+    return {f"{identity['threat']}/{identity['model']}": identity[key] for identity in identities if key in identity}
+
+
+def _installed(package):
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"

@@ -1,0 +1,1 @@
+"""What the tables of an audit show, in sentences."""

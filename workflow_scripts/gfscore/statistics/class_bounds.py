@@ -1,0 +1,202 @@
+"""Confidence bounds of class values, one side and one class at a time or all together.
+
+# ASSUME: samples of a class are independent draws from that class's distribution.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gfscore.core.errors import InputError
+from gfscore.statistics import betting
+from gfscore.statistics.binomial import lower_mean_shares, lower_shares
+from gfscore.statistics.bounded_means import lower_mean_bounds
+from gfscore.statistics.classes import ClassSamples, class_samples
+from gfscore.statistics.intervals import (
+    correct_for_label_errors,
+    empirical_bernstein_half_width,
+    hoeffding_half_width,
+    least_mean,
+    require_alpha,
+)
+
+HALF = 0.5
+"""Half the length of [0, 1]: values less it lie within as much of 0."""
+
+ROUNDING = 1e-9
+"""Share of a range by which a value may lie outside it and still count as its end."""
+
+
+@dataclass(frozen=True)
+class ClassBounds:
+    """Confidence bounds of the K class values of one measure, at any level.
+
+    `samples`: ClassSamples with values in `value_range` (lowest, highest); `method` in METHODS; `label_error_rates`:
+    share of wrong labels that the bounds allow for, (K,) or None when the labels are assumed right; `upper_samples`:
+    the same samples with the largest values that they may have, for upper bounds, where some values are undecided.
+    """
+
+    samples: ClassSamples
+    value_range: tuple
+    method: str
+    label_error_rates: np.ndarray | None = None
+    upper_samples: ClassSamples | None = None
+
+    def __post_init__(self):
+        """Raise InputError for an unknown method, and for values that the method gives no guarantee for."""
+        if self.method not in METHODS:
+            raise InputError(f"interval method {self.method!r} is unknown; choose one of {', '.join(METHODS)}")
+        unit = np.concatenate([self._unit(self.samples), self._unit(self.largest)])
+        outside = (unit < -ROUNDING) | (unit > 1 + ROUNDING)
+        if outside.any():
+            value = np.concatenate([self.samples.values, self.largest.values])[outside.argmax()]
+            raise InputError(f"value {value} lies outside the range {self.value_range}; no interval holds for it")
+        if self.method == "clopper_pearson" and not ((np.abs(unit) <= ROUNDING) | (np.abs(unit - 1) <= ROUNDING)).all():
+            raise InputError("clopper_pearson needs a 0/1 measure; choose betting for values between the ends")
+
+    @property
+    def n(self):
+        """Samples per class, (K,)."""
+        return self.samples.n
+
+    @property
+    def largest(self):
+        """ClassSamples that upper bounds are made of."""
+        return self.samples if self.upper_samples is None else self.upper_samples
+
+    def lower(self, alpha):
+        """Lower bounds (K,): each holds for its own class with probability at least 1 - alpha, not for all together."""
+        return self.ends(self._one_side(self._unit(self.samples), alpha), np.ones(len(self.n)))[0]
+
+    def upper(self, alpha):
+        """Upper bounds (K,), likewise."""
+        return self.ends(np.zeros(len(self.n)), 1 - self._one_side(1 - self._unit(self.largest), alpha))[1]
+
+    def interval(self, alpha):
+        """Bounds `(low, high)`, each (K,): with probability at least 1 - alpha every class value lies between its own.
+
+        By the union bound over 2K sides. A class without samples gets the whole range, so that it passes no gate; the
+        measured value always lies between the bounds.
+        """
+        require_alpha(alpha)
+        side = alpha / (2 * len(self.n))
+        return self.lower(side), self.upper(side)
+
+    def lower_aggregate(self, alpha):
+        """Lower bound of the aggregate alone, the mean over all samples, with probability at least 1 - alpha.
+
+        The samples of all classes together make it, without a union over classes. It holds for the numbers of samples
+        that the classes have, whether these were fixed by design or drawn.
+        """
+        return self.aggregate_ends(self._together(self._unit(self.samples), alpha), 1.0, n=self.n)[0]
+
+    def upper_aggregate(self, alpha):
+        """Upper bound of the aggregate alone, likewise."""
+        return self.aggregate_ends(0.0, 1 - self._together(1 - self._unit(self.largest), alpha), n=self.n)[1]
+
+    def _unit(self, samples):
+        lowest, highest = self.value_range
+        return (samples.values - lowest) / (highest - lowest)
+
+    def _one_side(self, unit, alpha):
+        return _lower_means(METHODS[self.method], unit, self.n, alpha)
+
+    def _together(self, unit, alpha):
+        return float(_lower_means(METHODS_TOGETHER[self.method], unit, np.array([len(unit)]), alpha)[0])
+
+    def ends(self, low, high):
+        """Bounds of means in a range of length 1, `low` and `high` (K,), as bounds of the true class values."""
+        lowest, highest = self.value_range
+        low, high = lowest + (highest - lowest) * low, lowest + (highest - lowest) * high
+        if self.label_error_rates is None:
+            return low, high
+        return correct_for_label_errors(low, high, self.label_error_rates, value_range=self.value_range)
+
+    def aggregate_ends(self, low, high, *, n):
+        """Bounds of the mean over n samples per class in a range of length 1 as bounds of the true aggregate."""
+        if self.label_error_rates is not None and n.sum() > 0:
+            low = least_mean(low, self.label_error_rates, n=n)
+            high = 1 - least_mean(1 - high, self.label_error_rates, n=n)
+        lowest, highest = self.value_range
+        return lowest + (highest - lowest) * low, lowest + (highest - lowest) * high
+
+
+def _lower_means(method, unit, n, alpha):
+    require_alpha(alpha)
+    samples = ClassSamples(values=np.clip(unit, 0, 1), n=n)
+    mean = np.where(n > 0, samples.summary.mean, 0)
+    # A running bound may end above the mean of all values; giving way to it costs no coverage.
+    return np.clip(np.minimum(method(samples, alpha), mean), 0, 1)
+
+
+def _betting(samples, alpha):
+    return betting.lower_bounds(samples.values, samples.n, alpha=alpha)
+
+
+def _clopper_pearson(samples, alpha):
+    successes = np.where(samples.n > 0, np.round(samples.summary.mean * samples.n), 0)
+    return lower_shares(successes, samples.n, alpha=alpha)
+
+
+def _empirical_bernstein(samples, alpha):
+    found = samples.summary
+    return _below(found, empirical_bernstein_half_width(found.n, found.variance, classes=1, alpha=2 * alpha, width=1))
+
+
+def _hoeffding(samples, alpha):
+    return _below(samples.summary, hoeffding_half_width(samples.n, classes=1, alpha=2 * alpha, width=1))
+
+
+def _below(found, half_width):
+    # An absent class has mean NaN and an infinite half-width.
+    return np.where(found.n > 0, found.mean, 0) - half_width
+
+
+METHODS = {
+    "betting": _betting,
+    "clopper_pearson": _clopper_pearson,
+    "empirical_bernstein": _empirical_bernstein,
+    "hoeffding": _hoeffding,
+}
+"""Interval methods by name: lower bounds (K,) of the means of ClassSamples in [0, 1], each at level alpha."""
+
+
+def _constant_betting(samples, alpha):
+    return HALF + lower_mean_bounds(samples.values[:, None] - HALF, bound=HALF, alpha=alpha)
+
+
+def _clopper_pearson_together(samples, alpha):
+    return lower_mean_shares(np.round(samples.values.sum()), samples.n, alpha=alpha)
+
+
+METHODS_TOGETHER = METHODS | {"betting": _constant_betting, "clopper_pearson": _clopper_pearson_together}
+"""The same for samples of all classes as one, which are independent but not alike: their classes' means differ.
+
+Hoeffding's and the empirical Bernstein bound need no likeness. Bets that follow the values seen before do, constant
+ones do not.
+"""
+
+
+def bounds_of(values, labels, classes, *, measure, intervals, label_error_rates=None, upper_values=None):
+    """ClassBounds of `values` (N,) of a Measure by `labels` (N,), as config's section `intervals` asks for them.
+
+    `intervals` holds `method`, `binary` (the method of 0/1 measures) and `seed` (order of the samples). `upper_values`
+    (N,) are the largest values that undecided samples may have. The bounds allow for wrong labels and for the share of
+    samples, `measure.error_rate`, whose value a test may have wrong: either way for values that lie anywhere.
+    """
+    seed = intervals["seed"]
+    return ClassBounds(
+        samples=class_samples(values, labels, classes, seed=seed),
+        value_range=measure.value_range,
+        method=intervals["binary"] if measure.binary else intervals["method"],
+        label_error_rates=_wrong_shares(label_error_rates, measure.error_rate, classes),
+        upper_samples=None if upper_values is None else class_samples(upper_values, labels, classes, seed=seed),
+    )
+
+
+def _wrong_shares(label_error_rates, error_rate, classes):
+    # Share of values that say nothing about their class: a wrong label, or a wrong decision on a right one.
+    if label_error_rates is None and error_rate == 0:
+        return None
+    labels = np.zeros(classes) if label_error_rates is None else np.asarray(label_error_rates, dtype=np.float64)
+    return 1 - (1 - labels) * (1 - error_rate)

@@ -1,0 +1,92 @@
+"""From one number per sample to one number per class."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gfscore.core.errors import InputError
+
+
+@dataclass(frozen=True)
+class ClassValues:
+    """Class values of one measure.
+
+    `n` (K,) int64 samples per class; `mean` (K,) float64, NaN where n = 0; `variance` (K,) float64, the unbiased
+    sample variance, NaN where n < 2.
+    """
+
+    n: np.ndarray
+    mean: np.ndarray
+    variance: np.ndarray
+
+    @property
+    def aggregate(self):
+        """Sample-weighted mean over classes, sum_k (n_k / N) x_k: equals the mean over all samples (Eq. 3)."""
+        present = self.n > 0
+        return float(np.average(self.mean[present], weights=self.n[present]))
+
+    @property
+    def class_mean(self):
+        """Unweighted mean over the classes that have samples; differs from `aggregate` when classes are unbalanced."""
+        return float(np.mean(self.mean[self.n > 0]))
+
+
+def class_values(values, labels, classes):
+    """Mean and variance of a measure within each class.
+
+    Takes `values` (N,), `labels` (N,) in 0..K-1 and the number of classes K. A class without samples gets NaN, never
+    a silent 0 that would become the worst class. Raises InputError for a value that is NaN, since its class would
+    look like one without samples. Source: GF-Score, Definition 1 (Eq. 2).
+    """
+    values, labels = require_values(values), np.asarray(labels, dtype=np.intp)
+    n, mean = _counts_and_means(values, labels, classes)
+    squares = np.bincount(labels, weights=(values - mean[labels]) ** 2, minlength=classes)
+    variance = np.divide(squares, n - 1, out=np.full(classes, np.nan), where=n > 1)
+    return ClassValues(n=n, mean=mean, variance=variance)
+
+
+def class_means(values, labels, classes):
+    """Mean of a measure within each class, (K,) float64: `class_values` without the variance."""
+    return _counts_and_means(require_values(values), np.asarray(labels, dtype=np.intp), classes)[1]
+
+
+def _counts_and_means(values, labels, classes):
+    n = np.bincount(labels, minlength=classes)
+    sums = np.bincount(labels, weights=values, minlength=classes)
+    return n, np.divide(sums, n, out=np.full(classes, np.nan), where=n > 0)
+
+
+@dataclass(frozen=True)
+class ClassSamples:
+    """The values behind class values: `values` (N,) float64, class after class, and `n` (K,) int64.
+
+    Within each class they stand in a random order that does not depend on them, as betting needs.
+    """
+
+    values: np.ndarray
+    n: np.ndarray
+
+    @property
+    def summary(self):
+        """ClassValues of the samples."""
+        return class_values(self.values, np.repeat(np.arange(len(self.n)), self.n), len(self.n))
+
+
+def class_samples(values, labels, classes, *, seed):
+    """ClassSamples of `values` (N,) by `labels` (N,) in 0..K-1.
+
+    The order within a class is drawn from `seed` and the number of samples alone, so it is the same for every model.
+    Raises InputError for a value that is NaN.
+    """
+    values, labels = require_values(values), np.asarray(labels)
+    shuffled = np.random.default_rng(seed).permutation(len(values))
+    order = shuffled[np.argsort(labels[shuffled], kind="stable")]
+    return ClassSamples(values=values[order], n=np.bincount(labels, minlength=classes))
+
+
+def require_values(values):
+    """Values (N,) as float64; raises InputError for NaN, since its class would look like one without samples."""
+    values = np.asarray(values, dtype=np.float64)
+    if np.isnan(values).any():
+        raise InputError(f"row {np.isnan(values).argmax()} has no value (NaN); every sample must be measured")
+    return values

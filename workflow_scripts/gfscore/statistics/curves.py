@@ -1,0 +1,110 @@
+"""Class scores as smooth functions of the temperature.
+
+A class score is an analytic function of log T, so its values at a few Chebyshev points determine it everywhere
+between them: a whole calibration reads a small table instead of the logits.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.polynomial import chebyshev
+
+from gfscore.core.errors import InputError
+from gfscore.statistics.margin_sweeps import class_scores_by_temperature
+
+TOLERANCE = 1e-10
+"""Largest interpolation error, relative to the score's range [0, B]."""
+
+# Nested point sets: each holds the one before, so refining wastes no evaluation.
+POINTS = (65, 129, 257, 513)
+
+
+@dataclass(frozen=True)
+class ScoreCurves:
+    """Class scores over temperatures.
+
+    `temperatures` (P,) Chebyshev points in log T, ascending; `values` (P, K) class scores there, NaN for a class
+    without samples; `n` (K,) samples per class.
+    """
+
+    temperatures: np.ndarray
+    values: np.ndarray
+    n: np.ndarray
+
+    @classmethod
+    def of_rows(cls, rows, classes):
+        """From rows of the table sweep of one model with K `classes`: temperature by temperature, class by class."""
+        points = rows[["temperature", "value"]].to_numpy().reshape(-1, classes, 2)
+        return cls(points[:, 0, 0].copy(), points[:, :, 1].copy(), rows["n"].to_numpy()[:classes])
+
+    def __call__(self, temperatures):
+        """Class scores at any temperatures (T,) within the range: (T, K) float64, exact to TOLERANCE * B."""
+        low, high = self.temperatures[[0, -1]]
+        temperatures = np.asarray(temperatures, dtype=np.float64)
+        if temperatures.size and (temperatures.min() < low * (1 - 1e-9) or temperatures.max() > high * (1 + 1e-9)):
+            raise InputError(f"temperatures must lie in the swept range [{low:g}, {high:g}]")
+        position = _to_unit(temperatures, low, high)
+        present = self.n > 0
+        result = np.full((len(temperatures), len(self.n)), np.nan)
+        series = chebyshev.chebvander(position, len(self.values) - 1)
+        result[:, present] = series @ _coefficients(self.values[:, present])
+        # Interpolation noise must not leave the range of the score.
+        return np.maximum(result, 0)
+
+
+def sweep_class_scores(logits, labels, classes, *, activation, low, high):
+    """Class scores over the temperatures [low, high], as ScoreCurves.
+
+    Takes `logits` (N, K), `labels` (N,), K, an activation of margins.ACTIVATIONS and 0 < low < high. Doubles the
+    number of Chebyshev points in log T until the curve's last coefficients are below TOLERANCE.
+    Raises InputError if it does not settle at the largest point set.
+    """
+    if not 0 < low < high:
+        raise InputError(f"temperature range must satisfy 0 < low < high, got {low}, {high}")
+    n = np.bincount(labels, minlength=classes)
+    scores_at = class_scores_by_temperature(logits, labels, classes, activation=activation)
+    finest = chebyshev_points(POINTS[-1], low, high)
+    values = None
+    for points in POINTS:
+        temperatures = finest[:: (POINTS[-1] - 1) // (points - 1)]
+        values = _refined(values, temperatures, scores_at)
+        tail = np.abs(_coefficients(values[:, n > 0])[-points // 8 :])
+        if tail.max() <= TOLERANCE:
+            return ScoreCurves(temperatures=temperatures, values=values, n=n)
+    raise InputError(
+        f"class scores do not settle between T = {low:g} and {high:g} with {POINTS[-1]} points; narrow the range"
+    )
+
+
+def _refined(values, temperatures, scores_at):
+    # Class scores at every temperature, of which those at every other one may be known already.
+    if values is None:
+        return scores_at(temperatures)
+    refined = np.empty((len(temperatures), values.shape[1]))
+    refined[::2], refined[1::2] = values, scores_at(temperatures[1::2])
+    return refined
+
+
+def chebyshev_points(points, low, high):
+    """Chebyshev points of the second kind in log T on [low, high], ascending (P,): every other one of 2 P - 1."""
+    position = np.cos(np.pi * np.arange(points)[::-1] / (points - 1))
+    temperatures = np.exp(_from_unit(position, low, high))
+    temperatures[[0, -1]] = low, high
+    return temperatures
+
+
+def _coefficients(values):
+    # Type-I discrete cosine transform: coefficients of the interpolating Chebyshev series, (P, K).
+    from scipy.fft import dct
+
+    coefficients = dct(values[::-1], type=1, axis=0) / (len(values) - 1)
+    coefficients[[0, -1]] /= 2
+    return coefficients
+
+
+def _from_unit(position, low, high):
+    return np.log(low) + (position + 1) / 2 * (np.log(high) - np.log(low))
+
+
+def _to_unit(temperatures, low, high):
+    return np.clip(2 * (np.log(temperatures) - np.log(low)) / (np.log(high) - np.log(low)) - 1, -1, 1)

@@ -1,0 +1,155 @@
+"""What logits must be before anything is computed from them."""
+
+import numpy as np
+
+from gfscore.core.errors import InputError
+from gfscore.core.label_numbers import not_whole
+from gfscore.statistics.margins import predictions
+
+ROWS_NAMED_IN_ERRORS = 3
+PROBABILITY_TOLERANCE = 1e-3
+"""By which the sum of a row of probabilities may be off, relative to the sum."""
+TOTALS = {1: "probabilities", 100: "probabilities in percent", 255: "probabilities as bytes"}
+"""What the rows sum to that are no logits, and what they are."""
+
+MOST_CHANGED = 1e-3
+"""Share of the samples whose prediction may be another one in float32: near-ties, which no measure can tell apart."""
+
+
+def require_logits(logits, labels, *, classes=None, source="logits", allow_probabilities=False):
+    """Return logits and labels in canonical form, or refuse them.
+
+    Parameters: `logits` (N, K) of any real dtype, `labels` (N,) integers, `classes` the expected K,
+    `source` the file or argument named in errors. Returns `(logits, labels)` as float32 or float64 (N, K) and
+    int32 (N,). Raises InputError for a wrong shape, K < 2, N = 0, a label outside 0..K-1, a non-finite logit
+    (naming its row), and, unless `allow_probabilities`, for what are no logits: probabilities (also in percent or as
+    bytes), and values that all lie in [0, 1], some of them above 0.5.
+    """
+    logits = _array(logits, source)
+    if logits.dtype.kind not in "fiu":
+        raise InputError(f"{source}: logits have dtype {logits.dtype}; give real numbers (bfloat16 as float32)")
+    if logits.dtype not in (np.float32, np.float64):
+        logits = logits.astype(np.float32 if logits.dtype.itemsize <= 2 else np.float64)
+    labels = _require_labels(labels, source)
+    if logits.ndim != 2:
+        raise InputError(f"{source}: logits have shape {logits.shape}; expected (samples, classes)")
+    n, k = logits.shape
+    if k < 2:
+        raise InputError(f"{source}: {k} class; class-wise robustness needs at least 2 classes")
+    if classes is not None and k != classes:
+        raise InputError(f"{source}: {k} logits per row, but {classes} classes are declared; check the class list")
+    if n == 0:
+        raise InputError(f"{source}: no samples")
+    if len(labels) != n:
+        raise InputError(f"{source}: {n} rows of logits but {len(labels)} labels; give one label per row")
+    outside = np.flatnonzero((labels < 0) | (labels >= k))
+    if outside.size:
+        row = outside[0]
+        raise InputError(
+            f"{source}: row {row} has label {labels[row]}, outside 0..{k - 1}; {outside.size} such rows. "
+            "Labels count from 0"
+        )
+    _require_finite(logits, source)
+    if not allow_probabilities:
+        _refuse_probabilities(logits, source)
+    return logits, labels.astype(np.int32)
+
+
+def require_rows(array, manifest, *, source):
+    """Refuse, by InputError, an array of another number of rows than a dataset has samples, by its manifest.
+
+    `source` is the file that is named. What has no rows at all passes: require_logits refuses it for its shape.
+    """
+    rows, samples = np.shape(array)[:1], manifest["samples"]
+    if rows in ((), (samples,)):
+        return
+    remedy = "give one row per sample, in the order of the dataset"
+    if manifest["settings"].get("subset"):
+        remedy = "these are its `subset`: give their rows alone, or set subset: null"
+    raise InputError(f"{source}: {rows[0]} rows, but {manifest['dataset']} has {samples} samples; {remedy}")
+
+
+def stored_logits(logits, labels, *, source):
+    """Logits (N, K) as the workflow's files hold them: float32.
+
+    Takes what require_logits returned, and `source` for errors. Raises InputError for a number beyond float32 (naming
+    its row), and when more than MOST_CHANGED of the predictions would be others.
+    """
+    # Exact: there is nothing to compare.
+    if np.can_cast(logits.dtype, np.float32):
+        return logits.astype(np.float32, copy=False)
+    with np.errstate(over="ignore"):
+        stored = logits.astype(np.float32, copy=False)
+    beyond = np.flatnonzero(~np.isfinite(stored).all(axis=1))
+    if beyond.size:
+        raise InputError(
+            f"{source}: row {beyond[0]} holds a number beyond those of float32, in which logits are stored "
+            f"({len(beyond)} such rows); divide all logits by one number, which is a temperature"
+        )
+    changed = int(np.count_nonzero(predictions(stored, labels) != predictions(logits, labels)))
+    if changed > MOST_CHANGED * len(logits):
+        raise InputError(
+            f"{source}: stored in float32, {changed} of {len(logits)} predictions would be others, since the logits of "
+            "a row differ by too little beside their size; take a common part out of each row, or multiply all logits "
+            "by one number, which is a temperature"
+        )
+    return stored
+
+
+def _array(logits, source):
+    try:
+        logits = np.asarray(logits)
+    # Tensors of torch that numpy cannot show: bfloat16, on a GPU, or with a gradient.
+    except (TypeError, RuntimeError, ValueError) as error:
+        raise InputError(
+            f"{source}: no array of numbers ({error}); of a tensor of torch give tensor.detach().float().cpu().numpy()"
+        ) from error
+    # ml_dtypes' type, which numpy does not know as a number; every value of it is one of float32.
+    return logits.astype(np.float32) if logits.dtype.name == "bfloat16" else logits
+
+
+def _require_labels(labels, source):
+    labels = np.asarray(labels)
+    if labels.ndim != 1:
+        raise InputError(f"{source}: labels have shape {labels.shape}; expected (samples,)")
+    fault = not_whole(labels)
+    if fault:
+        raise InputError(f"{source}: labels have {fault}")
+    return labels.astype(np.int64) if labels.dtype.kind == "f" else labels
+
+
+def _require_finite(logits, source):
+    finite_rows = np.isfinite(logits).all(axis=1)
+    if finite_rows.all():
+        return
+    rows = np.flatnonzero(~finite_rows)
+    row = rows[0]
+    column = int(np.flatnonzero(~np.isfinite(logits[row]))[0])
+    named = ", ".join(str(r) for r in rows[:ROWS_NAMED_IN_ERRORS])
+    raise InputError(
+        f"{source}: row {row}, class {column} is {logits[row, column]}; {rows.size} rows are not finite "
+        f"({named}{', ...' if rows.size > ROWS_NAMED_IN_ERRORS else ''}). A NaN is never scored as 0: "
+        "find out why the model overflows (half precision? wrong normalisation?) and extract the logits again"
+    )
+
+
+def _refuse_probabilities(logits, source):
+    if logits.min() < 0 or logits.min() == logits.max():
+        return
+    sums, whole = logits.sum(axis=1, dtype=np.float64), not np.any(logits % 1)
+    for total, kind in TOTALS.items():
+        # Each of K shares that were cut to whole numbers lacks less than one.
+        tolerance = logits.shape[1] if whole and total > 1 else PROBABILITY_TOLERANCE * total
+        if logits.max() <= total + tolerance and np.all(np.abs(sums - total) <= tolerance):
+            raise InputError(
+                f"{source}: every row is non-negative and sums to {total}, so these are {kind}, not logits. "
+                "Give the values before the softmax (their logarithm serves for the softmax score); "
+                "if they really are logits, say so with allow_probabilities"
+            )
+    # Sigmoids say yes to something; what stays below is taken for small logits.
+    if 0.5 < logits.max() <= 1:
+        raise InputError(
+            f"{source}: every value lies in [0, 1], so these are outputs of a sigmoid, or similarities without their "
+            "scale, not logits. Give the values before the sigmoid, or times the scale; "
+            "if they really are logits, say so with allow_probabilities"
+        )

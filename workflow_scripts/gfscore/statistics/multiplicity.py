@@ -1,0 +1,56 @@
+"""Corrections for testing many hypotheses at once."""
+
+import numpy as np
+
+from gfscore.core.errors import InputError
+
+SIGNIFICANT = 0.05
+"""Level at which sentences and figures call something found: p-values, adjusted for how many were looked at, up to it.
+
+Gates and intervals have levels of their own in the configuration.
+"""
+
+
+def holm(p_values, *, family):
+    """P-values adjusted by Holm 1979: refusing those <= alpha makes any wrong refusal with probability <= alpha.
+
+    Takes `p_values` (H,) and the size of the `family`, at least H: hypotheses of the family that were not tested count
+    as never refused. Valid under any dependence between the tests. Returns (H,) float64 in [0, 1].
+    """
+    p_values = _require_family(p_values, family)
+    order = np.argsort(p_values, kind="stable")
+    stepped = p_values[order] * (family - np.arange(len(p_values)))
+    adjusted = np.empty(len(p_values))
+    adjusted[order] = np.minimum(np.maximum.accumulate(stepped), 1)
+    return adjusted
+
+
+def benjamini_hochberg(p_values, *, family):
+    """P-values adjusted by Benjamini and Hochberg 1995: refusing those <= q makes at most q of them wrong on average.
+
+    Takes what holm takes. Proven for independent or positively dependent tests only.
+    # ASSUME: comparisons that share a model are dependent enough in the right way; simulations agree, no proof does.
+    """
+    return _false_discovery(p_values, family, "bh")
+
+
+def benjamini_yekutieli(p_values, *, family):
+    """P-values adjusted by Benjamini and Yekutieli 2001: as benjamini_hochberg, proven under any dependence."""
+    return _false_discovery(p_values, family, "by")
+
+
+def _false_discovery(p_values, family, method):
+    from scipy.stats import false_discovery_control
+
+    p_values = _require_family(p_values, family)
+    untested = np.ones(family - len(p_values))
+    return false_discovery_control(np.concatenate([p_values, untested]), method=method)[: len(p_values)]
+
+
+def _require_family(p_values, family):
+    p_values = np.asarray(p_values, dtype=np.float64)
+    if family < len(p_values):
+        raise InputError(f"a family of {family} hypotheses cannot hold {len(p_values)} tests")
+    if not ((p_values >= 0) & (p_values <= 1)).all():
+        raise InputError("p-values must lie in [0, 1]")
+    return p_values

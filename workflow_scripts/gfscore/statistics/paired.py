@@ -1,0 +1,180 @@
+"""Which of several models is better, class by class and on the whole, on the same samples.
+
+Every statement rests on paired differences: two models' values of the same sample, subtracted.
+# ASSUME: models are compared on the samples as labelled; wrong labels are not corrected for.
+"""
+
+import itertools
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from gfscore.core.errors import InputError
+from gfscore.statistics import sign_flips
+from gfscore.statistics.bounded_means import mean_bounds, one_sided_p_values
+from gfscore.statistics.multiplicity import benjamini_hochberg, benjamini_yekutieli, holm
+from gfscore.statistics.rank_intervals import rank_intervals
+
+ELEMENTS_AT_ONCE = 1 << 24
+
+
+@dataclass(frozen=True)
+class Differences:
+    """Differences of H comparisons, first model minus second, arrays (H,).
+
+    `low`, `high`: bounds that hold for the whole family together. `p`: two-sided, of this comparison alone. `holm`,
+    `bh`, `by`: adjusted for the family, both directions. `sign_flip_p`, `sign_flip_adjusted`: asymptotic, alone and
+    adjusted for the family; NaN where too few samples differ for it (sign_flips.trusted), and where values are
+    decisions of a test, undecided or wrong now and then.
+    """
+
+    value: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    p: np.ndarray
+    holm: np.ndarray
+    bh: np.ndarray
+    by: np.ndarray
+    sign_flip_p: np.ndarray
+    sign_flip_adjusted: np.ndarray
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Comparison of M models on the K' classes that have samples.
+
+    `order` (M,): models from the largest aggregate to the smallest. `pairs` (P, 2): the pairs listed, the model of the
+    larger aggregate first; `every_pair` says whether these are all. `classes` (K',): classes with samples.
+    `by_class`: Differences of all pairs of the first class, then of the next. `overall`: Differences of the aggregates,
+    one per pair. `best`, `worst` (M,): ends of the interval of each model's rank.
+    """
+
+    order: np.ndarray
+    pairs: np.ndarray
+    every_pair: bool
+    classes: np.ndarray
+    by_class: Differences
+    overall: Differences
+    best: np.ndarray
+    worst: np.ndarray
+
+
+def compare(values, labels, *, value_range, alpha, most, flips, rng, upper_values=None, error_rate=0.0):
+    """Compare M >= 2 models on the same N samples.
+
+    Takes `values` (M, N) within `value_range`, `labels` (N,), `alpha`, the `most` comparisons (pairs x classes) to
+    list, the number of sign `flips`, and a numpy Generator for them. Lists every pair if that makes no more
+    comparisons, else the pairs with the model of the largest aggregate; every correction is for all pairs, so that
+    choosing this model by its result costs no guarantee. Three families stand apart, each with error probability at
+    most alpha: the differences of classes, those of aggregates, and the ranks. Bounds hold for a whole family together;
+    refusing where Holm's p-value is at most alpha makes any wrong statement, about the direction too, that rarely.
+    `upper_values` (M, N) are the largest values that undecided samples may have and `error_rate` in [0, 1) the largest
+    probability that a value is wrong: a model is then better only if its `values` are so against the other's
+    `upper_values`, whichever of the values are wrong. Raises InputError for fewer than two models. Sources: those of
+    the modules that this one puts together.
+    """
+    values = np.asarray(values, dtype=np.float64)
+    if len(values) < 2:
+        raise InputError(f"comparing needs at least 2 models, got {len(values)}")
+    order = np.argsort(-values.mean(axis=1), kind="stable")
+    every = np.array(list(itertools.combinations(order, 2)))
+    groups = [np.flatnonzero(labels == k) for k in np.unique(labels)]
+    every_pair = len(every) * len(groups) <= most
+    # The pairs of the best model come first.
+    pairs = every if every_pair else every[: len(values) - 1]
+    pairing = _Pairing(
+        values, values if upper_values is None else upper_values, float(value_range[1] - value_range[0]), error_rate
+    )
+
+    by_sign = [sign_flips.SignFlips(values[:, rows].T, flips=flips, rng=rng) for rows in groups]
+    parts = [_parts(pairing, rows, pairs, alpha=alpha, family=len(every) * len(groups)) for rows in groups]
+    by_class = _differences(parts, by_sign, pairs, every, family=len(every) * len(groups))
+
+    everything = np.arange(values.shape[1])
+    overall = _differences(
+        [_parts(pairing, everything, pairs, alpha=alpha, family=len(every))],
+        [_all_joined(by_sign)],
+        pairs,
+        every,
+        family=len(every),
+    )
+    best, worst = rank_intervals(
+        pairing.in_blocks(one_sided_p_values, everything, every, alpha=alpha / (2 * len(every))),
+        every,
+        models=len(values),
+        alpha=alpha,
+    )
+    return Comparison(order, pairs, every_pair, np.unique(labels), by_class, overall, best, worst)
+
+
+@dataclass(frozen=True)
+class _Pairing:
+    # Smallest and largest values (M, N) of M models, the length of their range, and how often a value is wrong.
+    values: np.ndarray
+    upper_values: np.ndarray
+    length: float
+    error_rate: float
+
+    @cached_property
+    def known(self):
+        return self.error_rate == 0 and np.array_equal(self.values, self.upper_values)
+
+    def in_blocks(self, function, rows, pairs, *, alpha):
+        # A function of the paired differences (n, P), a few pairs at a time: two arrays (P,).
+        smallest = np.ascontiguousarray(self.values[:, rows].T)
+        largest = smallest if self.known else np.ascontiguousarray(self.upper_values[:, rows].T)
+        # A value v that is wrong with probability e has a mean from (1 - e) v to (1 - e) v + e, in units of the range.
+        # So the true difference is positive only if that of smallest and largest values is above e.
+        shift = self.error_rate * self.length
+        step = max(1, ELEMENTS_AT_ONCE // max(1, len(rows)))
+        results = []
+        for first, second in (pairs[start : start + step].T for start in range(0, len(pairs), step)):
+            lower = smallest[:, first] - largest[:, second] - shift
+            upper = None if self.known else largest[:, first] - smallest[:, second] + shift
+            results.append(function(lower, bound=self.length + shift, alpha=alpha, upper=upper))
+        return tuple(np.concatenate(arrays) for arrays in zip(*results, strict=True))
+
+
+def _parts(pairing, rows, pairs, *, alpha, family):
+    # Mean, bounds, both one-sided p-values, and whether signs may be flipped, of the pairs on some samples, each (P,).
+    means = pairing.values[:, rows].mean(axis=1)
+    ends = pairing.in_blocks(mean_bounds, rows, pairs, alpha=alpha / family)
+    low, high = (np.clip(end / (1 - pairing.error_rate), -pairing.length, pairing.length) for end in ends)
+    above, below = pairing.in_blocks(one_sided_p_values, rows, pairs, alpha=alpha / (2 * family))
+    (enough,) = pairing.in_blocks(_enough_for_signs, rows, pairs, alpha=alpha)
+    # Random signs allow neither for values between two numbers nor for wrong ones.
+    return means[pairs[:, 0]] - means[pairs[:, 1]], low, high, above, below, enough & pairing.known
+
+
+def _enough_for_signs(differences, **_):
+    return sign_flips.trusted(differences)
+
+
+def _differences(parts, by_sign, pairs, every, *, family):
+    value, low, high, above, below, trusted = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    one_sided = np.concatenate([above, below])
+    # A comparison is two hypotheses, one per direction, so that a refusal says which model is better.
+    adjusted = [
+        method(one_sided, family=2 * family).reshape(2, -1).min(axis=0)
+        for method in (holm, benjamini_hochberg, benjamini_yekutieli)
+    ]
+    statistics = [flips.statistics(pairs) for flips in by_sign]
+    observed = np.concatenate([of_group[0] for of_group in statistics])
+    largest = np.maximum.reduce([flips.largest(every) for flips in by_sign])
+    return Differences(
+        value,
+        low,
+        high,
+        np.minimum(2 * np.minimum(above, below), 1),
+        *adjusted,
+        np.where(trusted, np.concatenate([sign_flips.p_values(of_group) for of_group in statistics]), np.nan),
+        np.where(trusted, sign_flips.adjusted_p_values(observed, largest), np.nan),
+    )
+
+
+def _all_joined(by_sign):
+    joined = by_sign[0]
+    for flips in by_sign[1:]:
+        joined = joined.joined(flips)
+    return joined

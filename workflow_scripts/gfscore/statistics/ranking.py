@@ -1,0 +1,140 @@
+"""Rank agreement between scores and accuracies, and rankings of classes."""
+
+import math
+from functools import cache
+
+import numpy as np
+
+from gfscore.core.errors import InputError
+from gfscore.statistics.disparity import TIE_TOLERANCE
+
+EXACT_UP_TO = 9
+"""Largest number of models whose orderings (9! = 362,880) are enumerated for an exact p-value."""
+
+ROUNDING = 1e-12
+"""Largest difference of two rank correlations that are equal but for rounding."""
+
+
+def ranks(values):
+    """Average ranks along the last axis, 1 for the smallest; neighbours within TIE_TOLERANCE share a rank.
+
+    Takes finite values (..., M).
+    """
+    values = np.asarray(values, dtype=np.float64)
+    order = np.argsort(values, axis=-1)
+    apart = np.diff(np.take_along_axis(values, order, axis=-1), axis=-1) > TIE_TOLERANCE
+    # Places in order of the first and the last value of each run of ties, whose mean is the rank of all in it.
+    places = np.arange(values.shape[-1])
+    bounds = np.ones((*values.shape[:-1], 1), dtype=bool)
+    first = np.where(np.concatenate([bounds, apart], axis=-1), places, 0)
+    last = np.where(np.concatenate([apart, bounds], axis=-1), places, values.shape[-1])
+    np.maximum.accumulate(first, axis=-1, out=first)
+    last = np.minimum.accumulate(last[..., ::-1], axis=-1)[..., ::-1]
+    result = np.empty(values.shape)
+    np.put_along_axis(result, order, (first + last) / 2 + 1, axis=-1)
+    return result
+
+
+def spearman(x, y):
+    """Spearman rank correlation along the last axis, ties given average ranks; in [-1, 1].
+
+    Takes arrays (..., M) that broadcast against each other. NaN where one side is constant or fewer than two
+    values are given: a ranking without any order agrees with nothing. Pairs with a NaN are left out, for 1-d input.
+    Raises InputError when a NaN stands in input of more dimensions.
+    """
+    x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    missing = np.isnan(x).any() or np.isnan(y).any()
+    if missing and x.ndim == y.ndim == 1:
+        known = ~(np.isnan(x) | np.isnan(y))
+        x, y = x[known], y[known]
+    elif missing:
+        raise InputError("rank correlation of several rows at once needs values without NaN")
+    if min(x.shape[-1], y.shape[-1]) < 2:
+        return np.full(np.broadcast_shapes(x.shape[:-1], y.shape[:-1]), np.nan)[()]
+    x, y = ranks(x), ranks(y)
+    x = x - x.mean(axis=-1, keepdims=True)
+    y = y - y.mean(axis=-1, keepdims=True)
+    norm = np.sqrt((x**2).sum(axis=-1) * (y**2).sum(axis=-1))
+    covariance = (x * y).sum(axis=-1)
+    return np.divide(covariance, norm, out=np.full(norm.shape, np.nan), where=norm > 0)[()]
+
+
+def exact_p_value(rho, models):
+    """Two-sided probability that |Spearman's rho| of a random order of M models is at least |rho|, without ties.
+
+    By enumeration of all M! orders, for 2 <= M <= 9; 0.0833 for rho = .9 at M = 5. NaN when rho is NaN (undefined).
+    Raises InputError for another M.
+    """
+    _require_few(models)
+    untied = np.arange(models)
+    return math.nan if math.isnan(rho) else share_of_orders(untied, untied, every_order(models), rho)
+
+
+def exact_p_value_of(x, y):
+    """The same for `x` and `y` (M,) as they are, ties included; pairs with a NaN are left out."""
+    x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    known = ~(np.isnan(x) | np.isnan(y))
+    x, y, rho = x[known], y[known], float(spearman(x, y))
+    if math.isnan(rho):
+        return math.nan
+    _require_few(len(x))
+    return share_of_orders(x, y, every_order(len(x)), rho)
+
+
+def _require_few(models):
+    if not 2 <= models <= EXACT_UP_TO:
+        raise InputError(f"exact p-values are enumerated for 2 to {EXACT_UP_TO} models, got {models}")
+
+
+def share_of_orders(x, y, orders, rho):
+    """Share of `orders` (R, M) of y in which |Spearman's rho| with x is at least |rho|; x and y not constant."""
+    x, y = ranks(x) - (len(x) + 1) / 2, ranks(y) - (len(y) + 1) / 2
+    return float(np.mean(np.abs(y[orders] @ x / math.sqrt((x @ x) * (y @ y))) >= abs(rho) - ROUNDING))
+
+
+@cache
+def every_order(items):
+    """All orders of 0..M-1, (M!, M) int8, the identity first; for M up to EXACT_UP_TO."""
+    orders = np.zeros((1, 1), dtype=np.int8)
+    for last in range(1, items):
+        # The last item at every place of every order of the others.
+        orders = np.concatenate([np.insert(orders, place, last, axis=1) for place in range(last, -1, -1)])
+    return orders
+
+
+def vulnerability(values, class_names):
+    """How often each class is the weakest or the strongest, over models.
+
+    Takes class values (M, K), higher is better, NaN for a class without samples, and K names. Models are compared on
+    the same classes: those that each of them has samples of. Returns a data frame sorted from the most to the least
+    vulnerable class, the others last: class_index, class_name, mean_rank (1 = weakest; NaN for the others),
+    times_worst and times_best (a tie counts for every class in it), models. Source: GF-Score, Figure 4.
+    """
+    import pandas as pd
+
+    values = np.asarray(values, dtype=np.float64)
+    mean_rank = np.full(values.shape[1], np.nan)
+    times_worst, times_best = np.zeros((2, values.shape[1]), dtype=np.int64)
+    shared = np.flatnonzero(~np.isnan(values).any(axis=0))
+    if len(shared):
+        values = values[:, shared]
+        mean_rank[shared] = ranks(values).mean(axis=0)
+        times_worst[shared] = (values <= values.min(axis=1, keepdims=True) + TIE_TOLERANCE).sum(axis=0)
+        times_best[shared] = (values >= values.max(axis=1, keepdims=True) - TIE_TOLERANCE).sum(axis=0)
+    frame = pd.DataFrame(
+        {
+            "class_index": np.arange(len(mean_rank), dtype=np.int32),
+            "class_name": list(class_names),
+            "mean_rank": mean_rank,
+            "times_worst": times_worst,
+            "times_best": times_best,
+            "models": len(values),
+        }
+    )
+    return frame.sort_values(["mean_rank", "class_index"], ignore_index=True)
+
+
+def spearman_or_none(x, y):
+    """Spearman rank correlation as a plain number, or None where it is undefined, for JSON."""
+    rho = float(spearman(x, y))
+    return None if math.isnan(rho) else rho

@@ -1,0 +1,193 @@
+"""Survival of samples under minimal-norm attacks: how far an adversarial example is, and whether classes differ.
+
+A distance found is an event, a censored one a sample on which every attack failed up to the largest distance searched.
+Attacks that fail prove nothing, so survival here is an upper bound on that of the true distances.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from gfscore.core.errors import InputError
+
+BLOCK = 1024
+"""Distances at a time whose samples at risk are counted, so that memory does not grow with N times K."""
+
+RANK_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True)
+class ClassDistances:
+    """What attacks found in each class.
+
+    Per class (K,): `n` samples; `misclassified`, at distance 0; `found` and `censored`, which with them sum to n;
+    `success_rate`, the share found among the correctly classified, NaN without any; `median` distance over all
+    samples, NaN when it lies among the censored ones or the class is empty.
+    """
+
+    n: np.ndarray
+    misclassified: np.ndarray
+    found: np.ndarray
+    censored: np.ndarray
+    success_rate: np.ndarray
+    median: np.ndarray
+
+
+@dataclass(frozen=True)
+class LogRank:
+    """Whether classes differ in survival.
+
+    `statistic` >= 0, larger for more difference; `degrees_of_freedom`; `p_value` in [0, 1], NaN when there is nothing
+    to compare; `observed` and `expected` (K,): samples lost per class, and how many if all classes were alike.
+    """
+
+    statistic: float
+    degrees_of_freedom: int
+    p_value: float
+    observed: np.ndarray
+    expected: np.ndarray
+
+
+def survival_curves(values, censored, labels, classes, *, radii):
+    """Share of each class whose distance exceeds r, (K, R), an upper bound on the share truly that robust.
+
+    Takes `values` (N,) >= 0, `censored` (N,) bool, `labels` (N,) int, the number of classes and `radii` (R,) >= 0.
+    Misclassified samples, at distance 0, are in no share. NaN for a class without samples, and from the smallest
+    censored distance on, where nobody looked.
+    """
+    values, censored, labels = _checked(values, censored, labels)
+    radii = np.asarray(radii, dtype=np.float64)
+    curves = np.full((classes, len(radii)), np.nan)
+    for k in np.unique(labels):
+        own = labels == k
+        ordered = np.sort(values[own])
+        curves[k] = 1 - np.searchsorted(ordered, radii, side="right") / len(ordered)
+        curves[k, radii >= values[own & censored].min(initial=np.inf)] = np.nan
+    return curves
+
+
+def class_distances(values, censored, labels, classes):
+    """Success rate and median distance of each class, as ClassDistances; arguments as `survival_curves` takes them."""
+    values, censored, labels = _checked(values, censored, labels)
+
+    def count(chosen):
+        return np.bincount(labels[chosen], minlength=classes)
+
+    wrong = (values == 0) & ~censored
+    n, misclassified, unfound = count(slice(None)), count(wrong), count(censored)
+    right = n - misclassified
+    success = np.divide(right - unfound, right, out=np.full(classes, np.nan), where=right > 0)
+    median = np.array([median_distance(values[labels == k], censored[labels == k]) for k in range(classes)])
+    return ClassDistances(n, misclassified, right - unfound, unfound, success, median)
+
+
+def median_distance(values, censored):
+    """Median distance, misclassified samples counted at 0; NaN when it is censored, or without samples."""
+    if len(values) == 0:
+        return math.nan
+    beyond = np.where(censored, np.inf, values)
+    low, high = np.sort(beyond)[[(len(beyond) - 1) // 2, len(beyond) // 2]]
+    return float((low + high) / 2) if math.isfinite(high) else math.nan
+
+
+def mean_distance(values):
+    """Mean distance, censored samples counted at the largest distance searched, misclassified ones at 0.
+
+    A restricted mean: comparable only between models measured with the same largest distance. NaN without samples.
+    """
+    return float(np.mean(values)) if len(values) else math.nan
+
+
+def log_rank(values, censored, labels, classes):
+    """Log-rank test that all classes have the same survival, as LogRank with the chi-square p-value.
+
+    Arguments as `survival_curves` takes them; classes without samples are left out. The p-value is that of K - 1
+    degrees of freedom and holds for large classes; use `log_rank_permutation` for small ones. Censoring must not
+    depend on the class, which one largest distance for all ensures. NaN when fewer than two classes have samples or
+    nothing was found. Source: Mantel 1966; Peto and Peto 1972; variance with ties after Kalbfleisch and Prentice 2002,
+    Eq. 1.18.
+    """
+    from scipy.special import chdtrc
+
+    values, censored, labels = _checked(values, censored, labels)
+    present, compact = np.unique(labels, return_inverse=True)
+    statistic, observed, expected, rank = _statistic(values, censored, compact, len(present))
+    every = np.zeros((2, classes))
+    every[:, present] = observed, expected
+    p_value = float(chdtrc(rank, statistic)) if rank else math.nan
+    return LogRank(statistic, rank, p_value, *every)
+
+
+def log_rank_permutation(values, censored, labels, classes, *, permutations, rng):
+    """Log-rank test whose p-value comes from shuffled class membership: P(p <= alpha) <= alpha for every N and K.
+
+    Arguments as `log_rank` takes them, the number of shuffles and a numpy Generator. The null is that samples are
+    exchangeable between classes. The statistic is sum_k (O_k - E_k)^2 / n_k over its mean scale under shuffling, which
+    needs no covariance and is near the chi-square one. Sources: Peto and Peto 1972; Phipson and Smyth 2010 for the +1.
+    """
+    values, censored, labels = _checked(values, censored, labels)
+    plain = log_rank(values, censored, labels, classes)
+    if plain.degrees_of_freedom == 0:
+        return plain
+    scores = _log_rank_scores(values, censored)
+    n = np.bincount(labels, minlength=classes)
+    scale = np.sum(scores**2) / (len(scores) - 1)
+
+    def statistic(membership):
+        excess = np.bincount(membership, weights=scores, minlength=classes)
+        return float(np.sum(excess[n > 0] ** 2 / n[n > 0]) / scale)
+
+    observed = statistic(labels)
+    # Equal statistics of different orders must not differ by rounding.
+    reached = sum(statistic(rng.permutation(labels)) >= observed * (1 - 1e-9) - 1e-12 for _ in range(permutations))
+    return replace(plain, statistic=observed, p_value=(1 + reached) / (1 + permutations))
+
+
+def _log_rank_scores(values, censored):
+    # Whether each sample was lost minus the hazard it was exposed to; the sum over a class is O_k - E_k.
+    times, place = np.unique(values, return_inverse=True)
+    lost = np.bincount(place, weights=~censored, minlength=len(times))
+    at_risk = len(values) - np.concatenate([[0], np.cumsum(np.bincount(place))[:-1]])
+    return ~censored - np.cumsum(lost / at_risk)[place]
+
+
+def _statistic(values, censored, labels, classes):
+    # Chi-square, events observed and expected per class (K,), and the rank of their covariance.
+    order = np.argsort(values, kind="stable")
+    values, event, labels = values[order], ~censored[order], labels[order]
+    observed = np.bincount(labels[event], minlength=classes).astype(np.float64)
+    times, first = np.unique(values, return_index=True)
+    deaths = np.add.reduceat(event.astype(np.float64), first) if len(first) else np.zeros(0)
+    expected, covariance = np.zeros(classes), np.zeros((classes, classes))
+    # At risk just before each time: everyone not yet passed.
+    remaining = np.bincount(labels, minlength=classes).astype(np.float64)
+    for start in range(0, len(times), BLOCK):
+        block = slice(start, start + BLOCK)
+        stop = first[start + BLOCK] if start + BLOCK < len(first) else len(values)
+        rows = np.searchsorted(first[block], np.arange(first[start], stop), side="right") - 1
+        leaving = np.zeros((len(times[block]), classes))
+        np.add.at(leaving, (rows, labels[first[start] : stop]), 1)
+        gone = np.cumsum(leaving, axis=0)
+        at_risk = remaining - gone + leaving
+        remaining = remaining - gone[-1]
+        total = at_risk.sum(axis=1)
+        share, lost = at_risk / total[:, None], deaths[block]
+        expected += lost @ share
+        weight = lost * (total - lost) / np.maximum(total - 1, 1)
+        covariance += np.diag(weight @ share) - (share * weight[:, None]).T @ share
+    # The rows sum to 0, so that the rank is K - 1, or less where classes are never at risk together.
+    spread, directions = np.linalg.eigh(covariance)
+    chosen = spread > RANK_TOLERANCE * max(spread[-1], 1e-300)
+    rank = int(chosen.sum())
+    if rank == 0:
+        return math.nan, observed, expected, 0
+    along = directions[:, chosen].T @ (observed - expected)
+    return float(np.sum(along**2 / spread[chosen])), observed, expected, rank
+
+
+def _checked(values, censored, labels):
+    values, censored = np.asarray(values, dtype=np.float64), np.asarray(censored, dtype=bool)
+    if not (values >= 0).all():
+        raise InputError(f"distances must be numbers of at least 0; {int((~(values >= 0)).sum())} are not")
+    return values, censored, np.asarray(labels)

@@ -1,0 +1,118 @@
+"""Tables of text, plain or gzipped, whose rows and size nobody vouches for."""
+
+import csv
+import gzip
+import warnings
+from collections import Counter
+from itertools import chain
+from pathlib import Path
+
+from gfscore.tables.malformed import AS_UTF_8, WITHOUT_ROW_NAMES, Malformed
+
+PLAIN_TEXT = 1 << 24
+"""Characters that any file may have, 16 MiB."""
+
+TEXT_PER_BYTE = 100
+"""Characters that a larger text may have for each byte of its file: numbers and names compress to a tenth."""
+
+MOST_COLUMNS = 100_000
+"""Columns beyond which a header is damage: each costs a thousand bytes, however short its name."""
+
+MISSING = (
+    "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA",
+    "NULL", "NaN", "None", "n/a", "nan", "null",
+)  # fmt: skip
+"""Texts that stand for no number, as pandas takes them."""
+
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
+"""What stands between the cells of a row, and its name."""
+
+
+def read_csv(path, *, separator=",", text=None, missing=MISSING):
+    """Data frame of a file of text whose rows all have as many fields as its header.
+
+    Takes the name of a column that is `text` whatever stands in it ("NA" and "007" are names of samples), and the texts
+    that are `missing` values in all others. Names ending in .gz are decompressed. Raises ValueError for a row that is
+    longer or shorter, and for more text than a file of its size can mean; Malformed, which has a remedy, for another
+    separator or encoding, row names without a header, and two columns of one name; whatever pandas raises for damaged
+    bytes.
+    """
+    import pandas as pd
+
+    with _opened(path) as file:
+        header = _require_rectangle(_lines(file, _most(path)), separator)
+    # By name, since a converter of pandas does not keep it from taking names for missing values.
+    own = {name or f"Unnamed: {place}": missing for place, name in enumerate(header) if name != text}
+    names = {"dtype": {text: str}, "na_values": own} if text in header else {"na_values": missing}
+    # pandas takes surplus fields for row names, which moves every column under its neighbour's name.
+    with warnings.catch_warnings(), _opened(path) as file:
+        warnings.simplefilter("error", pd.errors.ParserWarning)
+        return pd.read_csv(file, sep=separator, index_col=False, keep_default_na=False, **names)
+
+
+def _opened(path):
+    # newline="" leaves line ends to the parsers, since a quoted name may hold one.
+    opened = gzip.open if Path(path).name.endswith(".gz") else open
+    return opened(path, "rt", encoding="utf-8-sig", newline="")
+
+
+def _most(path):
+    return max(PLAIN_TEXT, TEXT_PER_BYTE * Path(path).stat().st_size)
+
+
+def _lines(file, most):
+    # One line may be all of the text, so each is read up to what is left.
+    left = most
+    while line := _line(file, left + 1):
+        left -= len(line)
+        if left < 0:
+            raise ValueError(f"more than {most} characters, which are too many for the size of this file")
+        yield line
+
+
+def _line(file, most):
+    try:
+        line = file.readline(most)
+    except UnicodeDecodeError as error:
+        raise Malformed(f"its text is not UTF-8: {error}", AS_UTF_8) from error
+    # UTF-16 without a mark in front decodes, to letters with zeros between them.
+    if "\0" in line:
+        raise Malformed("it holds zero bytes, as text in UTF-16 does", AS_UTF_8)
+    return line
+
+
+def _require_rectangle(lines, separator):
+    # The header of lines that all have as many fields.
+    header = []
+    for row, line in enumerate((line for line in lines if line.strip(" \r\n")), 1):
+        # Quotes are rare, and counting is ten times as fast as parsing.
+        if header and '"' not in line:
+            fields = line.count(separator) + 1
+        else:
+            found = next(csv.reader(chain([line], lines), delimiter=separator))
+            header, fields = header or _separated(found, separator), len(found)
+        if fields != len(header):
+            if row == 2 and fields == len(header) + 1 and not line.rstrip("\r\n").endswith(separator):
+                raise Malformed(
+                    f"row 2 has {fields} fields, the header {len(header)}, as where rows have names",
+                    WITHOUT_ROW_NAMES,
+                )
+            raise ValueError(f"row {row} has {fields} fields, the header {len(header)}")
+        if fields > MOST_COLUMNS:
+            raise ValueError(f"{fields} columns, more than {MOST_COLUMNS}")
+    repeated = [name for name, times in Counter(header).items() if name and times > 1]
+    if repeated:
+        raise Malformed(f"two columns {repeated[0]!r}", "rename one")
+    return header
+
+
+def _separated(header, separator):
+    # The header, unless it is one cell in which another separator stands, as everything below it would be.
+    for other, name in SEPARATORS.items():
+        if len(header) == 1 and other in header[0] and other != separator:
+            wanted = SEPARATORS[separator]
+            raise Malformed(
+                f"its cells are separated by {name}, not {wanted}",
+                f"write it with {wanted} between cells and points in numbers",
+            )
+    return header

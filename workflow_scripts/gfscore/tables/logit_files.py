@@ -1,0 +1,243 @@
+"""Logits and labels that somebody already has, in the file formats people keep them in."""
+
+import re
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from gfscore.core.errors import InputError, few
+from gfscore.core.label_numbers import numbered
+from gfscore.tables.csv_files import read_csv
+from gfscore.tables.malformed import ROW_NAMES, WITHOUT_ROW_NAMES, unreadable
+from gfscore.tables.numpy_files import opened, whole_array
+from gfscore.tables.parquet_files import is_list, read_parquet
+
+LABELS = ("labels", "label", "y")
+SAMPLE_ID = "sample_id"
+FORMATS = (".parquet", ".npz", ".npy", ".csv", ".csv.gz")
+
+
+def read_logits_file(path, *, classes):
+    """Logits of a file: `(logits (N, K), labels (N,) or None, sample_id (N,) str or None)`.
+
+    `.npz` holds an array `logits` and optionally `labels` (or `label`, `y`) and `sample_id`; `.npy` the logits alone;
+    `.csv` and `.parquet` one column per class, named like `classes`, or in label order under names that are no class's,
+    or (Parquet) one list column `logits`, and optionally `label` and `sample_id`. Labels are numbers of classes, or
+    names out of `classes`. Nothing is unpickled. Raises InputError naming the file.
+    """
+    columns = _columns(path, bare="logits")
+    name, labels = _labels(columns, path, but=classes if set(classes) <= set(columns) else ())
+    labels = None if labels is None else numbered(labels, classes, f"{path}: {name}")
+    sample_id = columns.pop(SAMPLE_ID, None)
+    if "logits" in columns:
+        logits = columns["logits"]
+    elif Path(path).suffix == ".npz" and not set(classes) <= set(columns):
+        raise InputError(
+            f"{path}: no array `logits`; it holds {few(list(columns)) or 'no other'}; write it with "
+            "numpy.savez(path, logits=..., labels=...)"
+        )
+    else:
+        logits = _side_by_side({name: columns[name] for name in _class_columns(columns, classes, path)}, path)
+    return logits, labels, _names(sample_id, len_of=logits, path=path)
+
+
+def read_labels_file(path, *, classes=None):
+    """Labels of a file: `(labels (N,), sample_id (N,) str or None, name)`, in the formats of read_logits_file.
+
+    Labels are numbers of classes, or names out of `classes` (None where none are listed). `name` is what the file calls
+    the labels. Raises InputError naming the file.
+    """
+    columns = _columns(path, bare="labels")
+    name, labels = _labels(columns, path)
+    if labels is None:
+        raise InputError(f"{path}: no labels; name the array or column one of {', '.join(LABELS)}")
+    if labels.ndim != 1:
+        raise InputError(f"{path}: {name}: shape {labels.shape}; expected (samples,)")
+    labels = numbered(labels, classes, f"{path}: {name}")
+    return labels, _names(columns.get(SAMPLE_ID), len_of=labels, path=path), name
+
+
+def _labels(columns, path, but=()):
+    # Name and labels taken out of the columns, or None twice; `but` are names of classes, which may be called so.
+    found = {name: columns.pop(name) for name in LABELS if name in columns and name not in but}
+    name, labels = next(iter(found.items()), (None, None))
+    # The same labels under two names mean one thing; an empty cell would differ from itself.
+    if len(found) > 1 and not all(np.array_equal(labels, others) for others in found.values()):
+        raise InputError(f"{path}: {' and '.join(found)} differ, and each may be the labels; keep one")
+    return name, labels
+
+
+def _names(sample_id, *, len_of, path):
+    # Identifiers (N,) str, one for each row of `len_of`.
+    if sample_id is None:
+        return None
+    if sample_id.ndim != 1 or sample_id.shape != len_of.shape[:1]:
+        raise InputError(
+            f"{path}: {SAMPLE_ID} has shape {sample_id.shape} beside an array of shape {len_of.shape}; give one per row"
+        )
+    # Numbers with a gap come as fractions with NaN, texts with a gap as objects with None, or empty ones from CSV.
+    texts = sample_id.tolist() if sample_id.dtype.kind in "OSU" else []
+    empty = np.array([text in (None, "", b"") for text in texts])
+    missing = np.isnan(sample_id) if sample_id.dtype.kind == "f" else empty
+    if missing.any():
+        raise InputError(f"{path}: row {np.argmax(missing)} has no {SAMPLE_ID}; give one per row")
+    try:
+        # numpy by itself takes bytes for ASCII.
+        texts = [text.decode() if isinstance(text, bytes) else text for text in texts]
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: a {SAMPLE_ID} is not UTF-8 ({error}); write the file again") from error
+    return (np.array(texts, dtype=object) if texts else sample_id).astype(str)
+
+
+def _side_by_side(columns, path):
+    # Columns (N,) of numbers as one array (N, K).
+    shapes = {name: column.shape for name, column in columns.items()}
+    if len(set(shapes.values())) > 1 or len(next(iter(shapes.values()))) != 1:
+        raise InputError(
+            f"{path}: the arrays {', '.join(f'{name} {shape}' for name, shape in islice(shapes.items(), 5))} are no "
+            "columns of logits of one length; name an array (samples, classes) `logits`"
+        )
+    if not len(next(iter(columns.values()))):
+        raise InputError(f"{path}: holds a header and no rows; write the file again")
+    for name, column in columns.items():
+        _require_numbers(column, f"{path}: column {name!r}")
+    return np.column_stack(list(columns.values()))
+
+
+def _require_numbers(column, where):
+    # Cells (N,) that are empty or text: a file says no more about why, unlike a NaN in an array.
+    if column.dtype.kind == "f" and np.isnan(column).any():
+        raise InputError(
+            f"{where}: row {np.isnan(column).argmax()} is empty or no number ({np.isnan(column).sum()} such rows); "
+            "write every logit as a number, and where the model gave none, find out why (half precision?)"
+        )
+    if column.dtype.kind not in "OSU":
+        return
+    for row, cell in enumerate(column.tolist()):
+        if not _is_number(cell):
+            raise InputError(
+                f"{where}: row {row} is {repr(cell)[:80]}, no number; write every logit as a number, with a point"
+            )
+    if len(column):
+        kind = type(column[0]).__name__
+        raise InputError(
+            f"{where}: holds numbers as {kind}, such as {column[0]!r:.80}; store them as float32 or float64"
+        )
+
+
+def _is_number(cell):
+    # As the readers understand it: Python takes 1_000 and the digits of any script too.
+    if isinstance(cell, str) and not (cell.isascii() and "_" not in cell):
+        return False
+    try:
+        return not np.isnan(float(cell))
+    except (ValueError, TypeError, OverflowError):
+        return False
+
+
+def _class_columns(columns, classes, path):
+    if set(classes) <= set(columns):
+        return classes
+    nameless = next((name for name in columns if ROW_NAMES.match(name) and name not in classes), None)
+    if nameless is not None:
+        raise InputError(
+            f"{path}: column {nameless!r} has no name of its own, as row names have none; {WITHOUT_ROW_NAMES}"
+        )
+    if len(columns) != len(classes):
+        raise InputError(
+            f"{path}: {len(columns)} columns of logits ({few(list(columns))}) for {len(classes)} "
+            "classes; give one column per class, an optional `label` and `sample_id`, and nothing else"
+        )
+    known = {_bare(name) for name in classes}
+    if any(_bare(name) in known for name in columns):
+        # Their order cannot be trusted: one column is named by mistake.
+        foreign = next(name for name in columns if name not in classes)
+        raise InputError(
+            f"{path}: column {foreign!r} is none of the classes ({few(classes)}); name every column "
+            "exactly as its class, or none of them, which then stand in label order"
+        )
+    _require_ascending(columns, path)
+    return list(columns)
+
+
+def _require_ascending(columns, path):
+    # Names such as logit_0, p10 or 7 are read as the numbers of their classes by everybody but us.
+    parts = {name: _NUMBERED.fullmatch(name.strip()) for name in columns}
+    if not all(parts.values()) or len({(part[1].casefold(), part[3].casefold()) for part in parts.values()}) > 1:
+        return
+    for name, due in zip(columns, sorted(columns, key=lambda name: int(parts[name][2])), strict=True):
+        if name != due:
+            raise InputError(
+                f"{path}: columns numbered out of order, {name!r} where {due!r} is due; sort them by number, or name "
+                "each as its class"
+            )
+
+
+_NUMBERED = re.compile(r"(.*?)([0-9]{1,9})([^0-9]*)", re.DOTALL)
+
+
+def _bare(name):
+    return name.strip().casefold()
+
+
+def _columns(path, *, bare):
+    """Arrays of a file by name; a bare .npy array gets the name `bare`."""
+    path = Path(path)
+    suffix = next((suffix for suffix in FORMATS if path.name.endswith(suffix)), None)
+    if suffix is None:
+        raise InputError(f"{path}: format {path.suffix or 'without suffix'} is unknown; use {', '.join(FORMATS)}")
+    if not path.is_file():
+        raise InputError(f"{path}: there is no such file; check `path` in config.yaml")
+    try:
+        return _READERS[suffix](path, bare)
+    except InputError:
+        raise
+    except Exception as error:
+        # Damaged files fail inside the readers in many ways; each means the same to the user.
+        raise unreadable(path, suffix, error) from error
+
+
+def _read_npz(path, _bare):
+    with opened(path) as file:
+        return {name: whole_array(file, name) for name in file.files}
+
+
+def _read_npy(path, bare):
+    # Mapped first: that compares the size that the header promises with that of the file.
+    return {bare: np.array(opened(path, mmap_mode="r"))}
+
+
+def _read_csv(path, _bare):
+    frame = read_csv(path, text=SAMPLE_ID)
+    return {name: frame[name].to_numpy() for name in frame.columns}
+
+
+def _read_parquet(path, _bare):
+    table = read_parquet(path)
+    return {name: _values(table.column(name).combine_chunks(), name) for name in table.column_names}
+
+
+def _values(column, name):
+    # Values (N,) of a column, (N, K) of lists that are all as long.
+    import pyarrow.compute as pc
+
+    if not is_list(column.type):
+        return column.to_numpy(zero_copy_only=False)
+    lengths = pc.list_value_length(column)
+    if column.null_count or len(pc.unique(lengths)) > 1:
+        raise ValueError(f"the lists of {name} are missing in some rows, or differ in length")
+    values = column.flatten().to_numpy(zero_copy_only=False)
+    # Lists are told as numbers of 64 bits, whatever they are stored in.
+    if values.dtype.kind in "fiu" and values.dtype != np.uint64:
+        values = values.astype(np.promote_types(values.dtype, np.int64), copy=False)
+    return values.reshape(len(column), -1)
+
+
+_READERS = {
+    ".parquet": _read_parquet,
+    ".npz": _read_npz,
+    ".npy": _read_npy,
+    ".csv": _read_csv,
+    ".csv.gz": _read_csv,
+}

@@ -1,0 +1,302 @@
+"""Every Parquet table of results/: one writer, one reader.
+
+Each file repeats its identity (dataset, model, digests, versions) as key-value metadata, and the reader refuses a
+file whose identity differs from what is asked of it.
+"""
+
+import json
+import re
+from functools import partial
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from gfscore.core.errors import InputError
+from gfscore.core.files import atomic
+from gfscore.core.names import REPLACEMENT, harmless, visible
+from gfscore.tables.declared import TABLES
+from gfscore.tables.parquet_files import opened_parquet
+
+IDENTITY_KEY = b"gfscore"
+FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")
+"""Signs that make a spreadsheet compute what a text says, when it begins with one."""
+
+GROUP_ELEMENTS = 1 << 24
+"""Logits of one row group: what is read in one go, 64 MiB; more is put together group by group."""
+
+
+def write_table(path, table, frame, *, identity):
+    """Write a data frame as one of TABLES, atomically.
+
+    `identity` maps names to plain values and goes into the file's metadata together with the table's name and
+    version. Raises KeyError when a column is missing or foreign: that is an error of the code, not of the input.
+    """
+    declared = TABLES[table].columns
+    names = [name for name, _, _ in declared]
+    if list(frame.columns) != names:
+        different = set(names).symmetric_difference(frame.columns) or "their order"
+        raise KeyError(f"columns of table {table!r} differ: {different}")
+    arrays = [pa.array(frame[name].to_numpy(), type=kind, from_pandas=True) for name, kind, _ in declared]
+    _write(path, table, arrays, identity)
+
+
+def write_logits(path, *, sample_id, label, logits, identity):
+    """Write logits (N, K) float32 with sample ids (N,) and labels (N,), atomically."""
+    n, k = logits.shape
+    rows = max(1, GROUP_ELEMENTS // max(1, k))
+    lists = [_list_array(logits[start : start + rows]) for start in range(0, n, rows)]
+    arrays = [
+        pa.array(np.asarray(sample_id).astype(str).tolist(), type=pa.string()),
+        pa.array(np.asarray(label), type=pa.int32()),
+        pa.chunked_array(lists, type=pa.list_(pa.float32())),
+    ]
+    _write(path, "logits", arrays, identity, rows_per_group=rows)
+
+
+def _list_array(rows):
+    n, k = rows.shape
+    flat = pa.array(np.ascontiguousarray(rows, dtype=np.float32).ravel())
+    return pa.ListArray.from_arrays(pa.array(np.arange(0, (n + 1) * k, k, dtype=np.int32)), flat)
+
+
+def write_attributes(path, frame, *, identity):
+    """Write the attributes of a dataset's samples, atomically.
+
+    `frame` holds sample_id and one column per attribute: categories as str, None where missing; an attribute need not
+    vary. `identity` must hold `categories`, which maps each attribute to its categories in their order.
+    """
+    names = list(frame.columns)
+    columns = tuple((name, pa.string(), "category") for name in names)
+    arrays = [pa.array(frame[name].to_numpy(dtype=object), type=pa.string(), from_pandas=True) for name in names]
+    _write(path, "attributes", arrays, identity, columns=columns)
+
+
+def read_attributes(path, *, expect=None):
+    """Read attributes: `(frame, categories)`, a data frame as write_attributes takes it and categories by attribute.
+
+    Rows stand in the order of the dataset; a missing value is None. Raises InputError as read_table does, and for a
+    value that is none of the categories.
+    """
+    file = _open(path)
+    _require_identity(file, path, "attributes", expect or {})
+    categories, schema = _identity(file, path).get("categories"), file.schema_arrow
+    # The identity keeps its keys in alphabetical order, the columns stand in the order of config.yaml.
+    names = sorted(["sample_id", *categories]) if isinstance(categories, dict) else []
+    if sorted(schema.names) != names or not all(pa.types.is_string(field.type) for field in schema):
+        raise InputError(f"{path}: its columns are not those of its categories; {_remedy(path)}")
+    frame = _decoded(path, file.read).to_pandas()
+    frame = frame.astype(object).where(frame.notna(), None)
+    # Nothing but this ties the footer, where the categories stand, to the checksums of the columns.
+    for name, order in categories.items():
+        foreign = set(frame[name]) - {None, *order}
+        if foreign:
+            raise InputError(f"{path}: {name}: {min(foreign)!r} is none of its categories; {_remedy(path)}")
+    return frame, categories
+
+
+def _write(path, table, arrays, identity, *, columns=None, rows_per_group=None):
+    declared = columns or TABLES[table].columns
+    metadata = {**identity, "table": table, "table_version": TABLES[table].version}
+    schema = pa.schema([pa.field(name, kind) for name, kind, _ in declared]).with_metadata(
+        {IDENTITY_KEY: json.dumps(metadata, sort_keys=True)}
+    )
+    floats = [name for name, kind, _ in declared if pa.types.is_floating(kind)]
+    floats += [f"{name}.list.element" for name, kind, _ in declared if kind == pa.list_(pa.float32())]
+    with atomic(path) as temporary:
+        pq.write_table(
+            pa.Table.from_arrays(arrays, schema=schema),
+            temporary,
+            compression="zstd",
+            # A flipped bit in a float is still a float: without checksums nobody would notice.
+            write_page_checksum=True,
+            # Names of samples do not recur.
+            use_dictionary=[name for name, kind, _ in declared if pa.types.is_string(kind) and name != "sample_id"],
+            # Floats compress a tenth better when their bytes are stored plane by plane.
+            column_encoding={name: "BYTE_STREAM_SPLIT" for name in floats},
+            row_group_size=rows_per_group,
+        )
+
+
+def read_identity(path):
+    """Identity metadata of a table file, a dictionary; raises InputError when the file is no table of ours."""
+    return _identity(_open(path), path)
+
+
+def _identity(file, path):
+    metadata = file.schema_arrow.metadata or {}
+    if IDENTITY_KEY not in metadata:
+        raise InputError(f"{path}: no identity metadata, so it was not written by this workflow; {_remedy(path)}")
+    try:
+        identity = json.loads(metadata[IDENTITY_KEY])
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: damaged identity metadata ({error}); {_remedy(path)}") from error
+    if not isinstance(identity, dict):
+        raise InputError(f"{path}: identity metadata are no mapping; {_remedy(path)}")
+    return identity
+
+
+def read_table(path, table, *, expect=None):
+    """Read one of TABLES as a data frame.
+
+    `expect` maps identity names to the values the file must carry. Raises InputError, naming the file, when it is
+    missing, damaged, another table or version, or of another identity.
+    """
+    frame = _read(path, table, expect).to_pandas()
+    for name, kind, _ in TABLES[table].columns:
+        if pa.types.is_list(kind):
+            frame[name] = [list(items) if items is not None else [] for items in frame[name]]
+    return frame
+
+
+def read_logits(path, *, expect=None):
+    """Read a logits file: `(sample_id (N,) str, label (N,) int32, logits (N, K) float32)`.
+
+    Raises InputError as read_table does, when there is no row, and when rows differ in length.
+    """
+    file = _checked(path, "logits", expect)
+    n = file.metadata.num_rows
+    if not n:
+        raise InputError(f"{path}: no samples; {_remedy(path)}")
+    groups = (
+        _decoded(path, partial(file.read_row_group, group, use_threads=False)) for group in range(file.num_row_groups)
+    )
+    first = _columns_of(next(groups), path)
+    if len(first[0]) == n:
+        return first
+    # Row group by row group, so that the logits stand in memory once.
+    columns = [np.empty((n, *column.shape[1:]), column.dtype) for column in first]
+    start = 0
+    for part in chain([first], (_columns_of(group, path, columns[2].shape[1], start) for group in groups)):
+        for column, values in zip(columns, part, strict=True):
+            column[start : start + len(values)] = values
+        start += len(part[0])
+    return tuple(columns)
+
+
+def _columns_of(table, path, classes=None, start=0):
+    # Columns of rows that begin at row `start` of the file.
+    rows = table.column("logits").combine_chunks()
+    lengths = np.diff(rows.offsets.to_numpy())
+    classes = lengths[0] if classes is None else classes
+    if (lengths != classes).any():
+        row = int(np.flatnonzero(lengths != classes)[0])
+        raise InputError(f"{path}: row {start + row} has {lengths[row]} logits, row 0 has {classes}; {_remedy(path)}")
+    return (
+        table.column("sample_id").to_numpy(zero_copy_only=False),
+        table.column("label").to_numpy(),
+        rows.flatten().to_numpy(zero_copy_only=False).reshape(len(lengths), -1),
+    )
+
+
+def _remedy(path):
+    return f"delete it and run the same command again, or do both at once by adding -R {path} to the command"
+
+
+def _open(path):
+    if not Path(path).is_file():
+        raise InputError(f"{path}: no such file; run the workflow to make it")
+    try:
+        return opened_parquet(path)
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise InputError(f"{path}: not a Parquet file, or truncated ({error}); {_remedy(path)}") from error
+
+
+def _read(path, table, expect):
+    return _decoded(path, _checked(path, table, expect).read)
+
+
+def _checked(path, table, expect):
+    # The open file, when its identity and columns are those of the table.
+    file = _open(path)
+    _require_identity(file, path, table, expect or {})
+    schema = file.schema_arrow
+    if [(field.name, field.type) for field in schema] != [(n, kind) for n, kind, _ in TABLES[table].columns]:
+        raise InputError(f"{path}: its columns are not those of table {table!r}; {_remedy(path)}")
+    return file
+
+
+def _decoded(path, read):
+    try:
+        return read()
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise InputError(f"{path}: damaged ({error}); {_remedy(path)}") from error
+
+
+def _require_identity(file, path, table, expect):
+    identity = _identity(file, path)
+    expected = {"table": table, "table_version": TABLES[table].version, **expect}
+    for name, value in expected.items():
+        if identity.get(name) != value:
+            raise InputError(
+                f"{path}: its {name} is {identity.get(name)!r}, but {value!r} is asked for; {_remedy(path)}"
+            )
+
+
+def write_table_and_csv(path, table, frame, *, identity):
+    """Write one of TABLES as write_table does, then the CSV beside it, from the table as it is read.
+
+    So the CSV can be made again from the Parquet file, byte for byte: a column has the kind that is declared.
+    """
+    write_table(path, table, frame, identity=identity)
+    write_csv_beside(path, read_table(path, table))
+
+
+def write_csv_beside(path_to_parquet, frame):
+    """Write a data frame as CSV beside the Parquet file, as csv_text makes it."""
+    with atomic(Path(path_to_parquet).with_suffix(".csv")) as temporary:
+        temporary.write_bytes(csv_text(frame).encode())
+
+
+def csv_text(frame):
+    """Table as CSV, lists joined by '|', numbers in full precision.
+
+    Names come from outside: none of them steers a terminal, and none is a formula to a spreadsheet (as_cell).
+    """
+    plain = frame.copy()
+    for column in plain.columns:
+        if plain[column].map(lambda item: isinstance(item, str | list)).any():
+            plain[column] = plain[column].map(as_cell)
+    return plain.to_csv(index=False, lineterminator="\n")
+
+
+def as_cell(item):
+    """Value of a cell of CSV: text that a spreadsheet would take for a formula gets an apostrophe in front.
+
+    So does what follows a semicolon or a new line, where spreadsheets of many countries begin another cell, quotes or
+    not. Numbers that are text, such as a group "-1", stay as they are.
+    """
+    text = "|".join(item) if isinstance(item, list) else item
+    if not isinstance(text, str) or _is_number(text):
+        return text
+    # A lone carriage return ends a row for most readers, and is not quoted by the writer.
+    parts = (f"'{part}" if _is_formula(part) else part for part in _CELLS.split(text))
+    return harmless("".join(parts)).replace("\r", REPLACEMENT)
+
+
+_CELLS = re.compile("([;\n])")
+
+
+def _is_formula(text):
+    # Signs that show nothing do not keep a spreadsheet from computing.
+    return visible(text).startswith(FORMULA_SIGNS) and not _is_number(text)
+
+
+def _is_number(text):
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def frame_of(table, rows):
+    """Data frame with the columns of a table from a list of mappings; absent keys become null, foreign ones raise."""
+    names = [name for name, _, _ in TABLES[table].columns]
+    foreign = {key for row in rows for key in row} - set(names)
+    if foreign:
+        raise KeyError(f"table {table!r} has no column {', '.join(sorted(foreign))}")
+    return pd.DataFrame(rows, columns=names)

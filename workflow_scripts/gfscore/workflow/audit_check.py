@@ -1,0 +1,193 @@
+"""Whether the files of a finished audit are as the workflow wrote them, for who is given the folder alone."""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import unquote
+
+from gfscore.audit.comparison.audit_changes import require_one_run
+from gfscore.core.errors import InputError
+from gfscore.core.files import read_json, sha256_of_file
+from gfscore.core.folder_digests import NAME, changed_files
+from gfscore.core.pages import require_unchanged_page
+from gfscore.tables.declared import TABLES
+from gfscore.tables.parquet_tables import csv_text, read_identity, read_table
+
+EXPECTED = (
+    *("class_scores.parquet", "model_summary.parquet", "vulnerability.parquet", "models.json", "verdict.json"),
+    *("comparison.json", "report.html", "dashboard.html"),
+)
+"""Files that every audit has once `make audit` is through, besides those that are checked against them."""
+
+CRATE = Path("exports/ro-crate")
+
+MOST_NAMED = 3
+
+
+@dataclass
+class Checked:
+    """What a check found: `counts` by kind of file, `faults` (sentences that name files), `unchecked` (paths)."""
+
+    counts: dict = field(default_factory=dict)
+    faults: list = field(default_factory=list)
+    unchecked: list = field(default_factory=list)
+
+    def read(self, kind, reader, *arguments):
+        """What the reader returns; None, and a fault more, where it raises InputError."""
+        self.counts[kind] = self.counts.get(kind, 0) + 1
+        try:
+            return reader(*arguments)
+        except InputError as error:
+            # The remedy of the error, to make the file again, is none for who did not make it.
+            self.faults.append(str(error).rpartition("; ")[0])
+            return None
+
+
+def check_audit(folder):
+    """Check the files of results/audits/<audit> against their checksums and each other: Checked.
+
+    Tables are read with the checksums of their pages, JSON files and HTML pages with their own, each CSV is made again
+    from its Parquet file and compared byte for byte, figures are compared with checksums.json beside them, the
+    crate, where there is one, with the digests in its metadata. verdict.json and model_summary must hold the same
+    values, and all tables be of one audit. This finds damage and careless edits; who makes the checksums again is not
+    found. Raises InputError for a folder that holds no audit.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no such folder; name a folder results/audits/<audit>")
+    if not any((folder / name).exists() for name in ("verdict.json", "class_scores.parquet", "model_summary.parquet")):
+        raise InputError(
+            f"{folder}: holds no audit: neither a verdict nor tables; name a folder results/audits/<audit>"
+        )
+    checked = Checked()
+    checked.faults += [f"{folder / name}: missing" for name in EXPECTED if not (folder / name).is_file()]
+    audit = _check_tables(folder, checked)
+    for path in sorted(folder.glob("*.json")):
+        checked.read("JSON files, by their own checksums", read_json, path)
+    for path in sorted(folder.glob("*.html")):
+        checked.read("pages, by the checksums in their last lines", require_unchanged_page, path)
+    _check_figures(folder / "figures", checked)
+    _check_crate(folder, audit, checked)
+    known = {".parquet", ".csv", ".json", ".html"}
+    checked.unchecked += [
+        path.relative_to(folder)
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+        and not path.name.startswith(".")
+        and not (path.parent == folder and path.suffix in known)
+        and path.parent != folder / "figures"
+        and folder / CRATE not in path.parents
+    ]
+    checked.faults = list(dict.fromkeys(checked.faults))
+    return checked
+
+
+def require_unchanged_audit(folder):
+    """Raise InputError that lists the first files of a finished audit which are not as the workflow wrote them."""
+    faults = check_audit(folder).faults
+    if faults:
+        more = f"; and {len(faults) - MOST_NAMED} more" if len(faults) > MOST_NAMED else ""
+        raise InputError(
+            f"{'; '.join(faults[:MOST_NAMED])}{more}: a crate would vouch for what the workflow did not write; move "
+            "files of your own elsewhere, delete files of the audit, and run the same command again"
+        )
+
+
+def _check_tables(folder, checked):
+    # Name of the audit, by the tables that can be read.
+    audits = {}
+    for path in sorted(folder.glob("*.parquet")):
+        frame = checked.read("tables (Parquet), by the checksums of their pages", _table, path, audits)
+        csv = path.with_suffix(".csv")
+        if frame is None:
+            continue
+        checked.read("tables (CSV), made again from Parquet", _require_same_csv, csv, frame)
+        if path.stem == "model_summary" and (folder / "verdict.json").is_file():
+            checked.read("verdict, by the values of model_summary", _require_one_run, folder, frame)
+    checked.faults += [
+        f"{csv}: there is no Parquet file of it"
+        for csv in sorted(folder.glob("*.csv"))
+        if not csv.with_suffix(".parquet").is_file()
+    ]
+    names = sorted({str(name) for name in audits.values()})
+    if len(names) > 1:
+        by_name = {name: [path for path, audit in audits.items() if str(audit) == name] for name in names}
+        fewest = min(by_name, key=lambda name: len(by_name[name]))
+        checked.faults.append(f"{by_name[fewest][0]}: of the audit {fewest!r}; the tables are of {', '.join(names)}")
+    return names[0] if len(names) == 1 else None
+
+
+def _table(path, audits):
+    identity = read_identity(path)
+    table = identity.get("table")
+    if table != path.stem or table not in TABLES:
+        raise InputError(f"{path}: holds the table {table!r}; give it its name")
+    if identity.get("table_version") != TABLES[table].version:
+        raise InputError(
+            f"{path}: not checked: version {identity.get('table_version')!r} of this table, here "
+            f"{TABLES[table].version}; take the version of gfscore that verdict.json names in `software`"
+        )
+    audits[path] = identity.get("audit")
+    return read_table(path, table)
+
+
+def _require_same_csv(path, frame):
+    if not path.is_file():
+        raise InputError(f"{path}: missing; ask for it")
+    found, expected = path.read_bytes(), csv_text(frame).encode()
+    if found == expected:
+        return
+    pairs = zip(found.split(b"\n"), expected.split(b"\n"), strict=False)
+    line = next((line for line, (one, other) in enumerate(pairs, 1) if one != other), "the last")
+    raise InputError(
+        f"{path}: edited or damaged: differs from its Parquet file, first in line {line}; ask for both again"
+    )
+
+
+def _require_one_run(folder, frame):
+    try:
+        require_one_run(folder, frame)
+    except (KeyError, TypeError) as error:
+        raise InputError(f"{folder / 'verdict.json'}: not made like a verdict ({error}); ask for it again") from error
+
+
+def _check_figures(folder, checked):
+    if not folder.is_dir():
+        checked.faults.append(f"{folder}: missing")
+        return
+    checked.counts[f"figures, by {NAME} beside them"] = sum(
+        path.suffix in (".svg", ".pdf", ".png") for path in folder.iterdir()
+    )
+    try:
+        checked.faults += changed_files(folder)
+    except InputError as error:
+        checked.faults.append(str(error).rpartition("; ")[0])
+
+
+def _check_crate(folder, audit, checked):
+    # Copies in the crate by the digests of its metadata, and the files of the audit by those of their copies.
+    crate = folder / CRATE
+    path = crate / "ro-crate-metadata.json"
+    if not path.is_file():
+        return
+    try:
+        entities = json.loads(path.read_text(encoding="utf-8"))["@graph"]
+        recorded = {unquote(item["@id"]): item["sha256"] for item in entities if "sha256" in item}
+    except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError):
+        checked.faults.append(f"{path}: not readable as the metadata of a crate")
+        return
+    checked.counts["files of the crate, by the digests in its metadata"] = len(recorded)
+    start = f"results/audits/{audit}/"
+    for name, digest in recorded.items():
+        copy = crate / name
+        # A crate from elsewhere may name any path of this machine.
+        if not copy.resolve().is_relative_to(crate.resolve()):
+            checked.faults.append(f"{path}: names a file outside the crate, {name}")
+        elif not copy.is_file() or sha256_of_file(copy) != digest:
+            checked.faults.append(f"{copy}: {'edited or damaged' if copy.is_file() else 'missing'}, as the crate says")
+        elif name.startswith(start):
+            original = folder / name.removeprefix(start)
+            if not original.is_file() or sha256_of_file(original) != digest:
+                checked.faults.append(
+                    f"{original}: {'differs from' if original.is_file() else 'missing, unlike'} its copy in the crate"
+                )

@@ -1,0 +1,74 @@
+"""The page "What each column holds", as Markdown, from the declared tables."""
+
+import pyarrow as pa
+
+from gfscore.tables.declared import TABLES
+
+INTRODUCTION = """\
+# What each column holds
+
+For those who read the tables by program: every table and column that an audit leaves, with its type, and its unit where
+it has one. [Reading an audit](reading-an-audit.md) explains the numbers; this page is for looking them up.
+
+Shares and accuracies are fractions from 0 to 1, classes are counted from 0, and a number that does not exist is null
+(an empty cell in CSV). CSV joins lists by `|`. Tables of `results/audits/<audit>/` lie there as Parquet and as CSV; one
+that an audit has no use for is not there, or has no rows. A Parquet file repeats in its metadata, under `gfscore`, the
+name and version of its table, and what it was made from: a version is raised when the meaning of a column changes.
+"""
+
+FILES = {
+    "verdict.json": "`verdict`, its `sentence`, whether it `stops` the target `gate`, the `rules` with each model's "
+    "bounds, models `excluded` and why, the `software` that judged",
+    "models.json": "models `included`, and those `excluded` with the reason",
+    "calibration.json": "for each objective: `measure`, `search`, the temperature `t_star` (or `t_star_by_model`) and "
+    "how sure it is, the objective there (`best`) and at T = 1 (`at_one`), the rank `agreement` before and after, and "
+    "that of clean accuracy alone (`baseline`)",
+    "comparison.json": "for each measure: how many `models` there are, whether they are `compared` (if not, the "
+    "`reason`), `undecided` values, the number of `classes`, the pairs that are listed (`pairs_listed`; where not "
+    "`every_pair`, those with the model `reference`) and corrected for (`pairs_corrected_for`), the joint `confidence`",
+}
+"""JSON of an audit -> its keys."""
+
+FOOTER = (
+    "Made by `tools/write_tables_page.py` from `gfscore/tables/parquet_tables/`; a test fails when the two differ.\n"
+)
+
+PLACES = {
+    "logits": "`results/logits/<dataset>/<threat>/<model>.parquet`",
+    "attributes": "`results/attributes/<dataset>.parquet`; each attribute has a column of its name, text, null where "
+    "unknown",
+    "samples": "`results/samples/<measure>/<dataset>/<threat>/<model>.parquet`, of kinds not named below",
+    "samples of kind projection": "`results/projections/<mapper>/<dataset>/<threat>/<model>.parquet`",
+    "sweep": "`results/sweeps/<measure>/<dataset>/<threat>/<model>.parquet`",
+}
+"""Where a table lies that is not one of the audit's."""
+
+KINDS = {
+    pa.string(): "text",
+    pa.bool_(): "true or false",
+    pa.float64(): "float64",
+    pa.list_(pa.string()): "list of texts",
+    pa.list_(pa.float32()): "list of float32",
+}
+
+
+def page():
+    """The whole page as Markdown."""
+    return "\n".join([INTRODUCTION, *(_section(name, table) for name, table in TABLES.items()), _files(), FOOTER])
+
+
+def _section(name, table):
+    samples = "`results/samples/<measure>/<dataset>/<threat>/<model>.parquet`, of measures of this kind"
+    place = PLACES.get(name) or (samples if name.startswith("samples of kind ") else f"`results/audits/<audit>/{name}`")
+    rows = [(f"`{column}`", KINDS.get(kind, str(kind)), meaning) for column, kind, meaning in table.columns]
+    return f"## {name}\n\n{place}. Version {table.version}.\n\n{_table(('column', 'type', 'meaning'), rows)}"
+
+
+def _files():
+    rows = [(f"`{name}`", meaning) for name, meaning in FILES.items()]
+    return f"## Files beside the tables\n\nIn `results/audits/<audit>/`:\n\n{_table(('file', 'what it holds'), rows)}"
+
+
+def _table(header, rows):
+    lines = [header, ["---"] * len(header), *rows]
+    return "".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |\n" for line in lines)
