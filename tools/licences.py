@@ -1,4 +1,4 @@
-"""Write or check requirements.licences: the licence of every package that requirements.lock installs.
+"""Write or check requirements.licences: the licence of every package of requirements.lock but those of NVIDIA's CUDA.
 
     python tools/licences.py            read from the installed packages
     python tools/licences.py --check    what a test runs: every pin has its line, and says what the package says
@@ -15,6 +15,8 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
+from install import ACCELERATOR, entries
+
 ROOT = Path(__file__).resolve().parent.parent
 LOCK, LICENCES = ROOT / "requirements.lock", ROOT / "requirements.licences"
 
@@ -26,8 +28,9 @@ LONGEST = 60
 
 
 def pins():
-    """Pairs (name, version) of requirements.lock that this system installs, in its order."""
-    wanted = map(Requirement, LOCK.read_text(encoding="utf-8").splitlines())
+    """Pairs (name, version) of requirements.lock that this system installs beside CUDA, in its order."""
+    locked = entries(LOCK.read_text(encoding="utf-8"))[1]
+    wanted = [Requirement(entry.split(" \\\n")[0]) for name, entry in locked.items() if not ACCELERATOR.match(name)]
     return [
         (pin.name, str(pin.specifier).removeprefix("==")) for pin in wanted if not pin.marker or pin.marker.evaluate()
     ]

@@ -1,110 +1,117 @@
-"""Make or check requirements.lock, requirements.hashes and envs/*.yaml from pyproject.toml.
+"""Make or check requirements.lock, and the lists of packages in envs/, from pyproject.toml.
 
-    python tools/lock.py            newest versions that pyproject.toml allows, pinned
-    python tools/lock.py --check    what CI runs: the files agree, and what pip would fetch has a recorded hash
+    python tools/lock.py              what pyproject.toml asks for, at the pinned versions where it allows them
+    python tools/lock.py --upgrade    at the newest versions
+    python tools/lock.py --check      what CI runs: the files follow from pyproject.toml, no hash is foreign
 
-requirements.lock is the single truth for `make`, for the pip sections of envs/ and for CI. Hashes are recorded beside
-it and checked here, not enforced at install, because the CPU and the CUDA build of torch are different files.
+requirements.lock is the single truth for `make`, for envs/ and for CI: a file for pip, with the hashes of all builds of
+each version. tools/install.py installs it.
 """
 
 import argparse
-import json
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
+from install import CPU_BUILDS, FROM_SOURCE, entries
+
 ROOT = Path(__file__).resolve().parent.parent
-LOCK, HASHES = ROOT / "requirements.lock", ROOT / "requirements.hashes"
+LOCK = ROOT / "requirements.lock"
 PYTHON = "3.11"
 
-# torch's CUDA build pins these exactly itself; listed here they would burden machines without a GPU.
-ACCELERATOR = re.compile(r"^(nvidia-|cuda-|triton)")
+HEAD = f"""\
+# Written by tools/lock.py from pyproject.toml; tools/install.py installs it.
+--require-hashes
+--only-binary :all:
+--no-binary {FROM_SOURCE}
+"""
 
-ENVIRONMENTS = {
-    "analysis": (["report"], "Cheap steps: logits to report. No torch."),
-    "torch": (["attacks"], "Steps that touch images or weights."),
-}
+CPU_TORCH = ("2.13.0", {
+    "cp311-cp311-manylinux_2_28_x86_64": "6746dbcbeb526eb61330b76b41ff1b4eb848951103a892eeb080dfa2b264667b",
+    "cp312-cp312-manylinux_2_28_x86_64": "4ca4a9394b0c771238a4f73590fdbbc4debad85ed0fa63d026ae1b085da7d6e2",
+    "cp313-cp313-manylinux_2_28_x86_64": "3fbf9c9d1f3c10c2d59d04aca426dee9ccc6ceb32d255c61e93acc3b4f75fae6",
+    "cp311-cp311-manylinux_2_28_aarch64": "84453b69508ec79902f899c5ed9495acb9e2bbe9fda5f1d5d6f19e3c3842e1a7",
+    "cp312-cp312-manylinux_2_28_aarch64": "6f307c2c32d764ffc6ff6893b801fad6d4752f3e67966cb8abf1843427c02604",
+    "cp313-cp313-manylinux_2_28_aarch64": "0b8f7d0423027ae8b90c7977c627f3379f325363a08224dffad9b4b2d684a83d",
+})  # fmt: skip
+"""Version of torch, and the SHA-256 of its CPU builds as PyTorch lists them, which are not in the registry."""
 
-
-def compile_pins(extras, *options):
-    """Pins of the extras of pyproject.toml, as printed by uv: no index hosts, one version for every Python."""
-    chosen = [part for extra in extras for part in ("--extra", extra)]
-    uv = Path(sys.executable).with_name("uv")
-    command = [uv, "pip", "compile", "pyproject.toml", *chosen, "--universal", "--fork-strategy", "fewest"]
-    command += ["--python-version", PYTHON, "--no-emit-index-url", "--no-emit-find-links", "--no-annotate"]
-    command += ["--no-header", "--quiet", *options]
-    done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
-    # A local CPU build of torch is the same release as the one every user gets.
-    return re.sub(r"^torch==([\d.]+)\+cpu", r"torch==\1", done.stdout, flags=re.MULTILINE)
-
-
-def pins_of(text):
-    """Requirement lines without hashes and without the accelerator packages."""
-    lines = (line.split(" \\")[0].strip() for line in text.splitlines())
-    return [line for line in lines if line and not line.startswith(("--hash", "#")) and not ACCELERATOR.match(line)]
+ENVIRONMENTS = {"analysis": "report", "torch": "attacks"}
+"""Extra of pyproject.toml that each environment of envs/ is made of."""
 
 
-def recorded_hashes(text):
-    """Set of (name==version, sha256) in uv's output with hashes."""
-    found, pin = set(), None
-    for line in text.splitlines():
-        if not line.startswith(" "):
-            pin = line.split(" ")[0]
-        for digest in re.findall(r"--hash=sha256:([0-9a-f]{64})", line):
-            found.add((pin, digest))
-    return {(pin, digest) for pin, digest in found if not ACCELERATOR.match(pin)}
+def resolved(extra: str, *options: str | Path, kept: str = "") -> dict[str, str]:
+    """Entries of pins for an extra of pyproject.toml, by name: one version for every system and Python.
 
-
-def fetched_hashes():
-    """Set of (name==version, sha256) of the files that pip would install on this machine."""
-    command = [sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed", "--no-deps", "--quiet"]
-    command += ["--disable-pip-version-check", "--report", "-", "--requirement", str(LOCK)]
-    report = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-    found = set()
-    for item in report["install"]:
-        name = re.sub(r"[-_.]+", "-", item["metadata"]["name"]).lower()
-        version = item["metadata"]["version"].split("+")[0]
-        found.add((f"{name}=={version}", item["download_info"]["archive_info"]["hashes"]["sha256"]))
+    `kept` are lines of pins whose versions stay where pyproject.toml allows them.
+    """
+    uv = str(Path(sys.executable).with_name("uv"))
+    command = [uv, "pip", "compile", "pyproject.toml", "--extra", extra, "--universal", "--fork-strategy", "fewest"]
+    command += ["--python-version", PYTHON, "--generate-hashes", "--only-binary", ":all:", "--no-binary", FROM_SOURCE]
+    command += ["--no-emit-index-url", "--no-emit-find-links", "--no-annotate", "--no-header", "--quiet"]
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "requirements.lock")
+        file.write_text(kept, encoding="utf-8")
+        subprocess.run(
+            [*command, *options, "--output-file", file], cwd=ROOT, check=True, capture_output=True, text=True
+        )
+        found = entries(file.read_text(encoding="utf-8"))[1]
+    if "torch" in found:
+        found["torch"] = with_cpu_builds(found["torch"])
     return found
 
 
-def environment(name):
-    """Text of envs/<name>.yaml: conda brings Python and pip, pip brings the pins."""
-    extras, purpose = ENVIRONMENTS[name]
-    pins = pins_of(compile_pins(extras, "--constraint", str(LOCK)))
-    lines = [f"# {purpose} Written by tools/lock.py from requirements.lock.", "channels:", "  - conda-forge"]
-    lines += ["dependencies:", f"  - python ={PYTHON}", "  - pip", "  - pip:"]
-    return "\n".join([*lines, *(f'      - "{pin}"' for pin in pins)]) + "\n"
+def with_cpu_builds(entry: str) -> str:
+    """torch's entry with the hashes of its CPU builds."""
+    version, builds = CPU_TORCH
+    if pin_of(entry).split(" ")[0] != f"torch=={version}":
+        sys.exit(f"error: CPU_TORCH in tools/lock.py is of torch {version}; write there what {CPU_BUILDS} lists now")
+    hashes = sorted(hashes_of(entry) | set(builds.values()))
+    return " \\\n".join([pin_of(entry), *(f"    --hash=sha256:{digest}" for digest in hashes)]) + "\n"
 
 
-def write():
+def pin_of(entry: str) -> str:
+    """First line of an entry: name, version and marker."""
+    return entry.splitlines()[0].removesuffix(" \\")
+
+
+def hashes_of(entry: str) -> set[str]:
+    """SHA-256 digests of an entry."""
+    return set(re.findall(r"--hash=sha256:([0-9a-f]{64})", entry))
+
+
+def post_deploy(name: str) -> str:
+    """Script that fills an environment of envs/. It names versions, so that a new one makes Snakemake run it anew."""
+    pins = [pin_of(entry).split(" ")[0] for entry in resolved(ENVIRONMENTS[name], "--constraint", LOCK).values()]
+    head = "#!/bin/sh\n# Snakemake runs this in the environment that conda made. Written by tools/lock.py.\n"
+    return head + " \\\n  ".join(["exec python -I tools/install.py", *pins]) + "\n"
+
+
+def write(*, upgrade: bool) -> None:
     """Resolve anew and write every file."""
-    resolved = compile_pins(["dev"], "--upgrade", "--generate-hashes")
-    LOCK.write_text("\n".join(pins_of(resolved)) + "\n")
-    hashes = recorded_hashes(resolved) | fetched_hashes()
-    HASHES.write_text("".join(f"{pin} sha256:{digest}\n" for pin, digest in sorted(hashes)))
+    kept = {} if upgrade else entries(LOCK.read_text(encoding="utf-8"))[1]
+    found = resolved("dev", kept="\n".join(map(pin_of, kept.values())))
+    LOCK.write_text(HEAD + "".join(found.values()), encoding="utf-8")
     for name in ENVIRONMENTS:
-        (ROOT / f"envs/{name}.yaml").write_text(environment(name))
+        (ROOT / f"envs/{name}.post-deploy.sh").write_text(post_deploy(name), encoding="utf-8")
 
 
-def check():
-    """Return what is wrong, one line each."""
-    problems = []
-    pins = {line.split(" ")[0] for line in LOCK.read_text().splitlines()}
-    known = {tuple(line.split(" sha256:")) for line in HASHES.read_text().splitlines()}
-    problems += [f"requirements.hashes records no hash of {pin}" for pin in sorted(pins - {pin for pin, _ in known})]
-    problems += [
-        f"pip would fetch {pin} with sha256 {digest}, which requirements.hashes does not record"
-        for pin, digest in sorted(fetched_hashes() - known)
-    ]
+def check() -> list[str]:
+    """What is wrong, one line each."""
+    head, locked = entries(LOCK.read_text(encoding="utf-8"))
+    problems = [] if head == HEAD else ["requirements.lock has other options for pip than tools/lock.py writes"]
     try:
-        current = pins_of(compile_pins(["dev"], "--constraint", str(LOCK)))
-        if {line.split(" ")[0] for line in current} != pins:
+        current = resolved("dev", "--constraint", LOCK)
+        if list(map(pin_of, locked.values())) != list(map(pin_of, current.values())):
             problems.append("requirements.lock does not follow from pyproject.toml")
+        for name in locked.keys() & current.keys():
+            if not hashes_of(locked[name]) or hashes_of(locked[name]) - hashes_of(current[name]):
+                problems.append(f"requirements.lock has a hash of {name} that no build of it has, or none")
         for name in ENVIRONMENTS:
-            if (ROOT / f"envs/{name}.yaml").read_text() != environment(name):
-                problems.append(f"envs/{name}.yaml does not follow from requirements.lock")
+            if (ROOT / f"envs/{name}.post-deploy.sh").read_text(encoding="utf-8") != post_deploy(name):
+                problems.append(f"envs/{name}.post-deploy.sh does not follow from requirements.lock")
     except subprocess.CalledProcessError as error:
         problems.append(f"requirements.lock does not satisfy pyproject.toml: {error.stderr.strip()}")
     return problems
@@ -112,9 +119,11 @@ def check():
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--upgrade", action="store_true", help="take the newest versions")
     parser.add_argument("--check", action="store_true", help="change nothing; exit 1 when something disagrees")
-    if parser.parse_args().check:
+    options = parser.parse_args()
+    if options.check:
         found = check()
-        print("\n".join(found) or "requirements.lock, requirements.hashes and envs/ agree")
+        print("\n".join(found) or "requirements.lock and envs/ follow from pyproject.toml")
         sys.exit(bool(found))
-    write()
+    write(upgrade=options.upgrade)

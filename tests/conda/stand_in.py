@@ -1,16 +1,14 @@
 """The commands of conda that Snakemake calls, over py-rattler, with a channel of packages that the test built.
 
-Real are the solving and the installing of conda packages, the environment of Python in the prefix, and pip's
-installation of the pip section in it. Not real are the packages: `python` and `pip` of the channel are empty, and what
-they stand for comes from the interpreter that runs this file, by venv.
+Real are the solving and the installing of conda packages, and the environment of Python in the prefix. Not real are
+the packages: `python` and `pip` of the channel are empty, and what they stand for comes from the interpreter that runs
+this file, by venv.
 """
 
 import asyncio
 import json
 import os
-import subprocess
 import sys
-import tempfile
 import venv
 from pathlib import Path
 
@@ -25,8 +23,7 @@ BASE = Path(os.environ["STAND_IN_BASE"])
 def create(file, prefix):
     """Environment that an environment file describes; fails where conda would."""
     described = yaml.safe_load(Path(file).read_text())
-    lines = [line for line in described["dependencies"] if isinstance(line, str)]
-    pins = [pin for part in described["dependencies"] if isinstance(part, dict) for pin in part["pip"]]
+    lines = described["dependencies"]
     config = ChannelConfig(channel_alias=f"{(BASE / 'channels').as_uri()}/")
     channels = [Channel(name, config) for name in described["channels"]]
     platforms = [str(Platform.current()), "noarch"]
@@ -35,18 +32,6 @@ def create(file, prefix):
     installed = {record.name.normalized for record in records}
     if "python" in installed:
         venv.EnvBuilder(symlinks=True, with_pip="pip" in installed).create(prefix)
-    if pins:
-        install_pins(pins, prefix)
-
-
-def install_pins(pins, prefix):
-    """Install the pip section as conda does: by the pip of the environment, from a requirements file."""
-    with tempfile.NamedTemporaryFile("w", suffix=".requirements.txt") as requirements:
-        requirements.write("\n".join(pins))
-        requirements.flush()
-        command = [f"{prefix}/bin/python", "-m", "pip", "install", "-U", "-r", requirements.name, "--exists-action=b"]
-        # Compiling every module would take longer than the installation.
-        subprocess.run([*command, "--no-compile", "--quiet"], check=True)
 
 
 def main(arguments):

@@ -1,14 +1,21 @@
-"""What is installed: pinned, with recorded hashes, of known licences, and nothing else is imported."""
+"""What is installed: pinned, checked by hash, of known licences, and nothing else is imported."""
 
 import ast
-import importlib.util
+import hashlib
+import os
 import re
+import shutil
 import subprocess
 import sys
+import zipfile
 from importlib.metadata import packages_distributions, version
 from pathlib import Path
 
 import pytest
+
+import install
+import licences
+import lock
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = ROOT / "workflow_scripts"
@@ -17,49 +24,123 @@ PERMISSIVE = re.compile(
 )
 
 
-def tool(name):
-    """Module of a file in tools/."""
-    specification = importlib.util.spec_from_file_location(name, ROOT / f"tools/{name}.py")
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture(scope="module")
 def pins():
     """Version of every package that this system installs, by name."""
-    return dict(tool("licences").pins())
+    return dict(licences.pins())
 
 
-def test_every_package_is_pinned_and_installed_as_pinned(pins):
-    lines = (ROOT / "requirements.lock").read_text().splitlines()
-    assert all(re.fullmatch(r"[a-z0-9-]+==[\w.]+( ; .+)?", line) for line in lines)
+def test_every_package_is_pinned_by_hash_and_installed_as_pinned(pins):
+    options, locked = install.entries((ROOT / "requirements.lock").read_text())
+    assert {"--require-hashes", "--only-binary :all:", "--no-binary connection-pool"} < set(options.splitlines())
+    assert all(re.fullmatch(r"[a-z0-9-]+==[\w.]+( ; .+)?", lock.pin_of(entry)) for entry in locked.values())
+    assert all(lock.hashes_of(entry) for entry in locked.values())
     # A local build of torch, for the CPU say, is the same release.
     installed = {name: version(name).split("+")[0] for name in pins}
     assert installed == pins
 
 
-def test_every_pin_has_recorded_hashes():
-    recorded = {}
-    for line in (ROOT / "requirements.hashes").read_text().splitlines():
-        pin, digest = re.fullmatch(r"(\S+==\S+) sha256:([0-9a-f]{64})", line).groups()
-        recorded.setdefault(pin, set()).add(digest)
-    locked = {line.split(" ")[0] for line in (ROOT / "requirements.lock").read_text().splitlines()}
-    assert recorded.keys() == locked
+# ---- installing ----
 
 
-def test_ci_compares_the_hashes_of_what_would_be_installed(monkeypatch):
-    """`make lint` asks the package index for them; here both sides are given."""
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory):
+    """A folder in which `make setup` works, with an empty environment."""
+    folder = tmp_path_factory.mktemp("clone")
+    (folder / "tools").mkdir()
+    for name in ("Makefile", "tools/install.py"):
+        shutil.copy(ROOT / name, folder / name)
+    subprocess.run([sys.executable, "-m", "venv", folder / ".venv"], check=True)
+    return folder
+
+
+def wheel(folder, version, content):
+    """Write a wheel of a module `six`; returns its SHA-256."""
+    folder.mkdir(exist_ok=True)
+    path = folder / f"six-{version}-py3-none-any.whl"
+    about = f"six-{version}.dist-info"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("six.py", content)
+        archive.writestr(f"{about}/METADATA", f"Metadata-Version: 2.1\nName: six\nVersion: {version}\n")
+        archive.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr(f"{about}/RECORD", "")
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def set_up(clone, offered):
+    """Run `make setup` where pip finds nothing but the files of a folder; returns whether it succeeded, and six.py."""
+    environment = {"PIP_CONFIG_FILE": os.devnull, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(offered)}
+    done = subprocess.run(
+        ["make", "setup"], cwd=clone, env=os.environ | environment, capture_output=True, text=True, check=False
+    )
+    (module,) = [*clone.glob(".venv/lib/*/site-packages/six.py")] or [None]
+    return done.returncode == 0, module and module.read_text()
+
+
+def test_a_replaced_package_is_refused(clone, tmp_path):
+    """A version with a local part satisfies `six==1.17.0`, and pip prefers it."""
+    honest = wheel(tmp_path / "honest", "1.17.0", "honest")
+    entry = f"six==1.17.0 \\\n    --hash=sha256:{honest}\n"
+    (clone / "requirements.lock").write_text(lock.HEAD + entry)
+    for replaced in ("1.17.0", "1.17.0+anything"):
+        wheel(tmp_path / replaced, replaced, "replaced")
+        assert set_up(clone, tmp_path / replaced) == (False, None)
+    assert set_up(clone, tmp_path / "honest") == (True, "honest")
+    # Nothing is looked for again while the lock stays as it is.
+    assert set_up(clone, tmp_path / "nowhere") == (True, "honest")
+
+
+@pytest.fixture
+def commands(monkeypatch):
+    """Calls of pip that an installation would make: pairs of a command and the names that it installs."""
+    calls = []
+
+    def run(command, check):
+        text = Path(command[-1]).read_text()
+        calls.append((command, [*install.entries(text)[1]]))
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(install.subprocess, "run", run)
+    monkeypatch.setattr(install.sys, "platform", "linux")
+    return calls
+
+
+@pytest.mark.parametrize("build", ["cpu", "cuda"])
+def test_only_torch_may_come_from_pytorch(commands, monkeypatch, build):
+    monkeypatch.setenv("TORCH_BUILD", build)
+    pins = [lock.pin_of(entry).split(" ")[0] for entry in install.entries(lock.LOCK.read_text())[1].values()]
+    install.main(pins)
+    *alone, (_, rest) = commands
+    assert [names for _, names in alone] == [["setuptools"], ["connection-pool"], ["torch"]]
+    assert "--no-build-isolation" in alone[1][0]
+    assert "snakemake" in rest
+    assert any(map(install.ACCELERATOR.match, rest)) == (build == "cuda")
+    for command, names in commands:
+        assert "--no-deps" in command
+        elsewhere = {option for option in command if "://" in str(option)}
+        assert elsewhere == ({install.CPU_BUILDS} if names == ["torch"] and build == "cpu" else set())
+        assert ("--no-index" in command) == bool(elsewhere)
+
+
+def test_no_other_file_names_a_place_to_install_from():
+    command = ["git", "grep", "-lE", r"pypi\.org|pythonhosted\.org|pytorch\.org/whl"]
+    assert subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout.split() == [
+        "tools/install.py"
+    ]
+
+
+def test_ci_refuses_a_hash_that_the_registry_does_not_have(monkeypatch, tmp_path):
+    """`make lint` asks the registry; here its answer is given."""
     assert re.search(r"^lint:.*?tools/lock\.py --check", (ROOT / "Makefile").read_text(), re.MULTILINE | re.DOTALL)
     assert re.search(r"^make lint$", (ROOT / ".ci/run").read_text(), re.MULTILINE)
-    lock = tool("lock")
-    recorded = {tuple(line.split(" sha256:")) for line in lock.HASHES.read_text().splitlines()}
-    monkeypatch.setattr(lock, "compile_pins", lambda *_: lock.LOCK.read_text())
-    monkeypatch.setattr(lock, "fetched_hashes", lambda: recorded)
-    assert not [problem for problem in lock.check() if "sha256" in problem or "records no hash" in problem]
-    other = ("numpy==0.0", "0" * 64)
-    monkeypatch.setattr(lock, "fetched_hashes", lambda: recorded | {other})
-    assert any("numpy==0.0" in problem and "does not record" in problem for problem in lock.check())
+    text = lock.LOCK.read_text()
+    monkeypatch.setattr(lock, "resolved", lambda *_: install.entries(text)[1])
+    monkeypatch.setattr(lock, "post_deploy", lambda name: (ROOT / f"envs/{name}.post-deploy.sh").read_text())
+    assert lock.check() == []
+    monkeypatch.setattr(lock, "LOCK", tmp_path / "requirements.lock")
+    lock.LOCK.write_text(re.sub(r"(?<=^numpy==2.4.6 \\\n    --hash=sha256:).{64}", "0" * 64, text, flags=re.MULTILINE))
+    (problem,) = lock.check()
+    assert "numpy" in problem
 
 
 def test_every_licence_is_listed_and_permits_use():
@@ -97,6 +178,6 @@ def imported(path):
 def test_what_the_security_page_names_exists():
     page = (ROOT / "SECURITY.md").read_text()
     named = re.findall(r"`((?:gfscore|tools|tests|rules)/[\w/.]+)`", page) + re.findall(r"`(requirements\.\w+)`", page)
-    assert {"requirements.lock", "requirements.hashes", "requirements.licences", "tests/faults"} <= set(named)
+    assert {"requirements.lock", "requirements.licences", "tools/install.py", "tests/faults"} <= set(named)
     for name in named:
         assert (ROOT / name).exists() or (SCRIPTS / name).exists(), name

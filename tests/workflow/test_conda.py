@@ -1,7 +1,7 @@
 """`--use-conda`: environments that are complete, and jobs that use them and nothing else.
 
 No conda and no channel here: conda/stand_in.py solves and installs with py-rattler from a channel made for the test,
-and pip really installs the pip sections. What that leaves open stands in docs/conda.md.
+and Snakemake really runs the scripts by which pip fills the environments. What that leaves open stands in docs/conda.md.
 """
 
 import ast
@@ -19,8 +19,10 @@ import pytest
 import yaml
 from rattler import MatchSpec
 
+import lock
 from conda_folder import make_conda
 from gfscore.workflow.sources import sources_of
+from install import entries
 from observing import observations, observe_in, observing, step_of
 from small_audits import small_audit, trained_for_one_epoch
 
@@ -33,8 +35,6 @@ OPTIONS = ("--configfile", OVERLAY)
 WITHOUT_FIGURES = ("--omit-from", "plot_figures")
 """For the audit that is made twice: figures, the costliest of its steps, are drawn under conda alone."""
 WITH_PYTHON = {"pip", "setuptools"}
-# torch's CUDA build brings these by itself; tools/lock.py leaves them to it.
-ACCELERATOR = re.compile(r"(nvidia-|cuda-|triton)")
 
 
 def described(name):
@@ -42,7 +42,14 @@ def described(name):
 
 
 def pins_of(name):
-    return described(name)["dependencies"][-1]["pip"]
+    """What the script that Snakemake runs in a new environment asks for."""
+    return re.findall(r"\S+==\S+", (ROOT / f"envs/{name}.post-deploy.sh").read_text())
+
+
+def pinned():
+    """Markers of every pin of requirements.lock, by `name==version`."""
+    lines = map(lock.pin_of, entries(lock.LOCK.read_text())[1].values())
+    return {line.split(" ; ")[0]: line.partition(" ; ")[2] for line in lines}
 
 
 def normalised(name):
@@ -56,27 +63,24 @@ def normalised(name):
 def test_conda_brings_python_and_pip_and_no_more(name):
     environment = described(name)
     assert environment["channels"] == ["conda-forge"]
-    *lines, section = environment["dependencies"]
-    specs = {spec.name.normalized: spec for spec in (MatchSpec(line, strict=True) for line in lines)}
+    specs = {
+        spec.name.normalized: spec for spec in (MatchSpec(line, strict=True) for line in environment["dependencies"])
+    }
     assert set(specs) == {"python", "pip"}
     assert str(specs["python"]) == "python 3.11.*"
     assert str(specs["pip"]) == "pip"
-    assert set(section) == {"pip"}
 
 
 @pytest.mark.parametrize("name", ENVIRONMENTS)
-def test_the_pip_section_is_the_lock_and_lacks_nothing(name, tmp_path):
-    pins = pins_of(name)
-    assert {pin.split(" ;")[0] for pin in pins} <= {
-        line.split(" ;")[0] for line in (ROOT / "requirements.lock").read_text().splitlines()
-    }
-    (tmp_path / "pins.txt").write_text("\n".join(pins))
+def test_its_packages_are_of_the_lock_and_lack_nothing(name, tmp_path):
+    pins, markers = pins_of(name), pinned()
+    assert set(pins) <= markers.keys()
+    (tmp_path / "pins.txt").write_text("".join(f"{pin} ; {markers[pin]}\n" for pin in pins).replace(" ; \n", "\n"))
     command = [Path(sys.executable).with_name("uv"), "pip", "compile", "pins.txt", "--universal"]
     command += ["--fork-strategy", "fewest", "--python-version", "3.11", "--no-annotate", "--no-header", "--quiet"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    resolved = {re.split(r"[ ;]", line)[0].replace("+cpu", "") for line in done.stdout.splitlines() if "==" in line}
-    assert {pin for pin in resolved if not ACCELERATOR.match(pin)} == {pin.split(" ;")[0] for pin in pins}
+    assert {re.split(r"[ ;]", line)[0] for line in done.stdout.splitlines()} == set(pins)
 
 
 # ---- jobs ----
@@ -113,6 +117,8 @@ def plain(fresh_copy):
 def under_conda(plain, conda):
     """The options of --use-conda, with both environments made."""
     environment, prefixes = conda
+    # Not compiling every module halves the time of pip (which wants "no" for "yes" here).
+    environment["PIP_NO_COMPILE"] = "no"
     options = (*OPTIONS, "--use-conda", "--conda-prefix", str(prefixes))
     everything = ("--forceall", "--conda-create-envs-only")
     plain.snakemake(*options, *everything, environment=environment)
@@ -129,7 +135,8 @@ def test_an_environment_is_made_as_described(under_conda, conda, name):
     listed = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     # The CPU build is the same release as the one that every user gets.
     installed = {f"{normalised(one['name'])}=={one['version'].removesuffix('+cpu')}" for one in listed}
-    assert {pin for pin in pins_of(name) if " ;" not in pin} <= installed
+    markers = pinned()
+    assert {pin for pin in pins_of(name) if not markers[pin]} <= installed
     assert {pin.split("==")[0] for pin in installed} <= {pin.split("==")[0] for pin in pins_of(name)} | WITH_PYTHON
 
 

@@ -106,7 +106,7 @@ def test_a_missing_package_is_named_with_the_command_that_installs_it(monkeypatc
         raise metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(metadata, "version", missing)
-    with pytest.raises(InputError, match=r"robustbench is not installed; pip install 'gfscore\[models\]'"):
+    with pytest.raises(InputError, match=r"robustbench is not installed; run make setup"):
         compatibility.import_robustbench()
 
 

@@ -18,7 +18,7 @@ from gfscore.images.datasets import from_arrays
 from gfscore.networks import inference
 from gfscore.networks.architecture_files import describe_network
 from gfscore.networks.callables import FOLDER_VARIABLE, build_architecture, resolve, source_file_of
-from gfscore.networks.checkpoint_files import require_checkpoint
+from gfscore.networks.checkpoint_files import describe_checkpoint, require_checkpoint
 from gfscore.networks.classifier import classes_given
 from gfscore.networks.compatibility import mend_torchvision
 from gfscore.networks.opening import Classifier, open_classifier
@@ -430,16 +430,72 @@ def test_other_onnx_graphs_are_named(tmp_path):
     whole = path.read_bytes()
     for damaged in (whole[: len(whole) // 2], b"<html>", b""):
         path.write_bytes(damaged)
-        with pytest.raises(InputError, match=r"m\.onnx: onnxruntime .* cannot open it"):
+        with pytest.raises(InputError, match=r"m\.onnx: (onnxruntime .* cannot open it|is damaged)"):
             opened(manifest_of(path, "onnx"))
 
 
-def test_weights_in_another_file_are_out_of_reach(tmp_path):
+def stored_elsewhere(*, entries=True, location=TensorProto.EXTERNAL):
+    """A tensor `w` whose values are said to be in another file."""
+    tensor = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[1], data_location=location)
+    if entries:
+        tensor.external_data.add(key="location", value="weights.bin")
+    return tensor
+
+
+def body_with(tensor):
+    output = helper.make_tensor_value_info("y", TensorProto.FLOAT, [1])
+    return helper.make_graph([helper.make_node("Identity", [tensor.name], ["y"])], "body", [], [output], [tensor])
+
+
+def loop_with(node):
+    return helper.make_node("Loop", ["n", "flag"], ["y"], body=helper.make_graph([node], "b", [], []))
+
+
+def function_with(node):
+    return helper.make_function("own", "F", [], ["c"], [node], [helper.make_opsetid("", 13)])
+
+
+NODES = {
+    "attribute": lambda: helper.make_node("Constant", [], ["c"], value=stored_elsewhere()),
+    "attribute that is a list": lambda: helper.make_node("Own", [], ["c"], domain="own", w=[stored_elsewhere()]),
+    "branch": lambda: helper.make_node("If", ["flag"], ["y"], then_branch=body_with(stored_elsewhere())),
+    "branch in a loop": lambda: loop_with(NODES["branch"]()),
+}
+PLACES = {
+    "initializer": lambda model: model.graph.initializer.append(stored_elsewhere()),
+    "initializer, only its location": lambda model: model.graph.initializer.append(stored_elsewhere(entries=False)),
+    "initializer, only its entries": lambda model: model.graph.initializer.append(
+        stored_elsewhere(location=TensorProto.DEFAULT)
+    ),
+    "sparse values": lambda model: model.graph.sparse_initializer.add().values.CopyFrom(stored_elsewhere()),
+    "sparse indices": lambda model: model.graph.sparse_initializer.add().indices.CopyFrom(stored_elsewhere()),
+    **{name: lambda model, make=make: model.graph.node.append(make()) for name, make in NODES.items()},
+    "function": lambda model: model.functions.append(function_with(NODES["attribute"]())),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_tensor_in_another_file_is_refused_wherever_it_stands(tmp_path, place):
+    path = tmp_path / "m.onnx"
+    graph(path)
+    model = onnx.load(path)
+    PLACES[place](model)
+    path.write_bytes(model.SerializeToString())
+    with pytest.raises(InputError, match=r"m\.onnx: .*'w'.*another file.*save_as_external_data=False"):
+        opened(manifest_of(path, "onnx"))
+
+
+def test_weights_in_another_file_are_refused_where_they_lie(tmp_path, monkeypatch):
+    """onnxruntime takes them from the working directory, whatever is there."""
     path = tmp_path / "m.onnx"
     graph(path)
     onnx.save(onnx.load(path), path, save_as_external_data=True, location="weights.bin", size_threshold=0)
-    with pytest.raises(InputError, match=r"cannot open it .*one file with all weights inside"):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=r"m\.onnx: .*'w'.*weights\.bin.*save_as_external_data=False"):
         opened(manifest_of(path, "onnx"))
+    settings = {"source": "onnx", "path": path, "url": None, "sha256": None}
+    with pytest.raises(InputError, match=r"weights\.bin"):
+        describe_checkpoint(settings, identity={"dataset": "z", "threat": "none", "model": "M"})
 
 
 # ---- from a manifest to a table ----

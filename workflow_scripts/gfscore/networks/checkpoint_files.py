@@ -1,7 +1,7 @@
-"""Files of checkpoints: found or fetched, and checked without parsing them.
+"""Files of checkpoints: found or fetched, and checked without unpickling them.
 
-The only rule about content is that of the digest: pinned in config.yaml, or else recorded beside the file when it is
-first seen and enforced from then on. Imports no torch, so that fetching works on a login node.
+The only rule about content that holds for all is that of the digest: pinned in config.yaml, or else recorded beside the
+file when it is first seen and enforced from then on. Imports no torch, so that fetching works on a login node.
 """
 
 import json

@@ -18,7 +18,7 @@ from gfscore.core.errors import InputError
 CHECKED = {"robustbench": "1.1.1", "timm": "1.0.9"}
 """Releases that the mends, the table of supported models and the loading procedure were checked with."""
 
-INSTALL = "pip install 'gfscore[models]'"
+INSTALL = "run make setup"
 
 NMS = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
 """Signature of torchvision's two non-maximum suppressions, the operators that its Python part describes on import."""

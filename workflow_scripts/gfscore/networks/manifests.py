@@ -26,6 +26,9 @@ def describe_checkpoint(settings, *, identity):
     if settings.get("trust_pickle") and not settings.get("sha256"):
         raise InputError(f"{'/'.join(identity.values())}: {NEEDS_PINNED_DIGEST}")
     files = [{"path": str(file["path"]), "sha256": obtain(**file)} for file in files_of(settings)]
+    require_usable = _of_source(settings, "require_usable")
+    if require_usable:
+        require_usable(files[0]["path"])
     return {
         **identity,
         "source": settings["source"],
@@ -45,5 +48,10 @@ def files_of(settings):
     A source may know better than config.yaml (several files, addresses in a table of its own): then its module has a
     function of this name.
     """
-    own = getattr(import_module(SOURCES[settings["source"]]), "files_of", None)
+    own = _of_source(settings, "files_of")
     return own(settings) if own else [{key: settings.get(key) for key in ("path", "url", "sha256")}]
+
+
+def _of_source(settings, name):
+    # Function of the module of a source, None where it has none of this name.
+    return getattr(import_module(SOURCES[settings["source"]]), name, None)

@@ -9,7 +9,7 @@ EXPORTS = ("latex", "model-cards", "ro-crate")
 
 WORKFLOW = (
     *("rules/**/*", "workflow_scripts/**/*", "envs/*", "profiles/**/*"),
-    *("config.yaml", "requirements.lock", "LICENSE", "CITATION.cff", "README.md"),
+    *("config.yaml", "requirements.lock", "tools/install.py", "LICENSE", "CITATION.cff", "README.md"),
 )
 """What the workflow is made of, besides its Snakefile, as patterns."""
 

@@ -1,12 +1,20 @@
 """An exported network, run by onnxruntime on the CPU (source `onnx`): logits only, no gradients."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gfscore.core.errors import InputError
 from gfscore.networks.classifier import Classifier, classes_given, first_line
 from gfscore.networks.preprocessing import description, preprocess
+
+if TYPE_CHECKING:
+    import onnx
+    from google.protobuf.message import Message
 
 
 def open_classifier(settings, path, *, image_shape, classes, threads):
@@ -44,6 +52,52 @@ def open_classifier(settings, path, *, image_shape, classes, threads):
     )
 
 
+def require_usable(path: str | Path) -> None:
+    """Refuse, by InputError, a file that is no ONNX, or whose weights lie elsewhere; nothing is run."""
+    graph_in(Path(path).read_bytes(), where=path)
+
+
+def graph_in(content: bytes, *, where: str | Path) -> onnx.ModelProto:
+    """Graph that the content of an ONNX file describes; no other file is opened.
+
+    Raises InputError, naming the file `where`, for content that is no ONNX, and for a tensor anywhere in it (weights,
+    attributes of nodes, bodies of If, Loop and Scan, functions) that is stored in another file: no digest covers that
+    file, and onnxruntime looks for it in the working directory.
+    """
+    import onnx
+    from google.protobuf.message import DecodeError
+
+    try:
+        graph = onnx.ModelProto.FromString(content)
+    except DecodeError as error:
+        raise InputError(
+            f"{where}: is damaged or no ONNX file ({first_line(error)}); export it again as one file"
+        ) from error
+    for tensor in _tensors(graph):
+        if tensor.external_data or tensor.data_location == onnx.TensorProto.EXTERNAL:
+            places = [entry.value for entry in tensor.external_data if entry.key == "location"]
+            raise InputError(
+                f"{where}: its tensor {tensor.name!r} is stored in another file ({', '.join(places) or 'unnamed'}), "
+                "which no digest covers; load the model where that file is, and write it as one with "
+                "onnx.save_model(model, path, save_as_external_data=False)"
+            )
+    return graph
+
+
+def _tensors(message: Message) -> Iterator[onnx.TensorProto]:
+    import onnx
+    from google.protobuf.message import Message
+
+    for field, value in message.ListFields():
+        if field.message_type is None:
+            continue
+        for part in [value] if isinstance(value, Message) else value:
+            if isinstance(part, onnx.TensorProto):
+                yield part
+            else:
+                yield from _tensors(part)
+
+
 def _session(path, threads):
     import onnxruntime
 
@@ -51,8 +105,8 @@ def _session(path, threads):
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     options.log_severity_level = 4
     content = Path(path).read_bytes()
+    graph_in(content, where=path)
     try:
-        # From memory, not from the path: weights in other files, which no digest covers, are then out of reach.
         return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
     # onnxruntime raises a dozen types without a common base of its own.
     except Exception as error:

@@ -1,0 +1,123 @@
+"""Install packages of requirements.lock, each file checked by its hash, where the Python that runs this keeps its own.
+
+    python tools/install.py                     all that is not installed yet, for `make setup`
+    python tools/install.py numpy==2.4.6 ...    these alone, for the environments of envs/
+
+Nothing is looked for beyond the lock, which is complete. On Linux torch comes in two builds: TORCH_BUILD=cpu or cuda
+chooses, by default the one that is installed, else CUDA's where there is an NVIDIA driver. Needs nothing but Python.
+"""
+
+import ctypes
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from importlib import metadata
+from pathlib import Path
+
+LOCK = Path(__file__).resolve().parent.parent / "requirements.lock"
+
+CPU_BUILDS = "https://download.pytorch.org/whl/cpu/torch/"
+"""Page of PyTorch that lists builds of torch and of nothing else; the registry has none for the CPU alone on Linux."""
+
+ACCELERATOR = re.compile(r"nvidia-|cuda-|triton")
+"""Packages that torch's CUDA build needs and its CPU build does not."""
+
+BUILDS = {
+    "cpu": "torch for the CPU alone; on a machine for GPU jobs write TORCH_BUILD=cuda",
+    "cuda": "torch with CUDA, several GB; without a GPU write TORCH_BUILD=cpu",
+    "registry": "torch as the registry has it",
+}
+"""Builds of torch, and what is said of each."""
+
+BACK_END = "setuptools"
+FROM_SOURCE = "connection-pool"
+"""The one package that is built here, because there is no wheel of it, and what builds it; Snakemake requires it."""
+
+
+def entries(text: str) -> tuple[str, dict[str, str]]:
+    """Options for pip at the head of a lock; then its entries by name, with marker and hashes as pip reads them."""
+    head, *found = re.split(r"^(?=[a-z0-9])", text, flags=re.MULTILINE)
+    return head, {entry.split("==")[0]: entry for entry in found}
+
+
+def install(options: str, wanted: str, *more: str, remedy: str = "see above") -> None:
+    """Let pip install some entries of a lock; exits with an error that names the remedy when it refuses."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "requirements.txt")
+        file.write_text(options + wanted, encoding="utf-8")
+        # -I: packages of PYTHONPATH, or of the user outside this environment, do not count as installed.
+        command = [sys.executable, "-I", "-m", "pip", "install", "--disable-pip-version-check", "--no-deps"]
+        done = subprocess.run([*command, *more, "--requirement", file], check=False)
+    if done.returncode:
+        sys.exit(f"error: pip installed nothing of this step; {remedy}")
+
+
+def chosen_build() -> str:
+    """Build of torch to install: cpu, cuda, or registry where there is but one."""
+    if sys.platform != "linux":
+        return "registry"
+    build = os.environ.get("TORCH_BUILD") or installed_build() or ("cuda" if has_nvidia_driver() else "cpu")
+    if build not in {"cpu", "cuda"}:
+        sys.exit(f"error: TORCH_BUILD is {build!r}; give cpu or cuda")
+    return build
+
+
+def installed_build() -> str | None:
+    """Build of torch that this environment has, None without torch."""
+    try:
+        return "cpu" if metadata.version("torch").endswith("+cpu") else "cuda"
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def has_nvidia_driver() -> bool:
+    """Whether the library that comes with the driver can be loaded."""
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    return True
+
+
+def main(pins: list[str]) -> None:
+    """Install some pins, or all that the lock has unless that was done before."""
+    text = LOCK.read_text(encoding="utf-8")
+    options, wanted = entries(text)
+    build = chosen_build()
+    done = Path(sys.prefix, "installed.lock")
+    if pins:
+        locked = {entry.split()[0]: name for name, entry in wanted.items()}
+        unknown = [pin for pin in pins if pin not in locked]
+        if unknown:
+            sys.exit(f"error: requirements.lock does not pin {', '.join(unknown)}; run make lock")
+        wanted = {locked[pin]: wanted[locked[pin]] for pin in pins}
+    elif done.is_file() and done.read_text(encoding="utf-8") == text and build in {installed_build(), "registry"}:
+        return
+    said = f"; {BUILDS[build]}" if "torch" in wanted else ""
+    print(f"Installing {len(wanted)} pinned packages (a minute or two, once){said}", flush=True)
+
+    if build == "cpu":
+        wanted = {name: entry for name, entry in wanted.items() if not ACCELERATOR.match(name)}
+    if BACK_END in wanted:
+        install(options, wanted.pop(BACK_END))
+    if FROM_SOURCE in wanted:
+        # No wheel from pip's cache, which something else may have built.
+        install(options, wanted.pop(FROM_SOURCE), "--no-build-isolation", "--no-cache-dir")
+    if "torch" in wanted:
+        torch = wanted.pop("torch")
+        if build == "cpu":
+            torch = re.sub(r"==([\d.]+)", r"==\1+cpu", torch, count=1)
+            remedy = "TORCH_BUILD=cuda takes the build of the registry, where PyTorch's own page cannot be reached"
+            install(options, torch, "--no-index", "--find-links", CPU_BUILDS, "--retries", "2", remedy=remedy)
+        else:
+            # `==` would be content with an installed CPU build, `===` is not.
+            install(options, torch.replace("==", "===", 1))
+    install(options, "".join(wanted.values()))
+    if not pins:
+        done.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
