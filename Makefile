@@ -1,6 +1,6 @@
 # make setup   the environment, in .venv, from requirements.lock (made when missing, refreshed when stale);
 #              on Linux TORCH_BUILD=cpu or cuda chooses PyTorch's build
-# make audit   the audits named in config.yaml; another: make audit RUN=digits-generated
+# make audit   the demo; another: make audit CONFIG=configs/digits-generated.yaml, of one file RUN=name
 # make test    every test that needs nothing else
 # make test-slurm  the tests on a real SLURM, which they start; Debian's packages and root, or they are skipped
 # make test-faults  damaged files, full disks, kills; make torture: ten times as much of it
@@ -13,6 +13,8 @@ PYTHON ?= python3
 CORES ?= $(shell getconf _NPROCESSORS_ONLN)
 # Options for Snakemake, pytest or tools/lock.py: make audit ARGS=--dry-run
 ARGS ?=
+# The file of an audit, in place of config.yaml; names of its audits, in place of all
+CONFIG ?=
 RUN ?=
 
 BIN = $(VENV)/bin
@@ -28,7 +30,8 @@ setup:
 	@"$(BIN)/python" -I tools/install.py
 
 audit: setup
-	@"$(BIN)/snakemake" --cores $(CORES) --quiet rules host --rerun-incomplete $(if $(RUN),--config 'run=[$(RUN)]') $(ARGS)
+	@"$(BIN)/snakemake" --cores $(CORES) --quiet rules host --rerun-incomplete \
+	  $(if $(CONFIG),--configfile "$(CONFIG)") $(if $(RUN),--config 'run=[$(RUN)]') $(ARGS)
 
 test: setup
 	@"$(BIN)/python" -m pytest $(ARGS)
@@ -52,6 +55,7 @@ lint: setup
 	@"$(BIN)/snakemake" --lint
 	@PYTHONPATH=workflow_scripts "$(BIN)/lint-imports" --no-cache
 	@"$(BIN)/python" tools/lock.py --check
+	@"$(BIN)/python" tools/write_config_schema.py --check
 
 format: setup
 	@"$(BIN)/ruff" check --fix .

@@ -21,7 +21,7 @@ from pyautoattack.autopgd_base import APGDAttack
 from shared_checkpoints import classifier_of, compare_all, test_images
 
 from gfscore.attacks.gradient_ascent import correct
-from gfscore.measures.adversarial import measure_batch
+from gfscore.measures.adversarial.batch import measure_batch
 
 MODELS = ("cnn_a_adv", "kw_wide_2_255", "eran_conv_small_pgd", "cnn_a_mix")
 RADII = {"linf": 2 / 255, "l2": 0.25}

@@ -17,7 +17,8 @@ from PIL import Image
 from timing import in_turns, median_ratio, row, turns
 from torch import nn
 
-from gfscore.images.datasets import from_arrays, open_images
+from gfscore.images.datasets import open_images
+from gfscore.images.image_set import from_arrays
 from gfscore.networks.inference import extract_logits, reproducible_arithmetic
 from gfscore.networks.opening import build_network
 

@@ -16,8 +16,8 @@ from timing import median_ratio, row, turns
 from gfscore.attacks.ball_attacks import pgd
 from gfscore.attacks.minimal_norm import fmn
 from gfscore.attacks.perturbations import make_perturbation
-from gfscore.measures.neighbourhoods import make_boundaries, run_tests
-from gfscore.measures.smoothing import certify
+from gfscore.measures.certified.smoothing import certify
+from gfscore.measures.probabilistic.neighbourhoods import make_boundaries, run_tests
 from gfscore.networks.batched import BatchedClassifier
 from gfscore.networks.inference import reproducible_arithmetic
 from gfscore.networks.logit_watch import watched

@@ -13,7 +13,7 @@ import torch
 from timing import row
 from torch.utils.flop_counter import FlopCounterMode
 
-from gfscore.images.datasets import from_arrays
+from gfscore.images.image_set import from_arrays
 from gfscore.networks.compatibility import import_robustbench, import_torchvision
 from gfscore.networks.inference import extract_logits, reproducible_arithmetic
 from gfscore.networks.precision import PRECISIONS, tensor_float

@@ -20,7 +20,7 @@ from shared_checkpoints import classifier_of, compare_all, test_images
 
 from gfscore.attacks.boundary import refine
 from gfscore.attacks.gradient_ascent import correct
-from gfscore.measures.minimal import measure_batch
+from gfscore.measures.minimal.batch import measure_batch
 
 MODELS = ("cnn_a_adv", "kw_wide_2_255", "eran_conv_small_pgd")
 BUDGET = 100

@@ -23,6 +23,8 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "workflow_scripts")]
 import numpy as np
 from measured import missed, put_into
 
+from gfscore.workflow.memory import KEPT, keep_freed_memory
+
 
 def of_module(name):
     """Rows that a module beside this one measures in this process."""
@@ -99,4 +101,8 @@ def main():
 
 
 if __name__ == "__main__":
+    if not KEPT.keys() <= os.environ.keys():
+        # As in a job: the C library reads these when a process starts.
+        keep_freed_memory()
+        os.execv(sys.executable, [sys.executable, *sys.argv])
     main()

@@ -6,16 +6,19 @@
 #        results/audits/<audit>/vulnerability.{parquet,csv}   how often each class is the weakest
 #        results/audits/<audit>/class_pairs.{parquet,csv}     difference between each pair of classes of a model
 #        results/audits/<audit>/verdict.json                  PASS, FAIL or INCONCLUSIVE
+#        results/audits/<audit>/config.yaml                   every value that it was asked for, and where that comes from
 #
 #   select_models     leaves out models that failed the gate on published accuracy, where config says so
 #   summarise_models
 #   judge_audit       bounds at the gate's own levels, of the measures of its rules alone; succeeds whatever the
 #                     verdict, or it would lose its output
+#   write_configuration
 #   gate              stands apart from the targets; fails on FAIL, and on INCONCLUSIVE where the rule says stop
 
 
 localrules:
     gate,
+    write_configuration,
 
 
 rule select_models:
@@ -93,6 +96,21 @@ rule judge_audit:
         fp_lambda=config["disparity"]["fp_lambda"],
     script:
         "../workflow_scripts/judge_audit.py"
+
+
+rule write_configuration:
+    input:
+        code=code("write_configuration"),
+    output:
+        configuration="results/audits/{audit}/config.yaml",
+    log:
+        "results/logs/write_configuration/{audit}.log",
+    conda:
+        "../envs/analysis.yaml"
+    params:
+        text=lambda wildcards: rendered(resolution, wildcards.audit),
+    script:
+        "../workflow_scripts/write_configuration.py"
 
 
 rule gate:

@@ -24,34 +24,25 @@ from gfscore.workflow import layout
 from gfscore.workflow import measure_layout
 from gfscore.workflow import plan
 from gfscore.workflow import projection_layout
-from gfscore.workflow.config_files import require_mapping, require_unambiguous
-from gfscore.workflow.configuration import complete_schema, require_valid
+from gfscore.workflow.configuration import configured
+from gfscore.workflow.memory import keep_freed_memory
+from gfscore.workflow.resolved_file import rendered
 from gfscore.workflow.search_path import search_first
 from gfscore.core.errors import InputError
+from gfscore.measures import kind_of
 from gfscore.workflow.sources import sources_of
 
 search_first(SCRIPTS)
-# Before Snakemake reads it, whose own errors name no line; once per run.
+keep_freed_memory()
+# Snakemake's own `config` would merge config.yaml into every other file; here it holds every value, those left out too.
 try:
-    if workflow.is_main_process:
-        require_mapping("config.yaml")
+    resolution = configured(
+        workflow.config_settings.configfiles, workflow.config_settings.config, thorough=workflow.is_main_process
+    )
 except InputError as error:
     raise WorkflowError(str(error)) from None
-
-
-configfile: "config.yaml"
-
-
-try:
-    for path in workflow.configfiles:
-        require_unambiguous(path)
-    # By libyaml, where it is: several times as fast.
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    schema = yaml.load((ROOT / "rules/schemas/config.schema.yaml").read_text(), Loader=loader)
-    complete = complete_schema(schema, SCRIPTS / "gfscore/images/sources")
-    require_valid(config, complete, thorough=workflow.is_main_process)
-except InputError as error:
-    raise WorkflowError(str(error)) from None
+config.clear()
+config.update(resolution.config)
 
 MODEL = layout.MODEL
 ZOO_MODEL = "{zoo}/{threat}/{model}"
@@ -64,29 +55,6 @@ wildcard_constraints:
     model="[^/]+",
     measure="[^/]+",
     mapper="[^/]+",
-
-
-# ---- what the steps depend on besides their data ----
-
-
-@cache
-def code(rule_name):
-    """Script of a cheap step and the modules it imports; an edit of one re-runs what uses it, no more."""
-    return [str(path.relative_to(ROOT)) for path in sources_of(SCRIPTS / f"{rule_name}.py")]
-
-
-@cache
-def version(rule_name):
-    """Version of an expensive rule, which does not re-run on every edit of its code, and of torch."""
-    own = yaml.safe_load((SCRIPTS / "versions.yaml").read_text())[rule_name]
-    torch = next(line for line in (ROOT / "requirements.lock").read_text().split() if line.startswith("torch=="))
-    return f"{own}, {torch}"
-
-
-def state_of(file_of):
-    """What tells a user's file from another in its place, which may be older than the outputs of the first one."""
-    # Snakemake does not look at parameters that are made of a job's input, so this is made of wildcards.
-    return lambda wildcards: layout.state(file_of(wildcards))
 
 
 # ---- what a job asks of the machine ----

@@ -1,36 +1,13 @@
-# The attack-free margin score (GREAT): per sample, as a function of temperature, and under a logit shift.
+# The attack-free margin score (GREAT) as a function of temperature, and under a shift of the logits.
 #
 #   in   results/logits/<dataset>/<threat>/<model>.parquet, gated by results/checks/...
-#   out  results/samples/<measure>/<dataset>/<threat>/<model>.parquet   score per sample at T = 1
-#        results/sweeps/<measure>/<dataset>/<threat>/<model>.parquet    class scores at Chebyshev points in log T
+#   out  results/sweeps/<measure>/<dataset>/<threat>/<model>.parquet    class scores at Chebyshev points in log T
 #        results/audits/<audit>/calibration.{parquet,csv,json}          temperatures chosen by each named objective
 #        results/audits/<audit>/sensitivity.{parquet,csv}               score and disparity when logits are shifted or scaled
 #
-#   score_margins        one number per sample
 #   sweep_temperatures   all temperatures at once, so that no per-model file depends on the one chosen later
 #   choose_temperature   per audit, because the objectives compare its models
 #   measure_sensitivity  per audit
-
-
-rule score_margins:
-    input:
-        code=code("score_margins"),
-        logits=f"results/logits/{MODEL}.parquet",
-        check=f"results/checks/{MODEL}.json",
-    output:
-        samples=f"results/samples/{{measure}}/{MODEL}.parquet",
-    log:
-        f"results/logs/score_margins/{{measure}}/{MODEL}.log",
-    wildcard_constraints:
-        measure=plan.names_of_kind(config, "great"),
-    group:
-        submitted_with("model")
-    conda:
-        "../envs/analysis.yaml"
-    params:
-        activation=lambda wildcards: config["measures"][wildcards.measure]["activation"],
-    script:
-        "../workflow_scripts/score_margins.py"
 
 
 rule sweep_temperatures:

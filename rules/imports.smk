@@ -5,11 +5,10 @@
 #        results/samples/<measure>/<dataset>/<threat>/<model>.parquet
 #
 #   import_logits   in place of extract_logits, for models with source logits; no torch
-#   import_samples  in place of score_predictions and the other measures, for models with source samples
+#   import_samples  in place of score_logits and measure_model, for models with source samples
 
 
 ruleorder: import_logits > extract_logits
-ruleorder: import_samples > score_predictions
 
 
 rule import_logits:

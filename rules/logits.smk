@@ -3,11 +3,9 @@
 #   in   results/datasets/<dataset>.json, results/trained/<zoo>/<threat>/<model>.{safetensors,json}
 #   out  results/logits/<dataset>/<threat>/<model>.parquet          sample_id, label, logits
 #        results/checks/<dataset>/<threat>/<model>.json             what the gate measured
-#        results/samples/clean/<dataset>/<threat>/<model>.parquet   correct or not
 #
-#   extract_logits     forward passes, on the GPU where there is one
-#   check_logits       refuses logits that cannot be audited
-#   score_predictions  clean correctness per sample
+#   extract_logits  forward passes, on the GPU where there is one
+#   check_logits    refuses logits that cannot be audited
 
 
 rule extract_logits:
@@ -53,22 +51,3 @@ rule check_logits:
         allow_probabilities=lambda wildcards: plan.entry_of(config, **wildcards).get("allow_probabilities", False),
     script:
         "../workflow_scripts/check_logits.py"
-
-
-rule score_predictions:
-    input:
-        code=code("score_predictions"),
-        logits=f"results/logits/{MODEL}.parquet",
-        check=f"results/checks/{MODEL}.json",
-    output:
-        samples=f"results/samples/{{measure}}/{MODEL}.parquet",
-    log:
-        f"results/logs/score_predictions/{{measure}}/{MODEL}.log",
-    wildcard_constraints:
-        measure=plan.names_of_kind(config, "clean"),
-    group:
-        submitted_with("model")
-    conda:
-        "../envs/analysis.yaml"
-    script:
-        "../workflow_scripts/score_predictions.py"

@@ -1,4 +1,4 @@
-# No rules: what config.yaml says about a job, as functions of its wildcards.
+# No rules: what config.yaml says about a job, and what a job depends on, as functions of its wildcards.
 
 
 def of_audit(lookup, **settings):
@@ -31,6 +31,11 @@ def of_model(lookup, **settings):
 def of_measure(wildcards):
     """Settings of the measure that a job computes."""
     return config["measures"][wildcards.measure]
+
+
+def of_kind(name):
+    """Function from a measure to what its kind declares under a name."""
+    return lambda wildcards: getattr(kind_of(of_measure(wildcards)), name)
 
 
 def of_subject(key):
@@ -79,3 +84,44 @@ def of_run(lookup):
 def results_of_run(name):
     """One result file of every audit named in `run`."""
     return [f"results/audits/{audit}/{name}" for audit in config["run"]]
+
+
+# ---- what the steps depend on besides their data ----
+
+
+def code(rule_name):
+    """Script of a cheap step and the modules it imports; an edit of one re-runs what uses it, no more.
+
+    Of the kinds of measures, which no module imports by name, those that a job is about.
+    """
+    return lambda wildcards: code_of(rule_name, plan.modules_of_kinds(config, **wildcards))
+
+
+@cache
+def code_of(rule_name, modules):
+    """The same, with more modules of the package, a tuple of names."""
+    return [str(path.relative_to(ROOT)) for path in sources_of(SCRIPTS / f"{rule_name}.py", *modules)]
+
+
+@cache
+def version(rule_name):
+    """Version of an expensive rule, which does not re-run on every edit of its code, and of torch."""
+    return with_torch(yaml.safe_load((SCRIPTS / "versions.yaml").read_text())[rule_name])
+
+
+def version_of_measure(wildcards):
+    """The same of the measure that a job computes, whose kind declares it."""
+    return with_torch(of_kind("version")(wildcards))
+
+
+@cache
+def with_torch(own):
+    """A version, and that of torch."""
+    torch = next(line for line in (ROOT / "requirements.lock").read_text().split() if line.startswith("torch=="))
+    return f"{own}, {torch}"
+
+
+def state_of(file_of):
+    """What tells a user's file from another in its place, which may be older than the outputs of the first one."""
+    # Snakemake does not look at parameters that are made of a job's input, so this is made of wildcards.
+    return lambda wildcards: layout.state(file_of(wildcards))

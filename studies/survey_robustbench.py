@@ -21,8 +21,8 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "workflow_scripts"))
 
 from gfscore.core.files import write_text  # noqa: E402
+from gfscore.networks import robustbench_models  # noqa: E402
 from gfscore.networks.compatibility import CHECKED, import_robustbench  # noqa: E402
-from gfscore.networks.sources import robustbench as robustbench_models  # noqa: E402
 
 import_robustbench()
 

@@ -118,7 +118,7 @@ def _costs(audit):
         for model in audit.models
         for step, measure, wall, forwards in (
             ("extract_logits", None, 3.0, 1200),
-            ("score_margins", "great-softmax", 1.0, 0),
+            ("score_logits", "great-softmax", 1.0, 0),
             ("import_samples", "certified-l2", 0.0, None),
         )
     ]

@@ -51,7 +51,7 @@ def error_tables(
             )
             parts.append(part.assign(corruption=condition[0], severity=condition[1]) if condition else part)
         kind = "corruption" if corrupted else "clean"
-        predicted.append(Predicted(model, kind, kind, pd.concat(parts, ignore_index=True)))
+        predicted.append(Predicted(model, kind, kind, pd.concat(parts, ignore_index=True), corrupted))
     rows = {
         "confusions": [row for item in predicted for row in confusion_rows(item, classes)],
         "class_errors": [row for item in predicted for row in error_rows(item, class_names(classes))],

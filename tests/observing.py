@@ -20,7 +20,7 @@ def observe_in(prefix):
 
 
 def observations(folder):
-    """What every Python of the run left: mappings with argv, prefix, executable, modules and network."""
+    """What every Python of the run left: mappings with argv, prefix, executable, modules, variables, network."""
     return [json.loads(path.read_text()) for path in sorted(Path(folder).glob("*.json"))]
 
 

@@ -8,8 +8,8 @@ from unittest.mock import patch
 import numpy as np
 
 from gfscore.attacks.settings import VERSIONS
-from gfscore.measures.adversarial import measure_batch as attack
-from gfscore.measures.minimal import measure_batch as nearest
+from gfscore.measures.adversarial.batch import measure_batch as attack
+from gfscore.measures.minimal.batch import measure_batch as nearest
 from gfscore.networks.callables import FOLDER_VARIABLE
 from gfscore.networks.opening import from_network, open_classifier
 from gfscore.proofs.bound_propagation import certified, certified_radii

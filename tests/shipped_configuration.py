@@ -1,4 +1,4 @@
-"""The configuration that the repository ships with, its schema, and what is refused of a changed one."""
+"""The configurations that the repository ships with, complete, and what is refused of a changed one."""
 
 from pathlib import Path
 
@@ -6,22 +6,38 @@ import pytest
 import yaml
 
 from gfscore.core.errors import InputError
-from gfscore.workflow.configuration import complete_schema, require_valid
+from gfscore.workflow.config_files import Mark, marked, read_configuration
+from gfscore.workflow.configuration import require_consistent
+from gfscore.workflow.resolving import resolve
 
 ROOT = Path(__file__).resolve().parents[1]
-SCHEMA = complete_schema(
-    yaml.safe_load((ROOT / "rules/schemas/config.schema.yaml").read_text()),
-    ROOT / "workflow_scripts/gfscore/images/sources",
-)
+DEMO = ROOT / "config.yaml"
+FILES = [DEMO, *sorted((ROOT / "configs").glob("*.yaml"))]
+
+CONDITIONAL = {"kind": "conditional", "train_on": "digits-train", "evaluate_on": "digits"}
+"""A mapper that no shipped audit uses."""
 
 
 def shipped_configuration():
-    """A copy of config.yaml that a test may change."""
-    return yaml.load((ROOT / "config.yaml").read_text(), Loader=yaml.CSafeLoader)
+    """Every shipped audit in one complete configuration that a test may change; it runs the demo."""
+    asked = read_configuration(FILES, {"run": ["digits"], "mappers": {"digits-conditional": CONDITIONAL}})
+    return resolve(asked).config
+
+
+def written(path=DEMO):
+    """Content of a shipped file as its author wrote it, which a test may change."""
+    return yaml.load(path.read_text(), Loader=yaml.CSafeLoader)
+
+
+def completed(config, *, thorough=True):
+    """The complete configuration that a mapping makes; InputError for one that is refused."""
+    resolution = resolve(marked(config, Mark("config.yaml")))
+    require_consistent(resolution, thorough=thorough)
+    return resolution.config
 
 
 def refusal(config):
     """Words with which a configuration is refused."""
     with pytest.raises(InputError) as refused:
-        require_valid(config, SCHEMA)
+        completed(config)
     return str(refused.value)

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from gfscore.core.files import write_text
-from gfscore.measures.declared import measure_of
+from gfscore.measures import measure_of
 from gfscore.show.exports.latex import class_table, model_table
 from gfscore.tables.parquet_tables import read_table
 from gfscore.workflow.jobs import logged_job

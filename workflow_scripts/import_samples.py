@@ -6,18 +6,18 @@ import pandas as pd
 
 from gfscore.core.files import sha256_of_file
 from gfscore.images.datasets import open_described
+from gfscore.measures import KINDS
 from gfscore.measures.samples import table_of
-from gfscore.tables.parquet_tables import write_table
-from gfscore.tables.sample_files import ABSTAINED, read_certified_radii
+from gfscore.tables.parquet_tables import TABLES, write_table
+from gfscore.tables.sample_files import read_certified_radii
 from gfscore.workflow.jobs import logged_job
 
 
 def import_samples(path_to_file, path_to_dataset, path_to_samples, *, model, measure, kind, largest_radius):
     """Write the samples table of one model and measure from a file of certified radii.
 
-    `model` is a mapping with dataset, threat, model; of kind `certified` the value is the radius where the prediction
-    is right, else 0; of kind `clean` whether the smoothed classifier's prediction is right. A radius above
-    `largest_radius` is refused; None, of a measure that looks at no radius, sets no limit.
+    `model` is a mapping with dataset, threat, model; `kind` one that says how it is imported (gfscore.measures). A
+    radius above `largest_radius` is refused; None, of a measure that looks at no radius, sets no limit.
     """
     images, dataset = open_described(path_to_dataset)
     limit = math.inf if largest_radius is None else largest_radius
@@ -25,21 +25,17 @@ def import_samples(path_to_file, path_to_dataset, path_to_samples, *, model, mea
         path_to_file, labels=images.labels, classes=len(dataset["classes"]), largest_radius=limit
     )
     label = images.labels[rows]
-    right = prediction == label
     columns = {
         "sample_id": images.sample_id[rows],
         "label": label,
         "prediction": prediction,
-        "value": right * radius if kind == "certified" else right.astype(float),
         "censored": False,
+        **KINDS[kind].load_imported()(label, prediction, radius),
     }
-    if kind == "certified":
-        # What the file does not tell about the certification, and about the classifier before smoothing, stays unknown.
-        columns |= {"clean_prediction": None, "radius": radius, "abstained": prediction == ABSTAINED}
-        columns |= {"draws": None, "lower_bound": None, "attacked": None, "refuted": None}
-    frame = pd.DataFrame(columns)
+    table = table_of(kind)
+    frame = pd.DataFrame(columns)[[name for name, _, _ in TABLES[table].columns]]
     identity = {**model, "dataset_digest": dataset["digest"], "checkpoint_sha256": sha256_of_file(path_to_file)}
-    write_table(path_to_samples, table_of(kind), frame, identity=identity | {"measure": measure})
+    write_table(path_to_samples, table, frame, identity=identity | {"measure": measure})
 
 
 if __name__ == "__main__":

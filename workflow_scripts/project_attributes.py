@@ -3,7 +3,8 @@
 from functools import partial
 
 from gfscore.core.files import read_json, sha256_of_file
-from gfscore.measures.job import measure_model, of_job
+from gfscore.measures.job import measure_in_batches, of_job
+from gfscore.measures.samples import PROJECTION_TABLE
 from gfscore.networks.inference import resolve_device
 from gfscore.projection.mappers.conditioned import conditions_by_sample
 from gfscore.projection.mappers.stored import open_mapper
@@ -12,7 +13,7 @@ from gfscore.workflow.jobs import logged_job
 
 
 def project_attributes(files, path_to_samples, path_to_progress, *, mapper_files, settings, **how):
-    """Write the samples table of one model on one mapper; files and settings as `measure_model` takes them.
+    """Write the samples table of one model on one mapper; files and settings as `measure_in_batches` takes them.
 
     `mapper_files` maps weights and manifest of train_mapper to paths, and attributes to the table of the dataset, or to
     nothing; `settings` are the mapper's `search` in config.yaml.
@@ -20,16 +21,17 @@ def project_attributes(files, path_to_samples, path_to_progress, *, mapper_files
     manifest = read_json(mapper_files["manifest"])
     require_same_shape(manifest, read_json(files["dataset"]), source=mapper_files["manifest"])
     mapper = open_mapper(mapper_files["weights"], sha256=manifest["sha256"]).to(resolve_device("auto"))
-    # Nothing is drawn in a search; measure_model seeds every batch all the same.
+    # Nothing is drawn in a search; measure_in_batches seeds every batch all the same.
     settings = {**settings, "kind": KIND, "mapper_sha256": manifest["sha256"], "seed": 0}
     if mapper_files["attributes"]:
         # The codes to start from, so that no part is kept that was searched from others.
         settings["attributes_sha256"] = sha256_of_file(mapper_files["attributes"])
-    measure_model(
+    measure_in_batches(
         files,
         path_to_samples,
         path_to_progress,
         partial(measure_batch, mapper=mapper),
+        table=PROJECTION_TABLE,
         settings=settings,
         of_samples=conditions_by_sample(mapper_files["attributes"], manifest["categories"]),
         **how,

@@ -3,8 +3,8 @@
 from gfscore.core.files import read_json, write_json
 from gfscore.images.datasets import open_described
 from gfscore.networks.checkpoint_files import require_digest
-from gfscore.networks.sources.probe import fit_probe, name_of, open_backbone
-from gfscore.networks.sources.trained import save_classifier
+from gfscore.networks.probe import fit_probe, name_of, open_backbone
+from gfscore.networks.trained import save_classifier
 from gfscore.workflow.jobs import logged_job
 
 

@@ -6,12 +6,11 @@ Promises: a value never below the truth (what attacks fail to find may exist), n
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
 
 import numpy as np
 
-from gfscore.measures.radii import allowed_refutations
-from gfscore.statistics.margins import predictions, scores
+from gfscore.agreement.certificates import allowed_refutations
+from gfscore.measures import KINDS
 from studies.known_truth import planted as truth
 
 NEVER_BELOW, NEVER_ABOVE, ALPHA, NOTHING = "never below", "never above", "wrong at most alpha", "nothing"
@@ -35,15 +34,14 @@ ROUNDING = 1e-6
 class Case:
     """One measure with its settings.
 
-    `kind` a key of gfscore.measures.declared.KINDS; `module` that measures a batch, or the activation of a score;
-    `truth(planted)` -> (N,) the true value of each sample, in the measure's unit; `promise` one of those above, with
+    `kind` a key of gfscore.measures.KINDS, with those of its `settings` that it computes by; `truth(planted)` -> (N,)
+    the true value of each sample, in the measure's unit; `promise` one of those above, with
     error `alpha` where there is one; `tolerance` within which a value counts as the truth (promises are held to
     ROUNDING); `expected` says that the truth is an average over noise, which a single measurement scatters around.
     """
 
     name: str
     kind: str
-    module: str
     settings: dict
     truth: Callable
     promise: str
@@ -53,13 +51,10 @@ class Case:
 
     def measure(self, classifier, images, labels, *, seed):
         """Columns of the measure, one row per sample: value, averaged over conditions, and the measure's own."""
-        if self.kind in ("clean", "great"):
-            logits = classifier.logits(images)
-            if self.kind == "clean":
-                return {"value": (predictions(logits, labels) == labels).astype(np.float64)}
-            return {"value": scores(logits, labels, activation=self.module)}
-        batch = import_module(self.module).measure_batch
-        columns = batch(classifier, images, labels, settings=self.settings, seed=seed)
+        kind = KINDS[self.kind]
+        if kind.needs == "logits":
+            return kind.load()(classifier.logits(images), labels, settings=self.settings)
+        columns = kind.load()(classifier, images, labels, settings=self.settings, seed=seed)
         rows = columns.get("row", np.arange(len(labels)))
         value = np.bincount(rows, columns["value"]) / np.bincount(rows)
         return {name: column for name, column in columns.items() if len(column) == len(labels)} | {"value": value}
@@ -130,24 +125,14 @@ def _probabilistic(family, **numbers):
 
 
 CASES = (
-    Case("clean accuracy", "clean", "", {}, lambda p: np.ones(len(p.labels)), NOTHING),
-    Case("GREAT score, softmax", "great", "softmax", {}, truth.l2_distances, NOTHING),
-    Case("GREAT score, sigmoid", "great", "sigmoid", {}, truth.l2_distances, NOTHING),
-    Case(
-        "PGD", "adversarial", "gfscore.measures.adversarial", _BALL | {"attacks": [PGD]}, _robust_in_ball, NEVER_BELOW
-    ),
-    Case(
-        "Square",
-        "adversarial",
-        "gfscore.measures.adversarial",
-        _BALL | {"attacks": [SQUARE]},
-        _robust_in_ball,
-        NEVER_BELOW,
-    ),
+    Case("clean accuracy", "clean", {}, lambda p: np.ones(len(p.labels)), NOTHING),
+    Case("GREAT score, softmax", "great", {"activation": "softmax"}, truth.l2_distances, NOTHING),
+    Case("GREAT score, sigmoid", "great", {"activation": "sigmoid"}, truth.l2_distances, NOTHING),
+    Case("PGD", "adversarial", _BALL | {"attacks": [PGD]}, _robust_in_ball, NEVER_BELOW),
+    Case("Square", "adversarial", _BALL | {"attacks": [SQUARE]}, _robust_in_ball, NEVER_BELOW),
     Case(
         "minimal l2 distance",
         "minimal",
-        "gfscore.measures.minimal",
         _nearest("l2", largest_distance=1.0),
         truth.l2_distances,
         NEVER_BELOW,
@@ -156,7 +141,6 @@ CASES = (
     Case(
         "minimal l_inf distance",
         "minimal",
-        "gfscore.measures.minimal",
         # Where every ball holds the grey image, surviving samples of several classes give an attack away.
         _nearest("linf", largest_distance=0.5),
         truth.linf_distances,
@@ -166,7 +150,6 @@ CASES = (
     Case(
         "certified radius",
         "certified",
-        "gfscore.measures.smoothing",
         {"smoothing": SMOOTHING},
         truth.l2_distances,
         NEVER_ABOVE,
@@ -175,7 +158,6 @@ CASES = (
     Case(
         "probabilistic, Gaussian",
         "probabilistic",
-        "gfscore.measures.neighbourhoods",
         _probabilistic("gaussian", sigma=NOISE),
         lambda p: (truth.gaussian_changes(p, sigma=NOISE) <= KAPPA).astype(np.float64),
         ALPHA,
@@ -184,7 +166,6 @@ CASES = (
     Case(
         "probabilistic, uniform",
         "probabilistic",
-        "gfscore.measures.neighbourhoods",
         _probabilistic("linf_ball", eps=BALL),
         lambda p: (truth.uniform_changes(p, eps=BALL) <= KAPPA).astype(np.float64),
         ALPHA,
@@ -193,7 +174,6 @@ CASES = (
     Case(
         "corruption: Gaussian noise",
         "corruption",
-        "gfscore.images.corruptions",
         {"corruptions": ["gaussian_noise"], "severities": SEVERITIES},
         _right_under_noise,
         NOTHING,
@@ -202,7 +182,6 @@ CASES = (
     Case(
         "corruption: brightness, contrast",
         "corruption",
-        "gfscore.images.corruptions",
         {"corruptions": ["brightness", "contrast"], "severities": [1, 2, 3]},
         lambda p: np.ones(len(p.labels)),
         NOTHING,
@@ -210,7 +189,6 @@ CASES = (
     Case(
         "targets resisted",
         "targeted",
-        "gfscore.measures.targeted",
         _BALL | {"steps": 20, "step_size": 0.003, "restarts": 1},
         _targets_resisted,
         NEVER_BELOW,

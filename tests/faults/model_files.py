@@ -51,7 +51,7 @@ def read_weights(path):
 
 def trained(folder):
     from gfscore.networks.opening import build_network
-    from gfscore.networks.sources.trained import save_classifier
+    from gfscore.networks.trained import save_classifier
 
     made = build_network("small_convnet", in_channels=3, image_size=[8, 8], classes=len(CLASSES), width=2)
     save_classifier(folder / "trained.safetensors", made, metadata=IDENTITY)
@@ -74,7 +74,7 @@ def timm_weights(folder):
 
 
 def read_timm(path):
-    from gfscore.networks.sources.timm import open_classifier
+    from gfscore.networks.timm_models import open_classifier
 
     shape = (3, 32, 32)
     classifier = open_classifier(TIMM, path, image_shape=shape, classes=len(CLASSES), threads=1)
@@ -92,7 +92,7 @@ def probe_head(folder):
 
 
 def read_probe(path):
-    from gfscore.networks.sources.probe import open_classifier
+    from gfscore.networks.probe import open_classifier
 
     shape, settings = (3, 32, 32), TIMM | {"path": path.with_name("vit.safetensors")}
     classifier = open_classifier(settings, path, image_shape=shape, classes=len(CLASSES), threads=1)
@@ -106,7 +106,7 @@ def onnx_graph(folder):
 
 
 def read_onnx(path):
-    from gfscore.networks.sources.onnx import open_classifier
+    from gfscore.networks.onnx_models import open_classifier
 
     settings = {"output": None, "image_shape": [3, 8, 8], **PIXELS}
     classifier = open_classifier(settings, path, image_shape=(3, 8, 8), classes=len(CLASSES), threads=1)

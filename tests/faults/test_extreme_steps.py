@@ -15,8 +15,7 @@ from gfscore.images.datasets import describe_images
 from gfscore.statistics.margins import ACTIVATIONS
 from gfscore.tables.parquet_tables import read_table, write_logits
 from import_logits import import_logits
-from score_margins import score_margins
-from score_predictions import score_predictions
+from score_logits import score_logits
 from summarise_classes import summarise_classes
 from sweep_temperatures import sweep_temperatures
 
@@ -57,11 +56,7 @@ class Steps:
         measures["clean"] = {"kind": "clean"}
         samples = [self.folder / f"{name}.parquet" for name in measures]
         for (name, settings), path in zip(measures.items(), samples, strict=True):
-            how = {"model": MODEL, "measure": name}
-            if settings["kind"] == "clean":
-                score_predictions(self.folder / "logits.parquet", path, **how)
-            else:
-                score_margins(self.folder / "logits.parquet", path, activation=name, **how)
+            score_logits(self.folder / "logits.parquet", path, model=MODEL, measure=name, settings=settings)
         write_json(self.folder / "models.json", {"included": ["none/A"], "excluded": {}})
         inputs = AuditInputs([MODEL], measures, None, samples, [], None, self.folder / "models.json")
         table = self.folder / "class_scores.parquet"
@@ -128,8 +123,8 @@ def test_five_hundred_samples_of_ten_thousand_classes_are_scored(tmp_path):
     logits[np.arange(n), labels], logits[np.arange(n), (labels + 1) % k] = own, 1
     names = [f"s{row}" for row in range(n)]
     write_logits(tmp_path / "logits.parquet", sample_id=names, label=labels, logits=logits, identity=MODEL)
-    how = {"model": MODEL, "measure": "great", "activation": "sigmoid"}
-    score_margins(tmp_path / "logits.parquet", tmp_path / "samples.parquet", **how)
+    how = {"model": MODEL, "measure": "great", "settings": {"kind": "great", "activation": "sigmoid"}}
+    score_logits(tmp_path / "logits.parquet", tmp_path / "samples.parquet", **how)
     found, right = read_table(tmp_path / "samples.parquet", "samples"), own > 1
     assert (found["prediction"] == np.where(right, labels, (labels + 1) % k)).all()
     assert (found["value"][~right] == 0).all()

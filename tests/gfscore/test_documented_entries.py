@@ -32,18 +32,3 @@ def test_the_table_of_training_methods_is_that_of_the_code():
         asked = re.search(r"setup\.attack\((.*?)\)", inspect.getsource(method))
         assert re.findall("`(.*?)`", row[2]) == (re.findall('"(.*?)"', asked[1]) if asked else [])
         assert re.findall("`(.*?)`", row[3]) == list(inspect.signature(method).parameters)[1:]
-
-
-def test_every_setting_of_a_measure_stands_on_the_page_of_configuring():
-    schema = yaml.safe_load((ROOT / "rules/schemas/config.schema.yaml").read_text())
-    page = (ROOT / "docs/configuring.md").read_text(encoding="utf-8")
-    attacks = schema["$defs"]["measures"]["adversarial"]["properties"]["attacks"]["items"]["properties"]
-    words = {*attacks["name"]["enum"], *attacks["version"]["enum"]} | attacks.keys() - {"name"}
-    for choice in schema["$defs"]["measures"]["minimal"]["properties"]["attacks"]["items"]["oneOf"]:
-        words |= set(choice["required"]) - {"name"}
-    for choice in schema["$defs"]["measures"]["probabilistic"]["properties"]["perturbation"]["oneOf"]:
-        family = choice["properties"]["family"]
-        words |= set(family.get("enum", [family.get("const")])) | set(choice["required"]) - {"family"}
-    words |= set(schema["$defs"]["measures"]["probabilistic"]["properties"]["reference"]["enum"])
-    rows = page.split("| kind | its own keys |")[1].split("\n\n")[0]
-    assert not [word for word in sorted(words) if not re.search(rf"\b{re.escape(word)}\b", rows)]

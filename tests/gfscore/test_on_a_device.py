@@ -12,10 +12,9 @@ from gfscore.attacks.ball_attacks import pgd
 from gfscore.attacks.boundary import refine
 from gfscore.attacks.goals import LESS_LIKELY
 from gfscore.attacks.minimal_norm import deepfool, fmn
-from gfscore.images import corruptions
-from gfscore.images.datasets import from_arrays
-from gfscore.measures import adversarial, minimal, neighbourhoods, smoothing, targeted
-from gfscore.measures.smoothed_attacks import pgd_of_smoothed
+from gfscore.images.image_set import from_arrays
+from gfscore.measures import KINDS
+from gfscore.measures.certified.smoothed_attacks import pgd_of_smoothed
 from gfscore.networks.batched import BatchedClassifier
 from gfscore.networks.inference import extract_logits
 from gfscore.networks.opening import build_network, from_network
@@ -80,17 +79,17 @@ def image_set(pixels, labels=None):
 
 
 def adversarial_case(name, ball, **options):
-    return adversarial.measure_batch, ball | {"attacks": [{"name": name, **options}]}
+    return "adversarial", ball | {"attacks": [{"name": name, **options}]}
 
 
 def minimal_case(name, norm, **options):
     attack = {"norm": norm, "largest_distance": 3.0, "bisection_steps": 3, "attacks": [{"name": name, **options}]}
-    return minimal.measure_batch, attack
+    return "minimal", attack
 
 
 def neighbourhood_case(**perturbation):
     test = {"kappa": 0.2, "alpha": 0.1, "budget": 60, "test": "anytime", "reference": "label", "batch_size": 64}
-    return neighbourhoods.measure_batch, test | {"perturbation": perturbation | {"clip": True}}
+    return "probabilistic", test | {"perturbation": perturbation | {"clip": True}}
 
 
 CERTIFY = {"sigma": 0.1, "selection_samples": 10, "estimation_samples": 60, "alpha": 0.05, "batch_size": 64}
@@ -102,23 +101,23 @@ MEASURES = {
     "apgd-targeted": adversarial_case("apgd-targeted", LINF, steps=3, targets=2),
     "fab in a ball": adversarial_case("fab", LINF, steps=2, targets=1),
     "square": adversarial_case("square", LINF, queries=3),
-    "targeted": (targeted.measure_batch, LINF | {"steps": 3, "step_size": 0.02, "restarts": 1}),
+    "targeted": ("targeted", LINF | {"steps": 3, "step_size": 0.02, "restarts": 1}),
     "deepfool": minimal_case("deepfool", "linf", steps=5),
     "fmn": minimal_case("fmn", "l2", steps=5),
     "carlini-wagner": minimal_case("carlini-wagner", "l2", steps=3, binary_search_steps=2),
     "fab": minimal_case("fab", "l2", steps=2),
-    "smoothing": (smoothing.measure_batch, {"smoothing": CERTIFY | {"sandwich": {"steps": 2, "gradient_draws": 4}}}),
+    "smoothing": ("certified", {"smoothing": CERTIFY | {"sandwich": {"steps": 2, "gradient_draws": 4}}}),
     "l2 ball": neighbourhood_case(family="l2_ball", eps=0.5),
     "gaussian": neighbourhood_case(family="gaussian", sigma=0.1),
     "corruption": neighbourhood_case(family="corruption", corruptions=["gaussian_noise"], severities=[1]),
-    "corruptions": (corruptions.measure_batch, {"corruptions": ["brightness"], "severities": [1]}),
+    "corruptions": ("corruption", {"corruptions": ["brightness"], "severities": [1]}),
 }
 
 
 @pytest.mark.parametrize("name", MEASURES)
 def test_a_measure_on_a_device_gives_what_it_gives_on_the_cpu(name, network, pixels, labels):
-    run, settings = MEASURES[name]
-    measure = partial(run, from_network(network), pixels, labels, settings=settings, seed=3)
+    kind, settings = MEASURES[name]
+    measure = partial(KINDS[kind].load(), from_network(network), pixels, labels, settings=settings, seed=3)
     here = measure()
     with pretended() as waits:
         network.to("cuda")
@@ -244,17 +243,17 @@ def test_draws_of_noise_wait_only_to_learn_which_images_go_on(network, pixels, l
         classifier = from_network(network.to("cuda"))
         del waits[:]
         settings = {"smoothing": CERTIFY | {"sandwich": None}}
-        smoothing.measure_batch(classifier, pixels, labels, settings=settings, seed=0)
+        KINDS["certified"].load()(classifier, pixels, labels, settings=settings, seed=0)
         of_smoothing, counted = Counter(place for _, place in waits), len(passes)
         del waits[:], passes[:]
-        run, settings = neighbourhood_case(family="linf_ball", eps=0.3)
-        run(classifier, pixels, labels, settings=settings, seed=0)
+        kind, settings = neighbourhood_case(family="linf_ball", eps=0.3)
+        KINDS[kind].load()(classifier, pixels, labels, settings=settings, seed=0)
         of_tests = Counter(place for _, place in waits)
     hook.remove()
     assert of_smoothing["smoothing.py:count_votes"] < counted
     # Whether all logits were numbers is asked once, at the end.
     assert of_smoothing.pop("logit_watch.py:finite") == 1
-    assert of_smoothing.keys() == {f"smoothing.py:{name}" for name in ("measure_batch", "certify", "count_votes")}
+    assert of_smoothing.keys() == {"batch.py:measure_batch", "smoothing.py:certify", "smoothing.py:count_votes"}
     assert not any("perturbations" in place or "gradient_ascent" in place for place in of_tests)
     # Two of each pass, and two before the first.
     assert of_tests["neighbourhoods.py:run_tests"] <= 2 * len(passes)

@@ -1,12 +1,10 @@
 """The audit celeba-24 in small: its own data files, networks and recipe, from images to predictions."""
 
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-import yaml
 from PIL import Image
 from torch import nn
 
@@ -15,9 +13,10 @@ from fetch_dataset import fetch_dataset
 from gfscore.core.files import read_json
 from gfscore.networks.opening import build_network
 from gfscore.tables.parquet_tables import read_logits
+from shipped_configuration import shipped_configuration
 from train_model import train_model
 
-CONFIG = yaml.safe_load((Path(__file__).resolve().parents[2] / "config.yaml").read_text())
+CONFIG = shipped_configuration()
 ENTRIES = CONFIG["models"]["celeba"]["none"]
 AUDIT = CONFIG["audits"]["celeba-24"]
 TASK = CONFIG["datasets"]["celeba"]["task"]

@@ -13,7 +13,7 @@ from gfscore.audit.measured import AuditInputs
 from gfscore.audit.verdicts.gate_rules import GROUP_GAP
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, write_json
-from gfscore.measures.declared import measure_of
+from gfscore.measures import measure_of
 from gfscore.measures.samples import table_of
 from gfscore.show.figures import group_class_heatmap, group_metric_heatmap, group_score_plot, save_figure
 from gfscore.show.report.groups import groups_view
@@ -27,7 +27,7 @@ NAMES = ["cat", "dog"]
 MEASURES = {
     "clean": {"kind": "clean"},
     "great": {"kind": "great", "activation": "softmax"},
-    "attacked": {"kind": "adversarial", "norm": "l2", "eps": 0.5, "attacks": []},
+    "attacked": {"kind": "adversarial", "norm": "l2", "eps": 0.5},
     "corrupted": {"kind": "corruption"},
     "probable": {"kind": "probabilistic", "kappa": 0.01, "alpha": 0.05},
 }

@@ -22,8 +22,7 @@ from gfscore.tables.parquet_tables import read_identity, read_table, write_logit
 from judge_audit import judge_audit
 from made import gate_rule
 from measure_sensitivity import measure_sensitivity
-from score_margins import score_margins
-from score_predictions import score_predictions
+from score_logits import score_logits
 from select_models import select_models
 from summarise_classes import summarise_classes
 from summarise_models import summarise_models
@@ -84,8 +83,8 @@ class Folder:
         paths = iter(self.samples)
         for model, path, sweep, checked in zip(MODELS, self.logits, self.sweeps, self.checks, strict=True):
             check_logits(path, self.manifest, checked, model=model, gate=UNPUBLISHED, allow_probabilities=False)
-            score_predictions(path, next(paths), model=model, measure="clean")
-            score_margins(path, next(paths), model=model, measure="great", activation="softmax")
+            for name, settings in MEASURES.items():
+                score_logits(path, next(paths), model=model, measure=name, settings=settings)
             sweep_temperatures(path, self.manifest, sweep, model=model, activation="softmax", low=0.01, high=10.0)
 
     def audit(self):

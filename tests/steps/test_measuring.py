@@ -10,11 +10,11 @@ from fetch_dataset import fetch_dataset
 from gfscore.audit.measured import one_row_per_sample, read_samples
 from gfscore.core.errors import InputError
 from gfscore.core.files import write_json
-from gfscore.measures.job import measure_model
-from gfscore.measures.smoothing import measure_batch as certified_batch
+from gfscore.measures import KINDS
+from gfscore.measures.job import measure_in_batches
 from gfscore.networks import passes
 from gfscore.networks.opening import build_network
-from gfscore.networks.sources.trained import save_classifier
+from gfscore.networks.trained import save_classifier
 from gfscore.tables.parquet_tables import read_identity, read_table, write_table
 
 NAMES = [str(digit) for digit in range(10)]
@@ -68,11 +68,12 @@ class Recorder:
 
 
 def run(files, folder, measure_batch, *, how=HOW, settings=SETTINGS):
-    measure_model(
+    measure_in_batches(
         files,
         folder / "samples.parquet",
         folder / "progress",
         measure_batch,
+        table=TARGETED,
         measure="targeted-8",
         settings=settings,
         how=how,
@@ -120,10 +121,10 @@ def test_the_passes_of_a_certificate_are_its_draws_and_the_clean_prediction(file
     smoothing = {"sigma": 0.25, "selection_samples": 10, "estimation_samples": 60, "alpha": 0.01, "batch_size": 50}
     settings = SETTINGS | {"kind": "certified", "smoothing": smoothing | {"sandwich": None}}
     before = passes.made()
-    measure_model(
-        files, tmp_path / "c.parquet", tmp_path / "kept", certified_batch, measure="c", settings=settings, how=HOW
-    )
-    draws = read_table(tmp_path / "c.parquet", "samples of kind certified")["draws"]
+    table = "samples of kind certified"
+    what = {"table": table, "measure": "c", "settings": settings, "how": HOW}
+    measure_in_batches(files, tmp_path / "c.parquet", tmp_path / "kept", KINDS["certified"].load(), **what)
+    draws = read_table(tmp_path / "c.parquet", table)["draws"]
     assert passes.made_since(before) == {"forwards": 25 + draws.sum(), "backwards": 0}
 
 

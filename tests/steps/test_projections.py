@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-import yaml
 
 from fetch_dataset import fetch_dataset
 from gfscore.audit.audit_tables import AuditTables
@@ -16,7 +15,7 @@ from gfscore.core.files import read_json, write_json
 from gfscore.core.numbers import number, percent
 from gfscore.images.datasets import load_all, open_described
 from gfscore.networks.opening import build_network
-from gfscore.networks.sources.trained import save_classifier
+from gfscore.networks.trained import save_classifier
 from gfscore.projection.mappers.pictures import read_pictures
 from gfscore.show import figures
 from gfscore.show.figures import projections, traversals
@@ -25,6 +24,7 @@ from gfscore.show.report.page import _environment
 from gfscore.show.report.projection import _related, projection_view
 from gfscore.tables.parquet_tables import frame_of, read_identity, read_table, write_attributes, write_table
 from project_attributes import project_attributes
+from shipped_configuration import shipped_configuration
 from summarise_projections import summarise_projections
 from train_mapper import train_mapper
 
@@ -428,5 +428,5 @@ def test_differences_between_groups_stand_beside_tolerance_where_the_audit_has_t
 
 
 def test_the_shipped_search_is_what_the_step_takes():
-    config = yaml.safe_load((ROOT / "config.yaml").read_text())
+    config = shipped_configuration()
     assert set(config["mappers"]["digits-vae"]["search"]) == set(SEARCH)

@@ -1,4 +1,6 @@
-"""Expensive steps change their output only together with their version in workflow_scripts/versions.yaml.
+"""Expensive steps change their output only together with their version.
+
+It stands in workflow_scripts/versions.yaml, and of a measure in the declaration of its kind.
 
 They do not re-run when their code is edited, so a changed result under an old version would go unnoticed. To store new
 numbers after raising a version, or after changing a setting in config.yaml, which runs the step again by itself:
@@ -18,25 +20,26 @@ import yaml
 from safetensors.torch import save_file
 from torch import nn
 
-from gfscore.images import corruptions
 from gfscore.images.datasets import describe_images, load_all, open_images
-from gfscore.measures import adversarial, minimal, neighbourhoods, smoothing, targeted
+from gfscore.measures import KINDS
 from gfscore.networks.compatibility import import_torchvision
 from gfscore.networks.inference import extract_logits, reproducible_arithmetic
 from gfscore.networks.manifests import describe_checkpoint
 from gfscore.networks.opening import from_network
-from gfscore.networks.sources.probe import fit_probe, open_backbone
+from gfscore.networks.probe import fit_probe, open_backbone
 from gfscore.projection.boundaries import search_boundaries
 from gfscore.projection.mappers.stored import of_network
 from gfscore.projection.mappers.training import fit_mapper
 from gfscore.training import generators
 from gfscore.training.loop import train_classifier
 from gfscore.training.objectives import METHODS
+from shipped_configuration import shipped_configuration
 
 ROOT = Path(__file__).resolve().parents[2]
 VERSIONS = yaml.safe_load((ROOT / "workflow_scripts/versions.yaml").read_text())
+VERSIONS |= {name: kind.version for name, kind in KINDS.items() if kind.needs == "network"}
 GOLDEN = Path(__file__).with_name("golden_versions.json")
-CONFIG = yaml.safe_load((ROOT / "config.yaml").read_text())
+CONFIG = shipped_configuration()
 CLASSES = [str(digit) for digit in range(10)]
 TEST_HALF = {"source": "digits", "split": "test", "test_share": 0.5, "seed": 0}
 
@@ -119,13 +122,13 @@ def fitted():
     return from_network(nn.Sequential(nn.Flatten(), hidden, nn.ReLU(), output), classes=10)
 
 
-def measured(measure_batch, measure, **changed):
+def measured(kind, **changed):
     """Means of the numeric columns that a shipped measure, with some settings changed, gives for 40 images."""
-    settings = CONFIG["measures"][measure] | changed
+    settings = CONFIG["measures"][MEASURES[kind]] | changed
     few = images().select(np.arange(40))
     x = np.concatenate(list(few.batches(40)))
     with reproducible_arithmetic():
-        columns = measure_batch(fitted(), x, few.labels.astype(np.int64), settings=settings, seed=7)
+        columns = KINDS[kind].load()(fitted(), x, few.labels.astype(np.int64), settings=settings, seed=7)
     numeric = {
         name: np.asarray(values) for name, values in columns.items() if name not in ("attack", "state", "corruption")
     }
@@ -165,13 +168,14 @@ def projected():
 
 
 MEASURES = {
-    "attack_model": (adversarial, "adversarial-linf"),
-    "measure_distances": (minimal, "minimal-l2"),
-    "target_model": (targeted, "targeted-linf"),
-    "certify_model": (smoothing, "certified-l2"),
-    "test_neighbourhoods": (neighbourhoods, "probabilistic-linf"),
-    "score_corruptions": (corruptions, "corruption"),
+    "adversarial": "adversarial-linf",
+    "minimal": "minimal-l2",
+    "targeted": "targeted-linf",
+    "certified": "certified-l2",
+    "probabilistic": "probabilistic-linf",
+    "corruption": "corruption",
 }
+"""A shipped measure of each kind."""
 
 BALL_ATTACKS = [
     {"name": "fgsm"},
@@ -189,25 +193,17 @@ NEIGHBOURS += [{"family": "corruption", "corruptions": ["shot_noise", "fog"], "s
 
 
 def variants():
-    """Settings that no shipped measure has, by step and a name of their own."""
+    """Settings that no shipped measure has, by kind and a name of their own."""
     small = {"eps": 0.05, "norm": "linf"}
-    yield from (("attack_model", entry["name"], {**small, "attacks": [entry]}) for entry in BALL_ATTACKS)
+    yield from (("adversarial", entry["name"], {**small, "attacks": [entry]}) for entry in BALL_ATTACKS)
     pgd = {"name": "pgd", "steps": 5, "step_size": 0.1, "restarts": 2}
-    yield "attack_model", "pgd-l2", {"norm": "l2", "eps": 0.3, "attacks": [pgd]}
-    yield from (("measure_distances", entry["name"], {"attacks": [entry]}) for entry in DISTANCE_ATTACKS)
+    yield "adversarial", "pgd-l2", {"norm": "l2", "eps": 0.3, "attacks": [pgd]}
+    yield from (("minimal", entry["name"], {"attacks": [entry]}) for entry in DISTANCE_ATTACKS)
     linf = {"norm": "linf", "largest_distance": 0.5, "attacks": [{"name": "fmn", "steps": 20}]}
-    yield "measure_distances", "fmn-linf", linf
-    yield "target_model", "l2", {"norm": "l2", "eps": 0.3, "step_size": 0.1, "steps": 5}
-    yield from (
-        ("test_neighbourhoods", entry["family"], {"perturbation": entry, "budget": 500}) for entry in NEIGHBOURS
-    )
-    yield "test_neighbourhoods", "as-printed", {"test": "repeated_exact", "reference": "label", "budget": 500}
-
-
-def of_variant(step, changed):
-    """Function without arguments that measures a variant."""
-    module, measure = MEASURES[step]
-    return lambda: measured(module.measure_batch, measure, **changed)
+    yield "minimal", "fmn-linf", linf
+    yield "targeted", "l2", {"norm": "l2", "eps": 0.3, "step_size": 0.1, "steps": 5}
+    yield from (("probabilistic", entry["family"], {"perturbation": entry, "budget": 500}) for entry in NEIGHBOURS)
+    yield "probabilistic", "as-printed", {"test": "repeated_exact", "reference": "label", "budget": 500}
 
 
 NUMBERS = {
@@ -218,8 +214,11 @@ NUMBERS = {
     "project_attributes": projected,
     "train_probe": probed,
     "extract_logits": extracted,
-    **{step: (lambda of=of: measured(of[0].measure_batch, of[1])) for step, of in MEASURES.items()},
-    **{f"{step}/{name}": of_variant(step, changed) for step, name, changed in variants()},
+    **{kind: (lambda kind=kind: measured(kind)) for kind in MEASURES},
+    **{
+        f"{kind}/{name}": (lambda kind=kind, changed=changed: measured(kind, **changed))
+        for kind, name, changed in variants()
+    },
     **{f"train_model/{method}": (lambda method=method: summary_of(trained(method))) for method in METHODS},
 }
 
@@ -235,7 +234,7 @@ def test_the_output_is_that_of_the_recorded_version(name):
     assert stored["version"] == version, f"store the numbers of version {version} (see the top of this file)"
     # Another processor rounds otherwise; a changed step differs by far more after one epoch.
     assert numbers == pytest.approx(stored["numbers"], rel=2e-3, abs=2e-4), (
-        f"{name} gives other numbers: raise it in workflow_scripts/versions.yaml, then store the new ones"
+        f"{name} gives other numbers: raise its version, then store the new ones"
     )
 
 

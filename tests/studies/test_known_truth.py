@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from gfscore.audit.agreement.falsification import Distances, falsification
-from gfscore.measures.radii import radii
+from gfscore.measures.certified.radii import radii
 from studies.known_truth import cases as known
 from studies.known_truth.classifiers import SURE, TWINS, make_classifier
 from studies.known_truth.page import GRADIENT_BASED, bounds_of, page

@@ -209,7 +209,7 @@ def test_a_package_that_is_missing_would_be_seen_as_borrowed(plain, under_conda,
     finally:
         hidden.rename(pandas)
     (one,) = (one for one in observations(tmp_path / "jobs") if step_of(one))
-    assert "pandas" in borrowed(one) & imported_by(plain.path / "workflow_scripts/score_predictions.py")
+    assert "pandas" in borrowed(one) & imported_by(plain.path / "workflow_scripts/score_logits.py")
 
 
 def prefix_of(conda, name):

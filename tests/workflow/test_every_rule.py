@@ -16,6 +16,7 @@ import yaml
 from foreign_models import place_graph, place_logits, place_network, place_radii, place_transformer
 from gfscore.tables.parquet_tables import read_table
 from gfscore.workflow import plan
+from gfscore.workflow.memory import KEPT
 from observing import observations, observing, step_of
 from small_audits import small_audit
 from workflow.conftest import TWO_MODELS
@@ -84,8 +85,8 @@ def second(first, fresh_copy, tmp_path_factory):
 def computed_with_torch(repository):
     """What of each model, beside its logits, torch is needed for: projections, and samples not scored from logits."""
     environments, results = repository.environments_of_rules(), repository.path / "results"
-    kinds = {name: settings["kind"] for name, settings in repository.config()["measures"].items()}
-    scored = {name for name, kind in kinds.items() if environments[plan.STEPS[kind]] != "torch"}
+    config = repository.config()
+    scored = {name for name in config["measures"] if environments[plan.step_of(config, name)] != "torch"}
     files = [*results.glob("samples/*/digits/none/*"), *results.glob("projections/*/digits/none/*")]
     return sorted(str(path.relative_to(repository.path)) for path in files if path.parts[-4] not in scored)
 
@@ -109,6 +110,10 @@ def test_every_rule_but_inputs_runs_without_a_network(first):
     assert fetching <= {"fetch_checkpoint"}
 
 
+def test_every_job_keeps_the_memory_that_it_frees(first):
+    assert all(KEPT.keys() <= set(one["variables"]) for one in first.seen if step_of(one))
+
+
 # ---- without torch ----
 
 
@@ -116,7 +121,7 @@ def test_everything_after_the_logits_runs_without_torch(second):
     assert second.before["train_model"] == second.before["extract_logits"] == second.after["check_logits"] == 2
     environments = second.environments_of_rules()
     assert {environments[rule] for rule in second.after} == {"analysis"}
-    cheap = {"score_predictions", "score_margins", "sweep_temperatures", "plot_figures", "build_report"}
+    cheap = {"score_logits", "sweep_temperatures", "plot_figures", "build_report"}
     assert cheap <= set(second.after) and not cheap & set(second.before)
 
 
@@ -216,7 +221,7 @@ def place_robustbench(folder):
     """Random weights where RobustBench's are put by hand."""
     import torch
 
-    from gfscore.networks.sources.robustbench import define
+    from gfscore.networks.robustbench_models import define
 
     path = folder / "checkpoints/cifar10/Linf/Wong2020Fast.pt"
     path.parent.mkdir(parents=True)
@@ -224,12 +229,6 @@ def place_robustbench(folder):
 
 
 def rules_to_run(repository):
-    """Rules with a script, but those that fetch, and those of a kind of measure that config.yaml has none of."""
-    kinds = {settings["kind"] for settings in repository.config()["measures"].values()}
-    names = set()
-    for path in (repository.path / "rules").glob("*.smk"):
-        for block in re.split(r"^rule ", path.read_text(), flags=re.MULTILINE)[1:]:
-            of_kind = re.search(r'names_of_kind\(config, "(\w+)"\)', block)
-            if not of_kind or of_kind.group(1) in kinds:
-                names.add(block.split(":")[0])
-    return names - EXEMPT
+    """Rules with a script, but those that fetch."""
+    rules = "".join(path.read_text() for path in (repository.path / "rules").glob("*.smk"))
+    return {*re.findall(r"^rule (\w+):", rules, flags=re.MULTILINE)} - EXEMPT

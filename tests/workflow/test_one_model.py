@@ -23,7 +23,7 @@ TABLES = (*OPTIONS, "--omit-from", "plot_figures")
 """Leaves out figures, the costliest of what is made of an audit, and the report that shows them."""
 
 MODELS = ["ERM", "Network", "Given"]
-AFTER_LOGITS = Counter(check_logits=1, score_predictions=1, score_margins=1, sweep_temperatures=1)
+AFTER_LOGITS = Counter(check_logits=1, score_logits=2, sweep_temperatures=1)
 FROM_LOGITS = Counter(extract_logits=1) + AFTER_LOGITS
 
 

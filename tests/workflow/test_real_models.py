@@ -193,7 +193,7 @@ def test_a_second_run_of_the_real_audits_does_nothing(real):
 def test_a_robustbench_model_loads_offline_and_the_accuracy_gate_refuses_random_weights(real):
     import torch
 
-    from gfscore.networks.sources.robustbench import define
+    from gfscore.networks.robustbench_models import define
 
     torch.manual_seed(0)
     path = real.path / "checkpoints/cifar10/Linf/Wong2020Fast.pt"

@@ -14,16 +14,15 @@ MODELS = ["ERM", "ERM_DA", "FGSM", "PGD", "TRADES", "MART", "PRL", "PGD_mixer", 
 OF_MODELS_ONLY = ("--omit-from", "select_models")
 """Leaves out all that is made of an audit as a whole."""
 
-FROM_LOGITS = Counter(check_logits=1, score_predictions=1, score_margins=2, sweep_temperatures=1)
+FROM_LOGITS = Counter(check_logits=1, score_logits=3, sweep_temperatures=1)
 """Jobs that read the logits of one model of the default audit."""
 
 
 def whole_chain(repository):
     """All jobs that follow the checkpoint of one model of that audit: its logits, one for each measure, projection."""
     config = repository.config()
-    kinds = [config["measures"][name]["kind"] for name in config["audits"]["digits"]["measures"]]
     once = Counter(extract_logits=1, check_logits=1, sweep_temperatures=1, project_attributes=1)
-    return once + Counter(plan.STEPS[kind] for kind in kinds)
+    return once + Counter(plan.step_of(config, name) for name in config["audits"]["digits"]["measures"])
 
 
 def names_a_model(files, models):

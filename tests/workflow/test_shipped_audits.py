@@ -24,13 +24,13 @@ def test_a_shipped_audit_is_planned_down_to_its_report(repository, name):
 
 
 def test_a_verdict_waits_for_no_measure_that_the_gate_does_not_judge(repository):
-    per_model = {"train_model", "extract_logits", "check_logits", "score_margins"}
+    per_model = {"train_model", "extract_logits", "check_logits", "score_logits"}
     rules, _ = repository.planned("--", "results/audits/digits/verdict.json")
     assert set(rules) == {"fetch_dataset", "select_models", "judge_audit"} | per_model
     gate, _ = repository.planned("--", "gate")
     assert gate == {**rules, "gate": 1}
     audit, _ = repository.planned("--", "audit")
-    assert {"attack_model", "measure_distances", "certify_model", "judge_audit"} < set(audit)
+    assert {"measure_model", "judge_audit"} < set(audit)
 
 
 def test_the_two_audits_of_the_paper_name_its_models(repository):

@@ -14,7 +14,6 @@ from gfscore.tables.parquet_tables import TABLES, write_table
 
 MODEL = {"dataset": "toy", "threat": "Linf", "model": "m"}
 N, CLASSES = 100, 5
-SETTINGS = {"norm": "linf", "eps": 0.1, "largest_distance": 1.0, "largest_radius": 1.0}
 LOGITS = "results/logits/toy/Linf/m.parquet"
 
 
@@ -32,7 +31,7 @@ class Samples:
         predictions["clean_prediction"] = clean_prediction
         frame = pd.DataFrame({key: value if value is None else value[rows] for key, value in predictions.items()})
         frame = frame.assign(sample_id=[f"s{row}" for row in rows], label=0, value=value, censored=False)
-        self.measures[name] = {**SETTINGS, "kind": kind}
+        self.measures[name] = {"kind": kind, **({"largest_radius": 1.0} if kind == "certified" else {})}
         self.paths.append(self.folder / f"{name}.parquet")
         table = table_of(kind)
         columns = [column for column, _, _ in TABLES[table].columns]

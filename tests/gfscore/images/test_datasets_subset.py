@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gfscore.core.errors import InputError
-from gfscore.images.datasets import ImageSet, describe_images, from_arrays, open_images
+from gfscore.images.datasets import describe_images, open_images
+from gfscore.images.image_set import ImageSet, from_arrays
 from gfscore.images.subsets import draw_subset
 
 DIGITS = {"source": "digits", "split": "test", "test_share": 0.5, "seed": 0}

@@ -2,18 +2,15 @@ import numpy as np
 import pytest
 from scipy.stats import beta, binom, norm
 
-from gfscore.core.errors import InputError
-from gfscore.measures.declared import largest_radius
-from gfscore.measures.radii import (
+from gfscore.agreement.certificates import (
     allowed_refutations,
     certified_accuracy,
     corrected_certified_accuracy,
-    fewest_votes,
     judge_refutations,
-    largest_certificate,
-    radii,
-    require_certifiable,
 )
+from gfscore.core.errors import InputError
+from gfscore.measures.certified import provable_radius
+from gfscore.measures.certified.radii import fewest_votes, largest_certificate, radii, require_certifiable
 
 SMOOTHING = {"sigma": 0.25, "selection_samples": 20, "estimation_samples": 1000, "alpha": 0.001}
 
@@ -47,7 +44,7 @@ def test_nine_draws_can_prove_nothing_at_a_thousandth():
 
 
 def test_largest_radius_is_reached_when_all_draws_agree():
-    largest = largest_radius({"smoothing": SMOOTHING})
+    largest = provable_radius(SMOOTHING)
     assert largest == pytest.approx(0.25 * norm.ppf(0.001 ** (1 / 1000)), rel=1e-8)
     reached = radii(beta.ppf(0.001, 1000, 1), sigma=0.25)
     assert reached <= largest

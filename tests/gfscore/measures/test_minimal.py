@@ -10,8 +10,11 @@ from gfscore.attacks.boundary import refine
 from gfscore.attacks.gradient_ascent import correct
 from gfscore.attacks.minimal_norm import deepfool, fmn
 from gfscore.core.errors import InputError
-from gfscore.measures.minimal import ATTACKS, measure_batch
+from gfscore.measures import KINDS
+from gfscore.measures.minimal.batch import ATTACKS
 from gfscore.networks.classifier import Classifier, from_network
+
+measure_batch = KINDS["minimal"].load()
 
 SHAPE = (3, 4, 4)
 ALL = {"l2": list(ATTACKS), "linf": ["fmn", "deepfool", "fab"]}
@@ -318,7 +321,7 @@ def test_passes_of_deepfool_are_counted_per_sample(curved):
 
 def test_wrong_settings_are_refused(curved):
     network, images, labels = curved
-    with pytest.raises(InputError, match="'bim' is unknown; choose one of fmn"):
+    with pytest.raises(InputError, match="'bim' is unknown; known: fmn"):
         measured(network, images, labels, attacks=[{"name": "bim"}])
     with pytest.raises(InputError, match="no setting 'restarts'; it has steps"):
         measured(network, images, labels, attacks=[{"name": "fmn", "restarts": 2}])

@@ -6,13 +6,16 @@ from torch import nn
 
 from gfscore.attacks.perturbations import Perturbation, make_perturbation, of_attack
 from gfscore.core.errors import InputError
-from gfscore.measures.exact_binomial import ExactBinomialTest
-from gfscore.measures.neighbourhoods import measure_batch, predict, run_tests
+from gfscore.measures import KINDS
+from gfscore.measures.probabilistic.exact_binomial import ExactBinomialTest
+from gfscore.measures.probabilistic.neighbourhoods import predict, run_tests
 from gfscore.networks.batched import BatchedClassifier
 from gfscore.networks.classifier import Classifier, from_network
 from gfscore.networks.inference import reproducible_arithmetic
 from gfscore.statistics.margins import predictions
 from gfscore.statistics.sequential_tests import boundaries, characteristics
+
+measure_batch = KINDS["probabilistic"].load()
 
 SIGMA = 0.2
 SETTINGS = {

@@ -4,14 +4,18 @@ import torch
 from scipy.stats import binom, norm
 from torch import nn
 
+from gfscore.agreement.certificates import allowed_refutations
 from gfscore.core.errors import InputError
-from gfscore.measures.declared import largest_radius
-from gfscore.measures.radii import allowed_refutations, fewest_votes
-from gfscore.measures.smoothed_attacks import attack_certificates, pgd_of_smoothed
-from gfscore.measures.smoothing import certify, count_votes, measure_batch, noisy_copies, select
+from gfscore.measures import KINDS
+from gfscore.measures.certified import provable_radius
+from gfscore.measures.certified.radii import fewest_votes
+from gfscore.measures.certified.smoothed_attacks import attack_certificates, pgd_of_smoothed
+from gfscore.measures.certified.smoothing import certify, count_votes, noisy_copies, select
 from gfscore.networks.batched import BatchedClassifier
 from gfscore.networks.classifier import Classifier, from_network
 from gfscore.networks.inference import reproducible_arithmetic
+
+measure_batch = KINDS["certified"].load()
 
 SMOOTHING = {
     "sigma": 0.5,
@@ -91,7 +95,7 @@ def test_columns_of_certified_and_abstained_samples():
     assert (columns["radius"][abstained] == 0).all() and (columns["radius"][~abstained] > 0).all()
     right = columns["prediction"] == labels
     np.testing.assert_array_equal(columns["value"], np.where(right, columns["radius"], 0))
-    assert columns["value"].max() <= largest_radius({"smoothing": SMOOTHING})
+    assert columns["value"].max() <= provable_radius(SMOOTHING)
     assert (columns["draws"][~abstained] == 220).all()
     assert not columns["censored"].any() and not columns["attacked"].any() and not columns["refuted"].any()
     np.testing.assert_array_equal(columns["lower_bound"] > 0.5, ~abstained)
@@ -283,7 +287,9 @@ def test_more_gradient_draws_than_a_batch_are_refused():
 
 
 def test_a_frequency_in_place_of_its_bound_would_break_the_promise(monkeypatch):
-    monkeypatch.setattr("gfscore.measures.smoothing.lower_shares", lambda votes, draws, *, alpha: votes / (draws + 1))
+    monkeypatch.setattr(
+        "gfscore.measures.certified.smoothing.lower_shares", lambda votes, draws, *, alpha: votes / (draws + 1)
+    )
     n = 2000
     images, distance = points(n)
     columns = measured(images, np.ones(n, dtype=int))

@@ -6,9 +6,11 @@ from torch import nn
 from gfscore.attacks.goals import target_reached
 from gfscore.audit.classwise.targets import target_success
 from gfscore.core.errors import InputError
-from gfscore.measures.samples import OWN_COLUMNS, SAMPLE_COLUMNS
-from gfscore.measures.targeted import measure_batch, other_classes
+from gfscore.measures import KINDS
+from gfscore.measures.targeted.batch import other_classes
 from gfscore.networks.classifier import from_network
+
+measure_batch = KINDS["targeted"].load()
 
 PIXELS = 48
 EPS = {"linf": 0.03, "l2": 0.15}
@@ -109,7 +111,7 @@ def test_fewer_targets_at_once_give_the_same_kind_of_answer(monkeypatch):
     network, images = linear(7), grey(20)
     labels = predicted(network, images)
     together = measured(network, images, labels)
-    monkeypatch.setattr("gfscore.measures.targeted.TARGETS_AT_ONCE", 2)
+    monkeypatch.setattr("gfscore.measures.targeted.batch.TARGETS_AT_ONCE", 2)
     apart = measured(network, images, labels)
     assert apart.keys() == together.keys()
     np.testing.assert_array_equal(apart["target"], together["target"])
@@ -171,13 +173,6 @@ def test_the_network_is_left_as_it_was():
     images = grey(4)
     measured(network, images, predicted(network, images))
     assert all(value.grad is None and value.requires_grad for value in network.parameters())
-
-
-def test_the_columns_are_those_of_the_table():
-    images = grey(2)
-    given = measured(linear(3), images, [0, 1])
-    named = {name for name, _, _ in (*SAMPLE_COLUMNS, *OWN_COLUMNS["targeted"])}
-    assert set(given) - {"row"} == named - {"sample_id", "label", "clean_prediction"}
 
 
 def test_logits_that_are_no_numbers_are_refused():

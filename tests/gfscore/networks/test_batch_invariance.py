@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from gfscore.core.errors import InputError
-from gfscore.images.datasets import from_arrays
+from gfscore.images.image_set import from_arrays
 from gfscore.networks.batch_invariance import SAMPLES, rows_computed_twice
 from gfscore.networks.inference import extract_logits
 from gfscore.networks.opening import Classifier, build_network

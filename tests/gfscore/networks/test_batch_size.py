@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from gfscore.images.datasets import from_arrays
+from gfscore.images.image_set import from_arrays
 from gfscore.networks.batch_size import MOST, NEAR, fitting_batch_size
 from gfscore.networks.inference import extract_logits
 from gfscore.networks.opening import Classifier, build_network, from_network

@@ -18,7 +18,7 @@ from torch.optim.swa_utils import AveragedModel
 
 from gfscore.core.errors import InputError
 from gfscore.core.files import sha256_of_file
-from gfscore.networks.checkpoints import ALLOWED, load_checkpoint, requested_names
+from gfscore.networks.checkpoints import ALLOWED, load_checkpoint
 from gfscore.networks.state_dicts import AVERAGED, WRAPPERS, load_weights, weights_of
 
 PLAIN = {"trust_pickle": False, "sha256": None}
@@ -59,10 +59,9 @@ def test_a_malicious_pickle_runs_nothing_and_the_message_says_why(tmp_path, how,
         path.write_bytes(pickle.dumps({"epoch": content["epoch"]}, protocol=4 if layout == "protocol 4" else 2))
     else:
         torch.save(content, path, _use_new_zipfile_serialization=layout == "zip")
-    message = refused(path, "refused, nothing in it was run: besides weights it asks for")
-    names = {"open": "open", "system": "system", "eval": "eval", "exec in torch": "loads"}
-    assert names[how] in message
-    assert "trust_pickle: true and pin its sha256" in message
+    names = {"open": "io.open", "system": "posix.system", "eval": "eval", "exec in torch": "pickle.loads"}
+    asked = "a pickle protocol above 2" if layout == "protocol 4" else f"{names[how]}, .*trust_pickle: true and pin"
+    refused(path, f"nothing in it was run: .*{asked}")
     assert not trace.exists()
 
 
@@ -76,7 +75,7 @@ def test_numpy_files_torchscript_and_renamed_archives_run_nothing(tmp_path):
     arrays = tmp_path / "array.pth"
     with arrays.open("wb") as file:
         np.save(file, np.array([Creates(trace)], dtype=object), allow_pickle=True)
-    refused(arrays, "damaged or cut short, or no PyTorch checkpoint")
+    refused(arrays, "damaged or cut short, no PyTorch checkpoint")
     script = tmp_path / "script.pt"
     torch.jit.script(nn.Linear(2, 2)).save(str(script))
     refused(script, r"TorchScript .* torch\.save\(torch\.jit\.load\(path\)\.state_dict\(\), other_path\)")
@@ -177,14 +176,6 @@ def test_a_trusted_file_that_needs_a_missing_package_says_so(tmp_path):
     path.write_bytes(b"\x80\x02cno_such_package\nThing\n)\x81.")
     with pytest.raises(InputError, match=r"needs\.pth: cannot be unpickled even when trusted .*no_such_package"):
         load_checkpoint({"trust_pickle": True, "sha256": [sha256_of_file(path)]}, path)
-
-
-def test_names_are_listed_without_unpickling(tmp_path):
-    path = tmp_path / "evil.pkl"
-    for protocol in (0, 2, 4, 5):
-        path.write_bytes(pickle.dumps(Creates(tmp_path / "it-ran", "system"), protocol=protocol))
-        assert requested_names(path) == [f"{os.system.__module__}.system"]
-    assert not (tmp_path / "it-ran").exists()
 
 
 def same(first, second):

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from gfscore.core.errors import InputError
-from gfscore.images.datasets import from_arrays
+from gfscore.images.image_set import from_arrays
 from gfscore.networks.inference import (
     AHEAD,
     device_of,

@@ -12,11 +12,10 @@ import pytest
 import torch
 
 from gfscore.core.errors import InputError
-from gfscore.networks import leaderboard
+from gfscore.networks import leaderboard, robustbench_models
 from gfscore.networks.compatibility import import_robustbench
 from gfscore.networks.manifests import describe_checkpoint
 from gfscore.networks.opening import open_classifier
-from gfscore.networks.sources import robustbench as robustbench_models
 
 ROOT = Path(__file__).resolve().parents[3]
 PACKAGE = ROOT / "workflow_scripts"
@@ -104,7 +103,7 @@ def test_a_file_placed_by_hand_goes_from_entry_to_logits(tmp_path):
 
 
 def test_finding_the_files_needs_no_torch():
-    code = "import sys; from gfscore.networks.sources import robustbench; print('torch' in sys.modules)"
+    code = "import sys; from gfscore.networks import robustbench_models; print('torch' in sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code], env={"PYTHONPATH": str(PACKAGE)}, capture_output=True, text=True, check=True
     )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gfscore.core.files import sha256_of_file
-from gfscore.images.datasets import from_arrays
+from gfscore.images.image_set import from_arrays
 from gfscore.networks.callables import FOLDER_VARIABLE
 from gfscore.networks.checkpoint_files import require_checkpoint
 from gfscore.networks.inference import extract_logits

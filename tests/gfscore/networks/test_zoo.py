@@ -7,7 +7,7 @@ from safetensors.torch import save
 
 from gfscore.core.errors import InputError
 from gfscore.networks.opening import ARCHITECTURES, build_network
-from gfscore.networks.sources.trained import load_classifier, save_classifier
+from gfscore.networks.trained import load_classifier, save_classifier
 
 SHAPE = {"in_channels": 3, "image_size": (9, 12), "classes": 5}
 

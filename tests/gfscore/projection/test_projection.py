@@ -2,7 +2,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,11 +15,12 @@ from gfscore.projection.scores import (
     is_constant,
     tolerance,
 )
+from shipped_configuration import shipped_configuration
 
 ROOT = Path(__file__).resolve().parents[3]
 SEARCHES = {
     name: {key: entry["search"][key] for key in ("steps", "bisections")}
-    for name, entry in yaml.safe_load((ROOT / "config.yaml").read_text())["mappers"].items()
+    for name, entry in shipped_configuration()["mappers"].items()
 }
 
 

@@ -9,7 +9,7 @@ from scipy.stats import beta, binom
 
 import plain
 from gfscore import InputError
-from gfscore.measures.declared import measure_of
+from gfscore.measures import measure_of
 from gfscore.statistics import betting, disparity
 from gfscore.statistics.binomial import lower_mean_shares, lower_shares
 from gfscore.statistics.bootstrap import bootstrap_intervals

@@ -331,7 +331,5 @@ def test_lists_may_hold_what_their_file_can(tmp_path, monkeypatch):
     path = lists(tmp_path, pa.list_(pa.float64()), [[0.0] * 1000] * 1000)
     assert read_logits_file(path, classes=["c"] * 1000)[0].shape == (1000, 1000)
     monkeypatch.setattr(parquet_files, "PLAIN_VALUES", 10_000)
-    with pytest.raises(
-        InputError, match=r"a\.parquet: .*its lists hold more than \d+ values, too many for its size.*use_dict"
-    ):
+    with pytest.raises(InputError, match=r"a\.parquet: .*its lists hold more than .*use_dict"):
         read_logits_file(path, classes=["c"] * 1000)

@@ -1,16 +1,14 @@
 """The seven classifiers of the audit cifar10-training, made tiny: the real ones need CIFAR-10 and a GPU."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
-import yaml
 
-from gfscore.images.datasets import from_arrays
+from gfscore.images.image_set import from_arrays
 from gfscore.training.loop import describe_training, train_classifier
+from shipped_configuration import shipped_configuration
 
-CONFIG = yaml.safe_load((Path(__file__).resolve().parents[3] / "config.yaml").read_text())
+CONFIG = shipped_configuration()
 ENTRIES = {
     name: CONFIG["models"]["cifar10-training"][threat][name]
     for _, threat, name in (model.split("/") for model in CONFIG["audits"]["cifar10-training"]["models"])

@@ -2,12 +2,10 @@
 
 import math
 import random
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-import yaml
 from PIL import Image
 from torch import nn
 
@@ -16,14 +14,15 @@ from gfscore.images.datasets import load_all, open_images
 from gfscore.networks.compatibility import import_torchvision
 from gfscore.networks.opening import build_network
 from gfscore.networks.resuming import TrainingProgress
-from gfscore.networks.sources.trained import load_classifier, save_classifier
+from gfscore.networks.trained import load_classifier, save_classifier
 from gfscore.training import images as reading
 from gfscore.training.images import ReadImages, in_batches, training_images
 from gfscore.training.loop import train_classifier
 from gfscore.training.recipe import Trainer, augmentation, cosine_with_warmup, seeded
+from shipped_configuration import shipped_configuration
 from studies.reference import projection_tables
 
-CONFIG = yaml.safe_load((Path(__file__).resolve().parents[3] / "config.yaml").read_text())
+CONFIG = shipped_configuration()
 ENTRIES = CONFIG["models"]["celeba"]["none"]
 RECIPE = ENTRIES["ResNet_18"]["training"]["recipe"]
 STILL = {"scale": [1, 1], "ratio": [1, 1], "flip": 0, "colour_jitter": 0}

@@ -7,5 +7,5 @@ from shipped_configuration import shipped_configuration
 
 @pytest.fixture
 def config():
-    """config.yaml as it is shipped."""
+    """Every shipped audit, complete; the demo is to run."""
     return shipped_configuration()

@@ -1,88 +1,97 @@
-"""Configurations that YAML reads without a word and nobody meant."""
+"""Configurations that YAML reads without a word and nobody meant, and where their keys stand."""
 
 import pytest
 
 from gfscore.core.errors import InputError
-from gfscore.workflow.config_files import MOST, require_mapping, require_unambiguous, require_written_out
-from workflow.conftest import ROOT
+from gfscore.workflow.config_files import MOST, Mark, mark_of, read_configuration, require_written_out
+from shipped_configuration import FILES
 
 
 @pytest.fixture
 def written(tmp_path):
-    def write(text):
-        path = tmp_path / "mine.yaml"
-        path.write_text(text, encoding="utf-8")
+    def write(content, name="mine.yaml"):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
         return path
 
     return write
 
 
-def test_the_shipped_configuration_is_clear():
-    require_unambiguous(ROOT / "config.yaml")
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_shipped_configurations_are_clear(path):
+    assert read_configuration([path], {})["audits"]
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("content", "facts"),
     [
-        ("run: []\naudits: {}\nrun: [digits]\n", r"mine\.yaml: line 3: the key 'run' stands in line 1"),
-        ("audits:\n  mine:\n    gate: []\n    gate: [1]\n", r"line 4: the key 'gate' stands in line 3"),
-        ("models: {a: 1, a: 2}\n", r"line 1: the key 'a' stands in line 1"),
-        ("models: [{a: 1}, {a: 1, b: 2,\n a: 3}]\n", r"line 2: the key 'a' stands in line 1"),
+        ("run: []\naudits: {}\nrun: [digits]\n", ["mine.yaml, line 3", "'run'", "line 1"]),
+        ("audits:\n  mine:\n    gate: []\n    gate: [1]\n", ["line 4", "'gate'", "line 3"]),
+        ("models: {a: 1, a: 2}\n", ["line 1", "'a'"]),
+        ("models: [{a: 1}, {a: 1, b: 2,\n a: 3}]\n", ["line 2", "'a'", "line 1"]),
+        ("a: {1: 1}\n", ["line 1", "the key 1", "quotes"]),
+        ("a: {[p]: 1}\n", ["line 1", '["p"]', "quotes"]),
+        (b"run: []\n# caf\xe9\n", ["mine.yaml, line 2", "UTF-8"]),
+        ("run: [digits\naudits: {}\n", ["line 2", "no YAML"]),
+        ("run:\n\t- digits\n", ["line 2", "no YAML"]),
+        ("run: \x07\n", ["mine.yaml", "no YAML"]),
+        ("a: !!python/object:os.system x\n", ["line 1", "no YAML"]),
+        ("a: 1\n---\nb: 2\n", ["no YAML"]),
+        ("", ["mine.yaml", "is empty"]),
+        ("# all of it commented out\n", ["is empty"]),
+        ("- run\n- audits\n", ["no keys at its top"]),
+        ("run: " + "[" * 100_000, ["nested too deeply"]),
+        ("run: " + "{" * 100_000, ["nested too deeply"]),
+        ("run:\n  " + "- " * 100_000, ["nested too deeply"]),
+        ("a: .nan\nb: -.inf\n", ["line 1: a: nan", "line 2: b: -inf"]),
+        (f"a:\n  b: [1, {10**400}]\n", ["line 2: a: b: 1", "401 digits"]),
+        (f"a: {-(2**63)}\n", ["19 digits"]),
     ],
 )
-def test_a_key_given_twice_is_named_with_its_lines(written, text, message):
-    with pytest.raises(InputError, match=message):
-        require_unambiguous(written(text))
+def test_a_file_that_is_no_configuration_is_refused_with_its_place(written, content, facts):
+    with pytest.raises(InputError) as refused:
+        read_configuration([written(content)], {})
+    text = str(refused.value)
+    assert not [fact for fact in facts if fact not in text], text
+
+
+def test_what_is_no_readable_file_is_refused(tmp_path):
+    for path, fact in ((tmp_path, "Is a directory"), (tmp_path / "absent.yaml", "no such file")):
+        with pytest.raises(InputError, match=fact):
+            read_configuration([path], {})
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("content", "data"),
     [
-        "a: &a {x: 1}\nb: &b {y: 1}\nc: {<<: *a, x: 2}\nd: {<<: [*a, *b]}\n",
-        "a: &a [*a]\n",
-        "a: {x: 1}\nb: {x: 1}\n",
-        "a: {1: 1, '1': 2, [p]: 3, [q]: 4}\n",
-        "",
-        "a: [unclosed\n",
+        (
+            "a: &a {x: 1}\nb: {<<: *a, x: 2}\nc: {<<: [*a], y: 3}\n",
+            {"a": {"x": 1}, "b": {"x": 2}, "c": {"x": 1, "y": 3}},
+        ),
+        ("a: {x: 1}\nb: {x: 1}\n", {"a": {"x": 1}, "b": {"x": 1}}),
+        ('{"a": [1, 2.5, "x", null, true]}', {"a": [1, 2.5, "x", None, True]}),
     ],
 )
-def test_merges_aliases_and_what_is_no_yaml_are_left_alone(written, text):
-    require_unambiguous(written(text))
+def test_aliases_merges_and_json_are_read(written, content, data):
+    assert read_configuration([written(content)], {}) == data
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"run: []\n# caf\xe9\n", r"mine\.yaml: line 2 is not UTF-8 text; save it as UTF-8"),
-        (b"run: [digits\naudits: {}\n", r"mine\.yaml: line 2: no YAML \(.*\); .*close every bracket"),
-        (b"run:\n\t- digits\n", r"mine\.yaml: line 2: no YAML \(.*\); .*indent with spaces"),
-        (b"run: \x07\n", r"mine\.yaml: no YAML \(.*\); "),
-        (b"", r"mine\.yaml: is empty; give it sections such as `run:`"),
-        (b"# all of it commented out\n", r"mine\.yaml: is empty; give it sections such as `run:`"),
-        (b"- run\n- audits\n", r"mine\.yaml: has no keys at its top; give it sections such as `run:`"),
-    ],
-)
-def test_a_configuration_that_is_no_mapping_is_one_line_with_its_place_and_a_remedy(tmp_path, content, message):
-    path = tmp_path / "mine.yaml"
-    path.write_bytes(content)
-    with pytest.raises(InputError, match=message) as caught:
-        require_mapping(path)
-    assert "\n" not in str(caught.value)
+def test_each_key_knows_where_it_stands_after_files_and_command_line_are_merged(written):
+    one = written("a:\n  b: 1\n  c: [1,\n    2]\n", "one.yaml")
+    two = written("# other\na:\n  b: 2\nd: {e: 5}\n", "two.yaml")
+    config = read_configuration([one, two], {"d": {"f": [6]}})
+    assert config == {"a": {"b": 2, "c": [1, 2]}, "d": {"e": 5, "f": [6]}}
+    places = {
+        ("a", "b"): (two, 3), ("a", "c"): (one, 3), ("a", "c", 1): (one, 4), ("d", "e"): (two, 4),
+        # a key that is not there stands where it is missed
+        ("a", "x"): (two, 2), ("x",): None,
+    }  # fmt: skip
+    for place, expected in places.items():
+        assert mark_of(config, place) == (expected and Mark(str(expected[0]), expected[1])), place
+    assert str(mark_of(config, ("d", "f", 0))) == "--config"
 
 
-def test_what_is_no_readable_file_or_nested_without_end_is_refused(written, tmp_path):
-    with pytest.raises(InputError, match=r"cannot be read \(Is a directory\)"):
-        require_mapping(tmp_path)
-    with pytest.raises(InputError, match="nested too deeply"):
-        require_mapping(written("run: " + "[" * 100_000))
-
-
-def test_a_mapping_passes_and_an_absent_configuration_is_left_to_snakemake(written, tmp_path):
-    require_mapping(written("run: [digits]\n"))
-    require_mapping(tmp_path / "absent.yaml")
-
-
-def test_aliases_that_grow_or_contain_themselves_are_refused_at_once():
+def test_aliases_that_grow_or_contain_themselves_are_refused_at_once(written):
     grown = ["l"] * 10
     for _ in range(8):
         grown = [grown] * 10
@@ -91,8 +100,7 @@ def test_aliases_that_grow_or_contain_themselves_are_refused_at_once():
     for config in (grown, endless):
         with pytest.raises(InputError, match="more than 1,000,000 values"):
             require_written_out({"report": config})
-
-
-def test_aliases_of_a_usual_size_are_not_refused():
+    with pytest.raises(InputError, match="contains itself"):
+        read_configuration([written("a: &a [*a]\n")], {})
     shared = {"steps": 20}
     require_written_out({"models": [shared] * (MOST // 4)})

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from gfscore.core.errors import InputError
-from gfscore.measures.declared import KINDS
+from gfscore.measures import KINDS
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "measures.md"
@@ -29,12 +29,12 @@ def costs(*rows):
 
 def test_the_median_over_models_of_the_sum_over_steps(tool):
     frame = costs(
-        ("a", "minimal", "measure_distances", 2.0, 4.0, 100.0, 200, 9000, 400),
-        ("b", "minimal", "measure_distances", 4.0, 6.0, 300.0, 200, 5000, 800),
+        ("a", "minimal", "measure_model", 2.0, 4.0, 100.0, 200, 9000, 400),
+        ("b", "minimal", "measure_model", 4.0, 6.0, 300.0, 200, 5000, 800),
         ("b", "minimal", "another", 2.0, 2.0, 50.0, 200, 2000, 0),
         ("a", None, "extract_logits", 1.0, 1.0, 80.0, None, 210, 0),
         ("a", None, "train_model", 99.0, 99.0, 80.0, None, None, None),
-        ("a", "clean", "score_predictions", None, None, None, 200, None, None),
+        ("a", "clean", "score_logits", None, None, None, 200, None, None),
         ("a", "certified", "import_samples", 1.0, 1.0, 80.0, 200, None, None),
     )
     lines = tool.cost_table(frame).splitlines()
@@ -48,7 +48,7 @@ def test_the_median_over_models_of_the_sum_over_steps(tool):
 
 def test_a_table_without_records_is_refused(tool):
     with pytest.raises(InputError, match="no recorded cost"):
-        tool.cost_table(costs(("a", "minimal", "measure_distances", None, None, None, 200, None, None)))
+        tool.cost_table(costs(("a", "minimal", "measure_model", None, None, None, 200, None, None)))
 
 
 def test_the_page_has_the_marks_and_keeps_everything_around_them(tool):

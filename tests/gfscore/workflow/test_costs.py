@@ -4,14 +4,13 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-import yaml
 
 from gfscore.core.files import write_json
-from gfscore.measures.declared import KINDS
 from gfscore.networks import passes
-from gfscore.workflow import layout, plan
-from gfscore.workflow.costs import FROM_LOGITS, cost_file, cost_rows, read_cost, recorded_cost
+from gfscore.workflow import layout
+from gfscore.workflow.costs import cost_file, cost_rows, read_cost, recorded_cost
 from gfscore.workflow.jobs import logged_job
+from shipped_configuration import shipped_configuration
 
 ROOT = Path(__file__).resolve().parents[3]
 MODEL = {"dataset": "d", "threat": "none", "model": "m"}
@@ -58,11 +57,11 @@ def test_the_record_stands_where_the_log_does(tmp_path, monkeypatch):
 def test_rows_say_what_is_not_recorded_and_how_many_samples_were_measured(tmp_path):
     write_json(tmp_path / "a.json", {"wall_s": 2.0, "cpu_s": 3.0, "gpu_s": 0.0, "peak_memory_mib": 50.0})
     records = [
-        {"step": "score_margins", **MODEL, "measure": "great", "path": str(tmp_path / "a.json")},
+        {"step": "score_logits", **MODEL, "measure": "great", "path": str(tmp_path / "a.json")},
         {"step": "extract_logits", **MODEL, "measure": None, "path": str(tmp_path / "absent.json")},
     ]
     scored, extracted = cost_rows(records, SCORES)
-    assert scored == {**MODEL, "step": "score_margins", "measure": "great", "wall_s": 2.0, "cpu_s": 3.0} | {
+    assert scored == {**MODEL, "step": "score_logits", "measure": "great", "wall_s": 2.0, "cpu_s": 3.0} | {
         "gpu_s": 0.0,
         "peak_memory_mib": 50.0,
         "samples": 9,
@@ -79,28 +78,20 @@ def test_passes_are_recorded_where_some_were_counted_and_0_only_where_no_image_i
     passes.add_kept({"forwards": 5, "backwards": 1})
     with recorded_cost(tmp_path / "counted.json"):
         passes.add_kept({"forwards": 7, "backwards": 2})
-    paths = {"attack_model": "counted", "score_predictions": "without", "train_model": "without"}
-    paths |= {"import_samples": "without", "import_logits": "without", "score_margins": "absent"}
+    paths = {"measure_model": "counted", "score_logits": "without", "train_model": "without"}
+    paths |= {"import_samples": "without", "import_logits": "without", "extract_logits": "absent"}
     records = [
         {"step": step, **MODEL, "measure": "great", "path": str(tmp_path / f"{name}.json")}
         for step, name in paths.items()
     ]
     counts = {row["step"]: row.get("forwards") for row in cost_rows(records, SCORES)}
-    unknown = dict.fromkeys(["train_model", "import_samples", "import_logits", "score_margins"])
-    assert counts == {"attack_model": 7, "score_predictions": 0, **unknown}
+    unknown = dict.fromkeys(["train_model", "import_samples", "import_logits", "extract_logits"])
+    assert counts == {"measure_model": 7, "score_logits": 0, **unknown}
     assert read_cost(tmp_path / "counted.json")["backwards"] == 2
 
 
-def test_the_steps_from_logits_are_those_of_clean_and_great():
-    assert {plan.STEPS["clean"], plan.STEPS["great"]} == FROM_LOGITS
-
-
-def test_every_kind_of_measure_has_its_step():
-    assert set(plan.STEPS) == set(KINDS)
-
-
 def test_costs_are_looked_for_where_the_rules_let_their_jobs_write_them():
-    config = yaml.safe_load((ROOT / "config.yaml").read_text())
+    config = shipped_configuration()
     rules = "".join(path.read_text() for path in (ROOT / "rules").glob("*.smk"))
     logs = [log.removeprefix("results/logs/") for log in re.findall(r'f?"(results/logs/[^"]+)\.log"', rules)]
     logs = [log.replace("{MODEL}", layout.MODEL).replace("{ZOO_MODEL}", "{dataset}/{threat}/{model}") for log in logs]

@@ -1,7 +1,6 @@
 from pathlib import Path
 
 import pytest
-import yaml
 
 from gfscore.audit.agreement.columns import AGREEMENT_COLUMNS
 from gfscore.audit.groups.columns import GROUP_COLUMNS
@@ -9,6 +8,7 @@ from gfscore.audit.projections.columns import PROJECTION_COLUMNS
 from gfscore.audit.table_names import MEASURE_TABLES
 from gfscore.workflow.layout import audit_results
 from gfscore.workflow.measure_layout import NEEDS, measure_table, measure_tables
+from shipped_configuration import shipped_configuration
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -18,7 +18,7 @@ OF_DISTANCES = {"radius_curves", "class_distances", "log_rank_tests", "masking_s
 
 @pytest.fixture
 def config():
-    return yaml.safe_load((ROOT / "config.yaml").read_text())
+    return shipped_configuration()
 
 
 def tables_with(config, measures):

@@ -22,10 +22,11 @@ def fgsm(network, images, labels, *, ball, generator):
 def pgd(network, images, aims, *, ball, generator, steps, step_size, restarts, goal=LESS_LIKELY):
     """Projected gradient ascent from random points of the ball, `restarts` times, every iterate tested.
 
-    `step_size` is the length of a step in the ball's norm. What ascends is cross-entropy, in a form that
-    keeps its gradient, or what a gfscore.attacks.goals.Goal says of the `aims`. Where nothing was found the point is
-    the last iterate. Source: Madry et al. 2018, section 2.1.
+    `step_size` is the length of a step in the ball's norm, None for 2.5 radii over all steps. What ascends is
+    cross-entropy, in a form that keeps its gradient, or what a gfscore.attacks.goals.Goal says of the `aims`. Where
+    nothing was found the point is the last iterate. Source: Madry et al. 2018, section 2.1.
     """
+    step_size = 2.5 * ball["eps"] / steps if step_size is None else step_size
     search = Search(images, goal)
     for left in reversed(range(restarts)):
         x = images[search.standing]

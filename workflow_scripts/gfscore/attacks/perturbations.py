@@ -114,7 +114,7 @@ def _corruption(*, corruptions, severities):
     import numpy as np
     import torch
 
-    from gfscore.images.corruptions import corrupt
+    from gfscore.images.corruptions.catalogue import corrupt
     from gfscore.images.corruptions.parameters import parameters_of
 
     pairs = [(name, severity) for name in corruptions for severity in severities]

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, field
 
+from gfscore.audit.metric_names import UNCALIBRATED
 from gfscore.audit.table_names import COMPARISONS, CONFUSIONS, MEASURE_TABLES
 from gfscore.core.files import read_json
-from gfscore.measures.declared import UNCALIBRATED
 from gfscore.tables.parquet_tables import frame_of, read_table, write_table_and_csv
 
 

@@ -6,10 +6,11 @@ from zlib import crc32
 import numpy as np
 import pandas as pd
 
+from gfscore.audit.metric_names import UNCALIBRATED
 from gfscore.audit.one_network import require_one_network
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
-from gfscore.measures.declared import UNCALIBRATED, measure_of
+from gfscore.measures import measure_of
 from gfscore.measures.samples import table_of
 from gfscore.statistics.class_bounds import ROUNDING
 from gfscore.statistics.margins import predictions, scores
@@ -125,10 +126,12 @@ def _uncalibrated(path_to_samples, model, measure, settings):
     temperature = 1.0 if kind == "great" else None
     key = {**model, "measure": measure, "calibration": UNCALIBRATED, "temperature": temperature}
     columns = (samples[name].to_numpy() for name in ("value", "label", "correct", "sample_id"))
-    # Undecided is neither robust nor not: 0 below, 1 above.
-    upper = (samples["value"] + samples["censored"]).to_numpy() if kind == "probabilistic" else None
+    measure, upper = measure_of(settings), None
+    if measure.undecided:
+        # Neither robust nor not: 0 below, 1 above.
+        upper = np.where(samples["censored"], measure.value_range[1], samples["value"])
     found = Measured(key, *columns, upper_values=upper, predicted=samples["predicted"].to_numpy())
-    _require_in_range(found, path_to_samples, measure_of(settings).value_range)
+    _require_in_range(found, path_to_samples, measure.value_range)
     return found
 
 

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gfscore.audit.metric_names import SUMMARY
 from gfscore.core.errors import InputError
 from gfscore.core.names import spelled_alike
-from gfscore.measures.declared import SUMMARY
 from gfscore.statistics import disparity
 from gfscore.statistics.class_bounds import ClassBounds
 from gfscore.statistics.classes import class_samples, class_values

@@ -5,7 +5,7 @@ import pandas as pd
 
 from gfscore.core.errors import InputError
 from gfscore.core.identity import MODEL
-from gfscore.measures.declared import OF_LOGITS, reference_measure
+from gfscore.measures import from_logits, reference_measure
 from gfscore.tables.parquet_tables import read_identity
 
 MOST_CHANGED = 0.02
@@ -62,7 +62,7 @@ def _tolerated(*paths):
 
 def _to_remake(measure, measures, paths, key):
     # What the network itself computed: of a measure from logits these, its table follows from them.
-    if measures[measure]["kind"] in OF_LOGITS:
+    if from_logits(measures[measure]):
         return f"results/logits/{MODEL.format(**key)}.parquet"
     return str(paths[measure])
 

@@ -4,10 +4,11 @@ from itertools import combinations
 
 import numpy as np
 
+from gfscore.audit.metric_names import SUMMARY
 from gfscore.audit.one_classifier import summarise
 from gfscore.audit.verdicts.planner import detectable_rdi
 from gfscore.core.files import read_json
-from gfscore.measures.declared import SUMMARY, measure_of
+from gfscore.measures import measure_of
 from gfscore.statistics import disparity
 from gfscore.statistics.bootstrap import bootstrap_intervals
 from gfscore.statistics.class_bounds import bounds_of

@@ -27,6 +27,19 @@ def channels_first(x, channels, path):
     return images
 
 
+def channels_of(x, path):
+    """Where the channels of images `x` stand, as `channels_first` takes it; InputError where its shape allows both."""
+    if x.ndim == 3:
+        return "none"
+    places = [name for name, axis in (("first", 1), ("last", 3)) if x.ndim == 4 and x.shape[axis] in (1, 3)]
+    if len(places) != 1:
+        raise InputError(
+            f"{path}: x has shape {x.shape}, which does not tell where the channels stand; set channels to first "
+            "(N, C, H, W), last (N, H, W, C) or none (N, H, W)"
+        )
+    return places[0]
+
+
 def require_pixels(images, scale, path):
     """Raise InputError unless `images` (N, C, H, W) are numbers in [0, scale] that plausibly use that range."""
     if images.dtype.kind not in "fiu":

@@ -1,51 +1,40 @@
-"""Labelled images under one interface, whatever they are stored in."""
+"""Opening a dataset of any source: what is checked of all of them, their subsets and manifests."""
 
+from dataclasses import replace
 from importlib import import_module
 
 import numpy as np
 
-from gfscore.core.errors import InputError
+from gfscore.core.errors import InputError, unknown
 from gfscore.core.files import read_json
 from gfscore.core.names import spelled_alike
 from gfscore.core.pins import require_pinned
 from gfscore.core.regular import require_regular
-from gfscore.images.encoded import from_encoded
-from gfscore.images.image_set import DIGEST_BATCH, ImageSet, from_arrays, from_pixels
-from gfscore.images.sources import SOURCES
+from gfscore.images.dataset_source import dataset_sources, module_of
+from gfscore.images.image_set import DIGEST_BATCH
 from gfscore.images.subsets import draw_subset
-
-__all__ = [
-    "ImageSet",
-    "describe_images",
-    "draw_subset",
-    "from_arrays",
-    "from_encoded",
-    "from_pixels",
-    "load_all",
-    "open_described",
-    "open_images",
-]
 
 
 def open_images(settings, path=None, *, classes):
     """Image set that a dataset entry of the configuration describes.
 
-    `settings` holds `source` (a key of SOURCES) and that source's own keys, `path` its file or folder where it has
-    one, `classes` the K class names in label order. Its key `subset`, where it has one, holds `samples` and `seed`
-    of a stratified draw (see `draw_subset`), made after every check. Raises InputError for an unknown source, fewer
+    `settings` holds `source` and that source's own keys, `path` its file or folder where it has one, `classes` the K
+    class names in label order; None for those that the data give, or the numbers of the labels where they give none.
+    Its key `subset`, where it has one, holds `samples` and `seed` of a stratified draw (see `draw_subset`), made after
+    every check. Raises InputError for an unknown source, fewer
     than 2 classes, class names in another order or number than the data's own, a label outside 0..K-1, names that
     are no UTF-8 text, a class without samples (named: a class that is audited must be seen), and repeated
     identifiers.
     """
     source = settings.get("source")
-    if source not in SOURCES:
-        raise InputError(f"source {source!r} is unknown; choose one of {', '.join(SOURCES)}")
+    if source not in dataset_sources():
+        raise InputError(unknown("source", source, dataset_sources()))
     where = path or source
     require_regular(where, or_folder=True)
-    images = import_module(SOURCES[source]).open_source({**settings, "classes": classes}, path)
+    images = import_module(module_of(source)).open_source({**settings, "classes": classes}, path)
+    if classes is None and images.class_names is None:
+        images = replace(images, class_names=tuple(map(str, range(1 + max(images.labels, default=-1)))))
     classes = classes or images.class_names
-    if classes is None:
-        raise InputError(f"{where}: the data name no classes of their own; list them under `classes` in config.yaml")
     _require_utf8(where, classes, images)
     _require_names(images.class_names, classes, where)
     _require_classes(images, classes, where)

@@ -7,25 +7,34 @@ import numpy as np
 import pandas as pd
 
 from gfscore.core.files import read_json
-from gfscore.images.datasets import draw_subset, open_described
+from gfscore.images.datasets import open_described
+from gfscore.images.subsets import draw_subset
 from gfscore.measures import progress
-from gfscore.measures.samples import table_of
 from gfscore.networks import inference, passes
 from gfscore.networks.opening import open_classifier
 from gfscore.statistics.margins import predictions
 from gfscore.tables.parquet_tables import TABLES, write_table
 
 
-def measure_model(
-    files, path_to_samples, path_to_progress, measure_batch, *, measure, settings, how, of_samples=lambda sample_id: {}
+def measure_in_batches(
+    files,
+    path_to_samples,
+    path_to_progress,
+    measure_batch,
+    *,
+    table,
+    measure,
+    settings,
+    how,
+    of_samples=lambda sample_id: {},
 ):
     """Write the samples table of one measure of one model.
 
     `files` maps dataset, model and checkpoint (or None) to paths, as extract_logits takes them. `measure_batch(
     classifier, images, labels, *, settings, seed)` takes a Classifier, images (n, C, H, W) float32 in
-    [0, 1], labels (n,) int64 and the seed of the batch, and returns one array per column of the measure's table but
-    sample_id, label and clean_prediction; with several rows per sample also `row`, the index of each row's sample in
-    the batch. `settings` are the measure's entry in config.yaml, of which `subset` and `seed` are used here; `how`
+    [0, 1], labels (n,) int64 and the seed of the batch, and returns one array per column of `table` (a key of TABLES)
+    but sample_id, label and clean_prediction; with several rows per sample also `row`, the index of each row's sample
+    in the batch. `settings` are the measure's entry in config.yaml, of which `subset` and `seed` are used here; `how`
     holds batch_size, threads and version. `of_samples` maps the identifiers (n,) of a batch to more keyword arguments
     of `measure_batch`. Finished batches are kept in `path_to_progress` until the table is written. A batch that does
     not fit into memory is halved.
@@ -42,7 +51,6 @@ def measure_model(
         classifier.network.to(device).eval()
     identity = inference.identity_of(dataset, model, device=device, preprocessing=classifier.preprocessing)
     identity |= {"measure": measure, "settings": json.dumps(settings, sort_keys=True)}
-    table = table_of(settings["kind"])
 
     stream = _Positioned(images, how["batch_size"])
 
@@ -111,7 +119,7 @@ def _measured(measure_batch, classifier, images, batch, *, start, settings, tabl
 
 
 def of_job(job, *, named_by="measure"):
-    """What `measure_model` takes besides the function, from Snakemake's description of a job, as a mapping.
+    """What `measure_in_batches` takes besides the function, from Snakemake's description of a job, as a mapping.
 
     `named_by` is the wildcard that names what is measured.
     """

@@ -11,23 +11,18 @@ from pathlib import Path
 from gfscore.core.errors import InputError
 from gfscore.core.files import sha256_of_file, write_text
 from gfscore.core.regular import require_regular
-from gfscore.networks.rejected import set_aside, set_aside_before
 
 NEEDS_PINNED_DIGEST = (
     "trust_pickle: true runs code of the file, so its sha256 must be pinned in config.yaml; pin it, or set "
     "trust_pickle: false"
 )
 
-LEFT = "it was left in place, unused"
-"""Where a refused file is that no download can bring again."""
-
 
 def obtain(path, *, url=None, sha256=None):
     """SHA-256 (hex) of a checkpoint that is in place and whole, downloaded from `url` when it was absent.
 
     Without `sha256` the digest in `<path>.sha256` is enforced, or recorded there at the first time (the format of
-    sha256sum). Raises InputError. A file that is refused is set aside (see gfscore.networks.rejected) where `url` can
-    bring it again; without one it may be the only copy, and stays where it is.
+    sha256sum). Raises InputError. A file that is refused stays where it is, unused: it may be the only copy.
     """
     path = Path(path)
     require_regular(path)
@@ -37,23 +32,23 @@ def obtain(path, *, url=None, sha256=None):
         if not url:
             raise InputError(
                 f"{path}: there is no such checkpoint, and the entry has no url; put the file there, or correct `path` "
-                f"in config.yaml{_refused_before(path)}"
+                "in config.yaml"
             )
         # Here, because every job that opens a classifier imports this module, and only this one needs a network.
         from gfscore.networks.downloads import download
-        from gfscore.networks.locks import alone_at
 
-        # Entries may share a file, and two jobs that write the same part would mix their bytes.
-        with alone_at(path):
-            if not path.exists():
-                download(url, path, check=require_checkpoint, sha256=expected)
+        download(url, path, check=require_checkpoint, sha256=expected)
     try:
         require_checkpoint(path)
         found = sha256_of_file(path)
+        if expected and found != expected:
+            record = "pinned; correct that" if sha256 else f"recorded in {_record_of(path).name}; delete that"
+            raise InputError(
+                f"{path}: sha256 is {found[:12]}, but {expected[:12]} is {record} if this file is the right one"
+            )
     except InputError as error:
-        raise InputError(f"{error}; {_out_of_use(path, url)}") from error
-    if expected and found != expected:
-        raise InputError(_other_digest(path, found, expected, pinned=bool(sha256), url=url))
+        again = "move it away and run again, to fetch it anew" if url else "put the right file in place"
+        raise InputError(f"{error}; else {again}; nothing was changed") from error
     if not expected:
         _record(path, found)
     return found
@@ -118,25 +113,6 @@ def recorded_digest(path):
     return digest
 
 
-def _out_of_use(path, url):
-    # A phrase that says where a refused file is: a download is renamed, so that the next run fetches it anew.
-    if not url:
-        return LEFT
-    # No download makes a link: somebody else put it there, and maybe the file behind it serves others.
-    if path.is_symlink():
-        return f"it is a link, so {LEFT}"
-    try:
-        target = set_aside(path)
-    except OSError as error:
-        return f"it could not be set aside ({error.strerror}), so it is still there, unused"
-    return f"it was set aside as {target}"
-
-
-def _refused_before(path):
-    earlier = " and ".join(map(str, set_aside_before(path)))
-    return f"; refused earlier: {earlier}; if it is the right one after all, rename it" if earlier else ""
-
-
 def _record_of(path):
     return Path(f"{path}.sha256")
 
@@ -150,21 +126,6 @@ def _record(path, digest):
             "checkpoint to one that is"
         ) from error
     print(f"{path}: sha256 {digest} recorded in {_record_of(path).name}; it is enforced from now on")
-
-
-def _other_digest(path, found, expected, *, pinned, url):
-    message = f"{path}: sha256 is {found[:12]}, but {expected[:12]} is "
-    where = _out_of_use(path, url)
-    again = "run again to fetch it anew, " if not path.exists() else ""
-    if pinned:
-        return (
-            f"{message}pinned in config.yaml: the file is damaged or another one; {where}; {again}correct `sha256` of "
-            "the entry, or put the right file in place"
-        )
-    return (
-        f"{message}recorded in {_record_of(path).name}: the file changed since it was first seen; {where}; if the "
-        "change is meant, delete that record"
-    )
 
 
 def _require_whole_zip(path, name):

@@ -1,12 +1,8 @@
 """Reading weights from files that nobody vouches for, without running anything that they contain."""
 
-import io
-import pickletools
 import re
 import warnings
-import zipfile
 from collections import OrderedDict
-from contextlib import suppress
 from pathlib import Path
 
 from gfscore.core.errors import InputError
@@ -82,23 +78,6 @@ def load_checkpoint(settings, path):
         raise InputError(_refusal(path, error)) from error
 
 
-def requested_names(path):
-    """Names that a pickle asks to import, sorted ("posix.system"), found without unpickling; [] when unreadable."""
-    names, strings = set(), []
-    # Malformed on purpose, cut short or simply at its end: what was found until there is the answer.
-    with suppress(Exception), _pickle_of(path) as file:
-        # torch's older format: magic number, version and machine are short pickles before the object.
-        for _ in range(4):
-            for operation, argument, _ in pickletools.genops(file):
-                if operation.name == "GLOBAL":
-                    names.add(argument.replace(" ", "."))
-                elif operation.name == "STACK_GLOBAL" and len(strings) > 1:
-                    names.add(".".join(strings[-2:]))
-                elif isinstance(argument, str):
-                    strings.append(argument)
-    return sorted(names)
-
-
 def _empty_mapping(*_):
     return OrderedDict()
 
@@ -137,39 +116,16 @@ def _refusal(path, error):
             f"{path}: refused: a TorchScript or tar archive holds code. If you trust it, save its weights with "
             "torch.save(torch.jit.load(path).state_dict(), other_path), and name the network's own code as architecture"
         )
-    known = {**ALLOWED, **MAPPINGS}
-    foreign = [name for name in requested_names(path) if name not in known and not _is_tensor_part(name)]
     named = re.search(r"GLOBAL (\S+)", text)
-    if not foreign and named:
-        foreign = [named.group(1)]
-    if foreign:
+    if named:
         return (
-            f"{path}: refused, nothing in it was run: besides weights it asks for {', '.join(foreign[:5])}, which "
-            "could run code. Ask its author for a state dict (torch.save(model.state_dict(), ...)) or a safetensors "
-            "file; if you trust it with your account, set trust_pickle: true and pin its sha256"
+            f"{path}: refused, nothing in it was run: besides weights it asks for {named.group(1)}, which could run "
+            "code. Ask its author for a state dict (torch.save(model.state_dict(), ...)) or a safetensors file; if you "
+            "trust it with your account, set trust_pickle: true and pin its sha256"
         )
-    if _protocol_of(path) > 2:
-        return (
-            f"{path}: refused: written with a pickle protocol above 2, which cannot be read safely; load it where it "
-            "was made, and save it with torch.save's default"
-        )
-    first = text.strip().splitlines()[0][:200] if text.strip() else type(error).__name__
-    return f"{path}: damaged or cut short, or no PyTorch checkpoint ({first}); download or copy it again"
-
-
-def _is_tensor_part(name):
-    return name.split(".")[0] == "torch" or name in ("collections.OrderedDict", "_codecs.encode")
-
-
-def _protocol_of(path):
-    with suppress(Exception), _pickle_of(path) as file:
-        code, protocol = file.read(2)
-        return protocol if code == 0x80 else 0
-    return 0
-
-
-def _pickle_of(path):
-    if not zipfile.is_zipfile(path):
-        return Path(path).open("rb")
-    with zipfile.ZipFile(path) as file:
-        return io.BytesIO(file.read(next(name for name in file.namelist() if name.endswith("data.pkl"))))
+    # What torch says of pickles is how to run them.
+    first = type(error).__name__ if not text or "weights_only" in text else text.strip().splitlines()[0][:200]
+    return (
+        f"{path}: nothing in it was run: damaged or cut short, no PyTorch checkpoint, or of a pickle protocol "
+        f"above 2 ({first}); download or copy it again, or save it with torch.save's default where it was made"
+    )

@@ -1,109 +1,75 @@
-"""Downloads that survive flaky networks and never leave half a file where a whole one is expected.
+"""Downloads that go on where they stopped and never leave half a file where a whole one is expected.
 
-Bytes go to `<path>.part`; only a whole and checked file gets its name. One job at a time may download a file (see
-gfscore.networks.locks). Used by fetch_checkpoint alone: no other step of the workflow touches a network.
+The library requests asks, follows redirects and proxies, and times out. What it lacks is here: to go on with a part,
+to end what has no end, and a file's name only for what is whole and checked. Only fetch_checkpoint uses this: no other
+step touches a network.
 """
 
-import http.client
-import json
-import os
 import re
 import shutil
 import time
-import urllib.error
-import urllib.request
 from pathlib import Path
-from urllib.parse import parse_qs, quote, urlsplit
+from urllib.parse import parse_qs, urlsplit
+
+import requests
+import urllib3
+from filelock import FileLock
 
 from gfscore.core.addresses import without_query
 from gfscore.core.errors import InputError
 from gfscore.core.files import sha256_of_file
 
-BLOCK = 1 << 20
-LONGEST_PAUSE = 60.0
+ATTEMPTS, PAUSE, SILENCE = 5, 5.0, 60.0
+"""Attempts at a file; seconds before the second one, doubled for each further one; seconds of silence that end one."""
+
 RETRIED = {408, 425, 429, 500, 502, 503, 504}
 """HTTP statuses that another attempt may mend; any other error status is final."""
 
 LEAST_RATE, RATE_PERIOD = 1024, 60.0
-"""Bytes a second, on average over so many seconds, below which a connection is given up: a server that sends a byte now
-and then never times out."""
+"""Bytes a second, on average over so many seconds, below which an attempt ends: a trickle never times out."""
 
-LARGEST_UNDECLARED = 1 << 34
-"""Bytes of a file whose length the server does not state: twice the largest published classifiers, and an end to a body
-that has none."""
+LARGEST = 1 << 34
+"""Bytes of a file, whatever its server states: twice the largest published classifiers."""
 
-RESERVED = "%/:?#[]@!$&'()*+,;=~"
-"""Signs that have a meaning in addresses, or stand for another one."""
-
-BY_HAND = "or download the file in a browser and put it in place by hand"
+REMEDY = "check `url`, or download the file in a browser and put it in place by hand"
 
 
-class _Redirects(urllib.request.HTTPRedirectHandler):
-    def redirect_request(self, request, *answer):
-        # urllib itself would go on to ftp.
-        address = answer[-1]
-        if urlsplit(address).scheme not in ("http", "https"):
-            raise InputError(
-                f"{without_query(request.full_url)}: leads to {without_query(address)!r}, no http or https address; "
-                f"check the url in config.yaml, {BY_HAND}"
-            )
-        return super().redirect_request(request, *answer)
-
-
-class _TryAgain(Exception):
-    """An attempt failed in a way that the next may not."""
-
-    def __init__(self, reason, pause=0.0):
-        super().__init__(reason)
-        self.pause = pause
-
-
-def download(url, path, *, check, sha256=None, attempts=5, pause=1.0, timeout=60.0):
-    """Fetch `url` to `path`, resuming what an earlier attempt or run left; the file appears whole or not at all.
+def download(url, path, *, check, sha256=None):
+    """Fetch `url` to `path`, unless another job has done so meanwhile; the file appears whole or not at all.
 
     `check(path, name)` raises InputError for content that is not wanted; `sha256` (hex, or None) is compared too. A
-    refused download is set aside as `<path>.rejected-download`. After a lost connection, a time-out of `timeout`
-    seconds, a minute of less than LEAST_RATE or a busy server there are up to `attempts` attempts, with pauses that
-    double from `pause` seconds. Progress goes to standard output. Raises InputError, naming address, reason and remedy.
+    refused download is set aside as `<path>.rejected-download`. With `sha256`, which says what it must become, a
+    `<path>.part` of an earlier run is continued. Raises InputError, naming address, reason and remedy.
     """
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = Path(f"{path}.part")
-    address = direct_address(url)
-    print(f"{path}: downloading from {without_query(url)}")
-    for attempt in range(1, attempts + 1):
-        try:
-            _attempt(address, part, timeout=timeout, pinned=bool(sha256))
-            break
-        except _TryAgain as error:
-            print(f"{path}: attempt {attempt} of {attempts} failed: {error}")
-            if attempt == attempts:
-                raise InputError(
-                    f"{path}: {without_query(url)} could not be downloaded in {attempts} attempts ({error}); run "
-                    f"again to go on where it stopped, {BY_HAND}"
-                ) from error
-            time.sleep(min(LONGEST_PAUSE, max(error.pause, pause * 2 ** (attempt - 1))))
-    _install(part, path, url, check=check, sha256=sha256)
+    path, part, address = Path(path), Path(f"{path}.part"), direct_address(url)
+    print(f"{path}: downloading from {without_query(url)}, as soon as no other job works on this file")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # The system takes a lock away with its process, however that ends.
+        with FileLock(f"{path}.lock"):
+            if not path.exists():
+                _fetch(address, part, pinned=bool(sha256))
+                _install(part, path, url, check=check, sha256=sha256)
+    except OSError as error:
+        raise InputError(
+            f"{error.filename or part}: cannot be written or locked ({error.strerror}); check space and rights, or put "
+            "the file on a disk whose locks work"
+        ) from error
 
 
 def direct_address(url):
-    """Address of the file itself behind a Google Drive link, which else leads to a page; others stay, in ASCII.
+    """Address of the file itself behind a Google Drive link, which else leads to a page; others stay.
 
     ASSUME: `confirm=t` answers Google Drive's question about files too large for its virus scan.
     """
     try:
         parts = urlsplit(url)
     except ValueError as error:
-        raise InputError(
-            f"url {without_query(url)!r} is no address ({error}); correct it, or put the file in place by hand"
-        ) from error
+        raise InputError(f"url {without_query(url)!r} is no address ({error}); {REMEDY}") from error
     if parts.scheme not in ("http", "https"):
-        raise InputError(
-            f"url {without_query(url)!r} is no http or https address; correct it, or put the file in place by hand"
-        )
+        raise InputError(f"url {without_query(url)!r} is no http or https address; {REMEDY}")
     if parts.hostname not in ("drive.google.com", "docs.google.com"):
-        # Letters beyond ASCII as browsers send them; what is written with % already stays.
-        return parts._replace(path=quote(parts.path, safe=RESERVED), query=quote(parts.query, safe=RESERVED)).geturl()
+        return url
     named = re.search(r"/d/([\w-]+)", parts.path)
     identifier = named.group(1) if named else parse_qs(parts.query).get("id", [""])[0]
     if not identifier:
@@ -113,102 +79,76 @@ def direct_address(url):
     return f"https://drive.usercontent.google.com/download?id={identifier}&export=download&confirm=t"
 
 
-def _attempt(address, part, *, timeout, pinned):
+def _fetch(address, part, *, pinned):
+    with requests.Session() as session:
+        # Compressed bytes are not those of the file, and could not be continued.
+        session.headers.update({"User-Agent": "gfscore", "Accept-Encoding": "identity"})
+        for attempt in range(ATTEMPTS):
+            time.sleep(PAUSE * 2 ** (attempt - 1) if attempt else 0)
+            try:
+                return _attempt(session, address, part, pinned=pinned)
+            except requests.HTTPError as error:
+                reason = f"HTTP {error.response.status_code} {error.response.reason}"
+                if error.response.status_code not in RETRIED:
+                    raise InputError(f"{without_query(address)}: {reason}; {REMEDY}") from error
+            except InputError:
+                raise
+            except ValueError as error:
+                # What requests and urllib3 raise for an address, this one or one that it leads to.
+                raise InputError(
+                    f"{without_query(address)}: is or leads to no http or https address; {REMEDY}"
+                ) from error
+            except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
+                # The message of requests repeats the address, with what is secret in it; its cause does not.
+                reason = getattr(next(iter(error.args), None), "reason", None) or error
+            print(f"{part}: attempt {attempt + 1} of {ATTEMPTS} failed: {reason}")
+    raise InputError(
+        f"{without_query(address)}: could not be downloaded in {ATTEMPTS} attempts ({reason}); run again later, or "
+        f"{REMEDY}"
+    )
+
+
+def _attempt(session, address, part, *, pinned):
+    # If-Range holds the version of the file that an earlier attempt began. Without it, or a pin that tells the right
+    # file in the end, two halves might be glued together that belong to different files.
+    if not (pinned or session.headers.get("If-Range")):
+        part.unlink(missing_ok=True)
     have = part.stat().st_size if part.exists() else 0
-    validator = _validator_of(part, address)
-    # Without either, a file that changed on the server meanwhile would be glued to the old beginning unseen.
-    if have and not (validator or pinned):
-        have = 0
-    headers = {"User-Agent": "gfscore", "Accept-Encoding": "identity"}
-    if have:
-        headers["Range"] = f"bytes={have}-"
-        if validator:
-            headers["If-Range"] = validator
-    try:
-        opener = urllib.request.build_opener(_Redirects)
-        with opener.open(urllib.request.Request(address, headers=headers), timeout=timeout) as answer:
-            _receive(answer, part, address, have=have)
-    except urllib.error.HTTPError as error:
-        _refused(error, part, address)
-    except (InputError, _TryAgain):
-        raise
-    except ValueError as error:
-        # Of the url or of what it leads to: names of hosts that there cannot be.
-        raise InputError(
-            f"{without_query(address)}: is or leads to no address ({error}); correct the url, {BY_HAND}"
-        ) from error
-    except (OSError, http.client.HTTPException) as error:
-        if isinstance(error, OSError) and not isinstance(error, urllib.error.URLError) and error.filename:
+    wanted = {"Range": f"bytes={have}-"} if have else {}
+    with session.get(address, headers=wanted, stream=True, timeout=SILENCE) as answer:
+        continued = answer.status_code == requests.codes.partial_content
+        sent = answer.headers.get("Content-Range", "")
+        if answer.status_code == requests.codes.requested_range_not_satisfiable or (
+            continued and not sent.startswith(f"bytes {have}-")
+        ):
+            part.unlink(missing_ok=True)
+            raise requests.ConnectionError("the server has no such range; starting over")
+        answer.raise_for_status()
+        if not continued:
+            # A weak ETag ("W/...") promises the same meaning, not the same bytes.
+            tag = answer.headers.get("ETag", "")
+            session.headers["If-Range"] = tag if tag.startswith('"') else answer.headers.get("Last-Modified")
+        with part.open("ab" if continued else "wb") as file:
+            _copy(answer.raw, file, part)
+
+
+def _copy(body, file, part):
+    most = min(LARGEST, file.tell() + shutil.disk_usage(part.parent).free // 2)
+    since, before = time.monotonic(), file.tell()
+    # Raises an error of urllib3 where less comes than the server stated.
+    while block := body.read1(1 << 20):
+        if file.tell() + len(block) > most:
+            part.unlink()
             raise InputError(
-                f"{error.filename}: cannot be written ({error.strerror}); check space and rights"
-            ) from error
-        raise _TryAgain(str(getattr(error, "reason", "")) or str(error) or type(error).__name__) from error
-
-
-def _refused(error, part, address):
-    if error.code == http.client.REQUESTED_RANGE_NOT_SATISFIABLE:
-        _forget(part)
-        raise _TryAgain("the server has no such range; starting over") from error
-    reason = f"HTTP {error.code} {error.reason}"
-    if error.code in RETRIED:
-        wait = error.headers.get("Retry-After", "")
-        raise _TryAgain(reason, pause=float(wait) if _COUNT.fullmatch(wait) else 0.0) from error
-    raise InputError(f"{without_query(address)}: {reason}; check the url in config.yaml, {BY_HAND}") from error
-
-
-# Not str.isdigit, to which a superscript is a digit.
-_COUNT = re.compile("[0-9]{1,18}")
-
-
-def _receive(answer, part, address, *, have):
-    span = re.match(r"bytes ([0-9]{1,18})-[0-9]+/([0-9]+|\*)", answer.headers.get("Content-Range", ""))
-    resumed = answer.status == http.client.PARTIAL_CONTENT
-    if resumed and (not span or int(span.group(1)) != have):
-        _forget(part)
-        raise _TryAgain("the server sent another range than asked for; starting over")
-    start = have if resumed else 0
-    length = answer.headers.get("Content-Length", "")
-    total = start + int(length) if _COUNT.fullmatch(length) else None
-    if not resumed:
-        _remember(part, address, answer.headers)
-    with part.open("ab" if resumed else "wb") as file:
-        done = _copy(answer, file, part, address, start=start, total=total)
-        file.flush()
-        os.fsync(file.fileno())
-    # http.client returns what came when a connection closes early, without an error.
-    if total is not None and done != total:
-        raise _TryAgain(f"the connection closed after {done} of {total} bytes")
-    # What came may not be what lies there.
-    size = part.stat().st_size if part.exists() else 0
-    if size != done:
-        _forget(part)
-        raise _TryAgain(f"{part} has {size} bytes instead of {done}: another program works on it")
-
-
-def _copy(answer, file, part, address, *, start, total):
-    done, told = start, time.monotonic()
-    since, before = told, start
-    most = min(LARGEST_UNDECLARED, start + shutil.disk_usage(part.parent).free // 2) if total is None else total
-    while block := answer.read1(BLOCK):
-        file.write(block)
-        done += len(block)
-        if total is None and done > most:
-            _forget(part)
-            raise InputError(
-                f"{without_query(address)}: {most / 1e9:.2f} GB came without an end, and the server states no "
-                f"length (then it is at most {LARGEST_UNDECLARED / 1e9:.0f} GB, and half of the free disk); "
-                f"check the url in config.yaml, {BY_HAND}"
+                f"{part}: more than {most / 1e9:.2f} GB, which is half of the free disk or the most accepted; {REMEDY}"
             )
+        file.write(block)
         now = time.monotonic()
         if now - since > RATE_PERIOD:
-            if done - before < LEAST_RATE * (now - since):
-                raise _TryAgain(f"only {done - before} bytes came in {now - since:.0f} seconds")
-            since, before = now, done
-        if now - told > 5:
-            told = now
-            of = f" of {total / 1e6:.1f} MB ({done / total:.0%})" if total else " MB"
-            print(f"{part.stem}: {done / 1e6:.1f}{of}")
-    return done
+            if file.tell() - before < LEAST_RATE * (now - since):
+                raise requests.Timeout(f"only {file.tell() - before} bytes came in {now - since:.0f} seconds")
+            print(f"{part}: {file.tell() / 1e6:.1f} MB")
+            since, before = now, file.tell()
 
 
 def _install(part, path, url, *, check, sha256):
@@ -217,39 +157,11 @@ def _install(part, path, url, *, check, sha256):
         found = sha256_of_file(part)
         if sha256 and found != sha256:
             raise InputError(
-                f"{path}: what {without_query(url)} gives has sha256 {found[:12]}, expected {sha256[:12]}; correct "
-                f"the url, or the digest if you know the new one to be right, {BY_HAND}"
+                f"{path}: what {without_query(url)} gives has sha256 {found[:12]}, expected {sha256[:12]}; correct the "
+                "digest if you know the new one to be right, or " + REMEDY
             )
     except InputError as error:
-        # Replaces the one before: what an address gives is never the only copy.
         rejected = part.replace(f"{path}.rejected-download")
-        _forget(part)
         raise InputError(f"{error}; what came was set aside as {rejected}") from error
     print(f"{path}: {part.stat().st_size} bytes")
     part.replace(path)
-    _forget(part)
-
-
-def _sidecar(part):
-    return Path(f"{part}.json")
-
-
-def _remember(part, address, headers):
-    # A weak ETag ("W/...") promises the same meaning, not the same bytes.
-    tag = headers.get("ETag", "")
-    validator = tag if tag.startswith('"') else headers.get("Last-Modified")
-    _sidecar(part).write_text(json.dumps({"address": address, "validator": validator}), encoding="utf-8")
-
-
-def _validator_of(part, address):
-    try:
-        stored = json.loads(_sidecar(part).read_text(encoding="utf-8"))
-        validator = stored["validator"] if stored["address"] == address else None
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return None
-    return validator if isinstance(validator, str) else None
-
-
-def _forget(part):
-    part.unlink(missing_ok=True)
-    _sidecar(part).unlink(missing_ok=True)

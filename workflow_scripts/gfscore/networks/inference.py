@@ -14,7 +14,6 @@ from gfscore.networks.batch_invariance import require_invariant, rows_computed_t
 from gfscore.networks.batch_size import fitting_batch_size
 from gfscore.networks.classifier import Classifier, from_network
 from gfscore.networks.gpus import hold_gpu
-from gfscore.networks.memory import keep_freed_memory
 from gfscore.networks.precision import FULL, drift, drift_rows, faster, tensor_float
 
 AHEAD = 2
@@ -22,9 +21,6 @@ AHEAD = 2
 
 LOADED = 1 << 21
 """Bytes of a load, if a batch has less: to hand one over between threads costs as much as the passes on tiny images."""
-
-# At import: threads that ran before, such as those that read the data for their digest, have heaps of their own.
-keep_freed_memory()
 
 
 def extract_logits(

@@ -3,13 +3,11 @@
 Imports no torch, so that fetching works on a login node.
 """
 
-from importlib import import_module
-
 from gfscore.core.addresses import without_queries
 from gfscore.core.errors import InputError
 from gfscore.networks.architecture_files import describe_network
 from gfscore.networks.checkpoint_files import NEEDS_PINNED_DIGEST, obtain
-from gfscore.networks.sources import SOURCES
+from gfscore.networks.model_source import module_of
 
 
 def describe_checkpoint(settings, *, identity):
@@ -54,4 +52,4 @@ def files_of(settings):
 
 def _of_source(settings, name):
     # Function of the module of a source, None where it has none of this name.
-    return getattr(import_module(SOURCES[settings["source"]]), name, None)
+    return getattr(module_of(settings["source"]), name, None)

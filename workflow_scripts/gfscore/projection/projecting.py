@@ -8,12 +8,12 @@ from gfscore.projection.boundaries import search_boundaries
 from gfscore.projection.scores import tolerance
 
 KIND = "projection"
-"""Kind of the samples tables that boundaries are stored in, a key of gfscore.measures.samples.OWN_COLUMNS."""
+"""Kind that the settings of a projection name in its samples tables."""
 
 
 @refusing_nan
 def measure_batch(classifier, images, labels, *, settings, seed, mapper, conditions=None):
-    """Boundaries of n images, one row per image and latent dimension, as gfscore.measures.job takes them.
+    """Boundaries of n images, one row per image and latent dimension, as measure_in_batches takes them.
 
     `mapper` is a Mapper of gfscore.projection.mappers.stored,
     `conditions` (n, A) those of a conditional one; `settings` hold steps,

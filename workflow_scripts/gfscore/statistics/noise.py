@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gfscore.measures.declared import BETTER
+from gfscore.audit.metric_names import BETTER
 from gfscore.statistics import disparity
 from gfscore.statistics.classes import class_values
 

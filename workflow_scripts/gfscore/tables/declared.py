@@ -7,9 +7,9 @@ import pyarrow as pa
 from gfscore.audit.agreement.columns import AGREEMENT_COLUMNS
 from gfscore.audit.comparison.columns import COMPARISON_COLUMNS
 from gfscore.audit.groups.columns import GROUP_COLUMNS
+from gfscore.audit.metric_names import SUMMARY
 from gfscore.audit.projections.columns import PROJECTION_COLUMNS
-from gfscore.measures.declared import SUMMARY
-from gfscore.measures.samples import OWN_COLUMNS, SAMPLE_COLUMNS, SAMPLES_VERSIONS
+from gfscore.measures.samples import SAMPLES_TABLES
 from gfscore.tables.keys import MEASURED
 
 
@@ -48,11 +48,7 @@ TABLES = {
     ),
     # Its other columns, one string per attribute, are named by config.yaml.
     "attributes": Table(version=1, columns=(("sample_id", pa.string(), "name of the sample within its dataset"),)),
-    "samples": Table(version=1, columns=SAMPLE_COLUMNS),
-    **{
-        f"samples of kind {kind}": Table(version=SAMPLES_VERSIONS.get(kind, 1), columns=(*SAMPLE_COLUMNS, *own))
-        for kind, own in OWN_COLUMNS.items()
-    },
+    **{name: Table(version=version, columns=columns) for name, (version, columns) in SAMPLES_TABLES.items()},
     "sweep": Table(
         version=1,
         columns=(

@@ -12,13 +12,16 @@ ROWS_PER_BYTE = 10
 """Rows that a larger table may have for each byte of its file: rows of samples differ."""
 
 PLAIN_VALUES = 25_000_000
-"""Values that any file may have in all columns together, those of lists one by one: 200 MB as numbers of 64 bits."""
+"""Values that any file may have in all columns together: 200 MB as numbers of 64 bits."""
 
 VALUES_PER_BYTE = 100
 """Values that a larger table may have for each byte of its file: whole columns may hold one value only."""
 
+BYTES_PER_VALUE = 4
+"""Of lists, which hold logits in float32."""
+
 BATCH = 64
-"""Rows read at a time where lists are counted."""
+"""Rows read at a time where there are lists."""
 
 
 def opened_parquet(path):
@@ -52,10 +55,10 @@ def most_values(path):
 
 
 def read_parquet(path):
-    """Arrow table of a whole file, whose lists hold no more values than most_values says.
+    """Arrow table of a whole file.
 
-    Raises ValueError as opened_parquet does; Malformed for longer lists, for two columns of one name, and for lists
-    inside of other values.
+    Raises ValueError as opened_parquet does; Malformed for two columns of one name, and where lists, or other values
+    that hold values, have more than BYTES_PER_VALUE for each that most_values says.
     """
     import pyarrow as pa
 
@@ -64,31 +67,17 @@ def read_parquet(path):
         repeated = next((name for name, times in Counter(schema.names).items() if times > 1), None)
         if repeated is not None:
             raise Malformed(f"two columns {repeated!r}", "rename one")
-        # How many values such lists hold cannot be counted row by row, and equal ones take next to no room.
-        nested = next((field for field in schema if _holds_lists(field.type, below=is_list(field.type))), None)
-        if nested is not None:
-            raise Malformed(f"column {nested.name!r} has lists within its values ({nested.type})", "leave it out")
-        lists = [place for place, kind in enumerate(schema.types) if is_list(kind)]
-        if not lists:
+        if not any(pa.types.is_nested(kind) for kind in schema.types):
             return file.read()
-        # Equal lists take next to no room in the file: only reading tells how many values they hold.
-        batches, left = [], most_values(path)
+        # Equal lists take next to no room in the file: only reading tells how much they hold.
+        batches, left = [], BYTES_PER_VALUE * most_values(path)
         for batch in file.iter_batches(BATCH):
-            left -= sum(len(batch.column(place).flatten()) for place in lists)
+            left -= batch.nbytes
             if left < 0:
-                fault = f"its lists hold more than {most_values(path)} values, too many for its size"
+                fault = "its lists hold more than a file of its size may"
                 raise Malformed(fault, "write it without compression and dictionary (use_dictionary=False)")
             batches.append(batch)
         return pa.Table.from_batches(batches, schema=schema)
-
-
-def _holds_lists(kind, *, below):
-    # Whether lists or mappings stand anywhere in a type, or anywhere below its outermost level.
-    import pyarrow as pa
-
-    if not below and (is_list(kind) or pa.types.is_map(kind)):
-        return True
-    return any(_holds_lists(kind.field(place).type, below=False) for place in range(kind.num_fields))
 
 
 def is_list(kind):

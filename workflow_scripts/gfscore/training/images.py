@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gfscore.images.datasets import ImageSet, load_all
+from gfscore.images.datasets import load_all
+from gfscore.images.image_set import ImageSet
 
 HELD_BYTES = 2**31
 """Most bytes of float32 pixels that are held in memory: CIFAR-10's 50,000 training images take 0.6 GB."""

@@ -5,14 +5,14 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
+from gfscore.audit.metric_names import UNCALIBRATED
 from gfscore.core.files import read_json, write_json
-from gfscore.measures.declared import UNCALIBRATED
 from gfscore.networks import passes
 
 LOGS, COSTS = "results/logs", "results/costs"
 
-FROM_LOGITS = {"score_predictions", "score_margins"}
-"""Steps of measures that show no image to a classifier."""
+FROM_LOGITS = "score_logits"
+"""Step of the measures that show no image to a classifier."""
 
 
 @contextmanager
@@ -57,7 +57,7 @@ def cost_rows(records, class_scores):
         what = {name: value for name, value in record.items() if name != "path"}
         key = (record["threat"], record["model"], record["measure"])
         cost = read_cost(record["path"])
-        if cost and record["step"] in FROM_LOGITS:
+        if cost and record["step"] == FROM_LOGITS:
             cost |= {"forwards": 0, "backwards": 0}
         rows.append(what | cost | {"samples": samples.get(key)})
     return rows

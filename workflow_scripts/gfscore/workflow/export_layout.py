@@ -1,6 +1,6 @@
 """Which files an audit's exports are made of, and where they stand.
 
-Imports nothing heavy, because every run of Snakemake reads it. Expects a configuration that require_valid accepted.
+Imports nothing heavy, because every run of Snakemake reads it. Expects a complete configuration.
 """
 
 from gfscore.workflow import layout, plan
@@ -9,7 +9,7 @@ EXPORTS = ("latex", "model-cards", "ro-crate")
 
 WORKFLOW = (
     *("rules/**/*", "workflow_scripts/**/*", "envs/*", "profiles/**/*"),
-    *("config.yaml", "requirements.lock", "tools/install.py", "LICENSE", "CITATION.cff", "README.md"),
+    *("config.yaml", "configs/*.yaml", "requirements.lock", "tools/install.py", "LICENSE", "CITATION.cff", "README.md"),
 )
 """What the workflow is made of, besides its Snakefile, as patterns."""
 

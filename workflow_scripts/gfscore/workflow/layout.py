@@ -1,6 +1,6 @@
 """Where the files of results/ stand that a step of the workflow asks for.
 
-Every function takes a configuration that require_valid accepted, and the name of an audit or dataset. Imports nothing
+Every function takes a complete configuration and the name of an audit or dataset. Imports nothing
 heavy, because every run of Snakemake reads it.
 """
 
@@ -15,6 +15,7 @@ from gfscore.core.errors import InputError
 from gfscore.core.identity import MODEL
 from gfscore.networks.architecture_files import describe_network, network_files
 from gfscore.networks.callables import folder
+from gfscore.networks.model_source import model_sources
 from gfscore.workflow import plan
 from gfscore.workflow.measure_layout import measure_tables
 from gfscore.workflow.projection_layout import projection_results
@@ -283,18 +284,16 @@ def cost_records(config, audit):
     for model in plan.models_of(config, audit):
         source = plan.entry_of(config, **model)["source"]
         of_zoo = {**model, "dataset": plan.zoo_of(config, model["dataset"])}
-        records += [_cost(step, of_zoo, model=model) for name, step in _FITTING.items() if name == source]
+        fitted_by = model_sources()[source].fitted_by
+        records += [_cost(fitted_by, of_zoo, model=model)] if fitted_by else []
         if source != "samples":
             records += [_cost("import_logits" if source == "logits" else "extract_logits", model)]
-        for measure, settings in plan.measures_of(config, audit).items():
-            step = "import_samples" if source == "samples" else plan.STEPS[settings["kind"]]
+        for measure in plan.measures_of(config, audit):
+            step = "import_samples" if source == "samples" else plan.step_of(config, measure)
             records += [_cost(step, model, measure=measure)]
         mapper = plan.projection_of(config, audit)
         records += [_cost("project_attributes", model, folder=mapper)] if mapper else []
     return records
-
-
-_FITTING = {"trained": "train_model", "probe": "train_probe"}
 
 
 def _cost(step, place, *, model=None, measure=None, folder=None):
@@ -312,7 +311,7 @@ def audit_results(config, audit):
     tables += ["sensitivity"] if plan.has_kind(config, audit, "great") else []
     tables += [*COMPARISONS, *measure_tables(config, audit)]
     names = [f"{table}.{extension}" for table in tables for extension in ("parquet", "csv")]
-    names += ["comparison.json"]
+    names += ["config.yaml", "comparison.json"]
     names += ["models.json", "verdict.json", "figures", "report.html", "dashboard.html"]
     return [f"results/audits/{audit}/{name}" for name in names]
 

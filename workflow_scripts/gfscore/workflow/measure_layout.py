@@ -1,6 +1,6 @@
 """Which tables about agreement between measures an audit has, and where they stand.
 
-Imports nothing heavy, because every run of Snakemake reads it. Expects a configuration that require_valid accepted.
+Imports nothing heavy, because every run of Snakemake reads it. Expects a complete configuration.
 """
 
 from gfscore.audit.table_names import MEASURE_TABLES

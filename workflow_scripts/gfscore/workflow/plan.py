@@ -1,56 +1,28 @@
-"""What config.yaml asks for: audits, their models, measures and data, looked up by name.
+"""What a configuration asks for: audits, their models, measures and data, looked up by name.
 
-Imports nothing heavy, because every run of Snakemake reads it. Expects a configuration that require_valid accepted.
+Imports nothing heavy, because every run of Snakemake reads it. Expects a complete configuration: see
+gfscore.workflow.resolving.
 """
 
 import re
 
 from gfscore.audit.verdicts import gate_rules
-from gfscore.measures.declared import reference_measure
+from gfscore.measures import kind_of, reference_measure
 from gfscore.networks import leaderboard
-
-EVERY = "*"
-PUBLISHED = ("published_clean_accuracy", "published_robust_accuracy", "clean_accuracy_tolerance")
-"""Keys of a model's entry that say what was published about it."""
+from gfscore.networks.model_source import PUBLISHED, model_sources
 
 CHECKPOINTS = "checkpoints"
 """Folder of downloaded checkpoints, beside config.yaml; it may be a link to a larger disk."""
 NOTHING = "(?!)"
 """Regular expression that matches nothing."""
 
-_FROM_LOGITS = {"clean", "great"}
-_FORWARD = _FROM_LOGITS | {"certified", "probabilistic", "corruption"}
-_DIFFERENTIABLE = _FORWARD | {"adversarial", "minimal", "targeted"}
+STEPS = {"logits": "score_logits", "network": "measure_model"}
+"""Step that computes a measure, by what its kind needs."""
 
-SERVES = {
-    "trained": _DIFFERENTIABLE,
-    "torch": _DIFFERENTIABLE,
-    "robustbench": _DIFFERENTIABLE,
-    "timm": _DIFFERENTIABLE,
-    "probe": _DIFFERENTIABLE,
-    # its runtime gives logits and no gradients
-    "onnx": _FORWARD,
-    "logits": _FROM_LOGITS,
-    "samples": {"clean", "certified"},
-}
-"""Kinds of measures that each model source can serve."""
-
-STEPS = {
-    "clean": "score_predictions",
-    "great": "score_margins",
-    "adversarial": "attack_model",
-    "minimal": "measure_distances",
-    "certified": "certify_model",
-    "probabilistic": "test_neighbourhoods",
-    "corruption": "score_corruptions",
-    "targeted": "target_model",
-}
-"""Step that computes each kind of measure."""
-
-FETCHED = {"torch", "robustbench", "timm", "onnx", "probe"}
+FETCHED = {name for name, source in model_sources().items() if source.fetched}
 """Sources whose checkpoint fetch_checkpoint finds or downloads; of a probe, the backbone."""
 
-FITTED = {"trained", "probe"}
+FITTED = {name for name, source in model_sources().items() if source.fitted}
 """Sources whose weights, all of them or the last layer's, the workflow finds itself."""
 
 
@@ -60,17 +32,10 @@ def dataset_of(config, audit):
 
 
 def models_of(config, audit):
-    """Models of an audit as mappings with dataset, threat, model, in the order of config.
-
-    A name that ends in /* stands for every model of that zoo and threat: entries first, then RobustBench's.
-    """
+    """Models of an audit as mappings with dataset, threat, model, in the order of config."""
     dataset = dataset_of(config, audit)
-    models = []
-    for name in config["audits"][audit]["models"]:
-        zoo, threat, model = name.split("/")
-        names = known_models(config, zoo, threat) if model == EVERY else [model]
-        models += [{"dataset": dataset, "threat": threat, "model": name} for name in names]
-    return models
+    names = (name.split("/") for name in config["audits"][audit]["models"])
+    return [{"dataset": dataset, "threat": threat, "model": model} for _, threat, model in names]
 
 
 def known_models(config, zoo, threat):
@@ -143,6 +108,24 @@ def zoo_models_from(config, source):
 def has_logits(config, dataset, threat, model):
     """Whether a model comes with logits, or with values per sample only."""
     return entry_of(config, dataset, threat, model)["source"] != "samples"
+
+
+def serves(source, entry):
+    """Whether models of a source give what a measure needs, an entry of the section `measures`."""
+    kind, gives = kind_of(entry), model_sources()[source].gives
+    settings = kind.parse(entry)
+    if kind.elsewhere and kind.elsewhere(settings) != (gives == "samples"):
+        return False
+    if gives == "samples":
+        return bool(kind.imported)
+    if kind.needs == "logits":
+        return True
+    return gives == "gradients" or (gives == "predictions" and not kind.gradients(settings))
+
+
+def shows_images(config, dataset, threat, model):
+    """Whether images can be shown to a model, so that it classifies changed ones."""
+    return model_sources()[entry_of(config, dataset, threat, model)["source"]].gives in ("gradients", "predictions")
 
 
 def has_kind(config, audit, kind):
@@ -295,7 +278,35 @@ def fetched_datasets_of(config, audit):
     return [name for name in datasets_of(config, audit) if config["datasets"][name]["source"] != "generated"]
 
 
+def modules_of_kinds(config, audit=None, measure=None, **others):
+    """Modules that declare the kinds of measures which a job is about, and what computes one; a sorted tuple of names.
+
+    Of a job about one measure all that its kind consists of; of one about an audit, or the whole run, the declarations
+    of its measures; of one about a model alone, nothing.
+    """
+    if measure:
+        kind = kind_of(config["measures"][measure])
+        named = [kind.module, *(part.split(":")[0] for part in (kind.function, kind.imported) if part)]
+        return tuple(sorted(set(named)))
+    audits = [audit] if audit else [] if others else config["run"]
+    entries = [entry for name in audits for entry in measures_of(config, name).values()]
+    return tuple(sorted({kind_of(entry).module for entry in entries}))
+
+
+def step_of(config, measure):
+    """Step that computes a measure, of models that do not bring its values."""
+    return STEPS[kind_of(config["measures"][measure]).needs]
+
+
 def names_of_kind(config, kind):
     """Regular expression that matches the names of the measures of one kind, and nothing when there is none."""
-    names = [re.escape(name) for name, entry in config["measures"].items() if entry["kind"] == kind]
-    return "|".join(names) or NOTHING
+    return _names(config, lambda entry: entry["kind"] == kind)
+
+
+def names_needing(config, needed):
+    """The same of all measures that need "logits" alone, or a "network"."""
+    return _names(config, lambda entry: kind_of(entry).needs == needed)
+
+
+def _names(config, chosen):
+    return "|".join(re.escape(name) for name, entry in config["measures"].items() if chosen(entry)) or NOTHING

@@ -1,12 +1,10 @@
 """Which mapper an audit projects its classifiers on, and where the files of mappers and projections stand.
 
-Imports nothing heavy, because every run of Snakemake reads it. Expects a configuration that require_valid accepted.
+Imports nothing heavy, because every run of Snakemake reads it. Expects a complete configuration.
 """
 
+from gfscore.projection.mappers.declared import mapper_kinds
 from gfscore.workflow import plan
-
-WITH_CONDITIONS = {"conditional"}
-"""Kinds of mappers whose latent dimensions are attributes of the samples."""
 
 
 def mapper_settings(config, mapper):
@@ -16,7 +14,8 @@ def mapper_settings(config, mapper):
 
 def mapper_attributes(config, mapper, dataset):
     """Attributes of a dataset's samples for a mapper that takes any; nothing for another one."""
-    return f"results/attributes/{dataset}.parquet" if config["mappers"][mapper]["kind"] in WITH_CONDITIONS else []
+    conditions = mapper_kinds()[config["mappers"][mapper]["kind"]].conditions
+    return f"results/attributes/{dataset}.parquet" if conditions else []
 
 
 def mapper_inputs(config, mapper):

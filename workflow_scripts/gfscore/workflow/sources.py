@@ -15,8 +15,10 @@ IMPORT = re.compile(r"^[ \t]*import[ \t]+(.*)", flags=re.MULTILINE)
 TEXT = re.compile(rf"""["']({MODULE}|[^"'\s]*\.csv)["']""")
 
 
-def sources_of(path_to_script):
+def sources_of(path_to_script, *modules):
     """Script and the modules of the package that it imports, transitively, with their data; a sorted list of paths.
+
+    So too of more `modules`, by name, that it finds by itself.
 
     Found without running anything: import statements anywhere in the file, module names that stand as text in a
     registry (gfscore.images.attributes.digits, in quotes), and names of CSV files beside a module
@@ -24,12 +26,13 @@ def sources_of(path_to_script):
     version (versions.yaml).
     gfscore/__init__.py is left out: it holds no computation, and would tie every script to every other.
     """
-    found, waiting = set(), {Path(path_to_script)}
+    folder = Path(path_to_script).parent
+    found, waiting = set(), {Path(path_to_script), *files_of(modules, folder)}
     while waiting:
         path = waiting.pop()
         found.add(path)
         if path.suffix == ".py":
-            waiting |= named_in(path, Path(path_to_script).parent) - found
+            waiting |= named_in(path, folder) - found
     return sorted(found)
 
 
@@ -42,7 +45,12 @@ def named_in(path, folder):
         names |= {module, *(f"{module}.{name}" for name in re.findall(r"\w+", imported))}
     for imported in IMPORT.findall(text):
         names |= set(re.findall(MODULE, imported))
+    data = {path.parent / name for name in names if name.endswith(".csv")}
+    return files_of(names, folder) | {file for file in data if file.is_file()}
+
+
+def files_of(names, folder):
+    """Files in a folder of those names that are modules of the package, a set of paths."""
     stems = [folder / name.replace(".", "/") for name in names if name.startswith(f"{PACKAGE}.")]
     candidates = [file for stem in stems for file in (stem.with_suffix(".py"), stem / "__init__.py")]
-    candidates += [path.parent / name for name in names if name.endswith(".csv")]
     return {file for file in candidates if file.is_file()}

@@ -6,16 +6,16 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-import yaml
 from sklearn.datasets import load_digits
 from torch import nn
 
 from gfscore.audit.agreement import rows
 from gfscore.audit.agreement.gradient_masking import Attacked, masking_warnings
-from gfscore.measures.adversarial import measure_batch as attack
-from gfscore.measures.minimal import measure_batch as nearest
+from gfscore.measures.adversarial.batch import measure_batch as attack
+from gfscore.measures.minimal.batch import measure_batch as nearest
 from gfscore.networks.opening import from_network
 from gfscore.workflow.measure_layout import measure_tables
+from shipped_configuration import shipped_configuration
 
 ROOT = Path(__file__).resolve().parents[4]
 NAN = float("nan")
@@ -255,7 +255,7 @@ def test_an_empty_measure_gives_no_sign():
     [(["minimal-l2"], True), (["adversarial-linf"], True), (["minimal-l2", "clean"], True), (["clean"], False)],
 )
 def test_an_audit_looks_for_signs_wherever_something_is_attacked(measures, signs):
-    config = yaml.safe_load((ROOT / "config.yaml").read_text())
+    config = shipped_configuration()
     config["audits"]["digits"]["measures"] = measures
     assert ("masking_signs" in measure_tables(config, "digits")) == signs
 

@@ -19,7 +19,7 @@ from gfscore.audit.groups.grouping import Grouping
 from gfscore.audit.groups.intervals import wilson, wilson_metrics
 from gfscore.audit.verdicts.gate_rules import GROUP_GAP, evidence_of, range_of
 from gfscore.audit.verdicts.gate_statistics import statistic_of
-from gfscore.measures.declared import measure_of
+from gfscore.measures import measure_of
 from gfscore.statistics.class_bounds import bounds_of
 
 

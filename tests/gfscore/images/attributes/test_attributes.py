@@ -12,7 +12,7 @@ from gfscore.audit.groups.grouping import Grouping
 from gfscore.core.errors import InputError
 from gfscore.images.attributes import Dataset, attributes_of, identity_of
 from gfscore.images.attributes.digits import measurements
-from gfscore.images.datasets import from_arrays
+from gfscore.images.image_set import from_arrays
 from gfscore.tables.parquet_tables import read_attributes, write_attributes
 
 IDS = ["a", "b", "c", "d"]

@@ -6,11 +6,15 @@ import torch
 from PIL import Image
 
 from gfscore.core.errors import InputError
-from gfscore.images.corruptions import CORRUPTIONS, corrupt, measure_batch, parts
+from gfscore.images.corruptions import parts
 from gfscore.images.corruptions.blur import glass_blur, smear, zoom
+from gfscore.images.corruptions.catalogue import CORRUPTIONS, corrupt
 from gfscore.images.corruptions.parameters import LENGTHS, PARAMETERS, parameters_of
 from gfscore.images.corruptions.plasma import plasma
+from gfscore.measures import KINDS
 from gfscore.networks.opening import Classifier, from_network
+
+measure_batch = KINDS["corruption"].load()
 
 SEVERITIES = (1, 2, 3, 4, 5)
 

@@ -11,7 +11,7 @@ import pytest
 from matplotlib.text import Text
 
 from gfscore.audit.audit_tables import AuditTables
-from gfscore.measures.declared import measure_of
+from gfscore.measures import measure_of
 from gfscore.show import figures
 from gfscore.show.figures.grid import class_grid
 from gfscore.show.figures.heatmap import colour_limits

@@ -8,7 +8,7 @@ from gfscore.audit.audit_tables import AuditTables
 from gfscore.audit.comparison.sensitivity import lambda_swaps
 from gfscore.audit.measured import Measured
 from gfscore.core.numbers import number
-from gfscore.measures.declared import measure_of
+from gfscore.measures import measure_of
 from gfscore.show import figures
 from gfscore.show.figures import corruptions, errors, targets
 from gfscore.show.figures.cells import ON_BRIGHT, ON_DARK

@@ -3,7 +3,7 @@
 import re
 from functools import cache
 
-from gfscore.measures.declared import measure_of
+from gfscore.measures import measure_of
 from gfscore.show import figures
 from gfscore.show.figures.saving import save_figure
 from gfscore.show.report.svg import inline_figure

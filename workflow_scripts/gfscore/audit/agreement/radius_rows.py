@@ -2,14 +2,10 @@
 
 import numpy as np
 
+from gfscore.agreement.certificates import allowed_refutations, certified_accuracy, corrected_certified_accuracy
 from gfscore.audit.agreement.columns import ALL, ALL_NAME
-from gfscore.measures.declared import measure_of
-from gfscore.measures.radii import (
-    allowed_refutations,
-    certified_accuracy,
-    corrected_certified_accuracy,
-    largest_certificate,
-)
+from gfscore.measures import measure_of
+from gfscore.measures.certified.radii import largest_certificate
 from gfscore.statistics import survival
 from gfscore.statistics.binomial import lower_shares
 

@@ -9,19 +9,21 @@ from gfscore.audit.classwise.confusion import class_errors, confusion_matrix, st
 from gfscore.audit.classwise.similarity import similarities
 from gfscore.audit.measured import label_of, read_samples, row_generator
 from gfscore.core.names import model_labels
-
-PREDICTING = ("clean", "adversarial", "corruption")
-"""Kinds of measures whose samples tables hold a prediction of disturbed or undisturbed images."""
+from gfscore.measures import KINDS, measure_of
 
 
 @dataclass(frozen=True)
 class Predicted:
-    """Predictions of one model for one measure: names, and a data frame with label, prediction and conditions."""
+    """Predictions of one model for one measure: names, and a data frame with label, prediction and conditions.
+
+    `several_copies`: of each sample there are several rows.
+    """
 
     model: dict
     measure: str
     kind: str
     samples: object
+    several_copies: bool = False
 
     @property
     def key(self):
@@ -33,9 +35,11 @@ def predictions_of(inputs):
     """Predicted of each model that takes part in an audit (AuditInputs) and measure that predicts, one at a time."""
     for model, own in inputs.paths():
         for measure, path in own.items():
-            kind = inputs.measures[measure]["kind"]
-            if kind in PREDICTING:
-                yield Predicted(model, measure, kind, read_samples(path, model, measure, kind))
+            settings = inputs.measures[measure]
+            kind = settings["kind"]
+            if KINDS[kind].predicts:
+                several = measure_of(settings).several_copies
+                yield Predicted(model, measure, kind, read_samples(path, model, measure, kind), several)
 
 
 def confusion_rows(predicted, classes):
@@ -85,8 +89,9 @@ def similarity_rows(predicted, class_names, *, shuffles, models, seed):
     both models have are compared: all together, then, for the agreement alone, those of each class.
     """
     rows, classes = [], len(class_names)
-    for measure in dict.fromkeys(item.measure for item in predicted if item.kind != "corruption"):
-        chosen = [item for item in predicted if item.measure == measure][:models]
+    single = [item for item in predicted if not item.several_copies]
+    for measure in dict.fromkeys(item.measure for item in single):
+        chosen = [item for item in single if item.measure == measure][:models]
         for a, b in combinations(chosen, 2):
             pair = a.samples[["sample_id", "label", "prediction"]].merge(
                 b.samples[["sample_id", "prediction"]], on="sample_id", suffixes=("", "_b"), validate="one_to_one"

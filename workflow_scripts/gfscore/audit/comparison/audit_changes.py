@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 
 from gfscore.audit.calibration.comparable import require_comparable_audits
+from gfscore.audit.metric_names import BETTER, UNCALIBRATED
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
-from gfscore.measures.declared import BETTER, UNCALIBRATED
 from gfscore.tables.parquet_tables import read_identity, read_table
 
 WHAT = ["dataset", "threat", "model", "measure", "calibration"]

@@ -4,8 +4,9 @@ import numpy as np
 
 from gfscore.audit.comparison.sensitivity import METRICS, lambda_swaps, places, statistics_of
 from gfscore.audit.measured import label_of, row_generator
+from gfscore.audit.metric_names import BETTER
 from gfscore.core.errors import InputError
-from gfscore.measures.declared import BETTER, measure_of
+from gfscore.measures import measure_of
 from gfscore.statistics.classes import class_values
 from gfscore.statistics.disparity import TIE_TOLERANCE
 from gfscore.statistics.paired import compare

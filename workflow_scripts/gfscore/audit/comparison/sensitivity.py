@@ -5,8 +5,8 @@ import itertools
 
 import numpy as np
 
+from gfscore.audit.metric_names import SUMMARY
 from gfscore.core.errors import InputError
-from gfscore.measures.declared import SUMMARY
 from gfscore.statistics import disparity
 from gfscore.statistics.classes import class_values
 from gfscore.statistics.disparity import TIE_TOLERANCE

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from gfscore.audit.agreement.columns import ALL
-from gfscore.audit.classwise.confusion_rows import PREDICTING
 from gfscore.audit.groups.fairness import (
     METRICS,
     GroupRows,
@@ -17,6 +16,7 @@ from gfscore.audit.groups.fairness import (
 from gfscore.audit.groups.intervals import wilson_metrics
 from gfscore.audit.measured import read_samples
 from gfscore.core.errors import InputError, unknown
+from gfscore.measures import KINDS
 
 MACRO, WORST = "macro", "worst"
 """Names in place of a class for the mean and the largest of a metric over the classes that have it."""
@@ -31,7 +31,7 @@ def metric_rows(inputs, grouping, class_names, *, settings, confidence):
     for model, own in inputs.paths():
         for measure, path in own.items():
             kind = inputs.measures[measure]["kind"]
-            if kind not in PREDICTING:
+            if not KINDS[kind].predicts:
                 continue
             predicted = _Predicted.of(read_samples(path, model, measure, kind))
             part = grouping.balanced_part(predicted.sample_id)

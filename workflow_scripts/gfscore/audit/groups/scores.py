@@ -1,7 +1,7 @@
 """Values of any measure by group, and by class within group: rows of the table group_scores."""
 
 from gfscore.audit.agreement.columns import ALL, ALL_NAME
-from gfscore.measures.declared import measure_of
+from gfscore.measures import measure_of
 from gfscore.statistics.class_bounds import bounds_of
 from gfscore.statistics.classes import class_values
 

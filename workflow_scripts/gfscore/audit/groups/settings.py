@@ -1,31 +1,29 @@
-"""Mistakes in what config.yaml says about a task and the groups that it is compared by. Imports nothing heavy."""
+"""Settings of the comparison of groups of samples. Imports nothing heavy."""
 
-from gfscore.core.errors import unknown
+from pydantic import Field
 
-
-def task_mistakes(name, entry):
-    """Yield what is wrong with the `classes` of a dataset whose labels are an attribute, its `task`."""
-    if "task" not in entry or entry["classes"] is None:
-        return
-    where, task, classes = f"datasets: {name}: classes", _plain(entry["task"]), entry["classes"]
-    remedy = f"write null for 'no {entry['task']}' and {entry['task']!r}"
-    if len(classes) != 2:
-        yield f"{where}: there are 2, without and with the task {entry['task']!r}, not {len(classes)}; {remedy}"
-    elif task not in _plain(classes[1]) or _plain(classes[0]) == task:
-        # Other names would go into report and verdict as what the classifiers were asked for.
-        yield f"{where}: label 1 has the task {entry['task']!r}, but is called {classes[1]!r}; {remedy}, or name it so"
+from gfscore.core.settings import Closed, Count, Seed, Text, Unique
 
 
-def group_mistakes(where, groups, entry):
-    """Yield where `groups` of an audit do not fit its dataset's entry: groups by its task, an unknown `positive`."""
-    task, names = entry.get("task"), entry["classes"]
-    if task in groups["attributes"]:
-        yield f"{where}: attributes: {task!r} is the task: its groups are the classes themselves; leave it out"
-    if names is None and task is not None:
-        names = [f"no {task}", task]
-    if names and groups["positive"] is not None and groups["positive"] not in names:
-        yield f"{where}: positive: {unknown('class', groups['positive'], names)}"
+class Balanced(Closed):
+    """The metrics again on a part of the samples with equally many of each group of an attribute."""
+
+    attribute: Text = Field(description="Attribute whose groups are made equal in number.")
+    seed: Seed = 0
 
 
-def _plain(name):
-    return name.casefold().replace("_", " ")
+class GroupSettings(Closed):
+    """Fairness between the groups that attributes of the dataset make."""
+
+    attributes: Unique[Text] | None = Field(
+        None, min_length=1, description="Attributes of the dataset: all that its entry lists where they are left out."
+    )
+    positive: str | None = Field(
+        None,
+        description="Class that counts as the positive one; null for each class against the rest, their mean and their "
+        "worst.",
+    )
+    minimum_cell: Count = Field(20, description="Numbers of cells with fewer samples are marked as small.")
+    balanced: Balanced | None = Field(
+        None, description="The metrics on a balanced part of the samples too; null for none."
+    )

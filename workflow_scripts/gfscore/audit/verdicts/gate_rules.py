@@ -3,7 +3,7 @@
 Imports nothing heavy, because config.yaml is checked with it.
 """
 
-from gfscore.measures.declared import BETTER, SUMMARY
+from gfscore.audit.metric_names import BETTER, SUMMARY
 
 DIRECTIONS = ("at_least", "at_most")
 """Keys of a rule that hold its threshold; exactly one of them stands in each rule."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from gfscore.audit.metric_names import UNCALIBRATED
 from gfscore.audit.verdicts.gate_rules import (
     FALSIFICATION,
     alpha_of,
@@ -20,7 +21,7 @@ from gfscore.audit.verdicts.planner import samples_for_rule
 from gfscore.core.names import enumeration
 from gfscore.core.numbers import model_count
 from gfscore.core.software import software
-from gfscore.measures.declared import UNCALIBRATED, measure_of
+from gfscore.measures import measure_of
 from gfscore.statistics.class_bounds import bounds_of
 
 NOTE = (

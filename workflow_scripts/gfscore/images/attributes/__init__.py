@@ -1,100 +1,21 @@
 """Attributes of samples, such as age or slant: the groups that fairness between groups is about.
 
-A source is one module in this folder with a function `open_source(settings, dataset)` that returns a data frame of raw
-columns by sample identifier (its index) and a mapping SETTINGS, the JSON Schema of its own keys in config.yaml. Every
-entry has the keys `columns` (gfscore.images.attributes.categories) and `missing` besides.
+A source is one module in this folder: a declaration, `SOURCE`, that says which settings an entry `attributes` has (see
+`_declared`), and a function `open_source(settings, dataset)` that returns a data frame of raw columns by sample
+identifier (its index) and imports what it needs when it is called. The names exported here are loaded on first use,
+because declarations are read whenever a run is planned.
 """
 
-import json
-from dataclasses import dataclass
 from importlib import import_module
+from typing import Any
 
-import numpy as np
+_EXPORTS = {name: "gfscore.images.attributes._reading" for name in ("Dataset", "attributes_of", "identity_of")}
 
-from gfscore.core.errors import InputError
-from gfscore.images.attributes.categories import categorised, name_of, thresholds_of
-
-SOURCES = {
-    "celeba": "gfscore.images.attributes.celeba",
-    "columns": "gfscore.images.attributes.columns",
-    "digits": "gfscore.images.attributes.digits",
-    "table": "gfscore.images.attributes.table",
-}
-"""Source name in config.yaml -> module that reads it."""
-
-MISSING = "missing"
-"""Category of the samples without a value, where config makes them a group."""
+__all__ = ["Dataset", "attributes_of", "identity_of"]
 
 
-@dataclass(frozen=True)
-class Dataset:
-    """What a source of attributes may read: the manifest of a dataset and its images (an ImageSet)."""
-
-    manifest: dict
-    images: object
-
-
-def attributes_of(settings, dataset, fixed_on=None):
-    """Attributes of the N samples of a dataset: `(frame, categories, missing)`.
-
-    Takes the entry `attributes` of a dataset in config.yaml and a Dataset; `fixed_on` is the Dataset on whose samples
-    quantiles are taken, so that the groups do not depend on the samples that are audited. `frame` has sample_id and one
-    column per attribute (str, None where missing) in the order of the dataset; `categories` maps each attribute to its
-    categories in order, those that no sample has included where thresholds make them; `missing` to how many samples
-    have no value. Raises InputError, naming the file, for an absent column and for samples that do not match.
-    """
-    import pandas as pd
-
-    source = import_module(SOURCES[settings["source"]])
-    where = _where(settings, dataset)
-    raw = _aligned(source.open_source(settings, dataset), dataset, where)
-    reference = source.open_source(settings, fixed_on) if fixed_on else None
-    columns, categories, missing = {"sample_id": dataset.images.sample_id.astype(object)}, {}, {}
-    for entry in settings["columns"] or list(raw.columns):
-        name = name_of(entry)
-        if name in columns:
-            raise InputError(
-                f"{where}: column {name} is called like the one of the samples' names; rename it in the data"
-            )
-        cut = thresholds_of(entry, reference, where=_where(settings, fixed_on or dataset))
-        values, order = categorised(raw, entry, cut, where=where)
-        absent = np.array([value is None for value in values])
-        missing[name] = int(absent.sum())
-        if settings["missing"] == "group" and absent.any():
-            if MISSING in order:
-                raise InputError(f"{where}: {name}: {MISSING!r} is a category of its own; set missing: drop")
-            values[absent], order = MISSING, [*order, MISSING]
-        columns[name], categories[name] = values, order
-    return pd.DataFrame(columns, dtype=object), categories, missing
-
-
-def identity_of(settings, dataset, categories, missing):
-    """Identity metadata of a table of attributes: data, settings, categories in order, samples without a value."""
-    return {
-        "dataset": dataset.manifest["dataset"],
-        "dataset_digest": dataset.manifest["digest"],
-        "settings": json.dumps(settings, sort_keys=True),
-        "categories": categories,
-        "missing": missing,
-    }
-
-
-def _where(settings, dataset):
-    """Whose attributes they are and the file that holds them, for error messages."""
-    path = settings.get("path") or dataset.manifest.get("path")
-    return f"attributes of {dataset.manifest['dataset']}" + (f" ({path})" if path else "")
-
-
-def _aligned(raw, dataset, where):
-    repeated = raw.index[raw.index.duplicated()]
-    if len(repeated):
-        raise InputError(f"{where}: sample {repeated[0]!r} stands {(raw.index == repeated[0]).sum()} times; keep one")
-    wanted = dataset.images.sample_id
-    if not raw.index.isin(wanted).any():
-        raise InputError(
-            f"{where}: no sample of the dataset is among the {len(raw):,} that have them: those "
-            f"are named like {raw.index[0]!r}, the dataset's like {str(wanted[0])!r}; correct the names"
-            if len(raw)
-            else f"{where}: the source holds no sample; check its path"
-        )
-    return raw.reindex(wanted)
+def __getattr__(name: str) -> Any:
+    """Load an exported name on first use."""
+    if name not in _EXPORTS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_EXPORTS[name]), name)

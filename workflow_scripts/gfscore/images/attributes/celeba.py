@@ -1,16 +1,28 @@
 """The 40 binary attributes of CelebA, as its authors distribute them."""
 
-from gfscore.images.celeba_files import read_attribute_list
+from typing import Any, Literal
 
-SETTINGS = {
-    "path": {"description": "The file list_attr_celeba.txt.", "type": "string", "minLength": 1},
-    "columns": {
-        "description": "Attributes to keep; null for all 40.",
-        "oneOf": [{"type": "null"}, {"$ref": "#/$defs/attribute_columns"}],
-    },
-}
+from pydantic import Field
+
+from gfscore.core.settings import Text
+from gfscore.images.attributes._declared import AttributeColumn, AttributeSettings, AttributeSource
 
 
-def open_source(settings, _dataset):
+class CelebA(AttributeSettings):
+    """The 40 attributes of CelebA."""
+
+    source: Literal["celeba"] = "celeba"
+    path: Text = Field("data/celeba/list_attr_celeba.txt", description="The file list_attr_celeba.txt.")
+    columns: list[AttributeColumn] | None = Field(
+        None, min_length=1, description="Attributes to keep; null for all 40."
+    )
+
+
+SOURCE = AttributeSource(name="celeba", settings=CelebA)
+
+
+def open_source(settings: dict[str, Any], _dataset: Any) -> Any:
     """Attributes yes or no by image, such as 000001.jpg; `columns` null takes all 40 (Liu et al. 2015)."""
+    from gfscore.images.celeba_files import read_attribute_list
+
     return read_attribute_list(settings["path"]).replace({1: "yes", -1: "no"})

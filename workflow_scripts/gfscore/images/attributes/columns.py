@@ -1,20 +1,34 @@
 """Attributes in columns of the Parquet files that hold the images."""
 
 from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
 
 from gfscore.core.errors import InputError
-from gfscore.images.attributes.categories import name_of
-from gfscore.images.encoded_parquet import opened
-
-SETTINGS = {"columns": {"$ref": "#/$defs/attribute_columns"}}
+from gfscore.images.attributes._declared import AttributeColumn, AttributeSettings, AttributeSource
 
 
-def open_source(settings, dataset):
+class Columns(AttributeSettings):
+    """Columns beside those of images and labels."""
+
+    source: Literal["columns"] = "columns"
+    columns: list[AttributeColumn] = Field(
+        min_length=1, description="Columns whose values are the groups, or numbers cut into groups."
+    )
+
+
+SOURCE = AttributeSource(name="columns", settings=Columns)
+
+
+def open_source(settings: dict[str, Any], dataset: Any) -> Any:
     """Raw columns by the samples' identifiers, which are those of gfscore.images.sources.parquet.
 
     Raises InputError for a dataset of another source, and, naming the file, for a column that is not there.
     """
     import pandas as pd
+
+    from gfscore.images.attributes.categories import name_of
 
     if dataset.manifest["settings"]["source"] != "parquet":
         raise InputError(
@@ -26,6 +40,8 @@ def open_source(settings, dataset):
 
 
 def _columns(file, names):
+    from gfscore.images.encoded_parquet import opened
+
     for name in names:
         with opened(file, name) as parquet:
             rows = parquet.metadata.num_rows

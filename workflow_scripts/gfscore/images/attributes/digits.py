@@ -1,23 +1,47 @@
 """Attributes of handwritten digits, measured from the images themselves."""
 
-import numpy as np
+from typing import Any, Literal
+
+from pydantic import Field
 
 from gfscore.core.errors import InputError
+from gfscore.core.settings import Name
+from gfscore.images.attributes._declared import AttributeColumn, AttributeSettings, AttributeSource, Cut, Quantiles
 
-SETTINGS = {
-    "columns": {"$ref": "#/$defs/attribute_columns"},
-    "fixed_on": {
-        "description": "Dataset whose samples give the quantiles: other ones than those audited.",
-        "type": "string",
-        "minLength": 1,
-    },
-}
+THIRDS = [0.3333, 0.6667]
+
+
+def _measured() -> list[AttributeColumn]:
+    # Mean brightness, degrees of lean, width over height, and regions that the strokes enclose, in three groups each.
+    return [
+        Quantiles(column="stroke_mass", quantiles=THIRDS, names=["thin", "medium", "bold"]),
+        Quantiles(column="slant", quantiles=THIRDS, names=["left", "upright", "right"]),
+        Quantiles(column="aspect_ratio", quantiles=THIRDS, names=["narrow", "middling", "wide"]),
+        Cut(column="loops", cut=[1, 2], names=["none", "one", "several"]),
+    ]
+
+
+class Digits(AttributeSettings):
+    """Measurements of grey images of digits."""
+
+    source: Literal["digits"] = "digits"
+    columns: list[AttributeColumn] = Field(
+        default_factory=_measured,
+        min_length=1,
+        description="Measurements: stroke_mass, slant, aspect_ratio, loops; cut into groups.",
+    )
+    fixed_on: Name | None = Field(
+        None, description="Dataset whose samples give the quantiles: other ones than those audited."
+    )
+
+
+SOURCE = AttributeSource(name="digits", settings=Digits)
 
 INK = 0.4
 """Brightness of a pixel, of 1, from which it counts as ink in the search for loops."""
 
 
-def open_source(_settings, dataset):
+def open_source(_settings: dict[str, Any], dataset: Any) -> Any:
     """Measurements of each image by its identifier: stroke_mass, slant, aspect_ratio, loops.
 
     Images are grey, (N, 1, H, W) in [0, 1], bright strokes on a dark ground. Raises InputError for colour images.
@@ -36,7 +60,7 @@ def open_source(_settings, dataset):
     return pd.DataFrame(measurements(images[:, 0]), index=dataset.images.sample_id)
 
 
-def measurements(images):
+def measurements(images: Any) -> dict[str, Any]:
     """Measurements of grey images (N, H, W) in [0, 1], each (N,) float64; NaN for an image without any ink.
 
     stroke_mass is the mean brightness; slant the angle in degrees by which upright strokes lean, positive to the right
@@ -44,6 +68,8 @@ def measurements(images):
     deviation of the ink's distribution along x over that along y; loops the number of regions of the ground that ink
     of brightness 0.4 encloses, ground being connected along edges only.
     """
+    import numpy as np
+
     images = np.asarray(images, dtype=np.float64)
     mass = images.sum(axis=(1, 2))
     _, height, width = images.shape
@@ -64,6 +90,7 @@ def measurements(images):
 
 
 def _loops(ink):
+    import numpy as np
     from scipy.ndimage import label
 
     # A frame of ground joins everything outside the digit into one region.

@@ -1,26 +1,39 @@
 """Attributes in a file of their own: Parquet or CSV, one row per sample."""
 
 from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
 
 from gfscore.core.errors import InputError
-from gfscore.tables.csv_files import read_csv
-from gfscore.tables.malformed import ROW_NAMES, unreadable
-from gfscore.tables.parquet_files import read_parquet
-
-SETTINGS = {
-    "path": {"description": "File of attributes: .parquet, .csv or .csv.gz.", "type": "string", "minLength": 1},
-    "key": {"description": "Column that names the samples as the dataset does.", "type": "string", "minLength": 1},
-    "columns": {"$ref": "#/$defs/attribute_columns"},
-}
+from gfscore.core.settings import Text
+from gfscore.images.attributes._declared import SAMPLE_ID, AttributeColumn, AttributeSettings, AttributeSource
 
 
-def open_source(settings, _dataset):
+class Table(AttributeSettings):
+    """A file with one row per sample."""
+
+    source: Literal["table"] = "table"
+    path: Text = Field(description="File of attributes: .parquet, .csv or .csv.gz.")
+    key: Text = Field(SAMPLE_ID, description="Column that names the samples as the dataset does.")
+    columns: list[AttributeColumn] = Field(
+        min_length=1, description="Columns whose values are the groups, or numbers cut into groups."
+    )
+
+
+SOURCE = AttributeSource(name="table", settings=Table)
+
+
+def open_source(settings: dict[str, Any], _dataset: Any) -> Any:
     """Raw columns of the file by the samples' identifiers; samples that it does not name have missing values.
 
     `settings`: `path` and `key`. In CSV an empty cell is missing and everything else is a value, NA and None included,
     as in Parquet; a column of numbers alone is read as numbers. Raises InputError, naming the file, when it is
     missing, damaged, without the key, or has rows that are longer or shorter than its header.
     """
+    from gfscore.tables.csv_files import read_csv
+    from gfscore.tables.malformed import ROW_NAMES, unreadable
+
     path, key = Path(settings["path"]), settings["key"]
     if not path.is_file():
         raise InputError(f"{path}: there is no such file; check `path` of these attributes")
@@ -43,5 +56,7 @@ def open_source(settings, _dataset):
 
 
 def _parquet(path):
+    from gfscore.tables.parquet_files import read_parquet
+
     # Without what pandas noted in the footer, which no checksum covers; an index is a column then.
     return read_parquet(path).replace_schema_metadata().to_pandas()

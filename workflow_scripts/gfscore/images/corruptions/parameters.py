@@ -3,11 +3,17 @@
 For images of 32 pixels those of CIFAR-10-C, for 224 those of ImageNet-C (Hendrycks and Dietterich 2019, from the code
 that made the sets). Other sizes take the set that is nearer on a logarithmic scale, with every length in pixels
 multiplied by the ratio of the sides; where the ratio is 1 nothing changes.
+
+Imports nothing heavy, because the configuration is checked with it.
 """
 
 import math
+from collections.abc import Hashable
+from typing import Annotated
 
-from gfscore.core.errors import InputError
+from pydantic import AfterValidator, Field, JsonValue, WithJsonSchema
+
+from gfscore.core.errors import InputError, unknown
 
 SIDES = {"cifar": 32, "imagenet": 224}
 """Side in pixels that each set of parameters was published for."""
@@ -102,6 +108,36 @@ LENGTHS = {
     "elastic_transform": (0, 1, 2),
 }
 """Positions of the parameters that are lengths in pixels."""
+
+
+def _known(name: str) -> str:
+    if name not in PARAMETERS:
+        raise ValueError(unknown("corruption", name, PARAMETERS))
+    return name
+
+
+def _once(given: list[Hashable]) -> list[Hashable]:
+    twice = next((item for place, item in enumerate(given) if item in given[:place]), None)
+    if twice is not None:
+        raise ValueError(f"{twice!r} stands more than once; name it once")
+    return given
+
+
+UNIQUE: dict[str, JsonValue] = {"uniqueItems": True}
+
+Corruptions = Annotated[
+    list[Annotated[str, AfterValidator(_known), WithJsonSchema({"type": "string", "enum": list(PARAMETERS)})]],
+    AfterValidator(_once),
+    Field(min_length=1, description="Kinds of corruption (Hendrycks and Dietterich 2019).", json_schema_extra=UNIQUE),
+]
+"""Names of corruptions in settings."""
+
+Severities = Annotated[
+    list[Annotated[int, Field(ge=1, le=5)]],
+    AfterValidator(_once),
+    Field(min_length=1, description="From 1, mild, to 5, strong.", json_schema_extra=UNIQUE),
+]
+"""Severities in settings."""
 
 
 def parameters_of(corruption, severity, side):

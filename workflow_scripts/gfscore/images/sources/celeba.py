@@ -2,33 +2,66 @@
 
 from functools import partial
 from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import Field, model_validator
 
 from gfscore.core.errors import InputError, unknown
-from gfscore.core.regular import regular_bytes
-from gfscore.images.celeba_files import read_attribute_list, read_partition
-from gfscore.images.encoded import from_encoded
-
-SETTINGS = {
-    "path": {
-        "description": "Folder with list_attr_celeba.txt, list_eval_partition.txt and the folder of images.",
-        "type": "string",
-        "minLength": 1,
-    },
-    "images": {"description": "Folder of images within it, img_align_celeba.", "type": "string", "minLength": 1},
-    "split": {"description": "Part of the authors' partition.", "enum": ["train", "valid", "test"]},
-    "task": {"description": "Attribute that is to be recognised.", "type": "string", "minLength": 1},
-    "preprocessing": {"$ref": "#/$defs/preprocessing"},
-}
+from gfscore.core.settings import Text, refusal
+from gfscore.images.dataset_source import DatasetSettings, DatasetSource, Preprocessing, as_stored
 
 PARTS = {"train": 0, "valid": 1, "test": 2}
 
 
-def open_source(settings, path):
+class CelebA(DatasetSettings):
+    """One part of CelebA and one of its attributes to recognise."""
+
+    source: Literal["celeba"] = "celeba"
+    path: Text = Field(
+        "data/celeba",
+        description="Folder with list_attr_celeba.txt, list_eval_partition.txt and the folder of images.",
+    )
+    images: Text = Field("img_align_celeba", description="Folder of images within it.")
+    split: Literal["train", "valid", "test"] = Field("test", description="Part of the authors' partition.")
+    task: Text = Field(description="Attribute that is to be recognised.")
+    preprocessing: Preprocessing = Field(default_factory=as_stored)
+
+    @model_validator(mode="after")
+    def _label_1_has_the_task(self) -> Self:
+        if self.classes is None:
+            return self
+        remedy = f"write null for 'no {self.task}' and {self.task!r}"
+        if len(self.classes) != 2:
+            raise refusal(
+                f"there are 2, without and with the task {self.task!r}, not {len(self.classes)}; {remedy}", "classes"
+            )
+        without, having = map(_plain, self.classes)
+        if _plain(self.task) not in having or without == _plain(self.task):
+            # Other names would go into report and verdict as what the classifiers were asked for.
+            raise refusal(
+                f"label 1 has the task {self.task!r}, but is called {self.classes[1]!r}; {remedy}, or name it so",
+                "classes",
+            )
+        return self
+
+
+def _plain(name: str) -> str:
+    return name.casefold().replace("_", " ")
+
+
+SOURCE = DatasetSource(name="celeba", settings=CelebA, claims=lambda entry: "task" in entry)
+
+
+def open_source(settings: dict[str, Any], path: Any) -> Any:
     """Images of one part of CelebA; label 1 has the attribute `task`, label 0 has not. Identifiers are file names.
 
     `settings`: `images`, `split`, `task` and `preprocessing`. Raises InputError, naming the file, for lists that are
     missing or damaged, an unknown attribute, and images that are missing. Source: Liu et al. 2015.
     """
+    from gfscore.core.regular import regular_bytes
+    from gfscore.images.celeba_files import read_attribute_list, read_partition
+    from gfscore.images.encoded import from_encoded
+
     root, task = Path(path), settings["task"]
     attributes = read_attribute_list(root / "list_attr_celeba.txt")
     if task not in attributes:

@@ -1,18 +1,37 @@
 """CIFAR-10 and CIFAR-100 as their authors publish them, in the Python or the binary form."""
 
 from pathlib import Path
+from typing import Any, Literal
 
-import numpy as np
+from pydantic import Field
 
 from gfscore.core.errors import InputError
-from gfscore.images.image_set import from_pixels
-from gfscore.images.pickles import load_names, load_plain
+from gfscore.core.settings import Text
+from gfscore.images.dataset_source import DatasetSettings, DatasetSource
 
-SETTINGS = {
-    "path": {"description": "Folder of the files, or the folder around it.", "type": "string", "minLength": 1},
-    "variant": {"description": "Which of the two.", "enum": ["cifar10", "cifar100"]},
-    "split": {"description": "Which of its parts.", "enum": ["train", "test"]},
-}
+CIFAR_10 = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
+
+
+class Cifar(DatasetSettings):
+    """CIFAR-10 or CIFAR-100."""
+
+    source: Literal["cifar"] = "cifar"
+    variant: Literal["cifar10", "cifar100"] = Field("cifar10", description="Which of the two.")
+    split: Literal["train", "test"] = Field("test", description="Which of its parts.")
+    path: Text = Field(
+        default_factory=lambda earlier: f"data/{earlier.get('variant', 'cifar10')}",
+        description="Folder of the files, or the folder around it.",
+    )
+
+
+SOURCE = DatasetSource(
+    name="cifar",
+    settings=Cifar,
+    claims=lambda entry: "variant" in entry,
+    # Those of CIFAR-100 stand beside its images.
+    class_names=lambda settings: CIFAR_10 if settings.variant == "cifar10" else None,
+)
+
 BATCHES = {
     ("cifar10", "train"): [f"data_batch_{number}" for number in range(1, 6)],
     ("cifar10", "test"): ["test_batch"],
@@ -29,7 +48,7 @@ ROWS = {"train": 50_000, "test": 10_000}
 PIXELS = 3 * 32 * 32
 
 
-def open_source(settings, path):
+def open_source(settings: dict[str, Any], path: Any) -> Any:
     """10,000 test or 50,000 training images, (N, 3, 32, 32), with the 10 classes or the 100 fine ones.
 
     `settings`: `variant` and `split`. `path` is the folder of the unpacked archive, or one that holds it, as
@@ -37,6 +56,10 @@ def open_source(settings, path):
     both forms. Nothing in a pickle is run (`_pickles.load_plain`). Raises InputError, naming the file, for
     missing, truncated and malformed files. Source: Krizhevsky 2009.
     """
+    import numpy as np
+
+    from gfscore.images.image_set import from_pixels
+
     variant, split = settings["variant"], settings["split"]
     folders = [Path(path or ""), *(Path(path or "", name) for name in FOLDERS[variant])]
     parts = [_read(file, variant) for file in _files(folders, BATCHES[variant, split])]
@@ -57,6 +80,10 @@ def _files(folders, stems):
 
 
 def _read(file, variant):
+    import numpy as np
+
+    from gfscore.images.pickles import load_plain
+
     if file.suffix == ".bin":
         before = 1 if variant == "cifar10" else 2  # CIFAR-100: coarse label, fine label
         content = np.fromfile(file, dtype=np.uint8)
@@ -73,6 +100,8 @@ def _read(file, variant):
 
 
 def _class_names(folders, file, key):
+    from gfscore.images.pickles import load_names
+
     for path in (folder / file for folder in folders):
         if path.is_file():
             return load_names(path, key)

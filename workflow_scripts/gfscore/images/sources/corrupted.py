@@ -1,26 +1,32 @@
 """Images under one common corruption: CIFAR-10-C and CIFAR-100-C (arrays), ImageNet-C (folders)."""
 
 from pathlib import Path
+from typing import Any, Literal
 
-import numpy as np
+from pydantic import Field
 
 from gfscore.core.errors import InputError
-from gfscore.core.regular import require_regular
-from gfscore.images.image_set import from_pixels
-from gfscore.images.listing import visible
+from gfscore.core.settings import Text
+from gfscore.images.dataset_source import DatasetSettings, DatasetSource, Preprocessing, as_stored
 from gfscore.images.sources.image_folder import open_folder
-from gfscore.tables.numpy_files import opened
 
-SETTINGS = {
-    "path": {"description": "Folder that holds one file or folder per corruption.", "type": "string", "minLength": 1},
-    "corruption": {"description": "Name of the corruption: gaussian_noise, fog, ...", "type": "string", "minLength": 1},
-    "severity": {"description": "Severity, 1 (weakest) to 5.", "type": "integer", "minimum": 1, "maximum": 5},
-    "preprocessing": {"$ref": "#/$defs/preprocessing"},
-}
 SEVERITIES = 5
 
 
-def open_source(settings, path):
+class Corrupted(DatasetSettings):
+    """Images under one corruption at one severity."""
+
+    source: Literal["corrupted"] = "corrupted"
+    path: Text = Field(description="Folder that holds one file or folder per corruption.")
+    corruption: Text = Field(description="Name of the corruption: gaussian_noise, fog, ...")
+    severity: int = Field(ge=1, le=SEVERITIES, description="Severity, 1 (weakest) to 5.")
+    preprocessing: Preprocessing = Field(default_factory=as_stored)
+
+
+SOURCE = DatasetSource(name="corrupted", settings=Corrupted, claims=lambda entry: "corruption" in entry)
+
+
+def open_source(settings: dict[str, Any], path: Any) -> Any:
     """Images of one corruption at one severity.
 
     `settings`: `corruption`, `severity` 1..5 and `preprocessing`, for arrays the method none. Either `path`
@@ -28,6 +34,8 @@ def open_source(settings, path):
     or <corruption>/<severity>/<class folder>/<image>. Identifiers are "<corruption>/<severity>/<row or path>".
     Raises InputError, naming the file, for what is missing or malformed. Source: Hendrycks and Dietterich 2019.
     """
+    from gfscore.images.listing import visible
+
     root, corruption, severity = Path(path or ""), settings["corruption"], settings["severity"]
     prefix = f"{corruption}/{severity}/"
     if (root / f"{corruption}.npy").is_file():
@@ -41,6 +49,10 @@ def open_source(settings, path):
 
 
 def _open_arrays(root, settings, prefix):
+    import numpy as np
+
+    from gfscore.images.image_set import from_pixels
+
     file, method = root / f"{settings['corruption']}.npy", settings["preprocessing"]["method"]
     if method != "none":
         raise InputError(f"{file}: arrays are used as they are stored; set the preprocessing method none, not {method}")
@@ -58,6 +70,9 @@ def _open_arrays(root, settings, prefix):
 
 
 def _mapped(file):
+    from gfscore.core.regular import require_regular
+    from gfscore.tables.numpy_files import opened
+
     require_regular(file)
     try:
         return opened(file, mmap_mode="r")

@@ -2,26 +2,28 @@
 
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any, Literal
 
-import numpy as np
+from pydantic import Field
 
 from gfscore.core.errors import InputError
-from gfscore.images.image_set import from_arrays
-from gfscore.images.subsets import in_test_part
-
-SETTINGS = {
-    "split": {"description": "Half of the fixed split.", "enum": ["train", "test"]},
-    "test_share": {
-        "description": "Share of each class in the test half.",
-        "type": "number",
-        "exclusiveMinimum": 0,
-        "exclusiveMaximum": 1,
-    },
-    "seed": {"$ref": "#/$defs/seed"},
-}
+from gfscore.core.settings import InnerShare, Seed
+from gfscore.images.dataset_source import DatasetSettings, DatasetSource
 
 
-def open_source(settings, path=None):
+class Digits(DatasetSettings):
+    """The handwritten digits that ship inside scikit-learn."""
+
+    source: Literal["digits"] = "digits"
+    split: Literal["train", "test"] = Field("test", description="Part of the fixed split.")
+    test_share: InnerShare = Field(0.5, description="Share of each class in the test part.")
+    seed: Seed = 0
+
+
+SOURCE = DatasetSource(name="digits", settings=Digits, class_names=lambda settings: list("0123456789"))
+
+
+def open_source(settings: dict[str, Any], path: Any = None) -> Any:
     """1,797 grey 8x8 images of the digits 0 to 9, one half of a fixed split, (n, 1, 8, 8), pixels / 16.
 
     `settings`: `split` ("train" or "test"), `test_share` in (0, 1), `seed`. The split is stratified: of each
@@ -29,6 +31,11 @@ def open_source(settings, path=None):
     ("digits-0007") count in scikit-learn's order, which is kept within a half. Source: UCI optical
     recognition of handwritten digits, test part (Alpaydin and Kaynak 1998).
     """
+    import numpy as np
+
+    from gfscore.images.image_set import from_arrays
+    from gfscore.images.subsets import in_test_part
+
     split, share = settings["split"], settings["test_share"]
     if split not in ("train", "test"):
         raise InputError(f"digits: split {split!r} is unknown; choose train or test")
@@ -50,6 +57,8 @@ def _digits():
 
     Read from scikit-learn's file without importing it: that takes longer than most jobs on these images.
     """
+    import numpy as np
+
     package = Path(find_spec("sklearn").submodule_search_locations[0])
     table = np.loadtxt(package / "datasets/data/digits.csv.gz", delimiter=",")
     return table[:, :-1].reshape(-1, 8, 8), table[:, -1].astype(np.int64)

@@ -1,11 +1,41 @@
 """Samples of the workflow's own generator, as train_generator writes them."""
 
+from typing import Any, Literal
+
+from pydantic import Field
+
+from gfscore.core.settings import Closed, Count, Name, Number, Seed
+from gfscore.images.dataset_source import FROM_GENERATOR, DatasetSettings, DatasetSource, Rates
 from gfscore.images.sources import npz
 
-SETTINGS = None
-"""The entry also describes the generator, so its keys stand in the schema itself."""
+
+class Generator(Closed):
+    """Class-conditional Gaussian mixture in the space of principal components."""
+
+    dimensions: int = Field(32, ge=1, le=100_000, description="Principal components kept.")
+    mixture_components: int = Field(2, ge=1, le=10_000, description="Gaussians per class.")
+    regularisation: Number = Field(0.01, ge=0, description="Variance added to every coordinate of every Gaussian.")
+    samples_per_class: Count = Field(1000, le=10_000_000, description="Images drawn per class.")
+    label_error_draws: Count = Field(
+        20_000, le=10_000_000, description="Draws per class that estimate the share of wrong labels."
+    )
+    seed: Seed = 0
 
 
-def open_source(settings, path):
+class Generated(DatasetSettings):
+    """Samples that the workflow draws from a generator of its own."""
+
+    source: Literal["generated"] = "generated"
+    fitted_on: Name = Field(description="Dataset that the generator is fitted on: not the one that is audited.")
+    generator: Generator = Field(default_factory=Generator)
+    label_error_rate: Rates = Field(
+        FROM_GENERATOR, description="Share of wrong labels; from_generator for what train_generator measures."
+    )
+
+
+SOURCE = DatasetSource(name="generated", settings=Generated, claims=lambda entry: "fitted_on" in entry)
+
+
+def open_source(settings: dict[str, Any], path: Any) -> Any:
     """Images x, (N, C, H, W) in [0, 1], and labels y of an .npz file; raises as gfscore.images.sources.npz."""
     return npz.open_source({**settings, "value_range": 1, "channels": "first"}, path)

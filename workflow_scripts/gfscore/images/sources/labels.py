@@ -1,25 +1,37 @@
 """Labels without images: for logits and values per sample that were computed elsewhere."""
 
 import hashlib
+from typing import Any, Literal
 
-import numpy as np
+from pydantic import Field
 
 from gfscore.core.errors import InputError
-from gfscore.images.arrays import whole_labels
-from gfscore.images.image_set import ImageSet
-from gfscore.tables.logit_files import read_labels_file
-
-SETTINGS = {
-    "path": {"description": "File of labels: .parquet, .npz, .npy or .csv.", "type": "string", "minLength": 1},
-}
+from gfscore.core.settings import Text
+from gfscore.images.dataset_source import DatasetSettings, DatasetSource, path_ends
 
 
-def open_source(settings, path):
+class Labels(DatasetSettings):
+    """Labels whose images are elsewhere."""
+
+    source: Literal["labels"] = "labels"
+    path: Text = Field(description="File of labels: .parquet, .npz, .npy or .csv.")
+
+
+SOURCE = DatasetSource(name="labels", settings=Labels, claims=path_ends(".npy", ".csv", ".csv.gz"))
+
+
+def open_source(settings: dict[str, Any], path: Any) -> Any:
     """Labels and identifiers of samples whose images are elsewhere; the image set has none to give.
 
     Reads what read_labels_file reads, names of classes by the key `classes` of `settings`; without identifiers the rows
     are counted ("row-000007"). `image_shape` is (0, 0, 0), and asking for images raises InputError.
     """
+    import numpy as np
+
+    from gfscore.images.arrays import whole_labels
+    from gfscore.images.image_set import ImageSet
+    from gfscore.tables.logit_files import read_labels_file
+
     if not path:
         raise InputError("a dataset of labels needs a path; name the file under `path` in config.yaml")
     labels, sample_id, name = read_labels_file(path, classes=settings.get("classes"))

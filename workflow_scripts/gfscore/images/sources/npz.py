@@ -1,34 +1,49 @@
 """Images in an .npz file with arrays x and y: a user's own data, or samples of a user's own generator."""
 
-import numpy as np
+from typing import Any, Literal
+
+from pydantic import Field
 
 from gfscore.core.errors import InputError
-from gfscore.images.arrays import channels_first, require_pixels, whole_labels
-from gfscore.images.image_set import from_arrays
-from gfscore.tables.numpy_files import opened, whole_array
-
-SETTINGS = {
-    "path": {"description": "File with arrays x and y.", "type": "string", "minLength": 1},
-    "value_range": {"description": "Pixel value of white.", "enum": [1, 255]},
-    "channels": {
-        "description": "Where the colour channels stand: first (N, C, H, W), last (N, H, W, C), none (N, H, W).",
-        "enum": ["first", "last", "none"],
-    },
-}
+from gfscore.core.settings import Text
+from gfscore.images.dataset_source import DatasetSettings, DatasetSource, path_ends
 
 
-def open_source(settings, path):
+class Npz(DatasetSettings):
+    """Images in an .npz file."""
+
+    source: Literal["npz"] = "npz"
+    path: Text = Field(description="File with arrays x and y.")
+    value_range: Literal[1, 255] | None = Field(
+        None, description="Pixel value of white; null for 255 where pixels are whole numbers of 8 bits, else 1."
+    )
+    channels: Literal["first", "last", "none"] | None = Field(
+        None,
+        description="Where the colour channels stand: first (N, C, H, W), last (N, H, W, C), none (N, H, W); null "
+        "where the shape of x leaves no choice.",
+    )
+
+
+SOURCE = DatasetSource(name="npz", settings=Npz, claims=path_ends(".npz"))
+
+
+def open_source(settings: dict[str, Any], path: Any) -> Any:
     """Images x and labels y of an .npz file.
 
-    `settings`: `value_range` (1 or 255, the pixel value that means white) and `channels` ("first" for (N, C,
-    H, W), "last" for (N, H, W, C), "none" for grey (N, H, W)). Pixels are divided by `value_range`. Raises
-    InputError, naming the file and the remedy, for a missing, truncated or corrupt file, a missing array, pickled
-    objects, another number of labels than images, pixels that are not finite or out of range, and labels that
-    are not whole numbers.
+    `settings`: `value_range` (1 or 255, the pixel value that means white; None: 255 for uint8, else 1) and `channels`
+    ("first" for (N, C, H, W), "last" for (N, H, W, C), "none" for grey (N, H, W); None: as the shape says, where one of
+    the two places has 1 or 3 and the other has not). Pixels are divided by `value_range`. Raises InputError, naming the
+    file and the remedy, for a missing, truncated or corrupt file, a missing array, pickled objects, another number of
+    labels than images, pixels that are not finite or out of range, and labels that are not whole numbers.
     """
+    import numpy as np
+
+    from gfscore.images.arrays import channels_first, channels_of, require_pixels, whole_labels
+    from gfscore.images.image_set import from_arrays
+
     x, y = _read(path)
-    images = channels_first(x, settings["channels"], path)
-    scale = settings["value_range"]
+    images = channels_first(x, settings["channels"] or channels_of(x, path), path)
+    scale = settings["value_range"] or (255 if x.dtype == np.uint8 else 1)
     if scale not in (1, 255):
         raise InputError(f"{path}: value_range {scale!r} is not known; choose 1 or 255")
     require_pixels(images, scale, path)
@@ -42,6 +57,8 @@ def open_source(settings, path):
 
 
 def _read(path):
+    from gfscore.tables.numpy_files import opened, whole_array
+
     if not path:
         raise InputError("an .npz dataset needs a path; name the file under `path` in config.yaml")
     try:

@@ -2,28 +2,34 @@
 
 import json
 from pathlib import Path
+from typing import Any, Literal
 
-import numpy as np
+from pydantic import Field
 
 from gfscore.core.errors import InputError
-from gfscore.images.encoded import from_encoded
-from gfscore.images.encoded_parquet import encoded_images, labels_in, numbered, opened
-from gfscore.images.subsets import in_test_part
-
-SETTINGS = {
-    "path": {"description": "Parquet file, or folder of them (shards).", "type": "string", "minLength": 1},
-    "image": {"description": "Column of encoded images: bytes, or {bytes, path}.", "type": "string", "minLength": 1},
-    "label": {
-        "description": "Column of labels: whole numbers from 0, or names, in alphabetical order the classes.",
-        "type": "string",
-        "minLength": 1,
-    },
-    "part": {"$ref": "#/$defs/part"},
-    "preprocessing": {"$ref": "#/$defs/preprocessing"},
-}
+from gfscore.core.settings import Text
+from gfscore.images.dataset_source import DatasetSettings, DatasetSource, Part, Preprocessing, as_stored, path_ends
 
 
-def open_source(settings, path):
+class Parquet(DatasetSettings):
+    """Parquet files with encoded images."""
+
+    source: Literal["parquet"] = "parquet"
+    path: Text = Field(description="Parquet file, or folder of them (shards).")
+    image: Text = Field("image", description="Column of encoded images: bytes, or {bytes, path}.")
+    label: Text = Field(
+        "label", description="Column of labels: whole numbers from 0, or names, in alphabetical order the classes."
+    )
+    part: Part | None = Field(
+        None, description="One part of a seeded split in two, stratified by class; null for all samples."
+    )
+    preprocessing: Preprocessing = Field(default_factory=as_stored)
+
+
+SOURCE = DatasetSource(name="parquet", settings=Parquet, claims=path_ends(".parquet"))
+
+
+def open_source(settings: dict[str, Any], path: Any) -> Any:
     """Images of one Parquet file or, in the order of their names, of every .parquet file of a folder.
 
     `settings`: the columns `image` and `label`, `part` (None, or name, test_share and seed of a split in two) and
@@ -31,6 +37,12 @@ def open_source(settings, path):
     "<file>/<row>", also those of a part. Row groups are read one after another. Raises InputError, naming the file,
     for damaged files, missing columns, and labels or images that are missing or of another type.
     """
+    import numpy as np
+
+    from gfscore.images.encoded import from_encoded
+    from gfscore.images.encoded_parquet import encoded_images, labels_in, numbered
+    from gfscore.images.subsets import in_test_part
+
     path = Path(path or "")
     files = sorted(path.glob("[!.]*.parquet")) if path.is_dir() else [path]
     if not files:
@@ -57,6 +69,8 @@ def open_source(settings, path):
 
 
 def _class_names(file, column):
+    from gfscore.images.encoded_parquet import opened
+
     with opened(file, column) as parquet:
         stored = (parquet.schema_arrow.metadata or {}).get(b"huggingface")
     if stored is None:

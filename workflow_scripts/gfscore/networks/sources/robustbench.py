@@ -1,226 +1,51 @@
-"""Source `robustbench`: RobustBench's own model definitions with checkpoints that are already on disk.
+"""A model of the RobustBench leaderboard."""
 
-RobustBench's `load_model` downloads, unpickles and repairs in one go. Here its repairs (prefixes, renamed layers,
-members of ensembles) run unchanged, while reading is left to the caller and downloading is impossible.
-"""
+from typing import Any, Literal
 
-from contextlib import contextmanager
-from pathlib import Path
-from types import SimpleNamespace
+from pydantic import Field
 
-from gfscore.core.errors import InputError
-from gfscore.networks import leaderboard
-from gfscore.networks.classifier import classes_given, from_network
-from gfscore.networks.compatibility import import_robustbench
-from gfscore.networks.state_dicts import changed_by_loading
-
-CLASSES = {"cifar10": 10, "cifar100": 100, "imagenet": 1000}
-"""Data set -> K."""
-
-CONSTANTS = {"mu", "sigma", "mean", "std", "num_batches_tracked"}
-"""Last parts of the names of buffers that a definition fills by itself, so that a checkpoint may lack them."""
+from gfscore.core.settings import Sha256, Text, Unique
+from gfscore.networks.model_source import LogitsSettings, ModelSource
 
 
-def files_of(settings):
-    """Files of a checkpoint: mappings with path, url and sha256 (hex, or None), one per member of an ensemble.
+class RobustBench(LogitsSettings):
+    """A leaderboard model; what its entry leaves out comes from the leaderboard."""
 
-    `settings` as from `leaderboard.entry`; its `sha256` is a digest, a list of them in the order of the
-    members, or None. Raises InputError for a model that is not supported, and for another number of digests.
-    """
-    key = settings["dataset"], settings["threat"], settings["model"]
-    paths = leaderboard.checkpoint_files(*key, folder=settings["path"])
-    digests = settings.get("sha256")
-    digests = digests if isinstance(digests, list) else [digests] * (1 if digests else len(paths))
-    if len(digests) != len(paths):
-        raise InputError(
-            f"sha256 of {'/'.join(key)}: {len(digests)} digests for {len(paths)} files; list one per file, in order, "
-            "or null to record them at the first download"
-        )
-    urls = leaderboard.download_urls(*key)
-    return [{"path": p, "url": url, "sha256": d} for p, url, d in zip(paths, urls, digests, strict=True)]
+    source: Literal["robustbench"] = "robustbench"
+    dataset: Literal["cifar10", "cifar100", "imagenet"] = Field(description="Data set of the leaderboard.")
+    threat: Literal["Linf", "L2", "corruptions"] = Field(description="Threat of the leaderboard.")
+    model: Text = Field(description="Name on the leaderboard.")
+    path: Text = Field("checkpoints", description="Folder of all RobustBench checkpoints.")
+    architecture: Text | None = Field(None, description="Architecture in words; null where the entry does not say.")
+    sha256: Sha256 | Unique[Sha256] | None = Field(
+        None, description="Digest, one per file for ensembles; null to record it at first sight."
+    )
+    trust_pickle: bool = Field(
+        False, description="Run code that the checkpoint may hold; needs sha256. See SECURITY.md."
+    )
 
-
-def open_classifier(settings, path, *, image_shape, classes, threads=1):
-    """Classifier of the leaderboard with gradients; normalisation is part of RobustBench's definition.
-
-    `settings` as from `leaderboard.entry`, `path` the first file of its checkpoint, in RobustBench's
-    folders; `image_shape` (C, H, W) and `classes` K are those of the data. Raises InputError as `load_network` does,
-    and for data that the network cannot classify.
-    """
-    from gfscore.networks.checkpoints import load_checkpoint
-
-    key = {name: settings[name] for name in ("dataset", "threat", "model")}
-    where = f"RobustBench {'/'.join(key.values())}"
-    known = CLASSES[key["dataset"]]
-    if classes is not None and classes != known:
-        raise InputError(f"{where}: made for {known} classes, but the data declare {classes}; correct models_of")
-    network = load_network(Path(path).parents[2], **key, read=lambda file: load_checkpoint(settings, file))
-    architecture = leaderboard.listing_of(**key).architecture
-    classifier = from_network(network, architecture=architecture, image_shape=image_shape, classes=known)
-    if key["dataset"] != "imagenet" and tuple(image_shape) != (3, 32, 32):
-        # Some definitions accept other sizes, and answer badly.
-        raise InputError(f"{where}: made for images of shape (3, 32, 32), got {tuple(image_shape)}; correct models_of")
-    classes_given(classifier.logits, image_shape, where=where)
-    return classifier
+    absent = frozenset({"architecture"})
 
 
-def load_network(folder, *, dataset, threat, model, read):
-    """Published classifier in eval mode on the CPU, a torch module from (n, 3, H, W) in [0, 1] to logits (n, K).
+def completed(entry: dict[str, Any], zoo: str, threat: str, model: str, *, folder: str) -> dict[str, Any]:
+    """An entry with what the leaderboard says of the model that it names, by default that of its own place."""
+    from gfscore.core.errors import InputError
+    from gfscore.networks import leaderboard
 
-    `folder` holds the files of `leaderboard.checkpoint_files`; `read` gives the content of one: tensors
-    in nested mappings. Opens no connection. Raises InputError for a model that is not supported, a missing file, and
-    weights that do not fit the definition, of which none may be absent. Source: RobustBench (Croce et al. 2021),
-    robustbench 1.1.1, utils.load_model.
-    """
-    files = leaderboard.checkpoint_files(dataset, threat, model, folder=folder)
-    for file in files:
-        if not file.is_file():
-            raise InputError(
-                f"{file}: missing, the checkpoint of {dataset}/{threat}/{model}; run `snakemake --cores 1 inputs` on a "
-                "machine with internet, or place the file there by hand"
-            )
+    key = {"dataset": entry.get("dataset", zoo), "threat": entry.get("threat", threat)}
+    key["model"] = entry.get("model", model)
     try:
-        return assemble(folder, dataset=dataset, threat=threat, model=model, read=read)
+        listed = leaderboard.entry(**{name: str(value) for name, value in key.items()}, folder=folder)
     except InputError:
-        raise
-    # Every way in which a foreign file can disagree with the definition.
-    except Exception as error:
-        named = ", ".join(str(file) for file in files)
-        raise InputError(
-            f"{named}: does not fit RobustBench's definition of {dataset}/{threat}/{model} ({_condensed(error)}); "
-            "check that the file belongs to this model, or delete it so that it is fetched again"
-        ) from error
+        # What is no such model is said where the entry is checked.
+        listed = key
+    return {**listed, **entry}
 
 
-def assemble(folder, *, dataset, threat, model, read):
-    """As `load_network`, for `read` of any origin: no file needs to exist, errors are those of torch."""
-    import_robustbench()
-    from robustbench.utils import load_model
-
-    only_file = Path(folder, dataset, threat, f"{model}.pt")
-    name = name_in_timm(dataset, threat, model)
-    if name:
-        with _numbers_kept():
-            return _from_timm(name, read(only_file), CLASSES[dataset]).eval()
-    with _published_loading(read), _numbers_kept(), _constants_on_the_cpu(), _pretrained_from(lambda: read(only_file)):
-        return load_model(model, model_dir=folder, dataset=dataset, threat_model=threat).eval()
-
-
-def define(*, dataset, threat, model):
-    """RobustBench's definition of a model with arbitrary weights, a torch module: what a checkpoint has to fit."""
-    import_robustbench()
-    from robustbench.model_zoo import model_dicts
-    from robustbench.model_zoo.enums import BenchmarkDataset, ThreatModel
-    from torchvision.models import resnet50
-
-    name = name_in_timm(dataset, threat, model)
-    if name:
-        import timm
-
-        return timm.create_model(name, num_classes=CLASSES[dataset], pretrained=False)
-    with _constants_on_the_cpu(), _pretrained_from(lambda: resnet50().state_dict()):
-        return model_dicts[BenchmarkDataset(dataset)][ThreatModel(threat)][model]["model"]()
-
-
-def name_in_timm(dataset, threat, model):
-    """Name under which RobustBench registers a model with timm, None for one that it builds itself.
-
-    Its tables give such models another, older name, which does not exist; its load_model forms this one.
-    """
-    import_robustbench()
-    import timm
-
-    name = f"{model}_{dataset}_{threat}".lower().replace("-", "_")
-    return name if timm.is_model(name) else None
-
-
-def _from_timm(name, checkpoint, classes):
-    import timm
-
-    # timm's own conversions and its strict comparison run on the mapping given here, instead of on a download.
-    overlay = {"state_dict": checkpoint}
-    return timm.create_model(name, num_classes=classes, pretrained=True, pretrained_cfg_overlay=overlay)
-
-
-@contextmanager
-def _published_loading(read):
-    import torch
-    from robustbench import utils
-
-    published = utils._safe_load_state_dict
-
-    def load_completely(network, name, state, dataset):
-        # RobustBench accepts any missing weight of an ImageNet model whose normalisation constants are missing too;
-        # the network would then answer at random.
-        absent = [key for key in network.state_dict() if key not in state and key.split(".")[-1] not in CONSTANTS]
-        if absent:
-            raise RuntimeError(f"{len(absent)} weights are missing, the first is {absent[0]}")
-        return published(network, name, state, dataset)
-
-    with _replaced(
-        utils,
-        # The two names of torch that load_model of this release uses.
-        torch=SimpleNamespace(load=lambda path, **_: read(Path(path)), device=torch.device),
-        # A missing file is the reader's error.
-        download_gdrive_new=lambda *_: None,
-        _safe_load_state_dict=load_completely,
-    ):
-        yield
-
-
-@contextmanager
-def _numbers_kept():
-    # RobustBench, timm and torchvision each load in a way of their own, and all end in this method of a network.
-    import torch
-
-    published = torch.nn.Module.load_state_dict
-
-    def load(network, state, *arguments, **options):
-        changed = changed_by_loading(state, network.state_dict())
-        if changed:
-            kind = str(state[changed[0]].dtype).removeprefix("torch.")
-            raise RuntimeError(f"{len(changed)} weights are no real numbers, the first is {changed[0]} ({kind})")
-        return published(network, state, *arguments, **options)
-
-    with _replaced(torch.nn.Module, load_state_dict=load):
-        yield
-
-
-@contextmanager
-def _pretrained_from(weights):
-    # The ImageNet baseline is torchvision's ResNet-50, whose definition asks torchvision to download its weights.
-    from torchvision.models import _api
-
-    with _replaced(_api, load_state_dict_from_url=lambda *_, **__: weights()):
-        yield
-
-
-@contextmanager
-def _constants_on_the_cpu():
-    # One definition (BiT, in Bai2023Improving) puts two normalisation constants on a GPU when it is built, and moves
-    # them to wherever the images are when it is used; without a GPU they may as well stay.
-    import torch
-
-    if torch.cuda.is_available():
-        yield
-    else:
-        with _replaced(torch.Tensor, cuda=lambda tensor: tensor):
-            yield
-
-
-@contextmanager
-def _replaced(owner, **attributes):
-    before = {name: getattr(owner, name) for name in attributes}
-    for name, value in attributes.items():
-        setattr(owner, name, value)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            setattr(owner, name, value)
-
-
-def _condensed(error):
-    # torch puts what is wrong with the weights below its first line.
-    text = " ".join(f"{type(error).__name__}: {error}".split())
-    return text if len(text) <= 300 else f"{text[:300]}..."
+SOURCE = ModelSource(
+    name="robustbench",
+    settings=RobustBench,
+    gives="gradients",
+    fetched=True,
+    opened_by="gfscore.networks.robustbench_models",
+)

@@ -1,15 +1,31 @@
-"""A network of the timm collection by name, with weights from a local file (source `timm`)."""
+"""A network of the timm collection by name, with weights from a file."""
 
-from gfscore.networks.sources.torch import with_weights
-from gfscore.networks.timm_networks import build_timm
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import Field
+
+from gfscore.core.settings import Text
+from gfscore.networks.model_source import CHECKPOINTS, ModelSource, Pixels, WeightsSettings, path_ends
 
 
-def open_classifier(settings, path, *, image_shape, classes, threads):
-    """Classifier of timm's architecture `architecture`, made for C channels and K classes; nothing is downloaded.
+class Timm(Pixels, WeightsSettings):
+    """Weights, and the name of their network in timm."""
 
-    `settings` as for the source `torch`, the architecture being timm's name and `arguments` those of
-    timm.create_model (img_size of a transformer). Raises InputError for an unknown name, with the nearest known one,
-    for an argument that is not the user's to give, and for weights that do not fit.
-    """
-    del image_shape, threads
-    return with_weights(build_timm(settings, path, classes=classes), settings, path)
+    source: Literal["timm"] = "timm"
+    architecture: Text = Field(description="Name of the network in timm.")
+
+
+def _claims(entry: Mapping[str, Any]) -> bool:
+    named = ":" not in str(entry.get("architecture", ":"))
+    return path_ends(entry, *CHECKPOINTS) and named and "train_on" not in entry
+
+
+SOURCE = ModelSource(
+    name="timm",
+    settings=Timm,
+    gives="gradients",
+    fetched=True,
+    claims=_claims,
+    opened_by="gfscore.networks.timm_models",
+)

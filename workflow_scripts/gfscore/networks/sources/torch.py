@@ -1,43 +1,34 @@
-"""A checkpoint of weights and an architecture named in config.yaml (source `torch`)."""
+"""A checkpoint of weights and an architecture of an installed package or of the folder architectures/."""
 
-from gfscore.networks.callables import build_architecture
-from gfscore.networks.checkpoints import load_checkpoint
-from gfscore.networks.classifier import classes_given, from_network
-from gfscore.networks.preprocessing import description, preprocessed
-from gfscore.networks.state_dicts import load_weights, weights_of
+from collections.abc import Mapping
+from typing import Any, Literal
 
+from pydantic import Field
 
-def open_classifier(settings, path, *, image_shape, classes, threads):
-    """Classifier with the weights of a file (.pt, .pth, .safetensors) in the network that config names.
-
-    `settings`: `architecture` (package.module:callable) with `arguments`, `weights` ("model" or "ema"), `trust_pickle`
-    and `sha256` (see gfscore.networks.checkpoints), `image_shape` (C, H, W) and the preprocessing (see
-    gfscore.networks.preprocessing). Raises InputError, naming file, value and remedy, for whatever of it does not fit.
-    """
-    del image_shape, classes, threads
-    network = build_architecture(settings["architecture"], settings["arguments"])
-    return with_weights(network, settings, path)
+from gfscore.core.settings import Text
+from gfscore.networks.model_source import CHECKPOINTS, ModelSource, Pixels, WeightsSettings, path_ends
 
 
-def with_weights(network, settings, path):
-    """Classifier made of a network, the weights in a file, and the preprocessing that settings name."""
-    weights = weights_of(load_checkpoint(settings, path), path, which=settings["weights"])
-    network = preprocessed(load_weights(network, weights, path).eval(), settings, where=path)
-    shape = tuple(settings["image_shape"])
-    return from_network(
-        network,
-        architecture=settings["architecture"],
-        image_shape=shape,
-        classes=_classes_of(network, shape, path),
-        preprocessing=description(settings),
+class Torch(Pixels, WeightsSettings):
+    """Weights, and code that makes their network."""
+
+    source: Literal["torch"] = "torch"
+    architecture: Text = Field(
+        description="package.module:callable, of an installed package or of the folder architectures/"
     )
 
 
-def _classes_of(network, image_shape, path):
-    import torch
+def _claims(entry: Mapping[str, Any]) -> bool:
+    # Without an architecture too: it is then missed by its name.
+    named = ":" in str(entry.get("architecture", ":"))
+    return path_ends(entry, *CHECKPOINTS) and named and "train_on" not in entry
 
-    def run(images):
-        with torch.inference_mode():
-            return network(torch.from_numpy(images))
 
-    return classes_given(run, image_shape, where=path)
+SOURCE = ModelSource(
+    name="torch",
+    settings=Torch,
+    gives="gradients",
+    fetched=True,
+    claims=_claims,
+    opened_by="gfscore.networks.checkpoint",
+)

@@ -1,96 +1,291 @@
-"""Trained classifiers as safetensors files: weights and how to build the network, no code."""
+"""Classifiers that the workflow trains itself: the settings of their training, method by method."""
 
-import hashlib
-import json
-from pathlib import Path
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from gfscore.core.errors import InputError
-from gfscore.core.files import atomic
-from gfscore.networks.building import build_network
-from gfscore.networks.checkpoint_files import require_digest
-from gfscore.networks.classifier import from_network
+from pydantic import Field, model_validator
 
-HEADER_KEY = "gfscore"
+from gfscore.core.settings import (
+    Closed,
+    Count,
+    Device,
+    Name,
+    Norm,
+    Number,
+    Positive,
+    Seed,
+    Share,
+    Sparse,
+    Text,
+    refusal,
+)
+from gfscore.networks.model_source import WHITE, LogitsSettings, ModelSource
 
-
-def save_classifier(path, network, *, metadata):
-    """Write a network made by `build_network` to a safetensors file, atomically; returns its sha256 (hex).
-
-    `metadata` is a JSON-able mapping stored beside the recipe. Equal weights and metadata give equal bytes.
-    """
-    from safetensors.torch import save
-
-    # One key only: safetensors keeps its metadata in a hash map, whose order differs between runs.
-    header = json.dumps({"recipe": network.recipe, "metadata": metadata}, sort_keys=True)
-    weights = {name: value.detach().cpu().contiguous() for name, value in network.state_dict().items()}
-    content = save(weights, metadata={HEADER_KEY: header})
-    with atomic(path) as temporary:
-        temporary.write_bytes(content)
-    return hashlib.sha256(content).hexdigest()
+EPS = 8 / 255
+"""Radius of perturbations where an entry states none."""
 
 
-def load_classifier(path, *, sha256):
-    """Trained classifier in eval mode on the CPU: images (n, C, H, W) in [0, 1] to logits (n, K).
+class Ball(Closed):
+    """Perturbations in a ball; a radius and a norm that are left out are those of the entry's `attack`."""
 
-    `sha256` (hex) is compared before anything is parsed. The result has `recipe` (architecture, in_channels,
-    image_size, classes, arguments) and `metadata`. Raises InputError naming the file and the remedy for a
-    missing file, another digest, a file not written by `save_classifier`, and weights that do not fit the
-    architecture.
-    """
-    require_digest(path, sha256)
-    return _load(path)
+    norm: Norm | None = Field(None, description="Norm of the perturbation.")
+    eps: Positive | None = Field(None, description="Radius of the ball, pixels in [0, 1].")
 
-
-def open_classifier(settings, path, *, image_shape, classes, threads):
-    """Classifier that train_model stored; its own header says what it takes and gives. InputError as above."""
-    del settings, image_shape, classes, threads
-    network = _load(path)
-    recipe = network.recipe
-    shape = (recipe["in_channels"], *recipe["image_size"])
-    return from_network(network, architecture=recipe["architecture"], image_shape=shape, classes=recipe["classes"])
+    def complete(self, attack: "Attack") -> None:
+        """Fill in what is left out, from the attack that the training is measured by."""
+        self.norm = self.norm or attack.norm
+        self.eps = self.eps or attack.eps
 
 
-def _load(path):
-    from safetensors import SafetensorError
-    from safetensors.torch import load
+class OneStep(Ball):
+    """Single steps from a random start, of 1.25 radii (Wong et al. 2020) unless stated."""
 
-    content = Path(path).read_bytes()
-    header = _header(content, path)
-    recipe = header["recipe"]
-    network = _built(recipe, path)
-    try:
-        network.load_state_dict(load(content))
-    except (RuntimeError, SafetensorError) as error:
-        raise InputError(
-            f"{path}: the weights do not fit architecture {recipe['architecture']!r} "
-            f"({str(error).splitlines()[0]}); train the model again with this version"
-        ) from error
-    network.metadata = header["metadata"]
-    return network.eval()
+    step_size: Positive | None = Field(None, description="Length of the step; null for 1.25 radii.")
+
+    def complete(self, attack: "Attack") -> None:
+        """As Ball, and the step."""
+        super().complete(attack)
+        self.step_size = self.step_size or 1.25 * (self.eps or EPS)
 
 
-def _built(recipe, path):
-    try:
-        return build_network(
-            recipe["architecture"],
-            in_channels=recipe["in_channels"],
-            image_size=recipe["image_size"],
-            classes=recipe["classes"],
-            **recipe["arguments"],
-        )
-    # A recipe that this version did not write can be wrong in any way.
-    except Exception as error:
-        raise InputError(f"{path}: its network cannot be built ({error}); train the model again") from error
+class Steps(Ball):
+    """Several steps, of a quarter of the radius (Madry et al. 2018) unless stated."""
+
+    step_size: Positive | None = Field(None, description="Length of one step; null for a quarter of the radius.")
+    steps: Count = Field(7, description="Gradient steps.")
+
+    def complete(self, attack: "Attack") -> None:
+        """As Ball, and the step."""
+        super().complete(attack)
+        self.step_size = self.step_size or (self.eps or EPS) / 4
 
 
-def _header(content, path):
-    # safetensors: 8 bytes little-endian length of the JSON header, then the header.
-    try:
-        end = 8 + int.from_bytes(content[:8], "little")
-        header = json.loads(json.loads(content[8:end])["__metadata__"][HEADER_KEY])
-        return {key: header[key] for key in ("recipe", "metadata")}
-    except (ValueError, KeyError, TypeError) as error:
-        raise InputError(
-            f"{path}: no header of a classifier trained by this workflow; name its architecture's source in "
-            "config.yaml, or train the model again"
-        ) from error
+class Attack(Closed):
+    """The PGD that measures robust accuracy after a training."""
+
+    norm: Norm = Field("linf", description="Norm of the perturbation.")
+    eps: Positive = Field(EPS, description="Radius of the ball, pixels in [0, 1].")
+    step_size: Positive = Field(
+        default_factory=lambda earlier: earlier.get("eps", EPS) / 10,
+        description="Length of one step: a tenth of the radius where it is left out.",
+    )
+    steps: Count = Field(20, description="Gradient steps.")
+    restarts: Count = Field(1, description="Random starts; a sample must survive all.")
+    seed: Seed = 0
+
+
+class Augmentation(Closed):
+    """timm's random changes of the training images, each image by itself."""
+
+    scale: list[Positive] = Field(
+        [0.08, 1.0], min_length=2, max_length=2, description="Smallest and largest share of an image that a crop keeps."
+    )
+    ratio: list[Positive] = Field(
+        [0.75, 1.3333], min_length=2, max_length=2, description="Smallest and largest width over height of the crop."
+    )
+    flip: Share = Field(0.5, description="Probability of a mirror image.")
+    colour_jitter: Share = Field(0.4, description="Largest relative change of brightness, contrast and saturation.")
+
+
+class Recipe(Closed):
+    """How a training proceeds, in place of one cycle of the learning rate in float32."""
+
+    schedule: Literal["cosine"] = Field(
+        "cosine", description="Course of the learning rate after the warm-up: half a cosine down to 0."
+    )
+    warmup_epochs: Annotated[Number, Field(ge=0)] = Field(0, description="Epochs of linear warm-up.")
+    clip_norm: Positive | None = Field(None, description="Largest l2 norm of the gradient; null for any.")
+    mixed_precision: bool = Field(
+        False,
+        description="Whether to compute in 16 bits where that is safe: float16 on a GPU, bfloat16 on the CPU.",
+    )
+    augmentation: Augmentation | None = Field(None, description="Random changes of the images; null for none.")
+
+
+class NoCoefficients(Closed):
+    """A method without coefficients."""
+
+
+class Training(Sparse):
+    """Settings of every training method."""
+
+    method: str
+    architecture: Annotated[
+        Text, Field(pattern=r"^(small_convnet|patch_mixer|residual_network|timm/[A-Za-z0-9_]+)$")
+    ] = Field(
+        "small_convnet",
+        description="Network: small_convnet, patch_mixer, residual_network, or timm/<name> of the timm collection, "
+        "untrained.",
+    )
+    arguments: dict[str, Any] = Field({}, description="The architecture's own settings.")
+    epochs: Count = Field(30, description="Passes over the training data.")
+    batch_size: int = Field(64, ge=1, le=1_000_000, description="Images per step.")
+    learning_rate: Positive = Field(0.005, description="Largest learning rate of the schedule.")
+    weight_decay: Annotated[Number, Field(ge=0)] = Field(0.0001, description="Decoupled weight decay.")
+    seed: Seed = 1
+    device: Device = Field(
+        "cpu",
+        description="Where it is trained and its accuracies are measured; cuda needs a GPU and falls back nowhere.",
+    )
+    threat: Any = None
+    coefficients: Any = Field(default_factory=NoCoefficients)
+    recipe: Recipe | None = Field(
+        None, description="How the training proceeds; without it by one cycle of the learning rate."
+    )
+
+    absent = frozenset({"recipe"})
+
+
+class Erm(Training):
+    """Images as they are."""
+
+    method: Literal["ERM"]
+    threat: None = Field(None, description="This method perturbs nothing.")
+    coefficients: NoCoefficients = Field(default_factory=NoCoefficients)
+
+
+class Warp(Closed):
+    """Random affine maps of the training images."""
+
+    rotation: Annotated[Number, Field(ge=0)] = Field(10, description="Largest rotation in degrees.")
+    shift: Annotated[Number, Field(ge=0)] = Field(0.06, description="Largest shift as a share of the side.")
+    scale: Annotated[Number, Field(ge=0)] = Field(0.1, description="Largest relative change of size.")
+    flip: bool = Field(False, description="Whether half of the images are mirrored.")
+
+
+class ErmDa(Training):
+    """Images rotated, moved, scaled, mirrored."""
+
+    method: Literal["ERM_DA"]
+    threat: None = Field(None, description="This method perturbs nothing.")
+    coefficients: Warp = Field(default_factory=Warp)
+
+
+class Fgsm(Training):
+    """Single steps from a random start."""
+
+    method: Literal["FGSM"]
+    threat: OneStep = Field(default_factory=OneStep)
+    coefficients: NoCoefficients = Field(default_factory=NoCoefficients)
+
+
+class Pgd(Training):
+    """PGD examples."""
+
+    method: Literal["PGD"]
+    threat: Steps = Field(default_factory=Steps)
+    coefficients: NoCoefficients = Field(default_factory=NoCoefficients)
+
+
+class TradesCoefficients(Closed):
+    """Coefficients of TRADES."""
+
+    beta: Number = Field(6, description="Weight of the divergence between images and examples.")
+
+
+class Trades(Training):
+    """Images, and examples whose output differs most from theirs."""
+
+    method: Literal["TRADES"]
+    threat: Steps = Field(default_factory=Steps)
+    coefficients: TradesCoefficients = Field(default_factory=TradesCoefficients)
+
+
+class MartCoefficients(Closed):
+    """Coefficients of MART."""
+
+    lam: Number = Field(5, description="Weight of the divergence, larger on images that are misclassified.")
+
+
+class Mart(Training):
+    """PGD examples, more on images that are misclassified."""
+
+    method: Literal["MART"]
+    threat: Steps = Field(default_factory=Steps)
+    coefficients: MartCoefficients = Field(default_factory=MartCoefficients)
+
+
+class PrlCoefficients(Closed):
+    """Coefficients of PRL."""
+
+    rho: Annotated[Number, Field(gt=0, le=1)] = Field(0.1, description="Share of the neighbours that counts.")
+    samples: Count = Field(10, description="Neighbours per image.")
+
+
+class Prl(Training):
+    """The worst share of random neighbours."""
+
+    method: Literal["PRL"]
+    threat: Ball = Field(default_factory=Ball)
+    coefficients: PrlCoefficients = Field(default_factory=PrlCoefficients)
+
+
+class WorstClassCoefficients(Closed):
+    """Coefficients of WORST_CLASS."""
+
+    rate: Number = Field(0.03, description="Rate at which weight moves to the worst class.")
+    floor: Share = Field(0.1, description="Share of the weight that stays uniform.")
+
+
+class WorstClass(Training):
+    """PGD examples, weighted towards the worst class."""
+
+    method: Literal["WORST_CLASS"]
+    threat: Steps = Field(default_factory=Steps)
+    coefficients: WorstClassCoefficients = Field(default_factory=WorstClassCoefficients)
+
+
+AnyTraining = Annotated[
+    Erm | ErmDa | Fgsm | Pgd | Trades | Mart | Prl | WorstClass,
+    Field(discriminator="method", description="How it is trained."),
+]
+
+
+class Trained(LogitsSettings):
+    """A classifier that the workflow trains."""
+
+    source: Literal["trained"] = "trained"
+    train_on: Name = Field(description="Dataset to train on.")
+    evaluate_on: Name | None = Field(
+        None,
+        description="Dataset on which clean and robust accuracy are recorded: the one that evaluates the models of "
+        "this zoo.",
+    )
+    training: AnyTraining
+    attack: Attack = Field(default_factory=Attack, description="PGD that measures robust accuracy.")
+
+    balls: ClassVar[tuple[str, ...]] = ("eps", "step_size")
+
+    @model_validator(mode="after")
+    def _threats_are_complete(self) -> Self:
+        threat = self.training.threat
+        if threat is not None:
+            # A default is one object for all entries.
+            self.training.threat = threat = threat.model_copy()
+            threat.complete(self.attack)
+        for at, ball in ((("training", "threat"), threat), (("attack",), self.attack)):
+            for key in self.balls if ball is not None and ball.norm == "linf" else ():
+                if (size := getattr(ball, key, None)) and size > 1:
+                    raise refusal(beyond_white(size), *at, key)
+        return self
+
+
+def beyond_white(size: float) -> str:
+    """What is wrong with a distance in l_inf above 1, with the remedy."""
+    whole = size <= WHITE and size == int(size)
+    remedy = f"write {size:g}/{WHITE}" if whole else "give a share of white"
+    return f"{size:g} in l_inf is more than from black to white: pixels are in [0, 1]; {remedy}"
+
+
+def _claims(entry: Mapping[str, Any]) -> bool:
+    return "training" in entry
+
+
+SOURCE = ModelSource(
+    name="trained",
+    settings=Trained,
+    gives="gradients",
+    fitted_by="train_model",
+    claims=_claims,
+    opened_by="gfscore.networks.trained",
+)

@@ -1,6 +1,28 @@
 """beta-VAE: a variational autoencoder with latent dimensions pressed towards independence (Higgins et al. 2017)."""
 
+from typing import Literal
+
+from pydantic import Field
+
+from gfscore.core.settings import Positive
+from gfscore.projection.mappers.declared import MapperKind, MapperSettings
 from gfscore.projection.mappers.layers import decoder, encoder
+
+
+class BetaVae(MapperSettings):
+    """A beta-VAE."""
+
+    kind: Literal["beta_vae"] = "beta_vae"
+    beta: Positive = Field(
+        10, description="Weight of the divergence from the prior, the paper's 10, against the pixels' likelihood."
+    )
+    pixel_sd: Positive | None = Field(
+        0.05,
+        description="Standard deviation of Gaussian pixels, which beta is weighed against; null for Bernoulli pixels.",
+    )
+
+
+KIND = MapperKind(name="beta_vae", settings=BetaVae)
 
 LARGEST_LOG_VARIANCE = 10.0
 """Bound of the log variance, of either sign, so that no early step of a training overflows."""

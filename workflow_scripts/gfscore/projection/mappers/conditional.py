@@ -5,8 +5,35 @@ attributes, and is trained against a discriminator that tells real from made ima
 and Osindero 2014; the losses are those of He et al. 2019, AttGAN, with the hinge form of the adversarial one).
 """
 
+from typing import Annotated, Literal
+
+from pydantic import Field
+
 from gfscore.core.errors import InputError
+from gfscore.core.settings import Number, Positive, Text, Unique
+from gfscore.projection.mappers.declared import MapperKind, MapperSettings
 from gfscore.projection.mappers.layers import decoder, encoder
+
+Weight = Annotated[Number, Field(ge=0)]
+
+
+class Conditional(MapperSettings):
+    """An attribute-conditional encoder and decoder."""
+
+    kind: Literal["conditional"] = "conditional"
+    attributes: Unique[Text] | None = Field(
+        None, min_length=1, description="Attributes of the dataset that are moved; null for all."
+    )
+    latent: int = Field(16, ge=1, le=10_000, description="Dimensions that are never moved.")
+    width: int = Field(16, ge=1, le=10_000, description="Channels of the first convolution.")
+    learning_rate: Positive = Field(0.002, description="Adam's learning rate, constant.")
+    adversarial_weight: Weight = Field(
+        0.001, description="Weight of the discriminator's verdict against the mean cross-entropy of a pixel."
+    )
+    attribute_weight: Weight = Field(0.01, description="Weight of its naming of the attributes.")
+
+
+KIND = MapperKind(name="conditional", settings=Conditional, conditions=True)
 
 MOMENTUM = (0.5, 0.999)
 """Decay rates of Adam that adversarial training is usually run with (Radford et al. 2016)."""

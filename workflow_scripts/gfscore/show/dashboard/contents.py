@@ -3,9 +3,10 @@
 import numpy as np
 
 from gfscore.audit.agreement.columns import ALL
+from gfscore.audit.metric_names import SUMMARY, UNCALIBRATED
 from gfscore.core.class_names import readable_classes
 from gfscore.core.names import model_labels, printable, shortened_all
-from gfscore.measures.declared import SUMMARY, UNCALIBRATED, measure_of
+from gfscore.measures import measure_of
 from gfscore.show.dashboard.groups import group_contents, projection_contents
 from gfscore.show.dashboard.packing import packed, plain
 from gfscore.show.dashboard.pairs import paired_differences

@@ -4,10 +4,11 @@ import json
 
 import numpy as np
 
+from gfscore.audit.metric_names import BETTER, UNCALIBRATED
 from gfscore.audit.verdicts.gate_rules import highest_values
 from gfscore.core.names import printable
 from gfscore.core.numbers import interval, number, percent
-from gfscore.measures.declared import BETTER, UNCALIBRATED, measure_of
+from gfscore.measures import measure_of
 
 METRICS = {
     "value": "mean over all samples",

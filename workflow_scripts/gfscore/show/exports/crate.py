@@ -132,7 +132,7 @@ def _versions():
 
 def _file(crate, root, path):
     path = Path(path)
-    if path == Path("config.yaml"):
+    if path == Path("config.yaml") or path.parent == Path("configs"):
         return _configuration(crate, root / path, path)
     media = {"encodingFormat": MEDIA_TYPES[path.suffix]} if path.suffix in MEDIA_TYPES else {}
     size = (root / path).stat().st_size

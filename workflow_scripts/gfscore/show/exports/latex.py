@@ -2,10 +2,10 @@
 
 import math
 
+from gfscore.audit.metric_names import UNCALIBRATED
 from gfscore.core.class_names import classes_of, readable_classes
 from gfscore.core.names import model_labels, printable
 from gfscore.core.numbers import percent, setting, temperature
-from gfscore.measures.declared import UNCALIBRATED
 
 DECIMALS = 3
 MOST_COLUMNS = 12

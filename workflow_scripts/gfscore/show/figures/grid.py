@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gfscore.audit.metric_names import UNCALIBRATED
 from gfscore.core.names import model_labels, printable, shortened, shortened_all
-from gfscore.measures.declared import UNCALIBRATED
 
 ROOM_OF_PANELS = 105
 """Characters of a panel's name that fit side by side over the width of a figure."""

@@ -3,9 +3,9 @@
 import numpy as np
 
 from gfscore.audit.calibration.model_evidence import CLEAN, DISTANCE, ROBUST, alone
+from gfscore.audit.metric_names import UNCALIBRATED
 from gfscore.core.names import enumeration, model_labels, without_threat
 from gfscore.core.numbers import number, signed, temperature
-from gfscore.measures.declared import UNCALIBRATED
 from gfscore.show.words import takeaways
 from gfscore.statistics.ranking import EXACT_UP_TO, exact_p_value
 from gfscore.statistics.scale import SCALE

@@ -1,7 +1,7 @@
 """What the page says about models against each other, and about choices that their order depends on."""
 
 from gfscore.core.names import model_labels
-from gfscore.measures.declared import measure_of
+from gfscore.measures import measure_of
 from gfscore.show.report.report_rows import Bounded
 from gfscore.show.words import comparison_words, sensitivity_words
 

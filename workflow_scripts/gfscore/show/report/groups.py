@@ -4,7 +4,7 @@ from gfscore.audit.agreement.columns import ALL
 from gfscore.audit.groups.fairness import METRICS
 from gfscore.audit.groups.metrics import MACRO, WORST
 from gfscore.core.names import model_labels
-from gfscore.measures.declared import measure_of
+from gfscore.measures import measure_of
 from gfscore.show.report.report_rows import Bounded
 from gfscore.show.words.group_words import group_gaps, sure_gaps, widest_gap
 

@@ -3,9 +3,9 @@
 import numpy as np
 
 from gfscore.audit.agreement.columns import AGREEMENT_COLUMNS, ALL
+from gfscore.audit.metric_names import UNCALIBRATED
 from gfscore.core.names import model_labels
 from gfscore.core.numbers import number, percent
-from gfscore.measures.declared import UNCALIBRATED
 from gfscore.show.report.report_rows import Bounded
 from gfscore.show.words import measure_words
 from gfscore.statistics.error_rates import caution

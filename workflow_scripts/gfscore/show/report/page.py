@@ -3,9 +3,9 @@
 import re
 from pathlib import Path
 
+from gfscore.audit.metric_names import UNCALIBRATED
 from gfscore.core import numbers
 from gfscore.core.names import printable
-from gfscore.measures.declared import UNCALIBRATED
 from gfscore.show.report import report_rows
 from gfscore.show.report.calibration import calibration_view
 from gfscore.show.report.comparison import comparison_views, sensitivity_views

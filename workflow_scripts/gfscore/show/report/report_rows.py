@@ -4,10 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gfscore.audit.metric_names import SUMMARY
 from gfscore.audit.verdicts.gate_rules import FALSIFICATION, combine, highest_values
 from gfscore.core import numbers
 from gfscore.core.names import model_labels, printable, without_threat
-from gfscore.measures.declared import SUMMARY, measure_of
+from gfscore.measures import measure_of
 from gfscore.show.words import takeaways
 from gfscore.statistics.disparity import worst_class_set
 from gfscore.statistics.multiplicity import SIGNIFICANT, holm

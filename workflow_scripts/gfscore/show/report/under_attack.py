@@ -4,14 +4,13 @@ import numpy as np
 
 from gfscore.core.names import model_labels
 from gfscore.core.numbers import signed
+from gfscore.measures import KINDS
 from gfscore.show.report.report_rows import headline_of, verdicts_of
 from gfscore.show.words.takeaways import rank_relation
 
 HALF = 0.5
 NEARLY_REVERSED = -0.8
 KEY = ["threat", "model"]
-SEARCHED = ("adversarial", "minimal", "targeted")
-"""Kinds of measures that attack the samples."""
 
 
 def under_attack(tables, verdict, measures):
@@ -28,7 +27,7 @@ def under_attack(tables, verdict, measures):
 
 def _no_attack(measures):
     kinds = {settings["kind"] for settings in measures.values()}
-    if kinds & set(SEARCHED):
+    if any(KINDS[kind].attacks for kind in kinds):
         return None
     what = ": the score says how clearly the classes are told apart, not what an attack would leave"
     return f"This audit ran no attack on its images{what if 'great' in kinds else ''}"

@@ -2,13 +2,13 @@
 
 import numpy as np
 
+from gfscore.agreement.certificates import judge_refutations
 from gfscore.audit.agreement.columns import ALL
 from gfscore.audit.agreement.falsification import Falsification, Falsified, sentence
 from gfscore.audit.classwise.target_rows import contest
+from gfscore.audit.metric_names import UNCALIBRATED
 from gfscore.core.names import enumeration
 from gfscore.core.numbers import count, model_count, number, p_value, percent, signed
-from gfscore.measures.declared import UNCALIBRATED
-from gfscore.measures.radii import judge_refutations
 from gfscore.statistics.multiplicity import SIGNIFICANT, holm
 
 ROUNDING = 1e-12

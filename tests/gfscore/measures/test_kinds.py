@@ -1,0 +1,162 @@
+"""What every kind of measure promises, whichever there are."""
+
+import importlib.util
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from pydantic import ValidationError
+from torch import nn
+
+from gfscore.core.errors import InputError
+from gfscore.measures import KINDS, complete, measure_of
+from gfscore.measures.samples import table_of
+from gfscore.networks.classifier import Classifier, from_network
+from gfscore.tables.parquet_tables import TABLES
+
+ROOT = Path(__file__).parents[3]
+SHAPE, CLASSES, SAMPLES = (3, 32, 32), 10, 3
+BY_THE_HOUSE = {"sample_id", "label", "clean_prediction"}
+OF_LOGITS = [name for name, kind in KINDS.items() if kind.needs == "logits"]
+OF_NETWORKS = [name for name, kind in KINDS.items() if kind.needs == "network"]
+
+
+@pytest.fixture(scope="module")
+def network():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Flatten(), nn.Linear(math.prod(SHAPE), CLASSES)).eval()
+
+
+@pytest.fixture(scope="module")
+def images():
+    return np.random.default_rng(0).uniform(0.2, 0.8, (SAMPLES, *SHAPE)).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def labels(network, images):
+    right = network(torch.from_numpy(images)).argmax(1).numpy()
+    return np.array([*right[:-1], (right[-1] + 1) % CLASSES])
+
+
+def measured(name, classifier, images, labels, seed=0):
+    kind, settings = KINDS[name], complete({"kind": name})
+    if kind.needs == "logits":
+        return kind.load()(classifier.logits(images), labels, settings=settings)
+    return kind.load()(classifier, images, labels, settings=settings, seed=seed)
+
+
+def test_declarations_import_nothing_heavy():
+    """In the Python that reads the Snakefile."""
+    code = "import sys; from gfscore.measures import KINDS; from gfscore.workflow import configuration, layout; "
+    code += "heavy = {'numpy', 'pandas', 'pyarrow', 'scipy', 'torch'} & set(sys.modules); sys.exit(', '.join(heavy) or None)"
+    environment = {"PYTHONPATH": str(ROOT / "workflow_scripts"), "PATH": "/usr/bin:/bin"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
+    assert not done.stderr
+
+
+def test_each_kind_is_named_as_its_file_and_imports_no_other():
+    folder = ROOT / "workflow_scripts/gfscore/measures"
+    for name, kind in KINDS.items():
+        assert kind.name == name == kind.settings.model_fields["kind"].default
+        files = [folder / f"{name}.py"] if (folder / f"{name}.py").is_file() else [*(folder / name).glob("*.py")]
+        text = "".join(path.read_text() for path in files)
+        assert not [other for other in KINDS if other != name and f"gfscore.measures.{other}" in text], name
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_settings_have_defaults_are_closed_and_complete_to_themselves(name):
+    kind, entry = KINDS[name], complete({"kind": name})
+    assert complete(entry) == entry
+    assert not list(kind.mistakes(kind.parse(entry), classes=CLASSES, thorough=True))
+    with pytest.raises(ValidationError, match="extra_forbidden"):
+        kind.parse(entry | {"zzz": 1})
+    with pytest.raises(ValidationError):
+        kind.parse({"kind": "zzz"})
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_it_says_what_a_value_means(name):
+    measure, kind = measure_of({"kind": name}), KINDS[name]
+    low, high = measure.value_range
+    assert -math.inf < low < high < math.inf and measure.direction == 1
+    assert 0 <= measure.error_rate < 0.5
+    assert all((measure.title, measure.unit, measure.explanation, kind.value, kind.passes))
+    assert min(kind.version, kind.table_version, kind.mem_mb, kind.runtime) > 0
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_it_fills_its_table_within_its_range_and_alike_every_time(name, network, images, labels):
+    classifier, measure = from_network(network), measure_of({"kind": name})
+    columns = measured(name, classifier, images, labels)
+    rows = columns.get("row", np.arange(SAMPLES))
+    asked = {column for column, _, _ in TABLES[table_of(name)].columns} - BY_THE_HOUSE
+    assert set(columns) - {"row"} == asked
+    assert set(rows) == set(range(SAMPLES)) and (len(rows) > SAMPLES) == measure.several_copies
+    low, high = measure.value_range
+    assert ((columns["value"] >= low) & (columns["value"] <= high)).all()
+    if measure.binary:
+        assert set(columns["value"]) <= {low, high}
+    again = measured(name, classifier, images, labels)
+    for column, values in columns.items():
+        np.testing.assert_array_equal(again[column], values, err_msg=column)
+
+
+@pytest.mark.parametrize("name", OF_NETWORKS)
+def test_a_network_without_gradients_serves_those_that_need_none(name, network, images, labels):
+    @torch.no_grad()
+    def run(given):
+        return network(torch.from_numpy(given)).numpy()
+
+    onnx = Classifier("onnx", SHAPE, CLASSES, None, run=run)
+    if not KINDS[name].gradients(KINDS[name].parse({"kind": name})):
+        assert len(measured(name, onnx, images, labels)["value"])
+        return
+    with pytest.raises(InputError, match="onnx has none"):
+        measured(name, onnx, images, labels)
+
+
+@pytest.mark.parametrize("name", OF_NETWORKS)
+def test_logits_that_are_no_numbers_are_refused(name, images, labels):
+    """Only where a pixel differs from the data: what a measure makes of them."""
+    data = torch.from_numpy(images).flatten(1)
+
+    class Broken(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(math.prod(SHAPE), CLASSES)
+
+        def forward(self, x):
+            near = torch.cdist(x.detach().flatten(1), data).amin(1)
+            return torch.where(near[:, None] > 1e-3, float("nan"), self.layer(x.flatten(1)))
+
+    network = Broken()
+    right = network(torch.from_numpy(images)).argmax(1).numpy()
+    with pytest.raises(InputError, match="NaN or infinite"):
+        measured(name, from_network(network), images, right)
+
+
+def test_the_page_holds_what_is_declared():
+    specification = importlib.util.spec_from_file_location("page", ROOT / "tools/write_measures_page.py")
+    tool = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(tool)
+    text = tool.PAGE.read_text(encoding="utf-8")
+    assert text == tool.page(text), "run tools/write_measures_page.py"
+
+
+def test_distances_may_be_fractions_of_white():
+    assert complete({"kind": "adversarial", "eps": "8/255"})["eps"] == 8 / 255
+    assert complete({"kind": "minimal", "largest_distance": "1.5 / 2"})["largest_distance"] == 0.75
+    for wrong in ("8/0", "0/255", "8/255/2", "x", -0.1, True):
+        with pytest.raises(ValidationError):
+            complete({"kind": "adversarial", "eps": wrong})
+
+
+def test_radii_are_computed_here_or_elsewhere():
+    assert complete({"kind": "certified"})["smoothing"]["sigma"] == 0.25
+    assert "smoothing" not in complete({"kind": "certified", "largest_radius": 4.0})
+    with pytest.raises(ValidationError, match="give one"):
+        complete({"kind": "certified", "largest_radius": 4.0, "smoothing": {}})

@@ -1,0 +1,50 @@
+"""Balls that perturbations stay in, as settings name them: a norm, and a radius in pixels of [0, 1].
+
+Imports nothing heavy, because the configuration is checked with it.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, WithJsonSchema
+
+from gfscore.core.errors import InputError, unknown
+from gfscore.core.settings import FRACTION, as_number
+
+WHITE = 255
+"""Of a pixel of eight bits: papers give radii as shares of it."""
+
+NORMS = {"linf": "l_inf", "l2": "l2"}
+"""Norms by their name in settings, as text shows them."""
+
+Norm = Annotated[Literal["linf", "l2"], Field(description="Norm of the perturbation.")]
+
+Distance = Annotated[
+    float,
+    BeforeValidator(as_number),
+    Field(gt=0),
+    WithJsonSchema({"type": ["number", "string"], "exclusiveMinimum": 0, "pattern": FRACTION}),
+]
+"""A positive distance in pixels of [0, 1], or a fraction of white such as "8/255"."""
+
+
+def ball_of(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Norm and eps of a measure's settings, as the attacks take them; raises InputError for an unknown norm."""
+    if settings["norm"] not in NORMS:
+        raise InputError(unknown("norm", settings["norm"], NORMS))
+    return {"norm": settings["norm"], "eps": settings["eps"]}
+
+
+def ball_words(norm: str, eps: float) -> str:
+    """A ball in words, "l_inf 0.0314"."""
+    return f"{NORMS[norm]} {eps:g}"
+
+
+def beyond_white(settings: Mapping[str, Any], keys: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """Yield those of the `keys` whose distance in l_inf is longer than from black to white, with what to do."""
+    for key in keys:
+        given = settings.get(key) or 0
+        if given > 1:
+            whole = given <= WHITE and given == int(given)
+            remedy = f"write {given:g}/{WHITE}" if whole else "give a share of white"
+            yield key, f"{given:g} in l_inf is more than from black to white: pixels are in [0, 1]; {remedy}"

@@ -1,0 +1,27 @@
+"""Finding what modules declare: one file per thing that may be added, and no list of names anywhere.
+
+Imports nothing heavy, because every run of Snakemake reads it.
+"""
+
+import re
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import Any
+
+
+def declarations(package: str, name: str) -> dict[str, Any]:
+    """Objects called `name` that the modules of a package declare at their top level, by module, in alphabetical order.
+
+    A module that declares none is not imported.
+    """
+    declares = re.compile(rf"^{name}(:.*)? = ", flags=re.MULTILINE)
+    spec = find_spec(package)
+    folders = list(spec.submodule_search_locations or []) if spec else []
+    found = {}
+    for module in sorted(iter_modules(folders), key=lambda module: module.name):
+        path = Path(module.module_finder.path, f"{module.name}.py")  # type: ignore[union-attr]
+        if path.is_file() and declares.search(path.read_text(encoding="utf-8")):
+            found[module.name] = getattr(import_module(f"{package}.{module.name}"), name)
+    return found

@@ -1,0 +1,30 @@
+"""The fifteen common corruptions at five severities, for images of any size.
+
+Sources: Hendrycks and Dietterich 2019, and the code that made CIFAR-10-C and ImageNet-C for the parameters. Drawn anew
+here from the seed in config.yaml, so the pixels are not those of the published sets (which can be evaluated as data
+sets of their own); frost is a substitute, see weather.py.
+"""
+
+import numpy as np
+
+from gfscore.images.corruptions import blur, digital, noise, weather
+from gfscore.images.corruptions.parameters import PARAMETERS, parameters_of
+
+_MODULES = (noise, blur, weather, digital)
+CORRUPTIONS = {name: next(getattr(m, name) for m in _MODULES if hasattr(m, name)) for name in PARAMETERS}
+"""Corruption -> function of images (n, C, H, W) float32, parameters and a numpy Generator, which yields the corrupted
+images as float64, part by part."""
+
+
+def corrupt(images, corruption, severity, *, rng):
+    """Corrupted copies of images (n, C, H, W) float32 in [0, 1], rounded to 256 levels like stored images.
+
+    `severity` 1 to 5, `rng` a numpy Generator. Raises InputError for an unknown name or severity.
+    """
+    parameters = parameters_of(corruption, severity, min(images.shape[2:]))
+    corrupted, start = np.empty_like(images), 0
+    for part in CORRUPTIONS[corruption](images, parameters, rng):
+        levels = np.rint(255 * np.clip(part, 0, 1))
+        corrupted[start : start + len(part)] = levels / 255
+        start += len(part)
+    return corrupted

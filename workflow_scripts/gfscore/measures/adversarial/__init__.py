@@ -1,0 +1,82 @@
+"""Adversarial accuracy: whether a sample survives the worst of several attacks within a ball."""
+
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from gfscore.attacks.balls import Distance, Norm, ball_words, beyond_white
+from gfscore.attacks.settings import ApgdCe, BallAttack, Pgd, Square, expand
+from gfscore.core.errors import InputError
+from gfscore.measures.declaration import Column, Kind, Measure, Mistake, NetworkSettings
+
+
+class Adversarial(NetworkSettings):
+    """Adversarial accuracy."""
+
+    kind: Literal["adversarial"] = "adversarial"
+    norm: Norm = "linf"
+    eps: Annotated[Distance, Field(description="Radius of the ball, pixels in [0, 1] or a fraction such as 8/255.")] = (
+        8 / 255
+    )
+    attacks: Annotated[
+        list[BallAttack],
+        Field(
+            min_length=1,
+            description="Attacks, run in this order on the samples that still stand; each has its own settings.",
+        ),
+    ] = Field(default_factory=lambda: [ApgdCe(name="apgd-ce"), Square(name="square")])
+
+
+def describe(settings: Adversarial) -> Measure:
+    """What the measure is, in its ball."""
+    return Measure(
+        title=f"Adversarial accuracy, {ball_words(settings.norm, settings.eps)}",
+        value_range=(0.0, 1.0),
+        unit="share of samples",
+        binary=True,
+        explanation=(
+            "1 when the sample is classified correctly and every attack of the list fails, else 0. Attacks that fail "
+            "prove nothing, so it is an upper bound on the share of robust samples."
+        ),
+    )
+
+
+def find_mistakes(settings: Adversarial, *, classes: float, thorough: bool) -> Iterator[Mistake]:
+    """Yield distances beyond white, and attacks that need more classes than there are."""
+    if settings.norm == "linf":
+        for key, words in beyond_white({"eps": settings.eps}, ("eps",)):
+            yield Mistake((key,), words)
+        for attack in settings.attacks:
+            if isinstance(attack, Pgd):
+                for key, words in beyond_white(attack.model_dump(), ("step_size",)):
+                    yield Mistake(("attacks", "pgd", key), words)
+    try:
+        expand([attack.model_dump() for attack in settings.attacks], classes)
+    except InputError as error:
+        yield Mistake(("attacks",), str(error))
+
+
+KIND = Kind(
+    name="adversarial",
+    settings=Adversarial,
+    named_by=("norm", "eps"),
+    describe=describe,
+    find_mistakes=find_mistakes,
+    needs="network",
+    gradients=lambda settings: True,
+    attacks=True,
+    predicts=True,
+    function="gfscore.measures.adversarial.batch:measure_batch",
+    columns=(
+        Column("attack", "string", "attack that succeeded first, clean for a sample that is wrong anyway; null: none"),
+        Column("distance", "float64", "norm of the perturbation that succeeded; null: none"),
+        Column("steps", "int64", "forward passes spent on the sample"),
+    ),
+    version=2,
+    value="1 if it is right and every attack within the ball fails",
+    passes=(
+        "up to steps x restarts of each attack, with a gradient each; `square` up to its queries, without; fewer for "
+        "samples that fall early"
+    ),
+)

@@ -1,0 +1,102 @@
+"""Adversarial accuracy: which samples survive the worst of several attacks within a ball.
+
+Auto-PGD and PGD are our own and FAB and Square are pyautoattack's; gfscore.attacks.ball_libraries says why.
+"""
+
+from functools import partial
+
+import numpy as np
+
+from gfscore.attacks.auto_pgd import auto_pgd, auto_pgd_on_cross_entropy, auto_pgd_targeted
+from gfscore.attacks.ball_attacks import fgsm, pgd
+from gfscore.attacks.ball_libraries import fab, square
+from gfscore.attacks.balls import ball_of
+from gfscore.attacks.boundary import misclassified
+from gfscore.attacks.goals import OUT_OF_FIRST_PLACE
+from gfscore.attacks.gradient_ascent import assert_allowed, correct
+from gfscore.attacks.search import distances, logits_of, on_device
+from gfscore.attacks.settings import expand
+from gfscore.measures.samples import ALREADY_WRONG
+from gfscore.statistics.margins import predictions
+
+ATTACKS = {
+    "fgsm": fgsm,
+    "pgd": pgd,
+    "apgd-ce": auto_pgd_on_cross_entropy,
+    "apgd-dlr": partial(auto_pgd, goal=OUT_OF_FIRST_PLACE),
+    "apgd-targeted": auto_pgd_targeted,
+    "fab": fab,
+    "square": square,
+}
+"""Attacks by their name in config.yaml; autoattack is a list of these."""
+
+
+def measure_batch(classifier, images, labels, *, settings, seed):
+    """Pointwise worst case of several attacks: a sample survives when it is right and every attack fails.
+
+    Takes a Classifier with gradients, `images` (n, C, H, W) float32 in [0, 1], `labels` (n,) int, of
+    `settings` norm ("linf" or "l2"), eps and attacks, a list of mappings that run in this order on the samples still
+    standing (gfscore.attacks.settings), and the `seed` of all random draws. Returns arrays (n,): value float64, 1 for a
+    survivor, else 0; prediction int32 on the adversarial example, for others on the image; attack, the name of the
+    first that succeeded, "clean" for a sample that is wrong without one, None for a survivor; distance float64, norm of
+    the perturbation that succeeded, 0 for "clean", NaN for a survivor; steps int64, forward passes; censored, all
+    False. Surviving proves nothing: the mean value is an upper bound on the share of robust samples. Guaranteed, and
+    asserted: whatever an attack returns lies in the ball and in [0, 1]; a success is one in a pass of its own, a tie
+    at the top being an error. Raises InputError for a classifier without gradients, and as `expand` does.
+    """
+    import torch
+
+    ball = ball_of(settings)
+    network, x, y = on_device(classifier, images, labels)
+    logits = logits_of(network, x)
+    result = _Worst(logits, y)
+    for number, entry in enumerate(expand(settings["attacks"], logits.shape[1])):
+        rows = result.standing
+        if len(rows) == 0:
+            break
+        options = {key: value for key, value in entry.items() if key != "name"}
+        # Of its own for each attack, so that one that leaves the list changes no other.
+        drawn = int(np.random.SeedSequence([seed, number]).generate_state(1)[0])
+        generator = torch.Generator().manual_seed(drawn)
+        points, passes = ATTACKS[entry["name"]](network, x[rows], y[rows], ball=ball, generator=generator, **options)
+        points = points.detach()
+        assert_allowed(points, x[rows], **ball)
+        result.add(entry["name"], logits_of(network, points), distances(points, x[rows], ball["norm"]), passes + 1)
+    return result.columns()
+
+
+class _Worst:
+    """What has been found of each sample so far."""
+
+    def __init__(self, logits, labels):
+        right = correct(logits, labels)
+        self._labels = labels
+        self._found = logits.clone()
+        already = right.cpu().numpy()
+        self._attack = np.where(already, None, ALREADY_WRONG).astype(object)
+        self._distance = np.where(already, np.nan, 0.0)
+        self._steps = np.ones(len(labels), dtype=np.int64)
+        self.standing = right.nonzero().flatten()
+
+    def add(self, name, logits, lengths, passes):
+        """Take what an attack did to the standing samples."""
+        rows = self.standing.cpu().numpy()
+        fooled = misclassified(logits, self._labels[self.standing])
+        self._found[self.standing[fooled]] = logits[fooled]
+        here = fooled.cpu().numpy()
+        self._attack[rows[here]] = name
+        self._distance[rows[here]] = lengths.cpu().numpy()[here]
+        self._steps[rows] += passes.cpu().numpy()
+        self.standing = self.standing[~fooled]
+
+    def columns(self):
+        survived = np.zeros(len(self._labels), dtype=np.float64)
+        survived[self.standing.cpu().numpy()] = 1
+        return {
+            "prediction": predictions(self._found.cpu().numpy(), self._labels.cpu().numpy()),
+            "value": survived,
+            "censored": np.zeros(len(survived), dtype=bool),
+            "attack": self._attack,
+            "distance": self._distance,
+            "steps": self._steps,
+        }

@@ -1,0 +1,146 @@
+"""Certified l2 radius of the randomly smoothed classifier, which votes over noisy copies of its input."""
+
+from collections.abc import Iterator, Mapping
+from statistics import NormalDist
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from gfscore.attacks.balls import Distance
+from gfscore.attacks.settings import Steps
+from gfscore.core.settings import Closed
+from gfscore.measures.declaration import Column, CopiesAtOnce, Kind, Measure, Mistake, NetworkSettings
+
+HALF = 0.5
+"""A class needs more than half of the smoothed probability before anything is certified."""
+
+Draws = Annotated[int, Field(ge=1, le=10_000_000)]
+
+
+class Sandwich(Closed):
+    """Attack on the smoothed classifier within each certified radius."""
+
+    steps: Steps = 20
+    gradient_draws: Annotated[int, Field(ge=1, description="Noisy copies per gradient, at most batch_size.")] = 32
+
+
+class Smoothing(Closed):
+    """Randomized smoothing (Cohen et al. 2019), computed here."""
+
+    sigma: Annotated[Distance, Field(description="Standard deviation of the noise, pixels in [0, 1].")] = 0.25
+    selection_samples: Annotated[Draws, Field(description="Noisy copies that choose the class.")] = 100
+    estimation_samples: Annotated[Draws, Field(description="Other noisy copies that bound its probability.")] = 1000
+    alpha: Annotated[float, Field(gt=0, lt=0.5, description="Error probability of one certificate.")] = 0.001
+    batch_size: CopiesAtOnce = 1024
+    sandwich: Annotated[
+        Sandwich | None,
+        Field(description="Attack on the smoothed classifier within each certified radius; null for none."),
+    ] = None
+
+
+class Certified(NetworkSettings):
+    """Certified radius: of `smoothing`, computed here, or up to a `largest_radius`, computed elsewhere."""
+
+    absent = frozenset({"largest_radius", "smoothing"})
+
+    kind: Literal["certified"] = "certified"
+    largest_radius: Annotated[
+        Distance | None,
+        Field(description="Upper end of the range of radii that were computed elsewhere (models of source samples)."),
+    ] = None
+    smoothing: Annotated[
+        Smoothing | None, Field(description="How radii are computed here; null where largest_radius is given.")
+    ] = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _computed_here(cls, given: Any) -> Any:
+        # Radii of elsewhere are named by their largest, so without one they are computed.
+        unsaid = isinstance(given, dict) and given.get("largest_radius") is None and given.get("smoothing") is None
+        return {**given, "smoothing": {}} if unsaid else given
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> Self:
+        if self.largest_radius is not None and self.smoothing is not None:
+            raise ValueError("largest_radius is for radii computed elsewhere, smoothing for computed ones; give one")
+        return self
+
+
+def provable_radius(smoothing: Mapping[str, Any]) -> float:
+    """Largest radius that so many noisy copies can prove, 0 where they prove nothing.
+
+    Takes sigma, alpha and estimation_samples n: sigma Phi^-1(alpha^(1/n)), when all n copies agree. Source: Cohen et
+    al. 2019, section 3.2.
+    """
+    proven = smoothing["alpha"] ** (1 / smoothing["estimation_samples"])
+    # One part in 1e9 for the rounding of float64 in each radius.
+    return smoothing["sigma"] * NormalDist().inv_cdf(proven) * (1 + 1e-9) if proven > HALF else 0.0
+
+
+def describe(settings: Certified) -> Measure:
+    """What the measure is, up to the largest radius."""
+    smoothing = settings.smoothing.model_dump() if settings.smoothing else {}
+    return Measure(
+        title="Certified l2 radius of the smoothed classifier",
+        value_range=(0.0, settings.largest_radius or provable_radius(smoothing)),
+        unit="l2 distance, pixels in [0, 1]",
+        explanation=(
+            "Radius within which no perturbation changes the prediction of the randomly smoothed classifier, for a "
+            "right prediction; 0 for a wrong one or an abstention. Each radius holds with the confidence of its own "
+            "test, and says nothing about the classifier before smoothing."
+        ),
+        # A certificate is wrong with probability alpha; nobody said how often radii computed elsewhere are.
+        test=smoothing or None,
+    )
+
+
+def find_mistakes(settings: Certified, *, classes: float, thorough: bool) -> Iterator[Mistake]:
+    """Yield settings that can prove nothing, and gradients of more copies than fit into a batch."""
+    smoothing = settings.smoothing
+    if smoothing is None:
+        return
+    if provable_radius(smoothing.model_dump()) <= 0:
+        yield Mistake(
+            ("smoothing",),
+            f"{smoothing.estimation_samples} estimation_samples can prove nothing at alpha {smoothing.alpha:g}; give "
+            "more",
+        )
+    if smoothing.sandwich and smoothing.sandwich.gradient_draws > smoothing.batch_size:
+        yield Mistake(("smoothing", "sandwich"), f"gradient_draws must be at most batch_size ({smoothing.batch_size})")
+
+
+def _gradients(settings: Certified) -> bool:
+    return settings.smoothing is not None and settings.smoothing.sandwich is not None
+
+
+KIND = Kind(
+    name="certified",
+    settings=Certified,
+    named_by=("smoothing.sigma",),
+    describe=describe,
+    find_mistakes=find_mistakes,
+    needs="network",
+    gradients=_gradients,
+    elsewhere=lambda settings: settings.largest_radius is not None,
+    hint=(
+        "a measure of this kind has largest_radius for values computed elsewhere, smoothing for all others, and "
+        "sandwich: null where the model gives no gradients"
+    ),
+    function="gfscore.measures.certified.batch:measure_batch",
+    imported="gfscore.measures.certified.radii:import_radii",
+    columns=(
+        Column("radius", "float64", "certified radius of the prediction, right or wrong; 0 for an abstention"),
+        Column("abstained", "bool", "no class had a proven majority"),
+        Column("draws", "int64", "noisy copies classified; null where unknown"),
+        Column("lower_bound", "float64", "lower confidence bound of the top class's probability; null where unknown"),
+        Column("attacked", "bool", "the certificate was attacked; null where unknown"),
+        Column("refuted", "bool", "an attack on the smoothed classifier showed it wrong; null where unknown"),
+    ),
+    version=1,
+    runtime=1440,
+    value="radius within which the *smoothed* classifier cannot change; 0 if it is wrong or abstains",
+    passes=(
+        "noisy copies that select plus those that estimate, without gradients; the attack on the certificates "
+        "(`sandwich`) adds steps x gradient draws"
+    ),
+)

@@ -1,0 +1,108 @@
+"""Attacks on a smoothed classifier within its certified radii: what they find, the certificate excluded."""
+
+import numpy as np
+
+from gfscore.attacks.gradient_ascent import per_image, steepest
+from gfscore.attacks.search import slope_of
+from gfscore.core.errors import InputError
+from gfscore.measures.certified import HALF
+from gfscore.measures.certified.radii import fewest_votes
+from gfscore.measures.certified.smoothing import count_votes, noisy_copies
+from gfscore.statistics.binomial import lower_shares
+
+INSIDE = 1 - 1e-4
+"""Share of the certified radius that is searched: the certificate speaks of the open ball, in exact arithmetic."""
+
+STEP = 2.5
+"""Step size times number of steps, in radii (Madry et al. 2018)."""
+
+CONFIRMATION = 1e-3
+"""Error probability of one confirmation, as a share of alpha: small, so that the allowance for alpha holds."""
+
+
+def attack_certificates(base, images, certified, *, smoothing, generator):
+    """Which certificates an attack refutes, (n,) bool; abstentions are not attacked.
+
+    Takes a BatchedClassifier with gradients, images as a tensor (n, C, H, W), the columns of smoothing.certify, and
+    `smoothing` with sandwich = {steps, gradient_draws}: so many steps of projected gradient ascent, each along the
+    gradient averaged over so many noisy copies. A certificate is refuted by a perturbation shorter than its radius at
+    which the class's probability under fresh noise (estimation_samples draws) is below 1/2, at an error probability of
+    alpha/1000; a certificate that holds with p_A >= lower_bound keeps it above 1/2 there. Failing to refute proves
+    nothing. Perturbations may leave [0, 1], as the certificate allows. Raises InputError without gradients, and for
+    more gradient_draws than batch_size.
+    """
+    import torch
+
+    if base.classifier.network is None:
+        raise InputError(
+            "smoothing: sandwich: this classifier gives no gradients, so its certificates cannot be attacked; write "
+            "sandwich: null"
+        )
+    if smoothing["sandwich"]["gradient_draws"] > base.batch_size:
+        raise InputError(
+            f"smoothing: sandwich: gradient_draws {smoothing['sandwich']['gradient_draws']} do not fit into batches of "
+            f"{base.batch_size}; lower gradient_draws"
+        )
+    refuted = np.zeros(len(images), dtype=bool)
+    rows = np.flatnonzero(~certified["abstained"])
+    if not len(rows):
+        return refuted
+    kept = torch.from_numpy(rows).to(base.device)
+    classes = torch.from_numpy(certified["prediction"][rows].astype(np.int64)).to(base.device)
+    radius = torch.from_numpy(INSIDE * certified["radius"][rows]).to(base.device, torch.float32)
+    adversarial = pgd_of_smoothed(
+        base, images[kept], classes, radius, sigma=smoothing["sigma"], generator=generator, **smoothing["sandwich"]
+    )
+    refuted[rows] = _below_half(base, adversarial, classes, smoothing=smoothing, generator=generator)
+    return refuted
+
+
+def pgd_of_smoothed(base, images, classes, radius, *, steps, gradient_draws, sigma, generator):
+    """Images within an l2 distance `radius` (n,) of their own where the smoothed classifier leaves `classes` (n,).
+
+    Ascends the probability of the other classes, averaged over fresh noise at each step, from the image itself. Steps
+    shrink linearly, since averaged gradients stay noisy. Source: Salman et al. 2019, section 2.2, but for the steps.
+    """
+    delta = images.new_zeros(images.shape)
+    for step in range(steps):
+        gradient = _gradient(base, images + delta, classes, draws=gradient_draws, sigma=sigma, generator=generator)
+        length = 2 * STEP * radius / steps * (1 - step / steps)
+        delta = _shorten(delta + steepest(gradient, norm="l2") * per_image(length, images), radius)
+    return images + delta
+
+
+def _gradient(base, images, classes, *, draws, sigma, generator):
+    # Of the logarithm of the other classes' mean probability over the noise. In logarithms, so that it does not vanish
+    # where the network is sure of itself.
+    import torch
+    from torch.nn.functional import softplus
+
+    parts = []
+    for rows in torch.arange(len(images), device=images.device).split(max(1, base.batch_size // draws)):
+        points = images[rows].detach().requires_grad_()
+        noise = noisy_copies(torch.zeros_like(points), each=draws, sigma=sigma, generator=generator)
+        logits = base.classifier.network(points.repeat_interleave(draws, 0) + noise).float()
+        own = classes[rows].repeat_interleave(draws)[:, None]
+        margin = logits.gather(1, own)[:, 0] - logits.scatter(1, own, -float("inf")).logsumexp(1)
+        others = -softplus(margin).reshape(-1, draws).logsumexp(1)
+        parts.append(slope_of(others.sum(), points))
+    return torch.cat(parts)
+
+
+def _below_half(base, images, classes, *, smoothing, generator):
+    # Refuted only by draws that the attack has not seen.
+    draws, alpha = smoothing["estimation_samples"], CONFIRMATION * smoothing["alpha"]
+    noise = {"sigma": smoothing["sigma"], "generator": generator}
+    screened, _ = count_votes(base, images, classes, draws=smoothing["selection_samples"], needed=0, **noise)
+    suspect = screened <= HALF * smoothing["selection_samples"]
+    below = np.zeros(len(images), dtype=bool)
+    if fewest_votes(draws, alpha=alpha) <= draws and suspect.any():
+        votes, _ = count_votes(base, images[suspect], classes[suspect], draws=draws, needed=0, **noise)
+        against = draws - votes.cpu().numpy()
+        below[suspect.cpu().numpy()] = lower_shares(against, draws, alpha=alpha) > HALF
+    return below
+
+
+def _shorten(delta, radius):
+    length = delta.flatten(1).norm(dim=1).clamp_min(1e-37)
+    return delta * per_image((radius / length).clamp_max(1), delta)

@@ -1,0 +1,89 @@
+"""Randomized smoothing: certified l2 radii of the smoothed classifier by counting noisy predictions."""
+
+import numpy as np
+
+from gfscore.measures.certified.radii import fewest_votes, radii
+from gfscore.statistics.binomial import lower_shares
+from gfscore.tables.sample_files import ABSTAINED
+
+
+def certify(base, images, *, smoothing, generator):
+    """Columns prediction, radius, abstained, draws and lower_bound of a tensor of images, arrays (n,).
+
+    The class is selected by n0 draws and its probability bounded from n separate draws by the exact one-sided
+    Clopper-Pearson bound at alpha. Draws of a sample stop once it would abstain even if all remaining ones agreed,
+    which changes no outcome; its `lower_bound` then counts the missing draws as votes against, so it holds too.
+    Source: Cohen et al. 2019, section 3.2.2.
+    """
+    sigma, alpha, draws = smoothing["sigma"], smoothing["alpha"], smoothing["estimation_samples"]
+    noise = {"sigma": sigma, "generator": generator}
+    selected = select(base, images, draws=smoothing["selection_samples"], **noise)
+    needed = fewest_votes(draws, alpha=alpha)
+    votes, drawn = count_votes(base, images, selected, draws=draws, needed=needed, **noise)
+    votes, selected = votes.cpu().numpy(), selected.cpu().numpy()
+    lower_bound = lower_shares(votes, draws, alpha=alpha)
+    radius = radii(lower_bound, sigma=sigma)
+    abstained = radius == 0
+    return {
+        "prediction": np.where(abstained, ABSTAINED, selected).astype(np.int32),
+        "radius": radius,
+        "abstained": abstained,
+        "draws": drawn.cpu().numpy() + smoothing["selection_samples"],
+        "lower_bound": lower_bound,
+    }
+
+
+def select(base, images, *, draws, sigma, generator):
+    """Class that each image's noisy copies are given most often, (n,) int64; the lowest of ties."""
+    from torch.nn.functional import one_hot
+
+    counts, done = 0, 0
+    while done < draws:
+        each = _copies_each(base, len(images), draws - done)
+        votes, classes = noisy_classes(base, images, each=each, sigma=sigma, generator=generator)
+        counts = counts + one_hot(votes, classes).sum(1)
+        done += each
+    return counts.argmax(1)
+
+
+def count_votes(base, images, classes, *, draws, needed, sigma, generator):
+    """How many noisy copies of each image are given its class, and how many were drawn: two (n,) int64 tensors.
+
+    Takes `classes` (n,). An image is drawn `draws` times, or until it can no longer reach `needed` votes.
+    """
+    import torch
+
+    votes = torch.zeros_like(classes)
+    drawn = torch.zeros_like(classes)
+    active, done = torch.arange(len(images), device=base.device), 0
+    while done < draws and len(active):
+        each = _copies_each(base, len(active), draws - done)
+        found, _ = noisy_classes(base, images.index_select(0, active), each=each, sigma=sigma, generator=generator)
+        votes.index_add_(0, active, (found == classes.index_select(0, active)[:, None]).sum(1))
+        drawn.index_fill_(0, active, done + each)
+        done += each
+        active = active[votes[active] + (draws - done) >= needed]
+    return votes, drawn
+
+
+def noisy_classes(base, images, *, each, sigma, generator):
+    """Classes that the base classifier gives to `each` noisy copies of every image: `(votes (n, each) int64, K)`.
+
+    A class does not depend on the label: it is the first of the largest logits.
+    """
+    logits = base.logits(noisy_copies(images, each=each, sigma=sigma, generator=generator))
+    return logits.argmax(1).reshape(len(images), each), logits.shape[1]
+
+
+def noisy_copies(images, *, each, sigma, generator):
+    """`each` copies of every image (n, C, H, W) with Gaussian noise, (n * each, C, H, W), image by image."""
+    import torch
+
+    noise = torch.empty(len(images), each, *images.shape[1:], device=images.device)
+    noise.normal_(std=sigma, generator=generator)
+    return noise.add_(images[:, None]).flatten(0, 1)
+
+
+def _copies_each(base, images, remaining):
+    # Small images share a batch, so that every pass is a full one.
+    return max(1, min(remaining, base.batch_size // images))

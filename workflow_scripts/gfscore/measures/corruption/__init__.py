@@ -1,0 +1,45 @@
+"""Accuracy under common corruptions: noise, blur, weather, digital."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from gfscore.images.corruptions.parameters import PARAMETERS, Corruptions, Severities
+from gfscore.measures.declaration import Column, Kind, Measure, NetworkSettings
+
+
+class Corruption(NetworkSettings):
+    """Accuracy under common corruptions."""
+
+    kind: Literal["corruption"] = "corruption"
+    corruptions: Corruptions = Field(default_factory=lambda: list(PARAMETERS))
+    severities: Severities = Field(default_factory=lambda: [1, 2, 3, 4, 5])
+
+
+def describe(_settings: Corruption) -> Measure:
+    """What the measure is, whatever its corruptions."""
+    return Measure(
+        title="Accuracy under common corruptions",
+        value_range=(0.0, 1.0),
+        unit="share of corrupted copies",
+        explanation="Share of the corrupted copies of a sample, over kinds and severities, classified correctly.",
+        several_copies=True,
+    )
+
+
+KIND = Kind(
+    name="corruption",
+    settings=Corruption,
+    describe=describe,
+    needs="network",
+    predicts=True,
+    function="gfscore.measures.corruption.batch:measure_batch",
+    columns=(
+        Column("corruption", "string", "kind of corruption"),
+        Column("severity", "int32", "1 (mild) to 5 (strong)"),
+    ),
+    version=2,
+    runtime=240,
+    value="share of its corrupted copies that are classified correctly",
+    passes="corruptions x severities",
+)

@@ -1,0 +1,188 @@
+"""What a kind of measure declares: its settings, what a value means, and what computing it takes.
+
+Imports nothing heavy: declarations are read whenever a run is planned.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Annotated, Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
+
+from pydantic import Field
+
+from gfscore.core.settings import Entry, Seed, Subset
+from gfscore.statistics.error_rates import error_rate
+
+CopiesAtOnce = Annotated[int, Field(ge=1, le=1_000_000, description="Disturbed copies classified at a time.")]
+
+
+class Settings(Entry):
+    """Settings of a measure; each kind adds its own, among them `kind`, a literal."""
+
+
+class NetworkSettings(Settings):
+    """Settings that every measure has which shows images to a network."""
+
+    last = ("subset", "seed")
+
+    subset: Annotated[Subset | None, Field(description="Part of the samples to use; null for all.")] = None
+    seed: Seed = 0
+
+
+class Column(NamedTuple):
+    """Column of a samples table: its name, its Arrow type by name ("float64") and its meaning."""
+
+    name: str
+    type: str
+    meaning: str
+
+
+CLEAN_PREDICTION = Column("clean_prediction", "int32", "predicted class of the undisturbed sample; null where unknown")
+
+
+class Mistake(NamedTuple):
+    """What is wrong with settings: the path of the key, and a sentence with the value and the remedy."""
+
+    key: tuple[str, ...]
+    words: str
+
+    def __str__(self) -> str:
+        """In one line, "smoothing: sandwich: ..."."""
+        return ": ".join([*self.key, self.words])
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What every consumer of a measure needs to know of it.
+
+    `value_range` (lowest, highest) that intervals rely on; `unit` and `title` for axes; `binary` says that a sample has
+    one end of the range or the other, nothing between; `test` holds the settings of the test or certification behind
+    each value, None without one; `several_copies` says that its table holds several disturbed copies of each sample,
+    whose mean is the sample's value; `undecided` that a censored value may be any up to the upper end of the range.
+    Every measure is oriented so that higher is better.
+    """
+
+    title: str
+    value_range: tuple[float, float]
+    unit: str
+    explanation: str
+    binary: bool = False
+    test: Mapping[str, Any] | None = None
+    several_copies: bool = False
+    undecided: bool = False
+
+    direction: ClassVar[int] = 1
+
+    @property
+    def error_rate(self) -> float:
+        """Largest probability that a sample's value is wrong because the test behind it errs, 0 without a test.
+
+        Computed when asked for. Raises InputError where it is not below 0.5.
+        """
+        return 0.0 if self.test is None else error_rate(self.test)
+
+
+S = TypeVar("S", bound=Settings)
+
+
+def _never(_settings: Any) -> bool:
+    return False
+
+
+def _none(_settings: Any, *, classes: float, thorough: bool) -> Iterator[Mistake]:
+    return iter(())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind(Generic[S]):
+    """A kind of measure: all that the rest of the house needs to know of it."""
+
+    name: str
+    """Value of `kind` in the configuration, and name of the file that declares it."""
+    settings: type[S]
+    """Its settings, a closed pydantic model with defaults."""
+    describe: Callable[[S], Measure]
+    """The Measure that settings describe."""
+    needs: Literal["logits", "network"]
+    """What it is computed from: the logits of a model, or a network that images are shown to."""
+    function: str
+    """What computes it, "module:name", returns columns of its samples table.
+
+    From logits it is called as function(logits, labels, settings=...), with all N samples; of a network as
+    function(classifier, images, labels, settings=..., seed=...), batch by batch: see
+    gfscore.measures.job.measure_in_batches.
+    """
+    value: str
+    """What the value of a sample is, for the documentation."""
+    passes: str
+    """How many passes of a sample through the network it takes, for the documentation."""
+    named_by: tuple[str, ...] = ()
+    """Settings that name a measure which nobody named, such as "smoothing.sigma" (see gfscore.measures.derived)."""
+    columns: tuple[Column, ...] = ()
+    """Columns that its samples table has beside those of every measure, and of every measure of a network."""
+    table_version: int = 1
+    """Raised when the meaning of a column changes."""
+    version: int = 1
+    """Raised when values change: those of a network are not computed again because of an edit of the code."""
+    gradients: Callable[[S], bool] = _never
+    """Whether the network is differentiated."""
+    attacks: bool = False
+    """Whether an adversary looks for what the classifier gets wrong."""
+    predicts: bool = False
+    """Whether its predictions are the classifier's answers to what it was shown, so that confusions are counted."""
+    elsewhere: Callable[[S], bool] | None = None
+    """Whether the values were computed elsewhere; None for a kind whose settings do not say so."""
+    imported: str = ""
+    """What makes columns of certified predictions and radii of others, "module:name"; empty where nothing does."""
+    hint: str = ""
+    """What to do where a model does not give what is needed."""
+    find_mistakes: Callable[..., Iterator[Mistake]] = _none
+    """What settings can be wrong in beyond their types, as `mistakes` says."""
+    mem_mb: int = 4000
+    """Memory of a job for one (model, dataset), in megabytes."""
+    runtime: int = 480
+    """Minutes of a job."""
+    gpu: int = 1
+    """GPUs of a job."""
+
+    @property
+    def module(self) -> str:
+        """Module that declares it."""
+        return f"gfscore.measures.{self.name}"
+
+    @property
+    def own_columns(self) -> tuple[Column, ...]:
+        """Columns of its samples table beside those of every measure."""
+        return self.columns if self.needs == "logits" else (CLEAN_PREDICTION, *self.columns)
+
+    def parse(self, entry: Mapping[str, Any]) -> S:
+        """Settings of an entry of the configuration, with its defaults; raises pydantic's ValidationError."""
+        return self.settings.model_validate(dict(entry))
+
+    def mistakes(self, settings: S, *, classes: float | None = None, thorough: bool = False) -> Iterator[Mistake]:
+        """Yield what is wrong with settings that the schema accepts.
+
+        `classes` of the data that they are for, None where unknown; `thorough`: also what takes a second to find.
+        """
+        return self.find_mistakes(settings, classes=float("inf") if classes is None else classes, thorough=thorough)
+
+    def load(self) -> Callable[..., dict[str, Any]]:
+        """The function that computes it; imports what that needs.
+
+        That of a network raises InputError where a pass gave NaN or infinity (see gfscore.networks.logit_watch).
+        """
+        function = _loaded(self.function)
+        if self.needs == "logits":
+            return function
+        from gfscore.networks.logit_watch import refusing_nan
+
+        return refusing_nan(function)
+
+    def load_imported(self) -> Callable[..., dict[str, Any]]:
+        """The function that makes its columns from certified radii."""
+        return _loaded(self.imported)
+
+
+def _loaded(reference: str) -> Callable[..., dict[str, Any]]:
+    module, name = reference.split(":")
+    return getattr(import_module(module), name)

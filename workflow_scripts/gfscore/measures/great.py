@@ -1,0 +1,52 @@
+"""The attack-free margin score (GREAT): how clearly the true class wins."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from gfscore.measures.declaration import Kind, Measure, Settings
+from gfscore.statistics.scale import SCALE
+
+
+class Great(Settings):
+    """Attack-free margin score."""
+
+    kind: Literal["great"] = "great"
+    activation: Annotated[
+        Literal["sigmoid", "softmax", "sigmoid-of-softmax", "softmax-of-sigmoid"],
+        Field(description="Output layer of the score."),
+    ] = "softmax"
+
+
+def describe(_settings: Great) -> Measure:
+    """What the measure is, whatever its activation."""
+    return Measure(
+        title="Attack-free margin score (GREAT)",
+        value_range=(0.0, SCALE),
+        unit="score, 0 to 1.2533",
+        explanation=(
+            "How clearly the true class wins over the best other class after the activation, scaled by sqrt(pi/2); "
+            "0 when misclassified. Needs only logits. It is not a certified radius."
+        ),
+    )
+
+
+def measure_logits(logits: Any, labels: Any, *, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Columns of N samples from logits (N, K) and labels (N,): the score at T = 1."""
+    from gfscore.statistics.margins import predictions, scores
+
+    value = scores(logits, labels, activation=settings["activation"])
+    return {"prediction": predictions(logits, labels), "value": value, "censored": False}
+
+
+KIND = Kind(
+    name="great",
+    settings=Great,
+    named_by=("activation",),
+    describe=describe,
+    needs="logits",
+    function="gfscore.measures.great:measure_logits",
+    value="lead of the true class over the best other one after an activation, times sqrt(pi/2); 0 if wrong",
+    passes="1, shared by all measures from logits",
+)

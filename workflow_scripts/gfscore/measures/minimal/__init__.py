@@ -1,0 +1,94 @@
+"""Distance to the nearest adversarial example that attacks find."""
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from gfscore.attacks.balls import NORMS, Distance, Norm, beyond_white
+from gfscore.attacks.settings import Fmn, MinimalAttack
+from gfscore.measures.declaration import Column, Kind, Measure, Mistake, NetworkSettings
+
+FAR = {"l2": 3.0, "linf": 0.25}
+"""Largest distance searched unless another is given, by norm."""
+
+
+def _far(earlier: dict[str, Any]) -> float:
+    # Without a norm that is valid there is an error anyway.
+    return FAR[earlier.get("norm", "l2")]
+
+
+class Minimal(NetworkSettings):
+    """Distance to the nearest adversarial example found."""
+
+    kind: Literal["minimal"] = "minimal"
+    norm: Annotated[
+        Norm, Field(description="Norm of the perturbation; the attack-free score is compared with l2 only.")
+    ] = "l2"
+    largest_distance: Annotated[
+        Distance,
+        Field(
+            default_factory=_far,
+            description="Largest distance searched, the upper end of the range: samples without an adversarial example "
+            "within it are censored there.",
+        ),
+    ]
+    attacks: Annotated[
+        list[MinimalAttack],
+        Field(
+            min_length=1,
+            description="Minimal-norm attacks; each sample gets the smallest distance that any of them finds.",
+        ),
+    ] = Field(default_factory=lambda: [Fmn(name="fmn")])
+    bisection_steps: Annotated[
+        int,
+        Field(
+            ge=0,
+            le=30,
+            description="Halvings of the line from image to adversarial example; 12 leave a part in 4,000 of it.",
+        ),
+    ] = 12
+
+
+def describe(settings: Minimal) -> Measure:
+    """What the measure is, in its norm, up to the largest distance searched."""
+    return Measure(
+        title=f"Distance to the nearest adversarial example found, {NORMS[settings.norm]}",
+        value_range=(0.0, settings.largest_distance),
+        unit=f"{NORMS[settings.norm]} distance, pixels in [0, 1]",
+        explanation=(
+            "Length of the smallest perturbation found that changes a right prediction; 0 when it is wrong already, "
+            "and the largest distance searched where nothing was found. An upper bound on the true distance."
+        ),
+    )
+
+
+def find_mistakes(settings: Minimal, *, classes: float, thorough: bool) -> Iterator[Mistake]:
+    """Yield distances beyond white, and attacks that do not search in the norm."""
+    if settings.norm == "linf":
+        for key, words in beyond_white({"largest_distance": settings.largest_distance}, ("largest_distance",)):
+            yield Mistake((key,), words)
+    for attack in settings.attacks:
+        if settings.norm not in attack.norms:
+            known = ", ".join(attack.norms)
+            yield Mistake(("attacks",), f"{attack.name} searches in {known} only; leave it out, or set norm: {known}")
+
+
+KIND = Kind(
+    name="minimal",
+    settings=Minimal,
+    named_by=("norm",),
+    describe=describe,
+    find_mistakes=find_mistakes,
+    needs="network",
+    gradients=lambda settings: True,
+    attacks=True,
+    function="gfscore.measures.minimal.batch:measure_batch",
+    columns=(
+        Column("attack", "string", "attack that found the nearest example, clean for a sample that is wrong anyway"),
+        Column("steps", "int64", "forward passes spent on the sample"),
+    ),
+    version=2,
+    value="distance to the nearest adversarial example found; 0 if wrong",
+    passes="steps of each attack with a gradient (DeepFool and FAB one per class), and bisection without",
+)

@@ -1,0 +1,91 @@
+"""Distance of each sample to the nearest adversarial example that attacks find."""
+
+import math
+from functools import partial
+
+import numpy as np
+
+from gfscore.attacks.boundary import refine
+from gfscore.attacks.gradient_ascent import NORMS, correct
+from gfscore.attacks.minimal_libraries import carlini_wagner, fab
+from gfscore.attacks.minimal_norm import deepfool, fmn, require_norm
+from gfscore.attacks.search import distances, logits_of, on_device
+from gfscore.attacks.settings import MINIMAL_ATTACKS, complete
+from gfscore.measures.samples import ALREADY_WRONG
+from gfscore.statistics.margins import predictions
+
+ATTACKS = {"fmn": fmn, "deepfool": deepfool, "carlini-wagner": carlini_wagner, "fab": fab}
+"""Minimal-norm attacks by their name in config.yaml."""
+
+
+def measure_batch(classifier, images, labels, *, settings, seed):
+    """Smallest perturbation found of each image, over several attacks, refined by bisection.
+
+    Takes a Classifier with gradients, `images` (n, C, H, W) float32 in [0, 1], `labels` (n,) int, and of
+    `settings` norm ("l2" or "linf"), largest_distance, bisection_steps and attacks, a list of mappings with name and
+    the attack's own settings. `seed` decides nothing, since no attack here starts at random. Returns arrays (n,):
+    value float64 in [0, largest_distance], an upper bound on the true distance, 0 for a misclassified image and
+    largest_distance where nothing was found within it; censored bool, true exactly in the latter case; prediction
+    int32, the class of the nearest adversarial example, else of the image; attack, its name, "clean" for a
+    misclassified image, None where nothing was found; steps int64, forward passes. Raises InputError for a classifier
+    without gradients and for an unknown attack or setting.
+    """
+    norm, largest_distance = settings["norm"], settings["largest_distance"]
+    require_norm(norm, NORMS, attack="of kind minimal")
+    attacks = [_attack(entry) for entry in settings["attacks"]]
+    network, x, y = on_device(classifier, images, labels)
+    logits = logits_of(network, x)
+    right = correct(logits, y)
+    result = _Nearest(np.asarray(labels), logits, right.cpu().numpy())
+    if right.any():
+        x, y = x[right], y[right]
+        for name, run in attacks:
+            candidates, passes = run(network, x, y, norm=norm, largest_distance=largest_distance)
+            points, found = refine(network, x, candidates.detach(), y, steps=settings["bisection_steps"])
+            distance = np.where(found.cpu().numpy(), distances(points, x, norm).cpu().numpy(), math.inf)
+            # The check at the end of refinement, the passes of bisection, and the prediction.
+            passes = passes + settings["bisection_steps"] + 3
+            result.add(name, distance, logits_of(network, points), passes.cpu().numpy())
+    return result.columns(largest_distance)
+
+
+class _Nearest:
+    """The nearest adversarial example of each sample so far."""
+
+    def __init__(self, labels, logits, right):
+        self._labels, self._right = labels, right
+        self._distance = np.where(right, math.inf, 0.0)
+        self._attack = np.where(right, None, ALREADY_WRONG).astype(object)
+        self._prediction = _predicted(logits, labels)
+        self._clean = self._prediction.copy()
+        self._steps = np.ones(len(labels), dtype=np.int64)
+
+    def add(self, name, distances, logits, passes):
+        """Keep what an attack found on the correctly classified samples where it is nearer than anything before."""
+        rows = np.flatnonzero(self._right)
+        nearer = distances < self._distance[rows]
+        self._distance[rows[nearer]] = distances[nearer]
+        self._attack[rows[nearer]] = name
+        self._prediction[rows[nearer]] = _predicted(logits, self._labels[rows])[nearer]
+        self._steps[rows] += passes
+
+    def columns(self, largest_distance):
+        censored = self._distance > largest_distance
+        return {
+            "prediction": np.where(censored, self._clean, self._prediction),
+            "value": np.minimum(self._distance, largest_distance),
+            "censored": censored,
+            "attack": np.where(censored, None, self._attack).astype(object),
+            "steps": self._steps,
+        }
+
+
+def _predicted(logits, labels):
+    return predictions(logits.cpu().numpy(), labels)
+
+
+def _attack(entry):
+    # Name of an attack and the function with its settings bound.
+    options = complete(entry, MINIMAL_ATTACKS)
+    name = options.pop("name")
+    return name, partial(ATTACKS[name], **options)

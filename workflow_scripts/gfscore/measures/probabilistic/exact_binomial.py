@@ -1,0 +1,75 @@
+"""Probabilistic robustness as an object that is called as the attacks of torchattacks are."""
+
+from gfscore.attacks.perturbations import make_perturbation
+from gfscore.measures.probabilistic.neighbourhoods import make_boundaries, run_tests
+from gfscore.networks.batched import BatchedClassifier
+from gfscore.networks.classifier import Classifier
+from gfscore.networks.logit_watch import watched
+from gfscore.statistics.sequential_tests import ROBUST
+
+
+class ExactBinomialTest:
+    """Sequential binomial test of probabilistic robustness with the calling convention of torchattacks.
+
+    `attack = ExactBinomialTest(model, perturbation=..., kappa=0.01); attack(images, labels)` returns images: for each
+    input a neighbour that the model classifies otherwise where one was drawn and the input is not called robust, else
+    the input itself. So the usual loop, which counts as failed what the model classifies otherwise on the returned
+    images, counts inputs that were called not robust, undecided ones with a change, and (reference `label`) inputs that
+    are misclassified themselves. What the test found stands in `states` (n,) of "robust", "not_robust" and "undecided",
+    `changes` and `draws` (n,) int64, of the last call.
+
+    `model` is a torch module from images (n, C, H, W) in [0, 1] to logits; it runs in eval mode, and each of its
+    modules gets its mode back. `perturbation` is a Perturbation or the settings of one
+    (gfscore.attacks.perturbations); the other arguments are as in `measure_batch`. Successive calls draw on from
+    one generator with `seed`. Raises InputError as measure_batch does.
+    """
+
+    def __init__(
+        self,
+        model,
+        *,
+        perturbation,
+        kappa=0.01,
+        alpha=0.05,
+        test="anytime",
+        reference="label",
+        budget=10_000,
+        batch_size=1024,
+        seed=0,
+    ):
+        """Prepare the test; nothing is drawn yet."""
+        self.model = model
+        self.perturbation = make_perturbation(perturbation) if isinstance(perturbation, dict) else perturbation
+        self.boundaries = make_boundaries({"kappa": kappa, "alpha": alpha, "test": test, "budget": budget})
+        self.reference, self.batch_size, self.seed = reference, batch_size, seed
+        self.states = self.changes = self.draws = None
+        self._generator = None
+
+    def __call__(self, images, labels):
+        """Images (n, C, H, W) that show what the test found; `labels` (n,) int64."""
+        import torch
+
+        # Of each module: a network in training mode may hold layers that are kept out of it.
+        modes = [(module, module.training) for module in self.model.modules()]
+        classifier = Classifier("", None, None, self.model.eval())
+        base = BatchedClassifier(classifier, batch_size=self.batch_size)
+        if self._generator is None:
+            self._generator = torch.Generator(device=base.device).manual_seed(self.seed)
+        try:
+            with watched(classifier):
+                outcome, _ = run_tests(
+                    base,
+                    images.detach().to(base.device),
+                    labels.to(base.device, torch.int64),
+                    boundaries=self.boundaries,
+                    perturbation=self.perturbation,
+                    reference=self.reference,
+                    generator=self._generator,
+                )
+        finally:
+            for module, training in modes:
+                module.training = training
+        self.states = outcome.states()
+        self.changes, self.draws = outcome.changes.cpu().numpy(), outcome.draws.cpu().numpy()
+        robust = (outcome.codes == ROBUST).reshape(-1, *[1] * (images.ndim - 1))
+        return torch.where(robust, images.detach().to(base.device), outcome.neighbours)

@@ -1,0 +1,66 @@
+"""Targets resisted: the share of the other classes that a sample cannot be turned into within a ball."""
+
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from gfscore.attacks.balls import Distance, Norm, ball_words, beyond_white
+from gfscore.attacks.settings import Steps
+from gfscore.measures.declaration import Column, Kind, Measure, Mistake, NetworkSettings
+
+
+class Targeted(NetworkSettings):
+    """Targets resisted."""
+
+    kind: Literal["targeted"] = "targeted"
+    norm: Norm = "linf"
+    eps: Annotated[Distance, Field(description="Radius of the ball, pixels in [0, 1] or a fraction such as 8/255.")] = (
+        8 / 255
+    )
+    step_size: Annotated[
+        Distance | None, Field(description="Length of one step; null for 2.5 radii over all steps.")
+    ] = None
+    steps: Steps = 20
+    restarts: Annotated[int, Field(ge=1, description="Random starts towards each class.")] = 1
+
+
+def describe(settings: Targeted) -> Measure:
+    """What the measure is, in its ball."""
+    return Measure(
+        title=f"Targets resisted, {ball_words(settings.norm, settings.eps)}",
+        value_range=(0.0, 1.0),
+        unit="share of the other classes",
+        explanation=(
+            "Share of the other classes that a targeted attack could not make the classifier predict. An upper bound: "
+            "a stronger attack may succeed."
+        ),
+        several_copies=True,
+    )
+
+
+def find_mistakes(settings: Targeted, *, classes: float, thorough: bool) -> Iterator[Mistake]:
+    """Yield distances beyond white."""
+    if settings.norm == "linf":
+        for key, words in beyond_white(settings.model_dump(), ("eps", "step_size")):
+            yield Mistake((key,), words)
+
+
+KIND = Kind(
+    name="targeted",
+    settings=Targeted,
+    named_by=("norm", "eps"),
+    describe=describe,
+    find_mistakes=find_mistakes,
+    needs="network",
+    gradients=lambda settings: True,
+    attacks=True,
+    function="gfscore.measures.targeted.batch:measure_batch",
+    columns=(
+        Column("target", "int32", "class that the attack aims at"),
+        Column("distance", "float64", "norm of the perturbation, successful or not"),
+    ),
+    version=2,
+    value="share of the other classes that a targeted attack within the ball could not reach",
+    passes="up to (K - 1) x steps x restarts, with a gradient each",
+)

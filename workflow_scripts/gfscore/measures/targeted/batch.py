@@ -1,0 +1,61 @@
+"""Targeted attacks: which samples can be turned into which other class within a ball."""
+
+import numpy as np
+
+from gfscore.attacks.ball_attacks import pgd
+from gfscore.attacks.balls import ball_of
+from gfscore.attacks.goals import INTO_TARGET
+from gfscore.attacks.gradient_ascent import assert_allowed
+from gfscore.attacks.search import distances, logits_of, on_device
+from gfscore.statistics.margins import predictions
+
+TARGETS_AT_ONCE = 9
+"""Copies of the batch that are attacked together, each towards another class; a batch is chosen with the memory of one
+copy in mind, and halved where that does not do."""
+
+
+def measure_batch(classifier, images, labels, *, settings, seed):
+    """Targeted projected gradient descent on each sample towards each other class: n (K - 1) rows.
+
+    Takes a Classifier with gradients, `images` (n, C, H, W) float32 in [0, 1], `labels` (n,) int, of
+    `settings` norm ("linf" or "l2"), eps, steps, step_size and restarts, and the `seed` of the random starts. The
+    attack lowers the cross-entropy to the target and ends where the target is predicted; misclassified samples are
+    attacked too. Returns arrays (n (K - 1),), the targets of a sample one after the other: row, the sample's place in
+    the batch; target int32; prediction int32 on the end of the attack; value float64, 0 where it is the target, else 1;
+    distance float64, norm of the perturbation, successful or not; censored, all False. A value of 1 proves nothing.
+    Guaranteed, and asserted: the perturbed images lie in the ball and in [0, 1]. Raises InputError for a classifier
+    without gradients. Source: Madry et al. 2018, section 2.1.
+    """
+    import torch
+
+    ball = ball_of(settings)
+    network, x, y = on_device(classifier, images, labels)
+    classes = logits_of(network, x[:1]).shape[1]
+    row, target = other_classes(np.asarray(labels), classes)
+    generator = torch.Generator().manual_seed(seed)
+    attack = {name: settings[name] for name in ("steps", "step_size", "restarts")}
+    parts = []
+    for start in range(0, len(row), TARGETS_AT_ONCE * len(images)):
+        part = slice(start, start + TARGETS_AT_ONCE * len(images))
+        of = torch.from_numpy(row[part]).to(x.device)
+        aims = torch.stack([y[of], torch.from_numpy(target[part]).to(x.device)], dim=1)
+        points, _ = pgd(network, x[of], aims, ball=ball, generator=generator, goal=INTO_TARGET, **attack)
+        assert_allowed(points, x[of], **ball)
+        parts.append((logits_of(network, points).cpu().numpy(), distances(points, x[of], ball["norm"]).cpu().numpy()))
+    logits, distance = (np.concatenate(column) for column in zip(*parts, strict=True))
+    prediction = predictions(logits, np.asarray(labels)[row])
+    return {
+        "row": row,
+        "target": target.astype(np.int32),
+        "prediction": prediction,
+        "value": (prediction != target).astype(np.float64),
+        "distance": distance,
+        "censored": np.zeros(len(row), dtype=bool),
+    }
+
+
+def other_classes(labels, classes):
+    """Every other class of every sample: `row` and `target`, (n (K - 1),) int64, sorted."""
+    targets = np.broadcast_to(np.arange(classes), (len(labels), classes))
+    row, target = np.nonzero(targets != np.asarray(labels)[:, None])
+    return row, target

@@ -1,0 +1,43 @@
+"""A checkpoint of weights and an architecture named in config.yaml (source `torch`)."""
+
+from gfscore.networks.callables import build_architecture
+from gfscore.networks.checkpoints import load_checkpoint
+from gfscore.networks.classifier import classes_given, from_network
+from gfscore.networks.preprocessing import description, preprocessed
+from gfscore.networks.state_dicts import load_weights, weights_of
+
+
+def open_classifier(settings, path, *, image_shape, classes, threads):
+    """Classifier with the weights of a file (.pt, .pth, .safetensors) in the network that config names.
+
+    `settings`: `architecture` (package.module:callable) with `arguments`, `weights` ("model" or "ema"), `trust_pickle`
+    and `sha256` (see gfscore.networks.checkpoints), `image_shape` (C, H, W) and the preprocessing (see
+    gfscore.networks.preprocessing). Raises InputError, naming file, value and remedy, for whatever of it does not fit.
+    """
+    del image_shape, classes, threads
+    network = build_architecture(settings["architecture"], settings["arguments"])
+    return with_weights(network, settings, path)
+
+
+def with_weights(network, settings, path):
+    """Classifier made of a network, the weights in a file, and the preprocessing that settings name."""
+    weights = weights_of(load_checkpoint(settings, path), path, which=settings["weights"])
+    network = preprocessed(load_weights(network, weights, path).eval(), settings, where=path)
+    shape = tuple(settings["image_shape"])
+    return from_network(
+        network,
+        architecture=settings["architecture"],
+        image_shape=shape,
+        classes=_classes_of(network, shape, path),
+        preprocessing=description(settings),
+    )
+
+
+def _classes_of(network, image_shape, path):
+    import torch
+
+    def run(images):
+        with torch.inference_mode():
+            return network(torch.from_numpy(images))
+
+    return classes_given(run, image_shape, where=path)

@@ -1,0 +1,146 @@
+"""An exported network, run by onnxruntime on the CPU (source `onnx`): logits only, no gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gfscore.core.errors import InputError
+from gfscore.networks.classifier import Classifier, classes_given, first_line
+from gfscore.networks.preprocessing import description, preprocess
+
+if TYPE_CHECKING:
+    import onnx
+    from google.protobuf.message import Message
+
+
+def open_classifier(settings, path, *, image_shape, classes, threads):
+    """Classifier in an ONNX file with one image input (n, C, H, W) float32; measures that need gradients cannot use it.
+
+    `settings`: `image_shape` (C, H, W), `output` (name of the output that holds the logits, None where there is one)
+    and the preprocessing (see gfscore.networks.preprocessing). A file made for a fixed number of images is given
+    blocks of that size, the last one filled up.
+    `threads` are those of one operator. Raises InputError, naming file and remedy,
+    for a damaged file, weights kept in other files, and inputs or outputs of another kind.
+    """
+    del image_shape, classes
+    session = _session(path, threads)
+    shape = tuple(settings["image_shape"])
+    name, fixed = _input_of(session, shape, path)
+    output = _output_of(session, settings["output"], path)
+
+    def run(images):
+        images = preprocess(images, settings, where=path)
+        size = fixed or max(1, len(images))
+        blocks = []
+        for start in range(0, len(images), size):
+            block = images[start : start + size]
+            padding = np.zeros((size - len(block) if fixed else 0, *shape), dtype=np.float32)
+            blocks.append(session.run([output], {name: np.concatenate([block, padding])})[0][: len(block)])
+        return np.concatenate(blocks).astype(np.float32)
+
+    return Classifier(
+        architecture="ONNX graph",
+        image_shape=shape,
+        classes=classes_given(run, shape, where=path),
+        network=None,
+        run=run,
+        preprocessing=description(settings),
+    )
+
+
+def require_usable(path: str | Path) -> None:
+    """Refuse, by InputError, a file that is no ONNX, or whose weights lie elsewhere; nothing is run."""
+    graph_in(Path(path).read_bytes(), where=path)
+
+
+def graph_in(content: bytes, *, where: str | Path) -> onnx.ModelProto:
+    """Graph that the content of an ONNX file describes; no other file is opened.
+
+    Raises InputError, naming the file `where`, for content that is no ONNX, and for a tensor anywhere in it (weights,
+    attributes of nodes, bodies of If, Loop and Scan, functions) that is stored in another file: no digest covers that
+    file, and onnxruntime looks for it in the working directory.
+    """
+    import onnx
+    from google.protobuf.message import DecodeError
+
+    try:
+        graph = onnx.ModelProto.FromString(content)
+    except DecodeError as error:
+        raise InputError(
+            f"{where}: is damaged or no ONNX file ({first_line(error)}); export it again as one file"
+        ) from error
+    for tensor in _tensors(graph):
+        if tensor.external_data or tensor.data_location == onnx.TensorProto.EXTERNAL:
+            places = [entry.value for entry in tensor.external_data if entry.key == "location"]
+            raise InputError(
+                f"{where}: its tensor {tensor.name!r} is stored in another file ({', '.join(places) or 'unnamed'}), "
+                "which no digest covers; load the model where that file is, and write it as one with "
+                "onnx.save_model(model, path, save_as_external_data=False)"
+            )
+    return graph
+
+
+def _tensors(message: Message) -> Iterator[onnx.TensorProto]:
+    import onnx
+    from google.protobuf.message import Message
+
+    for field, value in message.ListFields():
+        if field.message_type is None:
+            continue
+        for part in [value] if isinstance(value, Message) else value:
+            if isinstance(part, onnx.TensorProto):
+                yield part
+            else:
+                yield from _tensors(part)
+
+
+def _session(path, threads):
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+    options.log_severity_level = 4
+    content = Path(path).read_bytes()
+    graph_in(content, where=path)
+    try:
+        return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    # onnxruntime raises a dozen types without a common base of its own.
+    except Exception as error:
+        raise InputError(
+            f"{path}: onnxruntime {onnxruntime.__version__} cannot open it ({first_line(error)}); export it again as "
+            "one file with all weights inside"
+        ) from error
+
+
+def _input_of(session, shape, path):
+    inputs = session.get_inputs()
+    if len(inputs) != 1:
+        raise InputError(
+            f"{path}: has inputs {', '.join(i.name for i in inputs) or 'none'}; export it with one, the image"
+        )
+    (only,) = inputs
+    if only.type != "tensor(float)":
+        raise InputError(f"{path}: input {only.name!r} is {only.type}; export it for float32 images (n, C, H, W)")
+    # Symbolic dimensions are text or None: any size goes.
+    fits = len(only.shape) == 4 and all(
+        not isinstance(has, int) or has == needs for has, needs in zip(only.shape[1:], shape, strict=True)
+    )
+    if not fits:
+        raise InputError(
+            f"{path}: input {only.name!r} has shape {only.shape}, but image_shape {list(shape)} needs (n, C, H, W); "
+            "correct image_shape, or export the model for channels first"
+        )
+    return only.name, only.shape[0] if isinstance(only.shape[0], int) else None
+
+
+def _output_of(session, wanted, path):
+    names = [output.name for output in session.get_outputs()]
+    if wanted is None and len(names) == 1:
+        return names[0]
+    if wanted not in names:
+        raise InputError(f"{path}: output {wanted!r} is not one of {', '.join(names)}; name the logits under `output`")
+    return wanted

@@ -1,0 +1,162 @@
+"""A linear probe (source `probe`): pooled features of a frozen timm backbone, classified by logistic regression.
+
+Source: linear evaluation of DINOv2 (Oquab et al. 2023, section 7.1), with scikit-learn's solver in place of SGD.
+"""
+
+import warnings
+
+import numpy as np
+
+from gfscore.core.errors import InputError
+from gfscore.networks.classifier import classes_given, first_line, from_network
+from gfscore.networks.inference import device_of, extract_logits
+from gfscore.networks.preprocessing import description, preprocessed
+from gfscore.networks.state_dicts import changed_by_loading, load_weights, weights_of
+from gfscore.networks.timm_networks import build_timm
+from gfscore.statistics.margins import predictions
+
+
+def open_backbone(settings, path, *, image_shape):
+    """Frozen network from images (n, C, h, w) in [0, 1] to pooled features (n, d), as a Classifier of d "classes".
+
+    `settings` are the keys of the source `timm`, `path` the backbone's weights, whose digest was verified before; a
+    classifier layer among them is left out. `image_shape` (C, h, w) is that of the data: another height or width than
+    the backbone's are resized. Raises InputError for other channels, and as the source `timm` does.
+    """
+    from gfscore.networks.checkpoints import load_checkpoint
+
+    channels, *size = settings["image_shape"]
+    if image_shape[0] != channels:
+        raise InputError(
+            f"{path}: the backbone takes {channels} channels (image_shape), but the images have {image_shape[0]}; "
+            "evaluate it on other data"
+        )
+    network = build_timm(settings, path, classes=0)
+    weights = weights_of(load_checkpoint(settings, path), path, which=settings["weights"])
+    named = network.pretrained_cfg.get("classifier") or ()
+    heads = (named,) if isinstance(named, str) else named
+    weights = {name: value for name, value in weights.items() if name.rpartition(".")[0] not in heads}
+    network = preprocessed(load_weights(network, weights, path).eval(), settings, where=path)
+    backbone = from_network(_resizing(network, tuple(size)), architecture=settings["architecture"])
+    classes_given(backbone.logits, image_shape, where=path)
+    return backbone
+
+
+def fit_probe(backbone, train, test, *, classes, penalty, iterations, threads=1):
+    """Head of a probe, a torch Linear(d, K), and what the fit gave, a JSON-able mapping; shares are 0..1.
+
+    `backbone` as from `open_backbone`, used on a GPU where there is one; `train` and `test` are ImageSets with labels
+    in 0..`classes`-1. Nothing is random: on one machine, with as many threads, two fits give the same numbers.
+    """
+    from threadpoolctl import threadpool_limits
+
+    how = {"device": device_of(backbone, "auto"), "threads": threads}
+    _, labels, features = extract_logits(backbone, train, **how)
+    with threadpool_limits(threads):
+        head, taken = fit_head(features, labels, classes=classes, penalty=penalty, iterations=iterations)
+    _, test_labels, test_features = extract_logits(backbone, test, **how)
+    return head, {
+        "features": features.shape[1],
+        "iterations": taken,
+        "converged": taken < iterations,
+        "train_accuracy": _accuracy(head, features, labels),
+        "clean_accuracy": _accuracy(head, test_features, test_labels),
+        # attacks through the backbone are a matter of the measures, not of this step
+        "robust_accuracy": None,
+    }
+
+
+def fit_head(features, labels, *, classes, penalty, iterations):
+    """Multinomial logistic regression of labels on features, as a torch Linear(d, K), and the iterations it took.
+
+    Minimises the cross-entropy summed over the samples, plus `penalty` / 2 times the squared norm of the weights (not
+    of the bias) by at most `iterations` steps of L-BFGS; fewer are enough when the gradient vanishes before. Takes
+    `features` (N, d) and `labels` (N,), each of 0..`classes`-1 present. The problem is convex: no seed. Raises
+    InputError for features that are not finite.
+    Source: scikit-learn, LogisticRegression, C = 1 / `penalty`.
+    """
+    import torch
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+
+    if not np.isfinite(features).all():
+        raise InputError("the backbone gives features that are not finite; check its weights, mean and std")
+    model = LogisticRegression(C=1 / penalty, solver="lbfgs", max_iter=iterations)
+    with warnings.catch_warnings():
+        # The manifest says whether it converged.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(features.astype(np.float64), labels)
+    weight, bias = model.coef_, model.intercept_
+    if classes == 2:
+        # scikit-learn then gives one row, the difference of the two logits.
+        weight, bias = np.concatenate([-weight, weight]) / 2, np.concatenate([-bias, bias]) / 2
+    head = torch.nn.Linear(weight.shape[1], classes)
+    head.load_state_dict({"weight": torch.from_numpy(weight).float(), "bias": torch.from_numpy(bias).float()})
+    head.recipe = {"architecture": "linear", "features": weight.shape[1], "classes": classes}
+    return head.requires_grad_(False).eval(), int(model.n_iter_.max())
+
+
+def open_classifier(settings, path, *, image_shape, classes, threads):
+    """Classifier of backbone and head, with gradients from the pixels of the data to the logits.
+
+    `settings` as for `open_backbone`, their `path` the backbone's weights; `path` is the head that train_probe stored.
+    The digests of both files were verified before. Raises InputError as `open_backbone` does, and for a head that is
+    none, or was fitted on other features.
+    """
+    del threads
+    import torch
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    backbone = open_backbone(settings, settings["path"], image_shape=image_shape)
+    try:
+        stored = load_file(path)
+        head = torch.nn.Linear(*reversed(stored["weight"].shape))
+        if changed := changed_by_loading(stored, head.state_dict()):
+            raise TypeError(f"{changed[0]} holds {stored[changed[0]].dtype}")
+        head.load_state_dict(stored)
+    except (SafetensorError, RuntimeError, KeyError, TypeError) as error:
+        raise InputError(f"{path}: is no head of a probe ({first_line(error)}); delete it and fit it again") from error
+    network = torch.nn.Sequential(backbone.network, head)
+    classifier = from_network(
+        network,
+        architecture=name_of(settings),
+        image_shape=tuple(image_shape),
+        classes=head.out_features,
+        preprocessing=words_of(settings),
+    )
+    classes_given(classifier.logits, image_shape, where=path)
+    return classifier
+
+
+def name_of(settings):
+    """Architecture of a probe in words."""
+    return f"linear probe on {settings['architecture']}"
+
+
+def words_of(settings):
+    """What a probe does to the pixels, in words."""
+    height, width = settings["image_shape"][1:]
+    return f"resized to {height}x{width} where the size differs (bilinear, antialiased), {description(settings)}"
+
+
+def _resizing(network, size):
+    import torch
+
+    class Resizing(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.network = network
+
+        def forward(self, images):
+            if tuple(images.shape[-2:]) != size:
+                # Inside the classifier, so that attacks stay on the pixels of the data.
+                images = torch.nn.functional.interpolate(images, size, mode="bilinear", antialias=True)
+            return self.network(images)
+
+    return Resizing().eval()
+
+
+def _accuracy(head, features, labels):
+    logits = features @ head.weight.numpy().T + head.bias.numpy()
+    return float(np.mean(predictions(logits, labels) == labels))

@@ -1,0 +1,96 @@
+"""Trained classifiers as safetensors files: weights and how to build the network, no code."""
+
+import hashlib
+import json
+from pathlib import Path
+
+from gfscore.core.errors import InputError
+from gfscore.core.files import atomic
+from gfscore.networks.building import build_network
+from gfscore.networks.checkpoint_files import require_digest
+from gfscore.networks.classifier import from_network
+
+HEADER_KEY = "gfscore"
+
+
+def save_classifier(path, network, *, metadata):
+    """Write a network made by `build_network` to a safetensors file, atomically; returns its sha256 (hex).
+
+    `metadata` is a JSON-able mapping stored beside the recipe. Equal weights and metadata give equal bytes.
+    """
+    from safetensors.torch import save
+
+    # One key only: safetensors keeps its metadata in a hash map, whose order differs between runs.
+    header = json.dumps({"recipe": network.recipe, "metadata": metadata}, sort_keys=True)
+    weights = {name: value.detach().cpu().contiguous() for name, value in network.state_dict().items()}
+    content = save(weights, metadata={HEADER_KEY: header})
+    with atomic(path) as temporary:
+        temporary.write_bytes(content)
+    return hashlib.sha256(content).hexdigest()
+
+
+def load_classifier(path, *, sha256):
+    """Trained classifier in eval mode on the CPU: images (n, C, H, W) in [0, 1] to logits (n, K).
+
+    `sha256` (hex) is compared before anything is parsed. The result has `recipe` (architecture, in_channels,
+    image_size, classes, arguments) and `metadata`. Raises InputError naming the file and the remedy for a
+    missing file, another digest, a file not written by `save_classifier`, and weights that do not fit the
+    architecture.
+    """
+    require_digest(path, sha256)
+    return _load(path)
+
+
+def open_classifier(settings, path, *, image_shape, classes, threads):
+    """Classifier that train_model stored; its own header says what it takes and gives. InputError as above."""
+    del settings, image_shape, classes, threads
+    network = _load(path)
+    recipe = network.recipe
+    shape = (recipe["in_channels"], *recipe["image_size"])
+    return from_network(network, architecture=recipe["architecture"], image_shape=shape, classes=recipe["classes"])
+
+
+def _load(path):
+    from safetensors import SafetensorError
+    from safetensors.torch import load
+
+    content = Path(path).read_bytes()
+    header = _header(content, path)
+    recipe = header["recipe"]
+    network = _built(recipe, path)
+    try:
+        network.load_state_dict(load(content))
+    except (RuntimeError, SafetensorError) as error:
+        raise InputError(
+            f"{path}: the weights do not fit architecture {recipe['architecture']!r} "
+            f"({str(error).splitlines()[0]}); train the model again with this version"
+        ) from error
+    network.metadata = header["metadata"]
+    return network.eval()
+
+
+def _built(recipe, path):
+    try:
+        return build_network(
+            recipe["architecture"],
+            in_channels=recipe["in_channels"],
+            image_size=recipe["image_size"],
+            classes=recipe["classes"],
+            **recipe["arguments"],
+        )
+    # A recipe that this version did not write can be wrong in any way.
+    except Exception as error:
+        raise InputError(f"{path}: its network cannot be built ({error}); train the model again") from error
+
+
+def _header(content, path):
+    # safetensors: 8 bytes little-endian length of the JSON header, then the header.
+    try:
+        end = 8 + int.from_bytes(content[:8], "little")
+        header = json.loads(json.loads(content[8:end])["__metadata__"][HEADER_KEY])
+        return {key: header[key] for key in ("recipe", "metadata")}
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"{path}: no header of a classifier trained by this workflow; name its architecture's source in "
+            "config.yaml, or train the model again"
+        ) from error

@@ -1,0 +1,11 @@
+"""Settings of the report page. Imports nothing heavy."""
+
+from pydantic import Field
+
+from gfscore.core.settings import Closed
+
+
+class ReportSettings(Closed):
+    """The report page."""
+
+    contact: str | None = Field(None, description="Who answers questions about the audits; null for nobody.")

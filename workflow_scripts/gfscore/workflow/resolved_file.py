@@ -1,0 +1,95 @@
+"""The configuration of one audit as a file: every value, with where it comes from, to read and to run again.
+
+Imports nothing heavy, because every run of Snakemake reads it.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from gfscore.core.addresses import without_query
+from gfscore.workflow import plan
+from gfscore.workflow.config_files import Place
+from gfscore.workflow.resolution import Resolution
+from gfscore.workflow.resolving import WHOLE
+
+HEAD = """\
+# What the audit {audit} was asked for: every value, with where it comes from (default, a file, or the command line).
+# It can be run as it is: snakemake --configfile with this file.
+"""
+
+PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_/-]*(\.[A-Za-z0-9_/-]+)*")
+"""Texts that YAML reads as texts without quotes, but for RESERVED."""
+
+RESERVED = {"null", "true", "false", "yes", "no", "on", "off", "y", "n"}
+
+
+def of_audit(config: dict[str, Any], audit: str) -> dict[str, Any]:
+    """The part of a complete configuration that an audit rests on, with the entries of RobustBench's models."""
+    models: dict[str, Any] = {}
+    zoo = plan.zoo_of(config, plan.dataset_of(config, audit))
+    for model in plan.models_of(config, audit):
+        entries = models.setdefault(zoo, {}).setdefault(model["threat"], {})
+        entries[model["model"]] = plan.entry_of(config, **model)
+    mapper = plan.projection_of(config, audit)
+    return {
+        "run": [audit],
+        "audits": {audit: config["audits"][audit]},
+        "datasets": {name: config["datasets"][name] for name in plan.datasets_of(config, audit)},
+        "models": models,
+        "measures": plan.measures_of(config, audit),
+        "mappers": {mapper: config["mappers"][mapper]} if mapper else {},
+        **{section: config[section] for section in WHOLE},
+    }
+
+
+def rendered(resolution: Resolution, audit: str) -> str:
+    """Text of results/audits/<audit>/config.yaml, the same for the same values of the same origin.
+
+    Queries of addresses are left out, since they may hold keys.
+    """
+    return HEAD.format(audit=audit) + "\n".join(_lines(of_audit(resolution.config, audit), resolution, ())) + "\n"
+
+
+def _lines(data: dict[str, Any], resolution: Resolution, place: Place, indent: str = "") -> Iterator[str]:
+    for key, value in data.items():
+        here = (*place, key)
+        if isinstance(value, dict) and value:
+            yield f"{indent}{_text(key)}:"
+            yield from _lines(value, resolution, here, f"{indent}  ")
+        elif isinstance(value, list) and any(isinstance(item, dict) for item in value):
+            yield f"{indent}{_text(key)}:"
+            for position, item in enumerate(value):
+                yield from _item(item, resolution, (*here, position), f"{indent}  ")
+        else:
+            hidden = key == "url" and isinstance(value, str)
+            shown = _flow(without_query(value) if hidden else value)
+            yield f"{indent}{_text(key)}: {shown} # {resolution.origin(here)}"
+
+
+def _item(item: Any, resolution: Resolution, place: Place, indent: str) -> Iterator[str]:
+    if not isinstance(item, dict):
+        yield f"{indent}- {_flow(item)} # {resolution.origin(place)}"
+        return
+    lines = list(_lines(item, resolution, place, f"{indent}  "))
+    yield f"{indent}- {lines[0].lstrip()}"
+    yield from lines[1:]
+
+
+def _flow(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_text(key)}: {_flow(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_flow, value)) + "]"
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, float):
+        # YAML reads 1e-05 as a text.
+        text = repr(value)
+        return text if "." in text or "e" not in text else text.replace("e", ".0e")
+    return json.dumps(value)
+
+
+def _text(value: str) -> str:
+    return value if PLAIN.fullmatch(value) and value.lower() not in RESERVED else json.dumps(value, ensure_ascii=False)

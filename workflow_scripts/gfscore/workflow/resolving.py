@@ -1,0 +1,110 @@
+"""From what a user wrote to every setting of a run: defaults, derived names, and where each value comes from.
+
+Imports nothing heavy, because every run of Snakemake reads it.
+"""
+
+from typing import Any
+
+from pydantic import BaseModel
+
+from gfscore.audit.calibration.calibration_settings import GreatSettings
+from gfscore.audit.check_settings import CheckSettings
+from gfscore.audit.classwise.confusion_settings import ConfusionSettings
+from gfscore.audit.comparison.comparison_settings import ComparisonSettings
+from gfscore.audit.disparity_settings import DisparitySettings
+from gfscore.core.errors import unknown
+from gfscore.images.attributes._declared import attribute_sources
+from gfscore.images.dataset_source import dataset_sources
+from gfscore.networks import leaderboard
+from gfscore.networks.inference_settings import InferenceSettings
+from gfscore.projection.mappers.declared import mapper_kinds
+from gfscore.show.report.report_settings import ReportSettings
+from gfscore.statistics.interval_settings import IntervalSettings
+from gfscore.workflow.config_files import Marked
+from gfscore.workflow.resolution import Resolution, State
+from gfscore.workflow.resolving_audits import resolve_audits, resolve_measures, resolve_run
+from gfscore.workflow.resolving_models import expand_models, name_files, resolve_models
+
+WHOLE: dict[str, type[BaseModel]] = {
+    "checks": CheckSettings,
+    "inference": InferenceSettings,
+    "great": GreatSettings,
+    "intervals": IntervalSettings,
+    "disparity": DisparitySettings,
+    "confusions": ConfusionSettings,
+    "comparison": ComparisonSettings,
+    "report": ReportSettings,
+}
+"""Sections that hold settings themselves."""
+
+ENTRIES = ("audits", "datasets", "models", "measures", "mappers")
+"""Sections that hold entries, by names of the user."""
+
+SECTIONS = ("run", *ENTRIES, *WHOLE)
+
+
+def resolve(asked: Marked) -> Resolution:
+    """Every setting of a configuration that read_configuration read, which is changed on the way.
+
+    Raises InputError, which lists all that is wrong with file, line, value, the nearest known name and the remedy, for
+    unknown keys, values that do not fit, and names that lead nowhere as far as a name, a source or a default depends on
+    them (gfscore.workflow.configuration checks the others).
+    """
+    state = State(asked, {section: {} for section in SECTIONS})
+    for key in asked:
+        if key not in SECTIONS:
+            state.refuse(unknown("section", key, SECTIONS), key)
+    for section in (*ENTRIES, *WHOLE):
+        state.require_mapping(section)
+    state.stop_at_mistakes()
+    for section, model in WHOLE.items():
+        found = state.parsed(model, asked[section], (section,))
+        state.config[section] = found.model_dump() if found else {}
+    name_files(state)
+    expand_models(state)
+    _resolve_datasets(state)
+    resolve_models(state)
+    resolve_measures(state)
+    for name, entry in state.entries("mappers"):
+        kind = state.chosen("kind", entry, mapper_kinds(), ("mappers", name))
+        found = kind and state.parsed(kind.settings, entry, ("mappers", name))
+        state.config["mappers"][name] = found and found.explicit()
+    state.stop_at_mistakes()
+    resolve_audits(state)
+    resolve_run(state)
+    state.stop_at_mistakes()
+    return Resolution(state.config, asked)
+
+
+def _resolve_datasets(state: State) -> None:
+    zoos = dict.fromkeys([*state.asked["models"], *(listing.dataset for listing in leaderboard.listings())])
+    resolved = state.config["datasets"]
+    for name, entry in state.entries("datasets"):
+        place = ("datasets", name)
+        source = state.chosen("source", entry, dataset_sources(), place)
+        found = source and state.parsed(source.settings, {**entry, "source": source.name}, place)
+        if not found:
+            continue
+        resolved[name] = explicit = found.explicit()
+        if explicit["classes"] is None:
+            explicit["classes"] = source.class_names(found)
+        if "models_of" not in found.model_fields_set:
+            explicit["models_of"] = name if name in zoos else None
+        elif explicit["models_of"] not in (None, *zoos):
+            state.refuse(unknown("zoo", explicit["models_of"], zoos), *place, "models_of")
+            del resolved[name]
+        if explicit["attributes"] is not None:
+            explicit["attributes"] = _attributes(state, name)
+    for explicit in resolved.values():
+        if explicit["source"] == "generated" and explicit["classes"] is None:
+            # Drawn class by class of what it is fitted on.
+            explicit["classes"] = resolved.get(explicit["fitted_on"], {}).get("classes")
+
+
+def _attributes(state: State, dataset: str) -> Any:
+    place = ("datasets", dataset, "attributes")
+    state.require_mapping(*place)
+    entry = state.asked["datasets"][dataset]["attributes"]
+    source = state.chosen("source", entry, attribute_sources(), place)
+    found = source and state.parsed(source.settings, entry, place)
+    return found.explicit() if found else None

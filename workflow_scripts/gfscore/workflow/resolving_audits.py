@@ -1,0 +1,164 @@
+"""Entries of audits: the models that their names stand for, measures by names that say it all, what is usual.
+
+Imports nothing heavy, because every run of Snakemake reads it.
+"""
+
+from typing import Any
+
+from gfscore.core.errors import unknown
+from gfscore.measures import KINDS
+from gfscore.measures.derived import entry_named, name_of
+from gfscore.networks.model_source import model_sources
+from gfscore.workflow.audit_settings import AuditSettings, explicit_audit, usual_measures
+from gfscore.workflow.config_files import Mark, Marked, MarkedList, Place, marked, shown
+from gfscore.workflow.plan import known_models
+from gfscore.workflow.resolution import State
+from gfscore.workflow.resolving_models import THREATS
+
+EVERY = "*"
+"""In place of a model's name: all of its zoo and threat, entries first, then RobustBench's."""
+
+
+def resolve_measures(state: State) -> None:
+    """Complete every entry of the section `measures`."""
+    for name, entry in state.entries("measures"):
+        state.config["measures"][name] = _measure(state, entry, ("measures", name))
+
+
+def _measure(state: State, entry: Marked, place: Place) -> Any:
+    kind = state.chosen("kind", entry, KINDS, place)
+    found = kind and state.parsed(kind.settings, entry, place)
+    return found.explicit() if found else None
+
+
+def resolve_audits(state: State) -> None:
+    """Complete every audit; needs all other entries."""
+    if not state.asked["audits"]:
+        state.refuse("there is no audit; write one under `audits`, as config.yaml does")
+    for name, entry in state.entries("audits"):
+        known = len(state.mistakes)
+        _name_measures(state, name, entry)
+        settings = state.parsed(AuditSettings, entry, ("audits", name))
+        models = _models(state, name, settings) if settings else None
+        if models and len(state.mistakes) == known:
+            state.config["audits"][name] = _audit(state, name, settings, models)
+
+
+def _audit(state: State, name: str, settings: AuditSettings, models: list[str]) -> dict[str, Any]:
+    names = settings.measures or _usual_measures(state, models)
+    measures = {measure: state.config["measures"][measure] for measure in names}
+    attributes = state.config["datasets"][settings.dataset]["attributes"] or {}
+    columns = [column if isinstance(column, str) else column["column"] for column in attributes.get("columns") or ()]
+    explicit = explicit_audit(name, settings, models, measures, columns)
+    if not explicit["gate"]:
+        words = "is missing, and none is usual without a measure of kind clean; write its rules"
+        state.refuse(words, "audits", name, "gate")
+    if explicit["groups"] and not explicit["groups"]["attributes"]:
+        state.refuse("is missing, and the dataset lists none; name some", "audits", name, "groups", "attributes")
+    return explicit
+
+
+def resolve_run(state: State) -> None:
+    """Complete `run`: all audits where it is left out; one name may stand by itself."""
+    run = state.asked.get("run")
+    run = [run] if isinstance(run, str) else run
+    if run is None:
+        run = list(state.asked["audits"])
+    if not isinstance(run, list) or not run or not all(isinstance(name, str) for name in run):
+        state.refuse(f"{shown(run)} does not fit; give a list of audits", "run")
+        return
+    for position, name in enumerate(run):
+        if name in run[:position]:
+            state.refuse(f"{name!r} stands more than once; name it once", "run", position)
+        elif name not in state.asked["audits"]:
+            state.refuse(unknown("audit", name, state.asked["audits"]), "run", position)
+    state.config["run"] = list(run)
+
+
+# ---- measures of an audit ----
+
+
+def _name_measures(state: State, audit: str, entry: Marked) -> None:
+    """Replace settings of measures by names, and give measures entries that say all by their name."""
+    measures = entry.get("measures")
+    if not isinstance(measures, MarkedList):
+        return
+    measures = entry["measures"] = MarkedList(measures, measures.marks)
+    for position, wanted in enumerate(measures):
+        place, mark = ("audits", audit, "measures", position), measures.marks[position]
+        if isinstance(wanted, Marked):
+            explicit = _measure(state, wanted, place)
+            if explicit:
+                measures[position] = name_of(explicit)
+                _add_measure(state, measures[position], explicit, wanted, mark)
+        elif isinstance(wanted, str) and wanted not in state.config["measures"]:
+            known = entry_named(wanted)
+            if known is None:
+                usual = [name_of({"kind": kind}) for kind in KINDS]
+                state.refuse(unknown("measure", wanted, dict.fromkeys([*state.config["measures"], *usual])), *place)
+            else:
+                asked = marked(known, mark)
+                _add_measure(state, wanted, _measure(state, asked, place), asked, mark)
+
+
+def _add_measure(state: State, name: str, explicit: Any, asked: Marked, mark: Mark | None) -> None:
+    if state.config["measures"].setdefault(name, explicit) != explicit:
+        state.refuse(f"{name!r} is the name of other settings under `measures`; rename those", "measures", name)
+    elif name not in state.asked["measures"] and mark:
+        state.asked["measures"][name] = asked
+        state.asked["measures"].marks[name] = mark
+
+
+def _usual_measures(state: State, models: list[str]) -> list[str]:
+    threats, gives = [], set()
+    for model in models:
+        zoo, threat, name = model.split("/")
+        threats.append(threat)
+        entry = state.config["models"].get(zoo, {}).get(threat, {}).get(name)
+        gives.add(model_sources()[entry["source"] if entry else "robustbench"].gives)
+    names = usual_measures(threats, gradients=gives == {"gradients"}, logits="samples" not in gives)
+    for name in names:
+        if name not in state.config["measures"]:
+            _add_measure(state, name, _measure(state, Marked(entry_named(name)), ()), Marked(), None)
+    return names
+
+
+# ---- models of an audit ----
+
+
+def _models(state: State, audit: str, settings: AuditSettings) -> list[str] | None:
+    """Names zoo/threat/name that an audit's models stand for; None where it says nothing that can be looked up."""
+    dataset = state.config["datasets"].get(settings.dataset)
+    if dataset is None:
+        state.refuse(unknown("dataset", settings.dataset, state.config["datasets"]), "audits", audit, "dataset")
+        return None
+    zoo = dataset["models_of"]
+    if zoo is None:
+        words = f"{settings.dataset!r} names no models_of, so no model is evaluated on it; name a zoo there"
+        state.refuse(words, "audits", audit, "dataset")
+        return None
+    if not settings.models:
+        entries = state.config["models"].get(zoo, {})
+        own = [f"{zoo}/{threat}/{name}" for threat in THREATS for name in entries.get(threat, {})]
+        if not own:
+            words = f"is missing, and zoo {zoo!r} has no entries under `models`; name some"
+            state.refuse(words, "audits", audit, "models")
+        return own
+    known = {threat: [f"{zoo}/{threat}/{of}" for of in known_models(state.config, zoo, threat)] for threat in THREATS}
+    standing = {name: [name] for names in known.values() for name in names}
+    standing |= {f"{zoo}/{threat}/{EVERY}": names for threat, names in known.items() if names}
+    for position, model in enumerate(settings.models):
+        if model not in standing:
+            words = _strange(state, settings.dataset, zoo, model, list(standing))
+            state.refuse(words, "audits", audit, "models", position)
+    return list(dict.fromkeys(name for model in settings.models for name in standing.get(model, ())))
+
+
+def _strange(state: State, dataset: str, zoo: str, model: str, known: list[str]) -> str:
+    # What is said of a model, zoo/threat/name, that is none of those known for its dataset.
+    steps = model.split("/")
+    elsewhere = known_models(state.config, *steps[:2]) if len(steps) == 3 else []
+    if steps[-1] in elsewhere or (steps[-1] == EVERY and elsewhere):
+        what = f"model {model!r} is of another zoo: dataset {dataset!r} evaluates models of {zoo!r}"
+        return f"{what}; see its models_of"
+    return unknown("model", model, known)

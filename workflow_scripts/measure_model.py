@@ -1,0 +1,18 @@
+"""One measure of one model: every kind that shows images to a network."""
+
+from gfscore.measures import kind_of
+from gfscore.measures.job import measure_in_batches, of_job
+from gfscore.measures.samples import table_of
+from gfscore.workflow.jobs import logged_job
+
+
+def measure_model(files, path_to_samples, path_to_progress, *, settings, **how):
+    """Write the samples table of one model; files, `settings` and all else as `measure_in_batches` takes them."""
+    kind = kind_of(settings)
+    table = table_of(kind.name)
+    measure_in_batches(files, path_to_samples, path_to_progress, kind.load(), table=table, settings=settings, **how)
+
+
+if __name__ == "__main__":
+    with logged_job(snakemake.log[0]):
+        measure_model(**of_job(snakemake))
