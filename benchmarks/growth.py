@@ -25,10 +25,10 @@ from timing import made_logits, row
 from gfscore.audit.calibration.attack_free import aggregate_accuracy, cross_model_accuracy
 from gfscore.audit.calibration.rank_objectives import cross_model_accuracy as exact_objective
 from gfscore.audit.calibration.temperature_search import SearchSettings, two_phase_grid
+from gfscore.audit.metrics.nrgc import METRIC as NRGC
 from gfscore.show.figures.style import ACCENT, CONTRAST, drawing
 from gfscore.statistics.classes import class_values
 from gfscore.statistics.curves import sweep_class_scores
-from gfscore.statistics.disparity import nrgc
 from gfscore.statistics.margins import scores
 
 FIGURE = HERE.parent / "docs/images/growth.png"
@@ -50,7 +50,7 @@ def score_and_sweep(n, k):
     logits, labels = made_logits(n, k)
 
     def run():
-        nrgc(class_values(scores(logits, labels, activation="softmax"), labels, k).mean)
+        NRGC.of(class_values(scores(logits, labels, activation="softmax"), labels, k).mean)
         sweep_class_scores(logits, labels, k, activation="softmax", low=SEARCH.low, high=SEARCH.high)
 
     return run

@@ -16,9 +16,9 @@ from gfscore.audit.calibration.attack_free import cross_model_accuracy
 from gfscore.audit.calibration.model_evidence import ModelEvidence
 from gfscore.audit.calibration.temperature_search import SearchSettings, two_phase_grid
 from gfscore.audit.calibration.temperatures import Resampling, calibrate
+from gfscore.audit.metrics.nrgc import METRIC as NRGC
 from gfscore.statistics.classes import class_means, class_values
 from gfscore.statistics.curves import sweep_class_scores
-from gfscore.statistics.disparity import nrgc
 from gfscore.statistics.margin_sweeps import CHUNK_ELEMENTS, class_scores_by_temperature
 from gfscore.statistics.margins import predictions, scores
 from gfscore.tables.parquet_tables import write_logits
@@ -215,9 +215,9 @@ def memory(logits, labels):
 def gini():
     """Gini coefficient of 1,000 class values."""
     values = np.random.default_rng(0).random(1_000)
-    np.testing.assert_allclose(nrgc(values), baseline.gini(values.tolist()), rtol=1e-12)
+    np.testing.assert_allclose(NRGC.of(values), baseline.gini(values.tolist()), rtol=1e-12)
     listed = values.tolist()
-    functions = {"loop": lambda: baseline.gini(listed), "ours": lambda: [nrgc(values) for _ in range(500)]}
+    functions = {"loop": lambda: baseline.gini(listed), "ours": lambda: [NRGC.of(values) for _ in range(500)]}
     spent = in_turns(functions, repeats=3)
     fast = spent["ours"] / 500
     detail = f"ours {1e6 * fast:.0f} us; baseline {spent['loop']:.2f} s"

@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from gfscore.audit.metrics import BOUNDED, METRICS
+
 
 @dataclass
 class MadeCurves:
@@ -52,3 +54,13 @@ def gate_rule(measure, *, statistic="wcr", **changes):
     """Rule of a gate as config.yaml writes it, for one look; `changes` hold the threshold."""
     rule = {"measure": measure, "statistic": statistic, "confidence": 0.95}
     return rule | {"looks": {"planned": 1, "this": 1}, "on_inconclusive": "stop"} | changes
+
+
+def metric(name, values, *, counts=None, lam=0.5):
+    """A metric of class values."""
+    return METRICS[name].of(values, counts=counts, lam=lam)
+
+
+def intervals(low, high, *, n, lam):
+    """Interval of every metric that has one, by name, from bounds (K,) of classes of sizes n."""
+    return {one.name: one.interval(low, high, counts=n, lam=lam) for one in BOUNDED}

@@ -10,7 +10,9 @@ from gfscore.audit.calibration.temperature_search import SearchSettings
 from gfscore.audit.calibration.temperatures import Resampling, calibrate
 from gfscore.audit.comparison.sensitivity import sensitivity_table
 from gfscore.audit.measured import Measured, label_of
-from gfscore.audit.summaries import class_rows, model_rows, vulnerability_rows
+from gfscore.audit.model_rows import model_rows
+from gfscore.audit.summaries import class_rows, vulnerability_rows
+from gfscore.audit.summary_tables import MODEL_SUMMARY
 from gfscore.audit.verdicts.verdict import candidates_of, judge
 from gfscore.core.files import write_json
 from gfscore.statistics.classes import class_values
@@ -18,6 +20,7 @@ from gfscore.statistics.curves import sweep_class_scores
 from gfscore.statistics.margins import predictions, scores
 from gfscore.statistics.splits import split_samples
 from gfscore.tables.parquet_tables import frame_of, write_table_and_csv
+from gfscore.workflow.catalogue import CATALOGUE
 from made import gate_rule
 
 MEASURES = {
@@ -65,7 +68,7 @@ class SyntheticAudit:
                 continue
             files[name] = folder / f"{name}.parquet"
             identity = {"audit": AUDIT} | ({"dataset_digest": "d" * 64} if name == "class_scores" else {})
-            write_table_and_csv(files[name], name, getattr(self, name), identity=identity)
+            write_table_and_csv(files[name], CATALOGUE[name], getattr(self, name), identity=identity)
         if searched:
             files["calibration_json"] = folder / "calibration.json"
             write_json(files["calibration_json"], self.calibration_results)
@@ -160,7 +163,7 @@ def synthetic_audit(
     )
     return SyntheticAudit(
         class_scores=class_scores,
-        model_summary=frame_of("model_summary", model_rows(inputs, class_scores, accuracies, settings)),
+        model_summary=frame_of(MODEL_SUMMARY, model_rows(inputs, class_scores, accuracies, settings)),
         vulnerability=frame_of("vulnerability", vulnerability_rows(class_scores)),
         calibration=frame_of("calibration", [{"measure": great, **row} for row in curves]),
         calibration_results=results,

@@ -1,6 +1,6 @@
 """Which classes are taken for which, by every model, undisturbed, attacked and corrupted."""
 
-from gfscore.audit.audit_tables import write_audit_tables
+from gfscore.audit.audit_writing import write_audit_tables
 from gfscore.audit.classwise.confusion_rows import confusion_rows, error_rows, predictions_of, similarity_rows
 from gfscore.audit.measured import AuditInputs
 from gfscore.core.files import read_json

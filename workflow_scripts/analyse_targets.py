@@ -1,6 +1,6 @@
 """Which classes targeted attacks reach, from where, and what predicts it."""
 
-from gfscore.audit.audit_tables import write_audit_tables
+from gfscore.audit.audit_writing import write_audit_tables
 from gfscore.audit.classwise.target_rows import target_tables
 from gfscore.audit.measured import AuditInputs
 from gfscore.core.files import read_json

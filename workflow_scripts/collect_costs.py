@@ -1,6 +1,6 @@
 """What every value of an audit cost: time, memory, GPU."""
 
-from gfscore.audit.audit_tables import write_audit_tables
+from gfscore.audit.audit_writing import write_audit_tables
 from gfscore.tables.parquet_tables import read_table
 from gfscore.workflow.costs import cost_rows
 from gfscore.workflow.jobs import logged_job

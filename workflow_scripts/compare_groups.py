@@ -1,6 +1,6 @@
 """Fairness between groups of samples: every measure by group, and the differences of predictions between groups."""
 
-from gfscore.audit.audit_tables import write_audit_tables
+from gfscore.audit.audit_writing import write_audit_tables
 from gfscore.audit.groups.grouping import Grouping
 from gfscore.audit.groups.metrics import metric_rows
 from gfscore.audit.groups.scores import score_rows

@@ -1,7 +1,7 @@
 """What the measures of an audit say of each other: agreement of rankings, training methods, signs of masking."""
 
 from gfscore.audit.agreement.rows import agreement_rows, masking_rows, training_rows
-from gfscore.audit.audit_tables import write_audit_tables
+from gfscore.audit.audit_writing import write_audit_tables
 from gfscore.audit.measured import AuditInputs
 from gfscore.audit.table_names import MEASURE_TABLES
 from gfscore.core.files import read_json

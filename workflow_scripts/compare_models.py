@@ -1,6 +1,6 @@
 """Paired comparison of the models of an audit: differences per class and on the whole, ranks, and what they hang on."""
 
-from gfscore.audit.audit_tables import write_audit_tables
+from gfscore.audit.audit_writing import write_audit_tables
 from gfscore.audit.comparison.rows import tables_of
 from gfscore.audit.measured import AuditInputs
 from gfscore.core.files import read_json, write_json

@@ -1,6 +1,6 @@
 """Decisions about probabilistic robustness, counted per class, with bounds of the share truly robust."""
 
-from gfscore.audit.audit_tables import write_audit_tables
+from gfscore.audit.audit_writing import write_audit_tables
 from gfscore.audit.measured import AuditInputs, read_samples
 from gfscore.audit.probabilistic_rows import share_rows
 from gfscore.core.files import read_json

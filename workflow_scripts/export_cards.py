@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from gfscore.audit.summary_tables import MODEL_SUMMARY
 from gfscore.core.files import write_text
 from gfscore.show.exports.cards import model_cards
 from gfscore.tables.parquet_tables import read_identity, read_table
@@ -10,7 +11,7 @@ from gfscore.workflow.jobs import logged_job
 
 def export_cards(path_to_scores, path_to_summary, path_to_folder, *, audit, title, measures):
     """Write <folder>/<threat>__<model>.md for every model."""
-    summary = read_table(path_to_summary, "model_summary", expect={"audit": audit})
+    summary = read_table(path_to_summary, MODEL_SUMMARY, expect={"audit": audit})
     classes = read_table(path_to_scores, "class_scores", expect={"audit": audit})["class_index"].nunique()
     digest = read_identity(path_to_scores)["dataset_digest"]
     cards = model_cards(summary, measures, audit=audit, title=title, digest=digest, classes=classes)

@@ -1,7 +1,7 @@
 """Attack-free scores held against the distances that attacks found."""
 
 from gfscore.audit.agreement.falsification_rows import falsification_rows
-from gfscore.audit.audit_tables import write_audit_tables
+from gfscore.audit.audit_writing import write_audit_tables
 from gfscore.audit.measured import AuditInputs
 from gfscore.core.files import read_json
 from gfscore.workflow.jobs import logged_job

@@ -2,6 +2,7 @@
 
 from gfscore.audit.comparison.sensitivity import sensitivity_table
 from gfscore.audit.measured import included, label_of
+from gfscore.audit.summary_tables import SENSITIVITY
 from gfscore.tables.parquet_tables import read_logits, write_table_and_csv
 from gfscore.workflow.jobs import logged_job
 
@@ -17,7 +18,7 @@ def measure_sensitivity(
         if label_of(model) in selected
     )
     frame = sensitivity_table(classifiers, measures, shifts=shifts, scales=scales, lam=fp_lambda)
-    write_table_and_csv(path_to_table, "sensitivity", frame, identity={"audit": audit})
+    write_table_and_csv(path_to_table, SENSITIVITY, frame, identity={"audit": audit})
 
 
 if __name__ == "__main__":

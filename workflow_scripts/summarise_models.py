@@ -1,10 +1,12 @@
 """Aggregate, disparity and noise floor of every model, and the ranking of the classes."""
 
-from gfscore.audit.audit_tables import write_audit_tables
+from gfscore.audit.audit_writing import write_audit_tables
 from gfscore.audit.calibration.evidence import accuracies_of
 from gfscore.audit.measured import AuditInputs
-from gfscore.audit.summaries import class_pair_rows, model_rows, vulnerability_rows
-from gfscore.tables.parquet_tables import read_identity, read_table
+from gfscore.audit.model_rows import model_rows
+from gfscore.audit.summaries import class_pair_rows, vulnerability_rows
+from gfscore.audit.summary_tables import MODEL_SUMMARY
+from gfscore.tables.parquet_tables import frame_of, read_identity, read_table, write_table_and_csv
 from gfscore.workflow.jobs import logged_job
 
 
@@ -16,15 +18,14 @@ def summarise_models(inputs, path_to_class_scores, paths_to_manifests, paths, *,
     """
     class_scores = read_table(path_to_class_scores, "class_scores", expect={"audit": audit})
     accuracies = accuracies_of(inputs.models, published, paths_to_manifests)
-    rows = {
-        "model_summary": model_rows(inputs, class_scores, accuracies, disparity),
-        "vulnerability": vulnerability_rows(class_scores),
-        "class_pairs": class_pair_rows(class_scores),
-    }
+    summary = frame_of(MODEL_SUMMARY, model_rows(inputs, class_scores, accuracies, disparity))
+    rows = {"vulnerability": vulnerability_rows(class_scores), "class_pairs": class_pair_rows(class_scores)}
     # What another audit must share for its numbers to be compared with these.
     about = {"measures": inputs.measures, "fp_lambda": disparity["fp_lambda"]}
     digest = read_identity(path_to_class_scores)["dataset_digest"]
-    write_audit_tables(paths, rows, audit=audit, identity={"dataset_digest": digest, **about})
+    identity = {"dataset_digest": digest, **about}
+    write_table_and_csv(paths["model_summary"], MODEL_SUMMARY, summary, identity={"audit": audit, **identity})
+    write_audit_tables(paths, rows, audit=audit, identity=identity)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Tolerance, Deviation and Coupling of the models of an audit, and what the mapper's dimensions mean."""
 
-from gfscore.audit.audit_tables import write_audit_tables
+from gfscore.audit.audit_writing import write_audit_tables
 from gfscore.audit.measured import included, label_of
 from gfscore.audit.projections.group_means import group_means
 from gfscore.audit.projections.rows import Projected, effect_rows, model_rows, rank_rows, score_rows

@@ -1,7 +1,7 @@
 """How robustness falls with the radius, class by class, by attacks and by certificates."""
 
 from gfscore.audit.agreement.radius_rows import curve_rows, distance_rows, log_rank_row, refutation_row
-from gfscore.audit.audit_tables import write_audit_tables
+from gfscore.audit.audit_writing import write_audit_tables
 from gfscore.audit.measured import AuditInputs, read_samples, row_generator
 from gfscore.core.files import read_json
 from gfscore.workflow.jobs import logged_job

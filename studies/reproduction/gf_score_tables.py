@@ -1,8 +1,11 @@
 """Numbers that follow from the GF-Score paper's printed tables and the RobustBench leaderboard."""
 
+from functools import partial
+
 import numpy as np
 
-from gfscore.statistics import disparity
+from gfscore.audit.metrics import METRICS
+from gfscore.statistics.disparity import worst_classes
 from gfscore.statistics.ranking import spearman
 from studies.reference import THREAT_OF, gf_score_table3, gf_score_table4, gf_score_table5, robustbench_leaderboard
 
@@ -12,10 +15,8 @@ LAMBDA = 0.5
 NOT_CLASSES = ("paper_name", "aggregate")
 
 DISPARITY = {
-    "rdi": disparity.rdi,
-    "nrgc": disparity.nrgc,
-    "wcr": disparity.wcr,
-    "fp_great": lambda values: disparity.fp(values, LAMBDA),
+    column: partial(METRICS[name].of, lam=LAMBDA)
+    for column, name in {"rdi": "rdi", "nrgc": "nrgc", "wcr": "wcr", "fp_great": "fp"}.items()
 }
 """Column of Table 3 -> function of the ten class scores."""
 
@@ -56,7 +57,7 @@ def rank_agreement_in_families(first, second):
 
 def rank_agreement_with_relative_range():
     """Spearman over the 17 CIFAR-10 models between score and RDI / mean, the range without the score's scale."""
-    relative = [disparity.rdi_over_mean(row) for row in class_scores().to_numpy()]
+    relative = [METRICS["rdi_over_mean"].of(row) for row in class_scores().to_numpy()]
     return float(spearman(gf_score_table3()["great_score"], relative))
 
 
@@ -70,10 +71,7 @@ def tied_worst_classes():
     """Worst classes of each model by Table 5, every tie included: model -> list of class names."""
     scores = class_scores()
     names = np.array(scores.columns)
-    return {
-        model: list(names[disparity.worst_classes(row)])
-        for model, row in zip(scores.index, scores.to_numpy(), strict=True)
-    }
+    return {model: list(names[worst_classes(row)]) for model, row in zip(scores.index, scores.to_numpy(), strict=True)}
 
 
 def models_whose_worst_class_agrees():

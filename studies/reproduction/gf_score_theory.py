@@ -6,8 +6,8 @@ import math
 import numpy as np
 from scipy.special import ndtri
 
+from gfscore.audit.metrics.rdi import METRIC as RDI
 from gfscore.statistics.classes import class_values
-from gfscore.statistics.disparity import rdi
 from gfscore.statistics.intervals import hoeffding_half_width, rdi_bound
 from gfscore.statistics.margins import predictions, scores
 from gfscore.statistics.ranking import spearman
@@ -38,7 +38,7 @@ def first_line_counterexample():
     truth, estimate = np.array([0.6, 0.5, 0.0]), np.array([0.6, 0.9, 0.0])
     error = np.abs(estimate - truth)
     return (
-        float(abs(rdi(estimate) - rdi(truth))),
+        float(abs(RDI.of(estimate) - RDI.of(truth))),
         float(error[truth.argmax()] + error[truth.argmin()]),
         float(2 * error.max()),
     )

@@ -11,10 +11,9 @@ from dashboard_pages import audit_for_page, enter, headings, opened, page_of, ra
 from gfscore.audit.verdicts.gate_rules import verdict_of
 from gfscore.core.numbers import interval, lower_bound, number, upper_bound
 from gfscore.statistics.classes import ClassValues
-from gfscore.statistics.disparity import fp, nrgc, rdi
-from gfscore.statistics.intervals import disparity_intervals
 from gfscore.statistics.ranking import ranks, spearman
 from gfscore.tables.parquet_tables import frame_of
+from made import intervals, metric
 from synthetic import LAM, synthetic_audit
 
 SETTINGS = {"models": 6, "classes": 10, "per_class": 60, "weak_class": 3, "permutations": 9}
@@ -54,13 +53,19 @@ def shown(page, *columns):
 def test_ranking_at_lambda_equals_gfscore_to_the_last_printed_digit(page, made, lam):
     values = values_of(made)
     enter(page, "lambda", lam)
-    scores = {model: fp(part["value"], lam) for model, part in values.items()}
+    scores = {model: metric("fp", part["value"], lam=lam) for model, part in values.items()}
     places = dict(zip(scores, len(scores) + 1 - ranks(list(scores.values())), strict=True))
-    before = dict(zip(scores, len(scores) + 1 - ranks([fp(part["value"], 0) for part in values.values()]), strict=True))
+    before = dict(
+        zip(
+            scores,
+            len(scores) + 1 - ranks([metric("fp", part["value"], lam=0) for part in values.values()]),
+            strict=True,
+        )
+    )
     rows = shown(page, "Place", "FP")
     assert list(rows) == sorted(scores, key=places.get)
     for model, part in values.items():
-        box = disparity_intervals(part["low"], part["high"], n=part["n"], lam=lam)["fp"]
+        box = intervals(part["low"], part["high"], n=part["n"], lam=lam)["fp"]
         place, penalised = rows[model]
         assert penalised == [number(scores[model]), interval(*box, highest=np.sqrt(np.pi / 2))]
         assert place[0] == f"{places[model]:g}"
@@ -104,7 +109,7 @@ def test_without_a_rule_on_the_measure_nothing_is_judged_until_tau_is_chosen(pag
     assert "Gate" in headings(page) and "WCR ≥ 0.05" in headings(page)
     page.select_option("#measure", "clean")
     assert "Gate (great-softmax)" in headings(page)
-    assert not [title for title in headings(page) if title.startswith("WCR")]
+    assert not [title for title in headings(page) if title.startswith("WCR ")]
     assert marks(page) == ({""}, {""})
     assert page.input_value("#tau-number") == "" and page.get_attribute("#tau", "aria-valuetext") == "not chosen"
     assert "choose τ above" in page.inner_text("#tau-takeaway")
@@ -127,7 +132,7 @@ def test_without_a_rule_on_the_measure_nothing_is_judged_until_tau_is_chosen(pag
 @pytest.mark.parametrize(("fragment", "column"), [("", None), ("&tau=0", "WCR ≥ 0"), ("&tau=0.5", "WCR ≥ 0.5")])
 def test_an_address_keeps_tau_on_a_measure_without_a_rule(browser, path, fragment, column):
     with opened(browser, path, fragment=f"#measure=clean{fragment}") as page:
-        assert [title for title in headings(page) if title.startswith("WCR")] == ([column] if column else [])
+        assert [title for title in headings(page) if title.startswith("WCR ")] == ([column] if column else [])
 
 
 @pytest.mark.parametrize("step", [0, 20, 41])
@@ -140,7 +145,7 @@ def test_temperature_shows_the_swept_scores(page, made, step):
     rows = shown(page, "FP", "Class mean", "RDI", "NRGC")
     for name, curves in made.sweeps.items():
         values = ClassValues(curves.n, curves(np.array([t]))[0], None)
-        expected = [fp(values.mean, LAM), values.class_mean, rdi(values.mean), nrgc(values.mean)]
+        expected = [metric(name, values.mean, lam=LAM) for name in ("fp", "class_mean", "rdi", "nrgc")]
         # No interval stands beside a value at a temperature that was looked for.
         assert rows[name.split("/")[1]] == [[number(value)] for value in expected]
     assert "no interval" in page.inner_text("#ranking-note")

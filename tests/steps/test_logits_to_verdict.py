@@ -11,6 +11,7 @@ from choose_temperature import choose_temperature
 from gate import gate
 from gfscore import audit_logits
 from gfscore.audit.measured import AuditInputs
+from gfscore.audit.summary_tables import MODEL_SUMMARY, SENSITIVITY
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, write_json
 from gfscore.statistics.binomial import clopper_pearson
@@ -19,6 +20,7 @@ from gfscore.statistics.margins import scores
 from gfscore.statistics.scale import SCALE
 from gfscore.statistics.splits import choosing_samples
 from gfscore.tables.parquet_tables import read_identity, read_table, write_logits
+from gfscore.workflow.catalogue import CATALOGUE
 from judge_audit import judge_audit
 from made import gate_rule
 from measure_sensitivity import measure_sensitivity
@@ -142,7 +144,7 @@ def test_the_summary_says_which_data_and_settings_it_is_of(folder):
 
 def test_the_workflow_and_the_python_api_give_the_same_numbers(folder):
     scores = read_table(folder.table("class_scores"), "class_scores")
-    summary = read_table(folder.table("model_summary"), "model_summary")
+    summary = read_table(folder.table("model_summary"), MODEL_SUMMARY)
     pairs = read_table(folder.table("class_pairs"), "class_pairs")
     for index, model in enumerate(MODELS):
         audit = audit_logits(*made_logits(index), class_names=NAMES)
@@ -165,7 +167,7 @@ def test_the_workflow_and_the_python_api_give_the_same_numbers(folder):
 
 
 def test_the_interval_of_an_aggregate_alone_is_that_of_all_samples_together(folder):
-    summary = read_table(folder.table("model_summary"), "model_summary")
+    summary = read_table(folder.table("model_summary"), MODEL_SUMMARY)
     scored = summary[(summary["measure"] == "great") & (summary["calibration"] == "none")]
     for (logits, labels), row in zip(map(made_logits, range(3)), scored.to_dict("records"), strict=True):
         values = scores(logits, labels, activation="softmax") - SCALE / 2
@@ -191,7 +193,7 @@ def test_every_model_measure_and_calibration_has_its_rows(folder):
 
 def test_a_temperature_chosen_on_the_same_samples_gets_no_bounds(folder):
     for name in ("class_scores", "model_summary"):
-        table = read_table(folder.table(name), name)
+        table = read_table(folder.table(name), CATALOGUE[name])
         bounded = table["calibration"] == "none"
         bounds = table[[column for column in table.columns if column.endswith(("low", "high"))]]
         assert bounds[~bounded].isna().all(axis=None)
@@ -228,7 +230,7 @@ def test_rank_agreement_is_given_before_and_after_by_name(folder):
 
 def test_what_the_samples_can_tell_apart_is_twice_the_widest_interval_at_most(folder):
     scores = read_table(folder.table("class_scores"), "class_scores")
-    summary = read_table(folder.table("model_summary"), "model_summary")
+    summary = read_table(folder.table("model_summary"), MODEL_SUMMARY)
     bounded = summary[summary["calibration"] == "none"]
     assert summary["rdi_detectable"].notna().equals(summary["calibration"] == "none")
     for row in bounded.to_dict("records"):
@@ -239,7 +241,7 @@ def test_what_the_samples_can_tell_apart_is_twice_the_widest_interval_at_most(fo
 
 
 def test_sensitivity_shows_that_softmax_ignores_a_shift(folder):
-    table = read_table(folder.table("sensitivity"), "sensitivity")
+    table = read_table(folder.table("sensitivity"), SENSITIVITY)
     assert len(table) == 3 * 5
     shifts, scales = table[table["scale"] == 1], table[table["shift"] == 0]
     spread = [
@@ -286,7 +288,7 @@ def test_all_models_wrong_leaves_temperatures_undefined_and_nrgc_missing(tmp_pat
     results = json.loads((tmp_path / "audit/calibration.json").read_text())
     assert results["cross_model_accuracy"]["t_star"] is None
     assert "undefined" in results["cross_model_accuracy"]["undefined"]
-    summary = read_table(folder.table("model_summary"), "model_summary")
+    summary = read_table(folder.table("model_summary"), MODEL_SUMMARY)
     uncalibrated = summary[(summary["measure"] == "great") & (summary["calibration"] == "none")]
     assert uncalibrated["nrgc"].isna().all()
     assert (uncalibrated["wcr"] == 0).all()
@@ -353,7 +355,7 @@ def test_a_refused_model_is_left_out_of_every_table_and_named(tmp_path):
     write_json(folder.checks[1], refused)
     folder.audit()
     for name in ("class_scores", "model_summary", "sensitivity"):
-        assert set(read_table(folder.table(name), name)["model"]) == {"weak", "strong"}
+        assert set(read_table(folder.table(name), CATALOGUE[name])["model"]) == {"weak", "strong"}
     verdict = json.loads((tmp_path / "audit/verdict.json").read_text())
     assert verdict["excluded"] == [{"model": "none/middle", "reason": "measured 1%, published 2%"}]
     assert "1 left out" in verdict["sentence"]

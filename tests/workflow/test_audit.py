@@ -9,9 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gfscore.tables.parquet_tables import TABLES, read_identity, read_logits, read_table
+from gfscore.audit.summary_tables import MODEL_SUMMARY
+from gfscore.tables.parquet_tables import read_identity, read_logits, read_table
 from gfscore.training.objectives import METHODS
 from gfscore.workflow.audit_check import check_audit
+from gfscore.workflow.catalogue import CATALOGUE
 
 pytestmark = pytest.mark.workflow
 
@@ -57,9 +59,9 @@ def test_the_results_of_the_contract_are_there(audited_once):
     judged = ("refutations", "target_predictors", "training_methods", "costs")
     always = ("class_scores", "model_summary", "vulnerability", "class_pairs", "calibration", "sensitivity")
     for table in (*always, *compared, *grouped, *effects, *of_classes, *agreeing, *judged):
-        frame = read_table(folder / f"{table}.parquet", table, expect={"audit": "digits"})
+        frame = read_table(folder / f"{table}.parquet", CATALOGUE[table], expect={"audit": "digits"})
         assert len(pd.read_csv(folder / f"{table}.csv")) == len(frame) > 0
-        assert list(frame.columns) == [name for name, _, _ in TABLES[table].columns]
+        assert list(frame.columns) == [name for name, _, _ in CATALOGUE[table].columns]
     of_training = read_table(folder / "training_methods.parquet", "training_methods")
     assert set(of_training["training"]) == set(METHODS)
     assert len(of_training) == 9
@@ -86,7 +88,7 @@ def test_the_finished_audit_passes_its_check(audited_once):
 def test_tables_agree_with_an_independent_computation_from_the_logits(audited_once):
     results = audited_once.path / "results"
     scores = read_table(results / "audits/digits/class_scores.parquet", "class_scores")
-    summary = read_table(results / "audits/digits/model_summary.parquet", "model_summary")
+    summary = read_table(results / "audits/digits/model_summary.parquet", MODEL_SUMMARY)
     for model in ("ERM", "TRADES"):
         _, labels, logits = read_logits(results / f"logits/digits/none/{model}.parquet")
         z = logits.astype(np.float64)
@@ -122,7 +124,7 @@ def test_adversarial_training_resists_better_and_the_class_fair_method_is_fairer
 def test_golden_numbers(audited_once):
     """Tolerances, because another vector instruction set trains slightly other weights."""
     golden = json.loads(GOLDEN.read_text())
-    summary = read_table(audited_once.path / "results/audits/digits/model_summary.parquet", "model_summary")
+    summary = read_table(audited_once.path / "results/audits/digits/model_summary.parquet", MODEL_SUMMARY)
     chosen = summary[(summary["measure"] == "great-softmax") & (summary["calibration"] == "none")].set_index("model")
     assert list(chosen.index) == list(golden["models"])
     for model, expected in golden["models"].items():

@@ -6,6 +6,7 @@ import yaml
 
 from every_measure import LARGEST_DISTANCE, MEASURES, MODELS, every_measure
 from gfscore.tables.parquet_tables import read_table
+from gfscore.workflow.catalogue import CATALOGUE
 from shared_models import ARCHITECTURES
 
 pytestmark = pytest.mark.workflow
@@ -24,7 +25,7 @@ def real(fresh_copy, real_data):
 
 
 def table_of(repository, name):
-    return read_table(repository.path / f"results/audits/every-measure/{name}.parquet", name)
+    return read_table(repository.path / f"results/audits/every-measure/{name}.parquet", CATALOGUE[name])
 
 
 @pytest.fixture(scope="module")

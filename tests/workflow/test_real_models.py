@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from gfscore.tables.parquet_tables import read_table
+from gfscore.workflow.catalogue import CATALOGUE
 from made import gate_rule
 from shared_models import ARCHITECTURES, NETWORKS, torch_entry
 
@@ -135,7 +136,7 @@ def real(fresh_copy, real_data):
 
 
 def results(repository, name, table):
-    return read_table(repository.path / f"results/audits/{name}/{table}.parquet", table)
+    return read_table(repository.path / f"results/audits/{name}/{table}.parquet", CATALOGUE[table])
 
 
 def test_ten_real_checkpoints_have_their_accuracies(real, real_data):

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 import gfscore
 import plain
 from gfscore import Audit, InputError, audit_logits
+from gfscore.audit.metrics import BOUNDED, METRICS
 from gfscore.statistics.margins import ACTIVATIONS
 from gfscore.statistics.scale import SCALE
 from made import logits_and_labels
 
 PACKAGE_FOLDER = str(Path(gfscore.__file__).parents[1])
-DISPARITIES = ["value", "class_mean", "rdi", "nrgc", "wcr", "fp"]
 
 
 def test_the_public_contract():
@@ -27,15 +27,15 @@ def test_the_public_contract():
     assert isinstance(audit, Audit)
     assert list(audit.classes.columns) == ["class_index", "class_name", "n", "value", "low", "high", "accuracy"]
     assert set(audit.summary) == {
-        *DISPARITIES,
-        *(f"{name}_interval" for name in DISPARITIES),
+        *METRICS,
+        *(f"{metric.name}_interval" for metric in BOUNDED),
         "wcr_class",
         "wcr_tied",
         "accuracy",
     }
-    for name in [*DISPARITIES, "accuracy"]:
+    for name in [*METRICS, "accuracy"]:
         assert type(audit.summary[name]) is float
-    for name in DISPARITIES:
+    for name in [metric.name for metric in BOUNDED]:
         assert [type(end) for end in audit.summary[f"{name}_interval"]] == [float, float]
 
 
@@ -103,7 +103,7 @@ def test_agrees_with_the_plain_implementation(activation, temperature):
 def test_every_number_lies_in_its_interval(seed, activation):
     logits, labels = logits_and_labels(seed)
     summary = audit_logits(logits, labels, activation=activation, alpha=0.3).summary
-    for name in DISPARITIES:
+    for name in [metric.name for metric in BOUNDED]:
         low, high = summary[f"{name}_interval"]
         assert low - 1e-12 <= summary[name] <= high + 1e-12
 
@@ -121,7 +121,7 @@ def test_lemma_order_of_samples_and_names_of_classes_do_not_matter(seed):
         np.argsort(renaming)[labels[order]],
         class_names=[names[k] for k in renaming],
     )
-    for name in [*DISPARITIES, "accuracy"]:
+    for name in [*METRICS, "accuracy"]:
         assert after.summary[name] == pytest.approx(before.summary[name], rel=1e-10, abs=1e-12)
     assert set(after.summary["wcr_tied"]) == set(before.summary["wcr_tied"])
     merged = before.classes.merge(after.classes, on="class_name")
@@ -144,7 +144,7 @@ def test_lemma_duplicating_every_sample_changes_nothing_but_the_intervals(seed, 
     logits, labels = logits_and_labels(seed)
     once = audit_logits(logits, labels, activation=activation)
     twice = audit_logits(np.tile(logits, (2, 1)), np.tile(labels, 2), activation=activation)
-    for name in [*DISPARITIES, "accuracy"]:
+    for name in [*METRICS, "accuracy"]:
         assert twice.summary[name] == pytest.approx(once.summary[name], rel=1e-11, abs=1e-13)
     assert twice.summary["wcr_tied"] == once.summary["wcr_tied"]
     # Another order of more samples: narrower as a rule, not in every class.
@@ -156,7 +156,7 @@ def test_lemma_duplicating_every_sample_changes_nothing_but_the_intervals(seed, 
 def test_lemma_a_constant_on_all_logits_changes_no_softmax_audit(seed, shift):
     logits, labels = logits_and_labels(seed)
     before, after = audit_logits(logits, labels).summary, audit_logits(logits + shift, labels).summary
-    for name in DISPARITIES:
+    for name in [metric.name for metric in BOUNDED]:
         assert after[name] == pytest.approx(before[name], abs=1e-12)
 
 

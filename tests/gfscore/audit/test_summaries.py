@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 from gfscore.audit.measured import Measured
-from gfscore.audit.summaries import MOST_PAIRED, class_pair_rows, class_rows, model_rows
+from gfscore.audit.model_rows import model_rows
+from gfscore.audit.summaries import MOST_PAIRED, class_pair_rows, class_rows
 from gfscore.tables.parquet_tables import frame_of
 
 NO = float("nan")

@@ -15,10 +15,10 @@ from gfscore.statistics.binomial import lower_mean_shares, lower_shares
 from gfscore.statistics.bootstrap import bootstrap_intervals
 from gfscore.statistics.class_bounds import METHODS, ClassBounds, bounds_of
 from gfscore.statistics.classes import ClassSamples, class_samples
-from gfscore.statistics.intervals import disparity_intervals, rdi_bound
+from gfscore.statistics.intervals import rdi_bound
 from gfscore.statistics.margins import scores
 from gfscore.statistics.scale import SCALE
-from made import logits_and_labels
+from made import intervals, logits_and_labels, metric
 
 UNIT = (0.0, 1.0)
 GRADED = sorted(set(METHODS) - {"clopper_pearson"})
@@ -60,7 +60,7 @@ def test_a_class_without_samples_gets_the_whole_range_so_that_it_never_passes_a_
     assert low[1:].tolist() == [0, 0]
     assert high[1:].tolist() == [SCALE, SCALE]
     assert low[0] > 0.8
-    assert disparity_intervals(low, high, n=np.array([10_000, 0, 0]), lam=0.5)["wcr"][0] == 0
+    assert intervals(low, high, n=np.array([10_000, 0, 0]), lam=0.5)["wcr"][0] == 0
     assert disparity.worst_class_set(low, high).tolist() == [0, 1, 2]
 
 
@@ -300,14 +300,14 @@ def test_disparity_intervals_cover_at_least_as_often_as_stated(name, n, method):
     missed = 0
     for samples, truth in simulated(name, n, seed=10 + n, trials=trials):
         low, high = ClassBounds(samples, UNIT, method).interval(alpha)
-        bounds = disparity_intervals(low, high, n=samples.n, lam=0.5)
+        bounds = intervals(low, high, n=samples.n, lam=0.5)
         exact = {
             "value": truth.mean(),
             "class_mean": truth.mean(),
-            "rdi": disparity.rdi(truth),
-            "nrgc": disparity.nrgc(truth),
-            "wcr": disparity.wcr(truth),
-            "fp": disparity.fp(truth, 0.5),
+            "rdi": metric("rdi", truth),
+            "nrgc": metric("nrgc", truth),
+            "wcr": metric("wcr", truth),
+            "fp": metric("fp", truth),
         }
         missed += not all(bounds[key][0] <= exact[key] <= bounds[key][1] for key in exact)
     assert missed <= binom.ppf(0.999, trials, alpha)
@@ -317,7 +317,7 @@ def test_rdi_bound_covers():
     trials, alpha, n = 300, 0.5, 50
     bound = rdi_bound(n, classes=CLASSES, alpha=alpha, width=1)
     missed = sum(
-        abs(disparity.rdi(samples.summary.mean) - disparity.rdi(truth)) > bound
+        abs(metric("rdi", samples.summary.mean) - metric("rdi", truth)) > bound
         for samples, truth in simulated("binary", n, seed=3, trials=trials)
     )
     assert missed <= binom.ppf(0.999, trials, alpha)
@@ -446,7 +446,7 @@ def test_the_interval_of_the_aggregate_is_narrower_than_the_one_from_the_classes
     rng, alpha = np.random.default_rng(0), 0.05
     values = (rng.random(10 * n) < 0.75) * 1.0
     bounds = ClassBounds(class_samples(values, np.repeat(np.arange(10), n), 10, seed=0), UNIT, method)
-    low, high = disparity_intervals(*bounds.interval(alpha), n=bounds.n, lam=0.5)["value"]
+    low, high = intervals(*bounds.interval(alpha), n=bounds.n, lam=0.5)["value"]
     own = aggregate_of(bounds, alpha)
     assert own[0] < values.mean() < own[1]
     assert own[1] - own[0] < (high - low) / 2

@@ -1,25 +1,20 @@
-import itertools
 import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from scipy.optimize import linear_sum_assignment, linprog
+from scipy.optimize import linprog
 from scipy.stats import binom
 
-import plain
 from gfscore import InputError
-from gfscore.statistics import disparity, intervals
 from gfscore.statistics.class_bounds import ClassBounds
 from gfscore.statistics.classes import class_samples
 from gfscore.statistics.intervals import (
     correct_for_label_errors,
-    disparity_intervals,
     empirical_bernstein_half_width,
     hoeffding_half_width,
     least_mean,
-    nrgc_interval,
     rdi_bound,
     samples_for_half_width,
 )
@@ -96,190 +91,6 @@ def test_no_sample_gives_an_infinite_half_width():
     assert hoeffding_half_width(0, classes=2, alpha=0.05, width=1) == math.inf
     half = empirical_bernstein_half_width(np.array([0, 1]), np.array([np.nan, np.nan]), classes=2, alpha=0.05, width=1)
     assert half.tolist() == [math.inf, math.inf]
-
-
-# Exact extremes over the box, against linear programs and all vertices
-
-
-def boxes(k_max=5):
-    bound = st.floats(0, SCALE)
-
-    @st.composite
-    def build(draw):
-        k = draw(st.integers(2, k_max))
-        pairs = [sorted([draw(bound), draw(bound)]) for _ in range(k)]
-        return np.array([a for a, _ in pairs]), np.array([b for _, b in pairs])
-
-    return build()
-
-
-def vertices(low, high):
-    return np.array(list(itertools.product(*zip(low, high, strict=True))))
-
-
-def smallest_range(low, high):
-    # Variables x (K), top, bottom: minimise top - bottom with bottom <= x <= top in the box.
-    k = len(low)
-    above = np.hstack([np.eye(k), -np.ones((k, 1)), np.zeros((k, 1))])
-    below = np.hstack([-np.eye(k), np.zeros((k, 1)), np.ones((k, 1))])
-    bounds = [*zip(low, high, strict=True), (None, None), (None, None)]
-    objective = np.append(np.zeros(k), [1.0, -1.0])
-    found = linprog(objective, A_ub=np.vstack([above, below]), b_ub=np.zeros(2 * k), bounds=bounds)
-    return found.fun
-
-
-def largest_fp(low, high, lam):
-    k = len(low)
-    above = np.hstack([np.eye(k), -np.ones((k, 1)), np.zeros((k, 1))])
-    below = np.hstack([-np.eye(k), np.zeros((k, 1)), np.ones((k, 1))])
-    bounds = [*zip(low, high, strict=True), (None, None), (None, None)]
-    objective = np.append(np.full(k, -1 / k), [lam, -lam])
-    found = linprog(objective, A_ub=np.vstack([above, below]), b_ub=np.zeros(2 * k), bounds=bounds)
-    return -found.fun
-
-
-def smallest_gini(low, high):
-    # Linear-fractional program by Charnes and Cooper: y = t x with sum(y) = 1, d_ij >= |y_i - y_j|; Gini = sum d / K.
-    k = len(low)
-    pairs = list(itertools.combinations(range(k), 2))
-    variables = k + 1 + len(pairs)
-    rows = []
-    for p, (i, j) in enumerate(pairs):
-        for sign in (1, -1):
-            row = np.zeros(variables)
-            row[i], row[j], row[k + 1 + p] = sign, -sign, -1
-            rows.append(row)
-    for i in range(k):
-        for sign, bound in ((-1, low[i]), (1, high[i])):
-            row = np.zeros(variables)
-            row[i], row[k] = sign, -sign * bound
-            rows.append(row)
-    total = np.zeros((1, variables))
-    total[0, :k] = 1
-    objective = np.append(np.zeros(k + 1), np.full(len(pairs), 1 / k))
-    return linprog(objective, A_ub=np.array(rows), b_ub=np.zeros(len(rows)), A_eq=total, b_eq=[1.0]).fun
-
-
-@settings(max_examples=200)
-@given(boxes(), st.floats(0, 3))
-def test_rdi_wcr_and_fp_intervals_are_the_exact_extremes(box, lam):
-    # Rounded, because the linear programs are solved to 1e-7 of feasibility.
-    low, high = np.round(box, 3)
-    got = disparity_intervals(low, high, n=np.ones(len(low)), lam=lam)
-    corners = vertices(low, high)
-    assert got["rdi"][0] == pytest.approx(smallest_range(low, high), abs=1e-9)
-    assert got["rdi"][1] == pytest.approx(max(plain.rdi(x) for x in corners), abs=1e-12)
-    assert got["fp"][0] == pytest.approx(min(plain.fp(x, lam) for x in corners), abs=1e-12)
-    assert got["fp"][1] == pytest.approx(largest_fp(low, high, lam), abs=1e-9)
-    assert got["wcr"] == (low.min(), high.min())
-    assert got["class_mean"] == pytest.approx((low.mean(), high.mean()))
-
-
-@settings(max_examples=200)
-@given(boxes())
-def test_nrgc_interval_is_the_exact_extremes(box):
-    low, high = np.round(box, 3)
-    if high.max() == 0:
-        assert np.isnan(disparity_intervals(low, high, n=np.ones(len(low)), lam=0.5)["nrgc"]).all()
-        return
-    lowest, highest = disparity_intervals(low, high, n=np.ones(len(low)), lam=0.5)["nrgc"]
-    assert lowest == pytest.approx(smallest_gini(low, high), abs=1e-8)
-    assert highest == pytest.approx(max(plain.nrgc(x) for x in vertices(low, high) if x.sum() > 0), abs=1e-12)
-
-
-@pytest.mark.parametrize("k", [2, 3, 10])
-@pytest.mark.parametrize("seed", range(4))
-def test_every_point_of_the_box_lies_in_every_interval(k, seed):
-    rng = np.random.default_rng(seed)
-    low = rng.uniform(0, 0.6, k)
-    high = low + rng.uniform(0, 0.6, k)
-    n = rng.integers(1, 50, k)
-    got = disparity_intervals(low, high, n=n, lam=0.5)
-    for point in rng.uniform(low, high, size=(300, k)):
-        measured = {
-            "value": np.average(point, weights=n),
-            "class_mean": point.mean(),
-            "rdi": disparity.rdi(point),
-            "nrgc": disparity.nrgc(point),
-            "wcr": disparity.wcr(point),
-            "fp": disparity.fp(point, 0.5),
-        }
-        for name, value in measured.items():
-            assert got[name][0] - 1e-12 <= value <= got[name][1] + 1e-12, name
-
-
-@given(boxes(12), st.floats(0, 2))
-def test_a_box_of_one_point_gives_the_measures_themselves(box, lam):
-    point = box[0]
-    got = disparity_intervals(point, point, n=np.arange(1, len(point) + 1), lam=lam)
-    assert got["rdi"] == pytest.approx([disparity.rdi(point)] * 2, abs=1e-13)
-    assert got["wcr"] == (point.min(), point.min())
-    assert got["fp"] == pytest.approx([disparity.fp(point, lam)] * 2, abs=1e-13)
-    assert got["nrgc"] == pytest.approx([disparity.nrgc(point)] * 2, abs=1e-12, nan_ok=True)
-    assert got["value"] == pytest.approx([np.average(point, weights=np.arange(1, len(point) + 1))] * 2)
-
-
-def test_hand_computed_box():
-    low, high = np.array([0.1, 0.5]), np.array([0.3, 0.9])
-    got = disparity_intervals(low, high, n=np.array([1, 3]), lam=0.5)
-    assert got["rdi"] == pytest.approx((0.2, 0.8))
-    assert got["wcr"] == (0.1, 0.3)
-    assert got["value"] == pytest.approx((0.4, 0.75))
-    # Gini of two classes is |a - b| / (2 (a + b)): smallest at (.3, .5), largest at (.1, .9).
-    assert got["nrgc"] == pytest.approx((0.125, 0.4))
-    # FP = mean - RDI / 2 is the smaller of the two values.
-    assert got["fp"] == pytest.approx((0.1, 0.3))
-
-
-def test_a_box_that_touches_zero():
-    low, high = np.zeros(3), np.array([0.2, 0.4, 0.6])
-    got = disparity_intervals(low, high, n=np.ones(3), lam=0.5)
-    assert got["nrgc"] == pytest.approx((0.0, 2 / 3))
-    assert got["rdi"] == (0.0, 0.6)
-
-
-def test_nrgc_is_undefined_when_every_class_is_surely_zero():
-    got = disparity_intervals(np.zeros(3), np.zeros(3), n=np.ones(3), lam=0.5)
-    assert np.isnan(got["nrgc"]).all()
-    assert got["rdi"] == (0, 0)
-
-
-def test_a_class_that_is_surely_zero_does_not_hide_the_smallest_gini():
-    # (0, x, x) for any x > 0 is the flattest: Gini 1/3.
-    got = disparity_intervals(np.zeros(3), np.array([0.0, 0.5, 0.5]), n=np.ones(3), lam=0.5)
-    assert got["nrgc"] == pytest.approx((1 / 3, 2 / 3))
-
-
-@pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("widths", ["equal", "by the mean", "any", "ties"])
-def test_the_largest_nrgc_does_not_depend_on_what_the_assignment_starts_from(seed, widths, monkeypatch):
-    """The prices that it starts from save time, nothing else."""
-    rng = np.random.default_rng(seed)
-    mean = rng.beta(5, 3, 60)
-    if widths == "ties":
-        mean = np.round(mean, 1)
-    half = {"equal": 0.2, "by the mean": 0.4 * np.sqrt(mean * (1 - mean)), "ties": 0.1}.get(widths)
-    half = rng.uniform(0, 0.5, 60) if half is None else half
-    box = np.maximum(mean - half, 0), np.minimum(mean + half, 1)
-    highest = nrgc_interval(*box)[1]
-
-    def from_nothing(low, high, slope):
-        worth = np.maximum(np.multiply.outer(slope, low), np.multiply.outer(slope, high))
-        return linear_sum_assignment(worth, maximize=True)[1]
-
-    monkeypatch.setattr(intervals, "_heaviest_ranking", from_nothing)
-    assert highest == pytest.approx(nrgc_interval(*box)[1], rel=1e-12)
-
-
-def test_a_thousand_classes_take_seconds():
-    rng = np.random.default_rng(0)
-    low = rng.uniform(0, 0.6, 1000)
-    high = low + rng.uniform(0, 0.6, 1000)
-    lowest, highest = disparity_intervals(low, high, n=np.ones(1000), lam=0.5)["nrgc"]
-    for point in rng.uniform(low, high, size=(20, 1000)):
-        assert lowest < disparity.nrgc(point) < highest
-    corner = np.where(low > np.median(low), high, low)
-    assert lowest < disparity.nrgc(corner) < highest
 
 
 # Label errors

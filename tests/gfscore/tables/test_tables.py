@@ -16,7 +16,6 @@ import gfscore
 from gfscore import InputError
 from gfscore.tables.parquet_tables import (
     IDENTITY_KEY,
-    TABLES,
     as_cell,
     frame_of,
     read_identity,
@@ -26,10 +25,11 @@ from gfscore.tables.parquet_tables import (
     write_logits,
     write_table,
 )
+from gfscore.workflow.catalogue import CATALOGUE
 
 PACKAGE_FOLDER = str(Path(gfscore.__file__).parents[1])
 IDENTITY = {"dataset": "digits", "threat": "none", "model": "ERM", "checkpoint": "ab12"}
-FLAT_TABLES = sorted(set(TABLES) - {"logits"})
+FLAT_TABLES = sorted(set(CATALOGUE) - {"logits"})
 
 
 def names_in(folder):
@@ -53,7 +53,7 @@ def made_column(kind, rng, n):
 
 def made_frame(table, n=7):
     rng = np.random.default_rng(0)
-    return pd.DataFrame({name: made_column(kind, rng, n) for name, kind, _ in TABLES[table].columns})
+    return pd.DataFrame({name: made_column(kind, rng, n) for name, kind, _ in CATALOGUE[table].columns})
 
 
 def made_logits(n=40, k=6, seed=0):
@@ -75,12 +75,12 @@ def path_to_logits(tmp_path):
 # Declarations
 
 
-@pytest.mark.parametrize("table", sorted(TABLES))
+@pytest.mark.parametrize("table", sorted(CATALOGUE))
 def test_every_column_is_declared_once_with_its_meaning(table):
-    names = [name for name, _, _ in TABLES[table].columns]
+    names = [name for name, _, _ in CATALOGUE[table].columns]
     assert len(set(names)) == len(names)
-    assert all(meaning for _, _, meaning in TABLES[table].columns)
-    assert TABLES[table].version >= 1
+    assert all(meaning for _, _, meaning in CATALOGUE[table].columns)
+    assert CATALOGUE[table].version >= 1
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_every_column_is_declared_once_with_its_meaning(table):
     ],
 )
 def test_tables_hold_the_columns_of_the_public_contract(table, contract):
-    assert set(contract.split()) <= {name for name, _, _ in TABLES[table].columns}
+    assert set(contract.split()) <= {name for name, _, _ in CATALOGUE[table].columns}
 
 
 # Round trips
@@ -114,10 +114,10 @@ def test_tables_hold_the_columns_of_the_public_contract(table, contract):
 def test_a_table_reads_back_as_it_was_written(table, tmp_path):
     frame = made_frame(table)
     path = tmp_path / "sub" / "table.parquet"
-    write_table(path, table, frame, identity=IDENTITY)
-    got = read_table(path, table, expect={"model": "ERM"})
+    write_table(path, CATALOGUE[table], frame, identity=IDENTITY)
+    got = read_table(path, CATALOGUE[table], expect={"model": "ERM"})
     assert list(got.columns) == list(frame.columns)
-    for name, kind, _ in TABLES[table].columns:
+    for name, kind, _ in CATALOGUE[table].columns:
         if pa.types.is_list(kind):
             assert got[name].tolist() == frame[name].tolist()
             assert all(type(item) is list for item in got[name])
@@ -128,17 +128,17 @@ def test_a_table_reads_back_as_it_was_written(table, tmp_path):
 
 @pytest.mark.parametrize("table", FLAT_TABLES)
 def test_an_empty_table_keeps_its_columns(table, tmp_path):
-    write_table(tmp_path / "t.parquet", table, frame_of(table, []), identity={})
-    got = read_table(tmp_path / "t.parquet", table)
+    write_table(tmp_path / "t.parquet", CATALOGUE[table], frame_of(CATALOGUE[table], []), identity={})
+    got = read_table(tmp_path / "t.parquet", CATALOGUE[table])
     assert len(got) == 0
-    assert list(got.columns) == [name for name, _, _ in TABLES[table].columns]
+    assert list(got.columns) == [name for name, _, _ in CATALOGUE[table].columns]
 
 
 def test_column_types_are_the_declared_ones_in_the_file(tmp_path):
     write_table(tmp_path / "t.parquet", "class_scores", made_frame("class_scores"), identity={})
     schema = pq.read_schema(tmp_path / "t.parquet")
     assert [(field.name, field.type) for field in schema] == [
-        (name, kind) for name, kind, _ in TABLES["class_scores"].columns
+        (name, kind) for name, kind, _ in CATALOGUE["class_scores"].columns
     ]
 
 
@@ -198,7 +198,11 @@ def test_two_writes_give_the_same_bytes(tmp_path, path_to_logits):
 
 
 def test_identity_is_what_was_written_and_the_kind_of_table(path_to_logits):
-    assert read_identity(path_to_logits) == {**IDENTITY, "table": "logits", "table_version": TABLES["logits"].version}
+    assert read_identity(path_to_logits) == {
+        **IDENTITY,
+        "table": "logits",
+        "table_version": CATALOGUE["logits"].version,
+    }
 
 
 def test_a_table_made_from_another_one_inherits_its_identity_but_not_its_kind(tmp_path, path_to_logits):
@@ -422,7 +426,7 @@ def test_no_text_of_a_csv_is_a_formula_or_steers_a_terminal(tmp_path, table):
     expected += ["\ufffd[2J", "a\ufffd=1", "a\n'=1", "\ufffd", "a=b"]
     expected += ["cat;'=1+1", "cat;'\u200b@x", "'\u200b=1+1", "'\uff1d1", "caf\u00e9;a=b", ";", "\u200ba"]
     frame = made_frame(table, n=len(texts))
-    kinds = {name: kind for name, kind, _ in TABLES[table].columns}
+    kinds = {name: kind for name, kind, _ in CATALOGUE[table].columns}
     names = [name for name, kind in kinds.items() if pa.types.is_string(kind)]
     lists = [name for name, kind in kinds.items() if pa.types.is_list(kind)]
     for name in names + lists:
@@ -447,7 +451,7 @@ def test_groups_that_are_numbers_stay_as_they_are(number):
 
 def test_frame_of_orders_columns_and_leaves_absent_keys_missing():
     frame = frame_of("calibration", [{"value": 0.5, "measure": "great"}])
-    assert list(frame.columns) == [name for name, _, _ in TABLES["calibration"].columns]
+    assert list(frame.columns) == [name for name, _, _ in CATALOGUE["calibration"].columns]
     assert frame["value"][0] == 0.5
     assert pd.isna(frame["objective"][0])
 

@@ -10,6 +10,7 @@ import pytest
 from pyarrow.parquet import ParquetFile
 
 from gfscore import InputError
+from gfscore.audit.summary_tables import MODEL_SUMMARY
 from gfscore.core.files import sha256_of_file, write_json
 from gfscore.core.folder_digests import write_digests
 from gfscore.core.pages import write_page
@@ -71,9 +72,9 @@ def flipped_bit(folder):
 def with_other_value(folder):
     # As a data frame library would, by which the file gets checksums that are right.
     path = folder / "model_summary.parquet"
-    frame = read_table(path, "model_summary")
+    frame = read_table(path, MODEL_SUMMARY)
     frame["wcr"] += 0.1
-    write_table(path, "model_summary", frame, identity={"audit": AUDIT})
+    write_table(path, MODEL_SUMMARY, frame, identity={"audit": AUDIT})
 
 
 def of_another_audit(folder):

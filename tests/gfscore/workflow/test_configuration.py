@@ -6,8 +6,7 @@ import sys
 
 import pytest
 
-from gfscore.audit.verdicts.gate_rules import direction_of
-from gfscore.audit.verdicts.rule_settings import STATISTICS
+from gfscore.audit.verdicts.gate_statistics import STATISTICS, direction_of
 from gfscore.core.errors import InputError, unknown
 from gfscore.workflow.config_files import laid_over, marked
 from gfscore.workflow.names import case_mistakes
@@ -192,6 +191,7 @@ def test_all_mistakes_are_listed_at_once_in_the_order_of_the_file():
         ([RULE | {"measure": "great-softmx"}], ["gate: 0: measure", "'great-softmax'"]),
         ([RULE | {"measure": "great-softmax-of-sigmoid"}], ["gate: 0: measure"]),
         ([RULE | {"statistic": "wrc"}], ["'wcr'"]),
+        ([RULE | {"statistic": "ihdi"}], ["ihdi has no bounds"]),
         ([RULE | {"at_most": 0.3}], ["one threshold"]),
         ([{"measure": "clean"}], ["one threshold"]),
         ([RULE | {"at_least": 1.3}], ["at_least: 1.3", "0 to 1.25331"]),

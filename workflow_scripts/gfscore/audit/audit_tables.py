@@ -3,9 +3,10 @@
 from dataclasses import dataclass, field
 
 from gfscore.audit.metric_names import UNCALIBRATED
+from gfscore.audit.summary_tables import MODEL_SUMMARY, SENSITIVITY
 from gfscore.audit.table_names import COMPARISONS, CONFUSIONS, MEASURE_TABLES
 from gfscore.core.files import read_json
-from gfscore.tables.parquet_tables import frame_of, read_table, write_table_and_csv
+from gfscore.tables.parquet_tables import read_table
 
 
 @dataclass(frozen=True)
@@ -49,27 +50,17 @@ def read_audit_tables(files, *, audit):
     Raises InputError for a file that is missing, damaged or of another audit.
     """
 
-    def table(name):
-        return read_table(files[name], name, expect={"audit": audit}) if files.get(name) else None
+    def table(name, declared=None):
+        return read_table(files[name], declared or name, expect={"audit": audit}) if files.get(name) else None
 
     return AuditTables(
         class_scores=table("class_scores"),
-        model_summary=table("model_summary"),
+        model_summary=table("model_summary", MODEL_SUMMARY),
         vulnerability=table("vulnerability"),
         calibration=table("calibration"),
         calibration_results=read_json(files["calibration_json"]) if files.get("calibration_json") else {},
-        sensitivity=table("sensitivity"),
+        sensitivity=table("sensitivity", SENSITIVITY),
         comparison=read_json(files["comparison_json"]) if files.get("comparison_json") else {},
         **{name: table(name) for name in (*COMPARISONS, *CONFUSIONS)},
         measures={name: table(name) for names in MEASURE_TABLES.values() for name in names if files.get(name)},
     )
-
-
-def write_audit_tables(paths, rows, *, audit, identity=None):
-    """Write tables of an audit, each with its CSV: `paths` and `rows` (lists of mappings) by the tables' names.
-
-    `identity` is what the files say of themselves beside the audit's name.
-    """
-    for table, found in rows.items():
-        about = {"audit": audit} | (identity or {})
-        write_table_and_csv(paths[table], table, frame_of(table, found), identity=about)

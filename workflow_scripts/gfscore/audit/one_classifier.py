@@ -4,13 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gfscore.audit.metric_names import SUMMARY
+from gfscore.audit.model_rows import summarise
 from gfscore.core.errors import InputError
 from gfscore.core.names import spelled_alike
 from gfscore.statistics import disparity
 from gfscore.statistics.class_bounds import ClassBounds
 from gfscore.statistics.classes import class_samples, class_values
-from gfscore.statistics.intervals import disparity_intervals
 from gfscore.statistics.logits import require_logits
 from gfscore.statistics.margins import predictions, scores
 from gfscore.statistics.scale import SCALE
@@ -23,9 +22,10 @@ class Audit:
     """Class-wise robustness of one classifier.
 
     `classes`: data frame with class_index, class_name, n, value, low, high, accuracy, one row per class; low and
-    high hold for all classes together. `summary`: mapping with value, class_mean, rdi, nrgc, wcr, wcr_class (name),
-    wcr_tied (names), fp, accuracy, and for each number but accuracy `<name>_interval`, a pair (low, high). `pairwise`:
-    absolute differences of class values, (K, K) float64, NaN for classes without samples.
+    high hold for all classes together. `summary`: mapping with each metric by its name (value, class_mean, rdi, nrgc,
+    wcr, fp, ...), for those that have an interval `<name>_interval`, a pair (low, high), wcr_class (name), wcr_tied
+    (names) and accuracy. `pairwise`: absolute differences of class values, (K, K) float64, NaN for classes without
+    samples.
     """
 
     classes: object
@@ -78,30 +78,6 @@ def audit_logits(
     summary = summarise(values, low, high, class_names=names, lam=lam)
     pairwise = disparity.pairwise_differences(values.mean)
     return Audit(classes=classes, summary=summary | {"accuracy": accuracy.aggregate}, pairwise=pairwise)
-
-
-def summarise(values, low, high, *, class_names, lam):
-    """Aggregate and disparity of class values, with intervals, as a mapping (see Audit.summary).
-
-    Takes ClassValues, simultaneous class bounds `low`, `high` (K,) or None when there are none, K names and `lam` of
-    FP. Without class bounds every interval is (NaN, NaN).
-    """
-    tied = disparity.worst_classes(values.mean)
-    summary = {
-        "value": values.aggregate,
-        "class_mean": values.class_mean,
-        "rdi": disparity.rdi(values.mean),
-        "nrgc": disparity.nrgc(values.mean),
-        "wcr": disparity.wcr(values.mean),
-        "wcr_class": class_names[tied[0]],
-        "wcr_tied": [class_names[index] for index in tied],
-        "fp": disparity.fp(values.mean, lam),
-    }
-    if low is None:
-        bounds = dict.fromkeys(SUMMARY, (float("nan"), float("nan")))
-    else:
-        bounds = disparity_intervals(low, high, n=values.n, lam=lam)
-    return summary | {f"{name}_interval": pair for name, pair in bounds.items()}
 
 
 def _require_names(class_names, k):

@@ -1,19 +1,13 @@
-"""Rows of class_scores and model_summary from the measured values of one model."""
+"""Rows of the tables about classes: their values, their ranking, and the differences between them."""
 
 from itertools import combinations
 
-import numpy as np
-
-from gfscore.audit.metric_names import SUMMARY
-from gfscore.audit.one_classifier import summarise
-from gfscore.audit.verdicts.planner import detectable_rdi
 from gfscore.core.files import read_json
 from gfscore.measures import measure_of
 from gfscore.statistics import disparity
 from gfscore.statistics.bootstrap import bootstrap_intervals
 from gfscore.statistics.class_bounds import bounds_of
 from gfscore.statistics.classes import class_values
-from gfscore.statistics.noise import noise_floor
 from gfscore.statistics.ranking import vulnerability
 
 CLASS_KEY = ["dataset", "threat", "model", "measure", "calibration", "temperature"]
@@ -75,87 +69,6 @@ def _bounds(measured, classes, measure, intervals, label_error_rates):
     )
     named = dict(zip(("bootstrap_low", "bootstrap_high"), resampled, strict=True))
     return {"interval": bounds.method, "low": low, "high": high, **named}
-
-
-def model_rows(inputs, class_scores, accuracies, settings):
-    """Rows of the table model_summary.
-
-    Takes AuditInputs, the table class_scores made from them, `accuracies` (per model a mapping of the published and
-    robust accuracy columns) and `settings`: fp_lambda, and permutations and seed of the noise floor. Shuffles at least
-    so often that Holm's adjustment for the number of models can leave a p-value of 5%.
-    """
-    settings = settings | {"permutations": max(settings["permutations"], 20 * len(inputs.models) - 1)}
-    by_key = dict(list(class_scores.groupby(["threat", "model", "measure", "calibration"], sort=False)))
-    of_model = {
-        (model["threat"], model["model"]): known for model, known in zip(inputs.models, accuracies, strict=True)
-    }
-    rows = []
-    for measured in inputs.measured():
-        threat, model, measure, calibration = (
-            measured.key[name] for name in ("threat", "model", "measure", "calibration")
-        )
-        classes = by_key[threat, model, measure, calibration].sort_values("class_index")
-        accuracies_of_model = of_model[threat, model]
-        rows.append(_model_row(measured, classes, measure_of(inputs.measures[measure]), accuracies_of_model, settings))
-    return rows
-
-
-def _model_row(measured, class_frame, measure, accuracies, settings):
-    names = class_frame["class_name"].tolist()
-    bounds = class_frame["low"].to_numpy(), class_frame["high"].to_numpy()
-    detectable = detectable_rdi(*bounds)
-    if not measured.fresh:
-        bounds = None, None
-    values = class_values(measured.values, measured.labels, len(names))
-    summary = summarise(values, *bounds, class_names=names, lam=settings["fp_lambda"])
-    row = dict(measured.key)
-    for name in SUMMARY:
-        row[name] = summary[name]
-        row[f"{name}_low"], row[f"{name}_high"] = summary[f"{name}_interval"]
-    row["value_alone_low"], row["value_alone_high"] = _aggregate_alone(measured, class_frame, measure)
-    noise = noise_floor(
-        measured.values,
-        measured.labels,
-        len(names),
-        permutations=settings["permutations"],
-        rng=measured.generator(settings["seed"]),
-    )
-    return row | {
-        "wcr_class": summary["wcr_class"],
-        "wcr_tied": summary["wcr_tied"],
-        "worst_class_set": [] if bounds[0] is None else [names[k] for k in disparity.worst_class_set(*bounds)],
-        "interval": class_frame["interval"].iloc[0],
-        "confidence": class_frame["confidence"].iloc[0],
-        "accuracy": float(np.mean(measured.correct)),
-        **accuracies,
-        "rdi_over_mean": disparity.rdi_over_mean(values.mean),
-        "gini_unbiased": disparity.gini_unbiased(values.mean),
-        "ihdi": disparity.ihdi(values.mean),
-        **{f"{name}_permuted": value for name, value in noise.permuted.items()},
-        # Undecided values are not known, so that shuffling them tests nothing.
-        **{f"{name}_p": None if measured.bounded else value for name, value in noise.p_value.items()},
-        "between_class_sd": noise.between_class_sd,
-        "rdi_detectable": detectable,
-    }
-
-
-def _aggregate_alone(measured, class_frame, measure):
-    # Interval of the aggregate itself, by the method, confidence and label-error rates of the class bounds.
-    if not measured.fresh:
-        return None, None
-    method, rates = class_frame["interval"].iloc[0], class_frame["label_error_rate"]
-    bounds = bounds_of(
-        measured.values,
-        measured.labels,
-        len(class_frame),
-        measure=measure,
-        # The order of the samples, which the seed draws, is of no account here.
-        intervals={"method": method, "binary": method, "seed": 0},
-        label_error_rates=None if rates.isna().all() else rates.to_numpy(dtype=np.float64),
-        upper_values=measured.upper_values,
-    )
-    side = (1 - class_frame["confidence"].iloc[0]) / 2
-    return bounds.lower_aggregate(side), bounds.upper_aggregate(side)
 
 
 def vulnerability_rows(class_scores):

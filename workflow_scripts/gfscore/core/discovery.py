@@ -21,7 +21,8 @@ def declarations(package: str, name: str) -> dict[str, Any]:
     folders = list(spec.submodule_search_locations or []) if spec else []
     found = {}
     for module in sorted(iter_modules(folders), key=lambda module: module.name):
-        path = Path(module.module_finder.path, f"{module.name}.py")  # type: ignore[union-attr]
+        place = Path(module.module_finder.path, module.name)  # type: ignore[union-attr]
+        path = place / "__init__.py" if module.ispkg else place.with_suffix(".py")
         if path.is_file() and declares.search(path.read_text(encoding="utf-8")):
             found[module.name] = getattr(import_module(f"{package}.{module.name}"), name)
     return found

@@ -5,24 +5,14 @@ file is, and imports nothing heavy; none imports another. Beside them stand decl
 progress.
 """
 
-import pkgutil
 from collections.abc import Mapping
-from importlib import import_module
 from typing import Any
 
+from gfscore.core.discovery import declarations
 from gfscore.core.errors import InputError, unknown
 from gfscore.measures.declaration import Kind, Measure
 
-NO_KINDS = {"declaration", "derived", "job", "progress", "samples"}
-"""Modules of this folder that are no kinds of measures."""
-
-
-def _found() -> dict[str, Kind[Any]]:
-    names = sorted(module.name for module in pkgutil.iter_modules(__path__) if module.name not in NO_KINDS)
-    return {name: import_module(f"{__name__}.{name}").KIND for name in names}
-
-
-KINDS: Mapping[str, Kind[Any]] = _found()
+KINDS: Mapping[str, Kind[Any]] = declarations(__name__, "KIND")
 """Every kind of measure by its name, the value of `kind` in the configuration."""
 
 

@@ -117,10 +117,7 @@ def _attempt(session, address, part, *, pinned):
     wanted = {"Range": f"bytes={have}-"} if have else {}
     with session.get(address, headers=wanted, stream=True, timeout=SILENCE) as answer:
         continued = answer.status_code == requests.codes.partial_content
-        sent = answer.headers.get("Content-Range", "")
-        if answer.status_code == requests.codes.requested_range_not_satisfiable or (
-            continued and not sent.startswith(f"bytes {have}-")
-        ):
+        if answer.status_code == requests.codes.requested_range_not_satisfiable:
             part.unlink(missing_ok=True)
             raise requests.ConnectionError("the server has no such range; starting over")
         answer.raise_for_status()

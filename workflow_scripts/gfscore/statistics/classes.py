@@ -25,11 +25,6 @@ class ClassValues:
         present = self.n > 0
         return float(np.average(self.mean[present], weights=self.n[present]))
 
-    @property
-    def class_mean(self):
-        """Unweighted mean over the classes that have samples; differs from `aggregate` when classes are unbalanced."""
-        return float(np.mean(self.mean[self.n > 0]))
-
 
 def class_values(values, labels, classes):
     """Mean and variance of a measure within each class.

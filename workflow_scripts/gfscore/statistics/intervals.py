@@ -1,4 +1,4 @@
-"""Half-widths of confidence intervals of class values, and intervals of the disparity made of those values.
+"""Half-widths of confidence intervals of class values, and their bounds where labels may be wrong.
 
 All class intervals hold simultaneously: with probability at least 1 - alpha over the samples, every class's true
 value lies in its interval.  # ASSUME: samples of a class are independent draws from that class's distribution.
@@ -9,9 +9,6 @@ import math
 import numpy as np
 
 from gfscore.core.errors import InputError
-from gfscore.statistics import disparity
-
-DINKELBACH_STEPS = 100
 
 
 def hoeffding_half_width(n, *, classes, alpha, width):
@@ -87,101 +84,6 @@ def least_mean(low, error_rate, *, n):
     room = n[order] / n.sum() * right
     lacking = np.clip(1 - low - (np.cumsum(room) - room), 0, room)
     return float(np.clip(1 - (lacking / right).sum(), 0, 1))
-
-
-def disparity_intervals(low, high, *, n, lam):
-    """Smallest intervals of aggregate, class mean, RDI, NRGC, WCR and FP that follow from class intervals.
-
-    Takes bounds `low`, `high` (K,), all >= 0, samples per class `n` (K,) and `lam` of FP. Returns a mapping name ->
-    (low, high): exact extremes over the box, so each holds with the joint confidence of the class intervals.
-    NRGC is (NaN, NaN) when the whole box is 0. Derived here; the GF-Score paper leaves it open.
-    """
-    low, high = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
-    weights = np.asarray(n) / np.sum(n)
-    return {
-        "value": (float(weights @ low), float(weights @ high)),
-        "class_mean": (float(low.mean()), float(high.mean())),
-        "rdi": (largest_gap(low, high), largest_gap(high, low)),
-        "nrgc": nrgc_interval(low, high),
-        "wcr": (float(low.min()), float(high.min())),
-        "fp": fp_interval(low, high, lam),
-    }
-
-
-def largest_gap(upper, lower):
-    """Largest upper_i - lower_j over classes i != j, at least 0: the upper end of RDI over a box, or the lower one."""
-    gap = upper[:, None] - lower[None, :]
-    np.fill_diagonal(gap, -np.inf)
-    return max(0.0, float(gap.max()))
-
-
-def fp_interval(low, high, lam):
-    """Smallest and largest FP over a box of class values."""
-    return _lowest_fp(low, high, lam), _highest_fp(low, high, lam)
-
-
-def _lowest_fp(low, high, lam):
-    # FP is concave, so its minimum is at a vertex: all classes low, except perhaps the largest one, i.
-    # Raising class i to its upper end changes the mean by +w/K and the penalised range by -lam * w.
-    k = len(low)
-    range_penalty = lam * (high[:, None] - low[None, :])
-    mean_with_i_high = (low.sum() + high - low)[:, None] / k
-    candidate = mean_with_i_high - range_penalty
-    np.fill_diagonal(candidate, np.inf)
-    both_low = low.mean() - lam * (low[:, None] - low[None, :])
-    np.fill_diagonal(both_low, np.inf)
-    return float(min(candidate.min(), both_low.min()))
-
-
-def _highest_fp(low, high, lam):
-    # For a given largest value u the best point raises every class as far as min(U, u).
-    floor = low.max()
-    candidates = np.unique(np.append(high[high >= floor], floor))
-    points = np.minimum(high[None, :], candidates[:, None])
-    return float((points.mean(axis=1) - lam * (points.max(axis=1) - points.min(axis=1))).max())
-
-
-def nrgc_interval(low, high):
-    """Smallest and largest NRGC over a box of class values >= 0; (NaN, NaN) when the whole box is 0."""
-    if high.max() == 0:
-        return float("nan"), float("nan")
-    flattest = (np.clip(t, low, high) for t in np.unique(np.concatenate([low, high])))
-    smallest = min(disparity.nrgc(point) for point in flattest if point.sum() > 0)
-    return smallest, _largest_nrgc(low, high)
-
-
-def _largest_nrgc(low, high):
-    # Dinkelbach: for a trial Gini theta, maximise sum_i (c_rank(i) - K theta) x_i over ranks and vertices. The sum of
-    # |x_i - x_j| is the largest such sum over all rankings, so an assignment problem solves each step exactly.
-    k = len(low)
-    coefficients = 2.0 * np.arange(1, k + 1) - k - 1
-    point = np.where(np.arange(k) == high.argmax(), high, low)
-    theta = disparity.nrgc(point)
-    for _ in range(DINKELBACH_STEPS):
-        slope = coefficients - k * theta
-        classes = _heaviest_ranking(low, high, slope)
-        point = np.where(slope > 0, high[classes], low[classes])
-        improved = disparity.nrgc(point) if point.sum() > 0 else theta
-        if improved <= theta * (1 + 1e-12):
-            return theta
-        theta = improved
-    raise RuntimeError(f"the largest NRGC over the class intervals did not settle in {DINKELBACH_STEPS} steps")
-
-
-def _heaviest_ranking(low, high, slope):
-    # Class at each rank such that sum_i slope_rank(i) x_i is largest, with x_i low at ranks of negative slope, else
-    # high. The assignment starts from a ranking that is nearly right, whose prices of the ranks leave only costs near 0
-    # to the solver: a thirtieth of its time at K = 1,000, the same solution.
-    from scipy.optimize import linear_sum_assignment
-
-    below = np.count_nonzero(slope <= 0)
-    guess = np.argsort(low + high)
-    guess = np.concatenate([half[np.argsort(x[half])] for half, x in ((guess[:below], low), (guess[below:], high))])
-    x = np.where(slope > 0, high[guess], low[guess])
-    prices = np.append(0, np.cumsum(np.diff(slope) * (x[:-1] + x[1:]) / 2))
-    worth = np.where(slope > 0, np.multiply.outer(high[guess], slope), np.multiply.outer(low[guess], slope)) - prices
-    rows, ranks = linear_sum_assignment(worth.max(axis=1, keepdims=True) - worth)
-    return guess[rows[np.argsort(ranks)]]
 
 
 def samples_for_half_width(half_width, *, classes, alpha, width):

@@ -1,43 +1,30 @@
-"""Columns of every Parquet table of results/, with their types, units and meaning."""
+"""Columns of the Parquet tables of results/, with their types, units and meaning.
 
-from dataclasses import dataclass
+Those whose columns follow from the metrics stand in gfscore.audit.summary_tables.
+"""
+
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from gfscore.audit.agreement.columns import AGREEMENT_COLUMNS
 from gfscore.audit.comparison.columns import COMPARISON_COLUMNS
 from gfscore.audit.groups.columns import GROUP_COLUMNS
-from gfscore.audit.metric_names import SUMMARY
 from gfscore.audit.projections.columns import PROJECTION_COLUMNS
 from gfscore.measures.samples import SAMPLES_TABLES
-from gfscore.tables.keys import MEASURED
+from gfscore.tables.keys import MEASURED, SUMMARISED
 
 
 @dataclass(frozen=True)
 class Table:
-    """Kind of table: its version (raised when the meaning of a column changes) and columns (name, type, meaning)."""
+    """Kind of table: its version (raised when the meaning of a column changes), columns (name, type, meaning), name."""
 
     version: int
     columns: tuple
+    name: str = ""
 
 
-_KEY = (
-    *MEASURED,
-    ("calibration", pa.string(), "none, or the objective that chose the temperature"),
-    ("temperature", pa.float64(), "temperature of the score; null except for great"),
-)
-
-_SUMMARISED = {
-    "value": "aggregate: mean over the samples",
-    "class_mean": "mean over the classes, each counted alike",
-    "rdi": "RDI, best class minus worst",
-    "nrgc": "NRGC, Gini coefficient of the classes",
-    "wcr": "WCR, the worst class",
-    "fp": "FP, class mean minus lambda times RDI",
-}
-"""What the numbers of SUMMARY are."""
-
-TABLES = {
+_TABLES = {
     "logits": Table(
         version=1,
         columns=(
@@ -62,7 +49,7 @@ TABLES = {
     "class_scores": Table(
         version=1,
         columns=(
-            *_KEY,
+            *SUMMARISED,
             ("class_index", pa.int32(), "class, 0..K-1"),
             ("class_name", pa.string(), "name of the class"),
             ("n", pa.int64(), "samples of the class"),
@@ -80,52 +67,6 @@ TABLES = {
             ("label_error_rate", pa.float64(), "share of wrong labels the bounds allow for; null: assumed right"),
             ("bootstrap_low", pa.float64(), "lower end by bootstrap: approximate, no guarantee; null as low"),
             ("bootstrap_high", pa.float64(), "upper end by bootstrap, likewise"),
-        ),
-    ),
-    "model_summary": Table(
-        version=1,
-        columns=(
-            *_KEY,
-            *(
-                (f"{name}{suffix}", pa.float64(), f"{_SUMMARISED[name]}{meaning}")
-                for name in SUMMARY
-                for suffix, meaning in (("", ""), ("_low", ", lower bound"), ("_high", ", upper bound"))
-            ),
-            ("value_alone_low", pa.float64(), "lower bound of value by an interval of this number alone"),
-            ("value_alone_high", pa.float64(), "upper bound, likewise"),
-            ("wcr_class", pa.string(), "worst class, the first of ties"),
-            ("wcr_tied", pa.list_(pa.string()), "every class that attains the minimum"),
-            ("worst_class_set", pa.list_(pa.string()), "classes that may be the worst, given the intervals"),
-            ("interval", pa.string(), "interval method"),
-            ("confidence", pa.float64(), "joint confidence of the bounds; of those of value_alone by themselves"),
-            ("accuracy", pa.float64(), "clean accuracy on the same samples"),
-            ("published_clean_accuracy", pa.float64(), "clean accuracy as published, fraction"),
-            ("published_robust_accuracy", pa.float64(), "robust accuracy as published, fraction"),
-            ("robust_accuracy", pa.float64(), "robust accuracy that rank agreement uses"),
-            ("robust_accuracy_source", pa.string(), "where robust_accuracy comes from"),
-            ("rdi_over_mean", pa.float64(), "RDI / class mean: without the scale of the score"),
-            ("gini_unbiased", pa.float64(), "NRGC K/(K-1)"),
-            ("ihdi", pa.float64(), "class mean (1 - NRGC)"),
-            ("rdi_permuted", pa.float64(), "mean RDI under shuffled class membership"),
-            ("nrgc_permuted", pa.float64(), "mean NRGC under shuffled class membership"),
-            ("wcr_permuted", pa.float64(), "mean WCR under shuffled class membership"),
-            (
-                "rdi_p",
-                pa.float64(),
-                "permutation p-value, by RDI, of: classes have one distribution of values; null if undecided",
-            ),
-            (
-                "nrgc_p",
-                pa.float64(),
-                "permutation p-value, by NRGC, of: classes have one distribution of values; null if undecided",
-            ),
-            (
-                "wcr_p",
-                pa.float64(),
-                "permutation p-value, by WCR, of: classes have one distribution of values; null if undecided",
-            ),
-            ("between_class_sd", pa.float64(), "estimated spread of the true class values, corrected for noise"),
-            ("rdi_detectable", pa.float64(), "true RDI above which intervals so wide are sure to tell it from 0"),
         ),
     ),
     "costs": Table(
@@ -195,7 +136,7 @@ TABLES = {
     "class_pairs": Table(
         version=1,
         columns=(
-            *_KEY,
+            *SUMMARISED,
             ("stronger_index", pa.int32(), "the class of the pair with the larger value, 0..K-1; the first of ties"),
             ("stronger_name", pa.string(), "name of that class"),
             ("weaker_index", pa.int32(), "the other class, 0..K-1"),
@@ -213,7 +154,7 @@ TABLES = {
         version=1,
         columns=(
             MEASURED[0],
-            *_KEY[3:5],
+            *SUMMARISED[3:5],
             ("class_index", pa.int32(), "class, 0..K-1"),
             ("class_name", pa.string(), "name of the class"),
             ("mean_rank", pa.float64(), "mean rank over models, 1 = weakest; null where some model lacks samples"),
@@ -231,18 +172,11 @@ TABLES = {
             ("value", pa.float64(), "objective; null where undefined"),
         ),
     ),
-    "sensitivity": Table(
-        version=2,
-        columns=(
-            *MEASURED,
-            ("shift", pa.float64(), "constant added to every logit"),
-            ("scale", pa.float64(), "factor of every logit: 1 / T for sigmoid and softmax"),
-            *((name, pa.float64(), f"{_SUMMARISED[name]}, of the changed logits") for name in SUMMARY),
-            ("place", pa.float64(), "place by aggregate under the same change, 1 for the largest; ties share the mean"),
-        ),
-    ),
     **{name: Table(version=1, columns=columns) for name, columns in COMPARISON_COLUMNS.items()},
     **{name: Table(version=1, columns=columns) for name, columns in AGREEMENT_COLUMNS.items()},
     **{name: Table(version=1, columns=columns) for name, columns in GROUP_COLUMNS.items()},
     **{name: Table(version=2, columns=columns) for name, columns in PROJECTION_COLUMNS.items()},
 }
+
+TABLES = {name: replace(table, name=name) for name, table in _TABLES.items()}
+"""Tables by name, those of the samples by the kind of their measure."""

@@ -9,3 +9,10 @@ MODEL = (
 )
 
 MEASURED = (*MODEL, ("measure", pa.string(), "key of config.yaml's measures"))
+
+SUMMARISED = (
+    *MEASURED,
+    ("calibration", pa.string(), "none, or the objective that chose the temperature"),
+    ("temperature", pa.float64(), "temperature of the score; null except for great"),
+)
+"""Columns that name values of a measure, of one model, at one temperature."""

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from gfscore.core.errors import InputError
 from gfscore.core.files import atomic
 from gfscore.core.names import REPLACEMENT, harmless, visible
-from gfscore.tables.declared import TABLES
+from gfscore.tables.declared import TABLES, Table
 from gfscore.tables.parquet_files import opened_parquet
 
 IDENTITY_KEY = b"gfscore"
@@ -29,18 +29,23 @@ GROUP_ELEMENTS = 1 << 24
 """Logits of one row group: what is read in one go, 64 MiB; more is put together group by group."""
 
 
+def _named(table):
+    # Name and declaration of a table that stands with its owner, or of one of TABLES.
+    return (table.name, table) if isinstance(table, Table) else (table, TABLES[table])
+
+
 def write_table(path, table, frame, *, identity):
-    """Write a data frame as one of TABLES, atomically.
+    """Write a data frame as a table, atomically: a Table, or the name of one of TABLES.
 
     `identity` maps names to plain values and goes into the file's metadata together with the table's name and
     version. Raises KeyError when a column is missing or foreign: that is an error of the code, not of the input.
     """
-    declared = TABLES[table].columns
-    names = [name for name, _, _ in declared]
+    name, declared = _named(table)
+    names = [column for column, _, _ in declared.columns]
     if list(frame.columns) != names:
         different = set(names).symmetric_difference(frame.columns) or "their order"
-        raise KeyError(f"columns of table {table!r} differ: {different}")
-    arrays = [pa.array(frame[name].to_numpy(), type=kind, from_pandas=True) for name, kind, _ in declared]
+        raise KeyError(f"columns of table {name!r} differ: {different}")
+    arrays = [pa.array(frame[column].to_numpy(), type=kind, from_pandas=True) for column, kind, _ in declared.columns]
     _write(path, table, arrays, identity)
 
 
@@ -99,8 +104,9 @@ def read_attributes(path, *, expect=None):
 
 
 def _write(path, table, arrays, identity, *, columns=None, rows_per_group=None):
-    declared = columns or TABLES[table].columns
-    metadata = {**identity, "table": table, "table_version": TABLES[table].version}
+    table_name, about = _named(table)
+    declared = columns or about.columns
+    metadata = {**identity, "table": table_name, "table_version": about.version}
     schema = pa.schema([pa.field(name, kind) for name, kind, _ in declared]).with_metadata(
         {IDENTITY_KEY: json.dumps(metadata, sort_keys=True)}
     )
@@ -140,13 +146,13 @@ def _identity(file, path):
 
 
 def read_table(path, table, *, expect=None):
-    """Read one of TABLES as a data frame.
+    """Read a table as a data frame: a Table, or the name of one of TABLES.
 
     `expect` maps identity names to the values the file must carry. Raises InputError, naming the file, when it is
     missing, damaged, another table or version, or of another identity.
     """
     frame = _read(path, table, expect).to_pandas()
-    for name, kind, _ in TABLES[table].columns:
+    for name, kind, _ in _named(table)[1].columns:
         if pa.types.is_list(kind):
             frame[name] = [list(items) if items is not None else [] for items in frame[name]]
     return frame
@@ -214,8 +220,9 @@ def _checked(path, table, expect):
     file = _open(path)
     _require_identity(file, path, table, expect or {})
     schema = file.schema_arrow
-    if [(field.name, field.type) for field in schema] != [(n, kind) for n, kind, _ in TABLES[table].columns]:
-        raise InputError(f"{path}: its columns are not those of table {table!r}; {_remedy(path)}")
+    name, declared = _named(table)
+    if [(field.name, field.type) for field in schema] != [(column, kind) for column, kind, _ in declared.columns]:
+        raise InputError(f"{path}: its columns are not those of table {name!r}; {_remedy(path)}")
     return file
 
 
@@ -228,7 +235,8 @@ def _decoded(path, read):
 
 def _require_identity(file, path, table, expect):
     identity = _identity(file, path)
-    expected = {"table": table, "table_version": TABLES[table].version, **expect}
+    table_name, declared = _named(table)
+    expected = {"table": table_name, "table_version": declared.version, **expect}
     for name, value in expected.items():
         if identity.get(name) != value:
             raise InputError(
@@ -237,7 +245,7 @@ def _require_identity(file, path, table, expect):
 
 
 def write_table_and_csv(path, table, frame, *, identity):
-    """Write one of TABLES as write_table does, then the CSV beside it, from the table as it is read.
+    """Write a table as write_table does, then the CSV beside it, from the table as it is read.
 
     So the CSV can be made again from the Parquet file, byte for byte: a column has the kind that is declared.
     """
@@ -294,9 +302,13 @@ def _is_number(text):
 
 
 def frame_of(table, rows):
-    """Data frame with the columns of a table from a list of mappings; absent keys become null, foreign ones raise."""
-    names = [name for name, _, _ in TABLES[table].columns]
+    """Data frame with the columns of a table from a list of mappings; absent keys become null, foreign ones raise.
+
+    Takes a Table, or the name of one of TABLES.
+    """
+    table_name, declared = _named(table)
+    names = [name for name, _, _ in declared.columns]
     foreign = {key for row in rows for key in row} - set(names)
     if foreign:
-        raise KeyError(f"table {table!r} has no column {', '.join(sorted(foreign))}")
+        raise KeyError(f"table {table_name!r} has no column {', '.join(sorted(foreign))}")
     return pd.DataFrame(rows, columns=names)

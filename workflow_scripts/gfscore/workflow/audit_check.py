@@ -10,8 +10,8 @@ from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, sha256_of_file
 from gfscore.core.folder_digests import NAME, changed_files
 from gfscore.core.pages import require_unchanged_page
-from gfscore.tables.declared import TABLES
 from gfscore.tables.parquet_tables import csv_text, read_identity, read_table
+from gfscore.workflow.catalogue import CATALOGUE
 
 EXPECTED = (
     *("class_scores.parquet", "model_summary.parquet", "vulnerability.parquet", "models.json", "verdict.json"),
@@ -120,15 +120,15 @@ def _check_tables(folder, checked):
 def _table(path, audits):
     identity = read_identity(path)
     table = identity.get("table")
-    if table != path.stem or table not in TABLES:
+    if table != path.stem or table not in CATALOGUE:
         raise InputError(f"{path}: holds the table {table!r}; give it its name")
-    if identity.get("table_version") != TABLES[table].version:
+    if identity.get("table_version") != CATALOGUE[table].version:
         raise InputError(
             f"{path}: not checked: version {identity.get('table_version')!r} of this table, here "
-            f"{TABLES[table].version}; take the version of gfscore that verdict.json names in `software`"
+            f"{CATALOGUE[table].version}; take the version of gfscore that verdict.json names in `software`"
         )
     audits[path] = identity.get("audit")
-    return read_table(path, table)
+    return read_table(path, CATALOGUE[table])
 
 
 def _require_same_csv(path, frame):

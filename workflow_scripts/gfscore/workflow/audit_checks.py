@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gfscore.audit.calibration.calibration_settings import ATTACK_DISTANCE
-from gfscore.audit.verdicts import gate_rules
+from gfscore.audit.verdicts import gate_rules, gate_statistics
 from gfscore.core.errors import unknown
 from gfscore.measures import KINDS, kind_of, measure_of
 from gfscore.projection.mappers.declared import mapper_kinds
@@ -78,7 +78,7 @@ def _rule_mistakes(config: dict[str, Any], audit: Mapping[str, Any], rule: Any, 
     if names and "class" in rule and rule["class"] not in names:
         yield Mistake((*place, "class"), unknown("class", rule["class"], names))
     direction, threshold = gate_rules.threshold_of(rule)
-    low, high = gate_rules.range_of(
+    low, high = gate_statistics.range_of(
         rule["statistic"],
         measure_of(config["measures"][rule["measure"]]).value_range,
         # Names that only the data hold leave the number of classes open.

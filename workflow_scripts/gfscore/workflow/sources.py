@@ -13,6 +13,7 @@ MODULE = rf"{PACKAGE}[\w.]*"
 FROM = re.compile(rf"^[ \t]*from[ \t]+({MODULE})[ \t]+import[ \t]+(\([^)]*\)|.*)", flags=re.MULTILINE)
 IMPORT = re.compile(r"^[ \t]*import[ \t]+(.*)", flags=re.MULTILINE)
 TEXT = re.compile(rf"""["']({MODULE}|[^"'\s]*\.csv)["']""")
+DISCOVERY = re.compile(r"\biter_modules\(__path__\)")
 
 
 def sources_of(path_to_script, *modules):
@@ -21,9 +22,11 @@ def sources_of(path_to_script, *modules):
     So too of more `modules`, by name, that it finds by itself.
 
     Found without running anything: import statements anywhere in the file, module names that stand as text in a
-    registry (gfscore.images.attributes.digits, in quotes), and names of CSV files beside a module
-    (imagenet_classes.csv, in quotes). The sources of images, found by their files, belong to fetch_dataset: it has a
-    version (versions.yaml).
+    registry (gfscore.images.attributes.digits, in quotes), names of CSV files beside a module
+    (imagenet_classes.csv, in quotes), and all files of a package that discovers its modules by iter_modules of
+    pkgutil. So a step that looks through the metrics has a new file among its code, and one that uses a single metric
+    has that file alone. The sources of images, found by their files, belong to fetch_dataset: it has a version
+    (versions.yaml).
     gfscore/__init__.py is left out: it holds no computation, and would tie every script to every other.
     """
     folder = Path(path_to_script).parent
@@ -46,7 +49,8 @@ def named_in(path, folder):
     for imported in IMPORT.findall(text):
         names |= set(re.findall(MODULE, imported))
     data = {path.parent / name for name in names if name.endswith(".csv")}
-    return files_of(names, folder) | {file for file in data if file.is_file()}
+    discovered = set(path.parent.glob("*.py")) if DISCOVERY.search(text) else set()
+    return files_of(names, folder) | {file for file in data if file.is_file()} | discovered
 
 
 def files_of(names, folder):

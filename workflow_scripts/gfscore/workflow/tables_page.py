@@ -1,8 +1,9 @@
-"""The page "What each column holds", as Markdown, from the declared tables."""
+"""What docs say of tables and metrics, as Markdown, from what the package declares."""
 
 import pyarrow as pa
 
-from gfscore.tables.declared import TABLES
+from gfscore.audit.metrics import METRICS
+from gfscore.workflow.catalogue import CATALOGUE
 
 INTRODUCTION = """\
 # What each column holds
@@ -29,9 +30,7 @@ FILES = {
 }
 """JSON of an audit -> its keys."""
 
-FOOTER = (
-    "Made by `tools/write_tables_page.py` from `gfscore/tables/parquet_tables/`; a test fails when the two differ.\n"
-)
+FOOTER = "Made by `tools/write_tables_page.py` from what the package declares; a test fails when the two differ.\n"
 
 PLACES = {
     "logits": "`results/logits/<dataset>/<threat>/<model>.parquet`",
@@ -53,8 +52,8 @@ KINDS = {
 
 
 def page():
-    """The whole page as Markdown."""
-    return "\n".join([INTRODUCTION, *(_section(name, table) for name, table in TABLES.items()), _files(), FOOTER])
+    """The page "What each column holds"."""
+    return "\n".join([INTRODUCTION, *(_section(name, table) for name, table in CATALOGUE.items()), _files(), FOOTER])
 
 
 def _section(name, table):
@@ -72,3 +71,31 @@ def _files():
 def _table(header, rows):
     lines = [header, ["---"] * len(header), *rows]
     return "".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |\n" for line in lines)
+
+
+MADE = ("<!-- metrics: made by tools/write_tables_page.py -->\n", "<!-- end of metrics -->\n")
+"""Lines between which the table of metrics stands in a page."""
+
+
+def with_metrics(text: str) -> str:
+    """A page in which the table of metrics, between the lines MADE, is that of the declared ones."""
+    start, end = MADE
+    before, rest = text.split(start)
+    return f"{before}{start}{_metrics()}{end}{rest.split(end)[1]}"
+
+
+def _metrics() -> str:
+    header = ("number", "column", "what it is", "perfect equality", "better", "interval and gate", "source")
+    rows = [
+        (
+            metric.title,
+            f"`{metric.name}`",
+            metric.explanation,
+            "its common value" if metric.at_equality is None else f"{metric.at_equality:g}",
+            metric.better,
+            "yes" if metric.bounded else "no",
+            metric.source,
+        )
+        for metric in METRICS.values()
+    ]
+    return _table(header, rows)

@@ -8,6 +8,8 @@ import pytest
 
 from gfscore import InputError
 from gfscore.audit.comparison.audit_changes import audit_changes
+from gfscore.audit.metrics import BOUNDED
+from gfscore.audit.summary_tables import MODEL_SUMMARY
 from gfscore.core.files import write_json
 from gfscore.tables.parquet_tables import write_table
 from synthetic import synthetic_audit
@@ -26,7 +28,7 @@ MEASURES = {"great-softmax": {"kind": "great", "activation": "softmax", "batch_s
 def written(folder, summary, *, digest="a" * 64, data="d" * 64, measures=MEASURES, fp_lambda=0.5):
     folder.mkdir()
     about = {"dataset_digest": data, "measures": measures, "fp_lambda": fp_lambda}
-    write_table(folder / "model_summary.parquet", "model_summary", summary, identity={"audit": folder.name} | about)
+    write_table(folder / "model_summary.parquet", MODEL_SUMMARY, summary, identity={"audit": folder.name} | about)
     result = {"measure": "great-softmax", "models_digest": digest, "split": None, "t_star": 2.0}
     write_json(folder / "calibration.json", {"cross_model_accuracy": result})
     return folder
@@ -43,7 +45,7 @@ def moved(summary, **changes):
 def test_an_audit_did_not_change_against_itself(tmp_path, summary):
     folder = written(tmp_path / "one", summary)
     changes = audit_changes(folder, folder)
-    assert len(changes) == 5 * (summary["calibration"] == "none").sum()
+    assert len(changes) == len(BOUNDED) * (summary["calibration"] == "none").sum()
     assert (changes["change"].dropna() == 0).all()
     assert set(changes["verdict"].dropna()) == {"undecided"}
 
@@ -155,7 +157,7 @@ def test_audits_of_other_data_are_refused_by_their_digests(tmp_path, summary):
 
 def test_a_table_that_does_not_say_what_it_is_of_is_refused(tmp_path, summary):
     (tmp_path / "old").mkdir()
-    write_table(tmp_path / "old/model_summary.parquet", "model_summary", summary, identity={"audit": "old"})
+    write_table(tmp_path / "old/model_summary.parquet", MODEL_SUMMARY, summary, identity={"audit": "old"})
     with pytest.raises(InputError, match=r"old/model_summary\.parquet does not say which data"):
         audit_changes(tmp_path / "old", written(tmp_path / "one", summary))
 

@@ -14,10 +14,9 @@ from gfscore.audit.comparison.sensitivity import (
     statistics_of,
     unchanged_lambdas,
 )
-from gfscore.statistics import disparity
 from gfscore.statistics.classes import class_values
 from gfscore.statistics.margins import ACTIVATIONS, scores
-from made import logits_and_labels
+from made import logits_and_labels, metric
 from memory import most_memory
 
 
@@ -74,7 +73,7 @@ def test_a_scale_is_an_inverse_temperature():
         changed = changed_statistics(logits, labels, activation=activation, change=(0, 4), lam=0.5)
         values = class_values(scores(logits, labels, activation=activation, temperature=0.25), labels, 5)
         assert changed["value"] == pytest.approx(values.aggregate, rel=1e-12)
-        assert changed["rdi"] == pytest.approx(disparity.rdi(values.mean), rel=1e-10)
+        assert changed["rdi"] == pytest.approx(metric("rdi", values.mean), rel=1e-10)
 
 
 def test_a_shift_moves_sigmoid_and_not_softmax():

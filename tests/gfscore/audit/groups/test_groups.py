@@ -17,10 +17,11 @@ from gfscore.audit.groups.fairness import (
 )
 from gfscore.audit.groups.grouping import Grouping
 from gfscore.audit.groups.intervals import wilson, wilson_metrics
-from gfscore.audit.verdicts.gate_rules import GROUP_GAP, evidence_of, range_of
-from gfscore.audit.verdicts.gate_statistics import statistic_of
+from gfscore.audit.verdicts.gate_rules import GROUP_GAP, evidence_of
+from gfscore.audit.verdicts.gate_statistics import range_of, statistic_of
 from gfscore.measures import measure_of
-from gfscore.statistics.class_bounds import bounds_of
+from gfscore.statistics.class_bounds import ClassBounds, bounds_of
+from gfscore.statistics.classes import class_samples
 
 
 def rows(group, labels, predictions, *, groups=2, classes=2):
@@ -230,7 +231,10 @@ def test_the_gate_bounds_the_largest_difference_of_groups_like_the_rdi_of_classe
         statistic_of({"statistic": "rdi"}, class_names=[], lam=0.5),
     )
     assert statistic.title == "largest difference between the groups by age"
-    assert (statistic.value, statistic.bounds) == (rdi.value, rdi.bounds)
+    samples = class_samples([0.1, 0.3, 0.5, 0.9], [0, 0, 1, 2], 3, seed=0)
+    groups = ClassBounds(samples, (0.0, 1.0), "hoeffding")
+    assert statistic.value(samples.summary) == rdi.value(samples.summary)
+    assert statistic.bounds(groups, 0.1) == rdi.bounds(groups, 0.1)
 
 
 def test_the_bounds_of_a_largest_difference_hold_as_often_as_they_promise():

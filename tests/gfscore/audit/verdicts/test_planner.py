@@ -10,8 +10,8 @@ from gfscore.audit.verdicts.planner import detectable_rdi, samples_for_interval,
 from gfscore.statistics.class_bounds import ClassBounds
 from gfscore.statistics.classes import class_samples
 from gfscore.statistics.expected_bounds import ATOMS, atoms, expected_bounds
-from gfscore.statistics.intervals import disparity_intervals, hoeffding_half_width, samples_for_half_width
-from made import gate_rule
+from gfscore.statistics.intervals import hoeffding_half_width, samples_for_half_width
+from made import gate_rule, intervals
 
 UNIT = (0.0, 1.0)
 DRAWS = {
@@ -196,11 +196,11 @@ def test_a_larger_rdi_shows_wherever_the_intervals_hold(seed):
     below, above = rng.uniform(0, 0.3, (2, 5))
     low, high = np.maximum(truth - below, 0), np.minimum(truth + above, 1)
     if np.ptp(truth) > detectable_rdi(low, high):
-        assert disparity_intervals(low, high, n=np.ones(5), lam=0.5)["rdi"][0] > 0
+        assert intervals(low, high, n=np.ones(5), lam=0.5)["rdi"][0] > 0
 
 
 def test_a_disparity_below_it_stays_hidden_in_some_case():
     low, high = np.array([0.2, 0.4]), np.array([0.4, 0.6])
     # Truths .21 and .59 are possible: RDI .38 < .4, and the intervals touch.
     assert detectable_rdi(low, high) == pytest.approx(0.4)
-    assert disparity_intervals(low, high, n=np.ones(2), lam=0.5)["rdi"][0] == pytest.approx(0)
+    assert intervals(low, high, n=np.ones(2), lam=0.5)["rdi"][0] == pytest.approx(0)

@@ -96,7 +96,7 @@ def test_the_verdict_says_what_the_scale_of_the_logits_does_to_it():
     verdict = made.audit.verdict
     words = sensitivity_views(made.tables.sensitivity, verdict["rules"])["great-softmax"]["gate"]
     sentence = words[verdict["rules"][0]["words"]]
-    assert "the measured WCR runs from" in sentence
+    assert "the measured worst-class mean runs from" in sentence
     assert f"{sentence}." in verdict_section(page_of(made))
 
 

@@ -202,7 +202,7 @@ def test_cards_print_no_bound_beyond_the_range_of_its_number():
     _, page = card_of(cards_of(audit)["none__model_0"])
     rows = [line.split(" | ") for line in page.splitlines() if line.endswith("(95%) |")]
     printed = [row[-1].split(" (")[0] for row in rows]
-    assert printed == [f"0 to {end}" for end in ("1.253", "1.2533", "1.253", "1.2533", "0.900", "1.2533")]
+    assert printed == [f"0 to {end}" for end in ("1.253", "1.2533", "1.2533", "0.900", "1.253", "1.2533")]
 
 
 # ---- crate ----

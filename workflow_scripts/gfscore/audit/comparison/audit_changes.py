@@ -6,15 +6,15 @@ import numpy as np
 import pandas as pd
 
 from gfscore.audit.calibration.comparable import require_comparable_audits
-from gfscore.audit.metric_names import BETTER, UNCALIBRATED
+from gfscore.audit.metric_names import UNCALIBRATED
+from gfscore.audit.metrics import BOUNDED
+from gfscore.audit.metrics.declaration import Metric
+from gfscore.audit.summary_tables import MODEL_SUMMARY
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
 from gfscore.tables.parquet_tables import read_identity, read_table
 
 WHAT = ["dataset", "threat", "model", "measure", "calibration"]
-COMPARED = ("value", "wcr", "fp", "rdi", "nrgc")
-"""Statistics of model_summary, with bounds, that two audits are compared by."""
-
 COST_ONLY = ("batch_size",)
 """Settings of a measure that change what it costs, not what it is."""
 
@@ -43,10 +43,11 @@ def audit_changes(first, second, *, calibration=UNCALIBRATED):
             f"{first} and {second} have no model and measure of one dataset in common at calibration "
             f"{calibration!r}; compare audits of the same dataset"
         )
-    changes = pd.concat([_of_statistic(*tables, name) for name in COMPARED], ignore_index=True)
+    changes = pd.concat([_of_metric(*tables, metric) for metric in BOUNDED], ignore_index=True)
     known = changes["verdict"].notna()
     if identities[0]["fp_lambda"] != identities[1]["fp_lambda"]:
-        changes.loc[known & (changes["statistic"] == "fp"), "verdict"] = "not comparable: other fp_lambda"
+        penalised = changes["statistic"].isin([metric.name for metric in BOUNDED if "lam" in metric.needs])
+        changes.loc[known & penalised, "verdict"] = "not comparable: other fp_lambda"
     ours, theirs = (identity["measures"] for identity in identities)
     for name in set(ours) & set(theirs):
         keys = {**ours[name], **theirs[name]}
@@ -74,7 +75,7 @@ def _identities_on_the_same_data(first, second):
 
 def _summary(folder, calibration):
     path = Path(folder) / "model_summary.parquet"
-    table = read_table(path, "model_summary")
+    table = read_table(path, MODEL_SUMMARY)
     require_one_run(folder, table)
     table = table[table["calibration"] == calibration]
     if table.empty:
@@ -90,9 +91,10 @@ def require_one_run(folder, table):
     path = Path(folder) / "verdict.json"
     if not path.is_file():
         return
+    compared = {metric.name for metric in BOUNDED}
     at_one = table[table["calibration"] == UNCALIBRATED].set_index(["measure", "threat", "model"])
     for rule in read_json(path)["rules"]:
-        for judged in rule["models"] if rule["statistic"] in COMPARED else ():
+        for judged in rule["models"] if rule["statistic"] in compared else ():
             key = (rule["measure"], judged["threat"], judged["model"])
             # An undefined value is null in the one file and NaN in the other.
             pair = at_one[rule["statistic"]].get(key, np.inf), np.nan if judged["value"] is None else judged["value"]
@@ -103,7 +105,8 @@ def require_one_run(folder, table):
                 )
 
 
-def _of_statistic(first, second, name):
+def _of_metric(first: pd.DataFrame, second: pd.DataFrame, metric: Metric) -> pd.DataFrame:
+    name = metric.name
     # The joint bounds of the mean pay for those of every class, which this one comparison does not look at.
     bounds = "value_alone" if name == "value" else name
     both = pd.concat([table[[name, f"{bounds}_low", f"{bounds}_high"]] for table in (first, second)], axis=1)
@@ -112,7 +115,7 @@ def _of_statistic(first, second, name):
     both.insert(len(WHAT), "statistic", name)
     both["change"] = both["second"] - both["first"]
     risen, fallen = both["second_low"] > both["first_high"], both["second_high"] < both["first_low"]
-    better, worse = (risen, fallen) if BETTER[name] > 0 else (fallen, risen)
+    better, worse = (risen, fallen) if metric.direction > 0 else (fallen, risen)
     known = both[["first_low", "first_high", "second_low", "second_high"]].notna().all(axis=1)
     both["verdict"] = np.select([~known, better, worse], [None, "better", "worse"], "undecided")
     return both

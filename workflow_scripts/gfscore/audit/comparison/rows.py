@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from gfscore.audit.comparison.sensitivity import METRICS, lambda_swaps, places, statistics_of
+from gfscore.audit.comparison.sensitivity import lambda_swaps, places, statistics_of
 from gfscore.audit.measured import label_of, row_generator
-from gfscore.audit.metric_names import BETTER
+from gfscore.audit.metrics import METRICS
 from gfscore.core.errors import InputError
 from gfscore.measures import measure_of
 from gfscore.statistics.classes import class_values
@@ -192,10 +192,12 @@ def _swap_rows(measured, statistics):
 
 def _metric_rows(measured, statistics):
     by_metric = {
-        metric: places([numbers[metric] for numbers in statistics], better=BETTER[metric]) for metric in METRICS
+        name: places([numbers[name] for numbers in statistics], better=metric.direction)
+        for name, metric in METRICS.items()
+        if metric.ranks_models
     }
     return [
         {**_model(item), "metric": metric, "value": statistics[index][metric], "place": by_metric[metric][index]}
-        for metric in METRICS
+        for metric in by_metric
         for index, item in enumerate(measured)
     ]

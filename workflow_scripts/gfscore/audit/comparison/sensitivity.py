@@ -5,16 +5,14 @@ import itertools
 
 import numpy as np
 
-from gfscore.audit.metric_names import SUMMARY
+from gfscore.audit.metrics import MAIN, METRICS
+from gfscore.audit.summary_tables import SENSITIVITY
 from gfscore.core.errors import InputError
-from gfscore.statistics import disparity
-from gfscore.statistics.classes import class_values
+from gfscore.statistics.classes import ClassValues, class_values
 from gfscore.statistics.disparity import TIE_TOLERANCE
 from gfscore.statistics.margins import BLOCK_ELEMENTS, FEW_CLASSES, scores
 from gfscore.statistics.ranking import ranks
-
-METRICS = ("value", "class_mean", "rdi", "nrgc", "rdi_over_mean", "ihdi", "wcr", "fp")
-"""Numbers that rank models."""
+from gfscore.tables.parquet_tables import frame_of
 
 
 def changes(*, shifts, scales):
@@ -27,7 +25,7 @@ def changes(*, shifts, scales):
 
 
 def changed_statistics(logits, labels, *, activation, change, lam):
-    """Aggregate and disparity of the score after a change (shift, scale) of the logits, a mapping by METRICS.
+    """Every metric of the score, by name, after a change (shift, scale) of the logits.
 
     Takes `logits` (N, K), `labels` (N,), the activation and lambda of FP.
     """
@@ -57,35 +55,23 @@ def sensitivity_table(classifiers, measures, *, shifts, scales, lam):
     Takes an iterable of (model, logits (N, K), labels (N,)), a model being a mapping with dataset, threat, model; the
     shifts and scales of the logits, and lambda of FP.
     """
-    from gfscore.tables.parquet_tables import frame_of
-
     great = {name: settings["activation"] for name, settings in measures.items() if settings["kind"] == "great"}
     rows = []
     for model, logits, labels in classifiers:
         for name, activation in great.items():
             for change in changes(shifts=shifts, scales=scales):
                 numbers = changed_statistics(logits, labels, activation=activation, change=change, lam=lam)
-                known = {statistic: numbers[statistic] for statistic in SUMMARY}
+                known = {metric.name: numbers[metric.name] for metric in MAIN}
                 rows.append({**model, "measure": name, "shift": change[0], "scale": change[1], **known})
-    frame = frame_of("sensitivity", rows)
+    frame = frame_of(SENSITIVITY, rows)
     for _, group in frame.groupby(["measure", "shift", "scale"], sort=False):
         frame.loc[group.index, "place"] = places(group["value"])
     return frame
 
 
-def statistics_of(values, *, lam):
-    """Every number of METRICS from ClassValues and lambda of FP; NRGC and RDI / mean are NaN when all values are 0."""
-    mean = values.mean
-    return {
-        "value": values.aggregate,
-        "class_mean": values.class_mean,
-        "rdi": disparity.rdi(mean),
-        "nrgc": disparity.nrgc(mean),
-        "rdi_over_mean": disparity.rdi_over_mean(mean),
-        "ihdi": disparity.ihdi(mean),
-        "wcr": disparity.wcr(mean),
-        "fp": disparity.fp(mean, lam),
-    }
+def statistics_of(values: ClassValues, *, lam: float) -> dict[str, float]:
+    """Every metric of class values by name, NaN where it is undefined; `lam` is lambda of FP."""
+    return {name: metric.of(values.mean, counts=values.n, lam=lam) for name, metric in METRICS.items()}
 
 
 def places(values, *, better=1):

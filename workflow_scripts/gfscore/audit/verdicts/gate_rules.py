@@ -1,9 +1,7 @@
-"""The rules of a gate as config.yaml writes them: direction, threshold, range of the statistic, share of alpha.
+"""The rules of a gate as config.yaml writes them: threshold, what they rest on, share of alpha, verdict.
 
-Imports nothing heavy, because config.yaml is checked with it.
+Imports nothing heavy, because config.yaml is checked with it. What they judge stands in gate_statistics.
 """
-
-from gfscore.audit.metric_names import BETTER, SUMMARY
 
 DIRECTIONS = ("at_least", "at_most")
 """Keys of a rule that hold its threshold; exactly one of them stands in each rule."""
@@ -14,13 +12,8 @@ FALSIFICATION = "falsification_rate"
 GROUP_GAP = "group_gap"
 """Statistic of the groups that an attribute makes: the largest difference between their values of a measure."""
 
-IN_RANGE_OF_MEASURE = ("wcr", "value", "class_mean", "class")
-"""Statistics whose range is that of the measure."""
-
-
-def direction_of(statistic):
-    """Key that holds the threshold of a statistic: at_least where more is better, at_most where less is."""
-    return DIRECTIONS[0] if BETTER[statistic] > 0 else DIRECTIONS[1]
+ONE_CLASS = "class"
+"""Statistic of the class that a rule names: its value."""
 
 
 def threshold_of(rule):
@@ -39,24 +32,6 @@ def evidence_of(rule):
     if rule["statistic"] != FALSIFICATION:
         return rule["measure"]
     return rule["measure"], FALSIFICATION, "classes" if rule.get("class") is not None else "together"
-
-
-def range_of(statistic, value_range, *, classes, lam):
-    """Smallest and largest possible value of a statistic, for a measure's range, K classes or groups, lambda of FP."""
-    lowest, highest = value_range
-    if statistic in IN_RANGE_OF_MEASURE:
-        return lowest, highest
-    if statistic == FALSIFICATION:
-        return 0.0, 1.0
-    width = highest - lowest
-    if statistic in ("rdi", GROUP_GAP):
-        return 0.0, width
-    return {"nrgc": (0.0, 1 - 1 / classes), "fp": (lowest - lam * width, highest)}[statistic]
-
-
-def highest_values(value_range, *, classes):
-    """Largest possible value of each number of SUMMARY, beyond which no bound is printed."""
-    return {name: range_of(name, value_range, classes=classes, lam=0)[1] for name in SUMMARY}
 
 
 def verdict_of(rule, low, high):
@@ -86,15 +61,3 @@ def combine(verdicts):
     if "FAIL" in verdicts:
         return "FAIL"
     return "PASS" if verdicts and all(verdict == "PASS" for verdict in verdicts) else "INCONCLUSIVE"
-
-
-def words_of(rule, title):
-    """A rule as a clause: what every model must show, at which confidence, and at which look."""
-    direction, threshold = threshold_of(rule)
-    if (rule["statistic"], direction) == ("wcr", "at_least"):
-        demand = f"every class has a mean {rule['measure']} of at least {threshold:g}"
-    else:
-        demand = f"{title} of {rule['measure']} is {direction.replace('_', ' ')} {threshold:g}"
-    looks = rule["looks"]
-    planned = f", at look {looks['this']} of {looks['planned']}" if looks["planned"] > 1 else ""
-    return f"{demand}, judged for all models together with {100 * rule['confidence']:g}% confidence{planned}"

@@ -1,25 +1,36 @@
 """What a rule of the gate may judge: a number made of class values, with a bound on each side at a stated level.
 
-Each statistic takes bounds of classes, or of groups in their place, at any level: `lower(alpha)` and `upper(alpha)`,
-(K,), one side and one class at a time, `lower_aggregate(alpha)` and `upper_aggregate(alpha)`, of the mean over all
-samples, and `n` (K,). It gives `(low, high)`, of which each holds with probability at least 1 - alpha, not both
-together: a rule's verdict can only be wrong on one side, the one that the truth is not on.
+Most are metrics (gfscore.audit.metrics); the few that are not stand here. Each takes BoundsOfClasses and gives
+`(low, high)`, of which each holds with probability at least 1 - alpha, not both together: a rule's
+verdict can only be wrong on one side, the one that the truth is not on.
+
+Imports nothing heavy, because config.yaml is checked with it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from gfscore.audit.verdicts.gate_rules import FALSIFICATION, GROUP_GAP
+from gfscore.audit.metrics import BOUNDED, METRICS
+from gfscore.audit.metrics.declaration import Interval
+from gfscore.audit.metrics.rdi import METRIC as RDI
+from gfscore.audit.verdicts.gate_rules import DIRECTIONS, FALSIFICATION, GROUP_GAP, ONE_CLASS, threshold_of
 from gfscore.core.errors import InputError, unknown
-from gfscore.statistics import disparity
-from gfscore.statistics.intervals import fp_interval, largest_gap, nrgc_interval
+
+NO_METRICS = {ONE_CLASS: 1, FALSIFICATION: -1, GROUP_GAP: -1}
+"""Statistics that are no metrics of the class values -> 1 where more is better, -1 where less is."""
+
+STATISTICS = (*(metric.name for metric in BOUNDED), *NO_METRICS)
+"""What a rule may judge."""
+
+REFUSED = {name: metric.refusal for name, metric in METRICS.items() if metric.refusal}
+"""Metrics that no rule can judge -> why."""
 
 
 @dataclass(frozen=True)
 class Statistic:
     """A number made of K class values.
 
-    `title` names it in a sentence; `value` takes ClassValues; `bounds` takes bounds of classes, and alpha; `only` is
+    `title` names it in a sentence; `value` takes ClassValues; `bounds` takes BoundsOfClasses and alpha; `only` is
     the index of the one class that it rests on, or None.
     """
 
@@ -29,58 +40,42 @@ class Statistic:
     only: int | None = None
 
 
-def statistic_of(rule, *, class_names, lam):
-    """Statistic that a rule of the gate names; `class_names` (K) and `lam` of FP complete it."""
+def statistic_of(rule: dict, *, class_names: Sequence, lam: float) -> Statistic:
+    """Statistic that a rule of the gate names; `class_names` (K) and `lam` of FP complete it.
+
+    Raises InputError for a class that is not there, a metric without bounds, and what is no statistic at all.
+    """
     name = rule["statistic"]
-    if name == "class":
+    if name == ONE_CLASS:
         return _one_class(rule["class"], list(class_names), "mean")
-    if name == FALSIFICATION and rule.get("class") is not None:
-        return _one_class(rule["class"], list(class_names), CONTRADICTED)
-    if name == "fp":
-        return _fp(lam)
+    if name == FALSIFICATION:
+        return ALL_SAMPLES if rule.get("class") is None else _one_class(rule["class"], list(class_names), CONTRADICTED)
     if name == GROUP_GAP:
-        return replace(_STATISTICS["rdi"], title=f"largest difference between the groups by {rule['attribute']}")
-    return _STATISTICS[name]
+        gap = f"largest difference between the groups by {rule['attribute']}"
+        return replace(_of_metric(RDI, lam), title=gap)
+    if name in METRICS:
+        return _of_metric(METRICS[name], lam)
+    raise InputError(f"gate: {unknown('statistic', name, STATISTICS)}")
+
+
+def _of_metric(metric, lam):
+    if metric.refusal:
+        raise InputError(f"gate: {metric.refusal}")
+    return Statistic(
+        title=metric.title_at_gate,
+        value=lambda values: metric.of(values.mean, counts=values.n, lam=lam),
+        bounds=lambda classes, alpha: metric.bounds_at(classes, alpha, lam=lam),
+    )
 
 
 CONTRADICTED = "falsification rate, a lower bound on the share of violations,"
 
-
-def _worst(classes, alpha):
-    # The lower bound fails only if that of the truly worst class does: no union over classes. The upper one fails if
-    # that of any class does.
-    return classes.lower(alpha).min(), classes.upper(alpha / len(classes.n)).min()
-
-
-def _range(classes, alpha):
-    # Likewise the upper bound fails only if that of the truly best or the lower one of the truly worst class does.
-    side = alpha / (2 * len(classes.n))
-    low = largest_gap(classes.lower(side), classes.upper(side))
-    return low, largest_gap(classes.upper(alpha / 2), classes.lower(alpha / 2))
-
-
-def _aggregate(classes, alpha):
-    # ASSUME: classes are as frequent as in the samples. That of a declared class without any is unknown, as its values
-    # are: nothing is known of an aggregate that counts it, and the bounds of that class, the whole range, stand for it.
-    if (classes.n == 0).any():
-        return classes.lower(alpha).min(), classes.upper(alpha).max()
-    return classes.lower_aggregate(alpha), classes.upper_aggregate(alpha)
-
-
-def _class_mean(classes, alpha):
-    # Of classes of one size it is the aggregate. Else samples count unequally, and the bounds of the classes make it.
-    if (classes.n == classes.n[0]).all():
-        return _aggregate(classes, alpha)
-    side = alpha / len(classes.n)
-    return classes.lower(side).mean(), classes.upper(side).mean()
-
-
-def _over_box(extremes):
-    def bounds(classes, alpha):
-        side = alpha / (2 * len(classes.n))
-        return extremes(classes.lower(side), classes.upper(side))
-
-    return bounds
+# All classes together are one class here, so that no union over classes widens the bounds.
+ALL_SAMPLES = Statistic(
+    title=CONTRADICTED,
+    value=lambda values: values.mean[0],
+    bounds=lambda classes, alpha: (classes.lower(alpha)[0], classes.upper(alpha)[0]),
+)
 
 
 def _one_class(name, class_names, what):
@@ -95,24 +90,30 @@ def _one_class(name, class_names, what):
     )
 
 
-def _fp(lam):
-    return Statistic(
-        title="FP",
-        value=lambda values: disparity.fp(values.mean, lam),
-        bounds=_over_box(lambda low, high: fp_interval(low, high, lam)),
-    )
+def direction_of(statistic: str) -> str:
+    """Key that holds the threshold of a statistic: at_least where more is better, at_most where less is."""
+    better = METRICS[statistic].direction if statistic in METRICS else NO_METRICS[statistic]
+    return DIRECTIONS[0] if better > 0 else DIRECTIONS[1]
 
 
-_STATISTICS = {
-    "wcr": Statistic(title="worst-class mean", value=lambda values: disparity.wcr(values.mean), bounds=_worst),
-    "rdi": Statistic(title="RDI", value=lambda values: disparity.rdi(values.mean), bounds=_range),
-    "nrgc": Statistic(title="NRGC", value=lambda values: disparity.nrgc(values.mean), bounds=_over_box(nrgc_interval)),
-    "value": Statistic(title="aggregate", value=lambda values: values.aggregate, bounds=_aggregate),
-    "class_mean": Statistic(title="class mean", value=lambda values: values.class_mean, bounds=_class_mean),
-    # All classes together are one class here, so that no union over classes widens the bounds.
-    FALSIFICATION: Statistic(
-        title=CONTRADICTED,
-        value=lambda values: values.mean[0],
-        bounds=lambda classes, alpha: (classes.lower(alpha)[0], classes.upper(alpha)[0]),
-    ),
-}
+def range_of(statistic: str, value_range: Interval, *, classes: float, lam: float) -> Interval:
+    """Smallest and largest possible value of a statistic, for a measure's range, K classes or groups, lambda of FP."""
+    if statistic == ONE_CLASS:
+        return value_range
+    if statistic == FALSIFICATION:
+        return 0.0, 1.0
+    metric = RDI if statistic == GROUP_GAP else METRICS[statistic]
+    return metric.range(value_range, classes=classes, lam=lam)
+
+
+def words_of(rule: dict, title: str) -> str:
+    """A rule as a clause: what every model must show, at which confidence, and at which look."""
+    direction, threshold = threshold_of(rule)
+    metric = METRICS.get(rule["statistic"])
+    if metric and metric.gate_demand and direction == direction_of(metric.name):
+        demand = metric.gate_demand.format(measure=rule["measure"], threshold=threshold)
+    else:
+        demand = f"{title} of {rule['measure']} is {direction.replace('_', ' ')} {threshold:g}"
+    looks = rule["looks"]
+    planned = f", at look {looks['this']} of {looks['planned']}" if looks["planned"] > 1 else ""
+    return f"{demand}, judged for all models together with {100 * rule['confidence']:g}% confidence{planned}"

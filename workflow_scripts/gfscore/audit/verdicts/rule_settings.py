@@ -4,16 +4,15 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from gfscore.audit.metric_names import SUMMARY
-from gfscore.audit.verdicts.gate_rules import DIRECTIONS, FALSIFICATION, GROUP_GAP, direction_of
+from gfscore.audit.verdicts.gate_rules import DIRECTIONS, FALSIFICATION, GROUP_GAP, ONE_CLASS
+from gfscore.audit.verdicts.gate_statistics import REFUSED, STATISTICS, direction_of
 from gfscore.core.errors import unknown
 from gfscore.core.settings import Closed, Confidence, Count, Name, Number, Sparse, refusal
 
-STATISTICS = ("wcr", *(name for name in SUMMARY if name != "wcr"), "class", FALSIFICATION, GROUP_GAP)
-"""What a rule may judge."""
-
 
 def _known(statistic: str) -> str:
+    if statistic in REFUSED:
+        raise refusal(REFUSED[statistic])
     if statistic not in STATISTICS:
         raise refusal(unknown("statistic", statistic, STATISTICS))
     return statistic
@@ -81,6 +80,6 @@ class RuleSettings(Sparse):
             raise refusal(f"{what}: {better} is better; give its threshold as {direction}", *given)
         if (self.attribute is not None) != (self.statistic == GROUP_GAP):
             raise refusal(f"the statistic {GROUP_GAP}, and no other, names an attribute", "attribute")
-        if self.statistic != FALSIFICATION and (self.class_ is not None) != (self.statistic == "class"):
+        if self.statistic != FALSIFICATION and (self.class_ is not None) != (self.statistic == ONE_CLASS):
             raise refusal(f"the statistics class and {FALSIFICATION}, and no other, name a class", "class")
         return self

@@ -3,7 +3,9 @@
 import numpy as np
 
 from gfscore.audit.agreement.columns import ALL
-from gfscore.audit.metric_names import SUMMARY, UNCALIBRATED
+from gfscore.audit.metric_names import UNCALIBRATED
+from gfscore.audit.metrics import AGAINST_CHANCE, MAIN, METRICS, highest_values
+from gfscore.audit.metrics.declaration import Metric
 from gfscore.core.class_names import readable_classes
 from gfscore.core.names import model_labels, printable, shortened_all
 from gfscore.measures import measure_of
@@ -19,12 +21,11 @@ LONGEST_MODEL, LONGEST_CLASS = 26, 16
 """Letters of names in charts; tables and explanations have all of them."""
 
 OF_MODEL = (
-    *SUMMARY,
-    *(f"{name}_{end}" for name in SUMMARY for end in ("low", "high")),
-    "value_alone_low", "value_alone_high",
-    "rdi_over_mean", "gini_unbiased", "ihdi", "rdi_permuted", "nrgc_permuted", "wcr_permuted", "rdi_p", "nrgc_p",
-    "wcr_p", "between_class_sd", "accuracy", "robust_accuracy", "published_clean_accuracy", "published_robust_accuracy",
-    "robust_accuracy_source",
+    *METRICS,
+    *(f"{metric.name}_{end}" for metric in MAIN if metric.bounded for end in ("low", "high")),
+    *(f"{metric.name}_{suffix}" for suffix in ("permuted", "p") for metric in AGAINST_CHANCE),
+    "value_alone_low", "value_alone_high", "between_class_sd", "accuracy", "robust_accuracy",
+    "published_clean_accuracy", "published_robust_accuracy", "robust_accuracy_source",
 )  # fmt: skip
 """Columns of model_summary that the page shows or computes with."""
 
@@ -47,7 +48,8 @@ def page_contents(tables, verdict, *, audit, measures, models, fp_lambda, sweeps
             "audit": audit,
             "models": index.described(models),
             "classes": index.described_classes(),
-            "measures": [_measure(tables, name, measures[name]) for name in names],
+            "measures": [_measure(tables, name, measures[name], len(index.class_names)) for name in names],
+            "metrics": [_metric(metric) for metric in METRICS.values()],
             "fp_lambda": fp_lambda,
             "few_models": takeaways.FEW_MODELS,
             "scores": {name: _scores(tables, name, index) for name in names},
@@ -120,7 +122,22 @@ class ModelsAndClasses:
         return [found.get(model) for model in self.models]
 
 
-def _measure(tables, name, settings):
+def _metric(metric: Metric) -> dict:
+    # `ranking`: whether a table of models has a column of it; FP has one of its own, which follows lambda.
+    return {
+        "name": metric.name,
+        "title": metric.title,
+        "about": metric.meaning,
+        "better": metric.better,
+        "direction": metric.direction,
+        "level": metric.kind == "level",
+        "lambda": "lam" in metric.needs,
+        "bounded": metric.bounded,
+        "ranking": metric in MAIN,
+    }
+
+
+def _measure(tables, name, settings, classes):
     measure = measure_of(settings)
     summary = tables.of("model_summary", name)
     return {
@@ -130,6 +147,7 @@ def _measure(tables, name, settings):
         "unit": measure.unit,
         "explanation": measure.explanation,
         "range": list(measure.value_range),
+        "highest": highest_values(measure.value_range, classes=classes),
         "interval": report_rows.interval_name(summary["interval"].iloc[0]),
         "confidence": summary["confidence"].iloc[0],
         "norm": settings.get("norm"),

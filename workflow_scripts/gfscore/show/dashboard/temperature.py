@@ -3,6 +3,7 @@
 import numpy as np
 
 from gfscore.audit.measured import label_of
+from gfscore.audit.metrics import METRICS
 from gfscore.show.dashboard.packing import packed
 from gfscore.show.report.calibration import calibration_rows
 from gfscore.show.words import takeaways
@@ -19,7 +20,8 @@ MOST_POINTS = 600
 def temperature_sweep(tables, sweeps, index):
     """Class scores (M, T, K) of the calibrated measure at the slider's temperatures (T,), or None without a sweep.
 
-    `sweeps` maps "threat/model" to ScoreCurves, exact between their points.
+    With them every metric (M, T) that has no lambda. `sweeps` maps "threat/model" to ScoreCurves, exact between their
+    points.
     """
     if not sweeps or not tables.calibration_results:
         return None
@@ -32,11 +34,19 @@ def temperature_sweep(tables, sweeps, index):
     grid[[0, -1]] = low, high
     temperatures = np.unique(np.concatenate([grid, [1.0], chosen]))
     temperatures = temperatures[(temperatures >= low) & (temperatures <= high)]
+    measure = next(iter(results.values()))["measure"]
+    values = np.stack([curve(temperatures) for curve in curves])
+    counts = index.grid(tables.of("class_scores", measure), "n")
     return {
-        "measure": next(iter(results.values()))["measure"],
+        "measure": measure,
         "temperatures": temperatures.tolist(),
         "chosen": {name: result["t_star"] for name, result in results.items() if result["t_star"] is not None},
-        "values": packed(np.stack([curve(temperatures) for curve in curves])),
+        "values": packed(values),
+        "metrics": {
+            name: packed([[metric.of(row, counts=n) for row in rows] for rows, n in zip(values, counts, strict=True)])
+            for name, metric in METRICS.items()
+            if "lam" not in metric.needs
+        },
     }
 
 

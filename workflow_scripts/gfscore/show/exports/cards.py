@@ -4,20 +4,12 @@ import json
 
 import numpy as np
 
-from gfscore.audit.metric_names import BETTER, UNCALIBRATED
-from gfscore.audit.verdicts.gate_rules import highest_values
+from gfscore.audit.metric_names import UNCALIBRATED
+from gfscore.audit.metrics import MAIN, highest_values
+from gfscore.audit.metrics.declaration import Metric
 from gfscore.core.names import printable
 from gfscore.core.numbers import interval, number, percent
 from gfscore.measures import measure_of
-
-METRICS = {
-    "value": "mean over all samples",
-    "class_mean": "mean over classes",
-    "wcr": "worst class",
-    "rdi": "RDI, best minus worst class",
-    "nrgc": "NRGC, inequality between classes",
-    "fp": "FP, class mean minus weighted RDI",
-}
 
 
 def model_cards(summary, measures, *, audit, title, digest, classes):
@@ -56,34 +48,40 @@ def _entry(model, rows, measures, *, audit, digest):
 
 
 def _metrics(measure, row, settings):
-    kind, meaning, found = settings["kind"], measure_of(settings), []
-    for column, words in METRICS.items():
-        value = row[column]
-        if np.isnan(value):
-            continue
-        worst = f" ({printable(row['wcr_class'])})" if column == "wcr" else ""
-        found.append(
-            {
-                # The one number that the hub has a name for.
-                "type": "accuracy" if (kind, column) == ("clean", "value") else f"{measure}-{column}",
-                "name": f"{meaning.title}: {words}{worst}",
-                "value": float(value),
-                "args": {
-                    "low": _or_none(row[f"{_own(column)}_low"]),
-                    "high": _or_none(row[f"{_own(column)}_high"]),
-                    "confidence": float(row["confidence"]),
-                    "interval": row["interval"],
-                    "unit": "none" if column == "nrgc" else meaning.unit,
-                    "direction": "higher is better" if BETTER[column] > 0 else "lower is better",
-                },
-            }
-        )
-    return found
+    kind, meaning = settings["kind"], measure_of(settings)
+    return [
+        {
+            # The one number that the hub has a name for.
+            "type": "accuracy" if (kind, metric.name) == ("clean", "value") else f"{measure}-{metric.name}",
+            "name": f"{meaning.title}: {metric.meaning}{_worst(metric, row, printable)}",
+            "value": float(row[metric.name]),
+            "args": {
+                **_interval(metric, row),
+                "unit": "none" if metric.unitless else meaning.unit,
+                "direction": f"{'higher' if metric.direction > 0 else 'lower'} is better",
+            },
+        }
+        for metric in MAIN
+        if not np.isnan(row[metric.name])
+    ]
 
 
-def _own(column):
+def _worst(metric: Metric, row, written):
+    return f" ({written(row['wcr_class'])})" if metric.name == "wcr" else ""
+
+
+def _interval(metric: Metric, row) -> dict:
+    if not metric.bounded:
+        return {}
+    low, high = _ends(metric, row)
+    confidence = float(row["confidence"])
+    return {"low": _or_none(low), "high": _or_none(high), "confidence": confidence, "interval": row["interval"]}
+
+
+def _ends(metric: Metric, row) -> tuple[float, float]:
     # The aggregate has an interval of its own, beside the one that holds together with the others.
-    return "value_alone" if column == "value" else column
+    own = "value_alone" if metric.name == "value" else metric.name
+    return row[f"{own}_low"], row[f"{own}_high"]
 
 
 def _page(model, rows, measures, title, classes):
@@ -98,13 +96,12 @@ def _page(model, rows, measures, title, classes):
     for name, row in rows.iterrows():
         meaning = measure_of(measures[name])
         highest = highest_values(meaning.value_range, classes=classes)
-        for column, words in METRICS.items():
-            bounds = interval(row[f"{_own(column)}_low"], row[f"{_own(column)}_high"], highest[column])
-            worst = f" ({_plain(row['wcr_class'])})" if column == "wcr" else ""
-            lines.append(
-                f"| {_plain(meaning.title)} | {words}{worst} | {number(row[column])} "
-                f"| {bounds} ({percent(row['confidence'])}) |"
-            )
+        for metric in MAIN:
+            bounds = "none"
+            if metric.bounded:
+                bounds = f"{interval(*_ends(metric, row), highest[metric.name])} ({percent(row['confidence'])})"
+            number_of = f"{metric.meaning}{_worst(metric, row, _plain)}"
+            lines.append(f"| {_plain(meaning.title)} | {number_of} | {number(row[metric.name])} | {bounds} |")
     return "\n".join([*lines, "", *(f"- {measure_of(measures[name]).explanation}" for name in rows.index), ""])
 
 

@@ -3,6 +3,7 @@
 import math
 
 from gfscore.audit.metric_names import UNCALIBRATED
+from gfscore.audit.metrics import MAIN
 from gfscore.core.class_names import classes_of, readable_classes
 from gfscore.core.names import model_labels, printable
 from gfscore.core.numbers import percent, setting, temperature
@@ -44,8 +45,10 @@ def model_table(summary, measure, *, name, fp_lambda):
     chosen, calibrated = _calibrated(summary)
     if chosen:
         columns["Cal. score"] = plain["label"].map(calibrated)
-    columns |= {"RDI": plain["rdi"], "NRGC": plain["nrgc"], "WCR": plain["wcr"]}
-    columns |= {"Worst class": readable_classes(plain["wcr_class"]), "FP": plain["fp"]}
+    for metric in (metric for metric in MAIN if metric.kind != "level"):
+        columns[metric.title] = plain[metric.name]
+        if metric.name == "wcr":
+            columns["Worst class"] = readable_classes(plain["wcr_class"])
     order = plain.sort_values(["robust_accuracy", "value"], ascending=False, kind="stable", na_position="last").index
     caption = (
         f"{measure.title} ({name}) of {_models(plain)} on {plain['dataset'].iloc[0]}, sorted by robust accuracy. "

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from gfscore.audit.metrics import FIRST
 from gfscore.core.names import model_labels, shortened_all
 from gfscore.core.numbers import percent, setting
 from gfscore.show.figures.grid import identity
@@ -97,12 +98,8 @@ def _outermost(x, y):
     return sorted(found)
 
 
-PANELS = (
-    ("rdi", "RDI", "lower is more equal"),
-    ("nrgc", "NRGC", "lower is more equal"),
-    ("wcr", "WCR", "higher is better"),
-    ("fp", "FP", "higher is better"),
-)
+PANELS = tuple(metric for metric in FIRST if metric.kind != "level")
+"""Metrics of which each has a panel: as many as a page is wide."""
 
 
 def disparity_bars(summary, measure, *, fp_lambda, guessing=()):
@@ -129,11 +126,11 @@ def disparity_bars(summary, measure, *, fp_lambda, guessing=()):
             f"of models. FP = class mean \u2212 {setting(fp_lambda)} \u00d7 RDI.",
         )
         panels = figure.subplots(1, len(PANELS), sharey=True)
-        for axes, (name, title, direction) in zip(panels, PANELS, strict=True):
-            _bars(axes, ordered, y, name)
-            axes.set_title(title)
-            unit = "no unit" if name == "nrgc" else measure.unit.split(",")[0]
-            axes.set_xlabel(f"{unit}; {direction}", size=8)
+        for axes, metric in zip(panels, PANELS, strict=True):
+            _bars(axes, ordered, y, metric.name)
+            axes.set_title(metric.title)
+            unit = "no unit" if metric.unitless else measure.unit.split(",")[0]
+            axes.set_xlabel(f"{unit}; {metric.better}", size=8)
             quiet(axes, grid="x")
             axes.spines["left"].set_visible(False)
             axes.locator_params(axis="x", nbins=4)

@@ -1,11 +1,15 @@
 """What the page says about models against each other, and about choices that their order depends on."""
 
+from gfscore.audit.metrics import MAIN
 from gfscore.core.names import model_labels
 from gfscore.measures import measure_of
 from gfscore.show.report.report_rows import Bounded
 from gfscore.show.words import comparison_words, sensitivity_words
 
 MOST_PAIRS, MOST_IN_MATRIX = 150, 20
+
+INDICES = tuple(metric.name for metric in MAIN if metric.at_equality == 0)
+"""Metrics that measure inequality alone."""
 
 
 def comparison_views(tables, measures, *, lam, guessing=()):
@@ -110,7 +114,7 @@ def sensitivity_views(table, rules):
 
 def _sensitivity_view(rows, rules, measure):
     sentences = [sensitivity_words.order_under_changes(rows)]
-    sentences += [sensitivity_words.equality_under_changes(rows, metric) for metric in ("rdi", "nrgc")]
+    sentences += [sensitivity_words.equality_under_changes(rows, metric) for metric in INDICES]
     return {
         "order": sentences[0],
         "sentences": [sentence for sentence in sentences if sentence],
@@ -121,7 +125,7 @@ def _sensitivity_view(rows, rules, measure):
                 "label": label,
                 **{
                     name: (float(group[name].min()), float(group[name].max()))
-                    for name in ("value", "place", "wcr", "rdi", "nrgc")
+                    for name in ("place", *(metric.name for metric in MAIN))
                 },
             }
             for label, group in rows.groupby("label", sort=False)

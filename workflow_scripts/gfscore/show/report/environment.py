@@ -1,7 +1,7 @@
 """How the templates of the report and of the dashboard are filled."""
 
 from gfscore.core import numbers
-from gfscore.core.names import printable
+from gfscore.core.names import enumeration, printable
 
 FORMS = (
     "number", "signed", "count", "setting", "percent", "p_value", "temperature", "end_of_range", "lower_bound",
@@ -21,6 +21,9 @@ def environment_of(folder):
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    result.filters |= {name: getattr(numbers, name) for name in FORMS} | {"printable": printable}
+    result.filters |= {name: getattr(numbers, name) for name in FORMS} | {
+        "printable": printable,
+        "enumeration": enumeration,
+    }
     result.globals["interval"] = numbers.interval
     return result

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 from gfscore.audit.metric_names import UNCALIBRATED
+from gfscore.audit.metrics import AGAINST_CHANCE, MAIN, METRICS
 from gfscore.core import numbers
 from gfscore.core.names import printable
 from gfscore.show.report import report_rows
@@ -90,6 +91,9 @@ def render_report(
             agreements=report_rows.agreement_rows(views),
             against_robust=report_rows.against_robust_accuracy(views),
             fp_lambda=fp_lambda,
+            metrics=list(METRICS.values()),
+            main_metrics=MAIN,
+            against_chance=AGAINST_CHANCE,
             provenance=provenance,
             contact=contact,
             scale=SCALE,

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gfscore.audit.metric_names import SUMMARY
-from gfscore.audit.verdicts.gate_rules import FALSIFICATION, combine, highest_values
+from gfscore.audit.metrics import AGAINST_CHANCE, METRICS, highest_values
+from gfscore.audit.verdicts.gate_rules import FALSIFICATION, combine
 from gfscore.core import numbers
 from gfscore.core.names import model_labels, printable, without_threat
 from gfscore.measures import measure_of
@@ -41,11 +41,14 @@ def headline_of(measures):
 
 @dataclass(frozen=True)
 class Bounded:
-    """A value with its lower and upper bound, and the end of its range, beyond which no bound is printed."""
+    """A value with its lower and upper bound, and the end of its range, beyond which no bound is printed.
+
+    The bounds are None where nothing bounds the value.
+    """
 
     value: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     highest: float
 
 
@@ -116,12 +119,14 @@ def measure_view(tables, measure, settings, *, models, verdicts):
 
 
 def _ranking_row(row, position, entry, verdicts, highest):
-    bounded = {name: Bounded(row[name], row[f"{name}_low"], row[f"{name}_high"], highest[name]) for name in SUMMARY}
-    bounded["value"] = Bounded(row["value"], row["value_alone_low"], row["value_alone_high"], highest["value"])
+    cells = {
+        name: Bounded(row[name], row.get(f"{name}_low"), row.get(f"{name}_high"), highest[name]) for name in METRICS
+    }
+    cells["value"] = Bounded(row["value"], row["value_alone_low"], row["value_alone_high"], highest["value"])
     plain = (
-        "accuracy", "published_clean_accuracy", "published_robust_accuracy", "robust_accuracy", "rdi_over_mean",
-        "gini_unbiased", "ihdi", "between_class_sd", "wcr_class", "wcr_tied", "worst_class_set", "threat", "model",
-        *(f"{name}_{suffix}" for name in ("rdi", "nrgc", "wcr") for suffix in ("permuted", "p")),
+        "accuracy", "published_clean_accuracy", "published_robust_accuracy", "robust_accuracy", "between_class_sd",
+        "wcr_class", "wcr_tied", "worst_class_set", "threat", "model",
+        *(f"{metric.name}_{suffix}" for metric in AGAINST_CHANCE for suffix in ("permuted", "p")),
     )  # fmt: skip
     source = row["robust_accuracy_source"]
     return {
@@ -130,7 +135,7 @@ def _ranking_row(row, position, entry, verdicts, highest):
         "about": described(entry),
         "verdict": verdicts.get((row["threat"], row["model"])),
         "robust_source": source if isinstance(source, str) else None,
-        **bounded,
+        **cells,
         **{name: row[name] for name in plain},
     }
 

@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 
 from gfscore.audit.agreement.columns import ALL
+from gfscore.audit.metrics.rdi import largest_gap
 from gfscore.core.names import enumeration, model_labels, printable
 from gfscore.core.numbers import number, percent
 from gfscore.statistics.disparity import TIE_TOLERANCE
-from gfscore.statistics.intervals import largest_gap
 
 MOST_LISTED = 6
 """Attributes that a sentence names."""

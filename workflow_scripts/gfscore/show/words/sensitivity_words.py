@@ -8,6 +8,7 @@ import math
 import numpy as np
 
 from gfscore.audit.comparison.sensitivity import unchanged_lambdas
+from gfscore.audit.metrics import METRICS
 from gfscore.core.names import enumeration, marked_labels, model_labels, shortened
 from gfscore.core.numbers import count, number, setting, signed
 from gfscore.statistics.disparity import TIE_TOLERANCE
@@ -15,7 +16,6 @@ from gfscore.statistics.ranking import spearman
 
 IDENTITY = ["dataset", "threat", "model"]
 CHANGES = ["shift", "scale"]
-METRIC_TITLES = {"rdi": "RDI", "nrgc": "NRGC", "rdi_over_mean": "RDI / mean", "wcr": "WCR", "fp": "FP", "ihdi": "IHDI"}
 
 
 def shifted(rows):
@@ -59,7 +59,7 @@ def equality_under_changes(rows, statistic):
     known = [rho for rho in rhos if not math.isnan(rho)]
     if len(unchanged) < 2 or not known:
         return None
-    title = METRIC_TITLES[statistic]
+    title = METRICS[statistic].title
     if min(known) > 1 - 1e-12:
         return f"The order of the models by {title} stays"
     return f"The order of the models by {title} moves as well (Spearman down to {signed(min(known))})"
@@ -88,7 +88,7 @@ def gate_under_changes(rule, rows):
     threshold = rule["threshold"]
     either = [key for key, (low, high) in ranges.items() if low < threshold <= high]
     span = f"{number(min(low for low, _ in ranges.values()))} to {number(max(high for _, high in ranges.values()))}"
-    title = METRIC_TITLES.get(rule["statistic"], rule["statistic"])
+    title = METRICS[rule["statistic"]].title_at_gate
     start = f"When the logits are shifted or scaled, the measured {title} runs from {span}"
     if not either:
         return f"{start}; every model stays on its side of the threshold {setting(threshold)}"
@@ -119,13 +119,13 @@ def metric_choice(places, *, guessing=()):
     `guessing` are the labels "threat/model" of those that may be guessing, which is said of them.
     """
     best = {}
-    for metric in ("rdi", "nrgc", "rdi_over_mean", "wcr"):
-        rows = places[places["metric"] == metric].dropna(subset="place")
+    for metric in (metric for metric in METRICS.values() if metric.kind == "disparity" and metric.ranks_models):
+        rows = places[places["metric"] == metric.name].dropna(subset="place")
         if len(rows) < 2:
             return None
         labels = np.array(marked_labels(rows, guessing, limit=40))
         leaders = tuple(sorted(labels[rows["place"] <= rows["place"].min() + TIE_TOLERANCE]))
-        best.setdefault(leaders, []).append(METRIC_TITLES[metric])
+        best.setdefault(leaders, []).append(metric.title)
     named = [f"{_names(leaders)} by {enumeration(metrics)}" for leaders, metrics in best.items()]
     if len(best) == 1:
         return f"The choice of metric does not matter for the first place: {named[0]}"

@@ -9,6 +9,7 @@ import math
 import numpy as np
 
 from gfscore.audit.calibration.model_evidence import ROBUST, alone
+from gfscore.audit.metrics import METRICS
 from gfscore.core.names import capitalised, class_phrase, enumeration, marked_labels
 from gfscore.core.numbers import MISSING, model_count, number, setting, signed, temperature
 from gfscore.statistics.disparity import TIE_TOLERANCE, worst_class_set
@@ -124,8 +125,7 @@ def metric_conflict(summary):
     opposed = [name for name in ("nrgc", "rdi_over_mean") if rhos.get("rdi", 0) * rhos.get(name, 0) < 0]
     if not opposed:
         return None
-    titles = {"nrgc": "NRGC", "rdi_over_mean": "RDI / mean"}
-    against = enumeration([f"{titles[name]} ({signed(rhos[name])})" for name in opposed])
+    against = enumeration([f"{METRICS[name].title} ({signed(rhos[name])})" for name in opposed])
     less, more = ("less", "more") if rhos["rdi"] > 0 else ("more", "less")
     return (
         f"Models with a higher mean are {less} equal by RDI ({signed(rhos['rdi'])}), but {more} equal by {against}. "

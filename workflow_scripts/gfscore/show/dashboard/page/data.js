@@ -20,21 +20,15 @@ function rowOf(array, ...position) {
 
 const everyPacked = (object) => Object.fromEntries(Object.entries(object).map(([key, array]) => [key, unpacked(array)]));
 const SCORES = Object.fromEntries(Object.entries(DATA.scores).map(([measure, arrays]) => [measure, everyPacked(arrays)]));
-const SWEEP = DATA.sweep && { ...DATA.sweep, values: unpacked(DATA.sweep.values) };
+const SWEEP = DATA.sweep && { ...DATA.sweep, values: unpacked(DATA.sweep.values), metrics: everyPacked(DATA.sweep.metrics) };
 const MODELS = DATA.models, CLASSES = DATA.classes;
 // Of a single model there is no ranking, and no other to compare it with.
 const SEVERAL = MODELS.length > 1;
 // What charts write for a model or a class; tables and explanations have the whole label.
 const SHORT = Object.fromEntries([...MODELS, ...CLASSES].map(({ label, short }) => [label, short]));
 const MEASURES = Object.fromEntries(DATA.measures.map((measure) => [measure.name, measure]));
-const METRICS = {
-  rdi: "RDI (lower is more equal)",
-  nrgc: "NRGC (lower is more equal)",
-  wcr: "worst-class value, WCR (higher is better)",
-  rdi_over_mean: "RDI / mean (lower is more equal)",
-  gini_unbiased: "normalised Gini, NRGC K/(K\u22121) (lower is more equal)",
-  ihdi: "inequality-adjusted mean, IHDI (higher is better)",
-};
+// Metrics to hold against the mean, by name. FP follows lambda and has a chart of its own.
+const METRICS = Object.fromEntries(DATA.metrics.filter((metric) => !metric.level && !metric.lambda).map((metric) => [metric.name, `${metric.title} (${metric.better})`]));
 
 // Class values and summary of every model at a measure and temperature; bounds only at T = 1, since a temperature that
 // was looked for on these samples has none that hold.
@@ -53,10 +47,16 @@ function valuesAt(measure, t) {
       low: atOne ? rowOf(scores.low, index) : none,
       high: atOne ? rowOf(scores.high, index) : none,
       accuracy: rowOf(scores.accuracy, index),
-      summary: atOne || !known ? known : { accuracy: known.accuracy, robust_accuracy: known.robust_accuracy, robust_accuracy_source: known.robust_accuracy_source, ...summarised(values, n) },
+      summary: atOne || !known ? known : { accuracy: known.accuracy, robust_accuracy: known.robust_accuracy, robust_accuracy_source: known.robust_accuracy_source, ...summaryAt(index, step, values) },
       bounded: atOne,
     };
   }).filter((entry) => entry.summary);
+}
+
+// The metrics of one model at a temperature of the slider, and its worst classes.
+function summaryAt(index, step, values) {
+  const metrics = Object.entries(SWEEP.metrics).map(([name, array]) => [name, rowOf(array, index)[step]]);
+  return { ...Object.fromEntries(metrics), worst: worstOf(values), suspects: [] };
 }
 
 // The gate's rule on the worst class of a measure, if it has one: its bounds hold for all models together.

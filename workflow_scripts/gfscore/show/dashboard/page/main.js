@@ -72,4 +72,4 @@ start();
 // For the browser's console, and for tests: the page's arithmetic, what it knows, and the data behind a chart.
 const shown = (id, name = "rows") => viewOf(at(id)).data(name);
 const settled = (id) => { const chart = drawn.get(at(id)); return Boolean(chart?.view && !chart.stale && !chart.embedding); };
-window.dashboard = { DATA, state, change, shown, settled, number, lowerBound, upperBound, pValue, places, summarised, penalisedBounds, spearman };
+window.dashboard = { DATA, state, change, shown, settled, number, lowerBound, upperBound, pValue, places, penalisedBounds, spearman };

@@ -34,14 +34,25 @@ function badge(verdict) {
 
 function rankingColumns(measure) {
   const { entries } = current();
-  const highest = measure.range[1], width = highest - measure.range[0], classes = CLASSES.length;
-  const bounded = (key, title, about, end) => ({
-    key, title, about, numeric: true, best: key !== "rdi" && key !== "nrgc",
-    csv: [key, `${key}_low`, `${key}_high`],
-    value: (row) => row.summary[key],
-    values: (row) => [row.summary[key], row.summary[`${key}_low`], row.summary[`${key}_high`]],
-    node: (row) => valueNode(row.summary[key], row.summary[`${key}_low`], row.summary[`${key}_high`], end),
+  const highest = measure.range[1];
+  const ofMetric = ({ name, title, about, better, direction, bounded }) => {
+    const ends = (row) => (bounded ? [row.summary[`${name}_low`], row.summary[`${name}_high`]] : []);
+    return {
+      key: name, title, about: `${about}; ${better}`, numeric: true, best: direction > 0,
+      csv: bounded ? [name, `${name}_low`, `${name}_high`] : [name],
+      value: (row) => row.summary[name],
+      values: (row) => [row.summary[name], ...ends(row)],
+      node: (row) => valueNode(row.summary[name], ...(bounded ? ends(row) : [null, null]), measure.highest[name]),
+    };
+  };
+  // The worst class is named beside its value.
+  const withWorstClass = (column) => ({
+    ...column,
+    csv: [...column.csv, "worst_classes"],
+    values: (row) => [...column.values(row), row.summary.worst.map((index) => CLASSES[index].name).join("|")],
+    node: (row) => element("span", {}, column.node(row), element("small", { class: "bounds" }, ...breakable(worstNames(row)))),
   });
+  const shown = DATA.metrics.filter((metric) => metric.ranking && !metric.lambda && metric.name !== "value");
   const share = (key, title, about) => ({ key, title, about, numeric: true, best: true, value: (row) => row.summary[key], text: (row) => number(row.summary[key]) });
   const columns = [
     { key: "model", title: "Model", value: (row) => row.model.label, node: modelNode },
@@ -56,15 +67,7 @@ function rankingColumns(measure) {
       key: "fp", title: "FP", numeric: true, best: true, csv: ["fp", "fp_low", "fp_high"], about: `Class mean minus ${setting(state.lambda)} times RDI`,
       value: (row) => row.fp, values: (row) => [row.fp, row.fp_low, row.fp_high], node: (row) => valueNode(row.fp, row.fp_low, row.fp_high, highest),
     },
-    bounded("class_mean", "Class mean", "Mean over classes, each weighing the same", highest),
-    {
-      ...bounded("wcr", "Worst class", "Value of the weakest class, and which it is", highest),
-      csv: ["wcr", "wcr_low", "wcr_high", "worst_classes"],
-      values: (row) => [row.summary.wcr, row.summary.wcr_low, row.summary.wcr_high, row.summary.worst.map((index) => CLASSES[index].name).join("|")],
-      node: (row) => element("span", {}, valueNode(row.summary.wcr, row.summary.wcr_low, row.summary.wcr_high, highest), element("small", { class: "bounds" }, ...breakable(worstNames(row)))),
-    },
-    bounded("rdi", "RDI", "Largest minus smallest class value: lower is more equal", width),
-    bounded("nrgc", "NRGC", "Gini coefficient of the class values: lower is more equal", 1 - 1 / classes),
+    ...shown.map((metric) => (metric.name === "wcr" ? withWorstClass(ofMetric(metric)) : ofMetric(metric))),
     ...falsifiedColumns(),
     share("accuracy", "Accuracy", "Clean accuracy on the same samples"),
     robustColumn(entries),

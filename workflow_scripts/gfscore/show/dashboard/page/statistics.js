@@ -19,30 +19,16 @@ function places(values) {
 const sum = (values) => values.reduce((total, value) => total + value, 0);
 const mean = (values) => sum(values) / values.length;
 
-// Aggregate and disparity of one model's class values; null where a class has no samples.
-function summarised(values, n) {
+// Classes of the smallest value, with ties; null where a class has no samples.
+function worstOf(values) {
   const present = values.map((_, index) => index).filter((index) => !isMissing(values[index]));
-  const known = present.map((index) => values[index]).sort((first, second) => first - second);
-  const k = known.length, classMean = mean(known), rdi = known[k - 1] - known[0];
-  const gaps = sum(known.slice(1).map((value, index) => (value - known[index]) * (index + 1) * (k - 1 - index)));
-  const nrgc = classMean > 0 ? gaps / (k * sum(known)) : null;
-  return {
-    value: sum(present.map((index) => values[index] * n[index])) / sum(present.map((index) => n[index])),
-    class_mean: classMean,
-    rdi,
-    nrgc,
-    wcr: known[0],
-    rdi_over_mean: classMean > 0 ? rdi / classMean : null,
-    gini_unbiased: nrgc === null ? null : (nrgc * k) / (k - 1),
-    ihdi: classMean > 0 ? classMean * (1 - nrgc) : 0,
-    worst: present.filter((index) => values[index] <= known[0] + TIE_TOLERANCE),
-    suspects: [],
-  };
+  const least = Math.min(...present.map((index) => values[index]));
+  return present.filter((index) => values[index] <= least + TIE_TOLERANCE);
 }
 
 const penalised = (summary, lambda) => (summary ? summary.class_mean - lambda * summary.rdi : null);
 
-// Smallest and largest FP over a box of class values (gfscore.statistics.intervals.fp_interval).
+// Smallest and largest FP over a box of class values (gfscore.audit.metrics.fp).
 function penalisedBounds(low, high, lambda) {
   const k = low.length, lowMean = mean(low), ascending = [...low].sort((first, second) => first - second);
   let smallest = Infinity;

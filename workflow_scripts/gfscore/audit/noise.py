@@ -10,21 +10,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gfscore.audit.metric_names import BETTER
-from gfscore.statistics import disparity
+from gfscore.audit.metrics import AGAINST_CHANCE
 from gfscore.statistics.classes import class_values
-
-STATISTICS = {"rdi": disparity.rdi, "nrgc": disparity.nrgc, "wcr": disparity.wcr}
-"""Statistics of class values (K,), by name, that are compared with chance."""
 
 
 @dataclass(frozen=True)
 class NoiseFloor:
     """What the disparity would be if classes did not matter.
 
-    `permuted` maps rdi, nrgc, wcr to their mean under shuffled class membership; `p_value` to the share of shuffles
-    (the observed one included) with at least the observed disparity; `between_class_sd` is the spread of the true
-    class values, corrected for noise, in the unit of the measure. NRGC is NaN in both when every value is 0.
+    `permuted` maps each metric that is compared with chance to its mean under shuffled class membership; `p_value` to
+    the share of shuffles (the observed one included) with at least the observed disparity; both are NaN where the
+    metric is undefined. `between_class_sd` is the spread of the true class values, corrected for noise, in the unit of
+    the measure.
     """
 
     permuted: dict
@@ -32,10 +29,11 @@ class NoiseFloor:
     between_class_sd: float
 
 
-def noise_floor(values, labels, classes, *, permutations, rng):
+def noise_floor(values, labels, classes, *, permutations, rng, lam=None):
     """Disparity under shuffled class membership.
 
-    Takes `values` (N,) of a measure, `labels` (N,), the number of classes, how many shuffles, and a numpy Generator.
+    Takes `values` (N,) of a measure, `labels` (N,), the number of classes, how many shuffles, a numpy Generator, and
+    lambda of the metrics that have one.
     The p-values are valid for the null that values are exchangeable between classes, for every N and K: that they have
     the same distribution in all. They are not for equal class means alone, since classes of other spreads and sizes
     differ by more than shuffled ones; for those there are the intervals.
@@ -43,21 +41,22 @@ def noise_floor(values, labels, classes, *, permutations, rng):
     """
     values, labels = np.asarray(values, dtype=np.float64), np.asarray(labels)
     observed = class_values(values, labels, classes)
+    extent = {metric: metric.of(observed.mean, counts=observed.n, lam=lam) for metric in AGAINST_CHANCE}
     present = observed.n > 0
-    drawn = {name: np.empty(permutations) for name in STATISTICS}
+    n = observed.n[present]
+    drawn = {metric: np.empty(permutations) for metric in AGAINST_CHANCE}
     for index, sums in enumerate(_shuffled_sums(values, labels, observed.n, permutations, rng)):
-        mean = sums[present] / observed.n[present]
-        for name, statistic in STATISTICS.items():
-            drawn[name][index] = statistic(mean)
+        mean = sums[present] / n
+        for metric, numbers in drawn.items():
+            numbers[index] = metric.of_present(mean, counts=n, lam=lam)
     p_value = {}
-    for name, statistic in STATISTICS.items():
+    for metric, numbers in drawn.items():
         # More disparity is the worse value.
-        sign = -BETTER[name]
-        extent = sign * statistic(observed.mean)
-        reached = np.sum(sign * drawn[name] >= extent - 1e-12)
-        p_value[name] = math.nan if math.isnan(extent) else float((1 + reached) / (1 + permutations))
+        reached = np.sum(-metric.direction * numbers >= -metric.direction * extent[metric] - 1e-12)
+        undefined = math.isnan(extent[metric])
+        p_value[metric.name] = math.nan if undefined else float((1 + reached) / (1 + permutations))
     return NoiseFloor(
-        permuted={name: float(sample.mean()) for name, sample in drawn.items()},
+        permuted={metric.name: float(numbers.mean()) for metric, numbers in drawn.items()},
         p_value=p_value,
         between_class_sd=between_class_sd(observed),
     )

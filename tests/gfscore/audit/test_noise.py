@@ -7,10 +7,11 @@ from scipy.stats import binom, ks_2samp
 
 import plain
 from gfscore import InputError
-from gfscore.statistics import disparity, noise
+from gfscore.audit import noise
+from gfscore.audit.noise import between_class_sd, noise_floor
 from gfscore.statistics.classes import class_values
-from gfscore.statistics.noise import between_class_sd, noise_floor
 from gfscore.statistics.scale import SCALE
+from made import metric
 
 
 def draw_values(name, rng, size):
@@ -46,9 +47,9 @@ def test_a_planted_difference_is_found():
     floor = noise_floor(values, labels, 4, permutations=199, rng=rng)
     assert all(p == pytest.approx(1 / 200) for p in floor.p_value.values())
     observed = class_values(values, labels, 4).mean
-    assert floor.permuted["rdi"] < 0.5 * disparity.rdi(observed)
-    assert floor.permuted["nrgc"] < 0.5 * disparity.nrgc(observed)
-    assert floor.permuted["wcr"] > disparity.wcr(observed) + 0.1
+    assert floor.permuted["rdi"] < 0.5 * metric("rdi", observed)
+    assert floor.permuted["nrgc"] < 0.5 * metric("nrgc", observed)
+    assert floor.permuted["wcr"] > metric("wcr", observed) + 0.1
 
 
 def test_the_smallest_p_value_counts_the_observed_order():
@@ -71,7 +72,7 @@ def test_identical_classes_look_unequal_when_they_are_many_and_small():
     assert floor.permuted["rdi"] == pytest.approx(0.44, abs=0.02)
     assert floor.permuted["wcr"] == pytest.approx(0.39, abs=0.02)
     # The measured disparity is all noise, and the corrected spread says so.
-    assert disparity.rdi(class_values(values, labels, classes).mean) == pytest.approx(0.44, abs=0.05)
+    assert metric("rdi", class_values(values, labels, classes).mean) == pytest.approx(0.44, abs=0.05)
     assert floor.p_value["rdi"] > 0.05
     assert floor.between_class_sd < 0.02
 

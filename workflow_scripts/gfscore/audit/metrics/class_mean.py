@@ -1,0 +1,53 @@
+"""The class mean: mean over the classes, each counted once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gfscore.audit.metrics.declaration import BoundsOfClasses, Case, Interval, Metric
+from gfscore.audit.metrics.value import at_level as bounds_of_aggregate
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+def class_mean(values: np.ndarray) -> float:
+    """Unweighted mean of class values (K,)."""
+    return float(values.mean())
+
+
+def over_box(low: np.ndarray, high: np.ndarray) -> Interval:
+    """Class mean of the lower and of the upper ends of class intervals (K,)."""
+    return float(low.mean()), float(high.mean())
+
+
+def at_level(classes: BoundsOfClasses, alpha: float) -> Interval:
+    """Bounds of the aggregate where classes have one size, since it is the class mean then; else those over the box.
+
+    Of classes of other sizes samples count unequally, so that each side takes a union over the classes.
+    """
+    if (classes.n == classes.n[0]).all():
+        return bounds_of_aggregate(classes, alpha)
+    side = alpha / len(classes.n)
+    return classes.lower(side).mean(), classes.upper(side).mean()
+
+
+METRIC = Metric(
+    name="class_mean",
+    title="Class mean",
+    meaning="mean over the classes, each counted alike",
+    explanation=(
+        "Mean over classes, each counted once. Equal to the aggregate when classes have equally many samples. Higher "
+        "is better."
+    ),
+    source="GF-Score, Definition 5",
+    kind="level",
+    direction=1,
+    value=class_mean,
+    case=Case(values=(1.0, 2.0, 6.0), number=3.0),
+    over_box=over_box,
+    at_level=at_level,
+    gate_title="class mean",
+    order=2,
+    columns="first",
+)

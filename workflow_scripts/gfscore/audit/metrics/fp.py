@@ -1,0 +1,73 @@
+"""FP, the fairness-penalised mean: class mean minus lambda times RDI."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gfscore.audit.metrics.declaration import Case, Interval, Metric
+from gfscore.audit.metrics.rdi import rdi
+from gfscore.core.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+def fp(values: np.ndarray, *, lam: float) -> float:
+    """Mean of class values (K,) minus lambda times their RDI; may be negative.
+
+    Raises InputError for a lambda below 0, which would reward disparity.
+    """
+    if not lam >= 0:
+        raise InputError(f"lambda of FP must be at least 0, got {lam!r}")
+    return float(values.mean() - lam * rdi(values))
+
+
+def over_box(low: np.ndarray, high: np.ndarray, *, lam: float) -> Interval:
+    """Smallest and largest FP over a box of class values (K,)."""
+    return _lowest(low, high, lam), _highest(low, high, lam)
+
+
+def _lowest(low, high, lam):
+    # FP is concave, so its minimum is at a vertex: all classes low, except perhaps the largest one, i.
+    # Raising class i to its upper end changes the mean by +w/K and the penalised range by -lam * w.
+    import numpy as np
+
+    k = len(low)
+    range_penalty = lam * (high[:, None] - low[None, :])
+    mean_with_i_high = (low.sum() + high - low)[:, None] / k
+    candidate = mean_with_i_high - range_penalty
+    np.fill_diagonal(candidate, np.inf)
+    both_low = low.mean() - lam * (low[:, None] - low[None, :])
+    np.fill_diagonal(both_low, np.inf)
+    return float(min(candidate.min(), both_low.min()))
+
+
+def _highest(low, high, lam):
+    # For a given largest value u the best point raises every class as far as min(U, u).
+    import numpy as np
+
+    floor = low.max()
+    candidates = np.unique(np.append(high[high >= floor], floor))
+    points = np.minimum(high[None, :], candidates[:, None])
+    return float((points.mean(axis=1) - lam * (points.max(axis=1) - points.min(axis=1))).max())
+
+
+METRIC = Metric(
+    name="fp",
+    title="FP",
+    meaning="FP, class mean minus lambda times RDI",
+    explanation=(
+        "Fairness-penalised mean: class mean minus lambda times RDI, in the unit of the measure. Higher is better; it "
+        "may be negative."
+    ),
+    source="GF-Score, Definition 5 (Eq. 7)",
+    kind="penalised",
+    direction=1,
+    value=fp,
+    needs=("lam",),
+    value_range=lambda lowest, highest, *, classes, lam: (lowest - lam * (highest - lowest), highest),
+    case=Case(values=(1.0, 2.0, 6.0), lam=0.5, number=0.5),
+    over_box=over_box,
+    order=9,
+    columns="first",
+)

@@ -1,0 +1,40 @@
+"""The Gini coefficient times K / (K - 1), so that its maximum is 1 for every number of classes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gfscore.audit.metrics.declaration import Case, Metric
+from gfscore.audit.metrics.nrgc import nrgc
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+def gini_unbiased(values: np.ndarray) -> float:
+    """NRGC of class values (K,) >= 0 times K / (K - 1); NaN when every value is 0."""
+    k = len(values)
+    return nrgc(values) * k / (k - 1)
+
+
+METRIC = Metric(
+    name="gini_unbiased",
+    title="Gini, unbiased",
+    meaning="NRGC K/(K-1)",
+    explanation=(
+        "NRGC times K/(K − 1), so that 1 is the maximum for every number of classes K. 0 means all equal; lower is "
+        "more equal. Undefined when every class is at 0."
+    ),
+    source="Deltas 2003",
+    kind="disparity",
+    direction=-1,
+    value=gini_unbiased,
+    value_range=lambda lowest, highest, **_: (0.0, 1.0),
+    at_equality=0.0,
+    unitless=True,
+    case=Case(values=(1.0, 2.0, 5.0), number=0.5),
+    order=6,
+    columns="companion",
+    # Of one number of classes it orders models as NRGC does.
+    ranks_models=False,
+)

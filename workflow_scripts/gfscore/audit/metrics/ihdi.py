@@ -1,0 +1,32 @@
+"""IHDI, the inequality-adjusted mean: the class mean times (1 - NRGC)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gfscore.audit.metrics.declaration import Case, Metric
+from gfscore.audit.metrics.nrgc import nrgc
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+def ihdi(values: np.ndarray) -> float:
+    """Class mean of values (K,) >= 0 times (1 - NRGC); 0 when every value is 0."""
+    mean = float(values.mean())
+    return mean * (1 - nrgc(values)) if mean > 0 else 0.0
+
+
+METRIC = Metric(
+    name="ihdi",
+    title="IHDI",
+    meaning="class mean (1 - NRGC)",
+    explanation="The class mean times (1 − NRGC), in the unit of the measure. Higher is better.",
+    source="Sen 1976, whose welfare function it is",
+    kind="penalised",
+    direction=1,
+    value=ihdi,
+    case=Case(values=(1.0, 2.0, 5.0), number=16 / 9),
+    order=7,
+    columns="companion",
+)

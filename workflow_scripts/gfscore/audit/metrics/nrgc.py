@@ -1,0 +1,107 @@
+"""NRGC, the normalised robustness Gini coefficient: how unevenly the total is spread over the classes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gfscore.audit.metrics.declaration import Case, Interval, Metric
+from gfscore.core.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+DINKELBACH_STEPS = 100
+
+
+def nrgc(values: np.ndarray) -> float:
+    """Gini coefficient of class values (K,) >= 0, sum_ij |x_i - x_j| / (2 K^2 mean); NaN when every value is 0.
+
+    In [0, (K-1)/K], invariant to scale. O(K log K). Raises InputError for a negative value.
+    """
+    import numpy as np
+
+    values = np.sort(values)
+    if values[0] < 0:
+        raise InputError(f"the Gini coefficient needs values >= 0, got {values[0]}")
+    k, total = len(values), values.sum()
+    if total == 0:
+        return float("nan")
+    # Each gap between neighbours in rank parts every pair across it; a sum of gaps is never negative by rounding.
+    pairs_across = np.arange(1, k) * np.arange(k - 1, 0, -1)
+    return float(pairs_across @ np.diff(values) / (k * total))
+
+
+def over_box(low: np.ndarray, high: np.ndarray) -> Interval:
+    """Smallest and largest NRGC over a box of class values (K,) >= 0; (NaN, NaN) when the whole box is 0.
+
+    Derived here; the GF-Score paper leaves it open.
+    """
+    import numpy as np
+
+    if high.max() == 0:
+        return float("nan"), float("nan")
+    flattest = (np.clip(t, low, high) for t in np.unique(np.concatenate([low, high])))
+    smallest = min(nrgc(point) for point in flattest if point.sum() > 0)
+    return smallest, _largest(low, high)
+
+
+def _largest(low, high):
+    # Dinkelbach: for a trial Gini theta, maximise sum_i (c_rank(i) - K theta) x_i over ranks and vertices. The sum of
+    # |x_i - x_j| is the largest such sum over all rankings, so an assignment problem solves each step exactly.
+    import numpy as np
+
+    k = len(low)
+    coefficients = 2.0 * np.arange(1, k + 1) - k - 1
+    point = np.where(np.arange(k) == high.argmax(), high, low)
+    theta = nrgc(point)
+    for _ in range(DINKELBACH_STEPS):
+        slope = coefficients - k * theta
+        classes = _heaviest_ranking(low, high, slope)
+        point = np.where(slope > 0, high[classes], low[classes])
+        improved = nrgc(point) if point.sum() > 0 else theta
+        if improved <= theta * (1 + 1e-12):
+            return theta
+        theta = improved
+    raise RuntimeError(f"the largest NRGC over the class intervals did not settle in {DINKELBACH_STEPS} steps")
+
+
+def _heaviest_ranking(low, high, slope):
+    # Class at each rank such that sum_i slope_rank(i) x_i is largest, with x_i low at ranks of negative slope, else
+    # high. The assignment starts from a ranking that is nearly right, whose prices of the ranks leave only costs near 0
+    # to the solver: a thirtieth of its time at K = 1,000, the same solution.
+    import numpy as np
+    from scipy.optimize import linear_sum_assignment
+
+    below = np.count_nonzero(slope <= 0)
+    guess = np.argsort(low + high)
+    guess = np.concatenate([half[np.argsort(x[half])] for half, x in ((guess[:below], low), (guess[below:], high))])
+    x = np.where(slope > 0, high[guess], low[guess])
+    prices = np.append(0, np.cumsum(np.diff(slope) * (x[:-1] + x[1:]) / 2))
+    worth = np.where(slope > 0, np.multiply.outer(high[guess], slope), np.multiply.outer(low[guess], slope)) - prices
+    rows, ranks = linear_sum_assignment(worth.max(axis=1, keepdims=True) - worth)
+    return guess[rows[np.argsort(ranks)]]
+
+
+METRIC = Metric(
+    name="nrgc",
+    title="NRGC",
+    meaning="NRGC, Gini coefficient of the classes",
+    explanation=(
+        "Normalised robustness Gini coefficient: how unevenly the total is spread over the classes. 0 means all equal; "
+        "at most 1 − 1/K for K classes; lower is more equal. It ignores the scale, and is undefined when every class "
+        "is at 0."
+    ),
+    source="GF-Score, Definition 3 (Eq. 5)",
+    kind="disparity",
+    direction=-1,
+    value=nrgc,
+    value_range=lambda lowest, highest, *, classes, lam: (0.0, 1 - 1 / classes),
+    at_equality=0.0,
+    unitless=True,
+    # Pairs of (1, 2, 5): |1-2| = 1, |1-5| = 4, |2-5| = 3, each twice: 16 / (2 * 9 * 8/3) = 1/3.
+    case=Case(values=(1.0, 2.0, 5.0), number=1 / 3),
+    over_box=over_box,
+    against_chance=True,
+    order=4,
+    columns="first",
+)

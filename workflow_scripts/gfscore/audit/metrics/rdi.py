@@ -1,0 +1,63 @@
+"""RDI, the robustness disparity index: the largest minus the smallest class value."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gfscore.audit.metrics.declaration import BoundsOfClasses, Case, Interval, Metric
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+def rdi(values: np.ndarray) -> float:
+    """Largest minus smallest class value (K,)."""
+    return float(values.max() - values.min())
+
+
+def over_box(low: np.ndarray, high: np.ndarray) -> Interval:
+    """Smallest and largest RDI over a box of class values (K,)."""
+    return largest_gap(low, high), largest_gap(high, low)
+
+
+def largest_gap(upper: np.ndarray, lower: np.ndarray) -> float:
+    """Largest upper_i - lower_j over classes i != j, at least 0: the upper end of RDI over a box, or the lower one."""
+    import numpy as np
+
+    gap = upper[:, None] - lower[None, :]
+    np.fill_diagonal(gap, -np.inf)
+    return max(0.0, float(gap.max()))
+
+
+def at_level(classes: BoundsOfClasses, alpha: float) -> Interval:
+    """Bounds of RDI by those of single classes.
+
+    The upper bound fails only if that of the truly best or the lower one of the truly worst class does: a union over
+    two classes, where the lower bound takes one over all.
+    """
+    side = alpha / (2 * len(classes.n))
+    low = largest_gap(classes.lower(side), classes.upper(side))
+    return low, largest_gap(classes.upper(alpha / 2), classes.lower(alpha / 2))
+
+
+METRIC = Metric(
+    name="rdi",
+    title="RDI",
+    meaning="RDI, best class minus worst",
+    explanation=(
+        "Robustness disparity index: best class minus worst class, in the unit of the measure. 0 means all classes are "
+        "equal; lower is more equal. It grows with the scale of the measure."
+    ),
+    source="GF-Score, Definition 2 (Eq. 4)",
+    kind="disparity",
+    direction=-1,
+    value=rdi,
+    value_range=lambda lowest, highest, **_: (0.0, highest - lowest),
+    at_equality=0.0,
+    case=Case(values=(1.0, 2.0, 5.0), number=4.0),
+    over_box=over_box,
+    at_level=at_level,
+    against_chance=True,
+    order=3,
+    columns="first",
+)

@@ -1,0 +1,38 @@
+"""RDI divided by the class mean: the range without the scale of the measure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gfscore.audit.metrics.declaration import Case, Metric
+from gfscore.audit.metrics.rdi import rdi
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+def rdi_over_mean(values: np.ndarray) -> float:
+    """RDI of class values (K,) >= 0 over their mean; NaN when every value is 0."""
+    mean = values.mean()
+    return rdi(values) / float(mean) if mean > 0 else float("nan")
+
+
+METRIC = Metric(
+    name="rdi_over_mean",
+    title="RDI / mean",
+    meaning="RDI / class mean: without the scale of the score",
+    explanation=(
+        "RDI divided by the class mean, which takes the scale of the measure out of it. 0 means all classes are equal; "
+        "at most K for K classes; lower is more equal. Undefined when every class is at 0."
+    ),
+    source="relative range; companion of RDI that shows whether a conclusion rests on the scale",
+    kind="disparity",
+    direction=-1,
+    value=rdi_over_mean,
+    value_range=lambda lowest, highest, *, classes, lam: (0.0, classes),
+    at_equality=0.0,
+    unitless=True,
+    case=Case(values=(1.0, 2.0, 5.0), number=1.5),
+    order=5,
+    columns="companion",
+)

@@ -1,0 +1,55 @@
+"""The aggregate: mean over the samples."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gfscore.audit.metrics.declaration import BoundsOfClasses, Case, Interval, Metric
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+def aggregate(values: np.ndarray, *, counts: np.ndarray) -> float:
+    """Mean of class values (K,) weighted by the samples of each class (K,): the mean over all samples."""
+    import numpy as np
+
+    return float(np.average(values, weights=counts))
+
+
+def over_box(low: np.ndarray, high: np.ndarray, *, counts: np.ndarray) -> Interval:
+    """Aggregate of the lower and of the upper ends of class intervals (K,)."""
+    import numpy as np
+
+    weights = np.asarray(counts) / np.sum(counts)
+    return float(weights @ low), float(weights @ high)
+
+
+def at_level(classes: BoundsOfClasses, alpha: float) -> Interval:
+    """Bounds of the aggregate by itself, without a union over the classes.
+
+    # ASSUME: classes are as frequent as in the samples. That of a declared class without any is unknown, as its values
+    are: nothing is known of an aggregate that counts it, and the bounds of that class, the whole range, stand for it.
+    """
+    if (classes.n == 0).any():
+        return classes.lower(alpha).min(), classes.upper(alpha).max()
+    return classes.lower_aggregate(alpha), classes.upper_aggregate(alpha)
+
+
+METRIC = Metric(
+    name="value",
+    title="Aggregate",
+    meaning="aggregate: mean over the samples",
+    explanation="Mean over all samples, so frequent classes count more. Higher is better.",
+    source="GF-Score, Eq. 3",
+    kind="level",
+    direction=1,
+    value=aggregate,
+    needs=("counts",),
+    case=Case(values=(1.0, 2.0, 5.0), counts=(3, 2, 1), number=2.0),
+    over_box=over_box,
+    at_level=at_level,
+    gate_title="aggregate",
+    order=1,
+    columns="first",
+)

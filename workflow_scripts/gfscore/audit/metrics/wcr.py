@@ -1,0 +1,52 @@
+"""WCR, worst-case class robustness: the smallest class value."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gfscore.audit.metrics.declaration import BoundsOfClasses, Case, Interval, Metric
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+def wcr(values: np.ndarray) -> float:
+    """Smallest class value (K,)."""
+    return float(values.min())
+
+
+def over_box(low: np.ndarray, high: np.ndarray) -> Interval:
+    """Smallest lower and smallest upper end of class intervals (K,)."""
+    return float(low.min()), float(high.min())
+
+
+def at_level(classes: BoundsOfClasses, alpha: float) -> Interval:
+    """Bounds of the smallest class value by those of single classes.
+
+    The lower bound fails only if that of the truly worst class does: no union over classes. The upper one fails if that
+    of any class does. Source: intersection-union test, Berger 1982.
+    """
+    return classes.lower(alpha).min(), classes.upper(alpha / len(classes.n)).min()
+
+
+METRIC = Metric(
+    name="wcr",
+    title="WCR",
+    meaning="WCR, the worst class",
+    explanation=(
+        "Worst-case class robustness: the value of the weakest class. Higher is better; 0 means that no sample of the "
+        "class has a value above 0."
+    ),
+    source="GF-Score, Definition 4 (Eq. 6)",
+    kind="disparity",
+    direction=1,
+    value=wcr,
+    case=Case(values=(1.0, 2.0, 5.0), number=1.0),
+    over_box=over_box,
+    at_level=at_level,
+    against_chance=True,
+    gate_title="worst-class mean",
+    gate_demand="every class has a mean {measure} of at least {threshold:g}",
+    order=8,
+    columns="first",
+)
