@@ -22,6 +22,7 @@ from dag_scale import copy_of_the_repository
 from every_measure import MEASURES, every_measure
 from gfscore.networks.callables import FOLDER_VARIABLE
 from gfscore.tables.parquet_tables import read_table
+from gfscore.workflow.catalogue import CATALOGUE
 from shared_models import ARCHITECTURES
 
 DATA = Path(os.environ.get("GFSCORE_TEST_DATA", HERE.parents[1] / "shared" / "data"))
@@ -39,7 +40,7 @@ def measure(samples):
         command = [sys.executable, "-m", "snakemake", "--cores", "2", "--configfile", "real.yaml"]
         subprocess.run(command, cwd=folder, env=os.environ | {FOLDER_VARIABLE: str(ARCHITECTURES)}, check=True)
         taken = time.perf_counter() - started
-        costs = read_table(folder / "results/audits/every-measure/costs.parquet", "costs")
+        costs = read_table(folder / "results/audits/every-measure/costs.parquet", CATALOGUE["costs"])
     whole = {
         "name": "every measure on four real classifiers",
         "ratio": LONGEST / taken,

@@ -9,6 +9,7 @@ from gfscore.audit.audit_tables import AuditTables
 from gfscore.show.dashboard.rendering import render_dashboard
 from gfscore.statistics.curves import ScoreCurves, chebyshev_points
 from gfscore.tables.parquet_tables import frame_of
+from gfscore.workflow.catalogue import CATALOGUE
 from grouped_tables import grouped_tables
 from synthetic import LAM, synthetic_audit
 
@@ -76,9 +77,9 @@ def _compared(audit, scores):
     swap = {"dataset": "toy", "measure": pair["measure"], "fp_lambda": 0.25, "before_threat": "none"}
     swap |= {"before_model": first["model"], "after_threat": "none", "after_model": second["model"]}
     return {
-        "comparisons": frame_of("comparisons", per_class),
-        "model_comparisons": frame_of("model_comparisons", overall),
-        "lambda_swaps": frame_of("lambda_swaps", [swap]),
+        "comparisons": frame_of(CATALOGUE["comparisons"], per_class),
+        "model_comparisons": frame_of(CATALOGUE["model_comparisons"], overall),
+        "lambda_swaps": frame_of(CATALOGUE["lambda_swaps"], [swap]),
     }
 
 
@@ -91,7 +92,7 @@ def _confusions(audit, scores):
         for step, count in ((0, 30), (1, 5 + index))
     ]
     kept = ("dataset", "threat", "model", "measure", "true_index", "predicted_index", "count")
-    return frame_of("confusions", [{name: row[name] for name in kept} for row in rows])
+    return frame_of(CATALOGUE["confusions"], [{name: row[name] for name in kept} for row in rows])
 
 
 def _falsification(scores):
@@ -102,7 +103,7 @@ def _falsification(scores):
         mean = {"mean_score": part["value"].mean(), "mean_distance": 0.4, "class_index": -1, "class_name": "all"}
         mean |= {"p_mean": 0.001 if mean["mean_score"] > 0.4 else 1.0, "confidence": 0.95}
         rows.append(about | found | mean | {"calibration": "none", "temperature": 1.0, "distances": "minimal-l2"})
-    return frame_of("falsification", rows)
+    return frame_of(CATALOGUE["falsification"], rows)
 
 
 def _costs(audit):
@@ -122,7 +123,7 @@ def _costs(audit):
             ("import_samples", "certified-l2", 0.0, None),
         )
     ]
-    return frame_of("costs", rows)
+    return frame_of(CATALOGUE["costs"], rows)
 
 
 @contextmanager

@@ -5,6 +5,7 @@ import numpy as np
 from gfscore.audit.agreement.columns import ALL
 from gfscore.audit.groups.metrics import MACRO, WORST
 from gfscore.tables.parquet_tables import frame_of
+from gfscore.workflow.catalogue import CATALOGUE
 
 ATTRIBUTES = {"side": ["left", "right"], "size": ["tiny", "normal", "huge"]}
 DIMENSIONS = ["z0", "z1", "slant=left"]
@@ -48,7 +49,7 @@ def grouped_tables(audit, attributes=ATTRIBUTES, dimensions=DIMENSIONS):
     ]  # fmt: skip
     frames = {"group_scores": scores, "group_metrics": metrics, "projection_scores": projected}
     frames |= {"projection_models": models, "projection_effects": effects}
-    return {name: frame_of(name, rows) for name, rows in frames.items()}
+    return {name: frame_of(CATALOGUE[name], rows) for name, rows in frames.items()}
 
 
 def _groups(key, measure, m, attributes, classes):

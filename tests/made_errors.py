@@ -9,6 +9,7 @@ from gfscore.audit.agreement.columns import ALL, ALL_NAME
 from gfscore.audit.agreement.radius_rows import curve_rows
 from gfscore.audit.classwise.confusion_rows import Predicted, confusion_rows, error_rows, similarity_rows
 from gfscore.tables.parquet_tables import frame_of
+from gfscore.workflow.catalogue import CATALOGUE
 
 MINIMAL = {"kind": "minimal", "norm": "l2", "largest_distance": 2.0}
 CERTIFIED = {
@@ -57,7 +58,7 @@ def error_tables(
         "class_errors": [row for item in predicted for row in error_rows(item, class_names(classes))],
         "similarities": similarity_rows(predicted, class_names(classes), shuffles=39, models=20, seed=0),
     }
-    return {table: frame_of(table, found) for table, found in rows.items()}
+    return {table: frame_of(CATALOGUE[table], found) for table, found in rows.items()}
 
 
 def radius_tables(settings, *, models=3, classes=10, per_class=30, weak=2, names=None, seed=0):
@@ -78,7 +79,7 @@ def radius_tables(settings, *, models=3, classes=10, per_class=30, weak=2, names
             | {"value": (mean := radius[labels == k].mean()), "low": mean - 0.03, "high": mean + 0.03}
             for k, name in enumerate(class_names(classes))
         ]
-    return frame_of("radius_curves", rows), frame_of("class_scores", scores)
+    return frame_of(CATALOGUE["radius_curves"], rows), frame_of(CATALOGUE["class_scores"], scores)
 
 
 def target_tables(*, models=2, classes=6, easiest=4, seed=0):
@@ -98,7 +99,10 @@ def target_tables(*, models=2, classes=6, easiest=4, seed=0):
             | {"cfps": 0.1, "miss_rate": 0.1}
             for k in range(classes)
         ]
-    return {"target_matrix": frame_of("target_matrix", cells), "target_success": frame_of("target_success", success)}
+    return {
+        "target_matrix": frame_of(CATALOGUE["target_matrix"], cells),
+        "target_success": frame_of(CATALOGUE["target_success"], success),
+    }
 
 
 def falsification_table(scores, distances, *, p_mean=0.001):
@@ -110,4 +114,4 @@ def falsification_table(scores, distances, *, p_mean=0.001):
         | {"p_mean": p_mean if score > distance else 1.0}
         for model, score, distance in zip(subjects(len(scores)), scores, distances, strict=True)
     ]
-    return frame_of("falsification", rows)
+    return frame_of(CATALOGUE["falsification"], rows)

@@ -154,7 +154,7 @@ def synthetic_audit(
             label_error_rates=None,
         )
     ]
-    class_scores = frame_of("class_scores", class_table)
+    class_scores = frame_of(CATALOGUE["class_scores"], class_table)
     accuracies = [{"robust_accuracy": value, "robust_accuracy_source": "PGD, linf 0.15, 20 steps"} for value in robust]
     settings = {"fp_lambda": LAM, "permutations": permutations, "seed": seed}
     rules = rules or [gate_rule(great or next(iter(measured)), at_least=at_least)]
@@ -164,8 +164,8 @@ def synthetic_audit(
     return SyntheticAudit(
         class_scores=class_scores,
         model_summary=frame_of(MODEL_SUMMARY, model_rows(inputs, class_scores, accuracies, settings)),
-        vulnerability=frame_of("vulnerability", vulnerability_rows(class_scores)),
-        calibration=frame_of("calibration", [{"measure": great, **row} for row in curves]),
+        vulnerability=frame_of(CATALOGUE["vulnerability"], vulnerability_rows(class_scores)),
+        calibration=frame_of(CATALOGUE["calibration"], [{"measure": great, **row} for row in curves]),
         calibration_results=results,
         sensitivity=_sensitivity(inputs),
         verdict=judge(

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # The package need not be installed: its folder is the one that the workflow's scripts use.
 sys.path.insert(0, str(ROOT / "workflow_scripts"))
 
-from gfscore.audit.comparison.audit_changes import audit_changes  # noqa: E402
+from gfscore.audit.audit_changes import audit_changes  # noqa: E402
 from gfscore.core.errors import InputError  # noqa: E402
 from gfscore.tables.parquet_tables import as_cell  # noqa: E402
 

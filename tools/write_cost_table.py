@@ -17,6 +17,7 @@ sys.path.insert(0, str(ROOT / "workflow_scripts"))
 from gfscore.core.errors import InputError  # noqa: E402
 from gfscore.core.files import write_text  # noqa: E402
 from gfscore.tables.parquet_tables import read_table  # noqa: E402
+from gfscore.workflow.catalogue import CATALOGUE  # noqa: E402
 
 PAGE = ROOT / "docs" / "measures.md"
 COSTS = ROOT / "results" / "audits" / "digits" / "costs.parquet"
@@ -76,7 +77,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Write the table of measured costs into docs/measures.md.")
     parser.add_argument("costs", nargs="?", type=Path, default=COSTS, help="table costs.parquet of an audit")
     try:
-        table = cost_table(read_table(parser.parse_args().costs, "costs"))
+        table = cost_table(read_table(parser.parse_args().costs, CATALOGUE["costs"]))
         write_text(PAGE, with_table(PAGE.read_text(encoding="utf-8"), table))
     except InputError as error:
         parser.error(str(error))

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from gfscore.audit.audit_tables import read_audit_tables
+from gfscore.audit.tables import TABLES
 from gfscore.core.files import read_json
 from gfscore.core.pages import write_page
 from gfscore.show.dashboard.rendering import render_dashboard
@@ -28,7 +29,7 @@ def build_dashboard(files, path_to_page, *, audit, **settings):
         provenance=provenance(files),
         summarised=f"{summarised:%-d %B %Y}",
         sweeps=read_sweeps(files.get("sweeps") or []),
-        costs=read_table(files["costs"], "costs", expect={"audit": audit}) if files.get("costs") else None,
+        costs=read_table(files["costs"], TABLES["costs"], expect={"audit": audit}) if files.get("costs") else None,
         shared=read_json(files["parts"]) if files.get("parts") else None,
         **settings,
     )

@@ -5,6 +5,7 @@ import pandas as pd
 from gfscore.audit.calibration.evidence import read_all_evidence
 from gfscore.audit.calibration.temperature_search import SearchSettings
 from gfscore.audit.calibration.temperatures import Resampling, calibrate
+from gfscore.audit.tables import TABLES
 from gfscore.core.files import write_json
 from gfscore.tables.parquet_tables import write_table_and_csv
 from gfscore.workflow.jobs import logged_job
@@ -41,7 +42,7 @@ def choose_temperature(
     )
     frame = pd.DataFrame(rows, columns=["objective", "temperature", "value"])
     frame.insert(0, "measure", measure)
-    write_table_and_csv(path_to_table, "calibration", frame, identity={"audit": audit})
+    write_table_and_csv(path_to_table, TABLES["calibration"], frame, identity={"audit": audit})
     write_json(path_to_summary, {name: {"measure": measure, **result} for name, result in results.items()})
 
 

@@ -4,6 +4,7 @@ from gfscore.audit.agreement.rows import agreement_rows, masking_rows, training_
 from gfscore.audit.audit_writing import write_audit_tables
 from gfscore.audit.measured import AuditInputs
 from gfscore.audit.table_names import MEASURE_TABLES
+from gfscore.audit.tables import TABLES
 from gfscore.core.files import read_json
 from gfscore.tables.parquet_tables import read_table
 from gfscore.workflow.jobs import logged_job
@@ -20,7 +21,7 @@ def compare_measures(inputs, path_to_scores, path_to_manifest, paths, *, audit, 
     trained = {(model["threat"], model["model"]): model["method"] for model in methods}
     rows = {table: [] for table in MEASURE_TABLES["compare_measures"]}
     if "measure_agreement" in wanted:
-        scores = read_table(path_to_scores, "class_scores", expect={"audit": audit})
+        scores = read_table(path_to_scores, TABLES["class_scores"], expect={"audit": audit})
         rows["measure_agreement"] = agreement_rows(scores, list(inputs.measures), **ranking)
     if "training_methods" in wanted:
         rows["training_methods"] = training_rows(inputs, trained, confidence=ranking["confidence"])

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from gfscore.audit.summary_tables import MODEL_SUMMARY
+from gfscore.audit.tables import TABLES
 from gfscore.core.files import write_text
 from gfscore.show.exports.cards import model_cards
 from gfscore.tables.parquet_tables import read_identity, read_table
@@ -12,7 +13,7 @@ from gfscore.workflow.jobs import logged_job
 def export_cards(path_to_scores, path_to_summary, path_to_folder, *, audit, title, measures):
     """Write <folder>/<threat>__<model>.md for every model."""
     summary = read_table(path_to_summary, MODEL_SUMMARY, expect={"audit": audit})
-    classes = read_table(path_to_scores, "class_scores", expect={"audit": audit})["class_index"].nunique()
+    classes = read_table(path_to_scores, TABLES["class_scores"], expect={"audit": audit})["class_index"].nunique()
     digest = read_identity(path_to_scores)["dataset_digest"]
     cards = model_cards(summary, measures, audit=audit, title=title, digest=digest, classes=classes)
     for name, card in cards.items():

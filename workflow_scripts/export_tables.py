@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from gfscore.audit.summary_tables import MODEL_SUMMARY
+from gfscore.audit.tables import TABLES
 from gfscore.core.files import write_text
 from gfscore.measures import measure_of
 from gfscore.show.exports.latex import class_table, model_table
@@ -12,7 +13,7 @@ from gfscore.workflow.jobs import logged_job
 
 def export_tables(path_to_scores, path_to_summary, path_to_folder, *, audit, measures, fp_lambda):
     """Write <folder>/<measure>-models.tex and -classes.tex for every measure."""
-    scores = read_table(path_to_scores, "class_scores", expect={"audit": audit})
+    scores = read_table(path_to_scores, TABLES["class_scores"], expect={"audit": audit})
     summary = read_table(path_to_summary, MODEL_SUMMARY, expect={"audit": audit})
     for name, settings in measures.items():
         meaning = measure_of(settings)

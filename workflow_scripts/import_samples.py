@@ -8,7 +8,7 @@ from gfscore.core.files import sha256_of_file
 from gfscore.images.datasets import open_described
 from gfscore.measures import KINDS
 from gfscore.measures.samples import table_of
-from gfscore.tables.parquet_tables import TABLES, write_table
+from gfscore.tables.parquet_tables import write_table
 from gfscore.tables.sample_files import read_certified_radii
 from gfscore.workflow.jobs import logged_job
 
@@ -33,7 +33,7 @@ def import_samples(path_to_file, path_to_dataset, path_to_samples, *, model, mea
         **KINDS[kind].load_imported()(label, prediction, radius),
     }
     table = table_of(kind)
-    frame = pd.DataFrame(columns)[[name for name, _, _ in TABLES[table].columns]]
+    frame = pd.DataFrame(columns)[table.column_names]
     identity = {**model, "dataset_digest": dataset["digest"], "checkpoint_sha256": sha256_of_file(path_to_file)}
     write_table(path_to_samples, table, frame, identity=identity | {"measure": measure})
 

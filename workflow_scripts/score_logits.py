@@ -4,7 +4,7 @@ import pandas as pd
 
 from gfscore.measures import kind_of
 from gfscore.measures.samples import table_of
-from gfscore.tables.parquet_tables import TABLES, read_identity, read_logits, write_table
+from gfscore.tables.parquet_tables import read_identity, read_logits, write_table
 from gfscore.workflow.jobs import logged_job
 
 
@@ -17,7 +17,7 @@ def score_logits(path_to_logits, path_to_samples, *, model, measure, settings):
     kind = kind_of(settings)
     table = table_of(kind.name)
     columns = {"sample_id": sample_id, "label": label, **kind.load()(logits, label, settings=settings)}
-    frame = pd.DataFrame(columns)[[name for name, _, _ in TABLES[table].columns]]
+    frame = pd.DataFrame(columns)[table.column_names]
     own = {key: value for key, value in settings.items() if key != "kind"}
     write_table(path_to_samples, table, frame, identity=read_identity(path_to_logits) | {"measure": measure} | own)
 

@@ -2,6 +2,7 @@
 
 from gfscore.audit.measured import AuditInputs
 from gfscore.audit.summaries import class_rows, resolve_label_error_rates
+from gfscore.audit.tables import TABLES
 from gfscore.core.files import read_json
 from gfscore.tables.parquet_tables import frame_of, write_table_and_csv
 from gfscore.workflow.jobs import logged_job
@@ -22,9 +23,9 @@ def summarise_classes(inputs, path_to_manifest, path_to_table, *, audit, interva
             intervals=intervals,
             label_error_rates=label_error_rates,
         )
-    frame = frame_of("class_scores", rows)
+    frame = frame_of(TABLES["class_scores"], rows)
     write_table_and_csv(
-        path_to_table, "class_scores", frame, identity={"audit": audit, "dataset_digest": manifest["digest"]}
+        path_to_table, TABLES["class_scores"], frame, identity={"audit": audit, "dataset_digest": manifest["digest"]}
     )
 
 

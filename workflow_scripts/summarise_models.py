@@ -6,6 +6,7 @@ from gfscore.audit.measured import AuditInputs
 from gfscore.audit.model_rows import model_rows
 from gfscore.audit.summaries import class_pair_rows, vulnerability_rows
 from gfscore.audit.summary_tables import MODEL_SUMMARY
+from gfscore.audit.tables import TABLES
 from gfscore.tables.parquet_tables import frame_of, read_identity, read_table, write_table_and_csv
 from gfscore.workflow.jobs import logged_job
 
@@ -16,7 +17,7 @@ def summarise_models(inputs, path_to_class_scores, paths_to_manifests, paths, *,
     Takes AuditInputs, the table class_scores and the checkpoints' manifests; `published` holds the published accuracies
     of each model, `disparity` fp_lambda, permutations and seed.
     """
-    class_scores = read_table(path_to_class_scores, "class_scores", expect={"audit": audit})
+    class_scores = read_table(path_to_class_scores, TABLES["class_scores"], expect={"audit": audit})
     accuracies = accuracies_of(inputs.models, published, paths_to_manifests)
     summary = frame_of(MODEL_SUMMARY, model_rows(inputs, class_scores, accuracies, disparity))
     rows = {"vulnerability": vulnerability_rows(class_scores), "class_pairs": class_pair_rows(class_scores)}

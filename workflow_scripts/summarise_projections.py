@@ -4,7 +4,9 @@ from gfscore.audit.audit_writing import write_audit_tables
 from gfscore.audit.measured import included, label_of
 from gfscore.audit.projections.group_means import group_means
 from gfscore.audit.projections.rows import Projected, effect_rows, model_rows, rank_rows, score_rows
+from gfscore.audit.tables import TABLES
 from gfscore.core.files import read_json
+from gfscore.measures.samples import PROJECTION_TABLE
 from gfscore.tables.parquet_tables import read_table
 from gfscore.workflow.jobs import logged_job
 
@@ -20,12 +22,12 @@ def summarise_projections(files, paths, *, audit, models, mapper, confidence, ki
     selected, scores, groups = included(files["selection"]), [], {}
     for model, path in zip(models, files["samples"], strict=True):
         if label_of(model) in selected:
-            samples = read_table(path, "samples of kind projection", expect={**model, "measure": mapper})
+            samples = read_table(path, PROJECTION_TABLE, expect={**model, "measure": mapper})
             projected = Projected(samples, described["dimensions"])
             key = {**model, "mapper": mapper}
             scores += score_rows(key, projected, described["dimensions"], names, confidence=confidence)
     if files["groups"]:
-        metrics = read_table(files["groups"], "group_metrics", expect={"audit": audit})
+        metrics = read_table(files["groups"], TABLES["group_metrics"], expect={"audit": audit})
         groups = group_means(metrics, kinds=kinds, moved=described["categories"])
     summary = model_rows(scores, groups)
     shared = {"dataset": models[0]["dataset"], "mapper": mapper}

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 
+from gfscore.audit.tables import TABLES
 from gfscore.core.files import read_json
 from gfscore.statistics.classes import class_means
 from gfscore.statistics.curves import sweep_class_scores
@@ -27,7 +28,9 @@ def sweep_temperatures(path_to_logits, path_to_manifest, path_to_sweep, *, model
             "accuracy": np.tile(accuracy, points),
         }
     )
-    write_table(path_to_sweep, "sweep", frame, identity=read_identity(path_to_logits) | {"activation": activation})
+    write_table(
+        path_to_sweep, TABLES["sweep"], frame, identity=read_identity(path_to_logits) | {"activation": activation}
+    )
 
 
 if __name__ == "__main__":

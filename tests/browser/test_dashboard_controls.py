@@ -13,6 +13,7 @@ from gfscore.core.numbers import interval, lower_bound, number, upper_bound
 from gfscore.statistics.classes import ClassValues
 from gfscore.statistics.ranking import ranks, spearman
 from gfscore.tables.parquet_tables import frame_of
+from gfscore.workflow.catalogue import CATALOGUE
 from made import intervals, metric
 from synthetic import LAM, synthetic_audit
 
@@ -250,7 +251,7 @@ def test_the_commonest_mistake_is_that_of_the_largest_share_of_its_class(browser
     # More samples of class 0 are confused than of class 1, of which half are.
     rows = [(0, 0, 950), (0, 1, 50), (1, 1, 10), (1, 2, 10), *((index, index, 9) for index in range(2, 10))]
     confusions = frame_of(
-        "confusions",
+        CATALOGUE["confusions"],
         [
             {key: model[key] for key in ("dataset", "threat", "model")}
             | {"measure": "clean"}

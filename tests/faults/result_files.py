@@ -5,6 +5,7 @@ import json
 import numpy as np
 
 from faults.user_files import CLASSES, IDENTITY, LABELS, LOGITS, SAMPLES, npz_images
+from gfscore.workflow.catalogue import CATALOGUE
 
 
 def logits_table(folder):
@@ -29,14 +30,14 @@ def samples_table(folder):
     values = {"value": np.linspace(0, 1, SAMPLES), "censored": False}
     names = [f"s{i}" for i in range(SAMPLES)]
     frame = pd.DataFrame({"sample_id": names, "label": LABELS, "prediction": LABELS, **values})
-    write_table(folder / "samples.parquet", "samples", frame, identity=IDENTITY)
+    write_table(folder / "samples.parquet", CATALOGUE["samples"], frame, identity=IDENTITY)
     return folder / "samples.parquet"
 
 
 def read_samples_table(path):
     from gfscore.tables.parquet_tables import read_table
 
-    frame = read_table(path, "samples", expect=IDENTITY)
+    frame = read_table(path, CATALOGUE["samples"], expect=IDENTITY)
     return [frame[name].to_numpy() for name in frame]
 
 

@@ -14,6 +14,7 @@ from gfscore.core.files import read_json, write_json
 from gfscore.images.datasets import describe_images
 from gfscore.statistics.margins import ACTIVATIONS
 from gfscore.tables.parquet_tables import read_table, write_logits
+from gfscore.workflow.catalogue import CATALOGUE
 from import_logits import import_logits
 from score_logits import score_logits
 from summarise_classes import summarise_classes
@@ -61,7 +62,7 @@ class Steps:
         inputs = AuditInputs([MODEL], measures, None, samples, [], None, self.folder / "models.json")
         table = self.folder / "class_scores.parquet"
         summarise_classes(inputs, self.manifest, table, audit="a", intervals=INTERVALS, label_error_rates=None)
-        return read_table(table, "class_scores")
+        return read_table(table, CATALOGUE["class_scores"])
 
 
 @pytest.fixture
@@ -125,7 +126,7 @@ def test_five_hundred_samples_of_ten_thousand_classes_are_scored(tmp_path):
     write_logits(tmp_path / "logits.parquet", sample_id=names, label=labels, logits=logits, identity=MODEL)
     how = {"model": MODEL, "measure": "great", "settings": {"kind": "great", "activation": "sigmoid"}}
     score_logits(tmp_path / "logits.parquet", tmp_path / "samples.parquet", **how)
-    found, right = read_table(tmp_path / "samples.parquet", "samples"), own > 1
+    found, right = read_table(tmp_path / "samples.parquet", CATALOGUE["samples"]), own > 1
     assert (found["prediction"] == np.where(right, labels, (labels + 1) % k)).all()
     assert (found["value"][~right] == 0).all()
     # sqrt(pi / 2) (s(own) - s(1)), s the logistic function
@@ -145,5 +146,5 @@ def test_the_sweep_over_temperatures_is_finite_or_refused_by_what_it_lacks(steps
         assert "do not settle" in str(error)
         assert not table.exists()
         return
-    values = read_table(table, "sweep")["value"]
+    values = read_table(table, CATALOGUE["sweep"])["value"]
     assert np.isfinite(values).all() and (values >= 0).all()

@@ -16,6 +16,7 @@ from faults.audits import OPTIONS, TARGETS, digests
 from faults.pool import watched
 from gfscore.core import files
 from gfscore.tables import parquet_tables as tables
+from gfscore.workflow.catalogue import CATALOGUE
 
 MOUNTING = ("unshare", "--mount")
 LARGE = np.random.default_rng(0).normal(size=(5000, 4))
@@ -38,7 +39,7 @@ def write_logits(path):
 def write_samples(path):
     values = {"value": LARGE[:, 0], "censored": False}
     frame = pd.DataFrame({"sample_id": [str(i) for i in range(len(LARGE))], "label": 0, "prediction": 0, **values})
-    tables.write_table(path, "samples", frame, identity=user_files.IDENTITY)
+    tables.write_table(path, CATALOGUE["samples"], frame, identity=user_files.IDENTITY)
 
 
 WRITERS = {

@@ -23,7 +23,8 @@ from gfscore.show.report.page import _environment
 from gfscore.statistics.margins import predictions, scores
 from gfscore.statistics.scale import SCALE
 from gfscore.statistics.splits import choosing_samples
-from gfscore.tables.parquet_tables import TABLES, frame_of, read_table, write_logits, write_table
+from gfscore.tables.parquet_tables import frame_of, read_table, write_logits, write_table
+from gfscore.workflow.catalogue import CATALOGUE
 from judge_audit import judge_audit
 from made import gate_rule
 from trace_radii import trace_radii
@@ -123,7 +124,7 @@ class Folder:
     def _write(self, model, measure, frame):
         path = self.path / f"{model['model']}-{measure}.parquet"
         table = table_of(MEASURES[measure]["kind"])
-        columns = [name for name, _, _ in TABLES[table].columns]
+        columns = table.column_names
         frame = frame.assign(**({"censored": False} if "censored" not in frame else {}))
         frame = frame.assign(value=frame["value"].astype(float)).reindex(columns=columns)
         write_table(path, table, frame, identity={**model, "measure": measure})
@@ -144,7 +145,7 @@ class Folder:
         trace_radii(inputs, manifest, paths, **ranking, **shared)
         count_decisions(inputs, manifest, paths, confidence=CONFIDENCE, **shared)
         analyse_targets(inputs, manifest, paths, **shared)
-        write_table(self.path / "class_scores.parquet", "class_scores", self.class_scores(), identity=shared)
+        write_table(self.path / "class_scores.parquet", CATALOGUE["class_scores"], self.class_scores(), identity=shared)
         compare_measures(
             inputs,
             self.path / "class_scores.parquet",
@@ -157,7 +158,9 @@ class Folder:
         )
         for path in paths.values():
             assert path.with_suffix(".csv").is_file()
-        return SimpleNamespace(**{name: read_table(path, name, expect=shared) for name, path in paths.items()})
+        return SimpleNamespace(
+            **{name: read_table(path, CATALOGUE[name], expect=shared) for name, path in paths.items()}
+        )
 
     def class_scores(self):
         rows = []
@@ -167,7 +170,7 @@ class Folder:
                 value = item.values[own].mean() if own.any() else None
                 shown = {"class_index": k, "class_name": name, "n": own.sum(), "value": value}
                 rows.append({**item.key, **shown})
-        return frame_of("class_scores", rows)
+        return frame_of(CATALOGUE["class_scores"], rows)
 
 
 @pytest.fixture(scope="module")
@@ -188,7 +191,7 @@ def of(frame, model="m0", **chosen):
 
 def test_only_scores_beyond_distances_found_are_refuted(folder, tables):
     rows = of(tables.falsification).set_index("class_index")
-    clean = read_table(folder.path / "m0-clean.parquet", "samples")
+    clean = read_table(folder.path / "m0-clean.parquet", CATALOGUE["samples"])
     right = (clean["value"] == 1).to_numpy()
     # The last three samples, of classes 0 to 2, have no distance.
     assert rows.loc[0, "violations"] == (right & (folder.labels == 0))[:-3].sum()
@@ -282,7 +285,7 @@ def test_the_errors_of_the_repeated_test_widen_every_bound_and_are_said_everywhe
 def test_targets_reached_and_what_predicts_them(folder, tables):
     rows = of(tables.target_success).set_index("class_index")
     others = folder.labels != 0
-    clean = read_table(folder.path / "m0-clean.parquet", "samples")["prediction"].to_numpy()
+    clean = read_table(folder.path / "m0-clean.parquet", CATALOGUE["samples"])["prediction"].to_numpy()
     reached = np.where(np.arange(60) % 2 == 0, 0, clean)
     assert rows.loc[0, "success"] == np.mean(reached[others] == 0)
     assert rows.loc[0, "excess"] == pytest.approx(np.mean(reached[others] == 0) - np.mean(clean[others] == 0))

@@ -8,7 +8,8 @@ from analyse_confusions import analyse_confusions
 from gfscore.audit.measured import AuditInputs
 from gfscore.core.files import write_json
 from gfscore.measures.samples import table_of
-from gfscore.tables.parquet_tables import TABLES, read_table, write_table
+from gfscore.tables.parquet_tables import read_table, write_table
+from gfscore.workflow.catalogue import CATALOGUE
 
 NAMES = ["cat", "dog", "frog"]
 MEASURES = {
@@ -23,7 +24,7 @@ LABELS = np.repeat([0, 1, 2], 10)
 def written(folder, model, measure, frame):
     path = folder / f"{model['model']}-{measure}.parquet"
     table = table_of(MEASURES[measure]["kind"])
-    columns = [name for name, _, _ in TABLES[table].columns]
+    columns = table.column_names
     given = {"sample_id": [f"s{i}" for i in range(30)] * (len(frame) // 30), "value": 0.0, "censored": False}
     write_table(path, table, frame.assign(**given).reindex(columns=columns), identity={**model, "measure": measure})
     return path
@@ -51,7 +52,9 @@ def tables(tmp_path):
     out = {name: tmp_path / f"{name}.parquet" for name in ("confusions", "class_errors", "similarities")}
     settings = {"shuffles": 19, "models": 5, "seed": 0}
     analyse_confusions(inputs, tmp_path / "pets.json", out, audit="a", comparison=settings)
-    return SimpleNamespace(**{name: read_table(path, name, expect={"audit": "a"}) for name, path in out.items()})
+    return SimpleNamespace(
+        **{name: read_table(path, CATALOGUE[name], expect={"audit": "a"}) for name, path in out.items()}
+    )
 
 
 def test_only_models_that_take_part_and_measures_that_predict(tables):

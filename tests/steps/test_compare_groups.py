@@ -19,7 +19,8 @@ from gfscore.show.figures import group_class_heatmap, group_metric_heatmap, grou
 from gfscore.show.report.groups import groups_view
 from gfscore.show.report.page import _environment
 from gfscore.show.words.group_words import group_gaps, sure_gaps, widest_attributes, widest_gap
-from gfscore.tables.parquet_tables import TABLES, read_table, write_attributes, write_table
+from gfscore.tables.parquet_tables import read_table, write_attributes, write_table
+from gfscore.workflow.catalogue import CATALOGUE
 from judge_audit import judge_audit
 from made import gate_rule
 
@@ -85,7 +86,7 @@ class Folder:
             # The last copy of every cat is misread, whatever its side.
             frame.loc[(frame.index >= 2 * N) & (frame["label"] == 0), ["prediction", "value"]] = [1, 0.0]
         path = self.path / f"{measure}-{model['model']}.parquet"
-        frame = frame.reindex(columns=[name for name, _, _ in TABLES[table].columns])
+        frame = frame.reindex(columns=table.column_names)
         write_table(path, table, frame, identity={**model, "measure": measure})
         self.samples.append(path)
 
@@ -99,7 +100,7 @@ class Folder:
             self.inputs(), self.path / "attributes.parquet", self.path / "toy.json", paths,
             audit="toy", groups=GROUPS | changes, intervals=INTERVALS,
         )  # fmt: skip
-        return {name: read_table(path, name, expect={"audit": "toy"}) for name, path in paths.items()}
+        return {name: read_table(path, CATALOGUE[name], expect={"audit": "toy"}) for name, path in paths.items()}
 
     def judge(self, *rules):
         judge_audit(

@@ -16,6 +16,7 @@ from gfscore.core.files import write_json
 from gfscore.show.report.comparison import comparison_views, sensitivity_views
 from gfscore.show.words import comparison_words, sensitivity_words
 from gfscore.tables.parquet_tables import frame_of, read_table, write_table
+from gfscore.workflow.catalogue import CATALOGUE
 
 NAMES = ["cat", "dog", "frog"]
 MEASURES = {"clean": {"kind": "clean"}, "great": {"kind": "great", "activation": "softmax"}}
@@ -48,7 +49,7 @@ class Folder:
             "value": values,
             "censored": False,
         }
-        write_table(path, "samples", pd.DataFrame(rows).iloc[order], identity={**model, "measure": measure})
+        write_table(path, CATALOGUE["samples"], pd.DataFrame(rows).iloc[order], identity={**model, "measure": measure})
         if path not in self.samples:
             self.samples.append(path)
 
@@ -65,7 +66,8 @@ class Folder:
             fp_lambda=0.5,
         )
         tables = {
-            name: read_table(self.path / f"{name}.parquet", name, expect={"audit": "toy"}) for name in COMPARISONS
+            name: read_table(self.path / f"{name}.parquet", CATALOGUE[name], expect={"audit": "toy"})
+            for name in COMPARISONS
         }
         about = json.loads((self.path / "comparison.json").read_text())
         return AuditTables(None, None, None, comparison=about, **tables)
@@ -183,7 +185,7 @@ def test_views_hold_a_win_matrix_with_an_empty_diagonal(tables):
 
 def swaps(*lambdas):
     rows = [{"dataset": "d", "measure": "m", "fp_lambda": value} for value in lambdas]
-    return frame_of("lambda_swaps", rows)
+    return frame_of(CATALOGUE["lambda_swaps"], rows)
 
 
 def test_lambda_in_words():
@@ -199,7 +201,7 @@ def test_lambda_in_words():
 
 def metric_rows(**places):
     return frame_of(
-        "metric_ranks",
+        CATALOGUE["metric_ranks"],
         [
             {"dataset": "d", "threat": "t", "model": f"m{index}", "measure": "m", "metric": metric, "place": place}
             for metric, listed in places.items()

@@ -143,9 +143,9 @@ def test_the_summary_says_which_data_and_settings_it_is_of(folder):
 
 
 def test_the_workflow_and_the_python_api_give_the_same_numbers(folder):
-    scores = read_table(folder.table("class_scores"), "class_scores")
+    scores = read_table(folder.table("class_scores"), CATALOGUE["class_scores"])
     summary = read_table(folder.table("model_summary"), MODEL_SUMMARY)
-    pairs = read_table(folder.table("class_pairs"), "class_pairs")
+    pairs = read_table(folder.table("class_pairs"), CATALOGUE["class_pairs"])
     for index, model in enumerate(MODELS):
         audit = audit_logits(*made_logits(index), class_names=NAMES)
         own = pairs[
@@ -181,7 +181,7 @@ def test_the_interval_of_an_aggregate_alone_is_that_of_all_samples_together(fold
 
 
 def test_every_model_measure_and_calibration_has_its_rows(folder):
-    scores = read_table(folder.table("class_scores"), "class_scores")
+    scores = read_table(folder.table("class_scores"), CATALOGUE["class_scores"])
     keys = scores.groupby(["model", "measure", "calibration"]).size()
     assert set(keys) == {len(NAMES)}
     calibrations = scores[scores["measure"] == "great"]["calibration"].unique()
@@ -203,7 +203,7 @@ def test_a_temperature_chosen_on_the_same_samples_gets_no_bounds(folder):
 
 def test_calibrated_rows_stand_at_the_temperature_that_calibration_json_records(folder):
     results = read_json(folder.path / "audit/calibration.json")
-    scores = read_table(folder.table("class_scores"), "class_scores")
+    scores = read_table(folder.table("class_scores"), CATALOGUE["class_scores"])
     for objective, result in results.items():
         rows = scores[scores["calibration"] == objective]
         if objective == "likelihood":
@@ -229,7 +229,7 @@ def test_rank_agreement_is_given_before_and_after_by_name(folder):
 
 
 def test_what_the_samples_can_tell_apart_is_twice_the_widest_interval_at_most(folder):
-    scores = read_table(folder.table("class_scores"), "class_scores")
+    scores = read_table(folder.table("class_scores"), CATALOGUE["class_scores"])
     summary = read_table(folder.table("model_summary"), MODEL_SUMMARY)
     bounded = summary[summary["calibration"] == "none"]
     assert summary["rdi_detectable"].notna().equals(summary["calibration"] == "none")
@@ -260,7 +260,7 @@ def test_the_verdict_follows_the_bounds(folder):
         expected = "PASS" if model["low"] >= 0.2 else "FAIL" if model["high"] < 0.2 else "INCONCLUSIVE"
         assert model["verdict"] == expected
     assert [rule["interval"] for rule in verdict["rules"]] == ["betting", "clopper_pearson"]
-    scores = read_table(folder.table("class_scores"), "class_scores")
+    scores = read_table(folder.table("class_scores"), CATALOGUE["class_scores"])
     assert set(scores["interval"][scores["measure"] == "clean"]) == {"clopper_pearson"}
     assert verdict["stops"]
     with pytest.raises(InputError, match="the gate stays closed"):
@@ -384,7 +384,11 @@ def test_a_model_no_better_than_guessing_takes_part_with_a_warning_in_the_verdic
     assert verdict["guessing"] == ["none/middle"]
     assert "Warning: none/middle: may be guessing (clean accuracy 0.2" in verdict["sentence"]
     assert "Warning: none/strong: classes look exchanged (cat and dog)" in verdict["sentence"]
-    assert set(read_table(folder.table("class_scores"), "class_scores")["model"]) == {"weak", "middle", "strong"}
+    assert set(read_table(folder.table("class_scores"), CATALOGUE["class_scores"])["model"]) == {
+        "weak",
+        "middle",
+        "strong",
+    }
 
 
 def test_a_temperature_chosen_on_other_samples_is_reported_on_fresh_ones(tmp_path):
@@ -395,7 +399,7 @@ def test_a_temperature_chosen_on_other_samples_is_reported_on_fresh_ones(tmp_pat
     folder.audit()
     results = read_json(tmp_path / "audit/calibration.json")
     assert all(result["split"] == split for result in results.values())
-    scores = read_table(folder.table("class_scores"), "class_scores")
+    scores = read_table(folder.table("class_scores"), CATALOGUE["class_scores"])
     samples = scores.groupby(["model", "calibration"])["n"].sum().unstack()
     assert (samples["none"] % 120 == 0).all()
     assert samples.drop(columns="none").isin([60]).all(axis=None)

@@ -16,11 +16,12 @@ from gfscore.networks import passes
 from gfscore.networks.opening import build_network
 from gfscore.networks.trained import save_classifier
 from gfscore.tables.parquet_tables import read_identity, read_table, write_table
+from gfscore.workflow.catalogue import CATALOGUE
 
 NAMES = [str(digit) for digit in range(10)]
 MODEL = {"dataset": "digits", "threat": "none", "model": "tiny"}
 SETTINGS = {"kind": "targeted", "subset": {"samples": 25, "seed": 3}, "seed": 5}
-TARGETED = "samples of kind targeted"
+TARGETED = CATALOGUE["samples of kind targeted"]
 HOW = {"batch_size": 10, "threads": 1, "version": "1"}
 
 
@@ -121,7 +122,7 @@ def test_the_passes_of_a_certificate_are_its_draws_and_the_clean_prediction(file
     smoothing = {"sigma": 0.25, "selection_samples": 10, "estimation_samples": 60, "alpha": 0.01, "batch_size": 50}
     settings = SETTINGS | {"kind": "certified", "smoothing": smoothing | {"sandwich": None}}
     before = passes.made()
-    table = "samples of kind certified"
+    table = CATALOGUE["samples of kind certified"]
     what = {"table": table, "measure": "c", "settings": settings, "how": HOW}
     measure_in_batches(files, tmp_path / "c.parquet", tmp_path / "kept", KINDS["certified"].load(), **what)
     draws = read_table(tmp_path / "c.parquet", table)["draws"]

@@ -23,6 +23,7 @@ from gfscore.show.figures.saving import save_figure
 from gfscore.show.report.page import _environment
 from gfscore.show.report.projection import _related, projection_view
 from gfscore.tables.parquet_tables import frame_of, read_identity, read_table, write_attributes, write_table
+from gfscore.workflow.catalogue import CATALOGUE
 from project_attributes import project_attributes
 from shipped_configuration import shipped_configuration
 from summarise_projections import summarise_projections
@@ -118,7 +119,9 @@ class Folder:
         )
         model = {"dataset": dataset, "threat": "none", "model": name}
         expect = {**model, "measure": mapper}
-        return read_table(self.path / f"{mapper}-{name}.parquet", "samples of kind projection", expect=expect)
+        return read_table(
+            self.path / f"{mapper}-{name}.parquet", CATALOGUE["samples of kind projection"], expect=expect
+        )
 
     def summarise(self, mapper, groups=None):
         files = {
@@ -132,7 +135,7 @@ class Folder:
         summarise_projections(
             files, paths, audit="toy", models=self.models, mapper=mapper, confidence=0.95, kinds=KINDS
         )
-        return {name: read_table(paths[name], name, expect={"audit": "toy"}) for name in TABLES}
+        return {name: read_table(paths[name], CATALOGUE[name], expect={"audit": "toy"}) for name in TABLES}
 
 
 @pytest.fixture(scope="module")
@@ -409,7 +412,7 @@ def test_differences_between_groups_stand_beside_tolerance_where_the_audit_has_t
         for name in ("macro", "worst")
     ]  # fmt: skip
     path = folder.path / "group_metrics.parquet"
-    write_table(path, "group_metrics", frame_of("group_metrics", rows), identity={"audit": "toy"})
+    write_table(path, CATALOGUE["group_metrics"], frame_of(CATALOGUE["group_metrics"], rows), identity={"audit": "toy"})
     for model in folder.models:
         folder.project("vae", model["model"])
     found = folder.summarise("vae", groups=path)

@@ -62,7 +62,7 @@ def test_the_results_of_the_contract_are_there(audited_once):
         frame = read_table(folder / f"{table}.parquet", CATALOGUE[table], expect={"audit": "digits"})
         assert len(pd.read_csv(folder / f"{table}.csv")) == len(frame) > 0
         assert list(frame.columns) == [name for name, _, _ in CATALOGUE[table].columns]
-    of_training = read_table(folder / "training_methods.parquet", "training_methods")
+    of_training = read_table(folder / "training_methods.parquet", CATALOGUE["training_methods"])
     assert set(of_training["training"]) == set(METHODS)
     assert len(of_training) == 9
     for figure in (
@@ -87,7 +87,7 @@ def test_the_finished_audit_passes_its_check(audited_once):
 
 def test_tables_agree_with_an_independent_computation_from_the_logits(audited_once):
     results = audited_once.path / "results"
-    scores = read_table(results / "audits/digits/class_scores.parquet", "class_scores")
+    scores = read_table(results / "audits/digits/class_scores.parquet", CATALOGUE["class_scores"])
     summary = read_table(results / "audits/digits/model_summary.parquet", MODEL_SUMMARY)
     for model in ("ERM", "TRADES"):
         _, labels, logits = read_logits(results / f"logits/digits/none/{model}.parquet")

@@ -13,6 +13,7 @@ import yaml
 from scipy import stats
 
 from gfscore.tables.parquet_tables import read_table
+from gfscore.workflow.catalogue import CATALOGUE
 from overlays import laid_over
 
 pytestmark = pytest.mark.workflow
@@ -65,7 +66,7 @@ def test_the_generated_audit_scores_samples_of_the_embedded_generator(workplace)
     """That of the README, which has made it when all commands run; this test alone makes it here."""
     subprocess.run(["make", "audit", "RUN=digits-generated"], cwd=workplace, check=True)
     folder = workplace / "results"
-    scores = read_table(folder / "audits/digits-generated/class_scores.parquet", "class_scores")
+    scores = read_table(folder / "audits/digits-generated/class_scores.parquet", CATALOGUE["class_scores"])
     assert set(scores["n"]) == {1000}
     assert scores["label_error_rate"].between(0, 0.2).all()
     rates = json.loads((folder / "generated/digits-generated.json").read_text())["label_error_rate"]

@@ -16,6 +16,7 @@ import yaml
 from foreign_models import place_graph, place_logits, place_network, place_radii, place_transformer
 from gfscore.tables.parquet_tables import read_table
 from gfscore.workflow import plan
+from gfscore.workflow.catalogue import CATALOGUE
 from gfscore.workflow.memory import KEPT
 from observing import observations, observing, step_of
 from small_audits import small_audit
@@ -146,7 +147,7 @@ def test_the_conditional_mapper_is_used(first):
     categories = manifest["categories"]
     assert {name: len(values) for name, values in categories.items()} == {"stroke_mass": 3, "slant": 3}
     moved = {f"{name}={value}" for name, values in categories.items() for value in values}
-    scores = read_table(first.path / "results/audits/digits/projection_scores.parquet", "projection_scores")
+    scores = read_table(first.path / "results/audits/digits/projection_scores.parquet", CATALOGUE["projection_scores"])
     assert set(scores["mapper"]) == {"digits-conditional"} and set(scores["model"]) == {"ERM", "PGD_mixer"}
     assert moved < set(scores["dimension"])
     assert scores.loc[scores["n"] > 0, "tolerance"].between(0, 1).all()

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from gfscore.tables.parquet_tables import read_table
+from gfscore.workflow.catalogue import CATALOGUE
 from small_audits import small_audit, trained_for_one_epoch
 
 pytestmark = pytest.mark.workflow
@@ -55,7 +56,7 @@ def test_a_new_kind_is_one_file(repository):
     assert repository.jobs_of_models(rules) == Counter(measure_model=2), "what others measured must stand"
 
     results = repository.path / "results"
-    scores = read_table(results / "audits/new/class_scores.parquet", "class_scores")
+    scores = read_table(results / "audits/new/class_scores.parquet", CATALOGUE["class_scores"])
     flipped = scores[scores["measure"] == "flipped"]
     assert len(flipped) == 20 and flipped["value"].between(0, 1).all() and (flipped["low"] <= flipped["high"]).all()
     assert "Accuracy under horizontal flips" in repository.read("results/audits/new/report.html")

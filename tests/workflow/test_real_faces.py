@@ -14,6 +14,7 @@ from fairlearn import metrics as fairlearn
 from faces_audit import ATTRIBUTES, CLASSES, FACES, POSITIVE, TRAININGS, faces_audit
 from gfscore.measures.samples import table_of as table_of_kind
 from gfscore.tables.parquet_tables import read_attributes, read_table
+from gfscore.workflow.catalogue import CATALOGUE
 
 pytestmark = pytest.mark.workflow
 
@@ -48,7 +49,7 @@ def samples(audited_faces, stored):
 
 
 def table_of(repository, name):
-    return read_table(repository.path / f"{AUDIT}/{name}.parquet", name)
+    return read_table(repository.path / f"{AUDIT}/{name}.parquet", CATALOGUE[name])
 
 
 def test_both_halves_are_drawn_within_classes_and_share_no_face(audited_faces, samples, stored):

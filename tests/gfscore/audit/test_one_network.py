@@ -10,7 +10,7 @@ from gfscore.audit.measured import AuditInputs
 from gfscore.core.errors import InputError
 from gfscore.core.files import write_json
 from gfscore.measures.samples import table_of
-from gfscore.tables.parquet_tables import TABLES, write_table
+from gfscore.tables.parquet_tables import write_table
 
 MODEL = {"dataset": "toy", "threat": "Linf", "model": "m"}
 N, CLASSES = 100, 5
@@ -34,7 +34,7 @@ class Samples:
         self.measures[name] = {"kind": kind, **({"largest_radius": 1.0} if kind == "certified" else {})}
         self.paths.append(self.folder / f"{name}.parquet")
         table = table_of(kind)
-        columns = [column for column, _, _ in TABLES[table].columns]
+        columns = table.column_names
         identity = {**MODEL, "measure": name, "dtype": dtype}
         write_table(self.paths[-1], table, frame.reindex(columns=columns), identity=identity)
 

@@ -10,6 +10,7 @@ from gfscore.audit.measured import Measured
 from gfscore.audit.model_rows import model_rows
 from gfscore.audit.summaries import MOST_PAIRED, class_pair_rows, class_rows
 from gfscore.tables.parquet_tables import frame_of
+from gfscore.workflow.catalogue import CATALOGUE
 
 NO = float("nan")
 NAMES = ["cat", "dog", "frog"]
@@ -61,7 +62,7 @@ def class_scores(values, low, high, **key):
     names = [f"c{k}" for k in range(len(values))]
     key = {"dataset": "toy", "threat": "none", "model": "m", "measure": "clean", "calibration": "none"} | key
     return frame_of(
-        "class_scores",
+        CATALOGUE["class_scores"],
         [
             {**key, "class_index": k, "class_name": name, "value": values[k], "low": low[k], "high": high[k]}
             for k, name in enumerate(names)
@@ -70,7 +71,7 @@ def class_scores(values, low, high, **key):
 
 
 def pairs_of(*given, **key):
-    return frame_of("class_pairs", class_pair_rows(class_scores(*given, **key)))
+    return frame_of(CATALOGUE["class_pairs"], class_pair_rows(class_scores(*given, **key)))
 
 
 def test_each_pair_of_classes_stands_once_the_stronger_first_with_bounds_of_the_difference():

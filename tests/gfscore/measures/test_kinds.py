@@ -16,7 +16,6 @@ from gfscore.core.errors import InputError
 from gfscore.measures import KINDS, complete, measure_of
 from gfscore.measures.samples import table_of
 from gfscore.networks.classifier import Classifier, from_network
-from gfscore.tables.parquet_tables import TABLES
 
 ROOT = Path(__file__).parents[3]
 SHAPE, CLASSES, SAMPLES = (3, 32, 32), 10, 3
@@ -93,7 +92,7 @@ def test_it_fills_its_table_within_its_range_and_alike_every_time(name, network,
     classifier, measure = from_network(network), measure_of({"kind": name})
     columns = measured(name, classifier, images, labels)
     rows = columns.get("row", np.arange(SAMPLES))
-    asked = {column for column, _, _ in TABLES[table_of(name)].columns} - BY_THE_HOUSE
+    asked = {column for column, _, _ in table_of(name).columns} - BY_THE_HOUSE
     assert set(columns) - {"row"} == asked
     assert set(rows) == set(range(SAMPLES)) and (len(rows) > SAMPLES) == measure.several_copies
     low, high = measure.value_range

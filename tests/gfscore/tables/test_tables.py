@@ -135,7 +135,7 @@ def test_an_empty_table_keeps_its_columns(table, tmp_path):
 
 
 def test_column_types_are_the_declared_ones_in_the_file(tmp_path):
-    write_table(tmp_path / "t.parquet", "class_scores", made_frame("class_scores"), identity={})
+    write_table(tmp_path / "t.parquet", CATALOGUE["class_scores"], made_frame("class_scores"), identity={})
     schema = pq.read_schema(tmp_path / "t.parquet")
     assert [(field.name, field.type) for field in schema] == [
         (name, kind) for name, kind, _ in CATALOGUE["class_scores"].columns
@@ -144,11 +144,13 @@ def test_column_types_are_the_declared_ones_in_the_file(tmp_path):
 
 def test_missing_numbers_and_words_are_null_in_the_file_and_nan_or_none_when_read(tmp_path):
     rows = [{"dataset": "digits", "temperature": None, "class_index": 0, "n": 0, "value": float("nan")}]
-    write_table(tmp_path / "t.parquet", "class_scores", frame_of("class_scores", rows), identity={})
+    write_table(
+        tmp_path / "t.parquet", CATALOGUE["class_scores"], frame_of(CATALOGUE["class_scores"], rows), identity={}
+    )
     raw = pq.read_table(tmp_path / "t.parquet")
     for name in ("temperature", "value", "class_name", "accuracy"):
         assert raw.column(name).null_count == 1
-    got = read_table(tmp_path / "t.parquet", "class_scores")
+    got = read_table(tmp_path / "t.parquet", CATALOGUE["class_scores"])
     assert np.isnan(got["value"][0])
     assert np.isnan(got["temperature"][0])
     assert got["dataset"][0] == "digits"
@@ -207,8 +209,10 @@ def test_identity_is_what_was_written_and_the_kind_of_table(path_to_logits):
 
 def test_a_table_made_from_another_one_inherits_its_identity_but_not_its_kind(tmp_path, path_to_logits):
     path = tmp_path / "samples.parquet"
-    write_table(path, "samples", made_frame("samples"), identity=read_identity(path_to_logits) | {"measure": "clean"})
-    assert len(read_table(path, "samples", expect={**IDENTITY, "measure": "clean"})) == 7
+    write_table(
+        path, CATALOGUE["samples"], made_frame("samples"), identity=read_identity(path_to_logits) | {"measure": "clean"}
+    )
+    assert len(read_table(path, CATALOGUE["samples"], expect={**IDENTITY, "measure": "clean"})) == 7
 
 
 def test_a_file_of_another_model_is_refused(path_to_logits):
@@ -223,7 +227,7 @@ def test_a_file_that_does_not_say_what_is_asked_is_refused(path_to_logits):
 
 def test_another_kind_of_table_is_refused(path_to_logits):
     with pytest.raises(InputError, match=r"ERM\.parquet: its table is 'logits', but 'samples' is asked for"):
-        read_table(path_to_logits, "samples")
+        read_table(path_to_logits, CATALOGUE["samples"])
 
 
 def test_a_file_with_other_columns_than_its_table_is_refused(path_to_logits, tmp_path):
@@ -255,7 +259,7 @@ def test_another_version_of_the_table_is_refused(path_to_logits, tmp_path, versi
 def test_a_parquet_file_of_someone_else_is_refused(tmp_path):
     pd.DataFrame({"label": [1]}).to_parquet(tmp_path / "other.parquet")
     with pytest.raises(InputError, match=r"other\.parquet: no identity metadata"):
-        read_table(tmp_path / "other.parquet", "samples")
+        read_table(tmp_path / "other.parquet", CATALOGUE["samples"])
 
 
 @pytest.mark.parametrize("metadata", [b"{", b"\xff\xfe", b""])
@@ -311,7 +315,7 @@ def test_a_flipped_bit_is_an_error_or_harmless_and_not_another_number(path_to_lo
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"<html>not found</html>" * 20, b"sample_id,label\n1,2\n"])
 def test_a_file_that_is_not_parquet_is_an_error_that_names_it(tmp_path, content):
     (tmp_path / "page.parquet").write_bytes(content)
-    for read in (read_identity, read_logits, lambda path: read_table(path, "samples")):
+    for read in (read_identity, read_logits, lambda path: read_table(path, CATALOGUE["samples"])):
         with pytest.raises(InputError, match=r"page\.parquet: not a Parquet file"):
             read(tmp_path / "page.parquet")
 
@@ -321,7 +325,7 @@ def test_a_file_that_is_not_there_is_an_error_that_names_it(tmp_path):
         read_logits(tmp_path / "gone.parquet")
     (tmp_path / "folder.parquet").mkdir()
     with pytest.raises(InputError, match=r"folder\.parquet: no such file"):
-        read_table(tmp_path / "folder.parquet", "samples")
+        read_table(tmp_path / "folder.parquet", CATALOGUE["samples"])
 
 
 def with_rows(path_to_logits, target, rows):
@@ -364,7 +368,7 @@ def test_a_frame_with_other_columns_is_refused(tmp_path):
         frame.rename(columns={"value": "values"}),
     ):
         with pytest.raises(KeyError, match="columns of table 'samples' differ"):
-            write_table(tmp_path / "t.parquet", "samples", wrong, identity={})
+            write_table(tmp_path / "t.parquet", CATALOGUE["samples"], wrong, identity={})
     assert names_in(tmp_path) == []
 
 
@@ -450,7 +454,7 @@ def test_groups_that_are_numbers_stay_as_they_are(number):
 
 
 def test_frame_of_orders_columns_and_leaves_absent_keys_missing():
-    frame = frame_of("calibration", [{"value": 0.5, "measure": "great"}])
+    frame = frame_of(CATALOGUE["calibration"], [{"value": 0.5, "measure": "great"}])
     assert list(frame.columns) == [name for name, _, _ in CATALOGUE["calibration"].columns]
     assert frame["value"][0] == 0.5
     assert pd.isna(frame["objective"][0])
@@ -458,7 +462,7 @@ def test_frame_of_orders_columns_and_leaves_absent_keys_missing():
 
 def test_frame_of_refuses_a_key_that_is_no_column():
     with pytest.raises(KeyError, match="table 'calibration' has no column valeu"):
-        frame_of("calibration", [{"value": 0.5}, {"valeu": 0.5}])
+        frame_of(CATALOGUE["calibration"], [{"value": 0.5}, {"valeu": 0.5}])
 
 
 def test_logits_are_written_in_groups_and_read_as_one(tmp_path, monkeypatch):

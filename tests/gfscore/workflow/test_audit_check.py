@@ -16,6 +16,7 @@ from gfscore.core.folder_digests import write_digests
 from gfscore.core.pages import write_page
 from gfscore.tables.parquet_tables import read_table, write_table
 from gfscore.workflow.audit_check import check_audit, require_unchanged_audit
+from gfscore.workflow.catalogue import CATALOGUE
 from synthetic import AUDIT, synthetic_audit
 
 TOOL = Path(__file__).parents[3] / "tools/check_audit.py"
@@ -79,7 +80,9 @@ def with_other_value(folder):
 
 def of_another_audit(folder):
     path = folder / "vulnerability.parquet"
-    write_table(path, "vulnerability", read_table(path, "vulnerability"), identity={"audit": "other"})
+    write_table(
+        path, CATALOGUE["vulnerability"], read_table(path, CATALOGUE["vulnerability"]), identity={"audit": "other"}
+    )
 
 
 def with_crate(folder, names):

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from gfscore.audit.metric_names import UNCALIBRATED
 from gfscore.audit.summary_tables import MODEL_SUMMARY, SENSITIVITY
 from gfscore.audit.table_names import COMPARISONS, CONFUSIONS, MEASURE_TABLES
+from gfscore.audit.tables import TABLES
 from gfscore.core.files import read_json
 from gfscore.tables.parquet_tables import read_table
 
@@ -51,7 +52,7 @@ def read_audit_tables(files, *, audit):
     """
 
     def table(name, declared=None):
-        return read_table(files[name], declared or name, expect={"audit": audit}) if files.get(name) else None
+        return read_table(files[name], declared or TABLES[name], expect={"audit": audit}) if files.get(name) else None
 
     return AuditTables(
         class_scores=table("class_scores"),

@@ -1,5 +1,6 @@
 """Writing tables of an audit, each with its CSV."""
 
+from gfscore.audit.tables import TABLES
 from gfscore.tables.parquet_tables import frame_of, write_table_and_csv
 
 
@@ -10,4 +11,4 @@ def write_audit_tables(paths, rows, *, audit, identity=None):
     """
     for table, found in rows.items():
         about = {"audit": audit} | (identity or {})
-        write_table_and_csv(paths[table], table, frame_of(table, found), identity=about)
+        write_table_and_csv(paths[table], TABLES[table], frame_of(TABLES[table], found), identity=about)

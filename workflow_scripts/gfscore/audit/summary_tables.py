@@ -4,10 +4,8 @@ import pyarrow as pa
 
 from gfscore.audit.metrics import AGAINST_CHANCE, APPENDED, COMPANIONS, FIRST
 from gfscore.audit.metrics.declaration import Metric
-from gfscore.tables.declared import Table
 from gfscore.tables.keys import MEASURED, SUMMARISED
-
-Column = tuple[str, pa.DataType, str]
+from gfscore.tables.table import Column, Table
 
 
 def _numbers(metrics: tuple[Metric, ...], *, bounds: bool) -> list[Column]:

@@ -13,7 +13,7 @@ from gfscore.measures import progress
 from gfscore.networks import inference, passes
 from gfscore.networks.opening import open_classifier
 from gfscore.statistics.margins import predictions
-from gfscore.tables.parquet_tables import TABLES, write_table
+from gfscore.tables.parquet_tables import write_table
 
 
 def measure_in_batches(
@@ -32,7 +32,7 @@ def measure_in_batches(
 
     `files` maps dataset, model and checkpoint (or None) to paths, as extract_logits takes them. `measure_batch(
     classifier, images, labels, *, settings, seed)` takes a Classifier, images (n, C, H, W) float32 in
-    [0, 1], labels (n,) int64 and the seed of the batch, and returns one array per column of `table` (a key of TABLES)
+    [0, 1], labels (n,) int64 and the seed of the batch, and returns one array per column of `table`
     but sample_id, label and clean_prediction; with several rows per sample also `row`, the index of each row's sample
     in the batch. `settings` are the measure's entry in config.yaml, of which `subset` and `seed` are used here; `how`
     holds batch_size, threads and version. `of_samples` maps the identifiers (n,) of a batch to more keyword arguments
@@ -115,7 +115,7 @@ def _measured(measure_batch, classifier, images, batch, *, start, settings, tabl
     rows = columns.pop("row", np.arange(len(batch)))
     shared = {"sample_id": images.sample_id[start + rows], "label": labels[rows], "clean_prediction": clean[rows]}
     frame = pd.DataFrame(shared | columns)
-    return frame[[name for name, _, _ in TABLES[table].columns]]
+    return frame[table.column_names]
 
 
 def of_job(job, *, named_by="measure"):

@@ -4,6 +4,7 @@ import pyarrow as pa
 
 from gfscore.measures import KINDS
 from gfscore.measures.declaration import CLEAN_PREDICTION, Column
+from gfscore.tables.table import Table
 
 SAMPLE_COLUMNS = (
     ("sample_id", pa.string(), "name of the sample within its dataset"),
@@ -15,9 +16,6 @@ SAMPLE_COLUMNS = (
 
 ALREADY_WRONG = "clean"
 """What stands in place of an attack's name for a sample that is misclassified anyway."""
-
-PROJECTION_TABLE = "samples of kind projection"
-"""Name of the samples table of projections, which are no measure."""
 
 # value: Tolerance of one latent dimension; prediction: that on the reconstruction; censored: on either side.
 # Of tied classes both predictions are the first, whatever the label.
@@ -31,25 +29,26 @@ _OF_PROJECTION = (
 )
 
 
-def table_of(kind: str) -> str:
-    """Name of the samples table that a kind of measure writes, a key of gfscore.tables.parquet_tables.TABLES."""
-    return f"samples of kind {kind}" if KINDS[kind].own_columns else "samples"
+def _table(name: str, version: int, own: tuple[Column, ...] = ()) -> Table:
+    typed = ((column, pa.type_for_alias(kind), meaning) for column, kind, meaning in own)
+    return Table(name=name, version=version, columns=(*SAMPLE_COLUMNS, *typed))
 
 
-def _columns(own: tuple[Column, ...]) -> tuple:
-    return (*SAMPLE_COLUMNS, *((name, pa.type_for_alias(kind), meaning) for name, kind, meaning in own))
-
-
-SAMPLES_TABLES = {
-    "samples": (1, SAMPLE_COLUMNS),
-    **{
-        table_of(name): (kind.table_version, _columns(kind.own_columns))
-        for name, kind in KINDS.items()
-        if kind.own_columns
-    },
-    PROJECTION_TABLE: (2, _columns(_OF_PROJECTION)),
+_OF_KIND = {
+    name: _table(f"samples of kind {name}", kind.table_version, kind.own_columns)
+    for name, kind in KINDS.items()
+    if kind.own_columns
 }
-"""Version and columns of every samples table, by its name.
+_PLAIN = _table("samples", 1)
 
-Several rows of one sample (a corruption, a severity, a target each) count as one sample: its value is their mean.
-"""
+PROJECTION_TABLE = _table("samples of kind projection", 2, _OF_PROJECTION)
+"""Samples table of projections, which are no measure."""
+
+SAMPLES_TABLES = (_PLAIN, *_OF_KIND.values(), PROJECTION_TABLE)
+"""Every samples table. Several rows of one sample (a corruption, a severity, a target each) count as one sample: its
+value is their mean."""
+
+
+def table_of(kind: str) -> Table:
+    """Samples table that a kind of measure writes."""
+    return _OF_KIND.get(kind, _PLAIN)

@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 from gfscore.core.errors import InputError
 from gfscore.core.files import atomic
 from gfscore.core.names import REPLACEMENT, harmless, visible
-from gfscore.tables.declared import TABLES, Table
 from gfscore.tables.parquet_files import opened_parquet
+from gfscore.tables.table import ATTRIBUTES, LOGITS
 
 IDENTITY_KEY = b"gfscore"
 FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")
@@ -29,23 +29,17 @@ GROUP_ELEMENTS = 1 << 24
 """Logits of one row group: what is read in one go, 64 MiB; more is put together group by group."""
 
 
-def _named(table):
-    # Name and declaration of a table that stands with its owner, or of one of TABLES.
-    return (table.name, table) if isinstance(table, Table) else (table, TABLES[table])
-
-
 def write_table(path, table, frame, *, identity):
-    """Write a data frame as a table, atomically: a Table, or the name of one of TABLES.
+    """Write a data frame as a Table, atomically.
 
     `identity` maps names to plain values and goes into the file's metadata together with the table's name and
     version. Raises KeyError when a column is missing or foreign: that is an error of the code, not of the input.
     """
-    name, declared = _named(table)
-    names = [column for column, _, _ in declared.columns]
+    names = table.column_names
     if list(frame.columns) != names:
         different = set(names).symmetric_difference(frame.columns) or "their order"
-        raise KeyError(f"columns of table {name!r} differ: {different}")
-    arrays = [pa.array(frame[column].to_numpy(), type=kind, from_pandas=True) for column, kind, _ in declared.columns]
+        raise KeyError(f"columns of table {table.name!r} differ: {different}")
+    arrays = [pa.array(frame[column].to_numpy(), type=kind, from_pandas=True) for column, kind, _ in table.columns]
     _write(path, table, arrays, identity)
 
 
@@ -59,7 +53,7 @@ def write_logits(path, *, sample_id, label, logits, identity):
         pa.array(np.asarray(label), type=pa.int32()),
         pa.chunked_array(lists, type=pa.list_(pa.float32())),
     ]
-    _write(path, "logits", arrays, identity, rows_per_group=rows)
+    _write(path, LOGITS, arrays, identity, rows_per_group=rows)
 
 
 def _list_array(rows):
@@ -77,7 +71,7 @@ def write_attributes(path, frame, *, identity):
     names = list(frame.columns)
     columns = tuple((name, pa.string(), "category") for name in names)
     arrays = [pa.array(frame[name].to_numpy(dtype=object), type=pa.string(), from_pandas=True) for name in names]
-    _write(path, "attributes", arrays, identity, columns=columns)
+    _write(path, ATTRIBUTES, arrays, identity, columns=columns)
 
 
 def read_attributes(path, *, expect=None):
@@ -87,7 +81,7 @@ def read_attributes(path, *, expect=None):
     value that is none of the categories.
     """
     file = _open(path)
-    _require_identity(file, path, "attributes", expect or {})
+    _require_identity(file, path, ATTRIBUTES, expect or {})
     categories, schema = _identity(file, path).get("categories"), file.schema_arrow
     # The identity keeps its keys in alphabetical order, the columns stand in the order of config.yaml.
     names = sorted(["sample_id", *categories]) if isinstance(categories, dict) else []
@@ -104,9 +98,8 @@ def read_attributes(path, *, expect=None):
 
 
 def _write(path, table, arrays, identity, *, columns=None, rows_per_group=None):
-    table_name, about = _named(table)
-    declared = columns or about.columns
-    metadata = {**identity, "table": table_name, "table_version": about.version}
+    declared = columns or table.columns
+    metadata = {**identity, "table": table.name, "table_version": table.version}
     schema = pa.schema([pa.field(name, kind) for name, kind, _ in declared]).with_metadata(
         {IDENTITY_KEY: json.dumps(metadata, sort_keys=True)}
     )
@@ -146,13 +139,13 @@ def _identity(file, path):
 
 
 def read_table(path, table, *, expect=None):
-    """Read a table as a data frame: a Table, or the name of one of TABLES.
+    """Read a Table as a data frame.
 
     `expect` maps identity names to the values the file must carry. Raises InputError, naming the file, when it is
     missing, damaged, another table or version, or of another identity.
     """
     frame = _read(path, table, expect).to_pandas()
-    for name, kind, _ in _named(table)[1].columns:
+    for name, kind, _ in table.columns:
         if pa.types.is_list(kind):
             frame[name] = [list(items) if items is not None else [] for items in frame[name]]
     return frame
@@ -163,7 +156,7 @@ def read_logits(path, *, expect=None):
 
     Raises InputError as read_table does, when there is no row, and when rows differ in length.
     """
-    file = _checked(path, "logits", expect)
+    file = _checked(path, LOGITS, expect)
     n = file.metadata.num_rows
     if not n:
         raise InputError(f"{path}: no samples; {_remedy(path)}")
@@ -220,9 +213,8 @@ def _checked(path, table, expect):
     file = _open(path)
     _require_identity(file, path, table, expect or {})
     schema = file.schema_arrow
-    name, declared = _named(table)
-    if [(field.name, field.type) for field in schema] != [(column, kind) for column, kind, _ in declared.columns]:
-        raise InputError(f"{path}: its columns are not those of table {name!r}; {_remedy(path)}")
+    if [(field.name, field.type) for field in schema] != [(column, kind) for column, kind, _ in table.columns]:
+        raise InputError(f"{path}: its columns are not those of table {table.name!r}; {_remedy(path)}")
     return file
 
 
@@ -235,8 +227,7 @@ def _decoded(path, read):
 
 def _require_identity(file, path, table, expect):
     identity = _identity(file, path)
-    table_name, declared = _named(table)
-    expected = {"table": table_name, "table_version": declared.version, **expect}
+    expected = {"table": table.name, "table_version": table.version, **expect}
     for name, value in expected.items():
         if identity.get(name) != value:
             raise InputError(
@@ -302,13 +293,9 @@ def _is_number(text):
 
 
 def frame_of(table, rows):
-    """Data frame with the columns of a table from a list of mappings; absent keys become null, foreign ones raise.
-
-    Takes a Table, or the name of one of TABLES.
-    """
-    table_name, declared = _named(table)
-    names = [name for name, _, _ in declared.columns]
+    """Data frame with the columns of a table from a list of mappings; absent keys become null, foreign ones raise."""
+    names = table.column_names
     foreign = {key for row in rows for key in row} - set(names)
     if foreign:
-        raise KeyError(f"table {table_name!r} has no column {', '.join(sorted(foreign))}")
+        raise KeyError(f"table {table.name!r} has no column {', '.join(sorted(foreign))}")
     return pd.DataFrame(rows, columns=names)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote
 
-from gfscore.audit.comparison.audit_changes import require_one_run
+from gfscore.audit.audit_changes import require_one_run
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, sha256_of_file
 from gfscore.core.folder_digests import NAME, changed_files

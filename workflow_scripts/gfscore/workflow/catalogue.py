@@ -1,20 +1,23 @@
 """Every kind of table that a run leaves, by its name."""
 
+from collections.abc import Iterator
+
 from gfscore.audit.summary_tables import MODEL_SUMMARY, SENSITIVITY
-from gfscore.tables.declared import TABLES, Table
+from gfscore.audit.tables import TABLES
+from gfscore.measures.samples import SAMPLES_TABLES
+from gfscore.tables.table import ATTRIBUTES, LOGITS, Table
 
 BEHIND = {"class_scores": MODEL_SUMMARY, "calibration": SENSITIVITY}
-"""Tables that stand with their owners, by the one that they come behind."""
+"""Tables whose columns follow from the metrics, by the one that they come behind."""
 
 
-def _every_table() -> dict[str, Table]:
-    found = {}
+def _every_table() -> Iterator[Table]:
+    yield from (LOGITS, ATTRIBUTES, *SAMPLES_TABLES)
     for name, table in TABLES.items():
-        found[name] = table
+        yield table
         if name in BEHIND:
-            found[BEHIND[name].name] = BEHIND[name]
-    return found
+            yield BEHIND[name]
 
 
-CATALOGUE = _every_table()
+CATALOGUE = {table.name: table for table in _every_table()}
 """Table by name, in the order of docs/tables.md."""

@@ -11,6 +11,7 @@ from gfscore.core.errors import InputError
 from gfscore.statistics.curves import sweep_class_scores
 from gfscore.statistics.splits import choosing_samples
 from gfscore.tables.parquet_tables import write_logits, write_table
+from gfscore.workflow.catalogue import CATALOGUE
 from made import logits_and_labels
 
 N, K, MODELS = 200, 4, 4
@@ -41,7 +42,7 @@ def folder(tmp_path_factory):
             "accuracy": 1.0,
         }
         sweep = path / f"sweep{index}.parquet"
-        write_table(sweep, "sweep", pd.DataFrame(rows), identity=identity | {"activation": "softmax"})
+        write_table(sweep, CATALOGUE["sweep"], pd.DataFrame(rows), identity=identity | {"activation": "softmax"})
     return path
 
 
@@ -68,7 +69,7 @@ def evidence(folder, index, distances, *, split, measured=slice(None)):
     )[measured]  # fmt: skip
     path = folder / "distances.parquet"
     identity = {**model_of(index), "dataset_digest": "d", "checkpoint_sha256": f"c{index}", "measure": "minimal-l2"}
-    write_table(path, "samples of kind minimal", frame, identity=identity)
+    write_table(path, CATALOGUE["samples of kind minimal"], frame, identity=identity)
     return read_evidence(
         folder / f"sweep{index}.parquet", folder / f"logits{index}.parquet", path,
         model=model_of(index), robust_accuracy=float("nan"), seed=0, split=split,

@@ -16,6 +16,7 @@ from gfscore.audit.projections.rows import (
     score_rows,
 )
 from gfscore.tables.parquet_tables import frame_of
+from gfscore.workflow.catalogue import CATALOGUE
 
 NAMES = ["a", "b", "absent"]
 KEY = {"dataset": "d", "threat": "none", "model": "m", "mapper": "vae"}
@@ -82,7 +83,7 @@ def test_means_by_class_and_dimension_by_hand(projected):
     assert "coupling" not in whole
     absent = row_of(rows, 0, 2)
     assert absent["n"] == 0 and "tolerance" not in absent
-    assert len(frame_of("projection_scores", rows)) == 12
+    assert len(frame_of(CATALOGUE["projection_scores"], rows)) == 12
 
 
 def test_attributes_have_a_tolerance_and_moves_of_either_kind_of_sample_but_no_deviation():
@@ -108,7 +109,7 @@ def test_attributes_have_a_tolerance_and_moves_of_either_kind_of_sample_but_no_d
     assert mean["up"] == pytest.approx((0.2 + 0.6 + 1 + 1 + 1 + 0.4 + 1) / 7)
     assert np.isnan([first["deviation"], second["deviation"], mean["deviation"]]).all()
     assert mean["tolerance_low"] <= mean["tolerance"] <= mean["tolerance_high"]
-    assert frame_of("projection_scores", rows)["tolerance"].notna().sum() == 9
+    assert frame_of(CATALOGUE["projection_scores"], rows)["tolerance"].notna().sum() == 9
     # two sides of every sample of the class: there a Deviation is defined
     assert row_of(rows, 0, 1)["deviation"] == pytest.approx(0.25)
     models = model_rows(rows, {})
@@ -226,7 +227,7 @@ def test_differences_between_groups_are_scaled_and_ranked_beside_tolerance():
     found = {(row["first"], row["second"]): row for row in rank_rows(models)}
     assert found["tolerance", "dp"]["rho"] == pytest.approx(-1) and found["tolerance", "dp"]["n"] == 3
     assert found["deviation", "eodd"]["rho"] == pytest.approx(-1) and found["dp", "eopp"]["rho"] == pytest.approx(1)
-    assert len(frame_of("projection_models", models)) == 4
+    assert len(frame_of(CATALOGUE["projection_models"], models)) == 4
 
 
 def group_table(rows):
@@ -283,9 +284,8 @@ def test_one_positive_class_takes_the_place_of_the_mean():
 
 
 def test_an_audit_without_a_measure_that_predicts_has_no_differences_between_groups():
-    from gfscore.tables.parquet_tables import TABLES
 
-    empty = pd.DataFrame(columns=[name for name, _, _ in TABLES["group_metrics"].columns])
+    empty = pd.DataFrame(columns=CATALOGUE["group_metrics"].column_names)
     assert group_means(empty, kinds=KINDS) == {}
 
 

@@ -14,6 +14,7 @@ from gfscore.images.attributes import Dataset, attributes_of, identity_of
 from gfscore.images.attributes.digits import measurements
 from gfscore.images.image_set import from_arrays
 from gfscore.tables.parquet_tables import read_attributes, write_attributes
+from gfscore.workflow.catalogue import CATALOGUE
 
 IDS = ["a", "b", "c", "d"]
 
@@ -339,7 +340,7 @@ def test_the_table_keeps_categories_in_order_and_missing_values(tmp_path):
     with pytest.raises(InputError, match="its table is 'attributes'"):
         from gfscore.tables.parquet_tables import read_table
 
-        read_table(path, "class_scores")
+        read_table(path, CATALOGUE["class_scores"])
     grouping = Grouping.read(path, dataset="toy", attributes=["age"])
     assert grouping.of("age", np.array(["d", "b", "a"])).tolist() == [1, -1, 0]
     assert grouping.balanced_part(IDS) is None

@@ -19,6 +19,7 @@ from gfscore.show.dashboard.temperature import read_sweeps
 from gfscore.show.report.comparison import sensitivity_views
 from gfscore.statistics.curves import sweep_class_scores
 from gfscore.tables.parquet_tables import write_table
+from gfscore.workflow.catalogue import CATALOGUE
 from made import gate_rule
 from synthetic import random_logits, synthetic_audit
 
@@ -240,7 +241,7 @@ def test_sweeps_are_read_back(tmp_path):
             "accuracy": 0.5,
         }
     )
-    write_table(tmp_path / "ERM.parquet", "sweep", frame, identity={"threat": "none", "model": "ERM"})
+    write_table(tmp_path / "ERM.parquet", CATALOGUE["sweep"], frame, identity={"threat": "none", "model": "ERM"})
     read = read_sweeps([tmp_path / "ERM.parquet"])["none/ERM"]
     assert np.array_equal(read(np.array([0.37, 1.0])), curves([0.37, 1.0]))
 

@@ -19,6 +19,7 @@ from gfscore.show.report.similarities import similarity_views
 from gfscore.show.words import takeaways
 from gfscore.statistics.scale import SCALE
 from gfscore.tables.parquet_tables import frame_of
+from gfscore.workflow.catalogue import CATALOGUE
 from made import gate_rule
 from made_errors import error_tables, falsification_table
 from synthetic import LAM, synthetic_audit
@@ -343,7 +344,7 @@ def agreement_table(agreements, names):
         for k, value in zip([None, *range(len(names))], values, strict=True)
     ]
     rows.append(rows[0] | {"similarity": "kappa", "value": 0.0})
-    return frame_of("similarities", rows)
+    return frame_of(CATALOGUE["similarities"], rows)
 
 
 NO = float("nan")

@@ -12,6 +12,7 @@ from gfscore.audit.measured import Measured
 from gfscore.audit.table_names import COMPARISONS
 from gfscore.show.report.page import render_report
 from gfscore.tables.parquet_tables import frame_of
+from gfscore.workflow.catalogue import CATALOGUE
 from synthetic import LAM, synthetic_audit
 
 SETTINGS = {"confidence": 0.95, "most": 1000, "flips": 99, "seed": 0}
@@ -49,7 +50,7 @@ def page_of(audit, *, most=1000):
         audit.vulnerability,
         sensitivity=audit.sensitivity,
         comparison=about,
-        **{name: frame_of(name, found) for name, found in rows.items()},
+        **{name: frame_of(CATALOGUE[name], found) for name, found in rows.items()},
     )
     return render_report(
         tables,

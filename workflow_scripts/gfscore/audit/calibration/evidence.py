@@ -6,6 +6,7 @@ import numpy as np
 
 from gfscore.audit.calibration.model_evidence import ModelEvidence
 from gfscore.audit.measured import included, label_of, row_generator
+from gfscore.audit.tables import TABLES
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
 from gfscore.measures.samples import table_of
@@ -49,7 +50,7 @@ def read_evidence(path_to_sweep, path_to_logits, path_to_distances, *, model, ro
     """
     identity = read_identity(path_to_logits)
     same = {key: identity[key] for key in ("dataset_digest", "checkpoint_sha256")}
-    sweep = read_table(path_to_sweep, "sweep", expect={**model, **same})
+    sweep = read_table(path_to_sweep, TABLES["sweep"], expect={**model, **same})
     sample_id, labels, logits = read_logits(path_to_logits, expect=model)
     classes = logits.shape[1]
     if len(sweep) % classes:

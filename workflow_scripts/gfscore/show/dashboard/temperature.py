@@ -4,6 +4,7 @@ import numpy as np
 
 from gfscore.audit.measured import label_of
 from gfscore.audit.metrics import METRICS
+from gfscore.audit.tables import TABLES
 from gfscore.show.dashboard.packing import packed
 from gfscore.show.report.calibration import calibration_rows
 from gfscore.show.words import takeaways
@@ -54,7 +55,7 @@ def read_sweeps(paths):
     """ScoreCurves by "threat/model" from the files of temperature sweeps."""
     sweeps = {}
     for path in paths:
-        identity, table = read_identity(path), read_table(path, "sweep")
+        identity, table = read_identity(path), read_table(path, TABLES["sweep"])
         sweeps[label_of(identity)] = ScoreCurves.of_rows(table, table["class_index"].nunique())
     return sweeps
 

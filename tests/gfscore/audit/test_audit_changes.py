@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from gfscore import InputError
-from gfscore.audit.comparison.audit_changes import audit_changes
+from gfscore.audit.audit_changes import audit_changes
 from gfscore.audit.metrics import BOUNDED
 from gfscore.audit.summary_tables import MODEL_SUMMARY
 from gfscore.core.files import write_json
 from gfscore.tables.parquet_tables import write_table
 from synthetic import synthetic_audit
 
-TOOL = Path(__file__).parents[4] / "tools/compare_audits.py"
+TOOL = Path(__file__).parents[3] / "tools/compare_audits.py"
 
 
 @pytest.fixture(scope="module")

@@ -1,9 +1,7 @@
-"""Columns of the Parquet tables of results/, with their types, units and meaning.
+"""The tables of an audit: their columns with types, units and meaning.
 
 Those whose columns follow from the metrics stand in gfscore.audit.summary_tables.
 """
-
-from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -11,32 +9,17 @@ from gfscore.audit.agreement.columns import AGREEMENT_COLUMNS
 from gfscore.audit.comparison.columns import COMPARISON_COLUMNS
 from gfscore.audit.groups.columns import GROUP_COLUMNS
 from gfscore.audit.projections.columns import PROJECTION_COLUMNS
-from gfscore.measures.samples import SAMPLES_TABLES
 from gfscore.tables.keys import MEASURED, SUMMARISED
+from gfscore.tables.table import Column, Table
 
 
-@dataclass(frozen=True)
-class Table:
-    """Kind of table: its version (raised when the meaning of a column changes), columns (name, type, meaning), name."""
-
-    version: int
-    columns: tuple
-    name: str = ""
+def _tables(version: int, columns: dict[str, tuple[Column, ...]]) -> list[Table]:
+    return [Table(name=name, version=version, columns=own) for name, own in columns.items()]
 
 
-_TABLES = {
-    "logits": Table(
-        version=1,
-        columns=(
-            ("sample_id", pa.string(), "name of the sample within its dataset"),
-            ("label", pa.int32(), "true class, 0..K-1"),
-            ("logits", pa.list_(pa.float32()), "K unnormalised class scores"),
-        ),
-    ),
-    # Its other columns, one string per attribute, are named by config.yaml.
-    "attributes": Table(version=1, columns=(("sample_id", pa.string(), "name of the sample within its dataset"),)),
-    **{name: Table(version=version, columns=columns) for name, (version, columns) in SAMPLES_TABLES.items()},
-    "sweep": Table(
+_ALL = (
+    Table(
+        name="sweep",
         version=1,
         columns=(
             ("temperature", pa.float64(), "Chebyshev point in log T"),
@@ -46,7 +29,8 @@ _TABLES = {
             ("accuracy", pa.float64(), "clean accuracy of the class; null without samples"),
         ),
     ),
-    "class_scores": Table(
+    Table(
+        name="class_scores",
         version=1,
         columns=(
             *SUMMARISED,
@@ -69,7 +53,8 @@ _TABLES = {
             ("bootstrap_high", pa.float64(), "upper end by bootstrap, likewise"),
         ),
     ),
-    "costs": Table(
+    Table(
+        name="costs",
         version=1,
         columns=(
             *MEASURED,
@@ -88,7 +73,8 @@ _TABLES = {
             ("backwards", pa.int64(), "images whose logits were differentiated, likewise, once for every gradient"),
         ),
     ),
-    "confusions": Table(
+    Table(
+        name="confusions",
         version=1,
         columns=(
             *MEASURED,
@@ -97,7 +83,8 @@ _TABLES = {
             ("count", pa.int64(), "samples, or corrupted copies of samples; pairs that never occur have no row"),
         ),
     ),
-    "class_errors": Table(
+    Table(
+        name="class_errors",
         version=1,
         columns=(
             *MEASURED,
@@ -117,7 +104,8 @@ _TABLES = {
             ("group", pa.string(), "strong: recall above the model's accuracy; weak: below; else neither"),
         ),
     ),
-    "similarities": Table(
+    Table(
+        name="similarities",
         version=2,
         columns=(
             MEASURED[0],
@@ -133,7 +121,8 @@ _TABLES = {
             ("p_value", pa.float64(), "share of the shuffles that reach the value"),
         ),
     ),
-    "class_pairs": Table(
+    Table(
+        name="class_pairs",
         version=1,
         columns=(
             *SUMMARISED,
@@ -150,7 +139,8 @@ _TABLES = {
             ("high", pa.float64(), "its upper bound, likewise"),
         ),
     ),
-    "vulnerability": Table(
+    Table(
+        name="vulnerability",
         version=1,
         columns=(
             MEASURED[0],
@@ -163,7 +153,8 @@ _TABLES = {
             ("models", pa.int64(), "models compared"),
         ),
     ),
-    "calibration": Table(
+    Table(
+        name="calibration",
         version=2,
         columns=(
             ("measure", pa.string(), "the great variant that is calibrated"),
@@ -172,11 +163,11 @@ _TABLES = {
             ("value", pa.float64(), "objective; null where undefined"),
         ),
     ),
-    **{name: Table(version=1, columns=columns) for name, columns in COMPARISON_COLUMNS.items()},
-    **{name: Table(version=1, columns=columns) for name, columns in AGREEMENT_COLUMNS.items()},
-    **{name: Table(version=1, columns=columns) for name, columns in GROUP_COLUMNS.items()},
-    **{name: Table(version=2, columns=columns) for name, columns in PROJECTION_COLUMNS.items()},
-}
+    *_tables(1, COMPARISON_COLUMNS),
+    *_tables(1, AGREEMENT_COLUMNS),
+    *_tables(1, GROUP_COLUMNS),
+    *_tables(2, PROJECTION_COLUMNS),
+)
 
-TABLES = {name: replace(table, name=name) for name, table in _TABLES.items()}
-"""Tables by name, those of the samples by the kind of their measure."""
+TABLES = {table.name: table for table in _ALL}
+"""Tables of an audit by name, but those of gfscore.audit.summary_tables."""

@@ -1,0 +1,37 @@
+"""What a table of results/ is, and the tables that belong to no measure and no audit."""
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+Column = tuple[str, pa.DataType, str]
+"""Name, type and meaning."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """Kind of table; its `version` is raised when the meaning of a column changes. It stands with its owner."""
+
+    name: str
+    version: int
+    columns: tuple[Column, ...]
+
+    @property
+    def column_names(self) -> list[str]:
+        """Names of the columns, in order."""
+        return [name for name, _, _ in self.columns]
+
+
+_SAMPLE_ID = ("sample_id", pa.string(), "name of the sample within its dataset")
+
+LOGITS = Table(
+    name="logits",
+    version=1,
+    columns=(
+        _SAMPLE_ID,
+        ("label", pa.int32(), "true class, 0..K-1"),
+        ("logits", pa.list_(pa.float32()), "K unnormalised class scores"),
+    ),
+)
+ATTRIBUTES = Table(name="attributes", version=1, columns=(_SAMPLE_ID,))
+"""Its other columns, one string per attribute, are named by config.yaml."""
