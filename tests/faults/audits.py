@@ -9,7 +9,7 @@ from foreign_models import place_logits
 from small_audits import small_audit
 
 OVERLAY = "cheap.yaml"
-OPTIONS = ("--configfile", OVERLAY, "--quiet", "host")
+OPTIONS = ("--configfile", "config.yaml", OVERLAY, "--quiet", "host")
 TABLES = ("class_scores", "model_summary", "vulnerability", "calibration")
 TARGETS = (*(f"results/audits/cheap/{name}.parquet" for name in TABLES), "results/audits/cheap/verdict.json")
 CLASSES = ["cat", "dog", "frog"]

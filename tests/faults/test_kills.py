@@ -29,7 +29,7 @@ def test_a_run_killed_at_any_moment_is_completed_bit_for_bit(configured, undistu
         # A machine that has less to do by now needs less time.
         seconds = seconds if killed[-1] else min(seconds, after)
         if aim != "job":
-            repository.snakemake("--configfile", OPTIONS[1], "--unlock")
+            repository.snakemake("--unlock")
         before = digests(repository)
         # Whatever is there is whole: nothing of what was being written has its name yet.
         assert {name: expected[name] for name in before} == before, f"trial {trial}, {aim}"

@@ -38,7 +38,7 @@ def test_the_lock_of_a_killed_run_is_named_with_its_remedy(configured):
     refused = repository.snakemake(*OPTIONS, "--", "inputs", check=False)
     assert refused.returncode != 0
     assert "cannot be locked" in refused.text and "--unlock" in refused.text
-    repository.snakemake("--configfile", OPTIONS[1], "--unlock")
+    repository.snakemake("--unlock")
     repository.snakemake(*OPTIONS, "--rerun-incomplete", "--", "inputs")
 
 

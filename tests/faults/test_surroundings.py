@@ -12,12 +12,12 @@ from faults.audits import OPTIONS, OVERLAY, TARGETS
 def test_files_that_traded_places_are_read_again(undisturbed, tmp_path):
     """Times of change stay, and are older than what was made of the files."""
     repository = undisturbed.copy_to(tmp_path / "exchanged")
-    assert repository.planned("--configfile", OVERLAY, "--", *TARGETS) == (Counter(), set())
+    assert repository.planned("--configfile", "config.yaml", OVERLAY, "--", *TARGETS) == (Counter(), set())
     first, second, aside = (repository.path / name for name in ("A.npy", "B.npy", "aside.npy"))
     first.rename(aside)
     second.rename(first)
     aside.rename(second)
-    rules, files = repository.planned("--configfile", OVERLAY, "--", *TARGETS)
+    rules, files = repository.planned("--configfile", "config.yaml", OVERLAY, "--", *TARGETS)
     assert rules["import_logits"] == 2
     assert {f"results/logits/made/none/{name}.parquet" for name in "AB"} <= files
 
@@ -29,10 +29,10 @@ def test_labels_older_than_what_was_made_of_the_first_ones_are_read_again(undist
     times = before.st_atime_ns, before.st_mtime_ns
     labels.write_bytes(labels.read_bytes())
     os.utime(labels, ns=times)
-    assert repository.planned("--configfile", OVERLAY, "--", *TARGETS) == (Counter(), set())
+    assert repository.planned("--configfile", "config.yaml", OVERLAY, "--", *TARGETS) == (Counter(), set())
     np.save(labels, np.load(labels)[::-1])
     os.utime(labels, ns=times)
-    rules, _ = repository.planned("--configfile", OVERLAY, "--", *TARGETS)
+    rules, _ = repository.planned("--configfile", "config.yaml", OVERLAY, "--", *TARGETS)
     assert rules["fetch_dataset"] == 1
 
 

@@ -33,7 +33,7 @@ def site(fresh_copy, slurm):  # noqa: F811
     (repository.path / ".venv").symlink_to(Path(sys.executable).parent.parent)
     first_look = "slurm-init-seconds-before-status-checks: "
     repository.edit(PROFILE, f"{first_look}40", f"{first_look}2")
-    command = [*documented("snakemake inputs"), "--configfile", TWO_MODELS]
+    command = [*documented("snakemake inputs"), "--configfile", "config.yaml", TWO_MODELS]
     subprocess.run(command, cwd=repository.path, check=True)
     return repository
 

@@ -28,7 +28,7 @@ class Run:
     def __init__(self, repository, *options):
         self.repository, self.path = repository, repository.path
         self.log = self.path / "run.log"
-        command = [*documented("profiles/slurm-gpu"), "--configfile", TWO_MODELS, *options]
+        command = [*documented("profiles/slurm-gpu"), "--configfile", "config.yaml", TWO_MODELS, *options]
         with self.log.open("w") as log:
             self.process = subprocess.Popen(command, cwd=self.path, stdout=log, stderr=subprocess.STDOUT)
 

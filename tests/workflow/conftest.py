@@ -9,8 +9,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-import yaml
 from filelock import FileLock
+
+from gfscore.workflow.configuration import configured
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -107,7 +108,8 @@ class Repository:
         return Counter({rule: count for rule, count in rules.items() if rule not in aggregates})
 
     def config(self):
-        return yaml.safe_load(self.read("config.yaml"))
+        """The demo of this copy, every value written."""
+        return configured([self.path / "config.yaml"], {}, thorough=False).config
 
 
 def rules_in(text):

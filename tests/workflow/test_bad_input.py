@@ -23,52 +23,34 @@ def refusal(repository, *arguments):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "expected"),
+    ("old", "new", "facts"),
     [
-        ("  fp_lambda: 0.5\n", "  fp_lamda: 0.5\n", "did you mean 'fp_lambda'"),
-        ("      - digits/none/TRADES\n", "      - digits/none/TRADE\n", "did you mean 'digits/none/TRADES'"),
-        (
-            "    measures: [clean, great-softmax, great-sigmoid]\n",
-            "    measures: [great-sofmax]\n",
-            "did you mean 'great-softmax'",
-        ),
-        ("low: 0.01, high: 10.0", "low: 0, high: 10.0", "minimum of 0"),
-        ("low: 0.01, high: 10.0", "low: 2, high: 10.0", "low < 1 < high"),
-        (
-            "          <<: *digits-training\n          method: FGSM\n",
-            "          <<: *digits-training\n          method: FGSMM\n",
-            "did you mean 'FGSM'",
-        ),
-        ("  confidence: 0.95\n  # order", "  confidence: 1.0\n  # order", "intervals: confidence"),
-        ("run: [digits]\n", "run: [digit]\n", "did you mean 'digits'"),
-        (
-            "      ERM_DA:\n        <<: *digits-model\n",
-            "      '../ERM_DA':\n        <<: *digits-model\n",
-            "may hold only letters",
-        ),
-        ("    source: digits\n    split: test\n", "    source: digit\n    split: test\n", "did you mean 'digits'"),
-        ("report:\n", "reports:\n", "did you mean 'report'"),
+        ("    groups:\n", "    grups:\n", ["config.yaml, line 2", "did you mean 'groups'"]),
+        ("models: [digits/none/*]", "models: [digits/none/TRADE]", ["'digits/none/TRADES'"]),
+        ("      - great-sigmoid\n", "      - great-sigmid\n", ["'great-sigmoid'"]),
+        ("{training: {method: FGSM}}", "{training: {method: FGSMM}}", ["'FGSM'"]),
+        ("      ERM_DA: {", "      '../ERM_DA': {", ["may hold only letters"]),
     ],
 )
-def test_a_mistake_in_config_is_named_before_any_job_starts(fresh_copy, old, new, expected):
+def test_a_mistake_in_config_is_named_before_any_job_starts(fresh_copy, old, new, facts):
     repository = fresh_copy()
     repository.edit("config.yaml", old, new)
     text = refusal(repository, "--dry-run")
-    assert "config.yaml" in text
-    assert expected in text
-    assert "Traceback" not in text
+    assert not [fact for fact in ("config.yaml, line", *facts) if fact not in text], text
+    assert "Traceback" not in text and "site-packages" not in text
 
 
 def test_a_config_that_is_no_yaml_is_named_with_its_line_and_no_traceback(fresh_copy):
     repository = fresh_copy()
     (repository.path / "config.yaml").write_bytes(b"run: [digits]\n# caf\xe9\n")
     text = refusal(repository, "--dry-run")
-    assert "config.yaml: line 2 is not UTF-8 text; save it as UTF-8" in text
+    assert "config.yaml, line 2" in text and "UTF-8" in text
     assert "UnicodeDecodeError" not in text and "site-packages" not in text
 
 
-def test_run_as_text_is_explained(fresh_copy):
-    assert "--config 'run=[digits]'" in refusal(fresh_copy(), "--dry-run", "--config", "run=digits")
+def test_mistakes_on_the_command_line_are_named_as_such(fresh_copy):
+    text = refusal(fresh_copy(), "--dry-run", "--config", "run=digts")
+    assert "--config: run" in text and "'digits'" in text
 
 
 def change_logits(repository, change):
@@ -130,10 +112,9 @@ def test_a_class_without_samples_in_a_users_file_is_refused(audited):
     labels = np.repeat(np.arange(9), 3)
     np.savez(audited.path / "own.npz", x=np.zeros((27, 1, 8, 8), dtype=np.float32), y=labels)
     (audited.path / "own.yaml").write_text(
-        "datasets:\n  own: {source: npz, path: own.npz, value_range: 1, channels: first, "
-        "classes: ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9'], models_of: digits, label_error_rate: null, published_accuracy: null, subset: null, digest: null, attributes: null}\n"
+        "datasets:\n  own: {path: own.npz, classes: ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9']}\n"
     )
-    text = refusal(audited, "--configfile", "own.yaml", "--", "results/datasets/own.json")
+    text = refusal(audited, "--configfile", "config.yaml", "own.yaml", "--", "results/datasets/own.json")
     assert "own.npz" in text
     assert "'9'" in text
     assert not (audited.path / "results/datasets/own.json").exists()
@@ -154,7 +135,7 @@ def test_the_gate_stops_on_failure_and_on_doubt_only_where_a_rule_says_so(audite
     def asked(**changes):
         rule = gate_rule("great-softmax") | changes
         (audited.path / "gate.yaml").write_text(yaml.safe_dump({"audits": {"digits": {"gate": [rule]}}}))
-        return "--configfile", "gate.yaml", "--", "gate"
+        return "--configfile", "config.yaml", "gate.yaml", "--", "gate"
 
     closed = "the gate stays closed\nresults/audits/digits/verdict.json: "
     assert f"{closed}FAIL" in refusal(audited, *asked(at_least=1.2))

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.workflow
 ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENTS = ["analysis", "torch"]
 OVERLAY = "conda.yaml"
-OPTIONS = ("--configfile", OVERLAY)
+OPTIONS = ("--configfile", "config.yaml", OVERLAY)
 WITHOUT_FIGURES = ("--omit-from", "plot_figures")
 """For the audit that is made twice: figures, the costliest of its steps, are drawn under conda alone."""
 WITH_PYTHON = {"pip", "setuptools"}

@@ -24,7 +24,7 @@ from workflow.conftest import TWO_MODELS
 
 pytestmark = pytest.mark.workflow
 
-OPTIONS = ("--configfile", TWO_MODELS)
+OPTIONS = ("--configfile", "config.yaml", TWO_MODELS)
 FOREIGN = "foreign.yaml"
 WITHOUT_NETWORK = ("unshare", "--net")
 SHAPE, CLASSES = (3, 32, 32), 10

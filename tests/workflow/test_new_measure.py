@@ -24,7 +24,7 @@ def repository(fresh_copy):
     """An audit of two models without the new measure."""
     repository = fresh_copy()
     overlay(repository, MEASURES)
-    repository.snakemake("--configfile", "new.yaml")
+    repository.snakemake("--configfile", "config.yaml", "new.yaml")
     return repository
 
 
@@ -48,11 +48,11 @@ def test_a_new_kind_is_one_file(repository):
         1
     ]
     overlay(repository, (*MEASURES, "flipped"))
-    refused = repository.snakemake("--configfile", "new.yaml", "--dry-run", check=False)
+    refused = repository.snakemake("--configfile", "config.yaml", "new.yaml", "--dry-run", check=False)
     assert refused.returncode and "kind 'flips' is unknown" in refused.text
 
     (repository.path / FILE).write_text(example)
-    rules = repository.ran("--configfile", "new.yaml")
+    rules = repository.ran("--configfile", "config.yaml", "new.yaml")
     assert repository.jobs_of_models(rules) == Counter(measure_model=2), "what others measured must stand"
 
     results = repository.path / "results"
@@ -67,5 +67,5 @@ def test_a_new_kind_is_one_file(repository):
 
     (repository.path / FILE).unlink()
     overlay(repository, MEASURES)
-    repository.snakemake("--configfile", "new.yaml")
+    repository.snakemake("--configfile", "config.yaml", "new.yaml")
     assert "Accuracy under horizontal flips" not in repository.read("results/audits/new/report.html")

@@ -18,7 +18,7 @@ from small_audits import small_audit, trained_for_one_epoch
 pytestmark = pytest.mark.workflow
 
 OVERLAY = "one.yaml"
-OPTIONS = ("--configfile", OVERLAY)
+OPTIONS = ("--configfile", "config.yaml", OVERLAY)
 TABLES = (*OPTIONS, "--omit-from", "plot_figures")
 """Leaves out figures, the costliest of what is made of an audit, and the report that shows them."""
 

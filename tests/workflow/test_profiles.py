@@ -54,18 +54,27 @@ def test_every_profile_plans_the_audits_of_config(asked_for, profile):
 
 def test_without_a_profile_steps_on_a_gpu_run_one_at_a_time(asked_for):
     """Each takes all cores, which without a GPU are the threads of its arithmetic."""
-    jobs = asked_for("--cores", "8", "--configfile", TWO_MODELS, "on_a_gpu.yaml")
+    jobs = asked_for("--cores", "8", "--configfile", "config.yaml", TWO_MODELS, "on_a_gpu.yaml")
     on_gpu = [threads for of_step in jobs.values() for threads, resources in of_step if resources.get("gpu") == "1"]
     assert len(on_gpu) >= 4 and set(on_gpu) == {8}
 
 
 def test_training_on_the_cpu_takes_one_thread_because_the_weights_depend_on_it(asked_for):
-    jobs = asked_for("--cores", "8", "--configfile", TWO_MODELS)["train_model"]
+    jobs = asked_for("--cores", "8", "--configfile", "config.yaml", TWO_MODELS)["train_model"]
     assert [(threads, resources["gpu"]) for threads, resources in jobs] == [(1, "0")] * 2
 
 
 def test_a_workstation_runs_as_many_steps_on_gpus_as_it_has_gpus(asked_for):
-    options = "--profile", "profiles/workstation-gpu", "--cores", "32", "--configfile", TWO_MODELS, "on_a_gpu.yaml"
+    options = (
+        "--profile",
+        "profiles/workstation-gpu",
+        "--cores",
+        "32",
+        "--configfile",
+        "config.yaml",
+        TWO_MODELS,
+        "on_a_gpu.yaml",
+    )
     jobs = asked_for(*options)
     gpus = yaml.safe_load((ROOT / "profiles/workstation-gpu/config.yaml").read_text())["resources"]["gpu"]
     on_gpu = [job for jobs_of_step in jobs.values() for job in jobs_of_step if job[1].get("gpu", "0") != "0"]
@@ -74,7 +83,7 @@ def test_a_workstation_runs_as_many_steps_on_gpus_as_it_has_gpus(asked_for):
 
 
 def test_on_a_cluster_every_job_has_memory_and_time_and_more_at_each_attempt(asked_for):
-    options = "--profile", "profiles/slurm-gpu", "--configfile", TWO_MODELS
+    options = "--profile", "profiles/slurm-gpu", "--configfile", "config.yaml", TWO_MODELS
     first, second = asked_for(*options), asked_for(*options, "--attempt", "2")
     assert first.keys() == second.keys() >= {"train_model", "extract_logits", "check_logits", "build_report"}
     for step in first:

@@ -1,9 +1,12 @@
 """Clean accuracy: whether the undisturbed sample is classified correctly."""
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from gfscore.measures.declaration import Kind, Measure, Settings
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 class Clean(Settings):
@@ -23,7 +26,9 @@ def describe(_settings: Clean) -> Measure:
     )
 
 
-def measure_logits(logits: Any, labels: Any, *, settings: Mapping[str, Any]) -> dict[str, Any]:
+def measure_logits(
+    logits: "NDArray[Any]", labels: "NDArray[Any]", *, settings: Mapping[str, Any]
+) -> dict[str, "NDArray[Any] | bool"]:
     """Columns of N samples from logits (N, K) and labels (N,): value 1 where the prediction is the label, else 0."""
     from gfscore.statistics.margins import predictions
 
@@ -31,7 +36,9 @@ def measure_logits(logits: Any, labels: Any, *, settings: Mapping[str, Any]) -> 
     return {"prediction": prediction, "value": (prediction == labels).astype(float), "censored": False}
 
 
-def import_radii(label: Any, prediction: Any, radius: Any) -> dict[str, Any]:
+def import_radii(
+    label: "NDArray[Any]", prediction: "NDArray[Any]", radius: "NDArray[Any]"
+) -> dict[str, "NDArray[Any]"]:
     """Columns of N samples whose certified prediction is known: whether the smoothed classifier is right."""
     return {"value": (prediction == label).astype(float)}
 

@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 from functools import reduce
 from itertools import combinations
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 from pydantic import ValidationError
 
@@ -53,6 +53,16 @@ def entry_named(name: str) -> dict[str, Any] | None:
                 except (ValidationError, ValueError):
                     continue
     return None
+
+
+def usual_names() -> list[str]:
+    """Names of every kind of measure by its defaults, and by each choice of the first setting that it is named by."""
+    entries = []
+    for kind in KINDS.values():
+        field = kind.settings.model_fields.get(kind.named_by[0]) if kind.named_by else None
+        choices = get_args(field.annotation) if field and get_origin(field.annotation) is Literal else ()
+        entries += [{"kind": kind.name}, *({"kind": kind.name, kind.named_by[0]: choice} for choice in choices)]
+    return list(dict.fromkeys(map(name_of, entries)))
 
 
 def _entry_of(kind: str, said: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,12 +1,15 @@
 """The attack-free margin score (GREAT): how clearly the true class wins."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
 from gfscore.measures.declaration import Kind, Measure, Settings
 from gfscore.statistics.scale import SCALE
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 class Great(Settings):
@@ -32,7 +35,9 @@ def describe(_settings: Great) -> Measure:
     )
 
 
-def measure_logits(logits: Any, labels: Any, *, settings: Mapping[str, Any]) -> dict[str, Any]:
+def measure_logits(
+    logits: "NDArray[Any]", labels: "NDArray[Any]", *, settings: Mapping[str, Any]
+) -> dict[str, "NDArray[Any] | bool"]:
     """Columns of N samples from logits (N, K) and labels (N,): the score at T = 1."""
     from gfscore.statistics.margins import predictions, scores
 

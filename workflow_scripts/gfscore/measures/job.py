@@ -2,6 +2,9 @@
 
 import json
 import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,20 +17,21 @@ from gfscore.networks import inference, passes
 from gfscore.networks.opening import open_classifier
 from gfscore.statistics.margins import predictions
 from gfscore.tables.parquet_tables import write_table
+from gfscore.tables.table import Table
 
 
 def measure_in_batches(
-    files,
-    path_to_samples,
-    path_to_progress,
-    measure_batch,
+    files: Mapping[str, Any],
+    path_to_samples: str | Path,
+    path_to_progress: str | Path,
+    measure_batch: Callable[..., dict[str, Any]],
     *,
-    table,
-    measure,
-    settings,
-    how,
-    of_samples=lambda sample_id: {},
-):
+    table: Table,
+    measure: str,
+    settings: Mapping[str, Any],
+    how: Mapping[str, Any],
+    of_samples: Callable[[Any], dict[str, Any]] = lambda sample_id: {},
+) -> None:
     """Write the samples table of one measure of one model.
 
     `files` maps dataset, model and checkpoint (or None) to paths, as extract_logits takes them. `measure_batch(
@@ -118,7 +122,7 @@ def _measured(measure_batch, classifier, images, batch, *, start, settings, tabl
     return frame[table.column_names]
 
 
-def of_job(job, *, named_by="measure"):
+def of_job(job: Any, *, named_by: str = "measure") -> dict[str, Any]:
     """What `measure_in_batches` takes besides the function, from Snakemake's description of a job, as a mapping.
 
     `named_by` is the wildcard that names what is measured.

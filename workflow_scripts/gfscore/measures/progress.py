@@ -4,32 +4,42 @@ import hashlib
 import json
 import shutil
 import time
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from gfscore.core.errors import InputError
 from gfscore.networks import passes
 from gfscore.tables.parquet_tables import read_identity, read_table, write_table
+from gfscore.tables.table import Table
 
 PASSES = "passes"
 """Name under which the metadata of a part tell what its passes were."""
 
 
-def in_parts(parts, compute, *, table, folder, identity):
+def in_parts(
+    parts: Sequence[Hashable],
+    compute: Callable[[Any], pd.DataFrame],
+    *,
+    table: Table,
+    folder: str | Path,
+    identity: Mapping[str, Any],
+) -> pd.DataFrame:
     """Data frame of all parts, one below the other: those found in `folder` are read, the others computed and kept.
 
-    `parts` is a list of hashable descriptions, `compute(part)` gives the data frame of one in the columns of `table`
-    (see gfscore.tables.parquet_tables), `identity` everything that decides the numbers: a part that was kept under
-    another identity, or is damaged, is computed again. Passes that made a kept part count as if they were made now (see
+    `parts` are hashable descriptions, `compute(part)` gives the data frame of one in the columns of `table`,
+    `identity` everything that decides the numbers: a part that was kept under another identity, or is damaged, is
+    computed again. Passes that made a kept part count as if they were made now (see
     gfscore.networks.passes). Prints one line per part with the time that is left. The caller removes the folder
     (`forget`) once the whole is safely written.
     """
-    folder = Path(folder) / _digest(identity)
+    kept = Path(folder) / _digest(identity)
     frames, started, computed = [], time.monotonic(), 0
     for index, part in enumerate(parts):
-        path = folder / f"{index:06d}.parquet"
-        mine = identity | {"part": str(part)}
+        path = kept / f"{index:06d}.parquet"
+        mine = {**identity, "part": str(part)}
         frame = _kept(path, table, mine)
         if frame is None:
             before = passes.made()
@@ -44,7 +54,7 @@ def in_parts(parts, compute, *, table, folder, identity):
     return pd.concat(frames, ignore_index=True)
 
 
-def forget(folder):
+def forget(folder: str | Path) -> None:
     """Remove what `in_parts` kept; nothing happens where there is nothing."""
     shutil.rmtree(folder, ignore_errors=True)
 

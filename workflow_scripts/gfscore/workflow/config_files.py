@@ -70,7 +70,7 @@ def read_configuration(paths: Iterable[Path | str], given: Mapping[str, Any]) ->
     config = Marked()
     for path in paths:
         config = laid_over(config, read_file(path))
-    config = laid_over(config, marked(given, Mark(COMMAND_LINE)))
+    config = laid_over(config, marked(_typed(given), Mark(COMMAND_LINE)))
     try:
         require_written_out(config)
         faults = [f"{mark}: {': '.join(map(str, path))}: {words}" for mark, path, words in _bad_numbers(config)]
@@ -143,6 +143,21 @@ def marked(data: Any, mark: Mark) -> Any:
     if isinstance(data, list | tuple):
         return MarkedList([marked(value, mark) for value in data], [mark] * len(data))
     return data
+
+
+def _typed(data: Any) -> Any:
+    # Snakemake leaves what stands within braces on the command line as texts.
+    if isinstance(data, Mapping):
+        return {key: _typed(value) for key, value in data.items()}
+    if isinstance(data, list):
+        return [_typed(value) if isinstance(value, dict | list) else value for value in data]
+    if not isinstance(data, str):
+        return data
+    try:
+        found = yaml.safe_load(data)
+    except yaml.YAMLError:
+        return data
+    return found if found is None or isinstance(found, bool | int | float) else data
 
 
 def mark_of(config: Any, path: Place) -> Mark | None:

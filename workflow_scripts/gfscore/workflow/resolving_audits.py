@@ -7,7 +7,7 @@ from typing import Any
 
 from gfscore.core.errors import unknown
 from gfscore.measures import KINDS
-from gfscore.measures.derived import entry_named, name_of
+from gfscore.measures.derived import entry_named, name_of, usual_names
 from gfscore.networks.model_source import model_sources
 from gfscore.workflow.audit_settings import AuditSettings, explicit_audit, usual_measures
 from gfscore.workflow.config_files import Mark, Marked, MarkedList, Place, marked, shown
@@ -94,8 +94,8 @@ def _name_measures(state: State, audit: str, entry: Marked) -> None:
         elif isinstance(wanted, str) and wanted not in state.config["measures"]:
             known = entry_named(wanted)
             if known is None:
-                usual = [name_of({"kind": kind}) for kind in KINDS]
-                state.refuse(unknown("measure", wanted, dict.fromkeys([*state.config["measures"], *usual])), *place)
+                choice = dict.fromkeys([*state.config["measures"], *usual_names()])
+                state.refuse(unknown("measure", wanted, choice), *place)
             else:
                 asked = marked(known, mark)
                 _add_measure(state, wanted, _measure(state, asked, place), asked, mark)

@@ -106,8 +106,8 @@ def _model(state: State, entry: Marked, zoo: str, threat: str, name: str) -> Any
     explicit = found.explicit() if found else None
     if explicit and "evaluate_on" in explicit and explicit["evaluate_on"] is None:
         evaluating = [of for of, dataset in state.config["datasets"].items() if dataset["models_of"] == zoo]
-        if len(evaluating) == 1:
-            explicit["evaluate_on"] = evaluating[0]
+        if zoo in evaluating or len(evaluating) == 1:
+            explicit["evaluate_on"] = zoo if zoo in evaluating else evaluating[0]
         elif len(state.config["datasets"]) == len(state.asked["datasets"]):
             words = f"is missing, and {len(evaluating)} datasets evaluate the models of {zoo!r}; name one"
             state.refuse(words, *place, "evaluate_on")

@@ -11,6 +11,11 @@ from gfscore.core.errors import InputError
 from gfscore.measures.declaration import Column, Kind, Measure, Mistake, NetworkSettings
 
 
+def _usual() -> list[BallAttack]:
+    # One of each sort: what Square finds and the other does not tells of masked gradients.
+    return [ApgdCe(name="apgd-ce"), Square(name="square")]
+
+
 class Adversarial(NetworkSettings):
     """Adversarial accuracy."""
 
@@ -25,7 +30,7 @@ class Adversarial(NetworkSettings):
             min_length=1,
             description="Attacks, run in this order on the samples that still stand; each has its own settings.",
         ),
-    ] = Field(default_factory=lambda: [ApgdCe(name="apgd-ce"), Square(name="square")])
+    ] = Field(default_factory=_usual)
 
 
 def describe(settings: Adversarial) -> Measure:

@@ -3,9 +3,12 @@
 Auto-PGD and PGD are our own and FAB and Square are pyautoattack's; gfscore.attacks.ball_libraries says why.
 """
 
+from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gfscore.attacks.auto_pgd import auto_pgd, auto_pgd_on_cross_entropy, auto_pgd_targeted
 from gfscore.attacks.ball_attacks import fgsm, pgd
@@ -17,9 +20,10 @@ from gfscore.attacks.gradient_ascent import assert_allowed, correct
 from gfscore.attacks.search import distances, logits_of, on_device
 from gfscore.attacks.settings import expand
 from gfscore.measures.samples import ALREADY_WRONG
+from gfscore.networks.classifier import Classifier
 from gfscore.statistics.margins import predictions
 
-ATTACKS = {
+ATTACKS: dict[str, Callable[..., Any]] = {
     "fgsm": fgsm,
     "pgd": pgd,
     "apgd-ce": auto_pgd_on_cross_entropy,
@@ -31,7 +35,14 @@ ATTACKS = {
 """Attacks by their name in config.yaml; autoattack is a list of these."""
 
 
-def measure_batch(classifier, images, labels, *, settings, seed):
+def measure_batch(
+    classifier: Classifier,
+    images: NDArray[np.float32],
+    labels: NDArray[np.int64],
+    *,
+    settings: Mapping[str, Any],
+    seed: int,
+) -> dict[str, NDArray[Any]]:
     """Pointwise worst case of several attacks: a sample survives when it is right and every attack fails.
 
     Takes a Classifier with gradients, `images` (n, C, H, W) float32 in [0, 1], `labels` (n,) int, of

@@ -1,14 +1,26 @@
 """Certified radii of a batch: randomized smoothing, and attacks on its certificates."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from gfscore.measures.certified.radii import require_certifiable
 from gfscore.measures.certified.smoothed_attacks import attack_certificates
 from gfscore.measures.certified.smoothing import certify
 from gfscore.networks.batched import BatchedClassifier
+from gfscore.networks.classifier import Classifier
 
 
-def measure_batch(classifier, images, labels, *, settings, seed):
+def measure_batch(
+    classifier: Classifier,
+    images: NDArray[np.float32],
+    labels: NDArray[np.int64],
+    *,
+    settings: Mapping[str, Any],
+    seed: int,
+) -> dict[str, NDArray[Any]]:
     """Certified radius of every sample: CERTIFY of Cohen et al. 2019, one array (n,) per column.
 
     `settings["smoothing"]` holds sigma (pixels in [0, 1]), selection_samples n0, estimation_samples n, alpha,

@@ -5,7 +5,11 @@ standard deviation sigma. A certificate says that g is constant within an l2 rad
 one holds with probability at least 1 - alpha over its own noise. Source: Cohen et al. 2019.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from gfscore.core.errors import InputError
 from gfscore.measures.certified import HALF, provable_radius
@@ -13,7 +17,7 @@ from gfscore.statistics.binomial import lower_shares
 from gfscore.tables.sample_files import ABSTAINED
 
 
-def radii(lower_bounds, *, sigma):
+def radii(lower_bounds: ArrayLike, *, sigma: float) -> NDArray[np.float64]:
     """Certified l2 radii sigma Phi^-1(p), in the unit of sigma, from lower bounds p of the top class's probability.
 
     Takes `lower_bounds` (N,) in [0, 1]; 0 where the bound is at most 1/2, which means abstention.
@@ -25,7 +29,7 @@ def radii(lower_bounds, *, sigma):
     return np.where(bounds > HALF, sigma * ndtri(np.maximum(bounds, HALF)), 0.0)
 
 
-def largest_certificate(smoothing):
+def largest_certificate(smoothing: Mapping[str, Any]) -> float:
     """Radius that a smoothing certifies when all its draws agree, to the last digit as `radii` gives it.
 
     Takes settings with sigma, estimation_samples and alpha; `provable_radius` lies above it by a margin for rounding.
@@ -34,7 +38,7 @@ def largest_certificate(smoothing):
     return float(radii(lower_shares(draws, draws, alpha=smoothing["alpha"]), sigma=smoothing["sigma"]))
 
 
-def fewest_votes(draws, *, alpha):
+def fewest_votes(draws: int, *, alpha: float) -> int:
     """Fewest votes for one class among `draws` that prove its probability above 1/2; draws + 1 where none suffice.
 
     A sample that can no longer reach them will abstain, whatever the remaining draws say.
@@ -44,7 +48,7 @@ def fewest_votes(draws, *, alpha):
     return int(votes[np.append(proven, True)][0])
 
 
-def require_certifiable(settings):
+def require_certifiable(settings: Mapping[str, Any]) -> None:
     """Raise InputError unless the settings of a smoothing can certify anything at all.
 
     `settings` is a mapping with sigma, selection_samples, estimation_samples and alpha. The most that n agreeing draws
@@ -59,7 +63,9 @@ def require_certifiable(settings):
         )
 
 
-def import_radii(label, prediction, radius):
+def import_radii(
+    label: NDArray[np.int32], prediction: NDArray[np.int32], radius: NDArray[np.float64]
+) -> dict[str, NDArray[Any] | None]:
     """Columns of N samples whose certified prediction and radius are known: the radius where the prediction is right.
 
     What is not known about the certification, and about the classifier before smoothing, stays null.

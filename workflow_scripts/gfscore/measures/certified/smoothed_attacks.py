@@ -1,6 +1,10 @@
 """Attacks on a smoothed classifier within its certified radii: what they find, the certificate excluded."""
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from gfscore.attacks.gradient_ascent import per_image, steepest
 from gfscore.attacks.search import slope_of
@@ -8,7 +12,11 @@ from gfscore.core.errors import InputError
 from gfscore.measures.certified import HALF
 from gfscore.measures.certified.radii import fewest_votes
 from gfscore.measures.certified.smoothing import count_votes, noisy_copies
+from gfscore.networks.batched import BatchedClassifier
 from gfscore.statistics.binomial import lower_shares
+
+if TYPE_CHECKING:
+    from torch import Generator, Tensor
 
 INSIDE = 1 - 1e-4
 """Share of the certified radius that is searched: the certificate speaks of the open ball, in exact arithmetic."""
@@ -20,7 +28,14 @@ CONFIRMATION = 1e-3
 """Error probability of one confirmation, as a share of alpha: small, so that the allowance for alpha holds."""
 
 
-def attack_certificates(base, images, certified, *, smoothing, generator):
+def attack_certificates(
+    base: BatchedClassifier,
+    images: "Tensor",
+    certified: Mapping[str, NDArray[Any]],
+    *,
+    smoothing: Mapping[str, Any],
+    generator: "Generator",
+) -> NDArray[np.bool_]:
     """Which certificates an attack refutes, (n,) bool; abstentions are not attacked.
 
     Takes a BatchedClassifier with gradients, images as a tensor (n, C, H, W), the columns of smoothing.certify, and
@@ -57,7 +72,17 @@ def attack_certificates(base, images, certified, *, smoothing, generator):
     return refuted
 
 
-def pgd_of_smoothed(base, images, classes, radius, *, steps, gradient_draws, sigma, generator):
+def pgd_of_smoothed(
+    base: BatchedClassifier,
+    images: "Tensor",
+    classes: "Tensor",
+    radius: "Tensor",
+    *,
+    steps: int,
+    gradient_draws: int,
+    sigma: float,
+    generator: "Generator",
+) -> "Tensor":
     """Images within an l2 distance `radius` (n,) of their own where the smoothed classifier leaves `classes` (n,).
 
     Ascends the probability of the other classes, averaged over fresh noise at each step, from the image itself. Steps

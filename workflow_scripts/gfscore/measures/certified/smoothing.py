@@ -1,13 +1,23 @@
 """Randomized smoothing: certified l2 radii of the smoothed classifier by counting noisy predictions."""
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from gfscore.measures.certified.radii import fewest_votes, radii
+from gfscore.networks.batched import BatchedClassifier
 from gfscore.statistics.binomial import lower_shares
 from gfscore.tables.sample_files import ABSTAINED
 
+if TYPE_CHECKING:
+    from torch import Generator, Tensor
 
-def certify(base, images, *, smoothing, generator):
+
+def certify(
+    base: BatchedClassifier, images: "Tensor", *, smoothing: Mapping[str, Any], generator: "Generator"
+) -> dict[str, NDArray[Any]]:
     """Columns prediction, radius, abstained, draws and lower_bound of a tensor of images, arrays (n,).
 
     The class is selected by n0 draws and its probability bounded from n separate draws by the exact one-sided
@@ -20,12 +30,11 @@ def certify(base, images, *, smoothing, generator):
     selected = select(base, images, draws=smoothing["selection_samples"], **noise)
     needed = fewest_votes(draws, alpha=alpha)
     votes, drawn = count_votes(base, images, selected, draws=draws, needed=needed, **noise)
-    votes, selected = votes.cpu().numpy(), selected.cpu().numpy()
-    lower_bound = lower_shares(votes, draws, alpha=alpha)
+    lower_bound = lower_shares(votes.cpu().numpy(), draws, alpha=alpha)
     radius = radii(lower_bound, sigma=sigma)
     abstained = radius == 0
     return {
-        "prediction": np.where(abstained, ABSTAINED, selected).astype(np.int32),
+        "prediction": np.where(abstained, ABSTAINED, selected.cpu().numpy()).astype(np.int32),
         "radius": radius,
         "abstained": abstained,
         "draws": drawn.cpu().numpy() + smoothing["selection_samples"],
@@ -33,11 +42,12 @@ def certify(base, images, *, smoothing, generator):
     }
 
 
-def select(base, images, *, draws, sigma, generator):
+def select(base: BatchedClassifier, images: "Tensor", *, draws: int, sigma: float, generator: "Generator") -> "Tensor":
     """Class that each image's noisy copies are given most often, (n,) int64; the lowest of ties."""
     from torch.nn.functional import one_hot
 
-    counts, done = 0, 0
+    counts: Any = 0
+    done = 0
     while done < draws:
         each = _copies_each(base, len(images), draws - done)
         votes, classes = noisy_classes(base, images, each=each, sigma=sigma, generator=generator)
@@ -46,7 +56,16 @@ def select(base, images, *, draws, sigma, generator):
     return counts.argmax(1)
 
 
-def count_votes(base, images, classes, *, draws, needed, sigma, generator):
+def count_votes(
+    base: BatchedClassifier,
+    images: "Tensor",
+    classes: "Tensor",
+    *,
+    draws: int,
+    needed: int,
+    sigma: float,
+    generator: "Generator",
+) -> tuple["Tensor", "Tensor"]:
     """How many noisy copies of each image are given its class, and how many were drawn: two (n,) int64 tensors.
 
     Takes `classes` (n,). An image is drawn `draws` times, or until it can no longer reach `needed` votes.
@@ -66,7 +85,9 @@ def count_votes(base, images, classes, *, draws, needed, sigma, generator):
     return votes, drawn
 
 
-def noisy_classes(base, images, *, each, sigma, generator):
+def noisy_classes(
+    base: BatchedClassifier, images: "Tensor", *, each: int, sigma: float, generator: "Generator"
+) -> tuple["Tensor", int]:
     """Classes that the base classifier gives to `each` noisy copies of every image: `(votes (n, each) int64, K)`.
 
     A class does not depend on the label: it is the first of the largest logits.
@@ -75,7 +96,7 @@ def noisy_classes(base, images, *, each, sigma, generator):
     return logits.argmax(1).reshape(len(images), each), logits.shape[1]
 
 
-def noisy_copies(images, *, each, sigma, generator):
+def noisy_copies(images: "Tensor", *, each: int, sigma: float, generator: "Generator") -> "Tensor":
     """`each` copies of every image (n, C, H, W) with Gaussian noise, (n * each, C, H, W), image by image."""
     import torch
 

@@ -1,14 +1,25 @@
 """Correctness of a batch of images under common corruptions, drawn anew from the seed."""
 
+from collections.abc import Mapping
+from typing import Any
 from zlib import crc32
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gfscore.images.corruptions.catalogue import corrupt
+from gfscore.networks.classifier import Classifier
 from gfscore.statistics.margins import predictions
 
 
-def measure_batch(classifier, images, labels, *, settings, seed):
+def measure_batch(
+    classifier: Classifier,
+    images: NDArray[np.float32],
+    labels: NDArray[np.int64],
+    *,
+    settings: Mapping[str, Any],
+    seed: int,
+) -> dict[str, NDArray[Any]]:
     """Correctness of a batch under every corruption and severity of the settings, one row each.
 
     Takes a Classifier, images (n, C, H, W) float32 in [0, 1], labels (n,) and the seed of the batch;

@@ -18,6 +18,10 @@ def _far(earlier: dict[str, Any]) -> float:
     return FAR[earlier.get("norm", "l2")]
 
 
+def _usual() -> list[MinimalAttack]:
+    return [Fmn(name="fmn")]
+
+
 class Minimal(NetworkSettings):
     """Distance to the nearest adversarial example found."""
 
@@ -39,7 +43,7 @@ class Minimal(NetworkSettings):
             min_length=1,
             description="Minimal-norm attacks; each sample gets the smallest distance that any of them finds.",
         ),
-    ] = Field(default_factory=lambda: [Fmn(name="fmn")])
+    ] = Field(default_factory=_usual)
     bisection_steps: Annotated[
         int,
         Field(

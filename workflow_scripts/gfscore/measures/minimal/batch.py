@@ -1,9 +1,12 @@
 """Distance of each sample to the nearest adversarial example that attacks find."""
 
 import math
+from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gfscore.attacks.boundary import refine
 from gfscore.attacks.gradient_ascent import NORMS, correct
@@ -12,13 +15,21 @@ from gfscore.attacks.minimal_norm import deepfool, fmn, require_norm
 from gfscore.attacks.search import distances, logits_of, on_device
 from gfscore.attacks.settings import MINIMAL_ATTACKS, complete
 from gfscore.measures.samples import ALREADY_WRONG
+from gfscore.networks.classifier import Classifier
 from gfscore.statistics.margins import predictions
 
 ATTACKS = {"fmn": fmn, "deepfool": deepfool, "carlini-wagner": carlini_wagner, "fab": fab}
 """Minimal-norm attacks by their name in config.yaml."""
 
 
-def measure_batch(classifier, images, labels, *, settings, seed):
+def measure_batch(
+    classifier: Classifier,
+    images: NDArray[np.float32],
+    labels: NDArray[np.int64],
+    *,
+    settings: Mapping[str, Any],
+    seed: int,
+) -> dict[str, NDArray[Any]]:
     """Smallest perturbation found of each image, over several attacks, refined by bisection.
 
     Takes a Classifier with gradients, `images` (n, C, H, W) float32 in [0, 1], `labels` (n,) int, and of

@@ -1,22 +1,36 @@
 """Probabilistic robustness of a classifier: a sequential test in the neighbourhood of every image."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from gfscore.attacks.perturbations import make_perturbation
+from gfscore.attacks.perturbations import Perturbation, make_perturbation
 from gfscore.core.errors import InputError, unknown
 from gfscore.networks.batched import BatchedClassifier
+from gfscore.networks.classifier import Classifier
 from gfscore.statistics.decisions import VALUES
 from gfscore.statistics.error_rates import error_rate, require_budget
-from gfscore.statistics.sequential_tests import STATES, UNDECIDED, boundaries
+from gfscore.statistics.sequential_tests import STATES, UNDECIDED, Boundaries, boundaries
 from gfscore.statistics.thresholds import threshold
+
+if TYPE_CHECKING:
+    from torch import Generator, Tensor
 
 REFERENCES = ("prediction", "label")
 """What a neighbour's class is compared with: h(x), "stability", or y, "correct and stable"."""
 
 
-def measure_batch(classifier, images, labels, *, settings, seed):
+def measure_batch(
+    classifier: Classifier,
+    images: NDArray[np.float32],
+    labels: NDArray[np.int64],
+    *,
+    settings: Mapping[str, Any],
+    seed: int,
+) -> dict[str, NDArray[Any]]:
     """Whether at most a share kappa of each image's neighbours is classified otherwise, one array (n,) per column.
 
     `settings` holds kappa (a number or the name of a preset), alpha, test and budget (see
@@ -51,7 +65,7 @@ def measure_batch(classifier, images, labels, *, settings, seed):
     }
 
 
-def make_boundaries(settings):
+def make_boundaries(settings: Mapping[str, Any]) -> Boundaries:
     """Decision boundaries of settings kappa, alpha, budget and test; InputError for a budget that is too small."""
     require_budget(settings)
     kappa = threshold(settings["kappa"])
@@ -66,17 +80,26 @@ class Outcome:
     the last neighbour seen that was classified otherwise, or the image itself where there was none.
     """
 
-    codes: object
-    changes: object
-    draws: object
-    neighbours: object
+    codes: "Tensor"
+    changes: "Tensor"
+    draws: "Tensor"
+    neighbours: "Tensor"
 
-    def states(self):
+    def states(self) -> NDArray[np.object_]:
         """Names of the states, (n,) array of str."""
         return np.array(STATES, dtype=object)[self.codes.cpu().numpy()]
 
 
-def run_tests(base, images, labels, *, boundaries, perturbation, reference, generator):
+def run_tests(
+    base: BatchedClassifier,
+    images: "Tensor",
+    labels: "Tensor",
+    *,
+    boundaries: Boundaries,
+    perturbation: Perturbation,
+    reference: str,
+    generator: "Generator",
+) -> tuple[Outcome, "Tensor"]:
     """Sequential test of every image: `(Outcome, predictions (n,) int64)`.
 
     Takes a BatchedClassifier, tensors `images` (n, C, H, W) and `labels` (n,), Boundaries, a Perturbation, the
@@ -123,7 +146,7 @@ def run_tests(base, images, labels, *, boundaries, perturbation, reference, gene
     return Outcome(codes, changes, draws, neighbours), predicted
 
 
-def predict(logits, labels):
+def predict(logits: "Tensor", labels: "Tensor") -> "Tensor":
     """Predicted classes (n,) int64 of tensors; a tie at the top counts against the true class."""
     own = logits.gather(1, labels[:, None])[:, 0]
     best, rival = logits.scatter(1, labels[:, None], -float("inf")).max(1)

@@ -1,12 +1,17 @@
 """Targeted attacks: which samples can be turned into which other class within a ball."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from gfscore.attacks.ball_attacks import pgd
 from gfscore.attacks.balls import ball_of
 from gfscore.attacks.goals import INTO_TARGET
 from gfscore.attacks.gradient_ascent import assert_allowed
 from gfscore.attacks.search import distances, logits_of, on_device
+from gfscore.networks.classifier import Classifier
 from gfscore.statistics.margins import predictions
 
 TARGETS_AT_ONCE = 9
@@ -14,7 +19,14 @@ TARGETS_AT_ONCE = 9
 copy in mind, and halved where that does not do."""
 
 
-def measure_batch(classifier, images, labels, *, settings, seed):
+def measure_batch(
+    classifier: Classifier,
+    images: NDArray[np.float32],
+    labels: NDArray[np.int64],
+    *,
+    settings: Mapping[str, Any],
+    seed: int,
+) -> dict[str, NDArray[Any]]:
     """Targeted projected gradient descent on each sample towards each other class: n (K - 1) rows.
 
     Takes a Classifier with gradients, `images` (n, C, H, W) float32 in [0, 1], `labels` (n,) int, of
@@ -54,8 +66,8 @@ def measure_batch(classifier, images, labels, *, settings, seed):
     }
 
 
-def other_classes(labels, classes):
+def other_classes(labels: ArrayLike, classes: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Every other class of every sample: `row` and `target`, (n (K - 1),) int64, sorted."""
-    targets = np.broadcast_to(np.arange(classes), (len(labels), classes))
-    row, target = np.nonzero(targets != np.asarray(labels)[:, None])
+    own = np.asarray(labels)[:, None]
+    row, target = np.nonzero(np.arange(classes) != own)
     return row, target

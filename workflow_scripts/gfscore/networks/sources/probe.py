@@ -13,7 +13,7 @@ class Fit(ModelSettings):
 
     train_on: Name = Field(description="Dataset that the linear classifier is fitted on.")
     evaluate_on: Name | None = Field(
-        None, description="Dataset on which clean accuracy is recorded: the one that evaluates the models of this zoo."
+        None, description="Dataset on which clean accuracy is recorded: that of the zoo, or the only one for it."
     )
     penalty: Positive = Field(
         1.0,

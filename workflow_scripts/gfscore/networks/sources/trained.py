@@ -248,8 +248,7 @@ class Trained(LogitsSettings):
     train_on: Name = Field(description="Dataset to train on.")
     evaluate_on: Name | None = Field(
         None,
-        description="Dataset on which clean and robust accuracy are recorded: the one that evaluates the models of "
-        "this zoo.",
+        description="Dataset on which clean and robust accuracy are recorded: that of the zoo, or the only one for it.",
     )
     training: AnyTraining
     attack: Attack = Field(default_factory=Attack, description="PGD that measures robust accuracy.")
