@@ -1,13 +1,17 @@
 """Reading weights from files that nobody vouches for, without running anything that they contain."""
 
+from __future__ import annotations
+
 import io
 import pickletools
 import re
 import warnings
 import zipfile
 from collections import OrderedDict
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from gfscore.core.errors import InputError
 from gfscore.core.files import sha256_of_file
@@ -44,14 +48,14 @@ class _Unused:
     def __new__(cls, *_, **__):
         return super().__new__(cls)
 
-    def __init__(self, *_, **__):
+    def __init__(self, *_: object, **__: object) -> None:
         pass
 
     def __setstate__(self, state):
         pass
 
 
-def load_checkpoint(settings, path):
+def load_checkpoint(settings: Mapping[str, Any], path: Path | str) -> Any:
     """Content of a checkpoint as nested dicts and lists of tensors on the CPU; everything else is inert.
 
     Knows safetensors and what torch.save writes. `settings`: `trust_pickle` and `sha256`. A file that holds more than
@@ -68,7 +72,7 @@ def load_checkpoint(settings, path):
         return _safetensors(path)
     import torch
 
-    stand_ins = [(_Unused, name) for name in ALLOWED] + [(_empty_mapping, name) for name in MAPPINGS]
+    stand_ins: list[Any] = [(_Unused, name) for name in ALLOWED] + [(_empty_mapping, name) for name in MAPPINGS]
     try:
         with torch.serialization.safe_globals(stand_ins), warnings.catch_warnings():
             # They tell of archives and protocols that are refused by an error next.
@@ -82,16 +86,17 @@ def load_checkpoint(settings, path):
         raise InputError(_refusal(path, error)) from error
 
 
-def requested_names(path):
+def requested_names(path: Path | str) -> list[str]:
     """Names that a pickle asks to import, sorted ("posix.system"), found without unpickling; [] when unreadable."""
-    names, strings = set(), []
+    names: set[str] = set()
+    strings: list[str] = []
     # Malformed on purpose, cut short or simply at its end: what was found until there is the answer.
     with suppress(Exception), _pickle_of(path) as file:
         # torch's older format: magic number, version and machine are short pickles before the object.
         for _ in range(4):
             for operation, argument, _ in pickletools.genops(file):
                 if operation.name == "GLOBAL":
-                    names.add(argument.replace(" ", "."))
+                    names.add(str(argument).replace(" ", "."))
                 elif operation.name == "STACK_GLOBAL" and len(strings) > 1:
                     names.add(".".join(strings[-2:]))
                 elif isinstance(argument, str):

@@ -1,6 +1,11 @@
 """Classifiers of every source under one interface, whatever they are stored in."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 from importlib import import_module
+from pathlib import Path
+from typing import Any
 
 from gfscore.core.errors import InputError
 from gfscore.networks.architecture_files import require_network
@@ -12,7 +17,14 @@ from gfscore.networks.sources import SOURCES
 __all__ = ["ARCHITECTURES", "Classifier", "build_network", "from_network", "open_classifier"]
 
 
-def open_classifier(manifest, path=None, *, image_shape, classes, threads=1):
+def open_classifier(
+    manifest: Mapping[str, Any],
+    path: Path | str | None = None,
+    *,
+    image_shape: Sequence[int],
+    classes: int,
+    threads: int = 1,
+) -> Classifier:
     """Classifier that a manifest of train_model, train_probe or fetch_checkpoint describes, on the CPU in eval mode.
 
     `path` replaces the manifest's own (what was trained here has none); `image_shape` (C, H, W) and `classes` K are
