@@ -12,7 +12,11 @@ and one line in KINDS. That module has
   returns its losses, `losses`, their names, and `parts`, what has to be kept to go on (modules, optimisers).
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from importlib import import_module
+from typing import Any
 
 from gfscore.core.errors import InputError
 
@@ -25,7 +29,9 @@ KINDS = {
 SMALLEST_SIDE = 8
 
 
-def build_mapper(kind, image_shape, *, names=None, seed=0, **arguments):
+def build_mapper(
+    kind: str, image_shape: Sequence[int], *, names: Sequence[str] | None = None, seed: int = 0, **arguments: Any
+) -> Any:
     """Freshly initialised mapper for images (C, H, W) with sides of at least 8 pixels, a torch module.
 
     `kind` is a key of KINDS; `names` are those of the conditions (A,) where the kind has any; `seed` determines the
