@@ -1,9 +1,14 @@
 """Mistakes in what config.yaml says about a task and the groups that it is compared by. Imports nothing heavy."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
 from gfscore.core.errors import unknown
 
 
-def task_mistakes(name, entry):
+def task_mistakes(name: str, entry: Mapping[str, Any]) -> Iterator[str]:
     """Yield what is wrong with the `classes` of a dataset whose labels are an attribute, its `task`."""
     if "task" not in entry or entry["classes"] is None:
         return
@@ -16,7 +21,7 @@ def task_mistakes(name, entry):
         yield f"{where}: label 1 has the task {entry['task']!r}, but is called {classes[1]!r}; {remedy}, or name it so"
 
 
-def group_mistakes(where, groups, entry):
+def group_mistakes(where: str, groups: Mapping[str, Any], entry: Mapping[str, Any]) -> Iterator[str]:
     """Yield where `groups` of an audit do not fit its dataset's entry: groups by its task, an unknown `positive`."""
     task, names = entry.get("task"), entry["classes"]
     if task in groups["attributes"]:
