@@ -38,7 +38,8 @@ def test_names_of_classes_belong_to_who_shows_them():
 def test_every_import_of_the_package_is_found_as_pythons_parser_finds_it():
     for path in SCRIPTS.rglob("*.py"):
         imported = set()
-        for node in ast.walk(ast.parse(path.read_text())):
+        run = [part for part in ast.parse(path.read_text()).body if not is_for_types(part)]
+        for node in (inner for part in run for inner in ast.walk(part)):
             if isinstance(node, ast.ImportFrom):
                 imported |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
             elif isinstance(node, ast.Import):
@@ -46,6 +47,19 @@ def test_every_import_of_the_package_is_found_as_pythons_parser_finds_it():
         stems = [SCRIPTS / name.replace(".", "/") for name in imported if name.startswith("gfscore.")]
         files = {file for stem in stems for file in (stem.with_suffix(".py"), stem / "__init__.py") if file.is_file()}
         assert files <= named_in(path, SCRIPTS), path
+
+
+def is_for_types(part):
+    return isinstance(part, ast.If) and ast.unparse(part.test) == "TYPE_CHECKING"
+
+
+def test_imports_for_types_alone_are_left_out(script):
+    for name in ("one", "two"):
+        (script.parent / f"gfscore/{name}.py").write_text("")
+    script.write_text(
+        "if TYPE_CHECKING:\n    import numpy as np\n\n    from gfscore.one import A\n\nfrom gfscore.two import B\n"
+    )
+    assert {path.stem for path in sources_of(script)} == {"step", "two"}
 
 
 def test_imports_over_several_lines_under_other_names_and_inside_functions_are_found(script):

@@ -4,10 +4,18 @@ None has batch statistics or dropout: a sample's logits then do not depend on th
 adversarial training and the audit both rely on.
 """
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 
-def small_convnet(in_channels, image_size, classes, *, width=16, pool=4):
+def small_convnet(
+    in_channels: int, image_size: tuple[int, int], classes: int, *, width: int = 16, pool: int = 4
+) -> nn.Module:
     """Three 3x3 convolutions and a hidden linear layer.
 
     `width` is the number of channels of the first convolution (the others have twice as many), `pool` the
@@ -32,7 +40,9 @@ def small_convnet(in_channels, image_size, classes, *, width=16, pool=4):
     )
 
 
-def patch_mixer(in_channels, image_size, classes, *, patch=2, width=48, depth=2):
+def patch_mixer(
+    in_channels: int, image_size: tuple[int, int], classes: int, *, patch: int = 2, width: int = 48, depth: int = 2
+) -> nn.Module:
     """MLP-Mixer: the image as a sequence of patches, mixed over positions and over channels in turn.
 
     `patch` is a patch's side in pixels (a side of the image that it does not divide is padded with zeros),
@@ -57,7 +67,9 @@ def patch_mixer(in_channels, image_size, classes, *, patch=2, width=48, depth=2)
     )
 
 
-def residual_network(in_channels, image_size, classes, *, width=64, blocks=2):
+def residual_network(
+    in_channels: int, image_size: tuple[int, int], classes: int, *, width: int = 64, blocks: int = 2
+) -> nn.Module:
     """Residual network for small images: a 3x3 stem, four stages of basic blocks, global average pooling.
 
     `width` is the number of channels of the first stage, doubled by each further one while the sides halve,
@@ -84,7 +96,7 @@ def _average_pool(side):
     class AveragePool(nn.Module):
         """Mean over the cells of a grid of `side` x `side` that covers a feature map."""
 
-        def forward(self, features):
+        def forward(self, features: Tensor) -> Tensor:
             # Equal to the bit, but where cells are equal, or single pixels, several times as fast, backwards too.
             height, width = features.shape[-2:]
             if height == width == side:
@@ -126,7 +138,7 @@ def _convolution(in_channels, channels, side=3, *, stride=1):
 def _mixer_block(patches, width):
     from torch import nn
 
-    def mlp(size):
+    def mlp(size: int) -> list[nn.Module]:
         return [nn.Linear(size, 2 * size), nn.GELU(), nn.Linear(2 * size, size)]
 
     over_positions = nn.Sequential(nn.LayerNorm(width), _transpose(), *mlp(patches), _transpose())
@@ -138,12 +150,12 @@ def _residual(branch, shortcut=None):
     from torch import nn
 
     class Residual(nn.Module):
-        def __init__(self):
+        def __init__(self) -> None:
             super().__init__()
             self.branch = branch
             self.shortcut = shortcut or nn.Identity()
 
-        def forward(self, x):
+        def forward(self, x: Tensor) -> Tensor:
             return self.shortcut(x) + self.branch(x)
 
     return Residual()
@@ -153,7 +165,7 @@ def _transpose():
     from torch import nn
 
     class Transpose(nn.Module):
-        def forward(self, x):
+        def forward(self, x: Tensor) -> Tensor:
             return x.transpose(1, 2)
 
     return Transpose()

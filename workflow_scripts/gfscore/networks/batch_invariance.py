@@ -4,7 +4,12 @@ A score, an attack and a digest of logits all rest on it. Layers left in trainin
 statistics over a batch and defences that draw random numbers break it, and nothing else of a run would show it.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 import numpy as np
+from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
 from gfscore.networks.classifier import first_line
@@ -23,12 +28,20 @@ OFFSET = {True: 1e-5, False: 2**-5}
 """Difference that rounding makes of logits far from 0, relative to the largest."""
 
 
-def rows_computed_twice(n):
+def rows_computed_twice(n: int) -> NDArray[np.int64]:
     """Rows of the images that are computed again, (m,) ascending, m <= SAMPLES, spread evenly over n."""
     return np.unique(np.linspace(0, n - 1, SAMPLES).astype(np.int64))
 
 
-def require_invariant(run, images, rows, logits, *, plain, where):
+def require_invariant(
+    run: Callable[[NDArray[np.float32]], NDArray[np.float32]],
+    images: NDArray[np.float32],
+    rows: NDArray[np.int64],
+    logits: NDArray[np.float32],
+    *,
+    plain: bool,
+    where: str,
+) -> None:
     """Refuse a classifier that gives an image other logits alone than in its batch, or at another run, by InputError.
 
     `run` maps images (n, C, H, W) to logits, which of the batch `images` (b, C, H, W) were `logits` (b, K); `rows` of

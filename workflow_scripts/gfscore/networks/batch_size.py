@@ -1,8 +1,16 @@
 """How many images a forward pass takes, found from the network."""
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    import torch
+
+    from gfscore.networks.classifier import Classifier
 
 MOST = {"cpu": 256, "cuda": 1024}
 """Images per pass at most, by device: more are no faster."""
@@ -17,7 +25,7 @@ TYPICAL = 10
 """Size of a usual network's largest layer, in images, where the network cannot be asked."""
 
 
-def fitting_batch_size(classifier, image_shape, device):
+def fitting_batch_size(classifier: Classifier, image_shape: tuple[int, ...], device: str) -> int:
     """Images per forward pass that suit a network: a power of two from 1 to MOST[device].
 
     `classifier` is a Classifier whose network, if it has one, is on the device ("cpu" or "cuda");
@@ -40,7 +48,7 @@ def _largest_layer(classifier, image_shape):
     if classifier.network is None:
         return sizes[0]
 
-    def note(_layer, given, output):
+    def note(_layer: torch.nn.Module, given: tuple[Any, ...], output: Any) -> None:
         tensors = [value for value in (*given, output) if isinstance(value, torch.Tensor)]
         sizes.append(sum(value.numel() * value.element_size() for value in tensors))
 

@@ -1,6 +1,15 @@
 """Logits of many images, so many at a time."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from gfscore.networks.inference import out_of_memory
+
+if TYPE_CHECKING:
+    import torch
+
+    from gfscore.networks.classifier import Classifier
 
 
 class BatchedClassifier:
@@ -10,14 +19,14 @@ class BatchedClassifier:
     halved, and the smaller size is kept; the logits do not depend on it but for rounding.
     """
 
-    def __init__(self, classifier, *, batch_size):
+    def __init__(self, classifier: Classifier, *, batch_size: int) -> None:
         """Keep the classifier, and find the device of its network."""
         import torch
 
         self.classifier, self.batch_size = classifier, batch_size
         self.device = torch.device(classifier.device)
 
-    def logits(self, images):
+    def logits(self, images: torch.Tensor) -> torch.Tensor:
         """Logits (n, K) float32 of a tensor of images (n, C, H, W), on the device; no gradients."""
         import torch
 

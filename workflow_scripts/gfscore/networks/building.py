@@ -4,13 +4,20 @@ A new architecture is one function in architectures.py and one line in ARCHITECT
 network of the timm collection, untrained, as timm/<its name there>.
 """
 
+from __future__ import annotations
+
 import inspect
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from gfscore.core.errors import InputError
 from gfscore.networks import architectures
 from gfscore.networks.timm_networks import build_timm
 
-ARCHITECTURES = {
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+ARCHITECTURES: dict[str, Callable[..., nn.Module]] = {
     "small_convnet": architectures.small_convnet,
     "patch_mixer": architectures.patch_mixer,
     "residual_network": architectures.residual_network,
@@ -23,7 +30,9 @@ TIMM = "timm/"
 SMALLEST_SIDE = 8
 
 
-def build_network(name, *, in_channels, image_size, classes, seed=0, **arguments):
+def build_network(
+    name: str, *, in_channels: int, image_size: Sequence[int], classes: int, seed: int = 0, **arguments: Any
+) -> nn.Module:
     """Freshly initialised network from images (n, C, H, W) in [0, 1] to logits (n, K), a torch module.
 
     `name` is a key of ARCHITECTURES or timm/<name> (see `_of_timm`), `in_channels` C, `image_size` (H, W) with both at
@@ -46,7 +55,7 @@ def build_network(name, *, in_channels, image_size, classes, seed=0, **arguments
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         if timm:
-            network = _of_timm(name, in_channels, classes, arguments)
+            network: Any = _of_timm(name, in_channels, classes, arguments)
         else:
             network = ARCHITECTURES[name](in_channels, (height, width), classes, **arguments)
     network.recipe = {
@@ -80,7 +89,7 @@ def _centred():
     from torch import nn
 
     class Centred(nn.Module):
-        def forward(self, images):
+        def forward(self, images: Tensor) -> Tensor:
             return images * 2 - 1
 
     return Centred()

@@ -1,9 +1,13 @@
 """Reading weights from files that nobody vouches for, without running anything that they contain."""
 
+from __future__ import annotations
+
 import re
 import warnings
 from collections import OrderedDict
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from gfscore.core.errors import InputError
 from gfscore.core.files import sha256_of_file
@@ -40,14 +44,14 @@ class _Unused:
     def __new__(cls, *_, **__):
         return super().__new__(cls)
 
-    def __init__(self, *_, **__):
+    def __init__(self, *_: object, **__: object) -> None:
         pass
 
     def __setstate__(self, state):
         pass
 
 
-def load_checkpoint(settings, path):
+def load_checkpoint(settings: Mapping[str, Any], path: Path | str) -> Any:
     """Content of a checkpoint as nested dicts and lists of tensors on the CPU; everything else is inert.
 
     Knows safetensors and what torch.save writes. `settings`: `trust_pickle` and `sha256`. A file that holds more than
@@ -64,7 +68,7 @@ def load_checkpoint(settings, path):
         return _safetensors(path)
     import torch
 
-    stand_ins = [(_Unused, name) for name in ALLOWED] + [(_empty_mapping, name) for name in MAPPINGS]
+    stand_ins: list[Any] = [(_Unused, name) for name in ALLOWED] + [(_empty_mapping, name) for name in MAPPINGS]
     try:
         with torch.serialization.safe_globals(stand_ins), warnings.catch_warnings():
             # They tell of archives and protocols that are refused by an error next.

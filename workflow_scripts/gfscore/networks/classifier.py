@@ -1,13 +1,20 @@
 """What every source of models gives: a function from images to logits, with or without gradients."""
 
-from collections.abc import Callable
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
+
+if TYPE_CHECKING:
+    import torch
 
 
 @dataclass(frozen=True)
@@ -23,17 +30,17 @@ class Classifier:
     architecture: str
     image_shape: tuple[int, int, int] | None
     classes: int | None
-    network: object | None
-    run: Callable[[np.ndarray], np.ndarray] | None = None
+    network: torch.nn.Module | None
+    run: Callable[[NDArray[np.float32]], NDArray[np.float32]] | None = None
     preprocessing: str = ""
 
     @property
-    def device(self):
+    def device(self) -> str:
         """Where the network is, as torch names it: that of its first weight, "cpu" without any."""
         values = () if self.network is None else chain(self.network.parameters(), self.network.buffers())
         return next((str(value.device) for value in values), "cpu")
 
-    def logits(self, images, *, device=None):
+    def logits(self, images: NDArray[np.float32], *, device: str | None = None) -> NDArray[np.float32]:
         """Logits (n, K) float32 of images (n, C, H, W) float32 in [0, 1], computed where the network is.
 
         Raises InputError for a network that gives something else than a tensor of real numbers. Whoever knows the
@@ -41,6 +48,7 @@ class Classifier:
         inference mode anew 1%.
         """
         if self.network is None:
+            assert self.run is not None  # what has no network has a function
             return self.run(images)
         import torch
 
@@ -55,13 +63,20 @@ class Classifier:
             return logits.float().cpu().numpy()
 
 
-def from_network(network, *, architecture="", image_shape=None, classes=None, preprocessing=""):
+def from_network(
+    network: torch.nn.Module,
+    *,
+    architecture: str = "",
+    image_shape: tuple[int, int, int] | None = None,
+    classes: int | None = None,
+    preprocessing: str = "",
+) -> Classifier:
     """Classifier made of a torch module from images (n, C, H, W) in [0, 1] to logits (n, K), set to eval mode."""
     network = network.eval()
     return Classifier(architecture, image_shape, classes, network, preprocessing=preprocessing)
 
 
-def classes_given(run, image_shape, *, where):
+def classes_given(run: Callable[[NDArray[np.float32]], Any], image_shape: Sequence[int], *, where: object) -> int:
     """Number of classes K of a classifier, from the logits of two grey images.
 
     `run` maps (2, C, H, W) float32 in [0, 1] to its output, `where` names the classifier in errors. Raises InputError
@@ -85,7 +100,7 @@ def classes_given(run, image_shape, *, where):
     return int(shape[1])
 
 
-def first_line(error):
+def first_line(error: BaseException) -> str:
     """First line of an exception's text, or its type where it has none; at most 300 characters."""
     lines = str(error).strip().splitlines()
     return (lines[0] if lines else type(error).__name__)[:300]

@@ -4,6 +4,8 @@ Each mend applies only where it is needed, leaves nothing behind in sys.modules,
 that was not checked is refused by name instead of failing somewhere inside.
 """
 
+from __future__ import annotations
+
 import sys
 import warnings
 from contextlib import contextmanager
@@ -12,6 +14,7 @@ from importlib.machinery import PathFinder
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from gfscore.core.errors import InputError
 
@@ -24,7 +27,7 @@ NMS = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
 """Signature of torchvision's two non-maximum suppressions, the operators that its Python part describes on import."""
 
 
-def import_torchvision():
+def import_torchvision() -> ModuleType:
     """The torchvision module, also beside a torch for which its compiled part was not built.
 
     Raises InputError when torchvision is missing or still cannot be imported.
@@ -45,7 +48,7 @@ def import_torchvision():
         ) from error
 
 
-def mend_torchvision():
+def mend_torchvision() -> None:
     """Make torchvision importable, by whichever package imports it, where its compiled part cannot load.
 
     Broken: on import torchvision registers shape functions for two of its compiled operators; where that part cannot
@@ -63,7 +66,7 @@ def mend_torchvision():
             torch.library.define(f"torchvision::{operator}", NMS)
 
 
-def import_robustbench():
+def import_robustbench() -> ModuleType:
     """The robustbench module 1.1.1, on a machine with GPU or without; reaches no network.
 
     Broken: it imports `pkg_resources`, which setuptools dropped in release 81, for one file name; and `autoattack`,
@@ -80,7 +83,7 @@ def import_robustbench():
         # It uses old names of timm and of the standard library; nothing that a user could change.
         warnings.simplefilter("ignore")
         try:
-            robustbench = import_module("robustbench")
+            robustbench: Any = import_module("robustbench")
         except ImportError as error:
             raise InputError(f"robustbench {CHECKED['robustbench']} cannot be imported ({error}); {INSTALL}") from error
     if not hasattr(robustbench.utils, "download_gdrive_new"):
@@ -91,7 +94,7 @@ def import_robustbench():
     return robustbench
 
 
-def version_of(distribution):
+def version_of(distribution: str) -> str:
     """Release of an installed distribution; raises InputError with the command that installs it."""
     try:
         return metadata.version(distribution)
@@ -112,7 +115,8 @@ def _require_release(name, checked):
 def _compiled_part_loads():
     import torch
 
-    library = PathFinder.find_spec("_C", find_spec("torchvision").submodule_search_locations)
+    torchvision: Any = find_spec("torchvision")
+    library = PathFinder.find_spec("_C", torchvision.submodule_search_locations)
     if not library:
         return False
     try:
@@ -145,6 +149,6 @@ def _exists(module):
 
 
 def _resources_by_file_name():
-    module = ModuleType("pkg_resources", "The one function of pkg_resources that RobustBench calls.")
-    module.resource_filename = lambda owner, name: str(Path(sys.modules[owner].__file__).parent / name)
+    module: Any = ModuleType("pkg_resources", "The one function of pkg_resources that RobustBench calls.")
+    module.resource_filename = lambda owner, name: str(Path(str(sys.modules[owner].__file__)).parent / name)
     return module

@@ -1,8 +1,11 @@
 """One GPU per job on a machine that has several and no scheduler to hand them out."""
 
+from __future__ import annotations
+
 import fcntl
 import os
 import tempfile
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -10,7 +13,7 @@ from gfscore.core.errors import InputError
 
 
 @cache
-def hold_gpu():
+def hold_gpu() -> None:
     """Make a GPU that no other job holds torch's current device, for the life of the process.
 
     Does nothing where a job sees one GPU only, as SLURM arranges it. Where all are held, waits for one.
@@ -23,7 +26,7 @@ def hold_gpu():
         torch.cuda.set_device(hold_one_of(names, folder=Path(tempfile.gettempdir()) / f"gfscore-gpus-{os.getuid()}"))
 
 
-def hold_one_of(names, *, folder):
+def hold_one_of(names: Sequence[str], *, folder: Path) -> int:
     """Index of the first name that no other process holds, held until this process ends, however it ends.
 
     `folder` is where processes of this machine leave their locks; where all names are held, waits for one of them.

@@ -1,13 +1,18 @@
 """From a classifier and images to logits."""
 
+from __future__ import annotations
+
 import math
 import os
 from collections import deque
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
 from gfscore.networks.batch_invariance import require_invariant, rows_computed_twice
@@ -15,6 +20,11 @@ from gfscore.networks.batch_size import fitting_batch_size
 from gfscore.networks.classifier import Classifier, from_network
 from gfscore.networks.gpus import hold_gpu
 from gfscore.networks.precision import FULL, drift, drift_rows, faster, tensor_float
+
+if TYPE_CHECKING:
+    import torch
+
+Item = TypeVar("Item")
 
 AHEAD = 2
 """Loads that may be ready before their turn: with one, whatever takes longer than usual makes the other side wait."""
@@ -24,8 +34,16 @@ LOADED = 1 << 21
 
 
 def extract_logits(
-    classifier, images, *, batch_size=None, device, threads=1, precision=FULL, compiled=False, where=None
-):
+    classifier: Classifier | torch.nn.Module,
+    images: Any,
+    *,
+    batch_size: int | None = None,
+    device: str,
+    threads: int = 1,
+    precision: str = FULL,
+    compiled: bool = False,
+    where: str | None = None,
+) -> tuple[NDArray[np.str_], NDArray[np.int32], NDArray[np.float32]]:
     """Logits of every sample of an image set.
 
     `classifier` is a Classifier, or a torch module from (n, C, H, W) float32 in [0, 1] to (n, K), used in
@@ -46,11 +64,12 @@ def extract_logits(
     device = device_of(classifier, device)
     if classifier.network is not None:
         classifier.network.to(device).eval()
-    how = {"precision": precision, "compiled": compiled, "device": device}
+    how: dict[str, Any] = {"precision": precision, "compiled": compiled, "device": device}
     with reproducible_arithmetic(threads=threads), faster(classifier, **how) as running, torch.inference_mode():
         size = batch_size or fitting_batch_size(classifier, images.image_shape, device)
         loaded = size * max(1, LOADED // (size * 4 * math.prod(images.image_shape)))
-        run, blocks, start = partial(running.logits, device=device), [], 0
+        blocks: list[NDArray[np.float32]] = []
+        run, start = partial(running.logits, device=device), 0
         twice, plain = rows_computed_twice(len(images)), precision == FULL and not compiled
         for batch in made_ahead(_page_locked(batch, device) for batch in images.batches(loaded)):
             # A reduced size is kept: the next batches would run out of memory likewise.
@@ -63,7 +82,9 @@ def extract_logits(
     return images.sample_id, images.labels, np.concatenate(blocks)
 
 
-def measured_drift(classifier, images, logits, *, precision, compiled, **how):
+def measured_drift(
+    classifier: Classifier, images: Any, logits: NDArray[np.float32], *, precision: str, compiled: bool, **how: Any
+) -> dict[str, str]:
     """What faster arithmetic did to logits (N, K), for their identity; empty where it is plain float32.
 
     A sample of the images is computed again in float32; `how` is device and threads of `extract_logits`.
@@ -75,7 +96,7 @@ def measured_drift(classifier, images, logits, *, precision, compiled, **how):
     return {"dtype": precision, "compiled": str(compiled).lower()} | drift(exact, logits[rows], labels)
 
 
-def made_ahead(items):
+def made_ahead(items: Iterator[Item]) -> Iterator[Item]:
     """Yield the items of an iterator, of which another thread makes the next ones meanwhile, AHEAD at most."""
     with ThreadPoolExecutor(1) as pool:
         following = deque(pool.submit(next, items, None) for _ in range(AHEAD))
@@ -93,7 +114,7 @@ def _page_locked(batch, device):
     return torch.from_numpy(batch).pin_memory().numpy()
 
 
-def require_fit(classifier, dataset, *, source):
+def require_fit(classifier: Classifier, dataset: Mapping[str, Any], *, source: object) -> None:
     """Refuse a classifier made for other images or classes than those of a dataset, by InputError.
 
     `source` is the checkpoint, named in the error; `classifier` is a Classifier, `dataset` the manifest of
@@ -112,7 +133,9 @@ def require_fit(classifier, dataset, *, source):
         )
 
 
-def identity_of(dataset, model, *, device, preprocessing=""):
+def identity_of(
+    dataset: Mapping[str, Any], model: Mapping[str, Any], *, device: str, preprocessing: str = ""
+) -> dict[str, str]:
     """Identity that a logits file repeats in its metadata: names, digests and arithmetic, str to str.
 
     `dataset` is the manifest of fetch_dataset, `model` that of train_model or fetch_checkpoint; the dataset named is
@@ -136,7 +159,7 @@ def identity_of(dataset, model, *, device, preprocessing=""):
     }
 
 
-def resolve_device(device):
+def resolve_device(device: str) -> str:
     """Name of the device to use: "auto" is "cuda" where there is one, else "cpu"; others stay.
 
     Of several GPUs "cuda" is one that no other job holds (see gfscore.networks.gpus).
@@ -150,7 +173,7 @@ def resolve_device(device):
     return device
 
 
-def require_device(device):
+def require_device(device: str) -> None:
     """Refuse "cuda" where there is no CUDA device, by InputError: what was to take hours would take weeks."""
     import torch
 
@@ -163,13 +186,13 @@ def require_device(device):
         hold_gpu()
 
 
-def device_of(classifier, device):
+def device_of(classifier: Classifier, device: str) -> str:
     """Name of the device that a classifier runs on: the resolved one, or "cpu" where it has no torch network."""
     return "cpu" if classifier.network is None else resolve_device(device)
 
 
 @contextmanager
-def reproducible_arithmetic(*, threads=1):
+def reproducible_arithmetic(*, threads: int = 1) -> Iterator[None]:
     """Run torch in plain float32, with deterministic kernels, on so many threads; restore what was set.
 
     Another number of threads sums in another order, which training amplifies to other weights; on small
@@ -180,7 +203,7 @@ def reproducible_arithmetic(*, threads=1):
 
     # Read once per process, at the first product on a GPU: without it cuBLAS may sum in another order at every run.
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    filling = torch.utils.deterministic
+    filling: Any = torch.utils.deterministic
     before = torch.get_num_threads(), torch.get_deterministic_debug_mode(), filling.fill_uninitialized_memory
     torch.set_num_threads(threads)
     # Only a warning: some kernels have no deterministic form on a GPU. torch.use_deterministic_algorithms does as much,
@@ -199,7 +222,8 @@ def reproducible_arithmetic(*, threads=1):
 
 
 def _forward(run, batch, size, before, where):
-    done, start = [], 0
+    done: list[NDArray[np.float32]] = []
+    start = 0
     while start < len(batch):
         try:
             logits = run(batch[start : start + size])
@@ -224,12 +248,18 @@ def _require_rows(logits, images, before, where):
         )
 
 
-def out_of_memory(error):
+def out_of_memory(error: BaseException) -> bool:
     """Whether an exception says that memory ran out, on the CPU or on a GPU."""
     import torch
 
     # The CPU allocators of torch and onnxruntime, the libraries of a GPU and its driver, which loads kernels and holds
     # what torch's own allocator does not, raise errors without a type of their own.
-    words = ("DefaultCPUAllocator", "not enough memory", "Failed to allocate memory", "bad_alloc", "_ALLOC_FAILED")
-    words += ("out of memory",)
+    words = (
+        "DefaultCPUAllocator",
+        "not enough memory",
+        "Failed to allocate memory",
+        "bad_alloc",
+        "_ALLOC_FAILED",
+        "out of memory",
+    )
     return isinstance(error, torch.OutOfMemoryError | MemoryError) or any(word in str(error) for word in words)

@@ -5,11 +5,14 @@ descriptions of RobustBench (Croce et al. 2021) and, for what can be loaded, rob
 studies/survey_robustbench.py.
 """
 
+from __future__ import annotations
+
 import csv
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 from gfscore.core.errors import InputError, unknown
 
@@ -60,12 +63,12 @@ class Listing:
     files: tuple[str, ...]
 
     @property
-    def supported(self):
+    def supported(self) -> bool:
         """Whether the model can be loaded here."""
         return self.status == SUPPORTED
 
 
-def listings(dataset=None, threat=None):
+def listings(dataset: str | None = None, threat: str | None = None) -> list[Listing]:
     """Entries of one data set and threat, or of all, in the leaderboard file's order (alphabetical)."""
     return [
         listing
@@ -74,7 +77,7 @@ def listings(dataset=None, threat=None):
     ]
 
 
-def models_of(dataset, threat):
+def models_of(dataset: str, threat: str) -> list[str]:
     """Names of every supported model of a data set ("cifar10", ...) and threat ("Linf", "L2", "corruptions").
 
     Raises InputError for a pair that the leaderboard does not have.
@@ -83,7 +86,7 @@ def models_of(dataset, threat):
     return [listing.model for listing in listings(dataset, threat) if listing.supported]
 
 
-def listing_of(dataset, threat, model):
+def listing_of(dataset: str, threat: str, model: str) -> Listing:
     """Entry of one model, supported or not; raises InputError, naming the nearest one, when there is none."""
     _require_pair(dataset, threat)
     if (dataset, threat, model) not in _table():
@@ -92,7 +95,7 @@ def listing_of(dataset, threat, model):
     return _table()[dataset, threat, model]
 
 
-def require_supported(dataset, threat, model):
+def require_supported(dataset: str, threat: str, model: str) -> Listing:
     """Entry of one model that can be loaded; raises InputError with the reason when it cannot, or is unknown."""
     listing = listing_of(dataset, threat, model)
     if not listing.supported:
@@ -103,7 +106,7 @@ def require_supported(dataset, threat, model):
     return listing
 
 
-def entry(dataset, threat, model, *, folder):
+def entry(dataset: str, threat: str, model: str, *, folder: Path | str) -> dict[str, Any]:
     """Entry of config.yaml for a supported leaderboard model, a mapping.
 
     `folder` is where checkpoints lie or are to be put. The published robust accuracy is AutoAttack's: it is listed
@@ -126,7 +129,7 @@ def entry(dataset, threat, model, *, folder):
     }
 
 
-def checkpoint_files(dataset, threat, model, *, folder):
+def checkpoint_files(dataset: str, threat: str, model: str, *, folder: Path | str) -> list[Path]:
     """Paths of the files of a supported model's checkpoint, where RobustBench's load_model looks for them.
 
     {folder}/{dataset}/{threat}/{model}.pt; members of an ensemble {model}.pt_m0.pt, {model}.pt_m1.pt, ...
@@ -139,7 +142,7 @@ def checkpoint_files(dataset, threat, model, *, folder):
     return [path]
 
 
-def download_urls(dataset, threat, model):
+def download_urls(dataset: str, threat: str, model: str) -> list[str]:
     """Addresses of the files of `checkpoint_files`, in the same order.
 
     ASSUME: these addresses, from the package's own tables, still lead to the files; none was fetched here.
@@ -191,5 +194,6 @@ def _fraction(percent):
 
 
 def _rows(name):
-    with resources.files("gfscore.networks").joinpath(name).open(encoding="utf-8", newline="") as file:
+    table: Any = resources.files("gfscore.networks").joinpath(name)
+    with table.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))

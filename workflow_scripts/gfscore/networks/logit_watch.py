@@ -4,17 +4,27 @@ NaN compares as false with everything, so that it would pass for a robust image 
 another.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import wraps
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
 
+if TYPE_CHECKING:
+    import torch
+
+    from gfscore.networks.classifier import Classifier
+
 
 @contextmanager
-def watched(classifier):
+def watched(classifier: Classifier) -> Iterator[Classifier]:
     """Yield a Classifier whose logits are looked at in every pass, whoever makes it; they stay as they are.
 
     Raises InputError at the end, or in place of any exception in between, where a logit was NaN or +infinity. -infinity
@@ -22,6 +32,7 @@ def watched(classifier):
     """
     largest = _Largest()
     if classifier.network is None:
+        assert classifier.run is not None  # what has no network has a function
         running, hook = replace(classifier, run=largest.of_function(classifier.run)), None
     else:
         # Attacks call the network itself, so it is the one place that all passes go through.
@@ -40,11 +51,11 @@ def watched(classifier):
         raise _refused(classifier)
 
 
-def refusing_nan(measure_batch):
+def refusing_nan(measure_batch: Callable[..., Any]) -> Callable[..., Any]:
     """Function like `measure_batch`, whose first argument is a classifier, that refuses as `watched` does."""
 
     @wraps(measure_batch)
-    def refusing(classifier, *given, **settings):
+    def refusing(classifier: Classifier, *given: Any, **settings: Any) -> Any:
         with watched(classifier) as running:
             return measure_batch(running, *given, **settings)
 
@@ -54,10 +65,10 @@ def refusing_nan(measure_batch):
 class _Largest:
     """Largest logit so far: NaN once there was one, since a maximum hands it on."""
 
-    def __init__(self):
-        self._value = None
+    def __init__(self) -> None:
+        self._value: Any = None
 
-    def of_pass(self, _network, _given, logits):
+    def of_pass(self, _network: torch.nn.Module, _given: object, logits: Any) -> None:
         import torch
 
         # What is no tensor, or complex, whoever asked for it refuses.
@@ -71,8 +82,10 @@ class _Largest:
         # In place and on the device: a GPU is waited for once, at the end.
         torch.maximum(self._value, largest, out=self._value)
 
-    def of_function(self, run):
-        def running(images):
+    def of_function(
+        self, run: Callable[[NDArray[np.float32]], NDArray[np.float32]]
+    ) -> Callable[[NDArray[np.float32]], NDArray[np.float32]]:
+        def running(images: NDArray[np.float32]) -> NDArray[np.float32]:
             logits = run(images)
             if np.size(logits):
                 self._value = np.maximum(-np.inf if self._value is None else self._value, np.max(logits))
@@ -80,7 +93,7 @@ class _Largest:
 
         return running
 
-    def finite(self):
+    def finite(self) -> bool:
         return self._value is None or float(self._value) < np.inf
 
 

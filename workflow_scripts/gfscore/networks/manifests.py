@@ -3,6 +3,11 @@
 Imports no torch, so that fetching works on a login node.
 """
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
 from gfscore.core.addresses import without_queries
 from gfscore.core.errors import InputError
 from gfscore.networks.architecture_files import describe_network
@@ -10,7 +15,7 @@ from gfscore.networks.checkpoint_files import NEEDS_PINNED_DIGEST, obtain
 from gfscore.networks.model_source import module_of
 
 
-def describe_checkpoint(settings, *, identity):
+def describe_checkpoint(settings: Mapping[str, Any], *, identity: Mapping[str, str]) -> dict[str, Any]:
     """Manifest of a checkpoint, a JSON-able mapping: whose it is, its files with their digests, how to open it.
 
     Of a network defined in architectures/ it has the digest of that code too (see gfscore.networks.architecture_files).
@@ -40,7 +45,7 @@ def describe_checkpoint(settings, *, identity):
     }
 
 
-def files_of(settings):
+def files_of(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Files of a model entry: mappings with path, url (or None) and sha256 (or None), the first the one to open.
 
     A source may know better than config.yaml (several files, addresses in a table of its own): then its module has a

@@ -1,5 +1,9 @@
 """Classifiers of every source under one interface, whatever they are stored in."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from gfscore.networks.architecture_files import require_network
@@ -12,8 +16,13 @@ __all__ = ["ARCHITECTURES", "Classifier", "build_network", "from_network", "open
 
 
 def open_classifier(
-    manifest: dict[str, Any], path: Any = None, *, image_shape: Any, classes: int, threads: int = 1
-) -> Any:
+    manifest: Mapping[str, Any],
+    path: Path | str | None = None,
+    *,
+    image_shape: Sequence[int],
+    classes: int,
+    threads: int = 1,
+) -> Classifier:
     """Classifier that a manifest of train_model, train_probe or fetch_checkpoint describes, on the CPU in eval mode.
 
     `path` replaces the manifest's own (what was trained here has none); `image_shape` (C, H, W) and `classes` K are
@@ -32,6 +41,6 @@ def open_classifier(
     return opening.open_classifier(settings, path, image_shape=tuple(image_shape), classes=classes, threads=threads)
 
 
-def with_image_shape(settings: dict[str, Any], image_shape: Any) -> dict[str, Any]:
+def with_image_shape(settings: Mapping[str, Any], image_shape: Sequence[int]) -> Mapping[str, Any]:
     """Settings of a network with the shape (C, H, W) of the images where they state none of their own."""
-    return settings | {"image_shape": list(image_shape)} if settings.get("image_shape", ()) is None else settings
+    return {**settings, "image_shape": list(image_shape)} if settings.get("image_shape", ()) is None else settings

@@ -1,13 +1,24 @@
 """How many images a job passed through the classifier: counts of its process, as its processor time is."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-_made = {}
+if TYPE_CHECKING:
+    import numpy as np
+    import torch
+    from numpy.typing import NDArray
+
+    from gfscore.networks.classifier import Classifier
+
+_made: dict[str, int] = {}
 
 
 @contextmanager
-def counted(classifier, *, compiled=False):
+def counted(classifier: Classifier, *, compiled: bool = False) -> Iterator[Classifier]:
     """Yield a Classifier of which every pass is counted, whoever makes it; its logits stay as they are.
 
     `forwards` counts the images of every pass that came to its end, `backwards` an image once for every time that its
@@ -32,17 +43,17 @@ def counted(classifier, *, compiled=False):
         hook.remove()
 
 
-def made():
+def made() -> dict[str, int]:
     """What was counted in this process so far, number by name; empty where nothing ever was."""
     return dict(_made)
 
 
-def made_since(before):
+def made_since(before: Mapping[str, int]) -> dict[str, int]:
     """The same since `made` returned `before`."""
     return {name: number - before.get(name, 0) for name, number in _made.items()}
 
 
-def add_kept(numbers):
+def add_kept(numbers: Mapping[str, int]) -> None:
     """Count passes that an earlier process made, as `made_since` returned them there."""
     _add(numbers)
 
@@ -53,7 +64,7 @@ def _add(numbers):
 
 
 def _counting(run):
-    def counting(images):
+    def counting(images: NDArray[np.float32]) -> NDArray[np.float32]:
         logits = run(images)
         _made["forwards"] += len(images)
         return logits
@@ -67,7 +78,7 @@ def _note(_network, given, logits):
     # What is no tensor, whoever asked for it refuses.
     if getattr(logits, "requires_grad", False):
 
-        def note(_gradient):
+        def note(_gradient: torch.Tensor) -> None:
             _made["backwards"] += images
 
         logits.register_hook(note)

@@ -3,12 +3,21 @@
 Being part of it, it is differentiated through by attacks, whose distances therefore stay in pixels of [0, 1].
 """
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
 
+if TYPE_CHECKING:
+    import torch
 
-def preprocessed(network, settings, *, where):
+
+def preprocessed(network: torch.nn.Module, settings: Mapping[str, Any], *, where: object) -> torch.nn.Module:
     """Torch module from RGB images in [0, 1] to what `network` makes of its own kind of input.
 
     `settings`: `channel_order` ("rgb" or "bgr"), `value_range` (1 or 255, the pixel value of white that the network
@@ -20,14 +29,14 @@ def preprocessed(network, settings, *, where):
     flip, scale, mean, std = _checked(settings, where)
 
     class Preprocessed(torch.nn.Module):
-        def __init__(self):
+        def __init__(self) -> None:
             super().__init__()
             self.network = network
             # Kept out of the state dict: they are settings, not weights.
             self.register_buffer("mean", torch.tensor(mean).reshape(-1, 1, 1), persistent=False)
             self.register_buffer("std", torch.tensor(std).reshape(-1, 1, 1), persistent=False)
 
-        def forward(self, images):
+        def forward(self, images: torch.Tensor) -> torch.Tensor:
             if flip:
                 images = images.flip(1)
             return self.network((images * scale - self.mean) / self.std)
@@ -35,7 +44,7 @@ def preprocessed(network, settings, *, where):
     return Preprocessed().eval()
 
 
-def preprocess(images, settings, *, where):
+def preprocess(images: NDArray[np.float32], settings: Mapping[str, Any], *, where: object) -> NDArray[np.float32]:
     """Do the same to a numpy array (n, C, H, W) float32, for classifiers without gradients."""
     flip, scale, mean, std = _checked(settings, where)
     images = images[:, ::-1] if flip else images
@@ -43,7 +52,7 @@ def preprocess(images, settings, *, where):
     return np.ascontiguousarray((images * np.float32(scale) - mean) / std)
 
 
-def description(settings):
+def description(settings: Mapping[str, Any]) -> str:
     """Preprocessing in words for the identity of logits, for instance "bgr, white 255, mean 104 117 123"."""
     words = [settings["channel_order"], f"white {settings['value_range']}"]
     words += [

@@ -1,12 +1,19 @@
 """A training that was interrupted goes on after the last epoch that was kept."""
 
+from __future__ import annotations
+
 import hashlib
 import json
 import time
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from gfscore.core.files import atomic
+
+if TYPE_CHECKING:
+    import torch
 
 KEPT_EVERY_S = 20.0
 """Seconds of training between two saves: at most so much, or one epoch, is lost when a job is killed."""
@@ -20,12 +27,14 @@ class TrainingProgress:
     safely written. `every_s` is the time between two saves.
     """
 
-    def __init__(self, path, identity, *, every_s=KEPT_EVERY_S):
+    def __init__(self, path: Path | str, identity: object, *, every_s: float = KEPT_EVERY_S) -> None:
         """Nothing is read or written yet."""
         self.path, self.every_s, self._saved = Path(path), every_s, time.monotonic()
         self.identity = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 
-    def keep(self, epochs, *, parts, memory, generator):
+    def keep(
+        self, epochs: int, *, parts: Mapping[str, Any], memory: Mapping[str, torch.Tensor], generator: torch.Generator
+    ) -> None:
         """Write the state after so many epochs, unless the last save was less than `every_s` ago.
 
         `parts` maps names to objects with state_dict, `memory` names to tensors, `generator` is a torch Generator.
@@ -41,7 +50,9 @@ class TrainingProgress:
         self._saved = time.monotonic()
         print(f"{epochs} epochs done and kept")
 
-    def restore(self, *, parts, memory, generator):
+    def restore(
+        self, *, parts: Mapping[str, Any], memory: Mapping[str, torch.Tensor], generator: torch.Generator
+    ) -> int:
         """Put a kept state back in place and return its number of epochs; 0 where there is none that can be used."""
         state = self._kept()
         if state is None:

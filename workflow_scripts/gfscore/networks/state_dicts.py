@@ -1,8 +1,15 @@
 """From the content of a checkpoint to weights that fit a network: wrappers, prefixes, averaged weights."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from gfscore.core.errors import InputError
+
+if TYPE_CHECKING:
+    import torch
 
 WRAPPERS = ("state_dict", "model_state_dict", "model", "net", "network", "params", "last")
 """Keys under which training scripts keep the weights of a network, the most specific first."""
@@ -16,7 +23,7 @@ COUNTER = "n_averaged"
 SHOWN = 3
 
 
-def weights_of(content, path, *, which):
+def weights_of(content: Any, path: Path | str, *, which: str) -> dict[str, torch.Tensor]:
     """State dict, name -> tensor, within the content of a checkpoint.
 
     `which` is "model" for the weights themselves or "ema" for their moving average. A list of one state dict counts as
@@ -55,7 +62,7 @@ def weights_of(content, path, *, which):
     return dict(found)
 
 
-def load_weights(network, weights, path):
+def load_weights(network: torch.nn.Module, weights: Mapping[str, torch.Tensor], path: Path | str) -> torch.nn.Module:
     """Put a state dict into a network; prefixes that stand before every name are taken off where that makes it fit.
 
     Raises InputError, listing the first missing, unexpected and misshapen names, when it does not fit.
@@ -107,14 +114,14 @@ def load_weights(network, weights, path):
     return network
 
 
-def changed_by_loading(weights, wanted):
+def changed_by_loading(weights: Mapping[str, Any], wanted: Mapping[str, torch.Tensor]) -> list[str]:
     """Names of the tensors that torch would load as other numbers: complex ones and masks, where others are wanted.
 
     Takes two state dicts, that of a file and that of the network; what only one of them has is left out.
     """
     import torch
 
-    def is_changed(value, place):
+    def is_changed(value: torch.Tensor, place: torch.Tensor) -> bool:
         # It drops imaginary parts, and makes 0 and 1 of a mask.
         if value.is_complex():
             return not place.is_complex()

@@ -1,15 +1,23 @@
 """Networks of the timm collection by name, with arbitrary weights."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
 from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from gfscore.core.errors import InputError
 from gfscore.networks.callables import PRETRAINED
+
+if TYPE_CHECKING:
+    from torch import nn
 
 OURS = (*PRETRAINED, "num_classes", "in_chans", "cache_dir")
 """Arguments that follow from the data, or that would fetch weights."""
 
 
-def build_timm(settings, path, *, classes):
+def build_timm(settings: Mapping[str, Any], path: Path | str, *, classes: int) -> nn.Module:
     """Network of timm with arbitrary weights, a torch module; without a last layer where `classes` is 0.
 
     `settings` hold `architecture`, timm's name, `arguments`, those of timm.create_model, and `image_shape` (C, H, W).

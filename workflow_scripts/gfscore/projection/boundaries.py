@@ -8,9 +8,13 @@ m = M. The prediction is compared with that on the undisturbed reconstruction, f
 # ASSUME: no change of the prediction hides between two neighbouring steps, and comes back before the second.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from gfscore.core.errors import InputError
 from gfscore.networks.inference import out_of_memory
@@ -26,15 +30,26 @@ class Boundaries:
     counts the images classified.
     """
 
-    reference: np.ndarray
-    up: np.ndarray
-    down: np.ndarray
-    up_censored: np.ndarray
-    down_censored: np.ndarray
+    reference: NDArray[np.int64]
+    up: NDArray[np.float64]
+    down: NDArray[np.float64]
+    up_censored: NDArray[np.bool_]
+    down_censored: NDArray[np.bool_]
     evaluations: int
 
 
-def search_boundaries(decode, classify, latents, sigma, *, steps, bisections, batch_size, dimensions=None, limits=None):
+def search_boundaries(
+    decode: Callable[[NDArray[np.float32]], NDArray[np.float32]],
+    classify: Callable[[NDArray[np.float32]], NDArray[np.integer]],
+    latents: NDArray[np.float32],
+    sigma: ArrayLike,
+    *,
+    steps: int,
+    bisections: int,
+    batch_size: int,
+    dimensions: NDArray[np.integer] | None = None,
+    limits: tuple[float, float] | None = None,
+) -> Boundaries:
     """Fairness boundaries of every sample along every latent dimension, by a scan and bisection of the first change.
 
     `decode` maps codes (b, Z) to images, `classify` images to predictions (b,) int, both for any b; `latents` (n, Z)
@@ -69,10 +84,15 @@ def search_boundaries(decode, classify, latents, sigma, *, steps, bisections, ba
 class _Predictor:
     """Predictions on decoded codes, so many at a time as fit into memory."""
 
-    def __init__(self, decode, classify, batch_size):
+    def __init__(
+        self,
+        decode: Callable[[NDArray[np.float32]], NDArray[np.float32]],
+        classify: Callable[[NDArray[np.float32]], NDArray[np.integer]],
+        batch_size: int,
+    ) -> None:
         self.decode, self.classify, self.batch_size, self.evaluations = decode, classify, batch_size, 0
 
-    def __call__(self, codes_of, count):
+    def __call__(self, codes_of: Callable[[slice], NDArray[np.float32]], count: int) -> NDArray[np.int64]:
         # codes_of(slice) makes the codes of a batch only when it is their turn.
         found, start = [], 0
         while start < count:
@@ -93,7 +113,15 @@ class _Predictor:
 class _Lines:
     """All moves of a search: upwards for every sample and dimension, then downwards."""
 
-    def __init__(self, predictor, latents, *, sigma, dimensions, limits):
+    def __init__(
+        self,
+        predictor: _Predictor,
+        latents: NDArray[np.float32],
+        *,
+        sigma: NDArray[np.float64],
+        dimensions: NDArray[np.integer],
+        limits: tuple[float, float] | None,
+    ) -> None:
         self.predictor, self.latents = predictor, latents
         n, d = sigma.shape
         self.count = 2 * n * d
@@ -106,10 +134,10 @@ class _Lines:
         self.possible = self.reach != 0
         self.reference = predictor(lambda rows: latents[rows], n)
 
-    def changed(self, lines, shares):
+    def changed(self, lines: NDArray[np.int64], shares: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Whether the prediction differs at each share (L,) of the way along lines (L,); bool (L,)."""
 
-        def codes(rows):
+        def codes(rows: slice) -> NDArray[np.float32]:
             own, made = lines[rows], self.latents[self.sample[lines[rows]]].copy()
             made[np.arange(len(own)), self.column[own]] = self.start[own] + self.reach[own] * shares[rows]
             return made

@@ -1,18 +1,37 @@
 """Boundaries of one classifier along the latent dimensions of a mapper, batch by batch."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
 from gfscore.networks.logit_watch import refusing_nan
 from gfscore.projection.boundaries import search_boundaries
 from gfscore.projection.scores import tolerance
 
+if TYPE_CHECKING:
+    from gfscore.networks.classifier import Classifier
+    from gfscore.projection.mappers.stored import Mapper
+
 KIND = "projection"
 """Kind that the settings of a projection name in its samples tables."""
 
 
 @refusing_nan
-def measure_batch(classifier, images, labels, *, settings, seed, mapper, conditions=None):
+def measure_batch(
+    classifier: Classifier,
+    images: NDArray[np.float32],
+    labels: NDArray[np.integer],
+    *,
+    settings: Mapping[str, Any],
+    seed: object,
+    mapper: Mapper,
+    conditions: NDArray[np.float32] | None = None,
+) -> dict[str, NDArray[Any]]:
     """Boundaries of n images, one row per image and latent dimension, as measure_in_batches takes them.
 
     `mapper` is a Mapper of gfscore.projection.mappers.stored,
@@ -24,7 +43,7 @@ def measure_batch(classifier, images, labels, *, settings, seed, mapper, conditi
     """
     del seed, labels
 
-    def classify(shown):
+    def classify(shown: NDArray[np.float32]) -> NDArray[np.int64]:
         return classifier.logits(shown).argmax(axis=1)
 
     codes, spread = mapper.encode(images, conditions)
@@ -49,7 +68,7 @@ def measure_batch(classifier, images, labels, *, settings, seed, mapper, conditi
     }
 
 
-def require_same_shape(manifest, dataset, *, source):
+def require_same_shape(manifest: Mapping[str, Any], dataset: Mapping[str, Any], *, source: object) -> None:
     """Refuse a mapper made for images of another shape than a dataset's, by InputError; takes their manifests."""
     if manifest["image_shape"] != dataset["image_shape"]:
         raise InputError(

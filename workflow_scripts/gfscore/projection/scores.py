@@ -4,10 +4,13 @@ Source: "Is the fairness metric truly fair?", section 5.2. Its printed Deviation
 its Tables 1 and 3, which contradicts its formula; the formula is what is computed here.
 """
 
+from __future__ import annotations
+
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 
-def tolerance(up, down):
+def tolerance(up: ArrayLike, down: ArrayLike) -> NDArray[np.float64]:
     """Tolerance: mean reach of a latent dimension to either side before the prediction changes, in units of sigma.
 
     Takes u+ and u- in [0, 1], arrays of one shape, NaN for a side without room to move: then the other one counts
@@ -19,7 +22,7 @@ def tolerance(up, down):
     return (np.where(np.isnan(up), down, up) + np.where(np.isnan(down), up, down)) / 2
 
 
-def deviation(up, down):
+def deviation(up: ArrayLike, down: ArrayLike) -> NDArray[np.float64]:
     """Deviation: distance of the middle of the tolerated range from where it started, in units of sigma.
 
     Takes what `tolerance` takes. 0: both sides alike, censored ones included; at most 1 - tolerance; lower is better.
@@ -28,7 +31,7 @@ def deviation(up, down):
     return np.abs(np.asarray(up, dtype=np.float64) - np.asarray(down, dtype=np.float64)) / 2
 
 
-def coupling(tolerances):
+def coupling(tolerances: ArrayLike) -> float:
     """Coupling as printed: -sum P_d log P_d with P_d = 1 - Tol_d / max Tol, natural logarithm, 0 log 0 = 0.
 
     Takes Tolerances (D,) in [0, 1]. The P_d are no distribution, so the number has no fixed range: it is 0 when all
@@ -40,7 +43,7 @@ def coupling(tolerances):
     return _entropy(1 - tolerances / largest) if largest > 0 else np.nan
 
 
-def coupling_entropy(tolerances):
+def coupling_entropy(tolerances: ArrayLike) -> float:
     """Normalised entropy of w_d = (1 - Tol_d) / sum: how evenly the dimensions influence the prediction.
 
     Takes Tolerances (D,) in [0, 1]. 1: all alike; 0: one alone. NaN when no dimension has any influence, and for a
@@ -53,7 +56,7 @@ def coupling_entropy(tolerances):
     return _entropy(weights) / np.log(len(tolerances))
 
 
-def effective_dimensions(tolerances):
+def effective_dimensions(tolerances: ArrayLike) -> float:
     """Effective number of latent dimensions that influence the prediction, exp of the entropy of w_d.
 
     Between 1, one dimension alone, and D, all alike; NaN when none has any influence.
@@ -62,7 +65,7 @@ def effective_dimensions(tolerances):
     return np.nan if weights is None else float(np.exp(_entropy(weights)))
 
 
-def is_constant(reference, censored):
+def is_constant(reference: ArrayLike, censored: ArrayLike) -> bool:
     """Whether a classifier gives every decoded image the same class: then its Tolerance is 1 and says nothing.
 
     Takes its predictions (n,) on the reconstructions, made without a look at labels so that a tie is no difference, and

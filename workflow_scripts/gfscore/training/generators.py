@@ -1,8 +1,12 @@
 """A small class-conditional generative model: Gaussian mixtures in principal-component space."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
 from gfscore.core.files import atomic
@@ -18,20 +22,29 @@ class ClassMixtures:
     of K classes. `image_shape` is (C, H, W).
     """
 
-    mean: np.ndarray
-    basis: np.ndarray
-    weights: np.ndarray
-    centres: np.ndarray
-    factors: np.ndarray
+    mean: NDArray[np.float64]
+    basis: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    centres: NDArray[np.float64]
+    factors: NDArray[np.float64]
     image_shape: tuple[int, int, int]
 
     @property
-    def classes(self):
+    def classes(self) -> int:
         """Number of classes K."""
         return len(self.weights)
 
 
-def fit_mixtures(images, labels, *, classes, dimensions, mixture_components, regularisation, seed):
+def fit_mixtures(
+    images: NDArray[np.float32],
+    labels: NDArray[np.integer],
+    *,
+    classes: int,
+    dimensions: int,
+    mixture_components: int,
+    regularisation: float,
+    seed: int,
+) -> ClassMixtures:
     """Class-conditional Gaussian mixtures fitted by expectation-maximisation.
 
     Takes `images` (N, C, H, W) in [0, 1], `labels` (N,), `classes` K, the number of principal components
@@ -72,7 +85,9 @@ def fit_mixtures(images, labels, *, classes, dimensions, mixture_components, reg
         )
 
 
-def sample_images(mixtures, samples_per_class, *, seed):
+def sample_images(
+    mixtures: ClassMixtures, samples_per_class: int, *, seed: int
+) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
     """Generated images (K n, C, H, W) float32, clipped to [0, 1], and their intended labels (K n,) int32."""
     generator = np.random.default_rng(seed)
     images = []
@@ -83,7 +98,7 @@ def sample_images(mixtures, samples_per_class, *, seed):
     return np.concatenate(images).reshape(-1, *mixtures.image_shape), labels
 
 
-def write_samples(path, mixtures, samples_per_class, *, seed):
+def write_samples(path: Path | str, mixtures: ClassMixtures, samples_per_class: int, *, seed: int) -> None:
     """Write generated images x and labels y to an .npz file, atomically; equal arguments give equal bytes."""
     images, labels = sample_images(mixtures, samples_per_class, seed=seed)
     # Given a name instead of an open file, numpy would append .npz to the temporary one.
@@ -98,7 +113,9 @@ CONFIDENCE = 0.95
 """Joint confidence, over classes, of the bounds on the label-error rates."""
 
 
-def label_error_rates(mixtures, images, labels, *, draws, seed):
+def label_error_rates(
+    mixtures: ClassMixtures, images: NDArray[np.float32], labels: NDArray[np.integer], *, draws: int, seed: int
+) -> NDArray[np.float64]:
     """Upper bounds of the share eta_k of a class's draws that show another class, (K,) float64 in [0, 1].
 
     Estimated on `draws` fresh draws per class. A draw counts as an error when either of two judges names another class
@@ -127,7 +144,7 @@ def _pixels(mixtures, coordinates):
     return np.clip(coordinates @ mixtures.basis + mixtures.mean, 0, 1).astype(np.float32)
 
 
-def log_densities(mixtures, coordinates):
+def log_densities(mixtures: ClassMixtures, coordinates: NDArray[np.float64]) -> NDArray[np.float64]:
     """Log-density of points (n, D) under each class's mixture, (n, K) float64."""
     from scipy.linalg import solve_triangular
     from scipy.special import logsumexp

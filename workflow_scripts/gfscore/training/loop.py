@@ -1,38 +1,50 @@
 """Training of image classifiers, one loop for every method."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from gfscore.attacks.gradient_ascent import attack_name, survivors
 from gfscore.networks.inference import extract_logits, out_of_memory, reproducible_arithmetic, require_device
 from gfscore.networks.opening import build_network
 from gfscore.statistics.margins import predictions
-from gfscore.training.images import in_batches
+from gfscore.training.images import ReadImages, in_batches
 from gfscore.training.objectives import Setup, make_objective
 from gfscore.training.recipe import Trainer, seeded
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from gfscore.images.image_set import ImageSet
+    from gfscore.networks.resuming import TrainingProgress
 
 ATTACKED_AT_ONCE = 256
 """Images attacked together after a training; halved, and begun anew, where memory runs out."""
 
 
 def train_classifier(
-    images,
-    labels,
+    images: NDArray[np.float32] | ReadImages,
+    labels: NDArray[np.integer],
     *,
-    method,
-    architecture,
-    classes,
-    epochs,
-    batch_size,
-    learning_rate,
-    weight_decay,
-    seed,
-    device,
-    arguments=None,
-    threat=None,
-    coefficients=None,
-    recipe=None,
-    progress=None,
-):
+    method: str,
+    architecture: str,
+    classes: int,
+    epochs: int,
+    batch_size: int,
+    learning_rate: float,
+    weight_decay: float,
+    seed: int,
+    device: str,
+    arguments: Mapping[str, Any] | None = None,
+    threat: Mapping[str, Any] | None = None,
+    coefficients: Mapping[str, float] | None = None,
+    recipe: Mapping[str, Any] | None = None,
+    progress: TrainingProgress | None = None,
+) -> nn.Module:
     """Classifier trained by one of METHODS, a torch module in eval mode on the CPU.
 
     Takes `images` (N, C, H, W) float32 in [0, 1], an array or gfscore.training.images.ReadImages, which gives the same
@@ -65,10 +77,10 @@ def train_classifier(
         ).to(device)
         y = torch.from_numpy(np.asarray(labels, dtype=np.int64))
         steps = {"steps": -(-len(y) // batch_size), "epochs": epochs}
-        rates = {"learning_rate": learning_rate, "weight_decay": weight_decay}
+        rates: dict[str, Any] = {"learning_rate": learning_rate, "weight_decay": weight_decay}
         trainer = Trainer(network, objective, **rates, **steps, device=device, recipe=recipe)
         memory = getattr(objective, "memory", {})
-        state = {"parts": trainer.parts, "memory": memory, "generator": generator}
+        state: dict[str, Any] = {"parts": trainer.parts, "memory": memory, "generator": generator}
         for epoch in range(progress.restore(**state) if progress else 0, epochs):
             order = torch.randperm(len(y), generator=generator).split(batch_size)
             with seeded(seed, epoch):
@@ -79,7 +91,9 @@ def train_classifier(
         return network.cpu().eval()
 
 
-def describe_training(network, train, test, *, settings, attack):
+def describe_training(
+    network: nn.Module, train: ImageSet, test: ImageSet, *, settings: Mapping[str, Any], attack: Mapping[str, Any]
+) -> dict[str, Any]:
     """What a trained classifier is and how accurate it became, a JSON-able mapping; shares are 0..1.
 
     `train` and `test` are ImageSets, `settings` the arguments of `train_classifier`, whose `device` the

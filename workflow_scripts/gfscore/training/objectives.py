@@ -6,13 +6,24 @@ differentiate. What it remembers from batch to batch are tensors in its attribut
 so that an interrupted training can go on. A new method is one such function and one line in METHODS.
 """
 
+from __future__ import annotations
+
 import inspect
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gfscore.attacks.gradient_ascent import cross_entropy, fgsm, pgd, random_in_ball
 from gfscore.core.errors import InputError
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor, nn
+
+
+Objective = Callable[["nn.Module", "Tensor", "Tensor"], "Tensor"]
+"""Function from a network, a batch of images and their labels to the loss to differentiate."""
 
 
 @dataclass(frozen=True)
@@ -20,10 +31,10 @@ class Setup:
     """What an objective may use: `classes` K, `threat` (norm, eps, step_size, steps), a torch `generator`."""
 
     classes: int
-    threat: dict[str, Any]
-    generator: Any
+    threat: Mapping[str, Any]
+    generator: torch.Generator
 
-    def attack(self, *keys):
+    def attack(self, *keys: str) -> dict[str, Any]:
         """Values of the threat named by `keys`, as a mapping; InputError for a missing one."""
         missing = [key for key in keys if (self.threat or {}).get(key) is None]
         if missing:
@@ -31,16 +42,16 @@ class Setup:
         return {key: self.threat[key] for key in keys}
 
 
-def erm(setup):
+def erm(setup: Setup) -> Objective:
     """Empirical risk minimisation: mean cross-entropy of the clean images (Vapnik 1998)."""
 
-    def objective(network, images, labels):
+    def objective(network: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
         return cross_entropy(network(images), labels).mean()
 
     return objective
 
 
-def erm_with_augmentation(setup, *, rotation, shift, scale, flip):
+def erm_with_augmentation(setup: Setup, *, rotation: float, shift: float, scale: float, flip: bool) -> Objective:
     """Empirical risk minimisation on randomly warped images (Simard et al. 2003; Krizhevsky et al. 2012).
 
     Each image is rotated by up to `rotation` degrees, moved by up to `shift` of its side, and enlarged by a
@@ -49,40 +60,40 @@ def erm_with_augmentation(setup, *, rotation, shift, scale, flip):
     character, or none.
     """
 
-    def objective(network, images, labels):
+    def objective(network: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
         warped = warp(images, rotation=rotation, shift=shift, scale=scale, flip=flip, generator=setup.generator)
         return cross_entropy(network(warped), labels).mean()
 
     return objective
 
 
-def fgsm_training(setup):
+def fgsm_training(setup: Setup) -> Objective:
     """Adversarial training on single steps from a random start (Wong et al. 2020, Algorithm 3)."""
     attack = setup.attack("norm", "eps", "step_size")
 
-    def objective(network, images, labels):
+    def objective(network: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
         adversarial = fgsm(network, images, labels, random_start=True, generator=setup.generator, **attack)
         return cross_entropy(network(adversarial), labels).mean()
 
     return objective
 
 
-def pgd_training(setup):
+def pgd_training(setup: Setup) -> Objective:
     """Adversarial training: cross-entropy of PGD examples (Madry et al. 2018, section 2)."""
     attack = setup.attack("norm", "eps", "step_size", "steps")
 
-    def objective(network, images, labels):
+    def objective(network: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
         adversarial = pgd(network, images, labels, generator=setup.generator, **attack)
         return cross_entropy(network(adversarial), labels).mean()
 
     return objective
 
 
-def trades(setup, *, beta):
+def trades(setup: Setup, *, beta: float) -> Objective:
     """Clean cross-entropy + beta KL(p(x) || p(x')), x' maximising the latter (Zhang et al. 2019, section 3)."""
     attack = setup.attack("norm", "eps", "step_size", "steps")
 
-    def objective(network, images, labels):
+    def objective(network: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
         import torch
 
         with torch.no_grad():
@@ -101,18 +112,18 @@ def trades(setup, *, beta):
     return objective
 
 
-def mart(setup, *, lam):
+def mart(setup: Setup, *, lam: float) -> Objective:
     """Misclassification-aware adversarial training on PGD examples (Wang et al. 2020, section 3)."""
     attack = setup.attack("norm", "eps", "step_size", "steps")
 
-    def objective(network, images, labels):
+    def objective(network: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
         adversarial = pgd(network, images, labels, generator=setup.generator, **attack)
         return mart_loss(network(images), network(adversarial), labels, lam=lam)
 
     return objective
 
 
-def probabilistic(setup, *, rho, samples):
+def probabilistic(setup: Setup, *, rho: float, samples: int) -> Objective:
     """Probabilistically robust learning: CVaR of the loss over random perturbations.
 
     Source: Robey et al. 2022, Algorithm 1. For each image, `samples` perturbations are drawn uniformly from
@@ -123,7 +134,7 @@ def probabilistic(setup, *, rho, samples):
     if not 0 < rho <= 1 or rho * samples < 1:
         raise InputError(f"PRL needs 0 < rho <= 1 and rho * samples >= 1, got rho {rho}, samples {samples}")
 
-    def objective(network, images, labels):
+    def objective(network: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
         repeated = images.repeat_interleave(samples, dim=0)
         noise = random_in_ball(repeated, generator=setup.generator, **ball)
         losses = cross_entropy(network((repeated + noise).clamp(0, 1)), labels.repeat_interleave(samples))
@@ -132,7 +143,7 @@ def probabilistic(setup, *, rho, samples):
     return objective
 
 
-def worst_class(setup, *, rate, floor):
+def worst_class(setup: Setup, *, rate: float, floor: float) -> Objective:
     """Class-fair adversarial training: cross-entropy of PGD examples, weighted towards the worst class.
 
     The class weights play against the network by exponentiated gradient: after each batch the weight of class
@@ -146,29 +157,29 @@ def worst_class(setup, *, rate, floor):
     attack = setup.attack("norm", "eps", "step_size", "steps")
     weights = torch.full((setup.classes,), 1 / setup.classes)
 
-    def objective(network, images, labels):
+    def objective(network: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
         adversarial = pgd(network, images, labels, generator=setup.generator, **attack)
         means, present = class_means(cross_entropy(network(adversarial), labels), labels, classes=setup.classes)
         weights.copy_(exponentiated_gradient(weights.to(means.device), means.detach(), rate=rate))
         used = (floor / setup.classes + (1 - floor) * weights.to(means.device)) * present
         return (used * means).sum() / used.sum()
 
-    objective.memory = {"weights": weights}
+    objective.memory = {"weights": weights}  # type: ignore[attr-defined]
     return objective
 
 
-def divergence(target, logits):
+def divergence(target: Tensor, logits: Tensor) -> Tensor:
     """Kullback-Leibler divergence KL(softmax(target) || softmax(logits)) of each row, (n,), in nats."""
     expected = target.log_softmax(1)
     return (expected.exp() * (expected - logits.log_softmax(1))).sum(1)
 
 
-def trades_loss(clean, adversarial, labels, *, beta):
+def trades_loss(clean: Tensor, adversarial: Tensor, labels: Tensor, *, beta: float) -> Tensor:
     """Mean of CE(clean, y) + beta KL(softmax(clean) || softmax(adversarial)); logits (n, K)."""
     return (cross_entropy(clean, labels) + beta * divergence(clean, adversarial)).mean()
 
 
-def mart_loss(clean, adversarial, labels, *, lam):
+def mart_loss(clean: Tensor, adversarial: Tensor, labels: Tensor, *, lam: float) -> Tensor:
     """Misclassification-aware loss of logits (n, K), a mean over the batch.
 
     BCE(adversarial, y) + lam KL(softmax(clean) || softmax(adversarial)) (1 - p_y(clean)) with
@@ -184,7 +195,7 @@ def mart_loss(clean, adversarial, labels, *, lam):
     return (boosted + lam * divergence(clean, adversarial) * hardness).mean()
 
 
-def conditional_value_at_risk(losses, *, rho, steps=30):
+def conditional_value_at_risk(losses: Tensor, *, rho: float, steps: int = 30) -> Tensor:
     """Mean of the worst share rho of each row, (n, M) -> (n,): min over alpha of alpha + E[(loss - alpha)_+] / rho.
 
     The inner problem is convex in the one number alpha, so its `steps` halve an interval by the sign of the
@@ -208,7 +219,7 @@ def conditional_value_at_risk(losses, *, rho, steps=30):
     return (losses * tail).mean(1) / rho + missing * losses.masked_fill(tail, -float("inf")).amax(1)
 
 
-def class_means(losses, labels, *, classes):
+def class_means(losses: Tensor, labels: Tensor, *, classes: int) -> tuple[Tensor, Tensor]:
     """Mean loss of each class in the batch, 0 for an absent one, and 1 or 0 for presence: (K,), (K,)."""
     import torch
 
@@ -218,18 +229,20 @@ def class_means(losses, labels, *, classes):
     return members @ losses / counts.clamp_min(1), (counts > 0).to(losses.dtype)
 
 
-def exponentiated_gradient(weights, losses, *, rate):
+def exponentiated_gradient(weights: Tensor, losses: Tensor, *, rate: float) -> Tensor:
     """Class weights (K,) after one step towards the classes of high loss; they stay positive and sum to 1."""
     # The lower end keeps a weight that rounds to zero from staying there for ever.
     return (weights.clamp_min(1e-8).log() + rate * losses).softmax(0)
 
 
-def warp(images, *, rotation, shift, scale, flip, generator):
+def warp(
+    images: Tensor, *, rotation: float, shift: float, scale: float, flip: bool, generator: torch.Generator
+) -> Tensor:
     """Images under random affine maps, bilinear, zero outside; see `erm_with_augmentation` for the ranges."""
     import torch
     from torch.nn import functional
 
-    def uniform(limit):
+    def uniform(limit: float) -> Tensor:
         return limit * (2 * torch.rand(len(images), generator=generator) - 1)
 
     angle, size = uniform(math.radians(rotation)), 1 + uniform(scale)
@@ -243,7 +256,7 @@ def warp(images, *, rotation, shift, scale, flip, generator):
     return functional.grid_sample(images, grid, align_corners=False).clamp(0, 1)
 
 
-METHODS = {
+METHODS: dict[str, Callable[..., Objective]] = {
     "ERM": erm,
     "ERM_DA": erm_with_augmentation,
     "FGSM": fgsm_training,
@@ -256,7 +269,7 @@ METHODS = {
 """Training method in config.yaml -> function that makes its objective."""
 
 
-def make_objective(method, setup, coefficients):
+def make_objective(method: str, setup: Setup, coefficients: Mapping[str, float]) -> Objective:
     """Objective of a training method; InputError for an unknown method and for other coefficients than its own."""
     if method not in METHODS:
         raise InputError(f"training method {method!r} is unknown; choose one of {', '.join(METHODS)}")

@@ -1,12 +1,19 @@
 """How a classifier is trained besides what is minimised: schedule, clipping, precision, augmentation."""
 
+from __future__ import annotations
+
 import math
 import random
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from gfscore.core.errors import InputError
 
-PLAIN = {"clip_norm": None, "mixed_precision": False, "augmentation": None}
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+PLAIN: dict[str, Any] = {"clip_norm": None, "mixed_precision": False, "augmentation": None}
 """What a training without a recipe does: nothing of it; its learning rate goes through one cycle."""
 
 
@@ -20,16 +27,27 @@ class Trainer:
     Raises InputError for a warm-up as long as the training.
     """
 
-    def __init__(self, network, objective, *, learning_rate, weight_decay, steps, epochs, device, recipe):
+    def __init__(
+        self,
+        network: nn.Module,
+        objective: Callable[[nn.Module, Tensor, Tensor], Tensor],
+        *,
+        learning_rate: float,
+        weight_decay: float,
+        steps: int,
+        epochs: int,
+        device: str,
+        recipe: Mapping[str, Any] | None,
+    ) -> None:
         """Make optimiser and schedule; `steps` are those of an epoch, `device` is "cpu" or "cuda"."""
         import torch
 
         self.network, self.objective, self.device = network, objective, device
-        self.recipe = recipe or PLAIN
+        self.recipe: Mapping[str, Any] = recipe or PLAIN
         self.optimiser = torch.optim.AdamW(network.parameters(), lr=learning_rate, weight_decay=weight_decay)
         total = epochs * steps
         if recipe is None:
-            self.schedule = torch.optim.lr_scheduler.OneCycleLR(
+            self.schedule: Any = torch.optim.lr_scheduler.OneCycleLR(
                 self.optimiser, learning_rate, total_steps=total, pct_start=0.2
             )
         else:
@@ -40,12 +58,12 @@ class Trainer:
         self.augment = augmentation(self.recipe["augmentation"])
 
     @property
-    def parts(self):
+    def parts(self) -> dict[str, Any]:
         """What has to be kept to go on with the training, by name: objects with state_dict and load_state_dict."""
         names = ("network", "optimiser", "schedule", "scaler")
         return {name: getattr(self, name) for name in names}
 
-    def step(self, images, labels):
+    def step(self, images: Tensor, labels: Tensor) -> None:
         """One step on a batch: images (n, C, H, W) in [0, 1], labels (n,)."""
         import torch
 
@@ -63,7 +81,7 @@ class Trainer:
         self.schedule.step()
 
 
-def cosine_with_warmup(steps, *, warmup):
+def cosine_with_warmup(steps: int, *, warmup: float) -> Callable[[int], float]:
     """Factor of the learning rate by step: a line up to 1 at step `warmup`, then half a cosine down to 0 at `steps`.
 
     Raises InputError for a warm-up that leaves no step. Source: Loshchilov and Hutter 2017, without restarts.
@@ -71,7 +89,7 @@ def cosine_with_warmup(steps, *, warmup):
     if warmup >= steps:
         raise InputError(f"a warm-up of {warmup:g} of {steps} steps leaves none to train with; lower warmup_epochs")
 
-    def factor(step):
+    def factor(step: int) -> float:
         if step < warmup:
             return (step + 1) / (warmup + 1)
         return (1 + math.cos(math.pi * (step - warmup) / (steps - warmup))) / 2
@@ -79,7 +97,7 @@ def cosine_with_warmup(steps, *, warmup):
     return factor
 
 
-def augmentation(settings):
+def augmentation(settings: Mapping[str, Any] | None) -> Callable[[Tensor], Tensor]:
     """Function from images (n, C, H, W) in [0, 1] to randomly changed ones of the same shape; None changes nothing.
 
     The transformations are timm's for training, each image by itself: a crop of a share `scale` of the image with an
@@ -90,7 +108,7 @@ def augmentation(settings):
     if settings is None:
         return lambda images: images
 
-    def augment(images):
+    def augment(images: Tensor) -> Tensor:
         import torch
 
         transform = _of_timm(settings, tuple(images.shape[2:]))
@@ -113,7 +131,7 @@ def _of_timm(settings, size):
 
 
 @contextmanager
-def seeded(*seed):
+def seeded(*seed: int) -> Iterator[None]:
     """Seed the global generators of Python and torch by whole numbers, and put them back afterwards.
 
     Dropout, drop-path and timm's augmentation draw from them. Seeded anew for each epoch, they need not be kept when a

@@ -12,6 +12,7 @@ PACKAGE = "gfscore"
 MODULE = rf"{PACKAGE}[\w.]*"
 FROM = re.compile(rf"^[ \t]*from[ \t]+({MODULE})[ \t]+import[ \t]+(\([^)]*\)|.*)", flags=re.MULTILINE)
 IMPORT = re.compile(r"^[ \t]*import[ \t]+(.*)", flags=re.MULTILINE)
+TYPES = re.compile(r"^if TYPE_CHECKING:\n(?:[ \t].*\n|\n)*", flags=re.MULTILINE)
 TEXT = re.compile(rf"""["']({MODULE}|[^"'\s]*\.csv)["']""")
 DISCOVERY = re.compile(r"\biter_modules\(__path__\)")
 
@@ -26,7 +27,7 @@ def sources_of(path_to_script, *modules):
     (imagenet_classes.csv, in quotes), and all files of a package that discovers its modules by iter_modules of
     pkgutil. So a step that looks through the metrics has a new file among its code, and one that uses a single metric
     has that file alone. The sources of images, found by their files, belong to fetch_dataset: it has a version
-    (versions.yaml).
+    (versions.yaml). What is imported for types alone (if TYPE_CHECKING) changes no result and is left out.
     gfscore/__init__.py is left out: it holds no computation, and would tie every script to every other.
     """
     folder = Path(path_to_script).parent
@@ -42,7 +43,7 @@ def sources_of(path_to_script, *modules):
 @cache
 def named_in(path, folder):
     """Files of the package in a folder that one file imports or names, a set of paths."""
-    text = path.read_text(encoding="utf-8")
+    text = TYPES.sub("", path.read_text(encoding="utf-8"))
     names = set(TEXT.findall(text))
     for module, imported in FROM.findall(text):
         names |= {module, *(f"{module}.{name}" for name in re.findall(r"\w+", imported))}

@@ -4,9 +4,12 @@ The score g is proposed as a lower bound on the distance to the nearest adversar
 nearer than g disproves that for its sample; that none was found proves nothing, because attacks can fail.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
 from gfscore.core.numbers import count, interval, number, percent, setting
@@ -24,9 +27,9 @@ class Distances:
     measure; `largest`, the largest distance searched, which no value exceeds.
     """
 
-    sample_id: np.ndarray
-    value: np.ndarray
-    censored: np.ndarray
+    sample_id: NDArray[np.str_]
+    value: NDArray[np.float64]
+    censored: NDArray[np.bool_]
     norm: str
     largest: float
 
@@ -61,11 +64,20 @@ class Falsification:
 
     temperature: float
     confidence: float
-    classes: list
+    classes: list[Falsified]
     model: Falsified
 
 
-def falsification(sample_id, labels, logits, distances, *, activation, temperature=1.0, alpha=0.05):
+def falsification(
+    sample_id: NDArray[np.str_],
+    labels: NDArray[np.integer],
+    logits: NDArray[np.floating],
+    distances: Distances,
+    *,
+    activation: str,
+    temperature: float = 1.0,
+    alpha: float = 0.05,
+) -> Falsification:
     """Falsification rate of the attack-free score of one model, per class and overall.
 
     Takes `sample_id` (N,), `labels` (N,) and `logits` (N, K) of the scored samples and Distances, which may be of a
@@ -86,7 +98,7 @@ def falsification(sample_id, labels, logits, distances, *, activation, temperatu
     own, rival = own_and_rival(logits, labels)
     right, violated = contradicted(g, own > rival, value, censored)
 
-    def group(chosen):
+    def group(chosen: NDArray[np.bool_]) -> Falsified:
         p_mean = _p_value_of_means(g[chosen] - value[chosen], distances.largest, alpha)
         arrays = (of[chosen] for of in (g, value, censored, right, violated))
         return _falsified(*arrays, p_mean=p_mean, alpha=alpha)
@@ -99,7 +111,9 @@ def falsification(sample_id, labels, logits, distances, *, activation, temperatu
     )
 
 
-def contradicted(score, correct, value, censored):
+def contradicted(
+    score: NDArray[np.float64], correct: NDArray[np.bool_], value: NDArray[np.float64], censored: NDArray[np.bool_]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Which samples count as correct, and which of their scores an adversarial example contradicts: two (N,) bool.
 
     Takes `score` (N,), `correct` (N,) bool, clean correctness where the score was measured, and `value` and `censored`
@@ -109,7 +123,7 @@ def contradicted(score, correct, value, censored):
     return right, right & ~censored & (score > value)
 
 
-def sentence(result, *, name):
+def sentence(result: Falsification, *, name: str) -> str:
     """What a Falsification says of one model, in plain words; `name` is the model's."""
     found, temperature = result.model, f"T = {setting(result.temperature)}"
     of_correct = f"{count(found.correct)} correctly classified samples"

@@ -1,5 +1,10 @@
 """The attack-free score against attack distances: rows of the table falsification, and what gate rules judge."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from gfscore.audit.agreement.columns import ALL, ALL_NAME
@@ -14,6 +19,10 @@ from gfscore.statistics.class_bounds import bounds_of
 from gfscore.statistics.splits import choosing_samples
 from gfscore.tables.parquet_tables import read_logits
 
+if TYPE_CHECKING:
+    from gfscore.audit.measured import AuditInputs
+    from gfscore.audit.verdicts.verdict import Candidate
+
 CONTRADICTION = Measure(
     title="Score contradicted by an attack",
     value_range=(0.0, 1.0),
@@ -23,13 +32,13 @@ CONTRADICTION = Measure(
 )
 
 
-def falsification_rows(inputs, class_names, *, alpha):
+def falsification_rows(inputs: AuditInputs, class_names: Sequence[str], *, alpha: float) -> list[dict[str, Any]]:
     """Rows of falsification: each model, great variant, l2 minimal measure and temperature, classes then all.
 
     Takes AuditInputs with logits of every model, K names and the error of each interval. At a temperature that was
     chosen on the samples that are counted, rows carry no interval; a split audit counts those that report.
     """
-    calibrations = read_json(inputs.calibration) if inputs.calibrated_measure else {}
+    calibrations = read_json(str(inputs.calibration)) if inputs.calibrated_measure else {}
     logits = dict(zip(map(label_of, inputs.models), inputs.logits, strict=True))
     rows = []
     for model, own in inputs.paths():
@@ -46,12 +55,19 @@ def falsification_rows(inputs, class_names, *, alpha):
     return rows
 
 
-def falsifying(measures):
+def falsifying(measures: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Names of the measures whose distances the score can be held against: of kind minimal, in l2."""
     return [name for name, entry in measures.items() if entry["kind"] == "minimal" and entry["norm"] == "l2"]
 
 
-def add_contradictions(candidates, inputs, *, rules, class_names, intervals):
+def add_contradictions(
+    candidates: Iterable[Candidate],
+    inputs: AuditInputs,
+    *,
+    rules: Sequence[Mapping[str, Any]],
+    class_names: Sequence[str],
+    intervals: Mapping[str, Any],
+) -> None:
     """Give each Candidate bounds of the falsification rate at T = 1 for the rules that judge it.
 
     Takes AuditInputs of an audit with one l2 minimal measure. The samples are those classified right by both measures.
@@ -91,8 +107,8 @@ def _contradictions(own, model, measure, against, kind):
 
 def _distances(path, model, measure, largest):
     samples = read_samples(path, model, measure, "minimal")
-    columns = (samples[name].to_numpy() for name in ("sample_id", "value", "censored"))
-    return Distances(*columns, norm="l2", largest=float(largest))
+    sample_id, value, censored = (samples[name].to_numpy() for name in ("sample_id", "value", "censored"))
+    return Distances(sample_id, value, censored, norm="l2", largest=float(largest))
 
 
 def _temperatures(calibrations, label):
@@ -107,11 +123,13 @@ def _temperatures(calibrations, label):
 def _rows(key, evidence, distances, settings, class_names, *, temperature, alpha):
     calibration, value, split = temperature
     fresh = calibration == UNCALIBRATED or split is not None
+    sample_id, labels, logits = evidence
     if split is not None:
-        sample_id, labels, _ = evidence
         reports = set(sample_id[~choosing_samples(sample_id, labels, split)])
         distances = _only(distances, np.array([name in reports for name in distances.sample_id], dtype=bool))
-    found = falsification(*evidence, distances, activation=settings["activation"], temperature=value, alpha=alpha)
+    found = falsification(
+        sample_id, labels, logits, distances, activation=settings["activation"], temperature=value, alpha=alpha
+    )
     key = {**key, "calibration": calibration, "temperature": value, "confidence": 1 - alpha if fresh else None}
     groups = [(k, class_names[k], group) for k, group in enumerate(found.classes)]
     return [
@@ -122,5 +140,7 @@ def _rows(key, evidence, distances, settings, class_names, *, temperature, alpha
 
 
 def _only(distances, chosen):
-    columns = (np.asarray(values)[chosen] for values in (distances.sample_id, distances.value, distances.censored))
-    return Distances(*columns, norm=distances.norm, largest=distances.largest)
+    sample_id, value, censored = (
+        np.asarray(values)[chosen] for values in (distances.sample_id, distances.value, distances.censored)
+    )
+    return Distances(sample_id, value, censored, norm=distances.norm, largest=distances.largest)

@@ -4,9 +4,13 @@ A failure where another attack succeeded proves that the first one failed there,
 have been too weak. So no attack is held against one that is stronger by design.
 """
 
+from __future__ import annotations
+
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gfscore.attacks.settings import BLACK_BOX, WHITE_BOX
 from gfscore.core.numbers import count, setting
@@ -49,22 +53,22 @@ class Attacked:
     in which they ran; `passes` (N,) forward passes spent on each sample, None where unknown.
     """
 
-    sample_id: np.ndarray
-    labels: np.ndarray
+    sample_id: NDArray[np.str_]
+    labels: NDArray[np.integer]
     norm: str
     eps: float
-    distance: np.ndarray
-    attack: np.ndarray
-    tried: tuple
-    passes: np.ndarray | None = None
+    distance: NDArray[np.float64]
+    attack: NDArray[np.object_]
+    tried: tuple[str, ...]
+    passes: NDArray[np.number] | None = None
 
     @property
-    def survived(self):
+    def survived(self) -> NDArray[np.bool_]:
         """Samples for which nothing was found, (N,) bool."""
         return np.isnan(np.asarray(self.distance, dtype=np.float64))
 
     @property
-    def strength(self):
+    def strength(self) -> int:
         """Of the strongest attack tried: 3 follows gradients in many steps, 2 to the first crossing, 1 in one step."""
         return max((_strength(attack) for attack in self.tried), default=0)
 
@@ -85,7 +89,7 @@ class MaskingSign:
     text: str
 
 
-def masking_warnings(measures):
+def masking_warnings(measures: Mapping[str, Attacked]) -> list[MaskingSign]:
     """Signs of gradient masking in the measures of one model, a mapping name -> Attacked; a list, empty for none.
 
     (1) An attack without gradients finds samples that many steps along gradients before it missed: suspicious from

@@ -1,5 +1,10 @@
 """Rows of the tables about distances and certified radii: curves over the radius, summaries, tests, refutations."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from gfscore.agreement.certificates import allowed_refutations, certified_accuracy, corrected_certified_accuracy
@@ -9,6 +14,9 @@ from gfscore.measures.certified.radii import largest_certificate
 from gfscore.statistics import survival
 from gfscore.statistics.binomial import lower_shares
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 POINTS = 41
 """Radii of a curve, evenly spaced from 0 to the largest that a sample can have."""
 
@@ -16,7 +24,14 @@ ROUNDING = 1e-9
 """Share by which a radius may fall short of the one it is compared with: what processors round differently."""
 
 
-def curve_rows(key, samples, class_names, *, settings, confidence):
+def curve_rows(
+    key: Mapping[str, str],
+    samples: pd.DataFrame,
+    class_names: Sequence[str],
+    *,
+    settings: Mapping[str, Any],
+    confidence: float,
+) -> list[dict[str, Any]]:
     """Rows of radius_curves of one model and measure of kind minimal or certified: classes, then all samples.
 
     Takes the samples table, K names, the measure's settings and the confidence of the bounds, which hold at each
@@ -75,7 +90,7 @@ def _certified(samples, labels, radii, *, settings, n, alpha):
     return share, np.where(np.isnan(share), np.nan, low), unknown
 
 
-def distance_rows(key, samples, class_names):
+def distance_rows(key: Mapping[str, str], samples: pd.DataFrame, class_names: Sequence[str]) -> list[dict[str, Any]]:
     """Rows of class_distances of one model and minimal measure: classes, then all samples."""
     values, censored, labels = (samples[name].to_numpy() for name in ("value", "censored", "label"))
     rows = []
@@ -90,11 +105,13 @@ def distance_rows(key, samples, class_names):
     return rows
 
 
-def log_rank_row(key, samples, classes, *, permutations, rng):
+def log_rank_row(
+    key: Mapping[str, str], samples: pd.DataFrame, classes: int, *, permutations: int, rng: np.random.Generator
+) -> dict[str, Any]:
     """Row of log_rank_tests of one model and minimal measure: whether distances differ between classes."""
-    columns = [samples[name].to_numpy() for name in ("value", "censored", "label")]
-    plain = survival.log_rank(*columns, classes)
-    shuffled = survival.log_rank_permutation(*columns, classes, permutations=permutations, rng=rng)
+    values, censored, labels = (samples[name].to_numpy() for name in ("value", "censored", "label"))
+    plain = survival.log_rank(values, censored, labels, classes)
+    shuffled = survival.log_rank_permutation(values, censored, labels, classes, permutations=permutations, rng=rng)
     return {
         **key,
         "n": len(samples),
@@ -107,7 +124,7 @@ def log_rank_row(key, samples, classes, *, permutations, rng):
     }
 
 
-def refutation_row(key, samples, *, alpha):
+def refutation_row(key: Mapping[str, str], samples: pd.DataFrame, *, alpha: float) -> dict[str, Any]:
     """Row of refutations of one model and smoothed measure whose certificates were attacked; `alpha` of each."""
     looked_at = samples[samples["attacked"].notna()]
     attacked, refuted = (int(looked_at[name].astype(bool).sum()) for name in ("attacked", "refuted"))

@@ -1,10 +1,13 @@
 """Whether two measures rank classes, or models, alike."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gfscore.statistics.ranking import EXACT_UP_TO, ROUNDING, every_order, share_of_orders, spearman
 
@@ -27,7 +30,9 @@ class RankAgreement:
     p_method: str | None
 
 
-def rank_agreement(x, y, *, confidence, permutations, seed):
+def rank_agreement(
+    x: NDArray[np.float64], y: NDArray[np.float64], *, confidence: float, permutations: int, seed: int
+) -> RankAgreement:
     """RankAgreement of `x` and `y` (n,), pairs with a NaN left out.
 
     The p-value is exact for up to EXACT_UP_TO pairs, ties included; beyond that it is taken from so many

@@ -1,7 +1,11 @@
 """Rows of the tables measure_agreement, training_methods and masking_signs."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from itertools import combinations
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,8 +17,15 @@ from gfscore.audit.metric_names import UNCALIBRATED
 from gfscore.statistics.decisions import training_methods_table
 from gfscore.statistics.error_rates import error_rate
 
+if TYPE_CHECKING:
+    import pandas as pd
 
-def agreement_rows(class_scores, measures, *, confidence, permutations, seed):
+    from gfscore.audit.measured import AuditInputs
+
+
+def agreement_rows(
+    class_scores: pd.DataFrame, measures: Sequence[str], *, confidence: float, permutations: int, seed: int
+) -> list[dict[str, Any]]:
     """Rows of measure_agreement: every pair of `measures` (names), over the classes of each model, then over models.
 
     Takes the table class_scores, of which the rows at T = 1 count.
@@ -44,7 +55,9 @@ def _pairs(key, over, values, measures, settings):
     ]
 
 
-def training_rows(inputs, methods, *, confidence):
+def training_rows(
+    inputs: AuditInputs, methods: Mapping[tuple[str, str], str | None], *, confidence: float
+) -> list[dict[str, Any]]:
     """Rows of training_methods: Table 1 of the exact-binomial paper for every adversarial and probabilistic measure.
 
     Takes AuditInputs and `methods`, the training method of each model by (threat, model), None where unknown: such
@@ -71,7 +84,7 @@ def training_rows(inputs, methods, *, confidence):
     return rows
 
 
-def masking_rows(inputs, classes):
+def masking_rows(inputs: AuditInputs, classes: int) -> list[dict[str, Any]]:
     """Rows of masking_signs: signs that gradients misled the attacks of an audit (AuditInputs) with K classes."""
     rows = []
     for model, own in inputs.paths():
@@ -91,9 +104,9 @@ def _attacked(samples, settings, classes):
     else:
         distance = np.where(samples["censored"], np.nan, samples["value"])
         eps, tried = settings["largest_distance"], tuple(entry["name"] for entry in settings["attacks"])
-    columns = (samples[name].to_numpy() for name in ("sample_id", "label"))
+    sample_id, labels = (samples[name].to_numpy() for name in ("sample_id", "label"))
     attack, passes = (samples[name].to_numpy() for name in ("attack", "steps"))
-    return Attacked(*columns, settings["norm"], eps, distance, attack, tried, passes)
+    return Attacked(sample_id, labels, settings["norm"], eps, distance, attack, tried, passes)
 
 
 def _of_kind(inputs, kind):

@@ -5,16 +5,28 @@ reported numbers measure (docs/what-reproduces.md). Here each is defined as a fu
 rank objectives are constant, and largest, is found in rank_objectives.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
 import numpy as np
+from numpy.typing import NDArray
 
 from gfscore.statistics.margins import BLOCK_ELEMENTS, require_temperature
 from gfscore.statistics.ranking import spearman
+
+if TYPE_CHECKING:
+    from gfscore.statistics.curves import ScoreCurves
+
+Objective = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+"""Function from temperatures (T,) to a value of each."""
 
 STABILITY_STEPS = 10
 """Steps into which each half of the stability window [T - delta, T + delta] is divided."""
 
 
-def cross_model_accuracy(curves, class_accuracy):
+def cross_model_accuracy(curves: Sequence[ScoreCurves], class_accuracy: NDArray[np.float64]) -> Objective:
     """Eq. 8 as written: Spearman over models between aggregate score at T and clean accuracy.
 
     `curves` are M ScoreCurves, `class_accuracy` (M, K) clean accuracy per class, NaN for a class without samples.
@@ -22,27 +34,27 @@ def cross_model_accuracy(curves, class_accuracy):
     construction, since the score tends to B times accuracy (docs/what-reproduces.md).
     """
     scores, accuracy = aggregates(curves), aggregate_accuracy(curves, class_accuracy)
-    return lambda temperatures: spearman(scores(temperatures), accuracy)
+    return lambda temperatures: np.asarray(spearman(scores(temperatures), accuracy))
 
 
-def aggregates(curves):
+def aggregates(curves: Sequence[ScoreCurves]) -> Objective:
     """Function from temperatures (T,) to the aggregate score of each of M ScoreCurves, (T, M)."""
     return lambda temperatures: np.stack([_aggregate(curve(temperatures), curve.n) for curve in curves], axis=1)
 
 
-def aggregate_accuracy(curves, class_accuracy):
+def aggregate_accuracy(curves: Sequence[ScoreCurves], class_accuracy: NDArray[np.float64]) -> NDArray[np.float64]:
     """Clean accuracy over all samples (M,) from class accuracies (M, K) and the samples that M ScoreCurves count."""
     return np.array([_aggregate(row[None], curve.n)[0] for row, curve in zip(class_accuracy, curves, strict=True)])
 
 
-def within_model_class_accuracy(curves, class_accuracy):
+def within_model_class_accuracy(curves: Sequence[ScoreCurves], class_accuracy: NDArray[np.float64]) -> Objective:
     """Mean over models of the Spearman over classes between class scores at T and class accuracies.
 
     What the GF-Score paper's reported numbers really are (docs/what-reproduces.md). Same arguments as
     cross_model_accuracy; models whose class accuracies are all equal have no order to agree with and are left out.
     """
 
-    def objective(temperatures):
+    def objective(temperatures: NDArray[np.float64]) -> NDArray[np.float64]:
         agreement = []
         for curve, accuracy in zip(curves, class_accuracy, strict=True):
             present = curve.n > 0
@@ -52,7 +64,9 @@ def within_model_class_accuracy(curves, class_accuracy):
     return objective
 
 
-def ranking_stability(curves, *, delta, low, high, endpoints_only=False):
+def ranking_stability(
+    curves: Sequence[ScoreCurves], *, delta: float, low: float, high: float, endpoints_only: bool = False
+) -> Objective:
     """Eq. 9: mean over models of how stable the ranking of classes is under small changes of T.
 
     For each model the smallest Spearman between its class scores at T and at any T' in [T - delta, T + delta],
@@ -61,7 +75,7 @@ def ranking_stability(curves, *, delta, low, high, endpoints_only=False):
     """
     steps = np.array([-1.0, 1.0]) if endpoints_only else np.linspace(-1, 1, 2 * STABILITY_STEPS + 1)
 
-    def objective(temperatures):
+    def objective(temperatures: NDArray[np.float64]) -> NDArray[np.float64]:
         window = np.clip(np.asarray(temperatures)[:, None] + delta * steps, low, high)
         stability = []
         for curve in curves:
@@ -74,7 +88,7 @@ def ranking_stability(curves, *, delta, low, high, endpoints_only=False):
     return objective
 
 
-def log_loss(logits, labels, temperature):
+def log_loss(logits: NDArray[np.floating], labels: NDArray[np.integer], temperature: float) -> float:
     """Mean negative log-likelihood of the true class under softmax(z / T), in nats, lower is better."""
     require_temperature(temperature)
     total, own = np.empty(len(labels)), np.empty(len(labels))
@@ -84,7 +98,9 @@ def log_loss(logits, labels, temperature):
     return float(np.mean(np.log(total) - own))
 
 
-def likelihood_temperature(logits, labels, *, low, high):
+def likelihood_temperature(
+    logits: NDArray[np.floating], labels: NDArray[np.integer], *, low: float, high: float
+) -> float:
     """Temperature that minimises the log-loss of one model on held-out samples (temperature scaling).
 
     Takes `logits` (N, K), `labels` (N,) of the held-out part and the search bounds. Returns T in [low, high].
@@ -101,7 +117,9 @@ def likelihood_temperature(logits, labels, *, low, high):
     return float(np.exp(found.x))
 
 
-def class_calibration_error(logits, labels, *, temperature, bins=15):
+def class_calibration_error(
+    logits: NDArray[np.floating], labels: NDArray[np.integer], *, temperature: float, bins: int = 15
+) -> NDArray[np.float64]:
     """Expected calibration error of each class's predicted probability, (K,) in [0, 1], 0 is calibrated.
 
     For class k: mean over samples of |mean predicted probability of k - share of label k| within equal-width bins.

@@ -1,6 +1,10 @@
 """Which calibrated scores may be compared: those at temperatures that were chosen together."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
@@ -8,7 +12,12 @@ from gfscore.core.files import read_json
 REMEDY = "compare the rows whose calibration is none (T = 1), or calibrate all models in one audit"
 
 
-def require_comparable(first, second, *, names=("the first audit", "the second audit")):
+def require_comparable(
+    first: Mapping[str, Any],
+    second: Mapping[str, Any],
+    *,
+    names: tuple[str, str] = ("the first audit", "the second audit"),
+) -> None:
     """Raise InputError unless the calibrated scores of two audits stand at temperatures that were chosen together.
 
     Takes the contents of two calibration.json. For every objective that both have, measure, digest of the model set,
@@ -28,7 +37,7 @@ def require_comparable(first, second, *, names=("the first audit", "the second a
                 )
 
 
-def require_comparable_audits(first, second):
+def require_comparable_audits(first: Path | str, second: Path | str) -> None:
     """The same for the folders of two audits, which hold calibration.json; errors name the folders."""
     calibrations = [read_json(Path(folder) / "calibration.json") for folder in (first, second)]
     require_comparable(*calibrations, names=(str(first), str(second)))

@@ -1,6 +1,11 @@
 """Reading what calibration needs to know about a model from its files."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +23,14 @@ from gfscore.statistics.survival import mean_distance
 from gfscore.tables.parquet_tables import read_identity, read_logits, read_table
 
 
-def read_all_evidence(files, *, models, published, seed, split):
+def read_all_evidence(
+    files: Mapping[str, Any],
+    *,
+    models: Sequence[Mapping[str, str]],
+    published: Sequence[Mapping[str, Any]],
+    seed: int,
+    split: Mapping[str, Any] | None,
+) -> list[ModelEvidence]:
     """ModelEvidence of the models that take part in an audit.
 
     `files` holds selection (models.json), sweeps and logits (one path per entry of `models`), manifests (of checkpoints
@@ -39,7 +51,16 @@ def read_all_evidence(files, *, models, published, seed, split):
     ]
 
 
-def read_evidence(path_to_sweep, path_to_logits, path_to_distances, *, model, robust_accuracy, seed, split):
+def read_evidence(
+    path_to_sweep: Path | str,
+    path_to_logits: Path | str,
+    path_to_distances: Path | str | None,
+    *,
+    model: Mapping[str, str],
+    robust_accuracy: float,
+    seed: int,
+    split: Mapping[str, Any] | None,
+) -> ModelEvidence:
     """ModelEvidence from a model's sweep and logits, and the distances of its minimal measure, None without one.
 
     `model` is a mapping with dataset, threat, model; `robust_accuracy` a fraction or NaN. Without a `split` all samples
@@ -106,7 +127,11 @@ def _mean_distances(path, model, *, parts):
     return [mean_distance(values) for values in of_parts]
 
 
-def accuracies_of(models, published, paths_to_manifests):
+def accuracies_of(
+    models: Iterable[Mapping[str, str]],
+    published: Iterable[Mapping[str, Any]],
+    paths_to_manifests: Iterable[Path | str],
+) -> list[dict[str, Any]]:
     """Published and robust accuracies of each model, as the columns of model_summary.
 
     `models` are mappings with dataset, threat, model, `published` their published accuracies (fractions or None). The

@@ -1,12 +1,22 @@
 """How sure a searched temperature is: models resampled, models left out, accuracies permuted."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from gfscore.audit.calibration.temperature_search import EQUAL, UndefinedObjectiveError, optimum
 from gfscore.statistics.ranking import EXACT_UP_TO, every_order
 
+if TYPE_CHECKING:
+    from gfscore.audit.calibration.rank_objectives import AcrossModels, MeanOverModels
+    from gfscore.audit.calibration.temperature_search import Optimum
 
-def bootstrap(objective, *, models, draws, confidence, rng):
+
+def bootstrap(
+    objective: AcrossModels | MeanOverModels, *, models: int, draws: int, confidence: float, rng: np.random.Generator
+) -> dict[str, Any]:
     """Percentile bootstrap over models of T* and of the objective there; approximate, no guarantee.
 
     Takes an objective of rank_objectives, the number of models M, how many resamples to draw, and the confidence.
@@ -26,12 +36,14 @@ def bootstrap(objective, *, models, draws, confidence, rng):
     return described | {"draws": draws, "undefined": draws - len(known)} | ends
 
 
-def leave_one_out(objective, *, models):
+def leave_one_out(objective: AcrossModels | MeanOverModels, *, models: int) -> list[Optimum | None]:
     """Optimum without each of the M models, as a list of M; None where the rest has no order; grids as in bootstrap."""
     return _optima(objective, 1 - np.eye(models))
 
 
-def permutation_p_value(objective, *, draws, rng):
+def permutation_p_value(
+    objective: AcrossModels | MeanOverModels, *, draws: int, rng: np.random.Generator
+) -> dict[str, Any] | None:
     """Probability that the search finds at least as large an agreement when the accuracies are permuted.
 
     The maximum over T is taken anew under each permutation, so choosing T is paid for: under exchangeable accuracies
@@ -43,10 +55,12 @@ def permutation_p_value(objective, *, draws, rng):
     items = objective.permuted_items
     if items < 2:
         return None
+    # An objective without accuracies has nothing to permute, and has returned.
+    with_accuracies: Any = objective
     enumerated = items <= EXACT_UP_TO
     orders = every_order(items) if enumerated else rng.permuted(np.tile(np.arange(items), (draws, 1)), axis=1)
-    observed = objective.permuted(np.arange(items)[None])[0]
-    reached = int((objective.permuted(orders) >= observed - EQUAL).sum())
+    observed = with_accuracies.permuted(np.arange(items)[None])[0]
+    reached = int((with_accuracies.permuted(orders) >= observed - EQUAL).sum())
     return {
         "p": reached / len(orders) if enumerated else (1 + reached) / (1 + draws),
         "orders": len(orders),

@@ -1,21 +1,28 @@
 """What calibration knows about the models of an audit, and how their scores rank them."""
 
+from __future__ import annotations
+
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gfscore.audit.calibration import attack_free
 from gfscore.statistics.curves import ScoreCurves
 from gfscore.statistics.ranking import spearman_or_none
 
+Part = tuple[NDArray[np.floating], NDArray[np.integer]]
+"""Logits (n, K) and labels (n,) of some samples."""
+
 CLEAN, ROBUST, DISTANCE = "clean accuracy", "robust accuracy", "attack distance"
 """Numbers that the models' aggregate scores are compared with; keys of `agreement` in calibration.json."""
 
 
-def alone(against):
+def alone(against: str) -> str:
     """Key of `baseline` in calibration.json: rank agreement of clean accuracy alone with one of the numbers above."""
     return f"clean accuracy alone vs {against}"
 
@@ -35,7 +42,7 @@ class ModelEvidence:
 
     name: str
     curves: ScoreCurves
-    class_accuracy: np.ndarray
+    class_accuracy: NDArray[np.float64]
     attack_distance: float
     report_curves: ScoreCurves
     clean_accuracy: float
@@ -43,16 +50,16 @@ class ModelEvidence:
     robust_accuracy: float
     checkpoint: str
     dataset_digest: str
-    read_parts: Callable
+    read_parts: Callable[[], tuple[Part, Part]]
 
 
-def models_digest(models):
+def models_digest(models: Sequence[ModelEvidence]) -> str:
     """SHA-256 over the models and data a temperature was chosen on; scores with different digests do not compare."""
     described = sorted([model.name, model.checkpoint, model.dataset_digest] for model in models)
     return hashlib.sha256(json.dumps(described).encode()).hexdigest()
 
 
-def agreement_at(models, chosen):
+def agreement_at(models: Sequence[ModelEvidence], chosen: Mapping[str, float | None]) -> dict[str, Any]:
     """Rank agreement of the models' aggregates at T = 1 and at a temperature of each, and that of clean accuracy alone.
 
     Takes M ModelEvidence and their temperatures by name, None where there is none. Returns `agreement` and `baseline`
@@ -70,7 +77,9 @@ def agreement_at(models, chosen):
     }
 
 
-def agreement(models, before, after):
+def agreement(
+    models: Sequence[ModelEvidence], before: NDArray[np.float64], after: NDArray[np.float64]
+) -> dict[str, dict[str, float | None]]:
     """Spearman of aggregates (M,) `before` and `after` calibration with clean and with robust accuracy, by name.
 
     With attack distances too, where every model has one.
@@ -81,7 +90,7 @@ def agreement(models, before, after):
     }
 
 
-def attack_distances(models):
+def attack_distances(models: Sequence[ModelEvidence]) -> NDArray[np.float64]:
     """Mean attack distance of each model on the samples that choose T, (M,), NaN where it was not measured."""
     return np.array([model.attack_distance for model in models])
 

@@ -5,15 +5,24 @@ all there is to know. Each objective gives its values for weighted models, which
 largest value when the accuracies are permuted.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gfscore.audit.calibration import attack_free
 from gfscore.audit.calibration.temperature_search import Stretches, two_phase_grid
 from gfscore.core.errors import InputError
 from gfscore.statistics.crossings import joined, rank_boundaries
 from gfscore.statistics.ranking import ranks
+
+if TYPE_CHECKING:
+    from gfscore.audit.calibration.temperature_search import SearchSettings
+    from gfscore.statistics.curves import ScoreCurves
 
 EXACT_CLASSES = 100
 """Most classes whose every crossing is found. Of K classes some K^2 / 2 pairs cross: a thousand classes change their
@@ -30,16 +39,16 @@ class AcrossModels:
     """
 
     stretches: Stretches
-    ranks: np.ndarray
-    accuracy_ranks: np.ndarray
+    ranks: NDArray[np.float64]
+    accuracy_ranks: NDArray[np.float64]
     exact = True
 
     @property
-    def permuted_items(self):
+    def permuted_items(self) -> int:
         """What a permutation permutes: the M models."""
         return len(self.accuracy_ranks)
 
-    def values(self, weights):
+    def values(self, weights: NDArray[np.number]) -> NDArray[np.float64]:
         """Objective (W, S) when each model counts `weights` (W, M) times; NaN where undefined."""
         weights = np.asarray(weights, dtype=np.float64)
         # A model's centred rank among weighted models is half the sum of the signs of its differences.
@@ -57,7 +66,7 @@ class AcrossModels:
             result[:, block] = _correlation(covariance, squares, accuracy_squares).T
         return result
 
-    def permuted(self, orders):
+    def permuted(self, orders: NDArray[np.integer]) -> NDArray[np.float64]:
         """Largest value over the stretches when the accuracies come in each of the `orders` (R, M), as (R,)."""
         scores, accuracy = _centred(self.ranks), _centred(self.accuracy_ranks)
         squares = (scores**2).sum(axis=1)[:, None]
@@ -74,12 +83,15 @@ class MeanOverModels:
     """Mean over models of a value that each model has on each stretch: `by_model` (M, S), NaN where undefined."""
 
     stretches: Stretches
-    by_model: np.ndarray
+    by_model: NDArray[np.float64]
     exact: bool
 
-    permuted_items = 0
+    @property
+    def permuted_items(self) -> int:
+        """What a permutation permutes: nothing, where there are no accuracies."""
+        return 0
 
-    def values(self, weights):
+    def values(self, weights: NDArray[np.number]) -> NDArray[np.float64]:
         """Objective (W, S) when each model counts `weights` (W, M) times; NaN where no model has a value."""
         known = ~np.isnan(self.by_model)
         total, count = weights @ np.where(known, self.by_model, 0), weights @ known
@@ -95,17 +107,17 @@ class WithinModels(MeanOverModels):
     accuracies are: those are what permutations search.
     """
 
-    ranks: list
-    own: np.ndarray
-    accuracy_ranks: np.ndarray
-    fixed: np.ndarray
+    ranks: list[NDArray[np.float64]]
+    own: NDArray[np.int64]
+    accuracy_ranks: NDArray[np.float64]
+    fixed: NDArray[np.bool_]
 
     @property
-    def permuted_items(self):
+    def permuted_items(self) -> int:
         """What a permutation permutes: the classes, alike in all models, since models agree on which are hard."""
         return self.accuracy_ranks.shape[1]
 
-    def permuted(self, orders):
+    def permuted(self, orders: NDArray[np.integer]) -> NDArray[np.float64]:
         """Largest value over fixed stretches when the class accuracies come in each of the `orders` (R, K), as (R,)."""
         count = (~np.isnan(self.by_model[:, self.fixed])).sum(axis=0)
         share = np.divide(1, count, out=np.full(len(count), np.nan), where=count > 0)[:, None]
@@ -114,7 +126,7 @@ class WithinModels(MeanOverModels):
             for scores, accuracy, where in zip(self.ranks, self.accuracy_ranks, self.own[:, self.fixed], strict=True)
         ]
 
-        def mean(block):
+        def mean(block: NDArray[np.integer]) -> NDArray[np.float64]:
             # Few models change at a boundary, so the sum over models is built up from the changes.
             total = np.zeros((len(count), len(block)))
             for scores, accuracy, where in models:
@@ -130,12 +142,16 @@ class WithinModels(MeanOverModels):
         return _largest(mean, orders, len(count))
 
 
-def cross_model_accuracy(curves, class_accuracy, settings):
+def cross_model_accuracy(
+    curves: Sequence[ScoreCurves], class_accuracy: NDArray[np.float64], settings: SearchSettings
+) -> AcrossModels:
     """Eq. 8 as written, attack_free.cross_model_accuracy, as AcrossModels on its exact stretches."""
     return _across_models(curves, attack_free.aggregate_accuracy(curves, class_accuracy), settings)
 
 
-def attack_distance(curves, distances, settings):
+def attack_distance(
+    curves: Sequence[ScoreCurves], distances: NDArray[np.float64], settings: SearchSettings
+) -> AcrossModels:
     """Spearman over models of the aggregate score and the mean attack distance (M,), as AcrossModels.
 
     The calibration by attacks that the GF-Score paper compares with. Raises InputError for a model without a distance.
@@ -153,7 +169,9 @@ def _across_models(curves, against, settings):
     return AcrossModels(stretches, ranks(aggregates(stretches.middle)), ranks(against))
 
 
-def within_model_class_accuracy(curves, class_accuracy, settings):
+def within_model_class_accuracy(
+    curves: Sequence[ScoreCurves], class_accuracy: NDArray[np.float64], settings: SearchSettings
+) -> WithinModels:
     """attack_free.within_model_class_accuracy as WithinModels.
 
     On exact stretches up to EXACT_CLASSES classes; beyond on the paper's grid and at T = 1.
@@ -181,14 +199,21 @@ def within_model_class_accuracy(curves, class_accuracy, settings):
     return WithinModels(stretches, np.array(by_model), exact, class_ranks, where, accuracy_ranks, fixed)
 
 
-def ranking_stability(curves, settings, *, delta, endpoints_only=False):
+def ranking_stability(
+    curves: Sequence[ScoreCurves], settings: SearchSettings, *, delta: float, endpoints_only: bool = False
+) -> MeanOverModels:
     """Eq. 9, attack_free.ranking_stability, as MeanOverModels.
 
     On exact stretches, with every temperature of the window, up to EXACT_CLASSES classes; beyond on the paper's grid
     and at T = 1, with the window sampled.
     """
     if (curves[0].n > 0).sum() > EXACT_CLASSES:
-        settled = {"delta": delta, "low": settings.low, "high": settings.high, "endpoints_only": endpoints_only}
+        settled: dict[str, Any] = {
+            "delta": delta,
+            "low": settings.low,
+            "high": settings.high,
+            "endpoints_only": endpoints_only,
+        }
         temperatures = _on_grid(attack_free.ranking_stability(curves, **settled), settings)
         by_model = [attack_free.ranking_stability([curve], **settled)(temperatures) for curve in curves]
         return MeanOverModels(Stretches.at(temperatures), np.array(by_model), exact=False)

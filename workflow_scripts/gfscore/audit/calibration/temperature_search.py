@@ -1,8 +1,12 @@
 """Where an objective of the temperature is largest, on stretches of temperatures or on the paper's grid."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
 from gfscore.statistics.crossings import RESOLUTION
@@ -28,13 +32,13 @@ class SearchSettings:
     fine_step: float
     fine_radius: float
 
-    def coarse(self):
+    def coarse(self) -> NDArray[np.float64]:
         """Coarse temperatures (T,), from `low` in steps of `coarse_step`, never above `high`."""
         steps = int((self.high - self.low) / self.coarse_step + 1e-9)
         # Rounded as the fine grid is, so that a temperature of both is one temperature.
         return np.round(self.low + self.coarse_step * np.arange(steps + 1), 12)
 
-    def fine(self, center):
+    def fine(self, center: float) -> NDArray[np.float64]:
         """Fine temperatures (T,) around `center`, clipped to [low, high]."""
         steps = round(self.fine_radius / self.fine_step)
         grid = np.clip(center + self.fine_step * np.arange(-steps, steps + 1), self.low, self.high)
@@ -48,25 +52,25 @@ class Stretches:
     They border on each other, or are single temperatures (first = last) of a grid.
     """
 
-    first: np.ndarray
-    last: np.ndarray
+    first: NDArray[np.float64]
+    last: NDArray[np.float64]
 
     @classmethod
-    def between(cls, boundaries):
+    def between(cls, boundaries: NDArray[np.float64]) -> Stretches:
         """The S stretches between boundaries (S + 1,)."""
         return cls(boundaries[:-1], boundaries[1:])
 
     @classmethod
-    def at(cls, temperatures):
+    def at(cls, temperatures: NDArray[np.float64]) -> Stretches:
         """Single temperatures (S,)."""
         return cls(temperatures, temperatures)
 
     @property
-    def middle(self):
+    def middle(self) -> NDArray[np.float64]:
         """Middle of each stretch in log T, (S,)."""
         return np.sqrt(self.first * self.last)
 
-    def holding(self, temperatures):
+    def holding(self, temperatures: NDArray[np.float64]) -> NDArray[np.int64]:
         """Index of the stretch that holds each temperature, (T,); a boundary belongs to the stretch above it."""
         return np.clip(np.searchsorted(self.first, temperatures, side="right") - 1, 0, len(self.first) - 1)
 
@@ -81,13 +85,13 @@ class Optimum:
     """
 
     t_star: float
-    interval: tuple
-    stretches: list
+    interval: tuple[float, float]
+    stretches: list[tuple[float, float]]
     edge: bool
     best: float
 
 
-def optimum(stretches, values):
+def optimum(stretches: Stretches, values: NDArray[np.float64]) -> Optimum:
     """Optimum of an objective whose values (S,) on Stretches are given, NaN where undefined.
 
     Raises UndefinedObjectiveError when the objective is undefined everywhere.
@@ -128,7 +132,9 @@ def _middle_of(stretches, start, stop):
     return float(np.sqrt(low * high)) if low < high else float(low)
 
 
-def two_phase_grid(objective, settings):
+def two_phase_grid(
+    objective: Callable[[NDArray[np.float64]], NDArray[np.float64]], settings: SearchSettings
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Temperatures (T,) of the paper's two-phase grid, ascending, and an objective's values (T,) there.
 
     `objective` maps temperatures (T,) to values (T,), NaN where undefined; `settings` are SearchSettings. The fine

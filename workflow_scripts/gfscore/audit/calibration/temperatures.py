@@ -1,9 +1,14 @@
 """The temperatures of one audit: every named objective, searched, with its rank agreements before and after."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gfscore.audit.calibration import attack_free, inference, rank_objectives
 from gfscore.audit.calibration.model_evidence import agreement, agreement_at, attack_distances, models_digest
@@ -15,6 +20,13 @@ from gfscore.audit.calibration.temperature_search import (
     optimum,
     two_phase_grid,
 )
+
+if TYPE_CHECKING:
+    from gfscore.audit.calibration.model_evidence import ModelEvidence, Part
+    from gfscore.statistics.curves import ScoreCurves
+
+Searched = tuple[dict[str, Any], Sequence[float] | NDArray[np.float64], Sequence[float] | NDArray[np.float64]]
+"""Entry in calibration.json, and the searched curve: temperatures and values there."""
 
 CURVE_POINTS = 25
 """Temperatures at which the held-out log-loss is recorded, evenly spaced in log T."""
@@ -34,7 +46,15 @@ class Resampling:
     seed: int
 
 
-def calibrate(models, objectives, *, settings, stability_window, resampling, split=None):
+def calibrate(
+    models: list[ModelEvidence],
+    objectives: Iterable[str],
+    *,
+    settings: SearchSettings,
+    stability_window: float,
+    resampling: Resampling,
+    split: Mapping[str, Any] | None = None,
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Search the temperature of each named objective.
 
     Takes ModelEvidence of M models, names of OBJECTIVES, SearchSettings, delta of Eq. 9, Resampling, and how the
@@ -62,20 +82,20 @@ class Search:
     """What an objective's search takes: M ModelEvidence, SearchSettings, delta of Eq. 9, Resampling, and a number that
     tells the objectives' random draws apart."""
 
-    models: list
+    models: list[ModelEvidence]
     settings: SearchSettings
     window: float
     resampling: Resampling
     stream: int
 
     @property
-    def evidence(self):
+    def evidence(self) -> tuple[list[ScoreCurves], NDArray[np.float64]]:
         """Curves of the models, and their class accuracies (M, K)."""
         return [model.curves for model in self.models], np.array([model.class_accuracy for model in self.models])
 
 
-def _shared(objective_of):
-    def run(search):
+def _shared(objective_of: Callable[[Search], Any]) -> Callable[[Search], Searched]:
+    def run(search: Search) -> Searched:
         try:
             objective = objective_of(search)
             values = objective.values(np.ones((1, len(search.models))))[0]
@@ -120,7 +140,7 @@ def _uncertainty(objective, search):
 def _without_each(objective, models):
     # What is chosen without each model, and how the scores of the others agree then.
     found = inference.leave_one_out(objective, models=len(models))
-    temperatures = [1.0, *(each.t_star if each else 1.0 for each in found)]
+    temperatures = np.array([1.0, *(each.t_star if each else 1.0 for each in found)])
     scores = attack_free.aggregates([model.report_curves for model in models])(temperatures)
     result = {}
     for index, (model, each) in enumerate(zip(models, found, strict=True)):
@@ -144,14 +164,14 @@ def _drawn(stretches, values):
     return temperatures.ravel(), np.repeat(values[new], 2)
 
 
-def _likelihood(search):
+def _likelihood(search: Search) -> Searched:
     settings = search.settings
     temperatures = np.geomspace(settings.low, settings.high, CURVE_POINTS)
     by_model = {model.name: _own_likelihood(*model.read_parts(), temperatures, settings) for model in search.models}
     chosen = {name: found["t_star"] for name, found in by_model.items()}
     lowest, highest = min(chosen.values()), max(chosen.values())
 
-    def mean_of(name):
+    def mean_of(name: str) -> NDArray[np.float64]:
         return np.mean([found[name] for found in by_model.values()], axis=0)
 
     result = _result(
@@ -167,7 +187,9 @@ def _likelihood(search):
     return result, temperatures, mean_of("curve")
 
 
-def _own_likelihood(held_out, report, temperatures, settings):
+def _own_likelihood(
+    held_out: Part, report: Part, temperatures: NDArray[np.float64], settings: SearchSettings
+) -> dict[str, Any]:
     # What one model contributes; its logits are let go before those of the next are read.
     t_star = attack_free.likelihood_temperature(*held_out, low=settings.low, high=settings.high)
     return {
@@ -198,7 +220,7 @@ def _stability(search, *, endpoints_only):
     )
 
 
-OBJECTIVES = {
+OBJECTIVES: dict[str, Callable[[Search], Searched]] = {
     "cross_model_accuracy": _shared(
         lambda search: rank_objectives.cross_model_accuracy(*search.evidence, search.settings)
     ),

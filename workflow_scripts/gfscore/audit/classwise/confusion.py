@@ -1,8 +1,12 @@
 """Which class a classifier takes for which: confusion matrices and what they say about each class."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 
 @dataclass(frozen=True)
@@ -17,17 +21,17 @@ class ClassErrors:
     `false_positives` FP.
     """
 
-    recall: np.ndarray
-    precision: np.ndarray
-    f1: np.ndarray
-    one_vs_rest_accuracy: np.ndarray
-    false_positive_rate: np.ndarray
-    cfps: np.ndarray
-    cfps_relative: np.ndarray
-    false_positives: np.ndarray
+    recall: NDArray[np.float64]
+    precision: NDArray[np.float64]
+    f1: NDArray[np.float64]
+    one_vs_rest_accuracy: NDArray[np.float64]
+    false_positive_rate: NDArray[np.float64]
+    cfps: NDArray[np.float64]
+    cfps_relative: NDArray[np.float64]
+    false_positives: NDArray[np.float64]
 
 
-def confusion_matrix(labels, predictions, classes):
+def confusion_matrix(labels: ArrayLike, predictions: ArrayLike, classes: int) -> NDArray[np.int64]:
     """Samples by true class (rows) and predicted class (columns), (K, K) int64.
 
     A prediction outside 0..K-1 (an abstention) is an error without a class: it is counted in no column, so a row may
@@ -39,7 +43,7 @@ def confusion_matrix(labels, predictions, classes):
     return np.bincount(cells, minlength=classes * classes).reshape(classes, classes)
 
 
-def class_errors(matrix, n):
+def class_errors(matrix: ArrayLike, n: ArrayLike) -> ClassErrors:
     """ClassErrors of a confusion matrix (K, K) whose classes have `n` (K,) samples, abstentions included.
 
     Source: class-wise analysis paper, section 3; where its definitions differ from common use, both are given.
@@ -63,7 +67,7 @@ def class_errors(matrix, n):
     )
 
 
-def strong_and_weak(recall, accuracy):
+def strong_and_weak(recall: ArrayLike, accuracy: float) -> NDArray[np.str_]:
     """Group of each class, (K,) str: strong above the overall accuracy, weak below, neither at it or without samples.
 
     Source: class-wise analysis paper, section 3. The classes of any model split so, however alike they are.
@@ -72,7 +76,7 @@ def strong_and_weak(recall, accuracy):
     return np.select([recall > accuracy, recall < accuracy], ["strong", "weak"], default="neither")
 
 
-def mean_confusion(matrices):
+def mean_confusion(matrices: Iterable[ArrayLike]) -> NDArray[np.float64]:
     """Mean over models of their row-normalised confusions, M matrices (K, K); NaN rows for classes without samples.
 
     Every model counts alike, however many samples it was measured on.
@@ -80,12 +84,12 @@ def mean_confusion(matrices):
     return np.mean([row_shares(matrix) for matrix in matrices], axis=0)
 
 
-def row_shares(matrix):
+def row_shares(matrix: ArrayLike) -> NDArray[np.float64]:
     """Confusion matrix (K, K) with rows that sum to 1; NaN where a class has no sample."""
     matrix = np.asarray(matrix, dtype=np.float64)
     return share(matrix, np.broadcast_to(matrix.sum(axis=1, keepdims=True), matrix.shape))
 
 
-def share(part, whole):
+def share(part: NDArray[np.number], whole: NDArray[np.number]) -> NDArray[np.float64]:
     """Quotients of arrays of one shape, NaN where `whole` is 0."""
     return np.divide(part, whole, out=np.full(np.shape(part), np.nan), where=whole > 0)

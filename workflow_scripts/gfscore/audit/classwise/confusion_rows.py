@@ -1,15 +1,25 @@
 """Rows of the tables confusions, class_errors and similarities from the predictions of an audit."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gfscore.audit.classwise.confusion import class_errors, confusion_matrix, strong_and_weak
 from gfscore.audit.classwise.similarity import similarities
 from gfscore.audit.measured import label_of, read_samples, row_generator
 from gfscore.core.names import model_labels
 from gfscore.measures import KINDS, measure_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from gfscore.audit.measured import AuditInputs
 
 
 @dataclass(frozen=True)
@@ -19,19 +29,19 @@ class Predicted:
     `several_copies`: of each sample there are several rows.
     """
 
-    model: dict
+    model: dict[str, str]
     measure: str
     kind: str
-    samples: object
+    samples: pd.DataFrame
     several_copies: bool = False
 
     @property
-    def key(self):
+    def key(self) -> dict[str, str]:
         """Dataset, threat, model, measure."""
         return {**self.model, "measure": self.measure}
 
 
-def predictions_of(inputs):
+def predictions_of(inputs: AuditInputs) -> Iterator[Predicted]:
     """Predicted of each model that takes part in an audit (AuditInputs) and measure that predicts, one at a time."""
     for model, own in inputs.paths():
         for measure, path in own.items():
@@ -42,7 +52,7 @@ def predictions_of(inputs):
                 yield Predicted(model, measure, kind, read_samples(path, model, measure, kind), several)
 
 
-def confusion_rows(predicted, classes):
+def confusion_rows(predicted: Predicted, classes: int) -> list[dict[str, Any]]:
     """Rows of confusions: the cells that are not empty, all corruptions and severities together."""
     matrix = confusion_matrix(predicted.samples["label"], predicted.samples["prediction"], classes)
     return [
@@ -51,7 +61,7 @@ def confusion_rows(predicted, classes):
     ]
 
 
-def confusion_matrices(confusions, classes):
+def confusion_matrices(confusions: pd.DataFrame, classes: int) -> dict[str, NDArray[np.float64]]:
     """Confusion matrices (K, K) of counts by model label, in the order of these confusions rows of one measure."""
     found = {}
     for label, rows in confusions.assign(label=model_labels(confusions)).groupby("label", sort=False):
@@ -60,7 +70,7 @@ def confusion_matrices(confusions, classes):
     return found
 
 
-def error_rows(predicted, class_names):
+def error_rows(predicted: Predicted, class_names: Sequence[str]) -> list[dict[str, Any]]:
     """Rows of class_errors: for the measure as a whole and, under corruptions, for each kind and severity."""
     rows = _error_rows(predicted.key, predicted.samples, class_names, {})
     if predicted.kind == "corruption":
@@ -82,7 +92,9 @@ def _error_rows(key, samples, class_names, condition):
     ]
 
 
-def similarity_rows(predicted, class_names, *, shuffles, models, seed):
+def similarity_rows(
+    predicted: Sequence[Predicted], class_names: Sequence[str], *, shuffles: int, models: int, seed: int
+) -> list[dict[str, Any]]:
     """Rows of similarities: every pair of the first `models` models of the audit, measure by measure.
 
     `predicted` are all Predicted of the audit; measures with several rows per sample are left out. Only samples that
@@ -100,12 +112,9 @@ def similarity_rows(predicted, class_names, *, shuffles, models, seed):
                 continue
             key = {"dataset": a.model["dataset"], "measure": measure}
             key |= {"first": label_of(a.model), "second": label_of(b.model)}
-            by_name, by_class = similarities(
-                *(pair[name].to_numpy() for name in ("label", "prediction", "prediction_b")),
-                classes,
-                shuffles=shuffles,
-                rng=row_generator(seed, key),
-            )
+            labels, first, second = (pair[name].to_numpy() for name in ("label", "prediction", "prediction_b"))
+            rng = row_generator(seed, key)
+            by_name, by_class = similarities(labels, first, second, classes, shuffles=shuffles, rng=rng)
             rows += [{**key, "similarity": name, "n": len(pair), **asdict(item)} for name, item in by_name.items()]
             n = np.bincount(pair["label"], minlength=classes)
             rows += [

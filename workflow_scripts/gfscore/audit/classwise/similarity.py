@@ -1,8 +1,11 @@
 """How alike two classifiers err, and how alike they would look by chance."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gfscore.audit.classwise.confusion import confusion_matrix, row_shares, share
 
@@ -20,7 +23,9 @@ class Similarity:
     p_value: float
 
 
-def similarities(labels, first, second, classes, *, shuffles, rng):
+def similarities(
+    labels: ArrayLike, first: ArrayLike, second: ArrayLike, classes: int, *, shuffles: int, rng: np.random.Generator
+) -> tuple[dict[str, Similarity], list[Similarity]]:
     """Similarity of two classifiers' predictions of the same N samples: `(by_name, by_class)`.
 
     Takes `labels`, `first`, `second` (N,) int, K and a numpy Generator. `by_class` lists for each of the K classes the

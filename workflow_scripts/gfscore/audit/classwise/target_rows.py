@@ -1,15 +1,23 @@
 """Rows of the tables about targeted attacks, and whether CFPS or recall predicts which classes they reach."""
 
+from __future__ import annotations
+
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from gfscore.audit.classwise.confusion import class_errors, confusion_matrix
 from gfscore.audit.classwise.targets import target_success
 from gfscore.audit.measured import read_samples
 from gfscore.statistics.ranking import spearman
+
+if TYPE_CHECKING:
+    from gfscore.audit.measured import AuditInputs
 
 DEFINITIONS = ("success", "excess", "among_misclassified")
 """Definitions of targeted success, columns of target_success."""
@@ -33,14 +41,14 @@ class Contest:
     p: float
 
 
-def target_tables(inputs, class_names):
+def target_tables(inputs: AuditInputs, class_names: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
     """Rows of target_success, target_matrix and target_predictors by these names, from AuditInputs and K names.
 
     CFPS and recall are those of the audit's first measure of kind clean; without one, of the undisturbed predictions of
     the attacked samples.
     """
     clean = next((name for name, settings in inputs.measures.items() if settings["kind"] == "clean"), None)
-    rows = {"target_success": [], "target_matrix": [], "target_predictors": []}
+    rows: dict[str, list[dict[str, Any]]] = {"target_success": [], "target_matrix": [], "target_predictors": []}
     for model, own in inputs.paths():
         for measure, settings in inputs.measures.items():
             if settings["kind"] == "targeted":
@@ -66,7 +74,8 @@ def _errors(samples, own, model, clean, classes):
 def _of_one(key, samples, errors, class_names, *, errors_of):
     classes = len(class_names)
     names = ("label", "target", "prediction", "clean_prediction")
-    found = target_success(*(samples[name].to_numpy() for name in names), classes)
+    labels, targets, predictions, clean = (samples[name].to_numpy() for name in names)
+    found = target_success(labels, targets, predictions, clean, classes)
     columns = {name: getattr(found, name) for name in ("n", "clean", *DEFINITIONS)}
     columns |= {"cfps": errors.cfps, "miss_rate": 1 - errors.recall}
     return {
@@ -87,7 +96,9 @@ def _of_one(key, samples, errors, class_names, *, errors_of):
     }
 
 
-def predictors(success, *, cfps, miss_rate):
+def predictors(
+    success: NDArray[np.float64], *, cfps: NDArray[np.float64], miss_rate: NDArray[np.float64]
+) -> dict[str, int | float]:
     """How well CFPS and 1 - recall rank the classes by targeted success, all (K,): columns of target_predictors.
 
     Only classes count for which all three are known, so that both are judged on the same ones.
@@ -98,7 +109,7 @@ def predictors(success, *, cfps, miss_rate):
     return {**counts, "difference": by_cfps - by_miss}
 
 
-def contest(differences, *, seed=0, draws=9999):
+def contest(differences: ArrayLike, *, seed: int = 0, draws: int = 9999) -> Contest:
     """Contest of `differences` (M,), NaN left out: a sign-flip test of their mean, exact for up to EXACT_MODELS.
 
     Beyond that `draws` random signs from `seed`, the signs at hand counted. The null is that each difference is as

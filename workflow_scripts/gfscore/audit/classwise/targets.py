@@ -1,8 +1,11 @@
 """Which classes are easily reached by targeted attacks, and from where."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from gfscore.audit.classwise.confusion import share
 from gfscore.core.errors import InputError
@@ -19,15 +22,17 @@ class TargetSuccess:
     and in rows without samples.
     """
 
-    n: np.ndarray
-    success: np.ndarray
-    clean: np.ndarray
-    excess: np.ndarray
-    among_misclassified: np.ndarray
-    matrix: np.ndarray
+    n: NDArray[np.float64]
+    success: NDArray[np.float64]
+    clean: NDArray[np.float64]
+    excess: NDArray[np.float64]
+    among_misclassified: NDArray[np.float64]
+    matrix: NDArray[np.float64]
 
 
-def target_success(labels, targets, predictions, clean_predictions, classes):
+def target_success(
+    labels: ArrayLike, targets: ArrayLike, predictions: ArrayLike, clean_predictions: ArrayLike, classes: int
+) -> TargetSuccess:
     """TargetSuccess of the rows of a targeted measure, one row per sample and target.
 
     Takes arrays (R,) int: the sample's label, the target, the prediction under attack and without it; `classes` K.
@@ -42,7 +47,7 @@ def target_success(labels, targets, predictions, clean_predictions, classes):
         raise InputError(f"row {int(own.argmax())}: target {targets[own][0]} is the label; only other classes count")
     reached, strayed = predictions == targets, predictions != labels
 
-    def counted(chosen):
+    def counted(chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
         return np.bincount(targets[chosen], minlength=classes)
 
     n = counted(np.ones(len(labels), dtype=bool))

@@ -3,9 +3,13 @@
 Letters: Y true class, R predicted class, A group; G groups, K classes. Each class stands against the rest.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 METRICS = ("dp", "eopp", "eodd", "aodd")
 """Demographic parity, equal opportunity, equalized odds, average odds, each as a difference between groups."""
@@ -19,17 +23,17 @@ class GroupCounts:
     class and taken for it. A sample with several copies counts in shares of its copies.
     """
 
-    members: np.ndarray
-    taken: np.ndarray
-    recognised: np.ndarray
+    members: NDArray[np.float64]
+    taken: NDArray[np.float64]
+    recognised: NDArray[np.float64]
 
     @property
-    def total(self):
+    def total(self) -> NDArray[np.float64]:
         """Samples of each group, (G, 1)."""
         return self.members.sum(axis=-1, keepdims=True)
 
     @property
-    def smallest_cell(self):
+    def smallest_cell(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Fewest samples in any cell that EOpp divides by, and in any that EOdd does: two arrays (K,)."""
         positive, negative = self.members.min(axis=-2), (self.total - self.members).min(axis=-2)
         return positive, np.minimum(positive, negative)
@@ -43,9 +47,9 @@ class GroupRates:
     class, A).
     """
 
-    selection: np.ndarray
-    true_positive: np.ndarray
-    false_positive: np.ndarray
+    selection: NDArray[np.float64]
+    true_positive: NDArray[np.float64]
+    false_positive: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -56,26 +60,26 @@ class GroupRows:
     sample add up to 1.
     """
 
-    group: np.ndarray
-    labels: np.ndarray
-    predictions: np.ndarray
-    shares: np.ndarray
+    group: NDArray[np.int64]
+    labels: NDArray[np.int64]
+    predictions: NDArray[np.int64]
+    shares: NDArray[np.float64]
     groups: int
     classes: int
     samples: int
 
-    def counts(self):
+    def counts(self) -> GroupCounts:
         """GroupCounts of the samples."""
 
-        def of(classes, chosen=slice(None)):
+        def of(classes: NDArray[np.int64], chosen: NDArray[np.bool_] | slice = slice(None)) -> NDArray[np.float64]:
             cells, size = (self.group * self.classes + classes)[chosen], self.groups * self.classes
-            counted = np.bincount(cells, weights=self.shares[chosen], minlength=size)
+            counted: Any = np.bincount(cells, weights=self.shares[chosen], minlength=size)
             return counted.reshape(self.groups, self.classes)
 
         return GroupCounts(of(self.labels), of(self.predictions), of(self.labels, self.labels == self.predictions))
 
 
-def group_rates(counts):
+def group_rates(counts: GroupCounts) -> GroupRates:
     """GroupRates of GroupCounts."""
     negatives = counts.total - counts.members
     return GroupRates(
@@ -91,7 +95,7 @@ def _share(part, whole):
     return np.clip(np.divide(part, whole, out=np.full(np.shape(whole), np.nan), where=full), 0, 1)
 
 
-def group_metrics(rates):
+def group_metrics(rates: GroupRates) -> dict[str, NDArray[np.float64]]:
     """Differences between groups, a mapping of METRICS to (K,) arrays: 0 for groups treated alike, at most 1.
 
     dp the largest difference between groups of P(R = class | A), eopp that of the true positive rate (equally of the
@@ -103,14 +107,14 @@ def group_metrics(rates):
     return {"dp": spread(rates.selection), "eopp": true, "eodd": np.maximum(true, false), "aodd": (true + false) / 2}
 
 
-def spread(rates):
+def spread(rates: NDArray[np.float64]) -> NDArray[np.float64]:
     """Largest minus smallest rate over groups, (G, K) to (K,); NaN where a group has none, and for G = 1."""
     difference = rates.max(axis=-2) - rates.min(axis=-2)
     # One group differs from none: 0 would say that it is treated like the others.
     return difference if rates.shape[-2] > 1 else np.full_like(difference, np.nan)
 
 
-def group_metrics_as_printed(rates):
+def group_metrics_as_printed(rates: GroupRates) -> dict[str, NDArray[np.float64]]:
     """The same metrics as the projection paper prints them (Eq. 2-5), a mapping of METRICS to (K,) arrays.
 
     Its EOdd is the largest and its AOdd the mean of P(R = class | Y, A) over both values of Y and all groups: no
@@ -122,7 +126,7 @@ def group_metrics_as_printed(rates):
     return standard | {"eodd": cells.max(axis=-2), "aodd": cells.mean(axis=-2)}
 
 
-def over_classes(values):
+def over_classes(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Mean and largest of the classes' values (K,), where defined: `(macro, worst)`; NaN where none is."""
     known = ~np.isnan(values)
     some = known.any(axis=-1)
@@ -132,7 +136,7 @@ def over_classes(values):
     return macro, worst
 
 
-def balanced_rows(group, *, seed):
+def balanced_rows(group: ArrayLike, *, seed: int) -> NDArray[np.int64]:
     """Rows (n,), ascending, of a random part of the samples with equally many of every group, as many as the smallest.
 
     Takes `group` (N,) in 0..G-1, negative for samples without one, which are left out. Groups without samples do not

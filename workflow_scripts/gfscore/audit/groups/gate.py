@@ -1,11 +1,28 @@
 """What gate rules about groups of samples rest on."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
 from gfscore.audit.groups.grouping import Grouping
 from gfscore.audit.groups.scores import group_bounds
 from gfscore.audit.verdicts.gate_rules import GROUP_GAP, evidence_of
 
+if TYPE_CHECKING:
+    from gfscore.audit.measured import AuditInputs
+    from gfscore.audit.verdicts.verdict import Candidate
 
-def add_group_bounds(candidates, inputs, path_to_attributes, *, rules, intervals):
+
+def add_group_bounds(
+    candidates: Iterable[Candidate],
+    inputs: AuditInputs,
+    path_to_attributes: Path | str,
+    *,
+    rules: Sequence[Mapping[str, Any]],
+    intervals: Mapping[str, Any],
+) -> None:
     """Give each Candidate bounds of its groups' values, and their names, for the rules that judge group_gap.
 
     Takes AuditInputs and the table of attributes of their dataset, which is read only where a rule needs it. A group

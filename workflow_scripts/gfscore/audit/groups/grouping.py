@@ -1,8 +1,14 @@
 """The groups that attributes make of the samples of an audit."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gfscore.audit.groups.fairness import balanced_rows
 from gfscore.core.errors import InputError, unknown
@@ -21,12 +27,14 @@ class Grouping:
     groups are made equal in number and the seed of the draw, or is None.
     """
 
-    codes: dict
-    groups: dict
-    balanced: dict | None = None
+    codes: dict[str, dict[str, int]]
+    groups: dict[str, list[str]]
+    balanced: dict[str, Any] | None = None
 
     @classmethod
-    def read(cls, path, *, dataset, attributes, balanced=None):
+    def read(
+        cls, path: Path | str, *, dataset: str, attributes: Sequence[str], balanced: dict[str, Any] | None = None
+    ) -> Grouping:
         """From the table of attributes of a dataset; InputError for an attribute that it does not have."""
         frame, categories = read_attributes(path, expect={"dataset": dataset})
         needed = [*attributes, *([balanced["attribute"]] if balanced else [])]
@@ -41,7 +49,7 @@ class Grouping:
             codes[name] = dict(zip(frame["sample_id"], indices, strict=True))
         return cls(codes, {name: categories[name] for name in attributes}, balanced)
 
-    def of(self, attribute, sample_id):
+    def of(self, attribute: str, sample_id: Iterable[str]) -> NDArray[np.int64]:
         """Group of each of some samples, (N,) int64; InputError for a sample that the table does not know."""
         codes = self.codes[attribute]
         try:
@@ -51,7 +59,7 @@ class Grouping:
                 f"attributes: sample {error} of the audit is not in their table; delete the table, and run again"
             ) from error
 
-    def balanced_part(self, sample_id):
+    def balanced_part(self, sample_id: NDArray[np.str_]) -> NDArray[np.bool_] | None:
         """Which of some samples are in the balanced part, (N,) bool, or None where none is asked for.
 
         It depends on which samples there are, not on their order: tables that list them otherwise balance alike.

@@ -1,13 +1,22 @@
 """Approximate intervals of differences between groups: shown, and never given to the gate."""
 
+from __future__ import annotations
+
 from statistics import NormalDist
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gfscore.audit.groups.fairness import group_rates, over_classes
 
+if TYPE_CHECKING:
+    from gfscore.audit.groups.fairness import GroupCounts
 
-def wilson(rate, n, *, alpha):
+
+def wilson(
+    rate: NDArray[np.float64], n: NDArray[np.float64], *, alpha: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Wilson score interval `(low, high)` of binomial shares `rate` (...) of `n` (...): approximate.
 
     NaN where n = 0. Shares of copies within samples may be given with n the number of samples: the variance of a mean
@@ -20,7 +29,7 @@ def wilson(rate, n, *, alpha):
     return np.clip(centre - half, 0, 1), np.clip(centre + half, 0, 1)
 
 
-def wilson_metrics(counts, *, alpha):
+def wilson_metrics(counts: GroupCounts, *, alpha: float) -> dict[str, tuple[NDArray[np.float64], ...]]:
     """Intervals of every metric from Wilson's of its cells, a mapping of METRICS to `(low, high)`, each (K + 2,).
 
     Takes GroupCounts (G, K). The cells of a class share its alpha (G of dp and eopp, 2G of eodd and aodd), and its ends
@@ -40,7 +49,7 @@ def _wilson_of_classes(counts, *, alpha):
     negatives = counts.total - counts.members
     whole = np.broadcast_to(counts.total, counts.members.shape)
 
-    def of(rate, n, cells):
+    def of(rate: NDArray[np.float64], n: NDArray[np.float64], cells: int) -> Any:
         return _spread_over_box(*wilson(rate, n, alpha=alpha / cells))
 
     true, false = of(rates.true_positive, counts.members, 2 * groups), of(rates.false_positive, negatives, 2 * groups)

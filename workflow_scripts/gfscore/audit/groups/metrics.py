@@ -1,8 +1,13 @@
 """Fairness metrics between groups, of every model and measure that predicts: rows of the table group_metrics."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gfscore.audit.agreement.columns import ALL
 from gfscore.audit.groups.fairness import (
@@ -18,11 +23,24 @@ from gfscore.audit.measured import read_samples
 from gfscore.core.errors import InputError, unknown
 from gfscore.measures import KINDS
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from gfscore.audit.groups.grouping import Grouping
+    from gfscore.audit.measured import AuditInputs
+
 MACRO, WORST = "macro", "worst"
 """Names in place of a class for the mean and the largest of a metric over the classes that have it."""
 
 
-def metric_rows(inputs, grouping, class_names, *, settings, confidence):
+def metric_rows(
+    inputs: AuditInputs,
+    grouping: Grouping,
+    class_names: Sequence[str],
+    *,
+    settings: Mapping[str, Any],
+    confidence: float,
+) -> Iterator[dict[str, Any]]:
     """Yield the rows of group_metrics of an audit (AuditInputs): per attribute each class, then macro and worst.
 
     Takes a Grouping, K names and the entry `groups` of the audit, of which `positive` leaves only one class. Intervals
@@ -48,24 +66,31 @@ def metric_rows(inputs, grouping, class_names, *, settings, confidence):
 @dataclass(frozen=True)
 class _Predicted:
     # Samples, and how often each one is predicted to be of which class: rows as in GroupRows.
-    sample_id: np.ndarray
-    labels: np.ndarray
-    predictions: np.ndarray
-    sample: np.ndarray
-    shares: np.ndarray
+    sample_id: NDArray[np.str_]
+    labels: NDArray[np.int64]
+    predictions: NDArray[np.int64]
+    sample: NDArray[np.int64]
+    shares: NDArray[np.float64]
 
     @classmethod
-    def of(cls, samples):
+    def of(cls, samples: pd.DataFrame) -> _Predicted:
         counted = samples.groupby(["sample_id", "label", "prediction"], sort=False).size().reset_index(name="copies")
         sample_id, sample = np.unique(counted["sample_id"].to_numpy(dtype=str), return_inverse=True)
         copies = counted["copies"].to_numpy(dtype=np.float64)
         labels, predictions = (counted[name].to_numpy(dtype=np.int64) for name in ("label", "prediction"))
         return cls(sample_id, labels, predictions, sample, copies / np.bincount(sample, copies)[sample])
 
-    def by(self, group, chosen, *, groups, classes):
+    def by(self, group: NDArray[np.int64], chosen: NDArray[np.bool_], *, groups: int, classes: int) -> GroupRows:
         inside = chosen[self.sample]
-        columns = group[self.sample], self.labels, self.predictions, self.shares
-        return GroupRows(*(column[inside] for column in columns), groups, classes, samples=int(chosen.sum()))
+        return GroupRows(
+            group[self.sample][inside],
+            self.labels[inside],
+            self.predictions[inside],
+            self.shares[inside],
+            groups,
+            classes,
+            samples=int(chosen.sum()),
+        )
 
 
 def _rows(rows, after, class_names, settings, *, alpha):

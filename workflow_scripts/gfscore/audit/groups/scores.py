@@ -1,12 +1,33 @@
 """Values of any measure by group, and by class within group: rows of the table group_scores."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
 from gfscore.audit.agreement.columns import ALL, ALL_NAME
 from gfscore.measures import measure_of
 from gfscore.statistics.class_bounds import bounds_of
 from gfscore.statistics.classes import class_values
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
-def score_rows(measured, grouping, class_names, *, settings, intervals, minimum_cell):
+    from gfscore.audit.groups.grouping import Grouping
+    from gfscore.audit.measured import Measured
+    from gfscore.statistics.class_bounds import ClassBounds
+
+
+def score_rows(
+    measured: Measured,
+    grouping: Grouping,
+    class_names: Sequence[str],
+    *,
+    settings: Mapping[str, Any],
+    intervals: Mapping[str, Any],
+    minimum_cell: int,
+) -> list[dict[str, Any]]:
     """Rows of group_scores for one Measured at T = 1: each attribute's groups, then its groups class by class.
 
     Takes a Grouping, K names, the measure's settings, config's section `intervals`, and the fewest samples of a cell
@@ -46,7 +67,15 @@ def _cells(measured, cells, known, count, *, part, settings, intervals):
     ]
 
 
-def group_bounds(measured, cells, known, count, *, settings, intervals):
+def group_bounds(
+    measured: Measured,
+    cells: NDArray[np.int64],
+    known: NDArray[np.bool_],
+    count: int,
+    *,
+    settings: Mapping[str, Any],
+    intervals: Mapping[str, Any],
+) -> ClassBounds:
     """ClassBounds of a Measured by `cells` (N,) in 0..count-1 in place of classes; only samples `known` (N,) count."""
     upper = measured.upper_values
     return bounds_of(

@@ -1,6 +1,10 @@
 """Rows of the tables about projections, from the samples of every model on one mapper."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 from itertools import combinations
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +20,9 @@ from gfscore.projection.scores import (
 )
 from gfscore.statistics.bounded_means import mean_bounds
 from gfscore.statistics.ranking import spearman
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 RANKED = {
     "accuracy": True,
@@ -36,7 +43,7 @@ LEAST_SAMPLES = 20
 class Projected:
     """Boundaries of one model on n samples and D dimensions, as arrays (n, D), from its samples table."""
 
-    def __init__(self, samples, dimensions):
+    def __init__(self, samples: pd.DataFrame, dimensions: Sequence[str]) -> None:
         """Take a samples table of kind projection, which lists the dimensions of each sample in this order."""
         shape = (len(samples) // len(dimensions), len(dimensions))
         self.up, self.down, up_censored, down_censored = (
@@ -51,12 +58,19 @@ class Projected:
         self.tolerance, self.deviation = tolerance(self.up, self.down), deviation(self.up, self.down)
 
     @property
-    def constant(self):
+    def constant(self) -> bool:
         """Whether the classifier gave every decoded image the same class."""
         return is_constant(self.decoded, self.censored)
 
 
-def score_rows(key, projected, dimensions, class_names, *, confidence):
+def score_rows(
+    key: Mapping[str, str],
+    projected: Projected,
+    dimensions: Sequence[str],
+    class_names: Sequence[str],
+    *,
+    confidence: float,
+) -> list[dict[str, Any]]:
     """Rows of projection_scores of one model: every dimension and their mean, by class and for all samples.
 
     Takes the model's key with `mapper`, Projected, D names of dimensions and K of classes. Bounds are betting ones, of
@@ -66,7 +80,13 @@ def score_rows(key, projected, dimensions, class_names, *, confidence):
     classes += [(index, name, projected.label == index) for index, name in enumerate(class_names)]
     rows, constant = [], projected.constant
     for index, name, inside in classes:
-        of_class = {**key, "class_index": index, "class_name": name, "n": int(inside.sum()), "constant": constant}
+        of_class: dict[str, Any] = {
+            **key,
+            "class_index": index,
+            "class_name": name,
+            "n": int(inside.sum()),
+            "constant": constant,
+        }
         of_class["small"] = of_class["n"] < LEAST_SAMPLES
         if not inside.any():
             rows += [{**of_class, **_named(place, dimensions)} for place in (ALL, *range(len(dimensions)))]
@@ -77,7 +97,9 @@ def score_rows(key, projected, dimensions, class_names, *, confidence):
     return rows
 
 
-def model_rows(scores, groups):
+def model_rows(
+    scores: Sequence[Mapping[str, Any]], groups: Mapping[tuple[str, str], Mapping[str, Any]]
+) -> list[dict[str, Any]]:
     """Rows of projection_models from rows of projection_scores and the models' differences between groups.
 
     `groups` maps (threat, model) to what group_means gives of it. Scaled numbers are min-max over the models,
@@ -85,7 +107,17 @@ def model_rows(scores, groups):
     does not say over what it normalises (sections 3.1 and 6). A constant classifier is equal to all groups and
     tolerates everything: it has no place on that scale, and moves no end of it.
     """
-    kept = ("dataset", "threat", "model", "mapper", "n", "constant", "censored", "agreement", "accuracy")
+    kept: tuple[str, ...] = (
+        "dataset",
+        "threat",
+        "model",
+        "mapper",
+        "n",
+        "constant",
+        "censored",
+        "agreement",
+        "accuracy",
+    )
     kept += ("decoded_accuracy", "tolerance", "deviation", "coupling", "coupling_entropy", "effective_dimensions")
     whole = [row for row in scores if row["class_index"] == ALL and row["dimension_index"] == ALL]
     dimensions = len({row["dimension_index"] for row in scores}) - 1
@@ -101,18 +133,18 @@ def model_rows(scores, groups):
     return rows
 
 
-def scaled(values, higher_is_better):
+def scaled(values: Sequence[float | None], higher_is_better: bool) -> list[float | None]:
     """Min-max scaling to 0..100, 100 for the best; None for NaN, and for all where the values are equal."""
-    values = np.array(values, dtype=np.float64)
-    known = values[~np.isnan(values)]
+    numbers = np.array(values, dtype=np.float64)
+    known = numbers[~np.isnan(numbers)]
     if len(known) == 0 or np.ptp(known) == 0:
-        return [None] * len(values)
-    share = (values - known.min()) / np.ptp(known)
+        return [None] * len(numbers)
+    share = (numbers - known.min()) / np.ptp(known)
     share = share if higher_is_better else 1 - share
     return [None if np.isnan(value) else 100 * float(value) for value in share]
 
 
-def rank_rows(models):
+def rank_rows(models: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Rows of projection_ranks: every pair of RANKED numbers that there are, over the models that are not constant."""
     models = [row for row in models if not row["constant"]]
     known_numbers = [name for name in RANKED if not np.isnan([_number(row[name]) for row in models]).all()]
@@ -127,7 +159,7 @@ def rank_rows(models):
     return rows
 
 
-def effect_rows(manifest, scores):
+def effect_rows(manifest: Mapping[str, Any], scores: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Rows of projection_effects from the manifest of the mapper and rows of projection_scores."""
     names, divergence = manifest["dimensions"], manifest["divergence"]
     rows = []

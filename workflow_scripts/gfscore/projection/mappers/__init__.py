@@ -12,7 +12,11 @@ A kind is one file in this folder: a declaration, `KIND` (see gfscore.projection
   returns its losses, `losses`, their names, and `parts`, what has to be kept to go on (modules, optimisers).
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from importlib import import_module
+from typing import Any
 
 from gfscore.core.errors import InputError, unknown
 from gfscore.projection.mappers.declared import mapper_kinds
@@ -20,7 +24,9 @@ from gfscore.projection.mappers.declared import mapper_kinds
 SMALLEST_SIDE = 8
 
 
-def build_mapper(kind, image_shape, *, names=None, seed=0, **arguments):
+def build_mapper(
+    kind: str, image_shape: Sequence[int], *, names: Sequence[str] | None = None, seed: int = 0, **arguments: Any
+) -> Any:
     """Freshly initialised mapper for images (C, H, W) with sides of at least 8 pixels, a torch module.
 
     `kind` is that of a declaration; `names` are those of the conditions (A,) where it has any; `seed` determines the

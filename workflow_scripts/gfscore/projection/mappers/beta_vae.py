@@ -1,6 +1,8 @@
 """beta-VAE: a variational autoencoder with latent dimensions pressed towards independence (Higgins et al. 2017)."""
 
-from typing import Literal
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
@@ -24,11 +26,24 @@ class BetaVae(MapperSettings):
 
 KIND = MapperKind(name="beta_vae", settings=BetaVae)
 
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor, nn
+
 LARGEST_LOG_VARIANCE = 10.0
 """Bound of the log variance, of either sign, so that no early step of a training overflows."""
 
 
-def build(image_shape, names, *, latent, width, features, beta, pixel_sd):
+def build(
+    image_shape: tuple[int, int, int],
+    names: None,
+    *,
+    latent: int,
+    width: int,
+    features: int,
+    beta: float,
+    pixel_sd: float | None,
+) -> nn.Module:
     """Mapper with `latent` dimensions z0, z1, ...; `beta` weighs the divergence from the prior (the paper: 10).
 
     What a beta does depends on what it is weighed against, the log-likelihood of all pixels together: `pixel_sd` is the
@@ -45,29 +60,29 @@ def build(image_shape, names, *, latent, width, features, beta, pixel_sd):
 
         limits = None
 
-        def __init__(self):
+        def __init__(self) -> None:
             super().__init__()
             self.names = [f"z{index}" for index in range(latent)]
             self.encoder = encoder(image_shape, features, width=width)
             self.posterior = nn.Linear(features, 2 * latent)
             self.decoder = decoder(image_shape, latent, features, width=width)
 
-        def gaussian(self, images):
+        def gaussian(self, images: Tensor) -> tuple[Tensor, Tensor]:
             """Mean and log variance of q(z|x), each (n, latent)."""
             mean, log_variance = self.posterior(self.encoder(images)).chunk(2, dim=1)
             return mean, log_variance.clamp(-LARGEST_LOG_VARIANCE, LARGEST_LOG_VARIANCE)
 
-        def encode(self, images, conditions=None):
+        def encode(self, images: Tensor, conditions: Tensor | None = None) -> tuple[Tensor, Tensor]:
             """Posterior means, which are the codes, and standard deviations."""
             del conditions
             mean, log_variance = self.gaussian(images)
             return mean, torch.exp(log_variance / 2)
 
-        def decode(self, codes):
+        def decode(self, codes: Tensor) -> Tensor:
             """Means of the pixels."""
             return torch.sigmoid(self.decoder(codes))
 
-        def trainer(self, learning_rate, generator):
+        def trainer(self, learning_rate: float, generator: torch.Generator) -> _Trainer:
             """See gfscore.projection.mappers."""
             return _Trainer(self, learning_rate, generator, beta=beta, pixel_sd=pixel_sd)
 
@@ -77,14 +92,16 @@ def build(image_shape, names, *, latent, width, features, beta, pixel_sd):
 class _Trainer:
     losses = ("reconstruction", "divergence")
 
-    def __init__(self, network, learning_rate, generator, *, beta, pixel_sd):
+    def __init__(
+        self, network: Any, learning_rate: float, generator: torch.Generator, *, beta: float, pixel_sd: float | None
+    ) -> None:
         import torch
 
         self.network, self.generator, self.beta, self.pixel_sd = network, generator, beta, pixel_sd
         self.optimiser = torch.optim.Adam(network.parameters(), lr=learning_rate)
         self.parts = {"network": network, "optimiser": self.optimiser}
 
-    def step(self, images, conditions=None):
+    def step(self, images: Tensor, conditions: Tensor | None = None) -> tuple[float, float]:
         """One step of Adam on the evidence lower bound with weight beta, in nats per image."""
         import torch
 

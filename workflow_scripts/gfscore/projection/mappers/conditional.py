@@ -5,7 +5,10 @@ attributes, and is trained against a discriminator that tells real from made ima
 and Osindero 2014; the losses are those of He et al. 2019, AttGAN, with the hinge form of the adversarial one).
 """
 
-from typing import Annotated, Literal
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -13,6 +16,10 @@ from gfscore.core.errors import InputError
 from gfscore.core.settings import Number, Positive, Text, Unique
 from gfscore.projection.mappers.declared import MapperKind, MapperSettings
 from gfscore.projection.mappers.layers import decoder, encoder
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor, nn
 
 Weight = Annotated[Number, Field(ge=0)]
 
@@ -39,7 +46,16 @@ MOMENTUM = (0.5, 0.999)
 """Decay rates of Adam that adversarial training is usually run with (Radford et al. 2016)."""
 
 
-def build(image_shape, names, *, latent, width, features, adversarial_weight, attribute_weight):
+def build(
+    image_shape: tuple[int, int, int],
+    names: Sequence[str],
+    *,
+    latent: int,
+    width: int,
+    features: int,
+    adversarial_weight: float,
+    attribute_weight: float,
+) -> nn.Module:
     """Mapper whose movable dimensions are the A conditions `names`, each between 0 and 1; `latent` more stay put.
 
     `adversarial_weight` and `attribute_weight` weigh the discriminator's verdict, and its naming of the attributes,
@@ -57,7 +73,7 @@ def build(image_shape, names, *, latent, width, features, adversarial_weight, at
 
         limits = (0.0, 1.0)
 
-        def __init__(self):
+        def __init__(self) -> None:
             super().__init__()
             self.names = list(names)
             self.encoder = encoder(image_shape, features, width=width)
@@ -65,16 +81,16 @@ def build(image_shape, names, *, latent, width, features, adversarial_weight, at
             self.decoder = decoder(image_shape, count + latent, features, width=width)
             self.critic = nn.Sequential(encoder(image_shape, features, width=width), nn.Linear(features, 1 + count))
 
-        def encode(self, images, conditions):
+        def encode(self, images: Tensor, conditions: Tensor) -> tuple[Tensor, Tensor]:
             """Codes, and the whole range of each attribute in place of a posterior deviation."""
             found = torch.tanh(self.residue(self.encoder(images)))
             return torch.cat([conditions, found], dim=1), torch.ones_like(conditions)
 
-        def decode(self, codes):
+        def decode(self, codes: Tensor) -> Tensor:
             """Images with the attributes that the first columns say."""
             return torch.sigmoid(self.decoder(codes))
 
-        def trainer(self, learning_rate, generator):
+        def trainer(self, learning_rate: float, generator: torch.Generator) -> _Trainer:
             """See gfscore.projection.mappers."""
             weights = {"adversarial": adversarial_weight, "attribute": attribute_weight}
             return _Trainer(self, learning_rate, generator, weights=weights)
@@ -85,7 +101,9 @@ def build(image_shape, names, *, latent, width, features, adversarial_weight, at
 class _Trainer:
     losses = ("reconstruction", "discriminator", "attributes")
 
-    def __init__(self, network, learning_rate, generator, *, weights):
+    def __init__(
+        self, network: Any, learning_rate: float, generator: torch.Generator, *, weights: Mapping[str, float]
+    ) -> None:
         import torch
 
         self.network, self.generator, self.weights = network, generator, weights
@@ -94,7 +112,7 @@ class _Trainer:
         self.judge = torch.optim.Adam(network.critic.parameters(), lr=learning_rate, betas=MOMENTUM)
         self.parts = {"network": network, "maker": self.maker, "judge": self.judge}
 
-    def step(self, images, conditions):
+    def step(self, images: Tensor, conditions: Tensor) -> tuple[float, float, float]:
         """One step of the discriminator, then one of encoder and decoder; a missing condition is NaN."""
         import torch
         from torch.nn import functional

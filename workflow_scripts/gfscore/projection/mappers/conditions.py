@@ -1,14 +1,23 @@
 """Attributes of samples as numbers that a conditional mapper can be moved between."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
 import numpy as np
+from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError, unknown
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 UNKNOWN = 0.5
 """Where a missing attribute starts: halfway between its values."""
 
 
-def condition_names(categories):
+def condition_names(categories: Mapping[str, Sequence[str]]) -> list[str]:
     """Names of the conditions (A,), from the categories of each attribute in order.
 
     An attribute of two categories is one condition, from the first to the second; one of more is one condition for
@@ -17,7 +26,9 @@ def condition_names(categories):
     return [f"{attribute}={value}" for attribute, values in categories.items() for value in _coded(values)]
 
 
-def conditions_of(frame, categories, *, source):
+def conditions_of(
+    frame: pd.DataFrame, categories: Mapping[str, Sequence[str]], *, source: object
+) -> NDArray[np.float32]:
     """Conditions (N, A) float32: 1 where the sample has the category, 0 where it has another, NaN where none is known.
 
     `frame` holds one column of str or None per attribute (as read_attributes gives it), `categories` those that the
@@ -41,7 +52,7 @@ def conditions_of(frame, categories, *, source):
     return np.stack(columns, axis=1) if columns else np.zeros((len(frame), 0), dtype=np.float32)
 
 
-def placed(conditions):
+def placed(conditions: NDArray[np.float32]) -> NDArray[np.float32]:
     """Conditions with a missing one halfway between its values, so that an image can be decoded."""
     return np.where(np.isnan(conditions), np.float32(UNKNOWN), conditions)
 

@@ -1,15 +1,26 @@
 """What a trained mapper is: how well it reconstructs, what each dimension changes."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from gfscore.projection.mappers.pictures import moved
 from gfscore.projection.mappers.traits import fitted_attributes, image_traits
+
+if TYPE_CHECKING:
+    from gfscore.projection.mappers.stored import Mapper
+
+Shown = tuple[NDArray[np.float32], NDArray[np.float32] | None]
+"""Images (N, C, H, W) with their conditions (N, A), or None."""
 
 LEAST_SPREAD = 1e-6
 """Standard deviation up to which a trait does not vary: what is less is rounding."""
 
 
-def describe_mapper(mapper, train, test):
+def describe_mapper(mapper: Mapper, train: Shown, test: Shown) -> dict[str, Any]:
     """How well a mapper works on images that it was not trained on, a JSON-able mapping.
 
     `train` and `test` are pairs of images (N, C, H, W) and conditions (N, A) or None; those of `test` are decoded, all
@@ -32,7 +43,9 @@ def describe_mapper(mapper, train, test):
     }
 
 
-def effects_of(mapper, images, codes, train):
+def effects_of(
+    mapper: Mapper, images: NDArray[np.float32], codes: NDArray[np.float32], train: Shown
+) -> list[dict[str, Any]]:
     """What moving each dimension from -sigma to +sigma changes in decoded images: one mapping per dimension and trait.
 
     Conditions are moved from their lowest to their highest value. `shift` is the mean change of the trait and
@@ -40,7 +53,7 @@ def effects_of(mapper, images, codes, train):
     attribute, whose `trait` is its name, the change of the probability that a classifier of the `train` images gives
     it. Null where a trait does not vary.
     """
-    attributes = {} if train[1] is None else fitted_attributes(*train, mapper.names)
+    attributes = {} if train[1] is None else fitted_attributes(train[0], train[1], mapper.names)
     own = image_traits(images)
     found = []
     for index, name in enumerate(mapper.names):
@@ -60,7 +73,7 @@ def _divergence(codes, spread):
 
 
 def _effect(dimension, trait, how, change):
-    known = None if change is None else change[~np.isnan(change)]
+    known: Any = None if change is None else change[~np.isnan(change)]
     empty = known is None or len(known) == 0
     return {
         "dimension": dimension,

@@ -1,6 +1,12 @@
 """Convolutional encoders and decoders for images of any size from 8x8 on."""
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 COARSEST = 4
 """Side of the grid, at most, at which convolutions end and linear layers begin."""
@@ -9,7 +15,7 @@ MOST_WIDENING = 8
 """Channels grow by 2 at each halving of the image, up to so many times the first ones."""
 
 
-def encoder(image_shape, features, *, width):
+def encoder(image_shape: tuple[int, int, int], features: int, *, width: int) -> nn.Module:
     """Images (n, C, H, W) to features (n, F): stride-2 convolutions down to a 4x4 grid, then one linear layer."""
     from torch import nn
 
@@ -23,7 +29,7 @@ def encoder(image_shape, features, *, width):
     return nn.Sequential(*layers, nn.Flatten(), nn.Linear(before * rows * columns, features), nn.ReLU())
 
 
-def decoder(image_shape, inputs, features, *, width):
+def decoder(image_shape: tuple[int, int, int], inputs: int, features: int, *, width: int) -> nn.Module:
     """Codes (n, Z) to logits of pixels (n, C, H, W): the mirror image of `encoder`, cut to the image's size."""
     from torch import nn
 
@@ -46,7 +52,7 @@ def _cut(size):
     class Cut(nn.Module):
         """Upper left part of images, of a given size: doubled grids are up to one grid cell too large."""
 
-        def forward(self, images):
+        def forward(self, images: Tensor) -> Tensor:
             """Images of the size asked for."""
             return images[..., : size[0], : size[1]]
 

@@ -1,10 +1,19 @@
 """Pictures of a mapper: reconstructions, and traversals of its latent dimensions. Needs no torch to be read."""
 
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
 from gfscore.core.files import atomic
 from gfscore.tables.numpy_files import opened, whole_array
+
+if TYPE_CHECKING:
+    from gfscore.projection.mappers.stored import Mapper
 
 POSITIONS = np.linspace(-1, 1, 9)
 """Moves shown in a traversal, in units of sigma: the range that the search covers."""
@@ -15,7 +24,14 @@ PICTURED, TRAVERSED = 8, 2
 ARRAYS = ("originals", "reconstructions", "traversals", "positions", "names")
 
 
-def write_pictures(path, mapper, images, conditions=None, *, of_images):
+def write_pictures(
+    path: Path | str,
+    mapper: Mapper,
+    images: NDArray[np.float32],
+    conditions: NDArray[np.float32] | None = None,
+    *,
+    of_images: bool,
+) -> None:
     """Write reconstructions and traversals as .npz, atomically; equal arguments give equal bytes.
 
     `originals` and `reconstructions` (S, C, H, W), `traversals` (T, D, P, C, H, W), all uint8; `positions` (P,) the
@@ -36,16 +52,14 @@ def write_pictures(path, mapper, images, conditions=None, *, of_images):
         [[mapper.decode(moved(mapper, code[None], d, at))[0] for at in POSITIONS] for d in range(len(mapper.names))]
         for code in starts
     ]
+    pixels: dict[str, Any] = {
+        name: np.round(255 * np.asarray(values)).astype(np.uint8) for name, values in arrays.items()
+    }
     with atomic(path) as temporary, temporary.open("wb") as file:
-        np.savez(
-            file,
-            **{name: np.round(255 * np.asarray(values)).astype(np.uint8) for name, values in arrays.items()},
-            positions=POSITIONS,
-            names=np.array(mapper.names, dtype=str),
-        )
+        np.savez(file, **pixels, positions=POSITIONS, names=np.array(mapper.names, dtype=str))
 
 
-def read_pictures(path):
+def read_pictures(path: Path | str) -> dict[str, NDArray[Any]]:
     """Arrays that write_pictures stored, by name. Raises InputError, naming the file, when it is missing or damaged."""
     try:
         with opened(path) as file:
@@ -57,7 +71,7 @@ def read_pictures(path):
         ) from error
 
 
-def moved(mapper, codes, dimension, side):
+def moved(mapper: Mapper, codes: NDArray[np.float32], dimension: int, side: float) -> NDArray[np.float32]:
     """Codes (n, Z) with one dimension moved by `side` (-1 to 1) sigma; a condition, to that place within its range."""
     changed = codes.copy()
     if mapper.limits is None:

@@ -1,10 +1,15 @@
 """Trained mappers as safetensors files, and what a search needs of them: numpy in, numpy out."""
 
+from __future__ import annotations
+
 import hashlib
 import json
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
 from gfscore.core.files import atomic
@@ -27,17 +32,19 @@ class Mapper:
     holds them within a range, or is None.
     """
 
-    network: object
-    names: list
-    sigma: np.ndarray
-    limits: tuple | None
+    network: Any
+    names: list[str]
+    sigma: NDArray[np.float64]
+    limits: tuple[float, float] | None
 
-    def to(self, device):
+    def to(self, device: str) -> Mapper:
         """Move the network to a device ("cpu", "cuda")."""
         self.network.to(device)
         return self
 
-    def encode(self, images, conditions=None):
+    def encode(
+        self, images: NDArray[np.float32], conditions: NDArray[np.float32] | None = None
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Codes (n, Z) float32, and the posterior standard deviations (n, D) of the dimensions that are moved.
 
         `conditions` (n, A) are those of a conditional mapper; a missing one, NaN, is put halfway.
@@ -53,7 +60,7 @@ class Mapper:
         codes, spread = (torch.cat(parts).cpu().numpy() for parts in zip(*found, strict=True))
         return codes, spread
 
-    def decode(self, codes):
+    def decode(self, codes: NDArray[np.float32]) -> NDArray[np.float32]:
         """Images of codes (n, Z)."""
         import torch
 
@@ -63,7 +70,7 @@ class Mapper:
             return torch.cat([self.network.decode(part) for part in parts]).cpu().numpy()
 
 
-def of_network(network, images, conditions=None):
+def of_network(network: Any, images: NDArray[np.float32], conditions: NDArray[np.float32] | None = None) -> Mapper:
     """Mapper with the unit of every dimension measured on images (N, C, H, W)."""
     blind = Mapper(network, list(network.names), np.ones(len(network.names)), network.limits)
     if network.limits is not None:
@@ -74,7 +81,7 @@ def of_network(network, images, conditions=None):
     return Mapper(network, blind.names, sigma, None)
 
 
-def save_mapper(path, mapper, *, metadata):
+def save_mapper(path: Path | str, mapper: Mapper, *, metadata: object) -> str:
     """Write a Mapper to a safetensors file, atomically; returns its SHA-256 (hex). Equal mappers give equal bytes."""
     from safetensors.torch import save
 
@@ -87,7 +94,7 @@ def save_mapper(path, mapper, *, metadata):
     return hashlib.sha256(content).hexdigest()
 
 
-def open_mapper(path, *, sha256):
+def open_mapper(path: Path | str, *, sha256: str) -> Mapper:
     """Mapper that train_mapper stored, on the CPU in eval mode.
 
     `sha256` (hex) is compared before anything is parsed. Raises InputError, naming the file, for a missing file,

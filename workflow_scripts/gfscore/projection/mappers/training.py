@@ -1,8 +1,14 @@
 """Training of mappers, one loop for every kind, which goes on where it was interrupted."""
 
+from __future__ import annotations
+
 import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gfscore.networks.inference import reproducible_arithmetic, require_device
 from gfscore.networks.resuming import KEPT_EVERY_S, TrainingProgress
@@ -15,7 +21,16 @@ ARGUMENTS = {
 """Settings in config.yaml that are the network's own, by kind."""
 
 
-def fit_mapper(images, settings, *, path_to_progress, version, conditions=None, names=None, every_s=KEPT_EVERY_S):
+def fit_mapper(
+    images: NDArray[np.float32],
+    settings: Mapping[str, Any],
+    *,
+    path_to_progress: Path | str,
+    version: object,
+    conditions: NDArray[np.float32] | None = None,
+    names: Sequence[str] | None = None,
+    every_s: float = KEPT_EVERY_S,
+) -> tuple[Any, dict[str, float]]:
     """Mapper fitted to images, a torch module in eval mode on the CPU, and the mean losses of its last epoch by name.
 
     Takes `images` (N, C, H, W) float32 in [0, 1]; `settings` with kind, epochs, batch_size, learning_rate, seed, device
@@ -51,4 +66,7 @@ def fit_mapper(images, settings, *, path_to_progress, version, conditions=None, 
 
 
 def _digest(values):
-    return None if values is None else hashlib.sha256(np.ascontiguousarray(values, dtype="<f4")).hexdigest()
+    if values is None:
+        return None
+    contiguous: Any = np.ascontiguousarray(values, dtype="<f4")
+    return hashlib.sha256(contiguous).hexdigest()

@@ -1,6 +1,12 @@
 """Measurements of single images that say, without labels, what moving a latent dimension does to them."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from gfscore.images.attributes.digits import measurements
 
@@ -10,7 +16,7 @@ AT_A_TIME = 256
 """Images that are measured together, since they are measured in float64: bounds the memory."""
 
 
-def image_traits(images):
+def image_traits(images: NDArray[np.float32]) -> dict[str, NDArray[np.float64]]:
     """Traits of images (N, C, H, W) in [0, 1] by name, each (N,) float64; NaN where an image has none of it.
 
     brightness (mean), contrast (standard deviation of the pixels), and the centre of brightness, horizontal_position
@@ -38,7 +44,9 @@ def _traits(images):
     return found
 
 
-def fitted_attributes(images, conditions, names):
+def fitted_attributes(
+    images: NDArray[np.float32], conditions: NDArray[np.float32], names: Sequence[str]
+) -> dict[str, Callable[[NDArray[np.float32]], NDArray[np.float64]]]:
     """Attribute classifiers: functions from images to the probability of each condition, by name.
 
     Logistic regressions of images (N, C, H, W), averaged to at most 16x16 pixels, on conditions (N, A), NaN where
@@ -47,7 +55,8 @@ def fitted_attributes(images, conditions, names):
     from sklearn.linear_model import LogisticRegression
     from threadpoolctl import threadpool_limits
 
-    flat, found = _shrunk(images), {}
+    flat = _shrunk(images)
+    found: dict[str, Any] = {}
     # Sums over several threads end in another last digit from run to run.
     with threadpool_limits(1):
         for column, name in enumerate(names):
