@@ -1,11 +1,13 @@
 # make setup   the environment, in .venv, from requirements.lock (made when missing, refreshed when stale);
 #              on Linux TORCH_BUILD=cpu or cuda chooses PyTorch's build
 # make audit   the demo; another: make audit CONFIG=configs/digits-generated.yaml, of one file RUN=name
-# make test    every test that needs nothing else
-# make test-slurm  the tests on a real SLURM, which they start; Debian's packages and root, or they are skipped
+# make test    units, steps, pages and the whole demo, on all cores; of one part: make test ARGS=tests/gfscore/audit
+# make test-all  every test: the other runs of the workflow, test-faults and test-slurm too
 # make test-faults  damaged files, full disks, kills; make torture: ten times as much of it
+# make test-slurm  the tests on a real SLURM, which they start; Debian's packages and root, or they are skipped
 # make bench   speed and memory side by side, into benchmarks/results.json
-# make lint    format and style, as CI checks them
+# make lint    format, style, layers and types, as CI checks them; make format: the first two mended
+# make help    this list
 # make lock    requirements.lock and envs/ from pyproject.toml; ARGS=--upgrade: at the newest versions (for maintainers)
 
 VENV ?= .venv
@@ -19,8 +21,11 @@ RUN ?=
 
 BIN = $(VENV)/bin
 
-.PHONY: setup audit test test-slurm test-faults torture bench lint format lock
+.PHONY: help setup audit test test-all test-workflow test-slurm test-faults torture bench lint format lock
 .DEFAULT_GOAL := audit
+
+help:
+	@sed -n 's/^# //p' Makefile | sed '/^Options/,$$d'
 
 setup:
 	@if ! "$(BIN)/python" -c '' 2>/dev/null; then \
@@ -33,14 +38,23 @@ audit: setup
 	@"$(BIN)/snakemake" --cores $(CORES) --quiet rules host --rerun-incomplete \
 	  $(if $(CONFIG),--configfile "$(CONFIG)") $(if $(RUN),--config 'run=[$(RUN)]') $(ARGS)
 
+# Files side by side. Those that run the whole workflow share the default audit, in the order of
+# tests/workflow/conftest.py; the longest faults are not the last.
+PYTEST = "$(BIN)/python" -m pytest --numprocesses $(CORES) --dist loadfile
+
 test: setup
-	@"$(BIN)/python" -m pytest $(ARGS)
+	@$(PYTEST) $(or $(ARGS),tests/benchmarks tests/browser tests/gfscore tests/steps tests/studies tests/workflow/test_audit.py)
+
+test-all: test test-workflow test-faults test-slurm
+
+test-workflow: setup
+	@$(PYTEST) --no-loadscope-reorder tests/workflow $(ARGS)
 
 test-slurm: setup
 	@"$(BIN)/python" -m pytest tests/slurm $(ARGS)
 
 test-faults: setup
-	@"$(BIN)/python" -m pytest tests/faults $(ARGS)
+	@$(PYTEST) --no-loadscope-reorder tests/faults $(ARGS)
 
 torture: setup
 	@"$(BIN)/python" -m pytest tests/faults --torture $(ARGS)
