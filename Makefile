@@ -65,6 +65,7 @@ bench: setup
 lint: setup
 	@"$(BIN)/ruff" format --check .
 	@"$(BIN)/ruff" check .
+	@"$(BIN)/mypy"
 	@"$(BIN)/snakefmt" --check Snakefile rules
 	@"$(BIN)/snakemake" --lint
 	@PYTHONPATH=workflow_scripts "$(BIN)/lint-imports" --no-cache

@@ -3,18 +3,39 @@
 Tensors, `ball`, `generator` and what is returned are those of gfscore.attacks.ball_attacks.
 """
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING, Any
 
 from gfscore.attacks.goals import AWAY_THROUGH_TARGET, LESS_LIKELY, LESS_LIKELY_ON_AVERAGE
 from gfscore.attacks.gradient_ascent import per_image, project, random_in_ball, steepest
 from gfscore.attacks.search import Search, ascent, logits_of
+
+if TYPE_CHECKING:
+    from torch import Generator, Tensor
+    from torch.nn import Module
+
+    from gfscore.attacks.goals import Goal
+    from gfscore.attacks.gradient_ascent import Ball
 
 MOMENTUM = 0.75
 RISES = 0.75
 """Share of steps that have to raise the loss, or the step size is halved; rho of the paper."""
 
 
-def auto_pgd(network, images, labels, *, ball, generator, steps, restarts, goal, gradient_samples=1):
+def auto_pgd(
+    network: Module,
+    images: Tensor,
+    labels: Tensor,
+    *,
+    ball: Ball,
+    generator: Generator,
+    steps: int,
+    restarts: int,
+    goal: Goal,
+    gradient_samples: int = 1,
+) -> tuple[Tensor, Tensor]:
     """Auto-PGD on the loss of a gfscore.attacks.goals.Goal, `restarts` times from random points of the sphere.
 
     `gradient_samples` passes are averaged for every gradient, for networks that draw random numbers themselves.
@@ -30,13 +51,17 @@ def auto_pgd(network, images, labels, *, ball, generator, steps, restarts, goal,
     return search.result
 
 
-def auto_pgd_on_cross_entropy(network, images, labels, *, gradient_samples=1, **how):
+def auto_pgd_on_cross_entropy(
+    network: Module, images: Tensor, labels: Tensor, *, gradient_samples: int = 1, **how: Any
+) -> tuple[Tensor, Tensor]:
     """Auto-PGD on the cross-entropy, in the form of it that keeps its gradient wherever a single pass makes one."""
     goal = LESS_LIKELY if gradient_samples == 1 else LESS_LIKELY_ON_AVERAGE
     return auto_pgd(network, images, labels, goal=goal, gradient_samples=gradient_samples, **how)
 
 
-def auto_pgd_targeted(network, images, labels, *, ball, generator, steps, targets):
+def auto_pgd_targeted(
+    network: Module, images: Tensor, labels: Tensor, *, ball: Ball, generator: Generator, steps: int, targets: int
+) -> tuple[Tensor, Tensor]:
     """Auto-PGD towards each of the `targets` likeliest wrong classes in turn, until any wrong class is predicted.
 
     Needs K >= 4 and `targets` < K. Source: Croce and Hein 2020, section 5.
@@ -54,7 +79,7 @@ def auto_pgd_targeted(network, images, labels, *, ball, generator, steps, target
     return search.result
 
 
-def checkpoints(steps):
+def checkpoints(steps: int) -> list[int]:
     """Steps after which the step size is judged, ascending. Source: Croce and Hein 2020, section 3.2."""
     before, here, found = 0.0, 0.22, []
     while here < 1:

@@ -7,19 +7,41 @@ untested. The network's mode and gradients are left as they were. For training, 
 step, see gfscore.attacks.gradient_ascent.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from gfscore.attacks.goals import LESS_LIKELY
 from gfscore.attacks.gradient_ascent import project, random_in_ball, steepest
 from gfscore.attacks.search import Search, ascent, logits_of
 
+if TYPE_CHECKING:
+    from torch import Generator, Tensor
+    from torch.nn import Module
 
-def fgsm(network, images, labels, *, ball, generator):
+    from gfscore.attacks.goals import Goal
+    from gfscore.attacks.gradient_ascent import Ball
+
+
+def fgsm(network: Module, images: Tensor, labels: Tensor, *, ball: Ball, generator: Generator) -> tuple[Tensor, Tensor]:
     """One gradient step from the image to the edge of the ball. Source: Goodfellow et al. 2015, section 4."""
     search = Search(images, LESS_LIKELY)
     search.leave(_ascend(network, images, images, labels, search, ball=ball, steps=1, step_size=ball["eps"]))
     return search.result
 
 
-def pgd(network, images, aims, *, ball, generator, steps, step_size, restarts, goal=LESS_LIKELY):
+def pgd(
+    network: Module,
+    images: Tensor,
+    aims: Tensor,
+    *,
+    ball: Ball,
+    generator: Generator,
+    steps: int,
+    step_size: float,
+    restarts: int,
+    goal: Goal = LESS_LIKELY,
+) -> tuple[Tensor, Tensor]:
     """Projected gradient ascent from random points of the ball, `restarts` times, every iterate tested.
 
     `step_size` is the length of a step in the ball's norm, None for 2.5 radii over all steps. What ascends is

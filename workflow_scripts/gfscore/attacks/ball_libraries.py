@@ -6,14 +6,26 @@ of both foolbox and the adversarial-robustness-toolbox 1.20.1 tests the last ite
 benchmarks/attacks.py compares them.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from gfscore.attacks.boundary import misclassified
 from gfscore.attacks.library_networks import as_library_expects
 from gfscore.core.errors import InputError
 
+if TYPE_CHECKING:
+    from torch import Generator, Tensor
+    from torch.nn import Module
+
+    from gfscore.attacks.gradient_ascent import Ball
+
 _NORM = {"linf": "Linf", "l2": "L2"}
 
 
-def fab(network, images, labels, *, ball, generator, steps, targets):
+def fab(
+    network: Module, images: Tensor, labels: Tensor, *, ball: Ball, generator: Generator, steps: int, targets: int
+) -> tuple[Tensor, Tensor]:
     """Fast adaptive boundary attack towards each of the `targets` likeliest wrong classes in turn.
 
     `targets` < K. It searches the nearest boundary point, so it succeeds where that lies in the ball; it draws no
@@ -45,7 +57,9 @@ def fab(network, images, labels, *, ball, generator, steps, targets):
     return points, passes
 
 
-def square(network, images, labels, *, ball, generator, queries):
+def square(
+    network: Module, images: Tensor, labels: Tensor, *, ball: Ball, generator: Generator, queries: int
+) -> tuple[Tensor, Tensor]:
     """Square attack: random search over squares, which needs no gradients; at most `queries` + 1 passes.
 
     Raises InputError for images that are not square or, in l2, smaller than 5 pixels, on which the library fails.
@@ -62,7 +76,7 @@ def square(network, images, labels, *, ball, generator, queries):
         )
 
     class Square(SquareAttack):
-        def margin_and_loss(self, x, y):
+        def margin_and_loss(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
             # A tie at the top is an error here, but starts the library on an empty batch.
             margin, loss = super().margin_and_loss(x, y)
             return torch.where(margin == 0, -1e-30, margin), loss

@@ -3,10 +3,18 @@
 Tensors as in gfscore.attacks.gradient_ascent: images (n, C, H, W) in [0, 1], labels (n,) int64.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from gfscore.attacks.gradient_ascent import correct
 
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module
 
-def refine(network, images, candidates, labels, *, steps):
+
+def refine(network: Module, images: Tensor, candidates: Tensor, labels: Tensor, *, steps: int) -> tuple[Tensor, Tensor]:
     """Nearest adversarial example on the line from each image to its candidate, as far as bisection tells.
 
     Takes `candidates` (n, C, H, W) in [0, 1] and the number of bisection `steps`: the adversarial side is kept, so the
@@ -20,7 +28,7 @@ def refine(network, images, candidates, labels, *, steps):
     shape = (-1, *[1] * (images.ndim - 1))
     difference = candidates - images
 
-    def at(share):
+    def at(share: Tensor) -> Tensor:
         return (images + share.reshape(shape) * difference).clamp(0, 1)
 
     # Every pass takes the whole batch: rounding depends on a batch's size, and these points lie on the boundary.
@@ -38,7 +46,7 @@ def refine(network, images, candidates, labels, *, steps):
     return points, found
 
 
-def misclassified(logits, labels):
+def misclassified(logits: Tensor, labels: Tensor) -> Tensor:
     """Whether a class other than the true one has a logit at least as large, (n,) bool; never where one is NaN."""
     return ~correct(logits, labels) & ~logits.isnan().any(1)
 

@@ -3,22 +3,28 @@
 A goal speaks of logits (n, K) and of `aims`: the labels (n,) int64, or for a targeted one labels and targets (n, 2).
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from gfscore.attacks.boundary import misclassified
 from gfscore.attacks.gradient_ascent import correct, cross_entropy
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True)
 class Goal:
     """`loss(logits, aims)` -> (n,), to be raised, and `reached(logits, aims)` -> (n,) bool."""
 
-    loss: Callable
-    reached: Callable
+    loss: Callable[[Tensor, Tensor], Tensor]
+    reached: Callable[[Tensor, Tensor], Tensor]
 
 
-def difference_of_logits_ratio(logits, labels):
+def difference_of_logits_ratio(logits: Tensor, labels: Tensor) -> Tensor:
     """Best other logit minus the true one, over the distance of the first from the third; (n,).
 
     Unlike cross-entropy it does not change when logits are scaled, so confident classifiers do not hide their
@@ -29,7 +35,7 @@ def difference_of_logits_ratio(logits, labels):
     return (others.amax(1) - _logit(logits, labels)) / (top[:, 0] - top[:, 2] + _TINY)
 
 
-def difference_of_logits_ratio_to_target(logits, aims):
+def difference_of_logits_ratio_to_target(logits: Tensor, aims: Tensor) -> Tensor:
     """The target's logit minus the true one, over the first's distance from the mean of third and fourth; (n,).
 
     Needs K >= 4. Source: Croce and Hein 2020, Eq. 7.
@@ -40,7 +46,7 @@ def difference_of_logits_ratio_to_target(logits, aims):
     return (_logit(logits, targets) - _logit(logits, labels)) / (scale + _TINY)
 
 
-def lead_of_others(logits, labels):
+def lead_of_others(logits: Tensor, labels: Tensor) -> Tensor:
     """Log-odds of the other classes together, log sum_{j != y} exp(z_j) - z_y = log(exp(cross-entropy) - 1); (n,).
 
     It rises with the cross-entropy and in the same direction. But the cross-entropy, and its gradient, is 0 where the
@@ -50,19 +56,19 @@ def lead_of_others(logits, labels):
     return others.logsumexp(1) - _logit(logits, labels)
 
 
-def lead_of_target(logits, aims):
+def lead_of_target(logits: Tensor, aims: Tensor) -> Tensor:
     """Log-odds of the target, (n,): rises as its cross-entropy falls, and in the opposite direction."""
     return -lead_of_others(logits, aims[:, 1])
 
 
-def target_reached(logits, aims):
+def target_reached(logits: Tensor, aims: Tensor) -> Tensor:
     """Whether the target is predicted, (n,) bool; a tie at the top counts against the true class, as elsewhere."""
     labels, targets = aims.unbind(1)
     others = logits.scatter(1, labels[:, None], -float("inf"))
     return ~correct(logits, labels) & (others.argmax(1) == targets) & ~logits.isnan().any(1)
 
 
-def away_reached(logits, aims):
+def away_reached(logits: Tensor, aims: Tensor) -> Tensor:
     """Whether any wrong class is predicted, for aims with targets, (n,) bool."""
     return misclassified(logits, aims[:, 0])
 

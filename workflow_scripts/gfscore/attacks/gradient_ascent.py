@@ -5,14 +5,42 @@ returns images of the same shape in the ball and in [0, 1], and leaves the netwo
 they were.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypedDict
+
 import numpy as np
+from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
+
+if TYPE_CHECKING:
+    from torch import Generator, Tensor
+    from torch.nn import Module
 
 NORMS = ("linf", "l2")
 
 
-def fgsm(network, images, labels, *, norm, eps, step_size=None, random_start=False, generator=None, loss=None):
+class Ball(TypedDict):
+    """Points around an image: within distance `eps` of it in one of NORMS."""
+
+    norm: str
+    eps: float
+
+
+def fgsm(
+    network: Module,
+    images: Tensor,
+    labels: Tensor,
+    *,
+    norm: str,
+    eps: float,
+    step_size: float | None = None,
+    random_start: bool = False,
+    generator: Generator | None = None,
+    loss: Callable[[Tensor, Tensor], Tensor] | None = None,
+) -> Tensor:
     """One gradient step, from the image or from a random point of its ball.
 
     `step_size` is eps unless given; from a random start 1.25 eps is usual. Sources: Goodfellow et al. 2015,
@@ -33,19 +61,19 @@ def fgsm(network, images, labels, *, norm, eps, step_size=None, random_start=Fal
 
 
 def pgd(
-    network,
-    images,
-    labels,
+    network: Module,
+    images: Tensor,
+    labels: Tensor,
     *,
-    norm,
-    eps,
-    step_size,
-    steps,
-    random_start=True,
-    restarts=1,
-    generator=None,
-    loss=None,
-):
+    norm: str,
+    eps: float,
+    step_size: float,
+    steps: int,
+    random_start: bool = True,
+    restarts: int = 1,
+    generator: Generator | None = None,
+    loss: Callable[[Tensor, Tensor], Tensor] | None = None,
+) -> Tensor:
     """Projected gradient ascent: the last iterate, of several restarts the one of highest loss, per sample.
 
     `norm` is "linf" or "l2", `eps` the ball's radius, `step_size` the length of a step in that norm,
@@ -58,19 +86,22 @@ def pgd(
         raise InputError("a random start needs a generator: give a seeded torch.Generator, or random_start=False")
     loss = cross_entropy if loss is None else loss
     images = images.detach()
-    ball = {"norm": norm, "eps": eps}
+    ball: Ball = {"norm": norm, "eps": eps}
     best = None
     for _ in range(restarts):
         start = images
-        if random_start:
+        if random_start and generator is not None:
             start = project(images + random_in_ball(images, generator=generator, **ball), images, **ball)
         end = _ascend(network, start, images, labels, step_size=step_size, steps=steps, loss=loss, **ball)
         best = end if best is None else _harder(network, best, end, labels, loss=loss)
+    assert best is not None  # there is one restart at least
     assert_allowed(best, images, **ball)
     return best
 
 
-def robust_accuracy(network, images, labels, *, batch_size=256, **attack):
+def robust_accuracy(
+    network: Module, images: NDArray[np.float32], labels: NDArray[np.integer], *, batch_size: int = 256, **attack: Any
+) -> NDArray[np.bool_]:
     """Which samples are classified correctly and survive PGD, (N,) bool; their mean is the robust accuracy.
 
     Takes `images` (N, C, H, W) float32 and `labels` (N,) as numpy arrays, and the attack as `survivors` does.
@@ -79,7 +110,18 @@ def robust_accuracy(network, images, labels, *, batch_size=256, **attack):
     return survivors(network, batches, labels, **attack)
 
 
-def survivors(network, batches, labels, *, norm, eps, step_size, steps, restarts=1, seed):
+def survivors(
+    network: Module,
+    batches: Iterable[NDArray[np.float32]],
+    labels: NDArray[np.integer],
+    *,
+    norm: str,
+    eps: float,
+    step_size: float,
+    steps: int,
+    restarts: int = 1,
+    seed: int,
+) -> NDArray[np.bool_]:
     """The same for images that come in `batches`, arrays (n, C, H, W) float32 in the order of `labels` (N,).
 
     A sample that is misclassified,
@@ -88,7 +130,7 @@ def survivors(network, batches, labels, *, norm, eps, step_size, steps, restarts
     """
     import torch
 
-    attack = {"norm": norm, "eps": eps, "step_size": step_size, "steps": steps}
+    attack: dict[str, Any] = {"norm": norm, "eps": eps, "step_size": step_size, "steps": steps}
     device = next((value.device for value in network.parameters()), "cpu")
     generator = torch.Generator().manual_seed(seed)
     survived, start = np.zeros(len(labels), dtype=bool), 0
@@ -108,32 +150,32 @@ def survivors(network, batches, labels, *, norm, eps, step_size, steps, restarts
     return survived
 
 
-def attack_name(*, norm, eps, steps, restarts=1, **_):
+def attack_name(*, norm: str, eps: float, steps: int, restarts: int = 1, **_: object) -> str:
     """Name of a PGD attack as tables show it, for instance "PGD-20, l_inf 0.15"."""
     ball = {"linf": "l_inf", "l2": "l_2"}[norm]
     return f"PGD-{steps}, {ball} {eps:g}" + (f", {restarts} restarts" if restarts > 1 else "")
 
 
-def correct(logits, labels):
+def correct(logits: Tensor, labels: Tensor) -> Tensor:
     """Whether the true class has the one largest logit, (n,) bool: a tie at the top is an error."""
     own = logits.gather(1, labels[:, None])
     others = logits.scatter(1, labels[:, None], -float("inf"))
     return own[:, 0] > others.amax(1)
 
 
-def cross_entropy(logits, labels):
+def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
     """Cross-entropy of each sample, (n,), in nats."""
     from torch.nn import functional
 
     return functional.cross_entropy(logits, labels, reduction="none")
 
 
-def random_in_ball(images, *, norm, eps, generator):
+def random_in_ball(images: Tensor, *, norm: str, eps: float, generator: Generator) -> Tensor:
     """Perturbations drawn uniformly from the ball of radius eps, same shape as the images."""
     import torch
 
     # Drawn where the generator lives, so that a GPU sees the same numbers as the CPU.
-    def draw(function, shape, *limits):
+    def draw(function: str, shape: Sequence[int], *limits: float) -> Tensor:
         drawn = getattr(torch.empty(shape, device=generator.device), function)(*limits, generator=generator)
         return drawn.to(images.device)
 
@@ -146,7 +188,7 @@ def random_in_ball(images, *, norm, eps, generator):
     return direction * per_image(radius, images)
 
 
-def steepest(gradient, *, norm):
+def steepest(gradient: Tensor, *, norm: str) -> Tensor:
     """Step of length 1 in the norm that raises the linearised loss most; 0 where the gradient is 0."""
     if norm == "linf":
         return gradient.sign()
@@ -154,7 +196,7 @@ def steepest(gradient, *, norm):
     return gradient / per_image(length.clamp_min(1e-30), gradient)
 
 
-def project(points, images, *, norm, eps):
+def project(points: Tensor, images: Tensor, *, norm: str, eps: float) -> Tensor:
     """Nearest point in the ball, then in [0, 1], which cannot leave the ball of an image in [0, 1]."""
     difference = points - images
     if norm == "linf":
@@ -187,12 +229,12 @@ def _harder(network, first, second, labels, *, loss):
     return torch.where(per_image(better, first), second, first)
 
 
-def per_image(values, images):
+def per_image(values: Tensor, images: Tensor) -> Tensor:
     """Values (n,) in a shape that broadcasts over images (n, C, H, W)."""
     return values.reshape(-1, *[1] * (images.ndim - 1))
 
 
-def assert_allowed(adversarial, images, *, norm, eps):
+def assert_allowed(adversarial: Tensor, images: Tensor, *, norm: str, eps: float) -> None:
     """Assert that points lie in the ball around their images, but for rounding, and in [0, 1]."""
     import torch
 

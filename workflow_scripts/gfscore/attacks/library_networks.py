@@ -1,12 +1,20 @@
 """A network in the form that attacks of public libraries take, so that they leave no trace in it or in torch."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from gfscore.attacks.search import no_gradient
 
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module
+
 
 @contextmanager
-def as_library_expects(network, *, seed):
+def as_library_expects(network: Module, *, seed: int) -> Iterator[Any]:
     """Give the network as a module whose attribute `images` counts the images passed through it.
 
     The libraries call backward(), which would leave gradients in the parameters, and draw from torch's global
@@ -37,11 +45,11 @@ def _counted(network):
     import torch
 
     class Counted(torch.nn.Module):
-        def __init__(self):
+        def __init__(self) -> None:
             super().__init__()
             self.network, self.images = network, 0
 
-        def forward(self, x):
+        def forward(self, x: Tensor) -> Tensor:
             self.images += len(x)
             logits = self.network(x).float()
             if x.requires_grad and torch.is_grad_enabled():

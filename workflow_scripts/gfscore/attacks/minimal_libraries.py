@@ -6,10 +6,18 @@ DeepFool classifies once per class and step and keeps finished images in the bat
 0.2.0 stops at the first class that works.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from gfscore.attacks.boundary import refine
 from gfscore.attacks.gradient_ascent import per_image
 from gfscore.attacks.library_networks import as_library_expects
 from gfscore.attacks.minimal_norm import length, require_norm
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module
 
 PROJECTIONS, BISECTIONS = ((1, 0.02), (9, 0.02), (1, 0.002)), 10
 """After Carlini and Wagner's attack: boundaries to how many classes each projection considers, and which share too far
@@ -17,8 +25,16 @@ it goes, so that there is something to bisect; steps of each bisection."""
 
 
 def carlini_wagner(
-    network, images, labels, *, norm, largest_distance, steps=600, binary_search_steps=9, step_size=0.01
-):
+    network: Module,
+    images: Tensor,
+    labels: Tensor,
+    *,
+    norm: str,
+    largest_distance: float,
+    steps: int = 600,
+    binary_search_steps: int = 9,
+    step_size: float = 0.01,
+) -> tuple[Tensor, Tensor]:
     """Carlini and Wagner's l2 attack, by foolbox: Adam on squared distance plus c times the margin, c searched.
 
     Adam's steps have a fixed length, so that even on linear models one end in ten is 4 to 25% too far. Projections of
@@ -40,7 +56,9 @@ def carlini_wagner(
         return _drawn_nearer(counted, images, ends.detach(), labels), _passes(counted, images)
 
 
-def fab(network, images, labels, *, norm, largest_distance, steps=100):
+def fab(
+    network: Module, images: Tensor, labels: Tensor, *, norm: str, largest_distance: float, steps: int = 100
+) -> tuple[Tensor, Tensor]:
     """Fast adaptive boundary attack, untargeted, by pyautoattack: one gradient per class and step.
 
     Source: Croce and Hein 2020, Algorithm 1.

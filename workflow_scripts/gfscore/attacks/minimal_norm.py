@@ -6,18 +6,36 @@ image, (n,) int64. None draws random numbers or promises that a candidate is adv
 that).
 """
 
+from __future__ import annotations
+
 import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from gfscore.attacks.boundary import misclassified
 from gfscore.attacks.gradient_ascent import NORMS, per_image
 from gfscore.attacks.search import slope_of
 from gfscore.core.errors import InputError
 
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module
+
 START_STEPS = 10
 """DeepFool steps before FMN; on robust and undefended CIFAR-10 networks four suffice for most images."""
 
 
-def deepfool(network, images, labels, *, norm, largest_distance, steps=50, candidates=10, overshoot=0.02):
+def deepfool(
+    network: Module,
+    images: Tensor,
+    labels: Tensor,
+    *,
+    norm: str,
+    largest_distance: float,
+    steps: int = 50,
+    candidates: int = 10,
+    overshoot: float = 0.02,
+) -> tuple[Tensor, Tensor]:
     """DeepFool: steps to the nearest class boundary of the linearised network, until the true class has lost.
 
     `candidates` is how many classes are considered, the true one among them; a step is `overshoot` longer than the
@@ -42,7 +60,18 @@ def deepfool(network, images, labels, *, norm, largest_distance, steps=50, candi
     return points, passes
 
 
-def fmn(network, images, labels, *, norm, largest_distance, steps=100, shrink=0.05, first_step=1.0, last_step=0.05):
+def fmn(
+    network: Module,
+    images: Tensor,
+    labels: Tensor,
+    *,
+    norm: str,
+    largest_distance: float,
+    steps: int = 100,
+    shrink: float = 0.05,
+    first_step: float = 1.0,
+    last_step: float = 0.05,
+) -> tuple[Tensor, Tensor]:
     """Fast minimum-norm attack, started where DeepFool crosses the boundary.
 
     Gradient steps on the margin within a ball whose radius follows the boundary: it is the linearised distance until
@@ -81,12 +110,12 @@ def fmn(network, images, labels, *, norm, largest_distance, steps=100, shrink=0.
     return nearest, passes + 1 + steps
 
 
-def length(difference, norm):
+def length(difference: Tensor, norm: str) -> Tensor:
     """Norm of each image's difference, (n,): "l2", "linf" or "l1"."""
     return difference.flatten(1).norm(p={"l1": 1, "l2": 2, "linf": math.inf}[norm], dim=1)
 
 
-def require_norm(norm, norms, *, attack):
+def require_norm(norm: str, norms: Sequence[str], *, attack: str) -> None:
     """Raise InputError unless an attack works in a norm."""
     if norm not in norms:
         raise InputError(f"attack {attack} has no norm {norm!r}; it has {', '.join(norms)}: change norm or the attack")

@@ -4,21 +4,29 @@ A perturbation draws one neighbour of each image, independently each time it is 
 in [0, 1]; the generator lives on their device.
 """
 
-from collections.abc import Callable
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from gfscore.attacks.gradient_ascent import random_in_ball
 from gfscore.core.errors import InputError, unknown
+
+if TYPE_CHECKING:
+    from torch import Generator, Tensor
+
+    Sampler = Callable[[Tensor, Generator], Tensor]
 
 
 @dataclass(frozen=True)
 class Perturbation:
     """Distribution of neighbours: `draw(images, labels, generator)` -> images of the same shape, and its words."""
 
-    draw: Callable
+    draw: Callable[[Tensor, Tensor, Generator], Tensor]
     description: str
 
-    def __call__(self, images, labels, generator):
+    def __call__(self, images: Tensor, labels: Tensor, generator: Generator) -> Tensor:
         """One random neighbour of each image, (n, C, H, W); raises InputError when the sampler changes the shape."""
         neighbours = self.draw(images, labels, generator)
         if neighbours.shape != images.shape:
@@ -29,7 +37,7 @@ class Perturbation:
         return neighbours.detach()
 
 
-def make_perturbation(settings):
+def make_perturbation(settings: Mapping[str, Any]) -> Perturbation:
     """Perturbation that settings describe: `family`, a key of FAMILIES, the family's own numbers, and `clip`.
 
     `clip` says whether neighbours are clipped to [0, 1], which changes their distribution near the edges; it stands in
@@ -48,10 +56,10 @@ def make_perturbation(settings):
     return perturbation if settings["family"] != "corruption" else replace(perturbation, description=words)
 
 
-def of_sampler(sampler, *, clip, description=""):
+def of_sampler(sampler: Sampler, *, clip: bool, description: str = "") -> Perturbation:
     """Perturbation made of any function `sampler(images, generator)` -> images, whose result is clipped in place."""
 
-    def draw(images, _labels, generator):
+    def draw(images: Tensor, _labels: Tensor, generator: Generator) -> Tensor:
         neighbours = sampler(images, generator)
         return neighbours.clamp_(0, 1) if clip else neighbours
 
@@ -59,7 +67,7 @@ def of_sampler(sampler, *, clip, description=""):
     return Perturbation(draw, words + (", clipped to [0, 1]" if clip else ", not clipped"))
 
 
-def of_attack(attack):
+def of_attack(attack: Callable[[Tensor, Tensor], Tensor]) -> Perturbation:
     """Perturbation made of a random object that is called as torchattacks are, `attack(images, labels)` -> images.
 
     For instance additive Gaussian noise, or an attack with a random start. It draws from torch's global state, which is
@@ -68,7 +76,7 @@ def of_attack(attack):
     """
     import torch
 
-    def draw(images, labels, generator):
+    def draw(images: Tensor, labels: Tensor, generator: Generator) -> Tensor:
         seed = int(torch.randint(2**62, (), generator=generator, device=generator.device))
         devices = [images.device] if images.device.type == "cuda" else []
         with torch.random.fork_rng(devices=devices):
@@ -81,7 +89,7 @@ def of_attack(attack):
 def _linf_ball(*, eps):
     _require_positive("eps", eps)
 
-    def sampler(images, generator):
+    def sampler(images: Tensor, generator: Generator) -> Tensor:
         import torch
 
         integers = _uniform_integers(images, generator)
@@ -93,7 +101,7 @@ def _linf_ball(*, eps):
 def _l2_ball(*, eps):
     _require_positive("eps", eps)
 
-    def sampler(images, generator):
+    def sampler(images: Tensor, generator: Generator) -> Tensor:
         return random_in_ball(images, norm="l2", eps=eps, generator=generator).add_(images)
 
     return sampler, f"uniform in the l_2 ball of radius {eps:g}"
@@ -104,7 +112,7 @@ def _gaussian(*, sigma):
 
     _require_positive("sigma", sigma)
 
-    def sampler(images, generator):
+    def sampler(images: Tensor, generator: Generator) -> Tensor:
         return torch.empty_like(images).normal_(std=sigma, generator=generator).add_(images)
 
     return sampler, f"Gaussian noise of standard deviation {sigma:g}"
@@ -124,7 +132,7 @@ def _corruption(*, corruptions, severities):
         # Unknown ones are refused before anything is drawn; their parameters for some size of image do not matter.
         parameters_of(name, severity, 32)
 
-    def sampler(images, generator):
+    def sampler(images: Tensor, generator: Generator) -> Tensor:
         # Corruptions are functions of numpy arrays: one draw of the generator seeds theirs.
         seed = int(torch.randint(2**62, (), generator=generator, device=generator.device))
         rng = np.random.default_rng(seed)
@@ -160,7 +168,12 @@ def _require_positive(name, value):
         raise InputError(f"perturbation: {name} must be positive, got {value!r}")
 
 
-FAMILIES = {"linf_ball": _linf_ball, "l2_ball": _l2_ball, "gaussian": _gaussian, "corruption": _corruption}
+FAMILIES: dict[str, Callable[..., tuple[Sampler, str]]] = {
+    "linf_ball": _linf_ball,
+    "l2_ball": _l2_ball,
+    "gaussian": _gaussian,
+    "corruption": _corruption,
+}
 """Families by name: a function from the family's settings to `(sampler, words)`.
 
 A corruption that draws nothing at random (brightness, contrast, a blur) has a single outcome at each severity, so a

@@ -1,10 +1,21 @@
 """The part that gradient attacks have in common: one look at a batch of points, and who leaves the batch after it."""
 
+from __future__ import annotations
+
 from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gfscore.core.errors import InputError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module
+
+    from gfscore.attacks.goals import Goal
+    from gfscore.networks.classifier import Classifier
 
 
 class Search:
@@ -13,7 +24,7 @@ class Search:
     `standing` (m,) int64 numbers the images that have none yet; `goal` is a gfscore.attacks.goals.Goal.
     """
 
-    def __init__(self, images, goal):
+    def __init__(self, images: Tensor, goal: Goal) -> None:
         """Begin with all of the images (n, C, H, W), none of them fooled."""
         import torch
 
@@ -23,11 +34,11 @@ class Search:
         self._passes = torch.zeros(len(images), dtype=torch.int64, device=images.device)
         self._count = 0
 
-    def spend(self, passes):
+    def spend(self, passes: int) -> None:
         """Count forward passes of every standing image."""
         self._count += passes
 
-    def note(self, points, logits, aims):
+    def note(self, points: Tensor, logits: Tensor, aims: Tensor) -> Tensor | None:
         """Look at the logits of points of all standing images.
 
         Returns the rows (m',) int64 of those that go on, or None where all do.
@@ -44,18 +55,18 @@ class Search:
         self.standing = self.standing[keep]
         return keep
 
-    def leave(self, points):
+    def leave(self, points: Tensor) -> None:
         """Take note of where the standing images were moved to, though nothing was found there."""
         self._points[self.standing] = points
 
     @property
-    def result(self):
+    def result(self) -> tuple[Tensor, Tensor]:
         """Points (n, C, H, W) and forward passes spent on each image, (n,) int64."""
         self._passes[self.standing] = self._count
         return self._points, self._passes
 
 
-def ascent(network, points, aims, goal):
+def ascent(network: Module, points: Tensor, aims: Tensor, goal: Goal) -> tuple[Tensor, Tensor, Tensor]:
     """Logits (m, K), loss (m,) of a goal, and the gradient (m, C, H, W) along which it rises.
 
     Raises InputError for a network whose logits have no gradient.
@@ -69,7 +80,7 @@ def ascent(network, points, aims, goal):
     return logits.detach(), loss.detach(), slope.contiguous().nan_to_num_(nan=0.0, posinf=0.0, neginf=0.0)
 
 
-def slope_of(value, points, weights=None, **how):
+def slope_of(value: Tensor, points: Tensor, weights: Tensor | None = None, **how: Any) -> Tensor:
     """Gradient of a value (or of the sum of several, by `weights`) with respect to points; InputError without one."""
     import torch
 
@@ -79,7 +90,7 @@ def slope_of(value, points, weights=None, **how):
     return slope
 
 
-def no_gradient():
+def no_gradient() -> InputError:
     """What to raise for a network whose logits have no gradient."""
     return InputError(
         "the classifier's logits have no gradient with respect to the image (detached, or computed outside torch); "
@@ -87,7 +98,7 @@ def no_gradient():
     )
 
 
-def logits_of(network, points):
+def logits_of(network: Module, points: Tensor) -> Tensor:
     """Logits (m, K) float32 without a graph."""
     import torch
 
@@ -95,11 +106,11 @@ def logits_of(network, points):
         return network(points).float()
 
 
-def on_device(classifier, images, labels):
+def on_device(classifier: Classifier, images: ArrayLike, labels: ArrayLike) -> tuple[Module, Tensor, Tensor]:
     """Network of a classifier, and images and labels as tensors where it is; InputError where it has no gradients."""
     import torch
 
-    network = classifier.network
+    network: Any = classifier.network
     if network is None:
         raise InputError(
             "attacks need gradients, which this classifier does not give (onnx has none); take the model out of "
@@ -110,7 +121,7 @@ def on_device(classifier, images, labels):
     return network, x, torch.from_numpy(np.asarray(labels, dtype=np.int64)).to(device)
 
 
-def distances(points, images, norm):
+def distances(points: Tensor, images: Tensor, norm: str) -> Tensor:
     """Norm of each image's perturbation, (n,) float64."""
     # In float64, so that sums over many pixels add nothing to what float32 pixels carry.
     difference = (points.double() - images.double()).flatten(1)

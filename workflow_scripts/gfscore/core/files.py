@@ -6,8 +6,10 @@ import json
 import math
 import os
 import tempfile
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +23,7 @@ CHECKSUM = "checksum"
 
 
 @contextmanager
-def atomic(path):
+def atomic(path: Path | str) -> Iterator[Path]:
     """Give a temporary path in the target's folder; on success flush it to disk and rename it to `path`.
 
     On an exception the temporary file is removed and `path` is left as it was.
@@ -29,9 +31,9 @@ def atomic(path):
     path = Path(path)
     with _named(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     os.close(handle)
-    temporary = Path(temporary)
+    temporary = Path(name)
     try:
         with _named(path):
             yield temporary
@@ -57,13 +59,13 @@ def _named(path):
         raise
 
 
-def write_text(path, text):
+def write_text(path: Path | str, text: str) -> None:
     """Write a UTF-8 text file atomically."""
     with atomic(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
-def write_json(path, data):
+def write_json(path: Path | str, data: Mapping[str, Any]) -> None:
     """Write a mapping as JSON atomically, keys in the given order, then CHECKSUM; NaN becomes null.
 
     Numpy scalars and arrays are written as numbers and lists. Raises ValueError for an infinite number.
@@ -75,7 +77,7 @@ def write_json(path, data):
     write_text(path, text + "\n")
 
 
-def read_json(path):
+def read_json(path: Path | str) -> dict[str, Any]:
     """Mapping that write_json wrote, without CHECKSUM.
 
     Raises InputError naming the file when it is missing, malformed, no mapping, or was changed since it was written.
@@ -92,7 +94,7 @@ def read_json(path):
     return data
 
 
-def sha256_of_file(path):
+def sha256_of_file(path: Path | str) -> str:
     """SHA-256 of a file's bytes, lower-case hexadecimal."""
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -8,12 +8,12 @@ from gfscore.core.files import read_json, sha256_of_file, write_json
 NAME = "checksums.json"
 
 
-def write_digests(folder):
+def write_digests(folder: Path | str) -> None:
     """Write checksums.json, which maps the names of a folder's files to their SHA-256 and has a checksum itself."""
     write_json(Path(folder) / NAME, {"sha256": _digests(folder)})
 
 
-def changed_files(folder):
+def changed_files(folder: Path | str) -> list[str]:
     """What differs from checksums.json, a list of sentences that begin with a path; none where nothing does.
 
     Raises InputError, naming the file, when checksums.json is missing or changed itself.

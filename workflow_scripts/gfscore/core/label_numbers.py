@@ -1,8 +1,12 @@
 """Labels of samples as users write them: numbers of classes, or their names."""
 
+from collections.abc import Sequence
 from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError, few
 
@@ -13,7 +17,7 @@ SHOWN = 80
 """Characters of a label that an error shows."""
 
 
-def numbered(labels, classes, where):
+def numbered(labels: NDArray[Any], classes: Sequence[str] | None, where: Path | str) -> NDArray[Any]:
     """Labels (N,) as numbers where they are names of classes, which count in the order of `classes` (K names or None).
 
     Labels of another type stay as they are, for `not_whole` to judge: only text is a name. Raises InputError, naming
@@ -37,14 +41,14 @@ def numbered(labels, classes, where):
             f"{where}: row {names.index(unclear)} is {unclear!r}: the name of class {number[unclear]} and the place of "
             "another one; write all labels as whole numbers from 0"
         )
-    row = next((row for row, name in enumerate(names) if name not in number), None)
-    if row is not None:
-        name = names[row]
+    foreign = next((row for row, name in enumerate(names) if name not in number), None)
+    if foreign is not None:
+        name = names[foreign]
         empty = name is None or name in ("", "nan") or name != name  # noqa: PLR0124
         near = get_close_matches(name, classes, n=1) if isinstance(name, str) and not empty else []
         hint = "an empty cell, or a name that means a missing value" if empty else _known(near, classes)
         raise InputError(
-            f"{where}: row {row} is {repr(name)[:SHOWN]}, none of the {len(classes)} classes ({hint}); write each "
+            f"{where}: row {foreign} is {repr(name)[:SHOWN]}, none of the {len(classes)} classes ({hint}); write each "
             "label as `classes` of the dataset does, or all as whole numbers from 0"
         )
     return np.array([number[name] for name in names], dtype=np.int64)
@@ -61,7 +65,7 @@ def _known(near, classes):
     return f"the nearest is {near[0]!r}" if near else f"which are {few(classes)}"
 
 
-def not_whole(labels):
+def not_whole(labels: NDArray[Any]) -> str | None:
     """What keeps labels (N,) from being whole numbers, in words that name the first such row, with the remedy, or None.
 
     For labels without a list of classes; with one, `numbered` comes first.

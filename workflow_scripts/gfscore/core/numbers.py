@@ -13,17 +13,17 @@ MINUS = "\u2212"
 SMALLEST_PLAIN = Decimal("1e-4")
 
 
-def number(value):
+def number(value: float | None) -> str:
     """Value to the nearest three significant digits, "n/a" for None and NaN, exact 0 as "0"."""
     return _printed(value, ROUND_HALF_EVEN)
 
 
-def lower_bound(value):
+def lower_bound(value: float | None) -> str:
     """Lower bound to three significant digits, rounded down: the printed number never claims more than the bound."""
     return _printed(value, ROUND_FLOOR)
 
 
-def upper_bound(value, *, highest=None):
+def upper_bound(value: float | None, *, highest: float | None = None) -> str:
     """Upper bound to three significant digits, rounded up.
 
     With `highest`, the end of the value's range, no number beyond it is printed: a bound too near to it gets up to five
@@ -38,57 +38,59 @@ def upper_bound(value, *, highest=None):
     return end_of_range(highest)
 
 
-def end_of_range(highest):
+def end_of_range(highest: float) -> str:
     """End of a measure's range by its first five digits, "1.2533" for sqrt(pi/2): it names the end exactly."""
     return f"{_rounded(_exact(highest), ROUND_FLOOR, MOST_DIGITS).normalize():f}".replace("-", MINUS)
 
 
-def interval(low, high, highest=None):
+def interval(low: float | None, high: float | None, highest: float | None = None) -> str:
     """Interval in words, "0.123 to 0.457", rounded outwards, but not beyond `highest`; "n/a" when an end is missing."""
     if is_missing(low) or is_missing(high):
         return MISSING
     return f"{lower_bound(low)} to {upper_bound(high, highest=highest)}"
 
 
-def signed(value):
+def signed(value: float | None) -> str:
     """Value with its sign, for correlations: "+0.900", "\u22120.807"."""
     text = number(value)
     return text if text.startswith(MINUS) or text in (MISSING, "0") else f"+{text}"
 
 
-def count(value):
+def count(value: float | None) -> str:
     """Whole number with thousands separated, "1,883"; "n/a" for None and NaN."""
-    return MISSING if is_missing(value) else f"{int(value):,}"
+    return MISSING if value is None or math.isnan(value) else f"{int(value):,}"
 
 
-def model_count(models):
+def model_count(models: int) -> str:
     """So many models in words: "1 model", "17 models"."""
     return "1 model" if models == 1 else f"{models} models"
 
 
-def setting(value):
+def setting(value: float | None) -> str:
     """Number that a person chose (a threshold, a temperature), as it was written: never rounded to look better."""
-    return MISSING if is_missing(value) else repr(float(value)).removesuffix(".0").replace("-", MINUS)
+    if value is None or math.isnan(value):
+        return MISSING
+    return repr(float(value)).removesuffix(".0").replace("-", MINUS)
 
 
-def temperature(value):
+def temperature(value: float | None) -> str:
     """Temperature to three significant digits, without trailing zeros: grids are steps of 0.1 and 0.001."""
     return MISSING if is_missing(value) else f"{value:.{DIGITS}g}"
 
 
-def p_value(value):
+def p_value(value: float | None) -> str:
     """Permutation p-value to three decimals, rounded up; "< 0.001" below, which 999 shuffles cannot reach."""
-    if is_missing(value):
+    if value is None or math.isnan(value):
         return MISSING
     return "< 0.001" if value < 0.001 - 1e-12 else f"{math.ceil(value * 1000 - 1e-9) / 1000:.3f}"
 
 
-def percent(value):
+def percent(value: float | None) -> str:
     """Confidence level as a percentage, "95%"."""
-    return MISSING if is_missing(value) else f"{100 * value:.10g}%"
+    return MISSING if value is None or math.isnan(value) else f"{100 * value:.10g}%"
 
 
-def is_missing(value):
+def is_missing(value: float | None) -> bool:
     """Whether there is no number: None or NaN."""
     return value is None or math.isnan(value)
 

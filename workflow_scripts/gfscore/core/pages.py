@@ -5,6 +5,7 @@ They name the files that they were made from as well: a page beside a newer verd
 
 import hashlib
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from gfscore.core.errors import InputError
@@ -14,7 +15,7 @@ LAST_LINE = re.compile(rb"<!-- SHA-256 of everything above: ([0-9a-f]{64}) -->\n
 MADE_FROM = re.compile(rb"^<!-- Made from ([\w.-]+), SHA-256: ([0-9a-f]{64}) -->$", re.MULTILINE)
 
 
-def write_page(path, html, *, files=()):
+def write_page(path: Path | str, html: str, *, files: Iterable[object] = ()) -> None:
     """Write an HTML page atomically, with comments behind it: its SHA-256, and that of files it was made from.
 
     Of `files` (paths; folders and others than paths are passed over) those beside the page are named: the others are
@@ -28,7 +29,7 @@ def write_page(path, html, *, files=()):
     write_text(path, f"{above}<!-- SHA-256 of everything above: {digest} -->\n")
 
 
-def require_unchanged_page(path):
+def require_unchanged_page(path: Path | str) -> None:
     """Raise InputError, naming the file, unless it is a page as write_page left it, and so are the files it names."""
     try:
         content = Path(path).read_bytes()

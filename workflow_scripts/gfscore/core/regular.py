@@ -7,7 +7,7 @@ from pathlib import Path
 from gfscore.core.errors import InputError
 
 
-def require_regular(path, *, or_folder=False):
+def require_regular(path: Path | str, *, or_folder: bool = False) -> None:
     """Refuse, by InputError, what is there but no file, after links; what is missing passes, and folders may."""
     path = Path(path)
     if path.exists() and not (path.is_file() or (or_folder and path.is_dir())):
@@ -15,7 +15,7 @@ def require_regular(path, *, or_folder=False):
         raise InputError(f"{path}: is no regular file but {found}; name the file itself")
 
 
-def regular_bytes(path):
+def regular_bytes(path: Path | str) -> bytes:
     """Bytes of a file; OSError for one that is missing, or no regular file."""
     # A pipe that nobody writes to is then opened at once.
     with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:

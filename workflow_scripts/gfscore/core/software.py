@@ -5,8 +5,10 @@ Read inside the steps that write it down: as a setting of a rule, every commit w
 
 import os
 import subprocess
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from gfscore import VERSION
 
@@ -16,7 +18,7 @@ CODE = ("Snakefile", "rules", "workflow_scripts")
 
 
 @cache
-def software():
+def software() -> dict[str, Any]:
     """Mapping with name, version, commit and changed, whether the code differs from that commit.
 
     The last two are None where there is no checkout, or no git that reads it. The same all through a process.
@@ -28,7 +30,7 @@ def software():
     return {"name": "gfscore", "version": VERSION, "commit": commit, "changed": changed}
 
 
-def version_in_words(made_by):
+def version_in_words(made_by: Mapping[str, Any]) -> str:
     """Version and commit of a mapping that software() gave, as text: "0.1.0, commit 58e2f89..., code changed since"."""
     commit = made_by["commit"] and f"commit {made_by['commit']}"
     return ", ".join(filter(None, [made_by["version"], commit, made_by["changed"] and "code changed since"]))

@@ -1,12 +1,16 @@
 """Checks of image arrays whose layout a user declares."""
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
 from gfscore.core.label_numbers import not_whole
 
 
-def channels_first(x, channels, path):
+def channels_first(x: NDArray[Any], channels: str, path: Path | str) -> NDArray[Any]:
     """View of `x` as (N, C, H, W); `channels` says where C stands: "first", "last", or "none" for (N, H, W)."""
     dimensions = {"first": 4, "last": 4, "none": 3}
     if channels not in dimensions:
@@ -27,7 +31,7 @@ def channels_first(x, channels, path):
     return images
 
 
-def channels_of(x, path):
+def channels_of(x: NDArray[Any], path: Path | str) -> str:
     """Where the channels of images `x` stand, as `channels_first` takes it; InputError where its shape allows both."""
     if x.ndim == 3:
         return "none"
@@ -40,7 +44,7 @@ def channels_of(x, path):
     return places[0]
 
 
-def require_pixels(images, scale, path):
+def require_pixels(images: NDArray[Any], scale: float, path: Path | str) -> None:
     """Raise InputError unless `images` (N, C, H, W) are numbers in [0, scale] that plausibly use that range."""
     if images.dtype.kind not in "fiu":
         raise InputError(f"{path}: x has dtype {images.dtype}; save numbers")
@@ -59,7 +63,7 @@ def require_pixels(images, scale, path):
         raise InputError(f"{path}: no pixel exceeds {high.max()}; with pixels in [0, 1] set value_range: 1")
 
 
-def whole_labels(y, n, where):
+def whole_labels(y: NDArray[Any], n: int, where: Path | str) -> NDArray[np.int32]:
     """Labels (n,) int32 from any numeric dtype; InputError for another length, fractions, negative and huge numbers.
 
     `where` names the labels as the user knows them: their file, and their name in it.

@@ -1,14 +1,21 @@
 """The text files of CelebA: attributes and partition."""
 
+from __future__ import annotations
+
 from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gfscore.core.errors import InputError
 from gfscore.core.regular import regular_bytes
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
-def read_attribute_list(path):
+
+def read_attribute_list(path: Path | str) -> DataFrame:
     """Attributes of list_attr_celeba.txt, a data frame of 1 (has it) and -1 (has not) by image name.
 
     The first line is the number of images, the second the names of the attributes. Raises InputError, naming the file
@@ -34,7 +41,7 @@ def read_attribute_list(path):
     return pd.DataFrame(values, index=[row[0] for row in rows], columns=names)
 
 
-def read_partition(path):
+def read_partition(path: Path | str) -> dict[str, int]:
     """Part of each image by list_eval_partition.txt, a mapping name -> 0 (training), 1 (validation) or 2 (test)."""
     parts = {}
     for number, line in enumerate(_lines(path), start=1):

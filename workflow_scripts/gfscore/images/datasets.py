@@ -1,9 +1,13 @@
 """Opening a dataset of any source: what is checked of all of them, their subsets and manifests."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError, unknown
 from gfscore.core.files import read_json
@@ -11,11 +15,13 @@ from gfscore.core.names import spelled_alike
 from gfscore.core.pins import require_pinned
 from gfscore.core.regular import require_regular
 from gfscore.images.dataset_source import dataset_sources, module_of
-from gfscore.images.image_set import DIGEST_BATCH
+from gfscore.images.image_set import DIGEST_BATCH, ImageSet
 from gfscore.images.subsets import draw_subset
 
 
-def open_images(settings, path=None, *, classes):
+def open_images(
+    settings: Mapping[str, Any], path: Path | str | None = None, *, classes: Sequence[str] | None
+) -> ImageSet:
     """Image set that a dataset entry of the configuration describes.
 
     `settings` holds `source` and that source's own keys, `path` its file or folder where it has one, `classes` the K
@@ -45,7 +51,14 @@ def open_images(settings, path=None, *, classes):
     return images
 
 
-def describe_images(settings, path=None, *, dataset, classes, pinned=None):
+def describe_images(
+    settings: Mapping[str, Any],
+    path: Path | str | None = None,
+    *,
+    dataset: str,
+    classes: Sequence[str] | None,
+    pinned: str | None = None,
+) -> dict[str, Any]:
     """Manifest of a dataset, a JSON-able mapping: what it is, its digest, and how to open it again.
 
     Raises InputError as `open_images` does, and when the digest of the data is not the `pinned` one, where there is
@@ -53,6 +66,7 @@ def describe_images(settings, path=None, *, dataset, classes, pinned=None):
     """
     images = open_images(settings, path, classes=classes)
     require_pinned(images.digest, pinned, where=path or dataset, remedy="restore the data, or correct `digest`")
+    names = classes or images.class_names or ()
     return {
         "dataset": dataset,
         "settings": dict(settings),
@@ -60,14 +74,14 @@ def describe_images(settings, path=None, *, dataset, classes, pinned=None):
         "digest": images.digest,
         "digest_covers": images.digest_covers,
         "samples": len(images),
-        "classes": list(classes or images.class_names),
-        "samples_per_class": np.bincount(images.labels, minlength=len(classes or images.class_names)).tolist(),
+        "classes": list(names),
+        "samples_per_class": np.bincount(images.labels, minlength=len(names)).tolist(),
         "image_shape": list(images.image_shape),
         "preprocessing": images.preprocessing,
     }
 
 
-def open_described(path_to_manifest):
+def open_described(path_to_manifest: Path | str) -> tuple[ImageSet, dict[str, Any]]:
     """Image set and manifest of a dataset that fetch_dataset described.
 
     The digest is computed anew: of pixels where they are stored as such, of the encoded bytes (read, not
@@ -85,7 +99,7 @@ def open_described(path_to_manifest):
     return images, manifest
 
 
-def load_all(images):
+def load_all(images: ImageSet) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
     """All images in memory, (N, C, H, W) float32 in [0, 1], and their labels (N,) int32."""
     return np.concatenate(list(images.batches(DIGEST_BATCH))), images.labels
 

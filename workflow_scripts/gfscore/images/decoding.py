@@ -6,8 +6,11 @@ antialiased. Rotation tags (EXIF) are not applied and transparency is dropped, a
 
 import io
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
 
@@ -24,7 +27,7 @@ PIXELS_AFTER_RESIZING = 1 << 26
 """At most, unless the image has more itself; four bytes each."""
 
 
-def describe(settings):
+def describe(settings: Mapping[str, Any]) -> str:
     """What `prepare` does under these settings, in words; InputError for settings that mean nothing."""
     method = settings["method"]
     if method not in METHODS:
@@ -47,7 +50,7 @@ def describe(settings):
     return f"decoded to RGB, {done}, divided by 255"
 
 
-def prepare(content, settings, *, name):
+def prepare(content: bytes, settings: Mapping[str, Any], *, name: str) -> NDArray[np.uint8]:
     """Pixels (H, W, 3) uint8 of an encoded image.
 
     `content` bytes; `settings["method"]` is "center_crop" (short side to `resize`, or as stored when that is

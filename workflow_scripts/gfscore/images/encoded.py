@@ -3,10 +3,14 @@
 import hashlib
 import os
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
+from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from gfscore.core.errors import InputError
 from gfscore.images.arrays import whole_labels
@@ -17,8 +21,22 @@ WORKERS = min(8, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity"
 """Decoding threads; Pillow and hashlib work outside the interpreter's lock."""
 COVERS = "encoded images, labels, identifiers and preprocessing"
 
+Blob = tuple[str, Callable[[], bytes]]
+"""Name of an encoded image, for error messages, and a function that returns its bytes."""
 
-def from_encoded(blobs, labels, *, sample_id, preprocessing, class_names=None, where="labels"):
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def from_encoded(
+    blobs: Callable[[NDArray[np.int64]], Iterable[Blob]],
+    labels: ArrayLike,
+    *,
+    sample_id: ArrayLike,
+    preprocessing: Mapping[str, Any],
+    class_names: Sequence[str] | None = None,
+    where: Path | str = "labels",
+) -> ImageSet:
     """Image set of encoded images, of which a few batches are in memory at a time.
 
     `blobs(rows)` yields, for rows (n,) ascending, pairs (name, load): the name for error messages, and a function
@@ -32,14 +50,14 @@ def from_encoded(blobs, labels, *, sample_id, preprocessing, class_names=None, w
     sample_id = np.asarray(sample_id, dtype=str)
     labels = whole_labels(np.asarray(labels), len(sample_id), where)
 
-    def decode(blob):
+    def decode(blob: Blob) -> NDArray[np.uint8]:
         return prepare(_content(blob), preprocessing, name=blob[0])
 
-    def hash_of(blob):
+    def hash_of(blob: Blob) -> bytes:
         return hashlib.sha256(_content(blob)).digest()
 
-    def of_rows(rows):
-        def stream(batch_size):
+    def of_rows(rows: NDArray[np.int64]) -> ImageSet:
+        def stream(batch_size: int) -> Iterator[NDArray[np.float32]]:
             # One batch ahead, so that decoding goes on while the network computes.
             images = in_order(decode, blobs(rows), ahead=batch_size + WORKERS)
             names = iter(sample_id[rows])
@@ -48,7 +66,7 @@ def from_encoded(blobs, labels, *, sample_id, preprocessing, class_names=None, w
                     _require_shape(image, shape, name)
                 yield unit_range(np.stack(batch))
 
-        def content_digest():
+        def content_digest() -> str:
             state = hashlib.sha256("gfscore encoded images 1 {} {} {}\n{}\n".format(*shape, words).encode())
             hashes = in_order(hash_of, blobs(rows), ahead=4 * WORKERS)
             for row, content in zip(rows, hashes, strict=True):
@@ -63,9 +81,9 @@ def from_encoded(blobs, labels, *, sample_id, preprocessing, class_names=None, w
     return of_rows(np.arange(len(labels)))
 
 
-def in_order(function, items, *, ahead):
+def in_order(function: Callable[[Item], Result], items: Iterable[Item], *, ahead: int) -> Iterator[Result]:
     """Yield function(item) in the order of `items`, computed by WORKERS threads; at most `ahead` results wait."""
-    waiting = deque()
+    waiting: deque[Future[Result]] = deque()
     with ThreadPoolExecutor(WORKERS) as pool:
         try:
             for item in items:

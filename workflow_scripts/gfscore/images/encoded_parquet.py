@@ -1,21 +1,30 @@
 """Encoded images out of Parquet files, a few rows in memory at a time."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
 from gfscore.core.regular import require_regular
 from gfscore.images.arrays import whole_labels
 from gfscore.tables.parquet_files import opened_parquet
 
+if TYPE_CHECKING:
+    from pyarrow.parquet import ParquetFile
+
 BATCH = 64
 """Rows decoded from Parquet's own encoding at a time."""
 
 
 @contextmanager
-def opened(file, column):
+def opened(file: Path | str, column: str) -> Iterator[ParquetFile]:
     """Open a Parquet file that has a column; InputError, naming the file, when it is damaged or has none."""
     import pyarrow as pa
 
@@ -42,7 +51,7 @@ def _whole(file):
         raise InputError(f"{file}: not a whole Parquet file ({error}); copy or download it again") from error
 
 
-def encoded_images(file, column, rows):
+def encoded_images(file: Path | str, column: str, rows: NDArray[np.int64]) -> Iterator[tuple[str, Callable[[], bytes]]]:
     """Yield, for `rows` (n,) ascending, the name of the row and a function that returns its encoded image.
 
     Row groups without a wanted row are not read. The function raises InputError for a row without bytes.
@@ -66,7 +75,7 @@ def _bytes_of(value, file, row):
     return content
 
 
-def labels_in(file, column):
+def labels_in(file: Path | str, column: str) -> NDArray[Any]:
     """Labels (n,) of a file, int32 or str, also stored by dictionary; InputError for missing values and other types."""
     import pyarrow as pa
 
@@ -83,7 +92,7 @@ def labels_in(file, column):
     return values.to_numpy().astype(str) if text else whole_labels(values.to_numpy(), len(values), f"{file}: {column}")
 
 
-def numbered(labels, path):
+def numbered(labels: list[NDArray[Any]], path: Path | str) -> tuple[list[NDArray[Any]], tuple[str, ...] | None]:
     """Labels of several files as whole numbers, and the names of the classes in order, or None for numbers.
 
     Raises InputError, naming `path`, for files of both kinds.

@@ -1,11 +1,13 @@
 """Labelled images in a fixed order, read in batches: what every source returns."""
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from gfscore.core.errors import InputError
 from gfscore.images.arrays import whole_labels
@@ -27,21 +29,21 @@ class ImageSet:
     it is of, in words; `choose(rows)`, the ImageSet of some rows where skipping the others saves work.
     """
 
-    sample_id: np.ndarray
-    labels: np.ndarray
+    sample_id: NDArray[np.str_]
+    labels: NDArray[np.int32]
     image_shape: tuple[int, int, int]
     preprocessing: str
-    stream: Callable[[int], Iterator[np.ndarray]]
-    class_names: tuple[str, ...] | None = None
+    stream: Callable[[int], Iterator[NDArray[np.float32]]]
+    class_names: Sequence[str] | None = None
     content_digest: Callable[[], str] | None = None
     digest_covers: str = "pixels, labels and identifiers"
-    choose: Callable[[np.ndarray], "ImageSet"] | None = None
+    choose: Callable[[NDArray[np.int64]], "ImageSet"] | None = None
 
-    def __len__(self):
+    def __len__(self) -> int:
         """Return the number of samples N."""
         return len(self.labels)
 
-    def batches(self, batch_size):
+    def batches(self, batch_size: int) -> Iterator[NDArray[np.float32]]:
         """Yield the images, (n, C, H, W) float32 in [0, 1], in order; InputError for pixels that are not."""
         seen = 0
         for images in self.stream(batch_size):
@@ -58,7 +60,7 @@ class ImageSet:
         if seen != len(self):
             raise InputError(f"{seen} images for {len(self)} labels; give one label per image")
 
-    def full_batches(self, batch_size):
+    def full_batches(self, batch_size: int) -> Iterator[NDArray[np.float32]]:
         """The same, each of `batch_size` images but the last: what does not depend on the source has one division.
 
         A subset's stream gives what each batch of the whole holds of it: anything from 1 to `batch_size`.
@@ -74,12 +76,12 @@ class ImageSet:
         if count:
             yield np.concatenate(waiting)
 
-    def select(self, rows):
+    def select(self, rows: NDArray[np.int64]) -> "ImageSet":
         """Image set of the samples `rows` (n,), ascending, each once; the stream stays a stream."""
         if self.choose is not None:
             return self.choose(rows)
 
-        def stream(batch_size):
+        def stream(batch_size: int) -> Iterator[NDArray[np.float32]]:
             start = 0
             for images in self.stream(batch_size):
                 inside = rows[(rows >= start) & (rows < start + len(images))] - start
@@ -87,7 +89,7 @@ class ImageSet:
                 if inside.size:
                     yield images[inside]
 
-        def content_digest():
+        def content_digest() -> str:
             return hashlib.sha256(f"gfscore rows 1 {self.digest} {' '.join(map(str, rows))}".encode()).hexdigest()
 
         return replace(
@@ -99,7 +101,7 @@ class ImageSet:
         )
 
     @cached_property
-    def digest(self):
+    def digest(self) -> str:
         """SHA-256 (hex) of the data: equal digests mean equal samples, labels and identifiers, in the same order.
 
         The source's `content_digest` where it has one. Otherwise the pixels are hashed: the line "gfscore
@@ -119,11 +121,11 @@ class ImageSet:
         return state.hexdigest()
 
 
-def from_arrays(images, labels, *, sample_id, preprocessing):
+def from_arrays(images: ArrayLike, labels: ArrayLike, *, sample_id: ArrayLike, preprocessing: str) -> ImageSet:
     """Image set held in memory: `images` (N, C, H, W) float32 in [0, 1], `labels` (N,), `sample_id` (N,)."""
     images = np.ascontiguousarray(images, dtype=np.float32)
 
-    def stream(batch_size):
+    def stream(batch_size: int) -> Iterator[NDArray[np.float32]]:
         for start in range(0, len(images), batch_size):
             yield images[start : start + batch_size]
 
@@ -136,13 +138,20 @@ def from_arrays(images, labels, *, sample_id, preprocessing):
     )
 
 
-def from_pixels(pixels, labels, *, sample_id, class_names=None, where="labels"):
+def from_pixels(
+    pixels: NDArray[np.uint8],
+    labels: ArrayLike,
+    *,
+    sample_id: ArrayLike,
+    class_names: Sequence[str] | None = None,
+    where: Path | str = "labels",
+) -> ImageSet:
     """Image set of stored bytes: `pixels` (N, H, W, C) uint8, an array or a memory map that is read batch by batch.
 
     Pixels are divided by 255. `labels` (N,) whole numbers, which `where` names in errors, `sample_id` (N,) str.
     """
 
-    def stream(batch_size):
+    def stream(batch_size: int) -> Iterator[NDArray[np.float32]]:
         for start in range(0, len(pixels), batch_size):
             yield unit_range(pixels[start : start + batch_size])
 
@@ -157,6 +166,6 @@ def from_pixels(pixels, labels, *, sample_id, class_names=None, where="labels"):
     )
 
 
-def unit_range(pixels):
+def unit_range(pixels: ArrayLike) -> NDArray[np.float32]:
     """Images (n, C, H, W) float32 in [0, 1] from bytes (n, H, W, C) uint8."""
     return np.ascontiguousarray(np.moveaxis(np.asarray(pixels), -1, 1), dtype=np.float32) / np.float32(255)

@@ -1,6 +1,7 @@
 """Which images of a folder belong to a dataset: those of its class folders, or those that a list names."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
 from gfscore.core.errors import InputError
@@ -13,7 +14,7 @@ LABEL_DIGITS = 9
 """Digits of a label at most: labels are numbers of 32 bits."""
 
 
-def visible(folder):
+def visible(folder: Path | str) -> list[os.DirEntry[str]]:
     """Entries of a folder whose names do not start with a dot, sorted by name; InputError when it is none."""
     try:
         with os.scandir(folder) as entries:
@@ -22,7 +23,7 @@ def visible(folder):
         raise InputError(f"{folder}: no such folder ({error.strerror}); check `path` of this dataset") from error
 
 
-def class_folders(root, declared):
+def class_folders(root: Path | str, declared: Sequence[str] | None) -> list[str]:
     """Class folders in label order: `declared` when it is not None, else every folder in `root`, sorted by name.
 
     Raises InputError, naming the folder, for one that is missing or not declared, and for images beside folders.
@@ -40,7 +41,7 @@ def class_folders(root, declared):
     return list(declared)
 
 
-def images_of(root, folders):
+def images_of(root: Path | str, folders: Sequence[str]) -> tuple[list[str], list[int]]:
     """Relative paths, sorted within each class folder, and labels; InputError for a folder without images."""
     names, labels = [], []
     for label, folder in enumerate(folders):
@@ -62,7 +63,9 @@ def images_of(root, folders):
     return names, labels
 
 
-def images_in_list(path, root, declared):
+def images_in_list(
+    path: Path | str, root: Path | str, declared: Sequence[str] | None
+) -> tuple[list[str], list[int], Sequence[str] | None]:
     """Relative paths, labels, and the class folders in label order, of the images that a text file names, in its order.
 
     A line is a path relative to `root`, then, after a tab or blank, the label: a class folder (one of
@@ -129,6 +132,6 @@ def _is(kind):
         return False
 
 
-def is_image(name):
+def is_image(name: str) -> bool:
     """Whether a file is an image by its name."""
     return name.lower().endswith(ENDINGS)

@@ -4,13 +4,14 @@ import os
 import pickle
 import pickletools
 from pathlib import Path
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from gfscore.core.errors import InputError
 
 
-def load_plain(path):
+def load_plain(path: Path | str) -> dict[str, Any]:
     """Mapping from str to values of a pickle made of dicts, lists, numbers, texts, bytes and uint8 arrays.
 
     Python 2's byte strings stay bytes, except as keys. A pickle names functions to be called on loading; here
@@ -33,7 +34,7 @@ def load_plain(path):
     return {key.decode("latin1") if isinstance(key, bytes) else key: value for key, value in content.items()}
 
 
-def load_names(path, key):
+def load_names(path: Path | str, key: str) -> tuple[str, ...] | None:
     """Names, a tuple of str, that a pickle as in `load_plain` holds as a list under `key`; None for none of them."""
     names = load_plain(path).get(key, [])
     if not (isinstance(names, list) and all(isinstance(name, str | bytes) for name in names)):
@@ -49,7 +50,7 @@ def _require_possible_memo(file):
     # byte of the file at least, and whoever writes a pickle counts from 0.
     size = os.fstat(file.fileno()).st_size
     for operation, number, _ in pickletools.genops(file):
-        if operation.name in ("PUT", "BINPUT", "LONG_BINPUT") and not 0 <= number < size:
+        if operation.name in ("PUT", "BINPUT", "LONG_BINPUT") and not (number is not None and 0 <= number < size):
             raise ValueError(f"value number {number} in {size} bytes")
     file.seek(0)
 
@@ -57,11 +58,11 @@ def _require_possible_memo(file):
 class _Reader(pickle.Unpickler):
     """Unpickler that knows three names, none of which leads outside this module."""
 
-    def __init__(self, file, **options):
+    def __init__(self, file: BinaryIO, **options: Any) -> None:
         super().__init__(file, **options)
         self.path = file.name
 
-    def find_class(self, module, name):
+    def find_class(self, module: str, name: str) -> Any:
         known = _STAND_INS.get((module.replace("numpy._core", "numpy.core"), name))
         if known is None:
             raise InputError(
@@ -106,7 +107,7 @@ class _Bytes(np.ndarray):
         _, shape, kind, fortran, content = state
         if not isinstance(kind, _Type) or fortran or not isinstance(content, bytes):
             raise ValueError("array that is not of bytes in C order")
-        super().__setstate__((1, shape, np.dtype(np.uint8), False, content))
+        super().__setstate__((1, shape, np.dtype(np.uint8), False, content))  # type: ignore[arg-type]
 
 
 def _empty(*_):

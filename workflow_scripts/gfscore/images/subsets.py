@@ -1,11 +1,14 @@
 """A seeded part of a dataset with the class shares of the whole."""
 
+from pathlib import Path
+
 import numpy as np
+from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
 
 
-def draw_subset(labels, *, samples, seed, where):
+def draw_subset(labels: NDArray[np.integer], *, samples: int, seed: int, where: Path | str) -> NDArray[np.int64]:
     """Rows of a stratified random subset, (samples,) int64, ascending.
 
     `labels` (N,) int, `samples` n. Every class gets one sample; the other n - K are shared out in proportion
@@ -28,7 +31,7 @@ def draw_subset(labels, *, samples, seed, where):
     return np.sort(np.concatenate(drawn))
 
 
-def in_test_part(labels, *, share, seed):
+def in_test_part(labels: NDArray[np.integer], *, share: float, seed: int) -> NDArray[np.bool_]:
     """Which samples are in the test part of a seeded split, (N,) bool: of each class a share, rounded."""
     generator = np.random.default_rng(seed)
     chosen = np.zeros(len(labels), dtype=bool)

@@ -4,12 +4,21 @@ For networks that are a sequence of convolutions, linear layers and ReLUs. What 
 ball, up to float32 rounding; what is not proven may still be robust.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from gfscore.core.errors import InputError
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from torch import Tensor
+    from torch.nn import Module
 
-def certified(network, images, labels, *, eps):
+
+def certified(network: Module, images: Tensor, labels: Tensor, *, eps: float | Tensor) -> Tensor:
     """Whether no perturbation of l_inf norm at most `eps` changes a right prediction, (n,) bool on the same device.
 
     Takes a torch module in eval mode that is a sequence (nested Sequentials are opened) of Conv2d padded with zeros,
@@ -35,7 +44,9 @@ def certified(network, images, labels, *, eps):
         return chain.lower(margins).amin(1) > slack
 
 
-def certified_radii(network, images, labels, *, largest, steps=12):
+def certified_radii(
+    network: Module, images: Tensor, labels: Tensor, *, largest: float, steps: int = 12
+) -> NDArray[np.float64]:
     """Proven l_inf radius of each image, (n,) float64 on the CPU: 0 where nothing is proven, at most `largest`.
 
     Bisection over the radius; each returned value is one that `certified` proved.
@@ -69,14 +80,14 @@ def _ends(first, images, *, eps):
 class _Chain:
     """Layers so far, with bounds on the input of every ReLU among them."""
 
-    low: object
-    high: object
-    done: list
+    low: Tensor
+    high: Tensor
+    done: list[tuple[Module, tuple[Tensor, Tensor] | None]]
 
-    def append(self, layer):
+    def append(self, layer: Module) -> None:
         self.done.append((layer, None))
 
-    def extend(self, layer):
+    def extend(self, layer: Module) -> None:
         from torch import nn
 
         if not isinstance(layer, nn.ReLU):
@@ -102,7 +113,7 @@ class _Chain:
             centre, reach = layer(centre), _magnitude(layer, reach)
         return centre - reach, centre + reach
 
-    def lower(self, coefficients):
+    def lower(self, coefficients: Tensor) -> Tensor:
         """Lower bound (n, S) of S linear functions of the last layer's output, coefficients (n, S, ...)."""
         shapes = self._shapes()
         constant = coefficients.new_zeros(coefficients.shape[:2])

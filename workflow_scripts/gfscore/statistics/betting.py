@@ -11,6 +11,7 @@ not. Bets aim at a given number of values, but the bound is valid for every samp
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 TRUNCATION = 0.75
 """Largest share of the capital that one value may lose; the authors' choice for a fixed number of values."""
@@ -21,7 +22,7 @@ PRIOR_MEAN, PRIOR_VARIANCE = 0.5, 0.25
 HALVINGS = 40
 
 
-def lower_bounds(values, n, *, alpha):
+def lower_bounds(values: NDArray[np.float64], n: NDArray[np.integer], *, alpha: float) -> NDArray[np.float64]:
     """Lower confidence bound of each class's mean, (K,) float64, each with confidence at least 1 - alpha.
 
     Takes `values` (N,) in [0, 1], the classes one after the other, each in a random order that does not depend on the

@@ -1,12 +1,13 @@
 """Exact statements about a share, from counts."""
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 MOST_ALPHA = 1 / 4
 """Largest level at which bounds of unlike trials are known to hold; larger ones get it."""
 
 
-def clopper_pearson(successes, trials, *, alpha):
+def clopper_pearson(successes: int, trials: int, *, alpha: float) -> tuple[float, float]:
     """Exact two-sided confidence interval `(low, high)` of a binomial probability, confidence at least 1 - alpha.
 
     Takes 0 <= `successes` <= `trials`, trials >= 1. Source: Clopper and Pearson 1934.
@@ -16,7 +17,7 @@ def clopper_pearson(successes, trials, *, alpha):
     return float(low), float(high)
 
 
-def lower_shares(successes, trials, *, alpha):
+def lower_shares(successes: ArrayLike, trials: ArrayLike, *, alpha: float) -> NDArray[np.float64]:
     """Exact lower confidence bounds of binomial probabilities, each with confidence at least 1 - alpha.
 
     Takes `successes` and `trials`, numbers or arrays of one shape; 0 without successes, and without trials. Counts need
@@ -30,7 +31,7 @@ def lower_shares(successes, trials, *, alpha):
     return np.where(some, bound, 0.0)
 
 
-def lower_mean_shares(successes, trials, *, alpha):
+def lower_mean_shares(successes: ArrayLike, trials: ArrayLike, *, alpha: float) -> NDArray[np.float64]:
     """Lower confidence bounds of the mean probability of independent trials, alike or not, each at level alpha.
 
     Takes what lower_shares takes, whose bounds these are but for one success. Unlike trials reach a number of successes

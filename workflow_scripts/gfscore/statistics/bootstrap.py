@@ -1,9 +1,14 @@
 """Bootstrap intervals of class values: approximate, shown beside the guaranteed ones and never given to the gate."""
 
 import numpy as np
+from numpy.typing import NDArray
+
+from gfscore.statistics.classes import ClassSamples
 
 
-def bootstrap_intervals(samples, *, alpha, resamples, value_range, seed):
+def bootstrap_intervals(
+    samples: ClassSamples, *, alpha: float, resamples: int, value_range: tuple[float, float], seed: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Simultaneous studentised bootstrap intervals `(low, high)`, each (K,): approximate, without any guarantee.
 
     Takes ClassSamples. The half-width of a class is its standard error times one quantile, that of the largest

@@ -13,6 +13,7 @@ Source: Waudby-Smith and Ramdas 2024 (constant bets, section 4); Wasserman, Ramd
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from gfscore.core.errors import InputError
 from gfscore.statistics.intervals import require_alpha
@@ -35,7 +36,9 @@ BLOCK_ELEMENTS = 1 << 19
 PROBED = 1000
 
 
-def one_sided_p_values(differences, *, bound, alpha, upper=None):
+def one_sided_p_values(
+    differences: ArrayLike, *, bound: float, alpha: float, upper: ArrayLike | None = None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """P-values of "the mean is at most 0" and "the mean is at least 0", for each column.
 
     Takes `differences` (n, H) float64 within [-bound, bound], n samples of each of H hypotheses, and the level `alpha`
@@ -48,13 +51,16 @@ def one_sided_p_values(differences, *, bound, alpha, upper=None):
     upper = differences if upper is None else _require_bounded(upper, bound)
     grid = bets(len(differences), bound=bound, alpha=alpha)
     null = np.zeros(differences.shape[1])
-    return tuple(
+    above, below = (
         np.clip(np.exp(-_log_wealth(*_counted(gains), null, bound=bound, grid=grid)), np.finfo(float).tiny, 1)
         for gains in (differences, -upper)
     )
+    return above, below
 
 
-def mean_bounds(differences, *, bound, alpha, upper=None):
+def mean_bounds(
+    differences: ArrayLike, *, bound: float, alpha: float, upper: ArrayLike | None = None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Confidence interval of the mean of each column: `(low, high)`, each (H,) float64 within [-bound, bound].
 
     Takes what one_sided_p_values takes; each interval holds with probability at least 1 - alpha. Excludes 0 where
@@ -68,12 +74,12 @@ def mean_bounds(differences, *, bound, alpha, upper=None):
     )
 
 
-def lower_mean_bounds(differences, *, bound, alpha):
+def lower_mean_bounds(differences: ArrayLike, *, bound: float, alpha: float) -> NDArray[np.float64]:
     """Lower confidence bound of the mean of each column, (H,) float64, each with confidence at least 1 - alpha."""
     return _lower_bound(_require_bounded(differences, bound), bound=bound, alpha=alpha)
 
 
-def bets(n, *, bound, alpha):
+def bets(n: int, *, bound: float, alpha: float) -> NDArray[np.float64]:
     """Fractions lambda to average over, (J,) ascending, in 1 / unit of the differences.
 
     From the best one at the largest possible variance, sqrt(2 log(1/alpha) / n) / bound, to the largest one allowed.
@@ -99,7 +105,7 @@ def _lower_bound(differences, *, bound, alpha):
     return low
 
 
-def _counted(differences):
+def _counted(differences: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.integer] | None]:
     # `(rows, counts)`: the differences (n, H), each for itself, and None; or where they take at most three values, as
     # those of right and wrong answers do, these values (V, H) and how many samples of each column have them.
     if differences.size and len(np.unique(differences.flat[:PROBED])) <= 3:
@@ -135,7 +141,7 @@ def _log_wealth(rows, counts, mean, *, bound, grid):
     return result
 
 
-def _require_bounded(differences, bound):
+def _require_bounded(differences: ArrayLike, bound: float) -> NDArray[np.float64]:
     differences = np.asarray(differences, dtype=np.float64)
     if not bound > 0:
         raise InputError(f"the bound of the differences must be positive, got {bound!r}")

@@ -3,9 +3,12 @@
 # ASSUME: samples of a class are independent draws from that class's distribution.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from gfscore.core.errors import InputError
 from gfscore.statistics import betting
@@ -37,12 +40,12 @@ class ClassBounds:
     """
 
     samples: ClassSamples
-    value_range: tuple
+    value_range: tuple[float, float]
     method: str
-    label_error_rates: np.ndarray | None = None
+    label_error_rates: NDArray[np.float64] | None = None
     upper_samples: ClassSamples | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         """Raise InputError for an unknown method, and for values that the method gives no guarantee for."""
         if self.method not in METHODS:
             raise InputError(f"interval method {self.method!r} is unknown; choose one of {', '.join(METHODS)}")
@@ -55,24 +58,24 @@ class ClassBounds:
             raise InputError("clopper_pearson needs a 0/1 measure; choose betting for values between the ends")
 
     @property
-    def n(self):
+    def n(self) -> NDArray[np.int64]:
         """Samples per class, (K,)."""
         return self.samples.n
 
     @property
-    def largest(self):
+    def largest(self) -> ClassSamples:
         """ClassSamples that upper bounds are made of."""
         return self.samples if self.upper_samples is None else self.upper_samples
 
-    def lower(self, alpha):
+    def lower(self, alpha: float) -> NDArray[np.float64]:
         """Lower bounds (K,): each holds for its own class with probability at least 1 - alpha, not for all together."""
         return self.ends(self._one_side(self._unit(self.samples), alpha), np.ones(len(self.n)))[0]
 
-    def upper(self, alpha):
+    def upper(self, alpha: float) -> NDArray[np.float64]:
         """Upper bounds (K,), likewise."""
         return self.ends(np.zeros(len(self.n)), 1 - self._one_side(1 - self._unit(self.largest), alpha))[1]
 
-    def interval(self, alpha):
+    def interval(self, alpha: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Bounds `(low, high)`, each (K,): with probability at least 1 - alpha every class value lies between its own.
 
         By the union bound over 2K sides. A class without samples gets the whole range, so that it passes no gate; the
@@ -82,7 +85,7 @@ class ClassBounds:
         side = alpha / (2 * len(self.n))
         return self.lower(side), self.upper(side)
 
-    def lower_aggregate(self, alpha):
+    def lower_aggregate(self, alpha: float) -> float:
         """Lower bound of the aggregate alone, the mean over all samples, with probability at least 1 - alpha.
 
         The samples of all classes together make it, without a union over classes. It holds for the numbers of samples
@@ -90,7 +93,7 @@ class ClassBounds:
         """
         return self.aggregate_ends(self._together(self._unit(self.samples), alpha), 1.0, n=self.n)[0]
 
-    def upper_aggregate(self, alpha):
+    def upper_aggregate(self, alpha: float) -> float:
         """Upper bound of the aggregate alone, likewise."""
         return self.aggregate_ends(0.0, 1 - self._together(1 - self._unit(self.largest), alpha), n=self.n)[1]
 
@@ -104,7 +107,9 @@ class ClassBounds:
     def _together(self, unit, alpha):
         return float(_lower_means(METHODS_TOGETHER[self.method], unit, np.array([len(unit)]), alpha)[0])
 
-    def ends(self, low, high):
+    def ends(
+        self, low: NDArray[np.float64], high: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Bounds of means in a range of length 1, `low` and `high` (K,), as bounds of the true class values."""
         lowest, highest = self.value_range
         low, high = lowest + (highest - lowest) * low, lowest + (highest - lowest) * high
@@ -112,7 +117,7 @@ class ClassBounds:
             return low, high
         return correct_for_label_errors(low, high, self.label_error_rates, value_range=self.value_range)
 
-    def aggregate_ends(self, low, high, *, n):
+    def aggregate_ends(self, low: float, high: float, *, n: NDArray[np.integer]) -> tuple[float, float]:
         """Bounds of the mean over n samples per class in a range of length 1 as bounds of the true aggregate."""
         if self.label_error_rates is not None and n.sum() > 0:
             low = least_mean(low, self.label_error_rates, n=n)
@@ -177,7 +182,16 @@ ones do not.
 """
 
 
-def bounds_of(values, labels, classes, *, measure, intervals, label_error_rates=None, upper_values=None):
+def bounds_of(
+    values: ArrayLike,
+    labels: ArrayLike,
+    classes: int,
+    *,
+    measure: Any,
+    intervals: Mapping[str, Any],
+    label_error_rates: ArrayLike | None = None,
+    upper_values: ArrayLike | None = None,
+) -> ClassBounds:
     """ClassBounds of `values` (N,) of a Measure by `labels` (N,), as config's section `intervals` asks for them.
 
     `intervals` holds `method`, `binary` (the method of 0/1 measures) and `seed` (order of the samples). `upper_values`

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from gfscore.core.errors import InputError
 
@@ -15,18 +16,18 @@ class ClassValues:
     sample variance, NaN where n < 2.
     """
 
-    n: np.ndarray
-    mean: np.ndarray
-    variance: np.ndarray
+    n: NDArray[np.int64]
+    mean: NDArray[np.float64]
+    variance: NDArray[np.float64]
 
     @property
-    def aggregate(self):
+    def aggregate(self) -> float:
         """Sample-weighted mean over classes, sum_k (n_k / N) x_k: equals the mean over all samples (Eq. 3)."""
         present = self.n > 0
         return float(np.average(self.mean[present], weights=self.n[present]))
 
 
-def class_values(values, labels, classes):
+def class_values(values: ArrayLike, labels: ArrayLike, classes: int) -> ClassValues:
     """Mean and variance of a measure within each class.
 
     Takes `values` (N,), `labels` (N,) in 0..K-1 and the number of classes K. A class without samples gets NaN, never
@@ -40,7 +41,7 @@ def class_values(values, labels, classes):
     return ClassValues(n=n, mean=mean, variance=variance)
 
 
-def class_means(values, labels, classes):
+def class_means(values: ArrayLike, labels: ArrayLike, classes: int) -> NDArray[np.float64]:
     """Mean of a measure within each class, (K,) float64: `class_values` without the variance."""
     return _counts_and_means(require_values(values), np.asarray(labels, dtype=np.intp), classes)[1]
 
@@ -58,16 +59,16 @@ class ClassSamples:
     Within each class they stand in a random order that does not depend on them, as betting needs.
     """
 
-    values: np.ndarray
-    n: np.ndarray
+    values: NDArray[np.float64]
+    n: NDArray[np.int64]
 
     @property
-    def summary(self):
+    def summary(self) -> ClassValues:
         """ClassValues of the samples."""
         return class_values(self.values, np.repeat(np.arange(len(self.n)), self.n), len(self.n))
 
 
-def class_samples(values, labels, classes, *, seed):
+def class_samples(values: ArrayLike, labels: ArrayLike, classes: int, *, seed: int) -> ClassSamples:
     """ClassSamples of `values` (N,) by `labels` (N,) in 0..K-1.
 
     The order within a class is drawn from `seed` and the number of samples alone, so it is the same for every model.
@@ -79,7 +80,7 @@ def class_samples(values, labels, classes, *, seed):
     return ClassSamples(values=values[order], n=np.bincount(labels, minlength=classes))
 
 
-def require_values(values):
+def require_values(values: ArrayLike) -> NDArray[np.float64]:
     """Values (N,) as float64; raises InputError for NaN, since its class would look like one without samples."""
     values = np.asarray(values, dtype=np.float64)
     if np.isnan(values).any():

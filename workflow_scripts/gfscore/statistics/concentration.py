@@ -1,8 +1,10 @@
 """How far a measured disparity lies from the true one, by the number of samples: the bound, and what really happens."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 BLOCK = 1 << 22
 """Draws at a time, so that memory does not grow with the number of classes."""
@@ -12,15 +14,22 @@ BLOCK = 1 << 22
 class Deviations:
     """|RDI of a draw - RDI of all samples| for S sample sizes `n` (S,), `draws` each: `values` (S, draws)."""
 
-    n: np.ndarray
-    values: np.ndarray
+    n: NDArray[np.integer]
+    values: NDArray[np.float64]
 
-    def quantile(self, share):
+    def quantile(self, share: float) -> NDArray[np.float64]:
         """Deviation that this share of the draws stays within, (S,)."""
         return np.quantile(self.values, share, axis=1, method="inverted_cdf")
 
 
-def rdi_deviations(values, labels, *, sizes, draws, rng):
+def rdi_deviations(
+    values: ArrayLike,
+    labels: ArrayLike,
+    *,
+    sizes: Sequence[int] | NDArray[np.integer],
+    draws: int,
+    rng: np.random.Generator,
+) -> Deviations:
     """Deviations of RDI when every class is measured on n of its samples, drawn with replacement.
 
     Takes per-sample `values` (N,) and `labels` (N,), the sample `sizes` per class, how often to draw at each and a
@@ -46,6 +55,6 @@ def _means(sample, n, draws, rng):
     return np.concatenate([sample[rng.integers(len(sample), size=(part, n))].mean(axis=1) for part in parts])
 
 
-def sample_sizes(largest, *, smallest=5, count=8):
+def sample_sizes(largest: int, *, smallest: int = 5, count: int = 8) -> NDArray[np.int64]:
     """About `count` sample sizes per class up to the largest, evenly spaced on a log scale, ascending."""
     return np.unique(np.geomspace(min(smallest, largest), largest, count).round().astype(int))

@@ -5,7 +5,10 @@ are apart, or tied; pieces where it proves neither are halved until they are nar
 is stepped over, as a grid does.
 """
 
+from collections.abc import Callable
+
 import numpy as np
+from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
 from gfscore.statistics.curves import TOLERANCE
@@ -38,7 +41,9 @@ _TO_SERIES[:, 0] /= 2
 _HALVES = [np.polynomial.chebyshev.chebvander((_POINTS + side) / 2, DEGREE).T @ _TO_SERIES for side in (-1, 1)]
 
 
-def rank_boundaries(curves, *, low, high):
+def rank_boundaries(
+    curves: Callable[[NDArray[np.float64]], NDArray[np.float64]], *, low: float, high: float
+) -> NDArray[np.float64]:
     """Boundaries (S + 1,) of the S stretches of [low, high] on which the ranking of C curves is constant, ascending.
 
     `curves` maps temperatures (T,) to values (T, C), smooth in log T. Between two neighbouring boundaries
@@ -56,7 +61,7 @@ def rank_boundaries(curves, *, low, high):
     return joined(np.exp(np.concatenate(located)), low=low, high=high)
 
 
-def joined(boundaries, *, low, high):
+def joined(boundaries: NDArray[np.float64], *, low: float, high: float) -> NDArray[np.float64]:
     """Boundaries without the stretches shorter than RESOLUTION, (S + 1,) ascending from `low` to `high`.
 
     Boundaries that lie that close together become one, in the middle between the stretches on both sides.

@@ -4,13 +4,20 @@ A class score is an analytic function of log T, so its values at a few Chebyshev
 between them: a whole calibration reads a small table instead of the logits.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.polynomial import chebyshev
+from numpy.typing import ArrayLike, NDArray
 
 from gfscore.core.errors import InputError
 from gfscore.statistics.margin_sweeps import class_scores_by_temperature
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 TOLERANCE = 1e-10
 """Largest interpolation error, relative to the score's range [0, B]."""
@@ -27,17 +34,17 @@ class ScoreCurves:
     without samples; `n` (K,) samples per class.
     """
 
-    temperatures: np.ndarray
-    values: np.ndarray
-    n: np.ndarray
+    temperatures: NDArray[np.float64]
+    values: NDArray[np.float64]
+    n: NDArray[np.int64]
 
     @classmethod
-    def of_rows(cls, rows, classes):
+    def of_rows(cls, rows: DataFrame, classes: int) -> Self:
         """From rows of the table sweep of one model with K `classes`: temperature by temperature, class by class."""
         points = rows[["temperature", "value"]].to_numpy().reshape(-1, classes, 2)
         return cls(points[:, 0, 0].copy(), points[:, :, 1].copy(), rows["n"].to_numpy()[:classes])
 
-    def __call__(self, temperatures):
+    def __call__(self, temperatures: ArrayLike) -> NDArray[np.float64]:
         """Class scores at any temperatures (T,) within the range: (T, K) float64, exact to TOLERANCE * B."""
         low, high = self.temperatures[[0, -1]]
         temperatures = np.asarray(temperatures, dtype=np.float64)
@@ -52,7 +59,9 @@ class ScoreCurves:
         return np.maximum(result, 0)
 
 
-def sweep_class_scores(logits, labels, classes, *, activation, low, high):
+def sweep_class_scores(
+    logits: ArrayLike, labels: ArrayLike, classes: int, *, activation: str, low: float, high: float
+) -> ScoreCurves:
     """Class scores over the temperatures [low, high], as ScoreCurves.
 
     Takes `logits` (N, K), `labels` (N,), K, an activation of margins.ACTIVATIONS and 0 < low < high. Doubles the
@@ -85,7 +94,7 @@ def _refined(values, temperatures, scores_at):
     return refined
 
 
-def chebyshev_points(points, low, high):
+def chebyshev_points(points: int, low: float, high: float) -> NDArray[np.float64]:
     """Chebyshev points of the second kind in log T on [low, high], ascending (P,): every other one of 2 P - 1."""
     position = np.cos(np.pi * np.arange(points)[::-1] / (points - 1))
     temperatures = np.exp(_from_unit(position, low, high))

@@ -5,14 +5,31 @@ says robust, not robust, or stays undecided, each call wrong with probability at
 P(z = 1), per class and overall, allowing for wrong calls, undecided inputs and the drawing of inputs.
 """
 
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from gfscore.core.errors import InputError, unknown
 from gfscore.statistics.binomial import lower_shares
 from gfscore.statistics.sequential_tests import NOT_ROBUST, ROBUST, STATES
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
-def share_interval(robust, undecided, n, *, alpha_test, alpha_ci, form="corrected"):
+
+def share_interval(
+    robust: ArrayLike,
+    undecided: ArrayLike,
+    n: ArrayLike,
+    *,
+    alpha_test: float,
+    alpha_ci: float,
+    form: str = "corrected",
+) -> tuple[NDArray[np.float64] | np.float64, NDArray[np.float64] | np.float64]:
     """Bounds of the share of robust inputs P(z = 1), `(low, high)`, float64 of the counts' shape, within [0, 1].
 
     Takes `robust` and `undecided` inputs among `n` (numbers or arrays); an undecided one counts as not robust in the
@@ -38,7 +55,15 @@ def share_interval(robust, undecided, n, *, alpha_test, alpha_ci, form="correcte
     return np.where(n > 0, np.clip(low, 0, 1), 0.0)[()], np.where(n > 0, np.clip(high, 0, 1), 1.0)[()]
 
 
-def class_shares(states, labels, class_names, *, alpha_test, alpha_ci, form="corrected"):
+def class_shares(
+    states: ArrayLike,
+    labels: ArrayLike,
+    class_names: Sequence[str],
+    *,
+    alpha_test: float,
+    alpha_ci: float,
+    form: str = "corrected",
+) -> DataFrame:
     """Robust inputs per class, then overall: a data frame of K + 1 rows.
 
     Takes `states` (N,), each one of STATES, `labels` (N,) in 0..K-1 and the K names. Columns class_index (-1 for all),
@@ -65,7 +90,9 @@ def class_shares(states, labels, class_names, *, alpha_test, alpha_ci, form="cor
     return table
 
 
-def training_methods_table(methods, *, alpha, alpha_test, alpha_ci):
+def training_methods_table(
+    methods: Mapping[str, Mapping[str, DataFrame]], *, alpha: float, alpha_test: float, alpha_ci: float
+) -> DataFrame:
     """Table 1 of the exact-binomial paper: one row per training method, shares as fractions.
 
     `methods` maps the name of a training method to its samples tables, a mapping clean, adversarial, probabilistic ->

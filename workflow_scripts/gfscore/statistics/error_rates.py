@@ -3,6 +3,9 @@
 Imports nothing heavy by itself, because config.yaml is checked with it.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 from gfscore.core.errors import InputError
 from gfscore.core.numbers import setting, upper_bound
 from gfscore.statistics.thresholds import threshold
@@ -14,7 +17,7 @@ USELESS = 0.5
 """Error rate from which on a decision says no more than a coin."""
 
 
-def error_rate(settings):
+def error_rate(settings: Mapping[str, Any]) -> float:
     """Largest probability, below 0.5, that a decision or certificate of a measure with these settings is wrong.
 
     Takes alpha, and for other tests than `anytime` also kappa, test and budget: over all neighbourhoods, of which the
@@ -36,7 +39,7 @@ def error_rate(settings):
     return rate
 
 
-def require_budget(settings):
+def require_budget(settings: Mapping[str, Any]) -> None:
     """Raise InputError for a budget within which a measure with these settings could call no image robust."""
     from gfscore.statistics.sequential_tests import clean_draws
 
@@ -48,7 +51,7 @@ def require_budget(settings):
         )
 
 
-def caution(measure, settings):
+def caution(measure: str, settings: Mapping[str, Any]) -> str | None:
     """Sentence on a measure, by its name, whose test exceeds its level; None for any other measure.
 
     Takes the measure's settings, with its kind.

@@ -4,13 +4,16 @@ A prediction, not a guarantee: it supposes that each class keeps the distributio
 """
 
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gfscore.statistics.betting import PRIOR_VARIANCE, TRUNCATION
 from gfscore.statistics.binomial import lower_mean_shares, lower_shares
 from gfscore.statistics.bounded_means import MOST_AT_STAKE, bets
-from gfscore.statistics.class_bounds import HALF
+from gfscore.statistics.class_bounds import HALF, ClassBounds
+from gfscore.statistics.classes import ClassSamples
 from gfscore.statistics.intervals import empirical_bernstein_half_width, hoeffding_half_width
 
 ATOMS = 64
@@ -31,36 +34,36 @@ class ExpectedBounds:
     `reserve`: by how many standard errors the new means may lie on the unfavourable side.
     """
 
-    observed: object
-    shown: np.ndarray
-    largest: np.ndarray
-    variance: np.ndarray
+    observed: ClassBounds
+    shown: NDArray[np.float64]
+    largest: NDArray[np.float64]
+    variance: NDArray[np.float64]
     samples: int
     reserve: float
 
-    def of(self, samples):
+    def of(self, samples: int) -> Self:
         """The same for another number of samples per class; a class keeps those that it has beyond it."""
         return replace(self, samples=samples)
 
     @property
-    def n(self):
+    def n(self) -> NDArray[np.int64]:
         """Samples per class, (K,); 0 for a class that has shown no distribution."""
         present = self.observed.n
         return np.where(present > 0, np.maximum(present, self.samples), 0)
 
-    def lower(self, alpha):
+    def lower(self, alpha: float) -> NDArray[np.float64]:
         """Expected lower bounds (K,), each at level alpha for its own class."""
         return self.observed.ends(self._one_side(self.shown, alpha), np.ones(len(self.n)))[0]
 
-    def upper(self, alpha):
+    def upper(self, alpha: float) -> NDArray[np.float64]:
         """Expected upper bounds (K,), likewise."""
         return self.observed.ends(np.zeros(len(self.n)), 1 - self._one_side(1 - self.largest, alpha))[1]
 
-    def lower_aggregate(self, alpha):
+    def lower_aggregate(self, alpha: float) -> float:
         """Expected lower bound of the aggregate alone, at level alpha."""
         return self.observed.aggregate_ends(self._together(self.shown, alpha), 1.0, n=self.n)[0]
 
-    def upper_aggregate(self, alpha):
+    def upper_aggregate(self, alpha: float) -> float:
         """Expected upper bound of the aggregate alone, likewise."""
         return self.observed.aggregate_ends(0.0, 1 - self._together(1 - self.largest, alpha), n=self.n)[1]
 
@@ -77,7 +80,7 @@ class ExpectedBounds:
         return np.clip(np.where(expected.n > 0, low, 0), 0, 1)
 
 
-def expected_bounds(observed, *, reserve=0.0):
+def expected_bounds(observed: ClassBounds, *, reserve: float = 0.0) -> ExpectedBounds:
     """The bounds that more samples would give, if each class kept the distribution that it shows, as ExpectedBounds.
 
     Takes ClassBounds; `reserve` (>= 0): the means of the samples to come may lie this many standard errors on the
@@ -91,7 +94,7 @@ def expected_bounds(observed, *, reserve=0.0):
     return ExpectedBounds(observed, shown, largest, variance=variance, samples=0, reserve=reserve)
 
 
-def atoms(samples):
+def atoms(samples: ClassSamples) -> NDArray[np.float64]:
     """ATOMS values per class that stand for ClassSamples, (K, ATOMS): means of equal shares of the sorted samples.
 
     Their mean is the class's own; a class without samples gets zeros.
@@ -111,16 +114,16 @@ def atoms(samples):
 class _Expected:
     # Classes in a range of length 1: atoms (K, ATOMS), n (K,) samples to come, variance (K,).
 
-    atoms: np.ndarray
-    n: np.ndarray
-    variance: np.ndarray
+    atoms: NDArray[np.float64]
+    n: NDArray[np.int64]
+    variance: NDArray[np.float64]
 
     @property
-    def mean(self):
+    def mean(self) -> NDArray[np.float64]:
         return self.atoms.mean(axis=1)
 
     @property
-    def error(self):
+    def error(self) -> NDArray[np.float64]:
         return np.sqrt(self.variance / np.maximum(self.n, 1))
 
 

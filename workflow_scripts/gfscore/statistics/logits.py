@@ -1,6 +1,11 @@
 """What logits must be before anything is computed from them."""
 
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from gfscore.core.errors import InputError
 from gfscore.core.label_numbers import not_whole
@@ -16,7 +21,14 @@ MOST_CHANGED = 1e-3
 """Share of the samples whose prediction may be another one in float32: near-ties, which no measure can tell apart."""
 
 
-def require_logits(logits, labels, *, classes=None, source="logits", allow_probabilities=False):
+def require_logits(
+    logits: ArrayLike,
+    labels: ArrayLike,
+    *,
+    classes: int | None = None,
+    source: Path | str = "logits",
+    allow_probabilities: bool = False,
+) -> tuple[NDArray[np.floating], NDArray[np.int32]]:
     """Return logits and labels in canonical form, or refuse them.
 
     Parameters: `logits` (N, K) of any real dtype, `labels` (N,) integers, `classes` the expected K,
@@ -55,7 +67,7 @@ def require_logits(logits, labels, *, classes=None, source="logits", allow_proba
     return logits, labels.astype(np.int32)
 
 
-def require_rows(array, manifest, *, source):
+def require_rows(array: ArrayLike, manifest: Mapping[str, Any], *, source: Path | str) -> None:
     """Refuse, by InputError, an array of another number of rows than a dataset has samples, by its manifest.
 
     `source` is the file that is named. What has no rows at all passes: require_logits refuses it for its shape.
@@ -69,7 +81,9 @@ def require_rows(array, manifest, *, source):
     raise InputError(f"{source}: {rows[0]} rows, but {manifest['dataset']} has {samples} samples; {remedy}")
 
 
-def stored_logits(logits, labels, *, source):
+def stored_logits(
+    logits: NDArray[np.floating], labels: NDArray[np.integer], *, source: Path | str
+) -> NDArray[np.float32]:
     """Logits (N, K) as the workflow's files hold them: float32.
 
     Takes what require_logits returned, and `source` for errors. Raises InputError for a number beyond float32 (naming
@@ -96,7 +110,7 @@ def stored_logits(logits, labels, *, source):
     return stored
 
 
-def _array(logits, source):
+def _array(logits: ArrayLike, source: Path | str) -> NDArray[Any]:
     try:
         logits = np.asarray(logits)
     # Tensors of torch that numpy cannot show: bfloat16, on a GPU, or with a gradient.
@@ -108,7 +122,7 @@ def _array(logits, source):
     return logits.astype(np.float32) if logits.dtype.name == "bfloat16" else logits
 
 
-def _require_labels(labels, source):
+def _require_labels(labels: ArrayLike, source: Path | str) -> NDArray[Any]:
     labels = np.asarray(labels)
     if labels.ndim != 1:
         raise InputError(f"{source}: labels have shape {labels.shape}; expected (samples,)")

@@ -1,6 +1,9 @@
 """Class scores at many temperatures at once: what no temperature changes is done once."""
 
+from collections.abc import Callable
+
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from gfscore.statistics.margins import (
     ACTIVATIONS,
@@ -29,7 +32,9 @@ RADIUS = 0.4
 """A power series of TERMS terms gives exp(x) for |x| <= RADIUS with a relative error of at most 6e-14."""
 
 
-def class_scores_by_temperature(logits, labels, classes, *, activation):
+def class_scores_by_temperature(
+    logits: ArrayLike, labels: ArrayLike, classes: int, *, activation: str
+) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
     """Function from temperatures (P,) to the class scores there, (P, K) float64, NaN for a class without samples.
 
     A class score is the mean of margins.scores over its samples. Takes finite `logits` (N, K), `labels` (N,) int in
@@ -47,7 +52,7 @@ def class_scores_by_temperature(logits, labels, classes, *, activation):
     own, rival, label = own[rows], rival[rows], labels[rows]
     step = _rows_at_once(activation, logits.shape[1])
 
-    def scores_at(temperatures):
+    def scores_at(temperatures: NDArray[np.float64]) -> NDArray[np.float64]:
         for temperature in temperatures:
             require_temperature(temperature)
         sums = np.zeros((len(temperatures), classes))

@@ -4,6 +4,7 @@ import math
 from numbers import Real
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from gfscore.core.errors import InputError
 from gfscore.statistics.scale import SCALE
@@ -22,7 +23,7 @@ MODERATE = 32.0
 """Up to this size of logit / T the plain exponentials keep 14 digits and stay far from overflow."""
 
 
-def scores(logits, labels, *, activation, temperature=1.0):
+def scores(logits: ArrayLike, labels: ArrayLike, *, activation: str, temperature: float = 1.0) -> NDArray[np.float64]:
     """Attack-free margin score g = B max(m, 0) of each sample.
 
     m = s_y - max_{j != y} s_j with s = act(z / T). Takes `logits` (N, K) finite, `labels` (N,) int,
@@ -66,7 +67,8 @@ def _moderate(logits, temperature):
 def _softmax_without_shift(logits, labels, temperature, *, out):
     # Softmax scores at one temperature, from moderate logits: a sixth faster than by differences from the own logit.
     for rows, *sample in _blocks(logits, labels, others=True, aside=FLOOR * temperature):
-        z, own, gap = (*sample[:2], _gap(*sample[1:]))
+        z, own, rival = sample
+        gap = _gap(own, rival)
         if temperature != 1:
             z, own, gap = (np.divide(values, temperature, out=values) for values in (z, own, gap))
         total = np.exp(z, out=z).sum(axis=0)
@@ -75,27 +77,28 @@ def _softmax_without_shift(logits, labels, temperature, *, out):
     out *= SCALE
 
 
-def require_activation(activation):
+def require_activation(activation: str) -> None:
     """Raise InputError unless the activation is one of ACTIVATIONS."""
     if activation not in ACTIVATIONS:
         raise InputError(f"activation {activation!r} is unknown; choose one of {', '.join(ACTIVATIONS)}")
 
 
-def require_temperature(temperature):
+def require_temperature(temperature: float) -> None:
     """Raise InputError unless the temperature is a positive finite number."""
     if not (isinstance(temperature, Real) and 0 < temperature < math.inf):
         raise InputError(f"temperature must be a positive number, got {temperature!r}")
 
 
-def own_and_rival(logits, labels):
+def own_and_rival(logits: ArrayLike, labels: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Logit of the true class and largest logit of the others, both (N,) float64."""
+    logits, labels = real_logits(logits), np.asarray(labels)
     own, rival = np.empty(len(labels)), np.empty(len(labels))
-    for rows, _, block_own, block_rival in _blocks(real_logits(logits), np.asarray(labels)):
+    for rows, _, block_own, block_rival in _blocks(logits, labels):
         own[rows], rival[rows] = block_own, block_rival
     return own, rival
 
 
-def predictions(logits, labels):
+def predictions(logits: ArrayLike, labels: ArrayLike) -> NDArray[np.int32]:
     """Predicted class of each sample, (N,) int32; a tie at the top counts against the true class.
 
     So a sample is correct exactly when its logit margin is positive, and the softmax score tends to B times accuracy
@@ -117,7 +120,7 @@ def predictions(logits, labels):
     return predicted
 
 
-def real_logits(logits):
+def real_logits(logits: ArrayLike) -> NDArray[np.floating]:
     """Logits (N, K) as float32 or float64: half precision and integers have no fast arithmetic of their own."""
     logits = np.asarray(logits)
     return logits if logits.dtype in (np.float32, np.float64) else logits.astype(np.float64)
@@ -187,7 +190,7 @@ def _complement(exponents):
 def _sigmoid(_, own, rival, *, once=False):
     gap = _gap(own, rival)
 
-    def margins(temperature):
+    def margins(temperature: float) -> NDArray[np.float64]:
         if once and temperature == 1:
             return _sigmoid_margin(own, rival, gap)
         return _sigmoid_margin(own / temperature, rival / temperature, gap / temperature)
@@ -202,7 +205,7 @@ def _softmax(z, own, rival, *, once=False):
     # Steps are done in place.
     scaled = differences if once else np.empty_like(differences)
 
-    def margins(temperature):
+    def margins(temperature: float) -> NDArray[np.float64]:
         exponents = differences if temperature == 1 else np.divide(differences, temperature, out=scaled)
         if lowest / temperature < FLOOR:
             exponents = np.maximum(exponents, FLOOR, out=scaled)

@@ -1,6 +1,7 @@
 """Corrections for testing many hypotheses at once."""
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from gfscore.core.errors import InputError
 
@@ -11,7 +12,7 @@ Gates and intervals have levels of their own in the configuration.
 """
 
 
-def holm(p_values, *, family):
+def holm(p_values: ArrayLike, *, family: int) -> NDArray[np.float64]:
     """P-values adjusted by Holm 1979: refusing those <= alpha makes any wrong refusal with probability <= alpha.
 
     Takes `p_values` (H,) and the size of the `family`, at least H: hypotheses of the family that were not tested count
@@ -25,7 +26,7 @@ def holm(p_values, *, family):
     return adjusted
 
 
-def benjamini_hochberg(p_values, *, family):
+def benjamini_hochberg(p_values: ArrayLike, *, family: int) -> NDArray[np.float64]:
     """P-values adjusted by Benjamini and Hochberg 1995: refusing those <= q makes at most q of them wrong on average.
 
     Takes what holm takes. Proven for independent or positively dependent tests only.
@@ -34,7 +35,7 @@ def benjamini_hochberg(p_values, *, family):
     return _false_discovery(p_values, family, "bh")
 
 
-def benjamini_yekutieli(p_values, *, family):
+def benjamini_yekutieli(p_values: ArrayLike, *, family: int) -> NDArray[np.float64]:
     """P-values adjusted by Benjamini and Yekutieli 2001: as benjamini_hochberg, proven under any dependence."""
     return _false_discovery(p_values, family, "by")
 
@@ -47,7 +48,7 @@ def _false_discovery(p_values, family, method):
     return false_discovery_control(np.concatenate([p_values, untested]), method=method)[: len(p_values)]
 
 
-def _require_family(p_values, family):
+def _require_family(p_values: ArrayLike, family: int) -> NDArray[np.float64]:
     p_values = np.asarray(p_values, dtype=np.float64)
     if family < len(p_values):
         raise InputError(f"a family of {family} hypotheses cannot hold {len(p_values)} tests")

@@ -5,10 +5,13 @@ Every statement rests on paired differences: two models' values of the same samp
 """
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from gfscore.core.errors import InputError
 from gfscore.statistics import sign_flips
@@ -29,15 +32,15 @@ class Differences:
     decisions of a test, undecided or wrong now and then.
     """
 
-    value: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    p: np.ndarray
-    holm: np.ndarray
-    bh: np.ndarray
-    by: np.ndarray
-    sign_flip_p: np.ndarray
-    sign_flip_adjusted: np.ndarray
+    value: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    p: NDArray[np.float64]
+    holm: NDArray[np.float64]
+    bh: NDArray[np.float64]
+    by: NDArray[np.float64]
+    sign_flip_p: NDArray[np.float64]
+    sign_flip_adjusted: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -50,17 +53,28 @@ class Comparison:
     one per pair. `best`, `worst` (M,): ends of the interval of each model's rank.
     """
 
-    order: np.ndarray
-    pairs: np.ndarray
+    order: NDArray[np.int64]
+    pairs: NDArray[np.int64]
     every_pair: bool
-    classes: np.ndarray
+    classes: NDArray[np.integer]
     by_class: Differences
     overall: Differences
-    best: np.ndarray
-    worst: np.ndarray
+    best: NDArray[np.int64]
+    worst: NDArray[np.int64]
 
 
-def compare(values, labels, *, value_range, alpha, most, flips, rng, upper_values=None, error_rate=0.0):
+def compare(
+    values: ArrayLike,
+    labels: NDArray[np.integer],
+    *,
+    value_range: tuple[float, float],
+    alpha: float,
+    most: int,
+    flips: int,
+    rng: np.random.Generator,
+    upper_values: NDArray[np.float64] | None = None,
+    error_rate: float = 0.0,
+) -> Comparison:
     """Compare M >= 2 models on the same N samples.
 
     Takes `values` (M, N) within `value_range`, `labels` (N,), `alpha`, the `most` comparisons (pairs x classes) to
@@ -111,16 +125,23 @@ def compare(values, labels, *, value_range, alpha, most, flips, rng, upper_value
 @dataclass(frozen=True)
 class _Pairing:
     # Smallest and largest values (M, N) of M models, the length of their range, and how often a value is wrong.
-    values: np.ndarray
-    upper_values: np.ndarray
+    values: NDArray[np.float64]
+    upper_values: NDArray[np.float64]
     length: float
     error_rate: float
 
     @cached_property
-    def known(self):
+    def known(self) -> bool:
         return self.error_rate == 0 and np.array_equal(self.values, self.upper_values)
 
-    def in_blocks(self, function, rows, pairs, *, alpha):
+    def in_blocks(
+        self,
+        function: Callable[..., tuple[NDArray[Any], ...]],
+        rows: NDArray[np.integer],
+        pairs: NDArray[np.integer],
+        *,
+        alpha: float,
+    ) -> tuple[NDArray[Any], ...]:
         # A function of the paired differences (n, P), a few pairs at a time: two arrays (P,).
         smallest = np.ascontiguousarray(self.values[:, rows].T)
         largest = smallest if self.known else np.ascontiguousarray(self.upper_values[:, rows].T)
@@ -155,10 +176,10 @@ def _differences(parts, by_sign, pairs, every, *, family):
     value, low, high, above, below, trusted = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     one_sided = np.concatenate([above, below])
     # A comparison is two hypotheses, one per direction, so that a refusal says which model is better.
-    adjusted = [
+    by_holm, bh, by = (
         method(one_sided, family=2 * family).reshape(2, -1).min(axis=0)
         for method in (holm, benjamini_hochberg, benjamini_yekutieli)
-    ]
+    )
     statistics = [flips.statistics(pairs) for flips in by_sign]
     observed = np.concatenate([of_group[0] for of_group in statistics])
     largest = np.maximum.reduce([flips.largest(every) for flips in by_sign])
@@ -167,7 +188,9 @@ def _differences(parts, by_sign, pairs, every, *, family):
         low,
         high,
         np.minimum(2 * np.minimum(above, below), 1),
-        *adjusted,
+        by_holm,
+        bh,
+        by,
         np.where(trusted, np.concatenate([sign_flips.p_values(of_group) for of_group in statistics]), np.nan),
         np.where(trusted, sign_flips.adjusted_p_values(observed, largest), np.nan),
     )

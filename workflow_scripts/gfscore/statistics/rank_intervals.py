@@ -1,11 +1,16 @@
 """Ranks of models with confidence intervals."""
 
+from collections.abc import Sequence
+
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from gfscore.statistics.multiplicity import holm
 
 
-def rank_intervals(p_values, pairs, *, models, alpha):
+def rank_intervals(
+    p_values: Sequence[NDArray[np.float64]], pairs: ArrayLike, *, models: int, alpha: float
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Simultaneous confidence intervals of the ranks of M models, 1 for the best.
 
     Takes one-sided p-values `(first_better, second_better)`, each (P,), of all P = M (M - 1) / 2 `pairs` (P, 2) of

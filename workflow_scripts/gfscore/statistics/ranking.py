@@ -1,12 +1,20 @@
 """Rank agreement between scores and accuracies, and rankings of classes."""
 
+from __future__ import annotations
+
 import math
+from collections.abc import Sequence
 from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from gfscore.core.errors import InputError
 from gfscore.statistics.disparity import TIE_TOLERANCE
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 EXACT_UP_TO = 9
 """Largest number of models whose orderings (9! = 362,880) are enumerated for an exact p-value."""
@@ -15,7 +23,7 @@ ROUNDING = 1e-12
 """Largest difference of two rank correlations that are equal but for rounding."""
 
 
-def ranks(values):
+def ranks(values: ArrayLike) -> NDArray[np.float64]:
     """Average ranks along the last axis, 1 for the smallest; neighbours within TIE_TOLERANCE share a rank.
 
     Takes finite values (..., M).
@@ -35,7 +43,7 @@ def ranks(values):
     return result
 
 
-def spearman(x, y):
+def spearman(x: ArrayLike, y: ArrayLike) -> NDArray[np.float64] | np.float64:
     """Spearman rank correlation along the last axis, ties given average ranks; in [-1, 1].
 
     Takes arrays (..., M) that broadcast against each other. NaN where one side is constant or fewer than two
@@ -45,21 +53,21 @@ def spearman(x, y):
     x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     missing = np.isnan(x).any() or np.isnan(y).any()
     if missing and x.ndim == y.ndim == 1:
-        known = ~(np.isnan(x) | np.isnan(y))
+        known: NDArray[np.bool_] = ~(np.isnan(x) | np.isnan(y))
         x, y = x[known], y[known]
     elif missing:
         raise InputError("rank correlation of several rows at once needs values without NaN")
     if min(x.shape[-1], y.shape[-1]) < 2:
         return np.full(np.broadcast_shapes(x.shape[:-1], y.shape[:-1]), np.nan)[()]
     x, y = ranks(x), ranks(y)
-    x = x - x.mean(axis=-1, keepdims=True)
-    y = y - y.mean(axis=-1, keepdims=True)
+    x -= x.mean(axis=-1, keepdims=True)
+    y -= y.mean(axis=-1, keepdims=True)
     norm = np.sqrt((x**2).sum(axis=-1) * (y**2).sum(axis=-1))
     covariance = (x * y).sum(axis=-1)
     return np.divide(covariance, norm, out=np.full(norm.shape, np.nan), where=norm > 0)[()]
 
 
-def exact_p_value(rho, models):
+def exact_p_value(rho: float, models: int) -> float:
     """Two-sided probability that |Spearman's rho| of a random order of M models is at least |rho|, without ties.
 
     By enumeration of all M! orders, for 2 <= M <= 9; 0.0833 for rho = .9 at M = 5. NaN when rho is NaN (undefined).
@@ -70,10 +78,10 @@ def exact_p_value(rho, models):
     return math.nan if math.isnan(rho) else share_of_orders(untied, untied, every_order(models), rho)
 
 
-def exact_p_value_of(x, y):
+def exact_p_value_of(x: ArrayLike, y: ArrayLike) -> float:
     """The same for `x` and `y` (M,) as they are, ties included; pairs with a NaN are left out."""
     x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    known = ~(np.isnan(x) | np.isnan(y))
+    known: NDArray[np.bool_] = ~(np.isnan(x) | np.isnan(y))
     x, y, rho = x[known], y[known], float(spearman(x, y))
     if math.isnan(rho):
         return math.nan
@@ -86,14 +94,14 @@ def _require_few(models):
         raise InputError(f"exact p-values are enumerated for 2 to {EXACT_UP_TO} models, got {models}")
 
 
-def share_of_orders(x, y, orders, rho):
+def share_of_orders(x: NDArray[Any], y: NDArray[Any], orders: NDArray[np.integer], rho: float) -> float:
     """Share of `orders` (R, M) of y in which |Spearman's rho| with x is at least |rho|; x and y not constant."""
     x, y = ranks(x) - (len(x) + 1) / 2, ranks(y) - (len(y) + 1) / 2
     return float(np.mean(np.abs(y[orders] @ x / math.sqrt((x @ x) * (y @ y))) >= abs(rho) - ROUNDING))
 
 
 @cache
-def every_order(items):
+def every_order(items: int) -> NDArray[np.int8]:
     """All orders of 0..M-1, (M!, M) int8, the identity first; for M up to EXACT_UP_TO."""
     orders = np.zeros((1, 1), dtype=np.int8)
     for last in range(1, items):
@@ -102,7 +110,7 @@ def every_order(items):
     return orders
 
 
-def vulnerability(values, class_names):
+def vulnerability(values: ArrayLike, class_names: Sequence[str]) -> DataFrame:
     """How often each class is the weakest or the strongest, over models.
 
     Takes class values (M, K), higher is better, NaN for a class without samples, and K names. Models are compared on
@@ -134,7 +142,7 @@ def vulnerability(values, class_names):
     return frame.sort_values(["mean_rank", "class_index"], ignore_index=True)
 
 
-def spearman_or_none(x, y):
+def spearman_or_none(x: ArrayLike, y: ArrayLike) -> float | None:
     """Spearman rank correlation as a plain number, or None where it is undefined, for JSON."""
     rho = float(spearman(x, y))
     return None if math.isnan(rho) else rho

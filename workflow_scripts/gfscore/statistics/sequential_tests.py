@@ -8,8 +8,10 @@ the budget is spent stays undecided. Pure functions of counts: no classifier, no
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from gfscore.core.errors import InputError, unknown
 
@@ -28,27 +30,28 @@ class Boundaries:
     The two never overlap, and neither falls as draws are added.
     """
 
-    robust: np.ndarray
-    not_robust: np.ndarray
+    robust: NDArray[np.int64]
+    not_robust: NDArray[np.int64]
 
     @property
-    def budget(self):
+    def budget(self) -> int:
         """Largest number of draws."""
         return len(self.robust) - 1
 
-    def decide(self, changes, draws):
+    def decide(self, changes: Any, draws: Any) -> Any:
         """Codes (positions in STATES) of tests that have seen `changes` (..., n) among `draws`, (n,) or a slice."""
         return ROBUST * (changes <= self.robust[draws]) + NOT_ROBUST * (changes >= self.not_robust[draws])
 
-    def robust_from(self, changes):
+    def robust_from(self, changes: int) -> int:
         """Fewest draws at which robust is called with so many `changes`, an int; budget + 1 where none suffices."""
         return int(np.searchsorted(self.robust, changes))
 
-    def on(self, device):
+    def on(self, device: Any) -> "Boundaries":
         """The same, of tensors on a device."""
         import torch
 
-        return Boundaries(torch.from_numpy(self.robust).to(device), torch.from_numpy(self.not_robust).to(device))
+        robust, not_robust = (torch.from_numpy(limits).to(device) for limits in (self.robust, self.not_robust))
+        return Boundaries(robust, not_robust)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,7 @@ class Characteristics:
 
 
 @lru_cache(maxsize=16)
-def boundaries(*, kappa, alpha, budget, test="anytime"):
+def boundaries(*, kappa: float, alpha: float, budget: int, test: str = "anytime") -> Boundaries:
     """Decision boundaries of a sequential test for p <= `kappa`, looked at after every draw.
 
     `test` is a key of TESTS: `anytime` calls robust wrongly with probability at most `alpha` whatever p > kappa, and
@@ -93,7 +96,7 @@ def boundaries(*, kappa, alpha, budget, test="anytime"):
     return Boundaries(robust, not_robust)
 
 
-def require_level(kappa, alpha, test="anytime"):
+def require_level(kappa: float, alpha: float, test: str = "anytime") -> None:
     """Raise InputError unless kappa is in [0, 1], alpha in (0, 0.5), and the test is a key of TESTS."""
     if test not in TESTS:
         raise InputError(unknown("test", test, TESTS))
@@ -105,7 +108,7 @@ def require_level(kappa, alpha, test="anytime"):
         )
 
 
-def clean_draws(*, kappa, alpha, test="anytime"):
+def clean_draws(*, kappa: float, alpha: float, test: str = "anytime") -> int:
     """Fewest draws, all without a change, after which a test calls robust: no budget below it can call anything robust.
 
     At kappa = 0.01 and alpha = 0.05: 299 for `repeated_exact`, 377 for `anytime`. `kappa` in (0, 1].
@@ -121,7 +124,7 @@ def clean_draws(*, kappa, alpha, test="anytime"):
     return int(_first(lambda n, k: TESTS[test][0](n, k, kappa, alpha), np.array([0]), most)[0])
 
 
-def zero_failure_draws(kappa, alpha):
+def zero_failure_draws(kappa: float, alpha: float) -> int:
     """Fewest draws n, all without a change, at which (1 - kappa)^n <= alpha: ceil(ln alpha / ln(1 - kappa)).
 
     What a single test with a number of draws fixed beforehand needs: 29, 299, 2,995 and 29,956 for kappa = 1e-1 to
@@ -130,7 +133,7 @@ def zero_failure_draws(kappa, alpha):
     return math.ceil(math.log(alpha) / math.log1p(-kappa))
 
 
-def characteristics(limits, probability):
+def characteristics(limits: Boundaries, probability: float) -> Characteristics:
     """Exact behaviour of a sequential test where each draw is a change with a given probability.
 
     Takes Boundaries and p in [0, 1]. The distribution of the number of changes among the undecided is followed draw by
@@ -159,7 +162,7 @@ def characteristics(limits, probability):
 
 
 @lru_cache(maxsize=16)
-def wrong_call_rate(*, kappa, alpha, budget, test="anytime"):
+def wrong_call_rate(*, kappa: float, alpha: float, budget: int, test: str = "anytime") -> float:
     """Largest probability that a test calls an input wrongly, whatever its p; arguments as `boundaries` takes them.
 
     Of `anytime` it is at most `alpha`, which is returned. Of any other test it is exact for the budget: the larger of
@@ -175,7 +178,7 @@ def wrong_call_rate(*, kappa, alpha, budget, test="anytime"):
     return max(worst.robust, worst.not_robust)
 
 
-def log_evidence(n, k, kappa, *, side):
+def log_evidence(n: ArrayLike, k: ArrayLike, kappa: float, *, side: str) -> NDArray[np.float64]:
     """Logarithm of the evidence against the opposite of a `side`, "robust" or "not_robust", (n, k) int arrays.
 
     ln of E = integral of L(q) d pi(q) / L(kappa), L(q) = q^k (1 - q)^(n - k), pi = Beta(1/2, 1/2) restricted to

@@ -1,6 +1,7 @@
 """The studentised sign-flip test of paired differences, for all pairs of models at once."""
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 # Rounding must not decide whether a flipped statistic reaches the observed one.
 TOLERANCE = 1e-9
@@ -27,7 +28,7 @@ class SignFlips:
     # ASSUME: enough samples differ for the central limit theorem to hold; betting needs no such thing.
     """
 
-    def __init__(self, values, *, flips, rng):
+    def __init__(self, values: NDArray[np.float64], *, flips: int, rng: np.random.Generator) -> None:
         """Take `values` (n, M), the number of sign vectors, and a numpy Generator; the first sign vector is all +1."""
         self._groups = [values]
         # A few sign vectors at a time: all of them would be `flips` copies of a column.
@@ -36,14 +37,14 @@ class SignFlips:
         signs = (rng.choice(np.array([-1.0, 1.0]), size=(count, len(values))) for count in counts)
         self._sums = np.vstack([np.ones(len(values)) @ values, *(drawn @ values for drawn in signs)])
 
-    def joined(self, other):
+    def joined(self, other: "SignFlips") -> "SignFlips":
         """The same for the samples of both: each keeps its signs."""
         joined = object.__new__(SignFlips)
         joined._groups = self._groups + other._groups
         joined._sums = self._sums + other._sums
         return joined
 
-    def statistics(self, pairs):
+    def statistics(self, pairs: NDArray[np.integer]) -> NDArray[np.float64]:
         """Absolute value of Student's t of the pairs (P, 2) of models: (1 + flips, P), the observed one first.
 
         0 where no sample differs and where there are fewer than 2 samples.
@@ -61,7 +62,7 @@ class SignFlips:
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(squares > 0, np.abs(sums) / np.sqrt(n * variance), 0.0)
 
-    def largest(self, pairs):
+    def largest(self, pairs: NDArray[np.integer]) -> NDArray[np.float64]:
         """Largest statistic over the pairs under each sign vector, (1 + flips,)."""
         n = sum(map(len, self._groups))
         step = max(1, ELEMENTS_AT_ONCE // max(n, len(self._sums)))
@@ -69,7 +70,7 @@ class SignFlips:
         return np.maximum.reduce(list(blocks))
 
 
-def trusted(differences):
+def trusted(differences: NDArray[np.float64]) -> tuple[NDArray[np.bool_]]:
     """Whether the test may be believed, for each column of paired `differences` (n, H): `(trusted,)`, (H,) bool.
 
     True where all differences have one size, as those of right and wrong answers, so that the test is the exact
@@ -87,12 +88,12 @@ def trusted(differences):
     return (exact | enough,)
 
 
-def p_values(statistics):
+def p_values(statistics: NDArray[np.float64]) -> NDArray[np.float64]:
     """P-values (P,) of statistics (1 + flips, P), the observed one first; at least 1 / (1 + flips)."""
     return np.mean(statistics >= statistics[0] * (1 - TOLERANCE), axis=0)
 
 
-def adjusted_p_values(observed, largest):
+def adjusted_p_values(observed: ArrayLike, largest: NDArray[np.float64]) -> NDArray[np.float64]:
     """P-values of observed statistics, adjusted for the family with the `largest` ones (1 + flips,) under signs."""
     ordered = np.sort(largest)
     reached = len(ordered) - np.searchsorted(ordered, np.asarray(observed) * (1 - TOLERANCE), side="left")

@@ -1,9 +1,15 @@
 """Parting the samples of a data set into those that choose and those that report."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 
-def split_samples(sample_id, labels, *, share, rng):
+def split_samples(
+    sample_id: NDArray[Any], labels: NDArray[np.integer], *, share: float, rng: np.random.Generator
+) -> NDArray[np.bool_]:
     """Boolean mask (N,) of a random `share` of the samples, stratified by class.
 
     Takes `sample_id` (N,) and `labels` (N,). Of every class its share, to within one sample. Depends on the names of
@@ -19,7 +25,9 @@ def split_samples(sample_id, labels, *, share, rng):
     return mask
 
 
-def choosing_samples(sample_id, labels, split):
+def choosing_samples(
+    sample_id: NDArray[Any], labels: NDArray[np.integer], split: Mapping[str, Any]
+) -> NDArray[np.bool_]:
     """Boolean mask (N,) of the samples that choose a temperature when an audit splits them; the others report it.
 
     `split` holds `share`, that of the choosing samples, and `seed`.

@@ -8,6 +8,7 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from gfscore.core.errors import InputError
 
@@ -26,12 +27,12 @@ class ClassDistances:
     samples, NaN when it lies among the censored ones or the class is empty.
     """
 
-    n: np.ndarray
-    misclassified: np.ndarray
-    found: np.ndarray
-    censored: np.ndarray
-    success_rate: np.ndarray
-    median: np.ndarray
+    n: NDArray[np.int64]
+    misclassified: NDArray[np.int64]
+    found: NDArray[np.int64]
+    censored: NDArray[np.int64]
+    success_rate: NDArray[np.float64]
+    median: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -45,11 +46,13 @@ class LogRank:
     statistic: float
     degrees_of_freedom: int
     p_value: float
-    observed: np.ndarray
-    expected: np.ndarray
+    observed: NDArray[np.float64]
+    expected: NDArray[np.float64]
 
 
-def survival_curves(values, censored, labels, classes, *, radii):
+def survival_curves(
+    values: ArrayLike, censored: ArrayLike, labels: ArrayLike, classes: int, *, radii: ArrayLike
+) -> NDArray[np.float64]:
     """Share of each class whose distance exceeds r, (K, R), an upper bound on the share truly that robust.
 
     Takes `values` (N,) >= 0, `censored` (N,) bool, `labels` (N,) int, the number of classes and `radii` (R,) >= 0.
@@ -67,11 +70,11 @@ def survival_curves(values, censored, labels, classes, *, radii):
     return curves
 
 
-def class_distances(values, censored, labels, classes):
+def class_distances(values: ArrayLike, censored: ArrayLike, labels: ArrayLike, classes: int) -> ClassDistances:
     """Success rate and median distance of each class, as ClassDistances; arguments as `survival_curves` takes them."""
     values, censored, labels = _checked(values, censored, labels)
 
-    def count(chosen):
+    def count(chosen: slice | NDArray[np.bool_]) -> NDArray[np.int64]:
         return np.bincount(labels[chosen], minlength=classes)
 
     wrong = (values == 0) & ~censored
@@ -82,7 +85,7 @@ def class_distances(values, censored, labels, classes):
     return ClassDistances(n, misclassified, right - unfound, unfound, success, median)
 
 
-def median_distance(values, censored):
+def median_distance(values: NDArray[np.float64], censored: NDArray[np.bool_]) -> float:
     """Median distance, misclassified samples counted at 0; NaN when it is censored, or without samples."""
     if len(values) == 0:
         return math.nan
@@ -91,7 +94,7 @@ def median_distance(values, censored):
     return float((low + high) / 2) if math.isfinite(high) else math.nan
 
 
-def mean_distance(values):
+def mean_distance(values: NDArray[np.float64]) -> float:
     """Mean distance, censored samples counted at the largest distance searched, misclassified ones at 0.
 
     A restricted mean: comparable only between models measured with the same largest distance. NaN without samples.
@@ -99,7 +102,7 @@ def mean_distance(values):
     return float(np.mean(values)) if len(values) else math.nan
 
 
-def log_rank(values, censored, labels, classes):
+def log_rank(values: ArrayLike, censored: ArrayLike, labels: ArrayLike, classes: int) -> LogRank:
     """Log-rank test that all classes have the same survival, as LogRank with the chi-square p-value.
 
     Arguments as `survival_curves` takes them; classes without samples are left out. The p-value is that of K - 1
@@ -119,7 +122,15 @@ def log_rank(values, censored, labels, classes):
     return LogRank(statistic, rank, p_value, *every)
 
 
-def log_rank_permutation(values, censored, labels, classes, *, permutations, rng):
+def log_rank_permutation(
+    values: ArrayLike,
+    censored: ArrayLike,
+    labels: ArrayLike,
+    classes: int,
+    *,
+    permutations: int,
+    rng: np.random.Generator,
+) -> LogRank:
     """Log-rank test whose p-value comes from shuffled class membership: P(p <= alpha) <= alpha for every N and K.
 
     Arguments as `log_rank` takes them, the number of shuffles and a numpy Generator. The null is that samples are
@@ -134,7 +145,7 @@ def log_rank_permutation(values, censored, labels, classes, *, permutations, rng
     n = np.bincount(labels, minlength=classes)
     scale = np.sum(scores**2) / (len(scores) - 1)
 
-    def statistic(membership):
+    def statistic(membership: NDArray[np.integer]) -> float:
         excess = np.bincount(membership, weights=scores, minlength=classes)
         return float(np.sum(excess[n > 0] ** 2 / n[n > 0]) / scale)
 
@@ -186,7 +197,9 @@ def _statistic(values, censored, labels, classes):
     return float(np.sum(along**2 / spread[chosen])), observed, expected, rank
 
 
-def _checked(values, censored, labels):
+def _checked(
+    values: ArrayLike, censored: ArrayLike, labels: ArrayLike
+) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.integer]]:
     values, censored = np.asarray(values, dtype=np.float64), np.asarray(censored, dtype=bool)
     if not (values >= 0).all():
         raise InputError(f"distances must be numbers of at least 0; {int((~(values >= 0)).sum())} are not")

@@ -11,7 +11,7 @@ speaks of a whole safety function in its operation, over its life; here one inpu
 """
 
 
-def threshold(kappa):
+def threshold(kappa: float | str) -> float:
     """Value of kappa in [0, 1]: a number as it is, or a preset by its name. Raises InputError for others."""
     if isinstance(kappa, str):
         if kappa not in PRESETS:

@@ -1,13 +1,20 @@
 """Tables of text, plain or gzipped, whose rows and size nobody vouches for."""
 
+from __future__ import annotations
+
 import csv
 import gzip
 import warnings
 from collections import Counter
+from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gfscore.tables.malformed import AS_UTF_8, WITHOUT_ROW_NAMES, Malformed
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 PLAIN_TEXT = 1 << 24
 """Characters that any file may have, 16 MiB."""
@@ -28,7 +35,9 @@ SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 """What stands between the cells of a row, and its name."""
 
 
-def read_csv(path, *, separator=",", text=None, missing=MISSING):
+def read_csv(
+    path: Path | str, *, separator: str = ",", text: str | None = None, missing: Sequence[str] = MISSING
+) -> DataFrame:
     """Data frame of a file of text whose rows all have as many fields as its header.
 
     Takes the name of a column that is `text` whatever stands in it ("NA" and "007" are names of samples), and the texts
@@ -83,7 +92,7 @@ def _line(file, most):
 
 def _require_rectangle(lines, separator):
     # The header of lines that all have as many fields.
-    header = []
+    header: list[str] = []
     for row, line in enumerate((line for line in lines if line.strip(" \r\n")), 1):
         # Quotes are rare, and counting is ten times as fast as parsing.
         if header and '"' not in line:

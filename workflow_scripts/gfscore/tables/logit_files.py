@@ -1,10 +1,13 @@
 """Logits and labels that somebody already has, in the file formats people keep them in."""
 
 import re
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError, few
 from gfscore.core.label_numbers import numbered
@@ -18,7 +21,9 @@ SAMPLE_ID = "sample_id"
 FORMATS = (".parquet", ".npz", ".npy", ".csv", ".csv.gz")
 
 
-def read_logits_file(path, *, classes):
+def read_logits_file(
+    path: Path | str, *, classes: Sequence[str]
+) -> tuple[NDArray[Any], NDArray[Any] | None, NDArray[np.str_] | None]:
     """Logits of a file: `(logits (N, K), labels (N,) or None, sample_id (N,) str or None)`.
 
     `.npz` holds an array `logits` and optionally `labels` (or `label`, `y`) and `sample_id`; `.npy` the logits alone;
@@ -42,7 +47,9 @@ def read_logits_file(path, *, classes):
     return logits, labels, _names(sample_id, len_of=logits, path=path)
 
 
-def read_labels_file(path, *, classes=None):
+def read_labels_file(
+    path: Path | str, *, classes: Sequence[str] | None = None
+) -> tuple[NDArray[Any], NDArray[np.str_] | None, str]:
     """Labels of a file: `(labels (N,), sample_id (N,) str or None, name)`, in the formats of read_logits_file.
 
     Labels are numbers of classes, or names out of `classes` (None where none are listed). `name` is what the file calls
@@ -63,7 +70,7 @@ def _labels(columns, path, but=()):
     found = {name: columns.pop(name) for name in LABELS if name in columns and name not in but}
     name, labels = next(iter(found.items()), (None, None))
     # The same labels under two names mean one thing; an empty cell would differ from itself.
-    if len(found) > 1 and not all(np.array_equal(labels, others) for others in found.values()):
+    if labels is not None and len(found) > 1 and not all(np.array_equal(labels, others) for others in found.values()):
         raise InputError(f"{path}: {' and '.join(found)} differ, and each may be the labels; keep one")
     return name, labels
 
@@ -163,8 +170,8 @@ def _class_columns(columns, classes, path):
 
 def _require_ascending(columns, path):
     # Names such as logit_0, p10 or 7 are read as the numbers of their classes by everybody but us.
-    parts = {name: _NUMBERED.fullmatch(name.strip()) for name in columns}
-    if not all(parts.values()) or len({(part[1].casefold(), part[3].casefold()) for part in parts.values()}) > 1:
+    parts = {name: part for name in columns if (part := _NUMBERED.fullmatch(name.strip()))}
+    if len(parts) < len(columns) or len({(part[1].casefold(), part[3].casefold()) for part in parts.values()}) > 1:
         return
     for name, due in zip(columns, sorted(columns, key=lambda name: int(parts[name][2])), strict=True):
         if name != due:

@@ -1,6 +1,7 @@
 """Tables of users that can be read, but not as what they are meant to be."""
 
 import re
+from pathlib import Path
 
 from gfscore.core.errors import InputError
 
@@ -18,12 +19,12 @@ AS_UTF_8 = "save it as UTF-8"
 class Malformed(ValueError):
     """A fault of a file whose `remedy` is known: its bytes are whole, and writing them again would change nothing."""
 
-    def __init__(self, fault, remedy):
+    def __init__(self, fault: str, remedy: str) -> None:
         """Keep the remedy beside the fault, which is the text of the error."""
         super().__init__(fault)
         self.remedy = remedy
 
 
-def unreadable(path, kind, error):
+def unreadable(path: Path | str, kind: str, error: Exception) -> InputError:
     """InputError for a file of a kind (".csv") that a reader refused, with the remedy of its error or a general one."""
     return InputError(f"{path}: not readable as {kind} ({error}); {getattr(error, 'remedy', 'write the file again')}")

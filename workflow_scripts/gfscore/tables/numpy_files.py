@@ -1,14 +1,17 @@
 """Arrays out of .npz archives whose headers nobody vouches for."""
 
 import math
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 LARGEST_RATIO = 1032
 """Bytes that deflate can make of one; an archive that promises more lies (RFC 1951: 258 bytes of 2 bits)."""
 
 
-def opened(path, **how):
+def opened(path: Path | str, **how: Any) -> Any:
     """What numpy.load gives for a .npy or .npz file, with nothing unpickled; ValueError for a file that is neither."""
     try:
         return np.load(path, allow_pickle=False, **how)
@@ -19,13 +22,14 @@ def opened(path, **how):
         raise
 
 
-def whole_array(archive, name):
+def whole_array(archive: np.lib.npyio.NpzFile, name: str) -> NDArray[Any]:
     """Array `name` of an open .npz file (numpy.lib.npyio.NpzFile), after comparing what its headers promise.
 
     Memory is asked for only when the archive's directory, the array's shape and the file can all be true: so it is
     bounded by LARGEST_RATIO times the size of the file. Raises ValueError otherwise, zipfile.BadZipFile for another
     checksum, and whatever the reader raises for damaged bytes.
     """
+    assert archive.zip is not None  # it is open
     member = archive.zip.getinfo(name if name in archive.zip.namelist() else f"{name}.npy")
     if member.file_size > LARGEST_RATIO * max(member.compress_size, 1):
         raise ValueError(f"array {name} promises {member.file_size} bytes out of {member.compress_size}")

@@ -1,9 +1,16 @@
 """Parquet files whose footers nobody vouches for."""
 
+from __future__ import annotations
+
 from collections import Counter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gfscore.tables.malformed import Malformed
+
+if TYPE_CHECKING:
+    from pyarrow import DataType, Table
+    from pyarrow.parquet import ParquetFile
 
 PLAIN_ROWS = 10_000_000
 """Rows that any file may have; equal values in a row take next to no room, and this many no memory to speak of."""
@@ -24,7 +31,7 @@ BATCH = 64
 """Rows read at a time where there are lists."""
 
 
-def opened_parquet(path):
+def opened_parquet(path: Path | str) -> ParquetFile:
     """pyarrow's ParquetFile that verifies page checksums, once its number of rows can be true.
 
     Raises ValueError for a footer that promises more rows than PLAIN_ROWS and the file can hold, or more values than
@@ -49,12 +56,12 @@ def opened_parquet(path):
     return parquet
 
 
-def most_values(path):
+def most_values(path: Path | str) -> int:
     """Values that a file may have in all columns together."""
     return max(PLAIN_VALUES, VALUES_PER_BYTE * Path(path).stat().st_size)
 
 
-def read_parquet(path):
+def read_parquet(path: Path | str) -> Table:
     """Arrow table of a whole file.
 
     Raises ValueError as opened_parquet does; Malformed for two columns of one name, and where lists, or other values
@@ -80,7 +87,7 @@ def read_parquet(path):
         return pa.Table.from_batches(batches, schema=schema)
 
 
-def is_list(kind):
+def is_list(kind: DataType) -> bool:
     """Whether an Arrow type is one of lists, of any or of one length."""
     import pyarrow as pa
 

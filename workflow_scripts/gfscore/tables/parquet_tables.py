@@ -6,20 +6,23 @@ file whose identity differs from what is asked of it.
 
 import json
 import re
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import ArrayLike, NDArray
 
 from gfscore.core.errors import InputError
 from gfscore.core.files import atomic
 from gfscore.core.names import REPLACEMENT, harmless, visible
 from gfscore.tables.parquet_files import opened_parquet
-from gfscore.tables.table import ATTRIBUTES, LOGITS
+from gfscore.tables.table import ATTRIBUTES, LOGITS, Table
 
 IDENTITY_KEY = b"gfscore"
 FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")
@@ -29,7 +32,7 @@ GROUP_ELEMENTS = 1 << 24
 """Logits of one row group: what is read in one go, 64 MiB; more is put together group by group."""
 
 
-def write_table(path, table, frame, *, identity):
+def write_table(path: Path | str, table: Table, frame: pd.DataFrame, *, identity: Mapping[str, Any]) -> None:
     """Write a data frame as a Table, atomically.
 
     `identity` maps names to plain values and goes into the file's metadata together with the table's name and
@@ -43,7 +46,14 @@ def write_table(path, table, frame, *, identity):
     _write(path, table, arrays, identity)
 
 
-def write_logits(path, *, sample_id, label, logits, identity):
+def write_logits(
+    path: Path | str,
+    *,
+    sample_id: ArrayLike,
+    label: ArrayLike,
+    logits: NDArray[np.floating],
+    identity: Mapping[str, Any],
+) -> None:
     """Write logits (N, K) float32 with sample ids (N,) and labels (N,), atomically."""
     n, k = logits.shape
     rows = max(1, GROUP_ELEMENTS // max(1, k))
@@ -62,7 +72,7 @@ def _list_array(rows):
     return pa.ListArray.from_arrays(pa.array(np.arange(0, (n + 1) * k, k, dtype=np.int32)), flat)
 
 
-def write_attributes(path, frame, *, identity):
+def write_attributes(path: Path | str, frame: pd.DataFrame, *, identity: Mapping[str, Any]) -> None:
     """Write the attributes of a dataset's samples, atomically.
 
     `frame` holds sample_id and one column per attribute: categories as str, None where missing; an attribute need not
@@ -74,7 +84,9 @@ def write_attributes(path, frame, *, identity):
     _write(path, ATTRIBUTES, arrays, identity, columns=columns)
 
 
-def read_attributes(path, *, expect=None):
+def read_attributes(
+    path: Path | str, *, expect: Mapping[str, Any] | None = None
+) -> tuple[pd.DataFrame, dict[str, list[str]]]:
     """Read attributes: `(frame, categories)`, a data frame as write_attributes takes it and categories by attribute.
 
     Rows stand in the order of the dataset; a missing value is None. Raises InputError as read_table does, and for a
@@ -120,7 +132,7 @@ def _write(path, table, arrays, identity, *, columns=None, rows_per_group=None):
         )
 
 
-def read_identity(path):
+def read_identity(path: Path | str) -> dict[str, Any]:
     """Identity metadata of a table file, a dictionary; raises InputError when the file is no table of ours."""
     return _identity(_open(path), path)
 
@@ -138,7 +150,7 @@ def _identity(file, path):
     return identity
 
 
-def read_table(path, table, *, expect=None):
+def read_table(path: Path | str, table: Table, *, expect: Mapping[str, Any] | None = None) -> pd.DataFrame:
     """Read a Table as a data frame.
 
     `expect` maps identity names to the values the file must carry. Raises InputError, naming the file, when it is
@@ -151,7 +163,9 @@ def read_table(path, table, *, expect=None):
     return frame
 
 
-def read_logits(path, *, expect=None):
+def read_logits(
+    path: Path | str, *, expect: Mapping[str, Any] | None = None
+) -> tuple[NDArray[Any], NDArray[np.int32], NDArray[np.float32]]:
     """Read a logits file: `(sample_id (N,) str, label (N,) int32, logits (N, K) float32)`.
 
     Raises InputError as read_table does, when there is no row, and when rows differ in length.
@@ -173,7 +187,8 @@ def read_logits(path, *, expect=None):
         for column, values in zip(columns, part, strict=True):
             column[start : start + len(values)] = values
         start += len(part[0])
-    return tuple(columns)
+    sample_id, label, logits = columns
+    return sample_id, label, logits
 
 
 def _columns_of(table, path, classes=None, start=0):
@@ -235,7 +250,7 @@ def _require_identity(file, path, table, expect):
             )
 
 
-def write_table_and_csv(path, table, frame, *, identity):
+def write_table_and_csv(path: Path | str, table: Table, frame: pd.DataFrame, *, identity: Mapping[str, Any]) -> None:
     """Write a table as write_table does, then the CSV beside it, from the table as it is read.
 
     So the CSV can be made again from the Parquet file, byte for byte: a column has the kind that is declared.
@@ -244,13 +259,13 @@ def write_table_and_csv(path, table, frame, *, identity):
     write_csv_beside(path, read_table(path, table))
 
 
-def write_csv_beside(path_to_parquet, frame):
+def write_csv_beside(path_to_parquet: Path | str, frame: pd.DataFrame) -> None:
     """Write a data frame as CSV beside the Parquet file, as csv_text makes it."""
     with atomic(Path(path_to_parquet).with_suffix(".csv")) as temporary:
         temporary.write_bytes(csv_text(frame).encode())
 
 
-def csv_text(frame):
+def csv_text(frame: pd.DataFrame) -> str:
     """Table as CSV, lists joined by '|', numbers in full precision.
 
     Names come from outside: none of them steers a terminal, and none is a formula to a spreadsheet (as_cell).
@@ -262,7 +277,7 @@ def csv_text(frame):
     return plain.to_csv(index=False, lineterminator="\n")
 
 
-def as_cell(item):
+def as_cell(item: Any) -> Any:
     """Value of a cell of CSV: text that a spreadsheet would take for a formula gets an apostrophe in front.
 
     So does what follows a semicolon or a new line, where spreadsheets of many countries begin another cell, quotes or
@@ -292,7 +307,7 @@ def _is_number(text):
     return True
 
 
-def frame_of(table, rows):
+def frame_of(table: Table, rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """Data frame with the columns of a table from a list of mappings; absent keys become null, foreign ones raise."""
     names = table.column_names
     foreign = {key for row in rows for key in row} - set(names)

@@ -1,6 +1,9 @@
 """Per-sample values that somebody computed elsewhere."""
 
+from pathlib import Path
+
 import numpy as np
+from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
 from gfscore.tables.csv_files import read_csv
@@ -11,7 +14,9 @@ ABSTAINED = -1
 """Prediction of a smoothed classifier that abstains."""
 
 
-def read_certified_radii(path, *, labels, classes, largest_radius):
+def read_certified_radii(
+    path: Path | str, *, labels: NDArray[np.integer], classes: int, largest_radius: float
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
     """Certified radii of a smoothed classifier: `(rows (n,), prediction (n,) int32, radius (n,) float64)`.
 
     Reads the tab-separated form idx, label, predict, radius, correct, time of Cohen et al. 2019 (also gzipped), where

@@ -1,20 +1,29 @@
 """From raw values to categories: text as it is, numbers cut at thresholds."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError, unknown
 from gfscore.core.names import shortened, spelled_alike, spelling
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 MOST_CATEGORIES = 100
 """Groups of one attribute beyond which a column is taken for numbers or names that were not meant as groups."""
 
 
-def name_of(entry):
+def name_of(entry: str | Mapping[str, Any]) -> str:
     """Name of the attribute that an entry of `columns` makes: a column, or {column, cut or quantiles, names}."""
     return entry if isinstance(entry, str) else entry["column"]
 
 
-def thresholds_of(entry, reference, *, where):
+def thresholds_of(entry: str | Mapping[str, Any], reference: DataFrame | None, *, where: str) -> list[float] | None:
     """Thresholds of an attribute, or None: as config states them, or quantiles of the reference's raw column.
 
     Raises InputError, naming `where`, for values that are no finite numbers, and where there are none.
@@ -33,7 +42,9 @@ def thresholds_of(entry, reference, *, where):
     return np.quantile(present, entry["quantiles"]).tolist()
 
 
-def categorised(raw, entry, thresholds, *, where):
+def categorised(
+    raw: DataFrame, entry: str | Mapping[str, Any], thresholds: Sequence[float] | None, *, where: str
+) -> tuple[NDArray[Any], list[str]]:
     """Categories of the samples, (N,) of str or None, and the list of them in order.
 
     Takes a data frame of raw columns. Without thresholds each value is a category, numbers in ascending order. With T
@@ -46,6 +57,7 @@ def categorised(raw, entry, thresholds, *, where):
         raise InputError(f"{where}: {unknown('column', name, list(raw.columns))}")
     if thresholds is None:
         return _as_they_are(raw[name], f"{where}: column {name}")
+    assert not isinstance(entry, str)  # a name alone has no thresholds
     numbers = _numbers(raw, name, where)
     names = np.array([*entry["names"], None], dtype=object)
     place = np.where(np.isnan(numbers), len(entry["names"]), np.digitize(numbers, thresholds))

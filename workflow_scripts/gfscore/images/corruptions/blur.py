@@ -1,9 +1,11 @@
 """Blurs: values mixed with those nearby."""
 
+from collections.abc import Iterator
 from functools import lru_cache
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
 from scipy import ndimage
 
 from gfscore.core.errors import InputError
@@ -17,7 +19,9 @@ BAND = 32
 
 
 @by_parts
-def defocus_blur(images, parameters, rng):
+def defocus_blur(
+    images: NDArray[np.float64], parameters: tuple[float, float], rng: np.random.Generator
+) -> NDArray[np.float64]:
     """Convolve with a disk whose edge is softened: a lens out of focus. No random draw.
 
     Raises InputError where the disk is smaller than a pixel: a corruption that changes nothing would only flatter.
@@ -34,7 +38,9 @@ def defocus_blur(images, parameters, rng):
     return ndimage.convolve(images, kernel, mode="mirror")
 
 
-def glass_blur(images, parameters, rng):
+def glass_blur(
+    images: NDArray[np.float32], parameters: tuple[float, float, int], rng: np.random.Generator
+) -> Iterator[NDArray[np.float64]]:
     """Blur, give each pixel the value of a near one, blur again: a view through frosted glass.
 
     Displacements are drawn from -delta to delta - 1 and values copied, not swapped, as in the code that made the
@@ -46,7 +52,7 @@ def glass_blur(images, parameters, rng):
     shape = len(images), *images.shape[2:]
     origins = [_origins(shape, delta, rng) for _ in range(rounds)]
 
-    def blurred(part):
+    def blurred(part: NDArray[np.float64]) -> NDArray[np.float64]:
         return ndimage.gaussian_filter(part, (0, 0, deviation, deviation), mode="nearest")
 
     for rows, part in parts_of(images):
@@ -57,14 +63,18 @@ def glass_blur(images, parameters, rng):
 
 
 @by_parts
-def motion_blur(images, parameters, rng):
+def motion_blur(
+    images: NDArray[np.float64], parameters: tuple[float, float], rng: np.random.Generator
+) -> NDArray[np.float64]:
     """Smear along one direction within 45 degrees of the horizontal, another for each image."""
     radius, deviation = parameters
     return smear(images, radius, deviation, np.deg2rad(rng.uniform(-45, 45, len(images))))
 
 
 @by_parts
-def zoom_blur(images, parameters, rng):
+def zoom_blur(
+    images: NDArray[np.float64], parameters: tuple[float, float], rng: np.random.Generator
+) -> NDArray[np.float64]:
     """Average the image with itself at growing zoom, about its centre. No random draw."""
     del rng
     end, step = parameters
@@ -72,7 +82,9 @@ def zoom_blur(images, parameters, rng):
     return (images + sum(zoom(images, factor) for factor in factors)) / (len(factors) + 1)
 
 
-def smear(images, radius, deviation, angles):
+def smear(
+    images: NDArray[np.float64], radius: float, deviation: float, angles: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """One-sided Gaussian smear of images (n, C, H, W) along `angles` (n,) in radians; borders are continued."""
     reach = max(1, round(2 * radius))
     distances = np.arange(reach + 1)[:, None]
@@ -89,7 +101,7 @@ def smear(images, radius, deviation, angles):
     return result
 
 
-def zoom(images, factor):
+def zoom(images: NDArray[np.float64], factor: float) -> NDArray[np.float64]:
     """Images (n, C, H, W) enlarged by a factor of at least 1 about their centre, same size, linear interpolation."""
     for axis in (2, 3):
         enlarged = np.empty_like(images)

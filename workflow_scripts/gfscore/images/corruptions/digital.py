@@ -3,13 +3,14 @@
 from io import BytesIO
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import ndimage
 
 from gfscore.images.corruptions.parts import by_parts
 
 
 @by_parts
-def contrast(images, factor, rng):
+def contrast(images: NDArray[np.float64], factor: float, rng: np.random.Generator) -> NDArray[np.float64]:
     """Shrink the deviation from each channel's mean. No random draw."""
     del rng
     mean = images.mean(axis=(2, 3), keepdims=True)
@@ -17,14 +18,16 @@ def contrast(images, factor, rng):
 
 
 @by_parts
-def elastic_transform(images, parameters, rng):
+def elastic_transform(
+    images: NDArray[np.float64], parameters: tuple[float, float, float], rng: np.random.Generator
+) -> NDArray[np.float64]:
     """Shear by jittering three corners, then displace every pixel by a smooth random field. Source: Simard et al."""
     strength, smoothness, jitter = parameters
     return np.stack([_bent(image, strength, smoothness, jitter, rng) for image in images])
 
 
 @by_parts
-def pixelate(images, share, rng):
+def pixelate(images: NDArray[np.float64], share: float, rng: np.random.Generator) -> NDArray[np.float32]:
     """Shrink to a share of the side and enlarge again, both by area. No random draw."""
     del rng
     from PIL import Image
@@ -32,7 +35,7 @@ def pixelate(images, share, rng):
     height, width = images.shape[2:]
     small = max(1, int(width * share)), max(1, int(height * share))
 
-    def blocky(channel):
+    def blocky(channel: NDArray[np.float64]) -> NDArray[np.float32]:
         shrunk = Image.fromarray(channel.astype(np.float32)).resize(small, Image.Resampling.BOX)
         return np.asarray(shrunk.resize((width, height), Image.Resampling.BOX))
 
@@ -40,7 +43,7 @@ def pixelate(images, share, rng):
 
 
 @by_parts
-def jpeg_compression(images, quality, rng):
+def jpeg_compression(images: NDArray[np.float64], quality: int, rng: np.random.Generator) -> NDArray[np.float64]:
     """Store as JPEG and read back; images of one or three channels as they are, others channel by channel."""
     del rng
     return np.stack([_stored(image, quality) for image in images])

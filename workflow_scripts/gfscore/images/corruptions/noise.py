@@ -1,23 +1,26 @@
 """Noise: every value disturbed by itself."""
 
+from collections.abc import Iterator
+
 import numpy as np
+from numpy.typing import NDArray
 
 from gfscore.images.corruptions.parts import by_parts, parts_of
 
 
 @by_parts
-def gaussian_noise(images, deviation, rng):
+def gaussian_noise(images: NDArray[np.float64], deviation: float, rng: np.random.Generator) -> NDArray[np.float64]:
     """Add normal noise of a standard deviation to images (n, C, H, W)."""
     return images + deviation * rng.standard_normal(images.shape)
 
 
 @by_parts
-def shot_noise(images, photons, rng):
+def shot_noise(images: NDArray[np.float64], photons: float, rng: np.random.Generator) -> NDArray[np.float64]:
     """Count photons: Poisson with mean `photons` times the brightness, over `photons`."""
     return rng.poisson(images * photons) / photons
 
 
-def impulse_noise(images, share, rng):
+def impulse_noise(images: NDArray[np.float32], share: float, rng: np.random.Generator) -> Iterator[NDArray[np.float64]]:
     """Replace a share of the values by black or white, equally often."""
     hit = rng.random(images.shape) < share
     for rows, part in parts_of(images):

@@ -9,7 +9,7 @@ Imports nothing heavy, because the configuration is checked with it.
 
 import math
 from collections.abc import Hashable
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, JsonValue, WithJsonSchema
 
@@ -18,7 +18,7 @@ from gfscore.core.errors import InputError, unknown
 SIDES = {"cifar": 32, "imagenet": 224}
 """Side in pixels that each set of parameters was published for."""
 
-PARAMETERS = {
+PARAMETERS: dict[str, dict[str, list[Any]]] = {
     # standard deviation
     "gaussian_noise": {"cifar": [0.04, 0.06, 0.08, 0.09, 0.10], "imagenet": [0.08, 0.12, 0.18, 0.26, 0.38]},
     # photons per unit of brightness
@@ -140,7 +140,7 @@ Severities = Annotated[
 """Severities in settings."""
 
 
-def parameters_of(corruption, severity, side):
+def parameters_of(corruption: str, severity: int, side: int) -> float | tuple[float, ...]:
     """Parameters of a corruption for images whose shorter side has `side` pixels: a number, or a tuple of them.
 
     Raises InputError for an unknown corruption and a severity that is not 1 to 5.

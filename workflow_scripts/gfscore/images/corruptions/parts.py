@@ -1,14 +1,17 @@
 """Batches in parts that a processor's cache holds, which is faster, and needs little memory beside the result."""
 
+from collections.abc import Callable, Iterator
 from functools import wraps
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 PART = 1 << 18
 """Values of a part, if an image has fewer: one image of 224 pixels and three channels, or 85 of 32."""
 
 
-def parts_of(images):
+def parts_of(images: NDArray[np.float32]) -> Iterator[tuple[slice, NDArray[np.float64]]]:
     """Yield slices of the rows of images (n, C, H, W) float32, and a copy of each as float64."""
     size = max(1, PART // images[0].size)
     for start in range(0, len(images), size):
@@ -16,11 +19,15 @@ def parts_of(images):
         yield rows, images[rows].astype(np.float64)
 
 
-def by_parts(function):
+def by_parts(
+    function: Callable[[NDArray[np.float64], Any, np.random.Generator], NDArray[np.floating]],
+) -> Callable[[NDArray[np.float32], Any, np.random.Generator], Iterator[NDArray[np.floating]]]:
     """Corruption of a batch made of that of a part, where what is drawn at random is drawn image after image."""
 
     @wraps(function)
-    def corrupted(images, parameters, rng):
+    def corrupted(
+        images: NDArray[np.float32], parameters: Any, rng: np.random.Generator
+    ) -> Iterator[NDArray[np.floating]]:
         for _, part in parts_of(images):
             yield function(part, parameters, rng)
 

@@ -1,9 +1,10 @@
 """Cloud-like noise by the diamond-square algorithm."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 
-def plasma(number, side, *, decay, rng):
+def plasma(number: int, side: int, *, decay: float, rng: np.random.Generator) -> NDArray[np.float64]:
     """Height maps (number, side, side) in [0, 1], periodic, rougher for a smaller `decay`.
 
     Midpoints of ever smaller squares are the mean of their corners plus noise whose range falls by `decay` squared each
@@ -18,7 +19,9 @@ def plasma(number, side, *, decay, rng):
         corners = heights[:, ::step, ::step]
         shape = corners.shape
 
-        def around(values, *, spread=spread, shape=shape):
+        def around(
+            values: NDArray[np.float64], *, spread: float = spread, shape: tuple[int, ...] = shape
+        ) -> NDArray[np.float64]:
             return values / 4 + spread * rng.uniform(-1, 1, shape)
 
         below, right = np.roll(corners, -1, axis=1), np.roll(corners, -1, axis=2)

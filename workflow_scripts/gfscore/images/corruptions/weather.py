@@ -1,6 +1,9 @@
 """Weather: snow, frost, fog and light over the image."""
 
+from collections.abc import Iterator
+
 import numpy as np
+from numpy.typing import NDArray
 
 from gfscore.images.corruptions.blur import smear, zoom
 from gfscore.images.corruptions.parts import by_parts, parts_of
@@ -10,7 +13,9 @@ ICE_DECAY = 1.6**0.5
 """Of the ice's relief; chosen here, as the published frost has none."""
 
 
-def snow(images, parameters, rng):
+def snow(
+    images: NDArray[np.float32], parameters: tuple[float, ...], rng: np.random.Generator
+) -> Iterator[NDArray[np.float64]]:
     """Cover with flakes that fall steeply, on a brightened image."""
     mean, spread, size, threshold, radius, deviation, weight = parameters
     number, _, height, width = images.shape
@@ -24,7 +29,9 @@ def snow(images, parameters, rng):
         yield brightened + flakes + flakes[:, :, ::-1, ::-1]
 
 
-def frost(images, parameters, rng):
+def frost(
+    images: NDArray[np.float32], parameters: tuple[float, float], rng: np.random.Generator
+) -> Iterator[NDArray[np.float64]]:
     """Lay ice over the image.
 
     The published sets cut it from six photographs that may not be passed on. Here the ice is a random texture of
@@ -39,7 +46,9 @@ def frost(images, parameters, rng):
         yield of_image * part + of_ice * ice
 
 
-def fog(images, parameters, rng):
+def fog(
+    images: NDArray[np.float32], parameters: tuple[float, float], rng: np.random.Generator
+) -> Iterator[NDArray[np.float64]]:
     """Add a cloud of diamond-square noise, and darken so that the brightest value stays."""
     weight, decay = parameters
     number, _, height, width = images.shape
@@ -50,7 +59,7 @@ def fog(images, parameters, rng):
 
 
 @by_parts
-def brightness(images, added, rng):
+def brightness(images: NDArray[np.float64], added: float, rng: np.random.Generator) -> NDArray[np.float64]:
     """Raise the value of HSV, at most to 1; hue and saturation stay. No random draw."""
     del rng
     value = images.max(axis=1, keepdims=True)
@@ -60,7 +69,7 @@ def brightness(images, added, rng):
     return np.where(value > 0, scaled, raised)
 
 
-def luminance(images):
+def luminance(images: NDArray[np.float64]) -> NDArray[np.float64]:
     """Grey value of images (n, C, H, W), (n, 1, H, W): ITU-R 601 for three channels, else the mean."""
     channels = images.shape[1]
     weights = np.array([0.299, 0.587, 0.114]) if channels == 3 else np.full(channels, 1 / channels)
