@@ -50,10 +50,11 @@ def test_a_comment_or_a_title_does_not_rerun_the_science(audited):
     assert set(rules) == {"build_report", "build_dashboard", "build_index", "write_configuration"}
 
 
-def test_editing_a_disparity_module_reruns_no_training_and_no_logits(audited):
-    (audited.path / "workflow_scripts/gfscore/statistics/disparity.py").open("a").write("\n# changed\n")
+def test_editing_a_metric_reruns_what_looks_through_the_metrics_and_what_is_made_of_it(audited):
+    (audited.path / "workflow_scripts/gfscore/audit/metrics/nrgc.py").open("a").write("\n# changed\n")
     rules, _ = audited.planned()
-    assert audited.jobs_of_models(rules) == Counter()
+    looking = {"summarise_models", "measure_sensitivity", "compare_models", "judge_audit", "prepare_dashboards"}
+    assert set(rules) == looking | {"plot_figures", "build_report", "build_dashboard", "build_index"}
 
 
 def test_editing_an_expensive_step_reruns_nothing_until_its_version_is_raised(audited):

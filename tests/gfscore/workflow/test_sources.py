@@ -31,6 +31,20 @@ def test_tables_that_a_module_reads_belong_to_the_step(script):
     assert found == ["gfscore/tables/numbers.csv", "gfscore/tables/parquet_tables.py", "step.py"]
 
 
+def test_files_of_a_package_that_discovers_them_belong_to_the_steps_that_look_through_it(script):
+    package = script.parent / "gfscore/things"
+    package.mkdir()
+    (package / "__init__.py").write_text("import pkgutil\nfound = [*pkgutil.iter_modules(__path__)]\n")
+    (package / "one.py").write_text("from gfscore.things.shared import used\n")
+    for name in ("two", "shared"):
+        (package / f"{name}.py").write_text("")
+    looking, using = (script.with_stem(name) for name in ("looking", "using"))
+    looking.write_text("from gfscore.things import found")
+    using.write_text("from gfscore.things.one import used")
+    assert {path.stem for path in sources_of(looking)} == {"looking", "__init__", "one", "two", "shared"}
+    assert {path.stem for path in sources_of(using)} == {"using", "one", "shared"}
+
+
 def test_names_of_classes_belong_to_who_shows_them():
     assert SCRIPTS / "gfscore/core/imagenet_classes.csv" in sources_of(SCRIPTS / "plot_figures.py")
 
