@@ -65,11 +65,17 @@ def all_local_cores(wildcards):
     return workflow.cores or 1
 
 
+@cache
+def gpu_is_here():
+    """Whether this machine has a GPU, by the programs that come with its driver."""
+    return any(map(which, ("nvidia-smi", "rocm-smi")))
+
+
 def cores_of_model(wildcards):
     """The same for a job that shows images to a classifier, but one for a small network where no GPU is shared."""
     model = wildcards.dataset, wildcards.threat, wildcards.model
     # A login node knows nothing of the GPUs of the nodes, and both must ask for the same number.
-    here = workflow.nodes is None and not any(map(which, ("nvidia-smi", "rocm-smi")))
+    here = workflow.nodes is None and not gpu_is_here()
     small = here and plan.trained_on_cpu(config, *model)
     return 1 if small else all_local_cores(wildcards)
 

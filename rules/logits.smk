@@ -10,7 +10,7 @@
 
 rule extract_logits:
     input:
-        unpack(of_model(layout.classifier_files)),
+        unpack(classifier_files),
     output:
         logits=f"results/logits/{MODEL}.parquet",
     log:

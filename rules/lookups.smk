@@ -28,6 +28,17 @@ def of_model(lookup, **settings):
     return lambda wildcards: lookup(config, wildcards.dataset, wildcards.threat, wildcards.model, **settings)
 
 
+@cache
+def files_of_classifier(dataset, threat, model):
+    """What every job needs that shows images to a classifier; looked for once, however many measures there are."""
+    return layout.classifier_files(config, dataset, threat, model)
+
+
+def classifier_files(wildcards):
+    """The same by the names of a job's inputs."""
+    return files_of_classifier(wildcards.dataset, wildcards.threat, wildcards.model)
+
+
 def of_measure(wildcards):
     """Settings of the measure that a job computes."""
     return config["measures"][wildcards.measure]

@@ -44,7 +44,7 @@ rule score_logits:
 
 rule measure_model:
     input:
-        unpack(of_model(layout.classifier_files)),
+        unpack(classifier_files),
     output:
         samples=f"results/samples/{{measure}}/{MODEL}.parquet",
     log:

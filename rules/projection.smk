@@ -40,7 +40,7 @@ rule train_mapper:
 
 rule project_attributes:
     input:
-        unpack(of_model(layout.classifier_files)),
+        unpack(classifier_files),
         weights="results/mappers/{mapper}.safetensors",
         mapper="results/mappers/{mapper}.json",
         attributes=lambda wildcards: projection_layout.mapper_attributes(config, wildcards.mapper, wildcards.dataset),

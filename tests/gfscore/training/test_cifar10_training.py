@@ -55,5 +55,5 @@ def test_every_shipped_entry_trains_a_tiny_network_on_images_of_that_size(name, 
     described = describe_training(network, images, images, settings=chosen, attack=attack)
     assert all(torch.isfinite(value).all() for value in network.parameters())
     assert described["clean_accuracy"] == described["train_accuracy"] > 0.6
-    assert described["robust_accuracy_attack"] == "PGD-2, l_inf 0.03137, test split"
+    assert described["robust_accuracy_attack"] == "PGD-2, l_inf 0.0313725, test split"
     assert described["device"] == "cpu"

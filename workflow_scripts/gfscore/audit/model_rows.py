@@ -28,10 +28,13 @@ def summarise(
     Takes simultaneous class bounds `low`, `high` (K,) or None when there are none, K names and `lam` of FP. Without
     class bounds every interval is (NaN, NaN).
     """
-    summary = {name: metric.of(values.mean, counts=values.n, lam=lam) for name, metric in METRICS.items()}
+    summary: dict[str, Any] = {
+        name: metric.of(values.mean, counts=values.n, lam=lam) for name, metric in METRICS.items()
+    }
     for metric in BOUNDED:
-        unknown = low is None or high is None
-        interval = (np.nan, np.nan) if unknown else metric.interval(low, high, counts=values.n, lam=lam)
+        interval = np.nan, np.nan
+        if low is not None and high is not None:
+            interval = metric.interval(low, high, counts=values.n, lam=lam)
         summary[f"{metric.name}_interval"] = interval
     tied = worst_classes(values.mean)
     return summary | {"wcr_class": class_names[tied[0]], "wcr_tied": [class_names[index] for index in tied]}

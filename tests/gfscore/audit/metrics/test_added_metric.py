@@ -11,11 +11,13 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+import gfscore.audit.metrics
 from gfscore.audit.metrics import METRICS
 from gfscore.audit.summary_tables import MODEL_SUMMARY
 from gfscore.workflow.sources import sources_of
 
 ROOT = Path(__file__).resolve().parents[4]
+METRICS_FOLDER = Path(gfscore.audit.metrics.__file__).parent.relative_to(ROOT / "workflow_scripts")
 EXAMPLE = ROOT / "docs/examples/theil.py"
 UNBOUNDED = EXAMPLE.read_text(encoding="utf-8").replace("    over_box=over_box,\n", "")
 """The same without an interval."""
@@ -50,7 +52,7 @@ def audited(tmp_path_factory, request):
     folder = tmp_path_factory.mktemp("added")
     scripts, bounded = copied(folder), request.param == "with bounds"
     text = EXAMPLE.read_text(encoding="utf-8") if bounded else UNBOUNDED
-    (scripts / "gfscore/audit/metrics/theil.py").write_text(text, encoding="utf-8")
+    (scripts / METRICS_FOLDER / "theil.py").write_text(text, encoding="utf-8")
     run(scripts, str(ROOT / "tests/added_metric.py"), str(folder))
     return folder, bounded, scripts
 
@@ -117,16 +119,16 @@ def test_it_does_what_every_metric_must_do(audited):
 @with_bounds
 def test_it_is_code_of_the_steps_that_look_through_the_metrics_and_of_no_other(audited):
     _, _, scripts = audited
-    own, every = (scripts / f"gfscore/audit/metrics/{name}.py" for name in ("theil", "nrgc"))
+    own, every = (scripts / METRICS_FOLDER / f"{name}.py" for name in ("theil", "nrgc"))
     using = {path.stem for path in scripts.glob("*.py") if own in sources_of(path)}
     assert using == {path.stem for path in scripts.glob("*.py") if every in sources_of(path)} == LOOKING
 
 
 def test_a_file_without_its_metric_is_named(tmp_path):
     scripts = copied(tmp_path)
-    (scripts / "gfscore/audit/metrics/theil.py").write_text("METRICS = None\n")
+    (scripts / METRICS_FOLDER / "theil.py").write_text("METRICS = None\n")
     environment = os.environ | {"PYTHONPATH": str(scripts)}
-    command = [sys.executable, "-c", "import gfscore.audit.metrics"]
+    command = [sys.executable, "-c", f"import {gfscore.audit.metrics.__name__}"]
     done = subprocess.run(command, env=environment, cwd=scripts, capture_output=True, text=True, check=False)
     assert done.returncode == 1 and "theil.py: holds no metric of its name" in done.stderr
     assert "theil" not in METRICS
