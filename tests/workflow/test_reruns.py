@@ -53,7 +53,7 @@ def test_a_comment_or_a_title_does_not_rerun_the_science(audited):
 def test_editing_a_metric_reruns_what_looks_through_the_metrics_and_what_is_made_of_it(audited):
     next(audited.path.glob("workflow_scripts/gfscore/**/metrics/nrgc.py")).open("a").write("\n# changed\n")
     rules, _ = audited.planned()
-    looking = {"summarise_models", "measure_sensitivity", "compare_models", "judge_audit", "prepare_dashboards"}
+    looking = {"summarise_models", "measure_sensitivity", "compare_models", "judge_audit"}
     assert set(rules) == looking | {"plot_figures", "build_report", "build_dashboard", "build_index"}
 
 

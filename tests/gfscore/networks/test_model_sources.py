@@ -17,8 +17,9 @@ from gfscore.images.image_set import from_arrays
 from gfscore.networks import inference
 from gfscore.networks.architecture_files import describe_network
 from gfscore.networks.callables import FOLDER_VARIABLE, build_architecture, resolve, source_file_of
-from gfscore.networks.checkpoint_files import describe_checkpoint, require_checkpoint
+from gfscore.networks.checkpoint_files import require_checkpoint
 from gfscore.networks.classifier import classes_given
+from gfscore.networks.manifests import describe_checkpoint
 from gfscore.networks.opening import Classifier, open_classifier
 from gfscore.networks.preprocessing import description, preprocess, preprocessed
 from gfscore.tables.parquet_tables import read_identity, read_logits

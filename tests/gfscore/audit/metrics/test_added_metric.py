@@ -24,7 +24,7 @@ UNBOUNDED = EXAMPLE.read_text(encoding="utf-8").replace("    over_box=over_box,\
 
 
 LOOKING = {"summarise_models", "measure_sensitivity", "compare_models", "judge_audit", "plot_figures", "build_report"}
-LOOKING |= {"prepare_dashboards", "build_dashboard", "export_tables", "export_cards", "export_crate"}
+LOOKING |= {"build_dashboard", "export_tables", "export_cards", "export_crate"}
 """Steps that look through all metrics."""
 
 
