@@ -6,6 +6,7 @@ Here "made again" is an error that names the file, as if it were refused.
 import numpy as np
 
 from gfscore.core.errors import InputError
+from gfscore.workflow.catalogue import CATALOGUE
 
 
 def kept_part(folder):
@@ -17,7 +18,7 @@ def kept_part(folder):
 
 
 def of_part(folder):
-    return {"table": "samples", "folder": folder / "parts", "identity": {"model": "A"}}
+    return {"table": CATALOGUE["samples"], "folder": folder / "parts", "identity": {"model": "A"}}
 
 
 def samples():
