@@ -9,10 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from gfscore.core.errors import InputError, unknown
-from gfscore.core.settings import FRACTION, as_number
-
-WHITE = 255
-"""Of a pixel of eight bits: papers give radii as shares of it."""
+from gfscore.core.settings import FRACTION, as_number, longer_than_white
 
 NORMS = {"linf": "l_inf", "l2": "l2"}
 """Norms by their name in settings, as text shows them."""
@@ -26,6 +23,8 @@ Distance = Annotated[
     WithJsonSchema({"type": ["number", "string"], "exclusiveMinimum": 0, "pattern": FRACTION}),
 ]
 """A positive distance in pixels of [0, 1], or a fraction of white such as "8/255"."""
+
+Radius = Annotated[Distance, Field(description="Radius of the ball, pixels in [0, 1] or a fraction such as 8/255.")]
 
 
 def ball_of(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -45,6 +44,4 @@ def beyond_white(settings: Mapping[str, Any], keys: tuple[str, ...]) -> Iterator
     for key in keys:
         given = settings.get(key) or 0
         if given > 1:
-            whole = given <= WHITE and given == int(given)
-            remedy = f"write {given:g}/{WHITE}" if whole else "give a share of white"
-            yield key, f"{given:g} in l_inf is more than from black to white: pixels are in [0, 1]; {remedy}"
+            yield key, longer_than_white(given)

@@ -6,12 +6,12 @@ import numpy as np
 import pandas as pd
 
 from gfscore.audit.calibration.comparable import require_comparable_audits
-from gfscore.audit.metric_names import UNCALIBRATED
 from gfscore.audit.metrics import BOUNDED
 from gfscore.audit.metrics.declaration import Metric
 from gfscore.audit.summary_tables import MODEL_SUMMARY
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
+from gfscore.core.identity import UNCALIBRATED
 from gfscore.tables.parquet_tables import read_identity, read_table
 
 WHAT = ["dataset", "threat", "model", "measure", "calibration"]

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass, field
 
-from gfscore.audit.metric_names import UNCALIBRATED
 from gfscore.audit.summary_tables import MODEL_SUMMARY, SENSITIVITY
 from gfscore.audit.table_names import COMPARISONS, CONFUSIONS, MEASURE_TABLES
 from gfscore.audit.tables import TABLES
 from gfscore.core.files import read_json
+from gfscore.core.identity import UNCALIBRATED
 from gfscore.tables.parquet_tables import read_table
 
 

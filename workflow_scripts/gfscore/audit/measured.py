@@ -6,10 +6,10 @@ from zlib import crc32
 import numpy as np
 import pandas as pd
 
-from gfscore.audit.metric_names import UNCALIBRATED
 from gfscore.audit.one_network import require_one_network
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
+from gfscore.core.identity import UNCALIBRATED
 from gfscore.measures import measure_of
 from gfscore.measures.samples import table_of
 from gfscore.statistics.class_bounds import ROUNDING

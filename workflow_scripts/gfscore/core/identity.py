@@ -2,3 +2,6 @@
 
 MODEL = "{dataset}/{threat}/{model}"
 """The same tail in every stage: the data evaluated, the threat, the classifier."""
+
+UNCALIBRATED = "none"
+"""Name in place of a calibration's: values at T = 1, and those of measures that have no temperature."""

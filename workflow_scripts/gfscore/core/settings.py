@@ -5,7 +5,7 @@ Imports nothing heavy, because every run of Snakemake reads it.
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
@@ -19,6 +19,9 @@ from pydantic import (
     model_serializer,
 )
 from pydantic_core import PydanticCustomError
+
+WHITE = 255
+"""Of a pixel of eight bits."""
 
 FRACTION = r"^\s*\d+(\.\d+)?\s*/\s*\d+(\.\d+)?\s*$"
 """A quotient of two numbers, "8/255"."""
@@ -131,6 +134,23 @@ class Subset(Closed):
 
     samples: Count = Field(description="How many.")
     seed: Seed = 0
+
+
+def longer_than_white(size: float) -> str:
+    """What is wrong with a distance in l_inf above 1, with the remedy."""
+    whole = size <= WHITE and size == int(size)
+    remedy = f"write {size:g}/{WHITE}" if whole else "give a share of white"
+    return f"{size:g} in l_inf is more than from black to white: pixels are in [0, 1]; {remedy}"
+
+
+def never(_given: Any) -> bool:
+    """Condition that nothing meets."""
+    return False
+
+
+def path_ends(*ends: str) -> Callable[[Mapping[str, Any]], bool]:
+    """Whether the path of an entry ends in one of these, as a function of the entry."""
+    return lambda entry: str(entry.get("path", "")).lower().endswith(ends)
 
 
 def given(entry: Any, key: str) -> Any:

@@ -12,7 +12,7 @@ from pydantic import Field, PlainSerializer, PlainValidator, WithJsonSchema, mod
 
 from gfscore.core.discovery import declarations
 from gfscore.core.names import spelled_alike
-from gfscore.core.settings import Closed, Entry, InnerShare, Name, Seed, Sha256, Subset, Text, as_number, refusal
+from gfscore.core.settings import Closed, Entry, InnerShare, Name, Seed, Sha256, Subset, Text, as_number, never, refusal
 
 FROM_GENERATOR = "from_generator"
 """Rates of wrong labels that train_generator measured."""
@@ -97,10 +97,6 @@ class DatasetSettings(Entry):
         return self
 
 
-def _never(_entry: Mapping[str, Any]) -> bool:
-    return False
-
-
 def _unknown_names(_settings: Any) -> None:
     return None
 
@@ -115,7 +111,7 @@ class DatasetSource:
 
     name: str
     settings: type[DatasetSettings]
-    claims: Callable[[Mapping[str, Any]], bool] = _never
+    claims: Callable[[Mapping[str, Any]], bool] = never
     class_names: Callable[[Any], list[str] | None] = _unknown_names
 
 
@@ -130,11 +126,6 @@ def module_of(source: str) -> str:
     """Module that opens a source, by its name; raises KeyError for an unknown one."""
     modules = {found.name: module for module, found in declarations("gfscore.images.sources", "SOURCE").items()}
     return f"gfscore.images.sources.{modules[source]}"
-
-
-def path_ends(*ends: str) -> Callable[[Mapping[str, Any]], bool]:
-    """Whether the path of an entry ends in one of these."""
-    return lambda entry: str(entry.get("path", "")).lower().endswith(ends)
 
 
 # ---- what several sources share ----

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Generic, Literal, NamedTuple, TypeV
 
 from pydantic import Field
 
-from gfscore.core.settings import Entry, Seed, Subset
+from gfscore.core.settings import Entry, Seed, Subset, never
 from gfscore.statistics.error_rates import error_rate
 
 CopiesAtOnce = Annotated[int, Field(ge=1, le=1_000_000, description="Disturbed copies classified at a time.")]
@@ -85,10 +85,6 @@ class Measure:
 S = TypeVar("S", bound=Settings)
 
 
-def _never(_settings: Any) -> bool:
-    return False
-
-
 def _none(_settings: Any, *, classes: float, thorough: bool) -> Iterator[Mistake]:
     return iter(())
 
@@ -124,7 +120,7 @@ class Kind(Generic[S]):
     """Raised when the meaning of a column changes."""
     version: int = 1
     """Raised when values change: those of a network are not computed again because of an edit of the code."""
-    gradients: Callable[[S], bool] = _never
+    gradients: Callable[[S], bool] = never
     """Whether the network is differentiated."""
     attacks: bool = False
     """Whether an adversary looks for what the classifier gets wrong."""

@@ -12,9 +12,9 @@ from typing import Any, Literal, get_args, get_origin
 
 from pydantic import ValidationError
 
+from gfscore.core.settings import WHITE
 from gfscore.measures import KINDS, complete
 
-WHITE = 255
 SHORT = 4
 """Characters of a number that stands in a name as it is; a longer one as its share of white, where it is one."""
 

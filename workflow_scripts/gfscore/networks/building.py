@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from gfscore.core.errors import InputError
 from gfscore.networks import architectures
-from gfscore.networks.timm_networks import build_timm
+from gfscore.networks.timm_models import build_timm
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

@@ -13,10 +13,7 @@ from pydantic import Field, model_validator
 
 from gfscore.core.discovery import declarations
 from gfscore.core.errors import InputError, unknown
-from gfscore.core.settings import Count, Entry, Number, Sha256, Share, Sparse, Text, refusal
-
-WHITE = 255
-"""Of a pixel of eight bits."""
+from gfscore.core.settings import WHITE, Count, Entry, Number, Sha256, Share, Sparse, Text, never, refusal
 
 PUBLISHED = ("published_clean_accuracy", "published_robust_accuracy", "clean_accuracy_tolerance")
 """Settings that say what was published about a model: they do not decide it."""
@@ -103,10 +100,6 @@ class Pixels(Sparse):
         return self
 
 
-def _never(_entry: Mapping[str, Any]) -> bool:
-    return False
-
-
 Gives = Literal["samples", "logits", "predictions", "gradients"]
 """What a source can be asked for: values per sample, logits of the samples, those of any images, gradients too."""
 
@@ -126,7 +119,7 @@ class ModelSource:
     gives: Gives
     fetched: bool = False
     fitted_by: str = ""
-    claims: Callable[[Mapping[str, Any]], bool] = _never
+    claims: Callable[[Mapping[str, Any]], bool] = never
     opened_by: str = ""
 
     @property
@@ -151,8 +144,3 @@ def module_of(source: str) -> Any:
 
 CHECKPOINTS = (".pt", ".pth", ".ckpt", ".bin", ".safetensors")
 """Ends of the names of files with weights."""
-
-
-def path_ends(entry: Mapping[str, Any], *ends: str) -> bool:
-    """Whether the path of an entry ends in one of these."""
-    return str(entry.get("path", "")).lower().endswith(ends)

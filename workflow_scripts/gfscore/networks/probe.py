@@ -12,7 +12,7 @@ from gfscore.networks.classifier import classes_given, first_line, from_network
 from gfscore.networks.inference import device_of, extract_logits
 from gfscore.networks.preprocessing import description, preprocessed
 from gfscore.networks.state_dicts import changed_by_loading, load_weights, weights_of
-from gfscore.networks.timm_networks import build_timm
+from gfscore.networks.timm_models import build_timm
 from gfscore.statistics.margins import predictions
 
 

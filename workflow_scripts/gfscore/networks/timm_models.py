@@ -1,7 +1,53 @@
-"""A network of the timm collection by name, with weights from a local file (source `timm`)."""
+"""A network of the timm collection by name, and with weights from a local file (source `timm`)."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gfscore.core.errors import InputError
+from gfscore.networks.callables import PRETRAINED
 from gfscore.networks.checkpoint import with_weights
-from gfscore.networks.timm_networks import build_timm
+
+if TYPE_CHECKING:
+    from torch import nn
+
+OURS = (*PRETRAINED, "num_classes", "in_chans", "cache_dir")
+"""Arguments that follow from the data, or that would fetch weights."""
+
+
+def build_timm(settings: Mapping[str, Any], path: Path | str, *, classes: int) -> nn.Module:
+    """Network of timm with arbitrary weights, a torch module; without a last layer where `classes` is 0.
+
+    `settings` hold `architecture`, timm's name, `arguments`, those of timm.create_model, and `image_shape` (C, H, W).
+    Raises InputError, naming `path`, for an unknown name, with the nearest known one, and for arguments that are
+    not the user's to give.
+    """
+    from gfscore.networks.compatibility import import_torchvision
+
+    # timm imports torchvision, which beside a CPU build of torch needs help.
+    import_torchvision()
+    import timm
+
+    name, arguments = settings["architecture"], settings["arguments"]
+    if not timm.is_model(name):
+        close = get_close_matches(str(name), timm.list_models(), n=1)
+        hint = f"did you mean {close[0]!r}?" if close else "timm.list_models() lists the names"
+        raise InputError(f"{path}: timm {timm.__version__} has no architecture {name!r}; {hint}")
+    refused = [key for key in arguments if key in OURS]
+    if refused:
+        raise InputError(f"{path}: argument {refused[0]!r} follows from the data and `path`; remove it from arguments")
+    shape = {"num_classes": classes, "in_chans": settings["image_shape"][0]}
+    try:
+        return timm.create_model(name, pretrained=False, **shape, **arguments)
+    # Hundreds of architectures, each with checks of its own: what they refuse is the user's to correct.
+    except Exception as error:
+        raise InputError(
+            f"{path}: timm's {name} cannot be built with {arguments} ({type(error).__name__}: {error}); correct its "
+            "arguments"
+        ) from error
 
 
 def open_classifier(settings, path, *, image_shape, classes, threads):

@@ -5,8 +5,8 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
-from gfscore.audit.metric_names import UNCALIBRATED
 from gfscore.core.files import read_json, write_json
+from gfscore.core.identity import UNCALIBRATED
 from gfscore.networks import passes
 
 LOGS, COSTS = "results/logs", "results/costs"

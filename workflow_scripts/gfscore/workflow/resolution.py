@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from gfscore.core.errors import InputError, unknown
-from gfscore.core.settings import LONGEST_NAME, NAME_FORM
+from gfscore.core.settings import LONGEST_NAME, NAME_FORM, never
 from gfscore.workflow.config_files import DEFAULT, Marked, MarkedList, Place, listed, mark_of, shown
 from gfscore.workflow.setting_mistakes import NAMES_MAY, Mistake, mistakes_of
 
@@ -110,7 +110,7 @@ class State:
         """Of several kinds of entries the one that an entry names, or that claims it; None for none."""
         name = entry.get(what)
         if name is None:
-            claiming = [one for one in known.values() if getattr(one, "claims", _never)(entry)]
+            claiming = [one for one in known.values() if getattr(one, "claims", never)(entry)]
             if len(claiming) == 1:
                 return claiming[0]
             choice = ", ".join(one.name for one in claiming or known.values())
@@ -120,7 +120,3 @@ class State:
         else:
             return known[name]
         return None
-
-
-def _never(_entry: Mapping[str, Any]) -> bool:
-    return False

@@ -10,10 +10,10 @@ import numpy as np
 from gfscore.audit.agreement.columns import ALL, ALL_NAME
 from gfscore.audit.agreement.falsification import Distances, contradicted, falsification
 from gfscore.audit.measured import chosen_temperature, label_of, read_samples
-from gfscore.audit.metric_names import UNCALIBRATED
 from gfscore.audit.verdicts.gate_rules import FALSIFICATION, evidence_of
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
+from gfscore.core.identity import UNCALIBRATED
 from gfscore.measures import Measure
 from gfscore.statistics.class_bounds import bounds_of
 from gfscore.statistics.splits import choosing_samples

@@ -13,7 +13,7 @@ from gfscore.attacks.settings import expand
 from gfscore.audit.agreement.gradient_masking import Attacked, masking_warnings
 from gfscore.audit.agreement.ranks import rank_agreement
 from gfscore.audit.measured import read_samples
-from gfscore.audit.metric_names import UNCALIBRATED
+from gfscore.core.identity import UNCALIBRATED
 from gfscore.statistics.decisions import training_methods_table
 from gfscore.statistics.error_rates import error_rate
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gfscore.audit.metric_names import UNCALIBRATED
 from gfscore.audit.verdicts.gate_rules import FALSIFICATION, alpha_of, combine, evidence_of, threshold_of, verdict_of
 from gfscore.audit.verdicts.gate_statistics import range_of, statistic_of, words_of
 from gfscore.audit.verdicts.planner import samples_for_rule
+from gfscore.core.identity import UNCALIBRATED
 from gfscore.core.names import enumeration
 from gfscore.core.numbers import model_count
 from gfscore.core.software import software

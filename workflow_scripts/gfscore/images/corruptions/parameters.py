@@ -8,12 +8,12 @@ Imports nothing heavy, because the configuration is checked with it.
 """
 
 import math
-from collections.abc import Hashable
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, JsonValue, WithJsonSchema
 
 from gfscore.core.errors import InputError, unknown
+from gfscore.core.settings import Unique
 
 SIDES = {"cifar": 32, "imagenet": 224}
 """Side in pixels that each set of parameters was published for."""
@@ -116,25 +116,16 @@ def _known(name: str) -> str:
     return name
 
 
-def _once(given: list[Hashable]) -> list[Hashable]:
-    twice = next((item for place, item in enumerate(given) if item in given[:place]), None)
-    if twice is not None:
-        raise ValueError(f"{twice!r} stands more than once; name it once")
-    return given
-
-
 UNIQUE: dict[str, JsonValue] = {"uniqueItems": True}
 
 Corruptions = Annotated[
-    list[Annotated[str, AfterValidator(_known), WithJsonSchema({"type": "string", "enum": list(PARAMETERS)})]],
-    AfterValidator(_once),
+    Unique[Annotated[str, AfterValidator(_known), WithJsonSchema({"type": "string", "enum": list(PARAMETERS)})]],
     Field(min_length=1, description="Kinds of corruption (Hendrycks and Dietterich 2019).", json_schema_extra=UNIQUE),
 ]
 """Names of corruptions in settings."""
 
 Severities = Annotated[
-    list[Annotated[int, Field(ge=1, le=5)]],
-    AfterValidator(_once),
+    Unique[Annotated[int, Field(ge=1, le=5)]],
     Field(min_length=1, description="From 1, mild, to 5, strong.", json_schema_extra=UNIQUE),
 ]
 """Severities in settings."""

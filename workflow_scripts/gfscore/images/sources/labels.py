@@ -6,8 +6,8 @@ from typing import Any, Literal
 from pydantic import Field
 
 from gfscore.core.errors import InputError
-from gfscore.core.settings import Text
-from gfscore.images.dataset_source import DatasetSettings, DatasetSource, path_ends
+from gfscore.core.settings import Text, path_ends
+from gfscore.images.dataset_source import DatasetSettings, DatasetSource
 
 
 class Labels(DatasetSettings):

@@ -7,8 +7,8 @@ from typing import Any, Literal
 from pydantic import Field
 
 from gfscore.core.errors import InputError
-from gfscore.core.settings import Text
-from gfscore.images.dataset_source import DatasetSettings, DatasetSource, Part, Preprocessing, as_stored, path_ends
+from gfscore.core.settings import Text, path_ends
+from gfscore.images.dataset_source import DatasetSettings, DatasetSource, Part, Preprocessing, as_stored
 
 
 class Parquet(DatasetSettings):

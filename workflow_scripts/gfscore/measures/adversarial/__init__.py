@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from gfscore.attacks.balls import Distance, Norm, ball_words, beyond_white
+from gfscore.attacks.balls import Norm, Radius, ball_words, beyond_white
 from gfscore.attacks.settings import ApgdCe, BallAttack, Pgd, Square, expand
 from gfscore.core.errors import InputError
 from gfscore.measures.declaration import Column, Kind, Measure, Mistake, NetworkSettings
@@ -21,9 +21,7 @@ class Adversarial(NetworkSettings):
 
     kind: Literal["adversarial"] = "adversarial"
     norm: Norm = "linf"
-    eps: Annotated[Distance, Field(description="Radius of the ball, pixels in [0, 1] or a fraction such as 8/255.")] = (
-        8 / 255
-    )
+    eps: Radius = 8 / 255
     attacks: Annotated[
         list[BallAttack],
         Field(

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from gfscore.attacks.balls import Distance, Norm, ball_words, beyond_white
+from gfscore.attacks.balls import Distance, Norm, Radius, ball_words, beyond_white
 from gfscore.attacks.settings import Steps
 from gfscore.measures.declaration import Column, Kind, Measure, Mistake, NetworkSettings
 
@@ -15,9 +15,7 @@ class Targeted(NetworkSettings):
 
     kind: Literal["targeted"] = "targeted"
     norm: Norm = "linf"
-    eps: Annotated[Distance, Field(description="Radius of the ball, pixels in [0, 1] or a fraction such as 8/255.")] = (
-        8 / 255
-    )
+    eps: Radius = 8 / 255
     step_size: Annotated[
         Distance | None, Field(description="Length of one step; null for 2.5 radii over all steps.")
     ] = None

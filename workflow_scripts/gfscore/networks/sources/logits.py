@@ -4,8 +4,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from gfscore.core.settings import Text
-from gfscore.networks.model_source import LogitsSettings, ModelSource, path_ends
+from gfscore.core.settings import Text, path_ends
+from gfscore.networks.model_source import LogitsSettings, ModelSource
 
 
 class Logits(LogitsSettings):
@@ -20,5 +20,5 @@ SOURCE = ModelSource(
     name="logits",
     settings=Logits,
     gives="logits",
-    claims=lambda entry: path_ends(entry, ".parquet", ".npz", ".npy", ".csv", ".csv.gz"),
+    claims=path_ends(".parquet", ".npz", ".npy", ".csv", ".csv.gz"),
 )

@@ -4,7 +4,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from gfscore.networks.model_source import FileSettings, ModelSource, Pixels, path_ends
+from gfscore.core.settings import path_ends
+from gfscore.networks.model_source import FileSettings, ModelSource, Pixels
 
 
 class File(FileSettings):
@@ -24,6 +25,6 @@ SOURCE = ModelSource(
     settings=Onnx,
     gives="predictions",
     fetched=True,
-    claims=lambda entry: path_ends(entry, ".onnx"),
+    claims=path_ends(".onnx"),
     opened_by="gfscore.networks.onnx_models",
 )

@@ -4,8 +4,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from gfscore.core.settings import Text
-from gfscore.networks.model_source import ModelSettings, ModelSource, path_ends
+from gfscore.core.settings import Text, path_ends
+from gfscore.networks.model_source import ModelSettings, ModelSource
 
 
 class Samples(ModelSettings):
@@ -15,6 +15,4 @@ class Samples(ModelSettings):
     path: Text = Field(description="Certified radii, tab-separated: idx, label, predict, radius, correct, time.")
 
 
-SOURCE = ModelSource(
-    name="samples", settings=Samples, gives="samples", claims=lambda entry: path_ends(entry, ".tsv", ".tsv.gz")
-)
+SOURCE = ModelSource(name="samples", settings=Samples, gives="samples", claims=path_ends(".tsv", ".tsv.gz"))

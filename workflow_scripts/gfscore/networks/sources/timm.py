@@ -5,8 +5,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from gfscore.core.settings import Text
-from gfscore.networks.model_source import CHECKPOINTS, ModelSource, Pixels, WeightsSettings, path_ends
+from gfscore.core.settings import Text, path_ends
+from gfscore.networks.model_source import CHECKPOINTS, ModelSource, Pixels, WeightsSettings
 
 
 class Timm(Pixels, WeightsSettings):
@@ -18,7 +18,7 @@ class Timm(Pixels, WeightsSettings):
 
 def _claims(entry: Mapping[str, Any]) -> bool:
     named = ":" not in str(entry.get("architecture", ":"))
-    return path_ends(entry, *CHECKPOINTS) and named and "train_on" not in entry
+    return path_ends(*CHECKPOINTS)(entry) and named and "train_on" not in entry
 
 
 SOURCE = ModelSource(

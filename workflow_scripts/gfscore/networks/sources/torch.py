@@ -5,8 +5,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from gfscore.core.settings import Text
-from gfscore.networks.model_source import CHECKPOINTS, ModelSource, Pixels, WeightsSettings, path_ends
+from gfscore.core.settings import Text, path_ends
+from gfscore.networks.model_source import CHECKPOINTS, ModelSource, Pixels, WeightsSettings
 
 
 class Torch(Pixels, WeightsSettings):
@@ -21,7 +21,7 @@ class Torch(Pixels, WeightsSettings):
 def _claims(entry: Mapping[str, Any]) -> bool:
     # Without an architecture too: it is then missed by its name.
     named = ":" in str(entry.get("architecture", ":"))
-    return path_ends(entry, *CHECKPOINTS) and named and "train_on" not in entry
+    return path_ends(*CHECKPOINTS)(entry) and named and "train_on" not in entry
 
 
 SOURCE = ModelSource(

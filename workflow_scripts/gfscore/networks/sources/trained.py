@@ -17,9 +17,10 @@ from gfscore.core.settings import (
     Share,
     Sparse,
     Text,
+    longer_than_white,
     refusal,
 )
-from gfscore.networks.model_source import WHITE, LogitsSettings, ModelSource
+from gfscore.networks.model_source import LogitsSettings, ModelSource
 
 EPS = 8 / 255
 """Radius of perturbations where an entry states none."""
@@ -265,15 +266,8 @@ class Trained(LogitsSettings):
         for at, ball in ((("training", "threat"), threat), (("attack",), self.attack)):
             for key in self.balls if ball is not None and ball.norm == "linf" else ():
                 if (size := getattr(ball, key, None)) and size > 1:
-                    raise refusal(beyond_white(size), *at, key)
+                    raise refusal(longer_than_white(size), *at, key)
         return self
-
-
-def beyond_white(size: float) -> str:
-    """What is wrong with a distance in l_inf above 1, with the remedy."""
-    whole = size <= WHITE and size == int(size)
-    remedy = f"write {size:g}/{WHITE}" if whole else "give a share of white"
-    return f"{size:g} in l_inf is more than from black to white: pixels are in [0, 1]; {remedy}"
 
 
 def _claims(entry: Mapping[str, Any]) -> bool:

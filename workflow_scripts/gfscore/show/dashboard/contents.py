@@ -3,10 +3,10 @@
 import numpy as np
 
 from gfscore.audit.agreement.columns import ALL
-from gfscore.audit.metric_names import UNCALIBRATED
 from gfscore.audit.metrics import AGAINST_CHANCE, MAIN, METRICS, highest_values
 from gfscore.audit.metrics.declaration import Metric
 from gfscore.core.class_names import readable_classes
+from gfscore.core.identity import UNCALIBRATED
 from gfscore.core.names import model_labels, printable, shortened_all
 from gfscore.measures import measure_of
 from gfscore.show.dashboard.groups import group_contents, projection_contents

@@ -2,7 +2,7 @@
 
 import json
 
-from gfscore.audit.metric_names import UNCALIBRATED
+from gfscore.core.identity import UNCALIBRATED
 from gfscore.show.dashboard.contents import page_contents
 from gfscore.show.dashboard.packing import plain
 from gfscore.show.dashboard.shared import shared_parts

@@ -4,9 +4,9 @@ import json
 
 import numpy as np
 
-from gfscore.audit.metric_names import UNCALIBRATED
 from gfscore.audit.metrics import MAIN, highest_values
 from gfscore.audit.metrics.declaration import Metric
+from gfscore.core.identity import UNCALIBRATED
 from gfscore.core.names import printable
 from gfscore.core.numbers import interval, number, percent
 from gfscore.measures import measure_of

@@ -2,9 +2,9 @@
 
 import math
 
-from gfscore.audit.metric_names import UNCALIBRATED
 from gfscore.audit.metrics import MAIN
 from gfscore.core.class_names import classes_of, readable_classes
+from gfscore.core.identity import UNCALIBRATED
 from gfscore.core.names import model_labels, printable
 from gfscore.core.numbers import percent, setting, temperature
 

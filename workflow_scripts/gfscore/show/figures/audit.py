@@ -1,7 +1,7 @@
 """Which figures an audit has: those whose tables have the data."""
 
-from gfscore.audit.metric_names import UNCALIBRATED
 from gfscore.core.class_names import readable_classes
+from gfscore.core.identity import UNCALIBRATED
 from gfscore.measures import measure_of
 from gfscore.show.figures import profiles, projections, radii, targets, traversals, vulnerability
 from gfscore.show.figures.concentration import rdi_concentration

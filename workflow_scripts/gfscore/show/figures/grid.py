@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gfscore.audit.metric_names import UNCALIBRATED
+from gfscore.core.identity import UNCALIBRATED
 from gfscore.core.names import model_labels, printable, shortened, shortened_all
 
 ROOM_OF_PANELS = 105

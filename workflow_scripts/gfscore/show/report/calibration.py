@@ -3,7 +3,7 @@
 import numpy as np
 
 from gfscore.audit.calibration.model_evidence import CLEAN, DISTANCE, ROBUST, alone
-from gfscore.audit.metric_names import UNCALIBRATED
+from gfscore.core.identity import UNCALIBRATED
 from gfscore.core.names import enumeration, model_labels, without_threat
 from gfscore.core.numbers import number, signed, temperature
 from gfscore.show.words import takeaways

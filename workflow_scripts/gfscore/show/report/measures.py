@@ -3,7 +3,7 @@
 import numpy as np
 
 from gfscore.audit.agreement.columns import AGREEMENT_COLUMNS, ALL
-from gfscore.audit.metric_names import UNCALIBRATED
+from gfscore.core.identity import UNCALIBRATED
 from gfscore.core.names import model_labels
 from gfscore.core.numbers import number, percent
 from gfscore.show.report.report_rows import Bounded

@@ -3,9 +3,9 @@
 import re
 from pathlib import Path
 
-from gfscore.audit.metric_names import UNCALIBRATED
 from gfscore.audit.metrics import AGAINST_CHANCE, MAIN, METRICS
 from gfscore.core import numbers
+from gfscore.core.identity import UNCALIBRATED
 from gfscore.core.names import printable
 from gfscore.show.report import report_rows
 from gfscore.show.report.calibration import calibration_view

@@ -6,7 +6,7 @@ from gfscore.agreement.certificates import judge_refutations
 from gfscore.audit.agreement.columns import ALL
 from gfscore.audit.agreement.falsification import Falsification, Falsified, sentence
 from gfscore.audit.classwise.target_rows import contest
-from gfscore.audit.metric_names import UNCALIBRATED
+from gfscore.core.identity import UNCALIBRATED
 from gfscore.core.names import enumeration
 from gfscore.core.numbers import count, model_count, number, p_value, percent, signed
 from gfscore.statistics.multiplicity import SIGNIFICANT, holm
