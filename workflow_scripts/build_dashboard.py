@@ -5,8 +5,8 @@ from pathlib import Path
 
 from gfscore.audit.audit_tables import read_audit_tables
 from gfscore.audit.tables import TABLES
+from gfscore.core.checksummed import write_checksummed
 from gfscore.core.files import read_json
-from gfscore.core.pages import write_page
 from gfscore.show.dashboard.rendering import render_dashboard
 from gfscore.show.dashboard.temperature import read_sweeps
 from gfscore.show.report.provenance import provenance
@@ -33,7 +33,7 @@ def build_dashboard(files, path_to_page, *, audit, **settings):
         shared=read_json(files["parts"]) if files.get("parts") else None,
         **settings,
     )
-    write_page(path_to_page, page, files=files.values())
+    write_checksummed(path_to_page, page, files=files.values())
 
 
 if __name__ == "__main__":

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from gfscore.audit.audit_tables import read_audit_tables
+from gfscore.core.checksummed import write_checksummed
 from gfscore.core.files import read_json
-from gfscore.core.pages import write_page
 from gfscore.show.report.page import render_report
 from gfscore.show.report.provenance import provenance
 from gfscore.workflow.jobs import logged_job
@@ -29,7 +29,7 @@ def build_report(files, path_to_page, *, audit, title, measures, models, publish
         provenance=provenance(files),
         contact=contact,
     )
-    write_page(path_to_page, page, files=files.values())
+    write_checksummed(path_to_page, page, files=files.values())
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
 """Write down what an audit was asked for, every value with where it comes from."""
 
-from gfscore.core.files import write_text
+from gfscore.core.checksummed import write_checksummed
 from gfscore.workflow.jobs import logged_job
 
 
 def write_configuration(text, path_to_configuration):
     """Write the complete configuration of an audit, a text of YAML (see gfscore.workflow.resolved_file)."""
-    write_text(path_to_configuration, text)
+    write_checksummed(path_to_configuration, text)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 import numpy as np
 
 from build_report import build_report
-from gfscore.core.pages import require_unchanged_page
+from gfscore.core.checksummed import require_checksum
 from gfscore.core.software import software, version_in_words
 from gfscore.tables.parquet_tables import write_logits
 from plot_figures import plot_figures
@@ -44,7 +44,7 @@ def build(audit, folder, **identity):
         fp_lambda=LAM,
         contact=None,
     )
-    require_unchanged_page(folder / "report.html")
+    require_checksum(folder / "report.html")
     return (folder / "report.html").read_text(encoding="utf-8")
 
 

@@ -24,7 +24,8 @@ from workflow.conftest import TWO_MODELS
 
 pytestmark = pytest.mark.workflow
 
-OPTIONS = ("--configfile", "config.yaml", TWO_MODELS)
+OPTIONS = ("--configfile", "config.yaml", "configs/digits-generated.yaml", TWO_MODELS)
+ONLY = ("--config", "run=[digits]")
 FOREIGN = "foreign.yaml"
 WITHOUT_NETWORK = ("unshare", "--net")
 SHAPE, CLASSES = (3, 32, 32), 10
@@ -64,8 +65,7 @@ def first(fresh_copy, isolated, server, tmp_path_factory):
     repository.snakemake(*options, "--", "inputs")
     assert (repository.path / "checkpoints/Network-fetched.pt").is_file()
     seen = tmp_path_factory.mktemp("seen") / "jobs"
-    only = ("--config", "run=[digits]")
-    repository.rules = repository.ran(*options, *only, "--", *targets, within=isolated, environment=observing(seen))
+    repository.rules = repository.ran(*options, *ONLY, "--", *targets, within=isolated, environment=observing(seen))
     repository.seen = observations(seen)
     return repository
 
@@ -74,11 +74,11 @@ def first(fresh_copy, isolated, server, tmp_path_factory):
 def second(first, fresh_copy, tmp_path_factory):
     """The same audit with all that needs torch made first, `.before`; the rest, `.after`, has none to import."""
     repository = fresh_copy()
-    repository.before = repository.ran(*OPTIONS, "--", "logits", *computed_with_torch(first))
+    repository.before = repository.ran(*OPTIONS, *ONLY, "--", "logits", *computed_with_torch(first))
     blocked = tmp_path_factory.mktemp("blocked")
     (blocked / "torch.py").write_text("raise ImportError('torch is not for cheap steps')")
     # Forced, because the target `logits` ends with it.
-    options = (*OPTIONS, "--forcerun", "check_logits")
+    options = (*OPTIONS, *ONLY, "--forcerun", "check_logits")
     repository.after = repository.ran(*options, environment={"PYTHONPATH": str(blocked)})
     return repository
 

@@ -11,9 +11,9 @@ from pyarrow.parquet import ParquetFile
 
 from gfscore import InputError
 from gfscore.audit.summary_tables import MODEL_SUMMARY
+from gfscore.core.checksummed import write_checksummed
 from gfscore.core.files import sha256_of_file, write_json
 from gfscore.core.folder_digests import write_digests
-from gfscore.core.pages import write_page
 from gfscore.tables.parquet_tables import read_table, write_table
 from gfscore.workflow.audit_check import check_audit, require_unchanged_audit
 from gfscore.workflow.catalogue import CATALOGUE
@@ -42,7 +42,8 @@ def finished(tmp_path_factory):
             ["one"],
             __file__,
         ]
-        write_page(folder / f"{name}.html", f"<p>{name}: FAIL</p>", files=made_from)
+        write_checksummed(folder / f"{name}.html", f"<p>{name}: FAIL</p>", files=made_from)
+    write_checksummed(folder / "config.yaml", "run: [audit] # config.yaml")
     (folder / "figures").mkdir()
     for kind in ("svg", "pdf", "png"):
         (folder / f"figures/heatmap.{kind}").write_text(kind)
@@ -104,8 +105,8 @@ def test_a_finished_audit_has_no_fault(folder):
     checked = check_audit(folder)
     assert checked.faults == []
     assert list(map(str, checked.unchecked)) == ["exports/latex/a.tex"]
-    # tables and their CSV; verdict against table; JSON with calibration.json; pages; figures; crate
-    assert list(checked.counts.values()) == [5, 5, 1, 4, 2, 3, 2]
+    # tables and their CSV; verdict against table; JSON with calibration.json; pages; configuration; figures; crate
+    assert list(checked.counts.values()) == [5, 5, 1, 4, 2, 1, 3, 2]
 
 
 EDITS = {
@@ -163,7 +164,7 @@ def test_a_page_names_the_files_beside_it_alone(folder):
 
 def test_a_crate_shows_a_page_whose_checksum_was_made_again(folder):
     crate = with_crate(folder, ["report.html"])
-    write_page(folder / "report.html", "<p>report: PASS</p>")
+    write_checksummed(folder / "report.html", "<p>report: PASS</p>")
     assert check_audit(folder).faults == [f"{folder / 'report.html'}: differs from its copy in the crate"]
     copy = crate / f"results/audits/{AUDIT}/report.html"
     copy.write_bytes((folder / "report.html").read_bytes())

@@ -6,16 +6,16 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from gfscore.audit.audit_changes import require_one_run
+from gfscore.core.checksummed import require_checksum
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, sha256_of_file
 from gfscore.core.folder_digests import NAME, changed_files
-from gfscore.core.pages import require_unchanged_page
 from gfscore.tables.parquet_tables import csv_text, read_identity, read_table
 from gfscore.workflow.catalogue import CATALOGUE
 
 EXPECTED = (
     *("class_scores.parquet", "model_summary.parquet", "vulnerability.parquet", "models.json", "verdict.json"),
-    *("comparison.json", "report.html", "dashboard.html"),
+    *("comparison.json", "report.html", "dashboard.html", "config.yaml"),
 )
 """Files that every audit has once `make audit` is through, besides those that are checked against them."""
 
@@ -46,11 +46,11 @@ class Checked:
 def check_audit(folder):
     """Check the files of results/audits/<audit> against their checksums and each other: Checked.
 
-    Tables are read with the checksums of their pages, JSON files and HTML pages with their own, each CSV is made again
-    from its Parquet file and compared byte for byte, figures are compared with checksums.json beside them, the
-    crate, where there is one, with the digests in its metadata. verdict.json and model_summary must hold the same
-    values, and all tables be of one audit. This finds damage and careless edits; who makes the checksums again is not
-    found. Raises InputError for a folder that holds no audit.
+    Tables are read with the checksums of their pages, JSON files, HTML pages and the configuration with their own, each
+    CSV is made again from its Parquet file and compared byte for byte, figures are compared with checksums.json beside
+    them, the crate, where there is one, with the digests in its metadata. verdict.json and model_summary must hold the
+    same values, and all tables be of one audit. This finds damage and careless edits; who makes the checksums again is
+    not found. Raises InputError for a folder that holds no audit.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -65,7 +65,9 @@ def check_audit(folder):
     for path in sorted(folder.glob("*.json")):
         checked.read("JSON files, by their own checksums", read_json, path)
     for path in sorted(folder.glob("*.html")):
-        checked.read("pages, by the checksums in their last lines", require_unchanged_page, path)
+        checked.read("pages, by the checksums in their last lines", require_checksum, path)
+    if (folder / "config.yaml").is_file():
+        checked.read("configuration, by the checksum in its last line", require_checksum, folder / "config.yaml")
     _check_figures(folder / "figures", checked)
     _check_crate(folder, audit, checked)
     known = {".parquet", ".csv", ".json", ".html"}
@@ -74,7 +76,7 @@ def check_audit(folder):
         for path in sorted(folder.rglob("*"))
         if path.is_file()
         and not path.name.startswith(".")
-        and not (path.parent == folder and path.suffix in known)
+        and not (path.parent == folder and (path.suffix in known or path.name == "config.yaml"))
         and path.parent != folder / "figures"
         and folder / CRATE not in path.parents
     ]
