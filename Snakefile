@@ -12,18 +12,10 @@ include: "rules/common.smk"
 include: "rules/lookups.smk"
 include: "rules/inputs.smk"
 include: "rules/training.smk"
-include: "rules/logits.smk"
-include: "rules/imports.smk"
 include: "rules/measures.smk"
-include: "rules/great.smk"
 include: "rules/projection.smk"
-include: "rules/classes.smk"
-include: "rules/groups.smk"
 include: "rules/audit.smk"
-include: "rules/comparison.smk"
-include: "rules/agreement.smk"
 include: "rules/report.smk"
-include: "rules/dashboard.smk"
 include: "rules/exports.smk"
 
 
@@ -48,7 +40,7 @@ rule all:
 # Everything that may need a network: run it on the login node, then the rest runs offline.
 rule inputs:
     input:
-        [f"results/datasets/{name}.json" for name in of_run(plan.fetched_datasets_of)],
+        [f"results/datasets/{name}.{end}" for name in of_run(plan.fetched_datasets_of) for end in ("json", "parquet")],
         of_run(layout.fetched_manifests),
 
 
@@ -85,6 +77,7 @@ onstart:
         print(f"{name}: published accuracies are compared with nothing (published_accuracy: null)")
     # Of another run: this one may not ask, or end before it does.
     GATE_LOG.unlink(missing_ok=True)
+    set_aside_judgements()
     print("How far a step is stands in its log, results/logs/<step>/...")
 
 

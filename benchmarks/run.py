@@ -23,7 +23,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "workflow_scripts")]
 import numpy as np
 from measured import missed, put_into
 
-from gfscore.workflow.memory import KEPT, keep_freed_memory
+from gfscore.workflow.job_variables import VARIABLES, set_job_variables
 
 
 def of_module(name):
@@ -59,7 +59,7 @@ BENCHMARKS = {
     "projection": of_module("projection"),
     "attacks": of_script("attacks"),
     "minimal_norm": of_script("minimal_norm"),
-    "stage": of_module("score_stage"),
+    "from_logits": of_module("from_logits"),
     "dag_scale": planning,
     "dashboard": of_module("dashboard"),
     "real_measures": lambda: import_module("real_measures").measure(None),
@@ -101,8 +101,8 @@ def main():
 
 
 if __name__ == "__main__":
-    if not KEPT.keys() <= os.environ.keys():
+    if not VARIABLES.keys() <= os.environ.keys():
         # As in a job: the C library reads these when a process starts.
-        keep_freed_memory()
+        set_job_variables()
         os.execv(sys.executable, [sys.executable, *sys.argv])
     main()

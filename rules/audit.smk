@@ -1,19 +1,21 @@
-# From classes to models and to the verdict.
+# From values per sample to classes, models and the verdict: all models of an audit at once.
 #
-#   in   results/audits/<audit>/class_scores.parquet, the samples and logits behind it
-#   out  results/audits/<audit>/models.json                   which models take part, and why others do not
-#        results/audits/<audit>/model_summary.{parquet,csv}   aggregate, disparity with intervals and noise floor
-#        results/audits/<audit>/vulnerability.{parquet,csv}   how often each class is the weakest
-#        results/audits/<audit>/class_pairs.{parquet,csv}     difference between each pair of classes of a model
-#        results/audits/<audit>/verdict.json                  PASS, FAIL or INCONCLUSIVE
-#        results/audits/<audit>/config.yaml                   every value that it was asked for, and where that comes from
+#   in   results/logits/..., files of logits; results/samples/<measure>/..., results/projections/<mapper>/...
+#        results/datasets/<dataset>.{json,parquet}, results/attributes/<dataset>.parquet
+#   out  results/audits/<audit>/models.json        which models take part, and why others do not
+#        results/scores/<audit>.parquet            values per sample of the measures from logits
+#        results/sweeps/<audit>.parquet            class scores at Chebyshev points in log T
+#        results/audits/<audit>/<table>.{parquet,csv}                every table of TABLES_OF_AUDIT; see docs/tables.md
+#        results/audits/<audit>/{calibration,comparison}.json        chosen temperatures; what was compared
+#        results/audits/<audit>/verdict.json       PASS, FAIL or INCONCLUSIVE
+#        results/audits/<audit>/config.yaml        every value that it was asked for, and where that comes from
 #
-#   select_models     leaves out models that failed the gate on published accuracy, where config says so
-#   summarise_models
-#   judge_audit       bounds at the gate's own levels, of the measures of its rules alone; succeeds whatever the
-#                     verdict, or it would lose its output
+#   score_models     checks the logits of every model, and scores those that pass
+#   tabulate_audit   reads all samples once, and writes every table
+#   judge_audit      bounds at the gate's own levels, of the measures of its rules alone; succeeds whatever the
+#                    verdict, or it would lose its output
 #   write_configuration
-#   gate              stands apart from the targets; fails on FAIL, and on INCONCLUSIVE where the rule says stop
+#   gate             stands apart from the targets; fails on FAIL, and on INCONCLUSIVE where the rule says stop
 
 
 localrules:
@@ -21,63 +23,83 @@ localrules:
     write_configuration,
 
 
-rule select_models:
+rule score_models:
     input:
-        code=code("select_models"),
-        checks=of_audit(layout.check_files),
+        code=code("score_models"),
+        logits=of_audit(layout.logit_files),
+        manifest=of_audit(layout.dataset_file, extension="json"),
+        samples=of_audit(layout.dataset_file, extension="parquet"),
     output:
         selection="results/audits/{audit}/models.json",
+        scores="results/scores/{audit}.parquet",
+        sweeps="results/sweeps/{audit}.parquet",
+        sensitivity="results/audits/{audit}/sensitivity.parquet",
+        sensitivity_csv="results/audits/{audit}/sensitivity.csv",
     log:
-        "results/logs/select_models/{audit}.log",
-    group:
-        submitted_with("audit")
+        "results/logs/score_models/{audit}.log",
+    # Before any attack, and not submitted with what waits for these: the check of the logits may stop the run.
+    priority: 1
     conda:
         "../envs/analysis.yaml"
+    resources:
+        mem_mb=by_attempt(4000),
+        runtime=by_attempt(60),
     params:
-        models=of_audit(plan.models_of),
+        subject=of_audit(plan.subject_of),
+        checks=of_audit(plan.logit_checks),
+        temperatures={end: config["great"]["temperatures"][end] for end in ("low", "high")},
+        changes={
+            "shifts": config["great"]["shifts"],
+            "scales": config["great"]["scales"],
+            "lam": config["disparity"]["fp_lambda"],
+        },
+        state=of_audit(layout.given_states),
     script:
-        "../workflow_scripts/select_models.py"
+        "../workflow_scripts/score_models.py"
 
 
-rule summarise_models:
+rule tabulate_audit:
     input:
-        code=code("summarise_models"),
-        class_scores="results/audits/{audit}/class_scores.parquet",
-        samples=of_audit(layout.sample_files),
-        logits=of_audit(layout.calibrated_logit_files),
+        code=code("tabulate_audit"),
         selection="results/audits/{audit}/models.json",
-        calibration=of_audit(layout.calibration_json),
+        scores="results/scores/{audit}.parquet",
+        sweeps="results/sweeps/{audit}.parquet",
+        logits=of_audit(layout.logit_files),
+        samples=of_audit(layout.sample_files),
+        manifest=of_audit(layout.dataset_file, extension="json"),
         manifests=of_audit(layout.trained_manifests),
+        generator=of_audit(layout.generator_manifest),
+        attributes=of_audit(layout.attributes_table),
+        mapper=of_audit(projection_layout.mapper_file, extension="json"),
+        projections=of_audit(projection_layout.projection_files),
     output:
-        model_summary="results/audits/{audit}/model_summary.parquet",
-        csv="results/audits/{audit}/model_summary.csv",
-        vulnerability="results/audits/{audit}/vulnerability.parquet",
-        vulnerability_csv="results/audits/{audit}/vulnerability.csv",
-        class_pairs="results/audits/{audit}/class_pairs.parquet",
-        class_pairs_csv="results/audits/{audit}/class_pairs.csv",
+        **{name: f"results/audits/{{audit}}/{name}.parquet" for name in table_names.TABULATED},
+        **{f"{name}_csv": f"results/audits/{{audit}}/{name}.csv" for name in table_names.TABULATED},
+        **{f"{name}_json": f"results/audits/{{audit}}/{name}.json" for name in ("calibration", "comparison")},
     log:
-        "results/logs/summarise_models/{audit}.log",
+        "results/logs/tabulate_audit/{audit}.log",
     group:
         submitted_with("audit")
     conda:
         "../envs/analysis.yaml"
     resources:
-        mem_mb=by_attempt(4000),
-        runtime=by_attempt(30),
+        mem_mb=by_attempt(8000),
+        runtime=by_attempt(120),
     params:
         subject=of_audit(plan.subject_of),
-        published=of_audit(plan.published_accuracies),
-        disparity=config["disparity"],
+        settings=of_audit(layout.table_settings),
     script:
-        "../workflow_scripts/summarise_models.py"
+        "../workflow_scripts/tabulate_audit.py"
 
 
 rule judge_audit:
     input:
         code=code("judge_audit"),
-        samples=of_audit(layout.judged_sample_files),
         selection="results/audits/{audit}/models.json",
-        manifest=of_audit(layout.dataset_manifest),
+        scores="results/scores/{audit}.parquet",
+        samples=of_audit(layout.judged_sample_files),
+        logits=of_audit(layout.logit_files),
+        manifest=of_audit(layout.dataset_file, extension="json"),
         generator=of_audit(layout.generator_manifest),
         attributes=of_audit(layout.gate_attributes),
     output:

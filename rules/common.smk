@@ -1,6 +1,7 @@
 # No rules: what the other files share. Imports nothing heavy, because every run and every job reads it.
 
 import json
+import re
 import signal
 import sys
 from functools import cache
@@ -21,11 +22,10 @@ from gfscore.audit import table_names
 from gfscore.show import figure_names
 from gfscore.workflow import export_layout
 from gfscore.workflow import layout
-from gfscore.workflow import measure_layout
 from gfscore.workflow import plan
 from gfscore.workflow import projection_layout
 from gfscore.workflow.configuration import configured
-from gfscore.workflow.memory import keep_freed_memory
+from gfscore.workflow.job_variables import set_job_variables
 from gfscore.workflow.resolved_file import rendered
 from gfscore.workflow.search_path import search_first
 from gfscore.core.errors import InputError
@@ -33,7 +33,7 @@ from gfscore.measures import kind_of
 from gfscore.workflow.sources import sources_of
 
 search_first(SCRIPTS)
-keep_freed_memory()
+set_job_variables()
 # Snakemake's own `config` would merge config.yaml into every other file; here it holds every value, those left out too.
 try:
     resolution = configured(
@@ -48,13 +48,18 @@ MODEL = layout.MODEL
 ZOO_MODEL = "{zoo}/{threat}/{model}"
 
 
+def one_of(names):
+    """Regular expression that matches names of the configuration alone: no rule makes files of others."""
+    return "|".join(map(re.escape, names)) or plan.NOTHING
+
+
 wildcard_constraints:
-    audit="[^/]+",
-    dataset="[^/]+",
+    audit=one_of(config["audits"]),
+    dataset=one_of(config["datasets"]),
     threat="[^/]+",
     model="[^/]+",
-    measure="[^/]+",
-    mapper="[^/]+",
+    measure=one_of(config["measures"]),
+    mapper=one_of(config["mappers"]),
 
 
 # ---- what a job asks of the machine ----
@@ -72,12 +77,12 @@ def gpu_is_here():
 
 
 def cores_of_model(wildcards):
-    """The same for a job that shows images to a classifier, but one for a small network where no GPU is shared."""
-    model = wildcards.dataset, wildcards.threat, wildcards.model
+    """The same for a job that shows images to a classifier; what its arithmetic takes where no GPU is shared."""
     # A login node knows nothing of the GPUs of the nodes, and both must ask for the same number.
-    here = workflow.nodes is None and not gpu_is_here()
-    small = here and plan.trained_on_cpu(config, *model)
-    return 1 if small else all_local_cores(wildcards)
+    if workflow.nodes is not None or gpu_is_here():
+        return all_local_cores(wildcards)
+    threads = layout.threads_of_model(config, wildcards.dataset, wildcards.threat, wildcards.model)
+    return min(threads, all_local_cores(wildcards))
 
 
 def submitted_with(group):
@@ -107,6 +112,18 @@ def name_starting_steps(record):
         word = "Started" if workflow.nodes is None or record.local else "Submitted"
         logger.info(f"{word} jobid: {record.jobid} (Rule: {of})", extra={"quietness": Quietness.PROGRESS})
     return True
+
+
+JUDGEMENTS = {"judge_audit", "build_report", "build_dashboard", "build_index"}
+
+
+def set_aside_judgements():
+    """Move verdicts and pages that this run makes anew into previous/: after a failed run they would look current."""
+    for job in workflow.dag.needrun_jobs():
+        for path in map(Path, job.output if job.rule.name in JUDGEMENTS else ()):
+            if path.is_file():
+                (path.parent / "previous").mkdir(exist_ok=True)
+                path.replace(path.parent / "previous" / path.name)
 
 
 GATE_LOG = Path("results/logs/gate.log")

@@ -3,12 +3,15 @@
 #   in   whatever a dataset's source needs (nothing, a file of the user, a file that train_generator wrote),
 #        a checkpoint of the user, the code of its network in architectures/
 #   out  results/datasets/<dataset>.json   manifest: digest, samples per class, image shape
+#        results/datasets/<dataset>.parquet   samples: names and labels
+#        results/attributes/<dataset>.parquet   names of the samples and one column per attribute
 #        results/checks/<dataset>.json     where config pins a digest: the digest, which is that one
 #
 #        results/checkpoints/<zoo>/<threat>/<model>.json   manifest: file, architecture, their digests, settings
 #
 #   fetch_dataset     makes sure that the samples are there and are what config says
 #   check_digest      the same for a digest that is pinned later; apart, because nothing else has to run again then
+#   read_attributes   of the samples, from the dataset, a file of the user or the images
 #   fetch_checkpoint  makes sure that a classifier of somebody else is there, downloads it when it is not
 
 
@@ -23,6 +26,7 @@ rule fetch_dataset:
         images=of_dataset(layout.stored_images),
     output:
         manifest="results/datasets/{dataset}.json",
+        samples="results/datasets/{dataset}.parquet",
     log:
         "results/logs/fetch_dataset/{dataset}.log",
     conda:
@@ -55,6 +59,29 @@ rule check_digest:
         pinned=of_dataset(plan.pinned_digest_of),
     script:
         "../workflow_scripts/check_digest.py"
+
+
+rule read_attributes:
+    input:
+        code=code("read_attributes"),
+        manifest="results/datasets/{dataset}.json",
+        images=of_dataset(layout.stored_images),
+        file=of_dataset(layout.attributes_file),
+        reference=of_dataset(layout.attributes_reference),
+    output:
+        table="results/attributes/{dataset}.parquet",
+    log:
+        "results/logs/read_attributes/{dataset}.log",
+    conda:
+        "../envs/torch.yaml"
+    resources:
+        mem_mb=by_attempt(4000),
+        runtime=by_attempt(30),
+    params:
+        settings=of_dataset(plan.attributes_of),
+        state=state_of(of_dataset(layout.attributes_file)),
+    script:
+        "../workflow_scripts/read_attributes.py"
 
 
 rule fetch_checkpoint:

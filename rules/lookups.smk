@@ -6,13 +6,6 @@ def of_audit(lookup, **settings):
     return lambda wildcards: lookup(config, wildcards.audit, **settings)
 
 
-def audit_tables(step):
-    """Outputs of a step of MEASURE_TABLES: every table by its name, and each one's CSV."""
-    names = table_names.MEASURE_TABLES[step]
-    outputs = {name: f"results/audits/{{audit}}/{name}.parquet" for name in names}
-    return outputs | {f"{name}_csv": f"results/audits/{{audit}}/{name}.csv" for name in names}
-
-
 def of_figure(lookup):
     """Function from a figure of an audit to what a lookup of gfscore.show.figure_names says about it."""
     return lambda wildcards: lookup(wildcards.figure, plan.measures_of(config, wildcards.audit))
@@ -21,11 +14,6 @@ def of_figure(lookup):
 def of_dataset(lookup):
     """Function from a dataset to what a lookup says about it."""
     return lambda wildcards: lookup(config, wildcards.dataset)
-
-
-def of_model(lookup, **settings):
-    """Function from a (model, dataset) to what a lookup says about it."""
-    return lambda wildcards: lookup(config, wildcards.dataset, wildcards.threat, wildcards.model, **settings)
 
 
 @cache

@@ -1,45 +1,47 @@
-# One number per sample and measure: from the logits of a model, or from images that are shown to its network.
+# A classifier meets data: its logits, and one number per sample and measure that shows it images.
 #
-#   in   results/logits/<dataset>/<threat>/<model>.parquet, gated by results/checks/...   kinds that need logits
-#        results/datasets/<dataset>.json, checkpoint and manifest of the model            kinds that need a network
-#   out  results/samples/<measure>/<dataset>/<threat>/<model>.parquet
+#   in   results/datasets/<dataset>.{json,parquet}, checkpoint and manifest of the model
+#   out  results/logits/<dataset>/<threat>/<model>.parquet                sample_id, label, logits
+#        results/samples/<measure>/<dataset>/<threat>/<model>.parquet     values per sample
 #
-#   score_logits    every kind of measure that needs logits alone: clean, great
-#   measure_model   every kind that shows images to a network: one job per (model, dataset, measure)
+#   extract_logits  forward passes, on the GPU where there is one
+#   measure_model   every kind of measure that shows images to a network: one job per (model, dataset, measure)
+#   import_samples  in its place, for models with source samples: values per sample that somebody brings
 #
-# What a kind takes stands in its declaration, gfscore/measures/<kind>: memory, time, GPUs, and the version that is
-# raised when its values change. Values per sample that somebody brings are imported instead: see imports.smk.
+# Measures from logits are made of all models of an audit at once: see audit.smk. What a kind takes stands in its
+# declaration, gfscore/measures/<kind>: memory, time, GPUs, and the version that is raised when its values change.
 #
 # A killed job goes on with the batch that it was in: finished ones wait in results/progress/.
 #
 # The check of the logits is no input of measure_model, nor of other steps that show images to a classifier: an edit of
-# cheap code would run them all again (as `ancient` it would hide from Snakemake that a checkpoint has changed). It goes
-# first by its priority, and an audit without it ends before anything is summarised.
+# cheap code would run them all again (as `ancient` it would hide from Snakemake that a checkpoint has changed).
 
 
-ruleorder: import_samples > score_logits
 ruleorder: import_samples > measure_model
 
 
-rule score_logits:
+rule extract_logits:
     input:
-        code=code("score_logits"),
-        logits=f"results/logits/{MODEL}.parquet",
-        check=f"results/checks/{MODEL}.json",
+        unpack(classifier_files),
     output:
-        samples=f"results/samples/{{measure}}/{MODEL}.parquet",
+        logits=f"results/logits/{MODEL}.parquet",
     log:
-        f"results/logs/score_logits/{{measure}}/{MODEL}.log",
-    wildcard_constraints:
-        measure=plan.names_needing(config, "logits"),
-    group:
-        submitted_with("model")
+        f"results/logs/extract_logits/{MODEL}.log",
+    # Before any attack: the check of the logits may stop the run.
+    priority: 1
     conda:
-        "../envs/analysis.yaml"
+        "../envs/torch.yaml"
+    threads: cores_of_model
+    resources:
+        gpu=1,
+        mem_mb=by_attempt(4000),
+        runtime=by_attempt(60),
     params:
-        settings=of_measure,
+        version=version("extract_logits"),
+        precision=config["inference"]["precision"],
+        compiled=config["inference"]["compiled"],
     script:
-        "../workflow_scripts/score_logits.py"
+        "../workflow_scripts/extract_logits.py"
 
 
 rule measure_model:
@@ -50,7 +52,7 @@ rule measure_model:
     log:
         f"results/logs/measure_model/{{measure}}/{MODEL}.log",
     wildcard_constraints:
-        measure=plan.names_needing(config, "network"),
+        measure=plan.names_of_network_measures(config),
     conda:
         "../envs/torch.yaml"
     threads: cores_of_model
@@ -65,3 +67,30 @@ rule measure_model:
         progress=f"results/progress/measure_model/{{measure}}/{MODEL}",
     script:
         "../workflow_scripts/measure_model.py"
+
+
+rule import_samples:
+    input:
+        code=code("import_samples"),
+        file=lambda wildcards: layout.given_file(config, **model_of_subject(wildcards)),
+        manifest=lambda wildcards: f"results/datasets/{model_of_subject(wildcards)['dataset']}.json",
+        samples=lambda wildcards: f"results/datasets/{model_of_subject(wildcards)['dataset']}.parquet",
+    output:
+        samples="results/samples/{measure}/{subject}.parquet",
+    log:
+        "results/logs/import_samples/{measure}/{subject}.log",
+    wildcard_constraints:
+        subject=plan.subjects_from(config, {"samples"}),
+    group:
+        submitted_with("model")
+    conda:
+        "../envs/analysis.yaml"
+    params:
+        model=model_of_subject,
+        path=of_subject("path"),
+        measure=lambda wildcards: wildcards.measure,
+        kind=lambda wildcards: config["measures"][wildcards.measure]["kind"],
+        largest_radius=lambda wildcards: config["measures"][wildcards.measure].get("largest_radius"),
+        state=state_of(of_subject("path")),
+    script:
+        "../workflow_scripts/import_samples.py"

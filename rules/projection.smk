@@ -1,15 +1,13 @@
 # Latent dimensions that a classifier's predictions depend on, and how far they tolerate a move.
 #
 #   in   results/datasets/{<train_on>,<evaluate_on>,<dataset>}.json, results/attributes/<dataset>.parquet (conditional)
-#        checkpoint and manifest of the model; results/audits/<audit>/group_metrics.parquet
+#        checkpoint and manifest of the model
 #   out  results/mappers/<mapper>.{safetensors,json,npz}                         weights, manifest, pictures
 #        results/projections/<mapper>/<dataset>/<threat>/<model>.parquet         boundaries per sample and dimension
-#        results/audits/<audit>/projection_{scores,models,ranks,effects}.{parquet,csv}
 #
 #   train_mapper            one thread: more threads change the weights; an interrupted training goes on
 #   project_attributes      one job per model: images are decoded again for each, because which ones it needs depends on
 #                           its predictions, and all of them would fill gigabytes at the sizes where decoding is slow
-#   summarise_projections
 
 
 rule train_mapper:
@@ -62,28 +60,3 @@ rule project_attributes:
         progress=f"results/progress/project_attributes/{{mapper}}/{MODEL}",
     script:
         "../workflow_scripts/project_attributes.py"
-
-
-rule summarise_projections:
-    input:
-        code=code("summarise_projections"),
-        samples=of_audit(projection_layout.projection_files),
-        mapper=of_audit(projection_layout.mapper_file, extension="json"),
-        selection="results/audits/{audit}/models.json",
-        manifest=of_audit(layout.dataset_manifest),
-        groups=of_audit(measure_layout.measure_table, table="group_metrics"),
-    output:
-        **audit_tables("summarise_projections"),
-    log:
-        "results/logs/summarise_projections/{audit}.log",
-    group:
-        submitted_with("audit")
-    conda:
-        "../envs/analysis.yaml"
-    params:
-        models=of_audit(plan.models_of),
-        mapper=of_audit(plan.projection_of),
-        confidence=config["intervals"]["confidence"],
-        kinds=of_audit(projection_layout.measure_kinds),
-    script:
-        "../workflow_scripts/summarise_projections.py"

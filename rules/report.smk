@@ -1,57 +1,38 @@
 # What a person looks at.
 #
-#   in   results/audits/<audit>/*.parquet, verdict.json; figures draw from the samples as well
+#   in   results/audits/<audit>/*.parquet, verdict.json, config.yaml; figures draw from the scores, pages from sweeps
 #   out  results/audits/<audit>/figures/*.{svg,pdf,png}
-#        results/audits/<audit>/report.html           one self-contained page
+#        results/audits/<audit>/report.html        one self-contained page
+#        results/audits/<audit>/dashboard.html     one self-contained page that recomputes while its reader looks
+#        results/index.html                        the audits of this run, their verdicts and pages
+#        results/dashboard_parts.json              what all dashboards have in common: library, charts
 #
-#        results/audits/<audit>/costs.{parquet,csv}   seconds and memory of every job behind the values
-#
-#   collect_costs   reads what jobs recorded in results/costs/; a missing record re-runs nothing
 #   plot_figures
 #   build_report
+#   prepare_dashboards
+#   build_dashboard
+#   build_index
 
 
-rule collect_costs:
-    input:
-        code=code("collect_costs"),
-        class_scores="results/audits/{audit}/class_scores.parquet",
-        # not read: by then their cost is recorded
-        projections=of_audit(projection_layout.projection_files),
-    output:
-        table="results/audits/{audit}/costs.parquet",
-        csv="results/audits/{audit}/costs.csv",
-    log:
-        "results/logs/collect_costs/{audit}.log",
-    group:
-        submitted_with("audit")
-    conda:
-        "../envs/analysis.yaml"
-    params:
-        records=of_audit(layout.cost_records),
-    script:
-        "../workflow_scripts/collect_costs.py"
+PAGE = SCRIPTS / "gfscore/show/dashboard/page"
+# Costs are other ones at every run: only the page that shows them reads them.
+AUDIT_FILES = {
+    name: f"results/audits/{{audit}}/{name}.parquet" for name in table_names.TABLES_OF_AUDIT if name != "costs"
+}
+AUDIT_FILES |= {f"{name}_json": f"results/audits/{{audit}}/{name}.json" for name in ("calibration", "comparison")}
+AUDIT_FILES |= {"selection": "results/audits/{audit}/models.json"}
+
+
+localrules:
+    prepare_dashboards,
+    build_index,
 
 
 rule plot_figures:
     input:
-        **{name: f"results/audits/{{audit}}/{name}.parquet" for name in table_names.COMPARISONS},
-        **{
-            name: of_audit(measure_layout.measure_table, table=name)
-            for names in table_names.MEASURE_TABLES.values()
-            for name in names
-        },
+        **AUDIT_FILES,
         code=code("plot_figures"),
-        class_scores="results/audits/{audit}/class_scores.parquet",
-        model_summary="results/audits/{audit}/model_summary.parquet",
-        vulnerability="results/audits/{audit}/vulnerability.parquet",
-        confusions="results/audits/{audit}/confusions.parquet",
-        class_errors="results/audits/{audit}/class_errors.parquet",
-        similarities="results/audits/{audit}/similarities.parquet",
-        sensitivity=of_audit(layout.sensitivity_table),
-        calibration=of_audit(layout.calibration_table),
-        calibration_json=of_audit(layout.calibration_json),
-        selection="results/audits/{audit}/models.json",
-        samples=of_audit(layout.sample_files),
+        scores="results/scores/{audit}.parquet",
         pictures=of_audit(projection_layout.mapper_file, extension="npz"),
     output:
         folder=report(
@@ -80,28 +61,11 @@ rule plot_figures:
 
 rule build_report:
     input:
-        **{name: f"results/audits/{{audit}}/{name}.parquet" for name in table_names.COMPARISONS},
-        **{
-            name: of_audit(measure_layout.measure_table, table=name)
-            for names in table_names.MEASURE_TABLES.values()
-            for name in names
-        },
+        **AUDIT_FILES,
         code=code("build_report"),
         template=sorted(str(path.relative_to(ROOT)) for path in (SCRIPTS / "gfscore/show/report/templates").iterdir()),
-        class_scores="results/audits/{audit}/class_scores.parquet",
-        model_summary="results/audits/{audit}/model_summary.parquet",
-        vulnerability="results/audits/{audit}/vulnerability.parquet",
-        confusions="results/audits/{audit}/confusions.parquet",
-        class_errors="results/audits/{audit}/class_errors.parquet",
-        similarities="results/audits/{audit}/similarities.parquet",
-        sensitivity=of_audit(layout.sensitivity_table),
-        calibration=of_audit(layout.calibration_table),
-        calibration_json=of_audit(layout.calibration_json),
-        comparison_json="results/audits/{audit}/comparison.json",
         verdict="results/audits/{audit}/verdict.json",
         figures="results/audits/{audit}/figures",
-        selection="results/audits/{audit}/models.json",
-        samples=of_audit(layout.sample_files),
     output:
         page=report(
             "results/audits/{audit}/report.html",
@@ -124,3 +88,65 @@ rule build_report:
         contact=config["report"]["contact"],
     script:
         "../workflow_scripts/build_report.py"
+
+
+rule prepare_dashboards:
+    input:
+        code=code("prepare_dashboards"),
+    output:
+        parts="results/dashboard_parts.json",
+    log:
+        "results/logs/prepare_dashboards.log",
+    conda:
+        "../envs/analysis.yaml"
+    script:
+        "../workflow_scripts/prepare_dashboards.py"
+
+
+rule build_dashboard:
+    input:
+        **AUDIT_FILES,
+        code=code("build_dashboard"),
+        page=sorted(str(path.relative_to(ROOT)) for path in PAGE.iterdir()),
+        parts="results/dashboard_parts.json",
+        verdict="results/audits/{audit}/verdict.json",
+        sweeps="results/sweeps/{audit}.parquet",
+        costs="results/audits/{audit}/costs.parquet",
+    output:
+        page=report(
+            "results/audits/{audit}/dashboard.html",
+            caption="captions/dashboard.rst",
+            category="{audit}",
+            labels={"figure": "dashboard"},
+        ),
+    log:
+        "results/logs/build_dashboard/{audit}.log",
+    group:
+        submitted_with("audit")
+    conda:
+        "../envs/analysis.yaml"
+    params:
+        title=lambda wildcards: config["audits"][wildcards.audit]["title"],
+        measures=of_audit(plan.measures_of),
+        models=of_audit(plan.described_models),
+        fp_lambda=config["disparity"]["fp_lambda"],
+        contact=config["report"]["contact"],
+    script:
+        "../workflow_scripts/build_dashboard.py"
+
+
+rule build_index:
+    input:
+        code=code("build_index"),
+        page=str((PAGE / "index.html").relative_to(ROOT)),
+        verdicts=results_of_run("verdict.json"),
+    output:
+        page="results/index.html",
+    log:
+        "results/logs/build_index.log",
+    conda:
+        "../envs/analysis.yaml"
+    params:
+        titles={audit: config["audits"][audit]["title"] for audit in config["run"]},
+    script:
+        "../workflow_scripts/build_index.py"

@@ -119,7 +119,7 @@ def _costs(audit):
         for model in audit.models
         for step, measure, wall, forwards in (
             ("extract_logits", None, 3.0, 1200),
-            ("score_logits", "great-softmax", 1.0, 0),
+            ("score_models", "great-softmax", 1.0, 0),
             ("import_samples", "certified-l2", 0.0, None),
         )
     ]

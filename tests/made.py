@@ -8,7 +8,7 @@ import numpy as np
 from gfscore.audit.metrics import BOUNDED, METRICS
 
 
-@dataclass
+@dataclass(eq=False)
 class MadeCurves:
     """Class scores given as a formula: `formula(T)` maps temperatures (T,) to a list of K arrays or numbers."""
 

@@ -16,7 +16,9 @@ def observing(folder):
 def observe_in(prefix):
     """The same for one environment, where PYTHONPATH is of no use: Snakemake unsets it for jobs under conda."""
     (packages,) = Path(prefix).glob("lib/python3.*/site-packages")
-    shutil.copy(OBSERVER / "sitecustomize.py", packages)
+    # By another name, since some systems have a sitecustomize of their own, which comes first.
+    shutil.copy(OBSERVER / "sitecustomize.py", packages / "observer_of_jobs.py")
+    (packages / "observer_of_jobs.pth").write_text("import observer_of_jobs\n")
 
 
 def observations(folder):

@@ -18,9 +18,12 @@ CONDITIONAL = {"kind": "conditional", "train_on": "digits-train", "evaluate_on":
 """A mapper that no shipped audit uses."""
 
 
-def shipped_configuration():
-    """Every shipped audit in one complete configuration that a test may change; it runs the demo."""
-    asked = read_configuration(FILES, {"run": ["digits"], "mappers": {"digits-conditional": CONDITIONAL}})
+def shipped_configuration(**more):
+    """Every shipped audit in one complete configuration that a test may change; it runs the demo.
+
+    Takes sections with what is in no shipped file.
+    """
+    asked = read_configuration(FILES, {"run": ["digits"], "mappers": {"digits-conditional": CONDITIONAL}, **more})
     return resolve(asked).config
 
 

@@ -8,13 +8,15 @@ import pandas as pd
 from gfscore.audit.calibration.model_evidence import ModelEvidence
 from gfscore.audit.calibration.temperature_search import SearchSettings
 from gfscore.audit.calibration.temperatures import Resampling, calibrate
-from gfscore.audit.comparison.sensitivity import sensitivity_table
-from gfscore.audit.measured import Measured, label_of
+from gfscore.audit.comparison.sensitivity import model_sensitivity, with_places
+from gfscore.audit.measured import Measured
 from gfscore.audit.model_rows import model_rows
 from gfscore.audit.summaries import class_rows, vulnerability_rows
 from gfscore.audit.summary_tables import MODEL_SUMMARY
+from gfscore.audit.table_names import TABLES_OF_AUDIT
 from gfscore.audit.verdicts.verdict import candidates_of, judge
 from gfscore.core.files import write_json
+from gfscore.core.identity import label_of
 from gfscore.statistics.classes import class_values
 from gfscore.statistics.curves import sweep_class_scores
 from gfscore.statistics.margins import predictions, scores
@@ -39,6 +41,8 @@ INTERVALS = {
     "method": "betting", "binary": "clopper_pearson", "confidence": 0.95, "seed": 0, "bootstrap_resamples": 99,
 }  # fmt: skip
 AUDIT = "synthetic"
+SEARCHED = ("calibration", "sensitivity")
+"""Tables that stay empty here where no temperature is searched."""
 
 
 @dataclass
@@ -55,25 +59,25 @@ class SyntheticAudit:
     models: list
     measures: dict
 
-    def write(self, folder):
-        """Write every file of the audit into `folder` as the workflow does.
+    def write(self, folder, *, made_from=()):
+        """Write tables and JSON files of the audit into `folder` as the workflow does, those that it has not as empty.
 
-        Returns paths by the names that plot_figures and build_report give their inputs, empty where there is no file.
+        `made_from` is what its class scores say of the files behind them. Returns paths by the names that plot_figures
+        and build_report give their inputs.
         """
-        searched = bool(self.calibration_results)
-        files = {"verdict": folder / "verdict.json", "calibration_json": []}
-        for name in ("class_scores", "model_summary", "vulnerability", "calibration", "sensitivity"):
-            if name in ("calibration", "sensitivity") and not searched:
-                files[name] = []
-                continue
-            files[name] = folder / f"{name}.parquet"
-            identity = {"audit": AUDIT} | ({"dataset_digest": "d" * 64} if name == "class_scores" else {})
-            write_table_and_csv(files[name], CATALOGUE[name], getattr(self, name), identity=identity)
-        if searched:
-            files["calibration_json"] = folder / "calibration.json"
-            write_json(files["calibration_json"], self.calibration_results)
-        write_json(files["verdict"], self.verdict)
-        return files
+        files = {name: folder / f"{name}.parquet" for name in TABLES_OF_AUDIT}
+        own = {"class_scores": {"dataset_digest": "d" * 64, "made_from": list(made_from)}}
+        for name, path in files.items():
+            frame = getattr(self, name, None)
+            measured = frame is not None and (bool(self.calibration_results) or name not in SEARCHED)
+            identity = {"audit": AUDIT, "measured": measured, **own.get(name, {})}
+            written = frame if measured else frame_of(CATALOGUE[name], [])
+            write_table_and_csv(path, CATALOGUE[name], written, identity=identity)
+        contents = {"calibration": self.calibration_results, "comparison": {}, "verdict": self.verdict}
+        for name, content in contents.items():
+            write_json(folder / f"{name}.json", content)
+        files |= {f"{name}_json": folder / f"{name}.json" for name in ("calibration", "comparison")}
+        return files | {"verdict": folder / "verdict.json"}
 
     def of(self, table, measure="great-softmax", calibration="none"):
         """Rows of one table for one measure and calibration."""
@@ -163,7 +167,9 @@ def synthetic_audit(
     )
     return SyntheticAudit(
         class_scores=class_scores,
-        model_summary=frame_of(MODEL_SUMMARY, model_rows(inputs, class_scores, accuracies, settings)),
+        model_summary=frame_of(
+            MODEL_SUMMARY, model_rows(list(inputs.measured()), inputs, class_scores, accuracies, settings)
+        ),
         vulnerability=frame_of(CATALOGUE["vulnerability"], vulnerability_rows(class_scores)),
         calibration=frame_of(CATALOGUE["calibration"], [{"measure": great, **row} for row in curves]),
         calibration_results=results,
@@ -178,7 +184,7 @@ def synthetic_audit(
 
 @dataclass
 class _Inputs:
-    """Stands in for gfscore.audit.measured.AuditInputs, without files."""
+    """Stands in for gfscore.audit.inputs.AuditInputs, without files."""
 
     models: list
     drawn: list
@@ -234,4 +240,5 @@ def _evidence(subject, pair, robust, settings):
 
 def _sensitivity(inputs):
     classifiers = [(subject, *drawn) for subject, drawn in zip(inputs.models, inputs.drawn, strict=True)]
-    return sensitivity_table(classifiers, inputs.measures, shifts=SHIFTS, scales=SCALES, lam=LAM)
+    how = {"shifts": SHIFTS, "scales": SCALES, "lam": LAM}
+    return with_places([model_sensitivity(*each, inputs.measures, **how) for each in classifiers])

@@ -4,21 +4,21 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from gfscore.audit.audit_tables import read_audit_tables
+from gfscore.audit.calibration.sweeps import read_sweeps
 from gfscore.audit.tables import TABLES
 from gfscore.core.checksummed import write_checksummed
 from gfscore.core.files import read_json
 from gfscore.show.dashboard.rendering import render_dashboard
-from gfscore.show.dashboard.temperature import read_sweeps
 from gfscore.show.report.provenance import provenance
 from gfscore.tables.parquet_tables import read_table
 from gfscore.workflow.jobs import logged_job
 
 
 def build_dashboard(files, path_to_page, *, audit, **settings):
-    """Write dashboard.html from the audit's tables, verdict.json, its sweeps and the samples' metadata.
+    """Write dashboard.html from the audit's tables, verdict.json and its sweeps.
 
-    `files` maps what build_report takes but the figures, and sweeps (a list), costs and parts to paths; the settings
-    are those of render_dashboard.
+    `files` maps what build_report takes but the figures, and sweeps, costs and parts to paths; the settings are those
+    of render_dashboard.
     """
     # Not the day of measuring, which may be earlier: class scores are summarised anew after many an edit.
     summarised = datetime.fromtimestamp(Path(files["class_scores"]).stat().st_mtime, UTC)
@@ -28,7 +28,7 @@ def build_dashboard(files, path_to_page, *, audit, **settings):
         audit=audit,
         provenance=provenance(files),
         summarised=f"{summarised:%-d %B %Y}",
-        sweeps=read_sweeps(files.get("sweeps") or []),
+        sweeps=read_sweeps(files["sweeps"], audit=audit) if files.get("sweeps") else {},
         costs=read_table(files["costs"], TABLES["costs"], expect={"audit": audit}) if files.get("costs") else None,
         shared=read_json(files["parts"]) if files.get("parts") else None,
         **settings,

@@ -11,10 +11,10 @@ from gfscore.workflow.jobs import logged_job
 
 
 def build_report(files, path_to_page, *, audit, title, measures, models, published_samples, fp_lambda, contact):
-    """Write report.html from the audit's tables, verdict.json, the figures and the samples' metadata.
+    """Write report.html from the audit's tables, verdict.json and the figures.
 
-    `files` maps what plot_figures takes, and verdict, figures (the folder) and samples (a list) to paths; the settings
-    are those of render_report.
+    `files` maps what plot_figures takes, and verdict and figures (the folder) to paths; the settings are those of
+    render_report.
     """
     drawn = sorted(Path(files["figures"]).glob("*.svg"))
     page = render_report(

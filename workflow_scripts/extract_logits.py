@@ -5,6 +5,7 @@ from gfscore.images.datasets import open_described
 from gfscore.networks import inference
 from gfscore.networks.opening import open_classifier
 from gfscore.networks.passes import counted
+from gfscore.networks.thread_count import threads_for
 from gfscore.tables.parquet_tables import write_logits
 from gfscore.workflow.jobs import logged_job
 
@@ -15,7 +16,6 @@ def extract_logits(
     path_to_checkpoint,
     path_to_logits,
     *,
-    threads,
     precision="float32",
     compiled=False,
 ):
@@ -30,6 +30,7 @@ def extract_logits(
     images, dataset = open_described(path_to_dataset)
     model = read_json(path_to_model)
     of_data = {"image_shape": dataset["image_shape"], "classes": len(dataset["classes"])}
+    threads = threads_for(model, path_to_checkpoint)
     classifier = open_classifier(model, path_to_checkpoint, **of_data, threads=threads)
     where = path_to_checkpoint or model["path"]
     inference.require_fit(classifier, dataset, source=where)
@@ -50,7 +51,6 @@ if __name__ == "__main__":
             # absent for checkpoints that fetch_checkpoint described: their manifest names the file
             snakemake.input.get("checkpoint") or None,
             snakemake.output.logits,
-            threads=snakemake.threads,
             precision=snakemake.params.precision,
             compiled=snakemake.params.compiled,
         )

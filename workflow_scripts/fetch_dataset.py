@@ -1,18 +1,25 @@
 """Open a dataset once, check it, and record what it is."""
 
+import pandas as pd
+
 from gfscore.core.files import write_json
-from gfscore.images.datasets import describe_images
+from gfscore.images.datasets import open_and_describe
+from gfscore.tables.parquet_tables import write_table
+from gfscore.tables.table import DATASET
 from gfscore.workflow.jobs import logged_job
 
 
-def fetch_dataset(settings, classes, path_to_manifest, *, dataset, path_to_images=None, pinned=None):
-    """Write the manifest of the images that the entry `dataset` of config.yaml describes.
+def fetch_dataset(settings, classes, path_to_manifest, path_to_samples, *, dataset, path_to_images=None, pinned=None):
+    """Write manifest and samples (names, labels) of the images that the entry `dataset` of config.yaml describes.
 
     `settings` holds the entry's source and that source's own keys, `classes` the K class names,
     `path_to_images` is its file where it has one, `pinned` the digest that it must have, or None. Raises InputError
     for data that cannot be audited, and for another digest.
     """
-    described = describe_images(settings, path_to_images, dataset=dataset, classes=classes, pinned=pinned)
+    images, described = open_and_describe(settings, path_to_images, dataset=dataset, classes=classes, pinned=pinned)
+    frame = pd.DataFrame({"sample_id": images.sample_id, "label": images.labels})
+    identity = {"dataset": dataset, "dataset_digest": described["digest"]}
+    write_table(path_to_samples, DATASET, frame, identity=identity)
     write_json(path_to_manifest, described)
 
 
@@ -22,6 +29,7 @@ if __name__ == "__main__":
             snakemake.params.settings,
             snakemake.params.classes,
             snakemake.output.manifest,
+            snakemake.output.samples,
             dataset=snakemake.wildcards.dataset,
             path_to_images=snakemake.params.path,
             pinned=snakemake.params.pinned,

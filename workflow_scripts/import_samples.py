@@ -4,29 +4,34 @@ import math
 
 import pandas as pd
 
-from gfscore.core.files import sha256_of_file
-from gfscore.images.datasets import open_described
+from gfscore.core.files import read_json, sha256_of_file
 from gfscore.measures import KINDS
 from gfscore.measures.samples import table_of
-from gfscore.tables.parquet_tables import write_table
+from gfscore.tables.parquet_tables import read_table, write_table
 from gfscore.tables.sample_files import read_certified_radii
+from gfscore.tables.table import DATASET
 from gfscore.workflow.jobs import logged_job
 
 
-def import_samples(path_to_file, path_to_dataset, path_to_samples, *, model, measure, kind, largest_radius):
+def import_samples(
+    path_to_file, path_to_manifest, path_to_dataset, path_to_samples, *, model, measure, kind, largest_radius
+):
     """Write the samples table of one model and measure from a file of certified radii.
 
-    `model` is a mapping with dataset, threat, model; `kind` one that says how it is imported (gfscore.measures). A
-    radius above `largest_radius` is refused; None, of a measure that looks at no radius, sets no limit.
+    Takes the manifest and the samples (table dataset) of the data. `model` is a mapping with dataset, threat, model;
+    `kind` one that says how it is imported (gfscore.measures). A radius above `largest_radius` is refused; None, of a
+    measure that looks at no radius, sets no limit.
     """
-    images, dataset = open_described(path_to_dataset)
+    dataset = read_json(path_to_manifest)
+    samples = read_table(path_to_dataset, DATASET, expect={"dataset_digest": dataset["digest"]})
+    labels = samples["label"].to_numpy()
     limit = math.inf if largest_radius is None else largest_radius
     rows, prediction, radius = read_certified_radii(
-        path_to_file, labels=images.labels, classes=len(dataset["classes"]), largest_radius=limit
+        path_to_file, labels=labels, classes=len(dataset["classes"]), largest_radius=limit
     )
-    label = images.labels[rows]
+    label = labels[rows]
     columns = {
-        "sample_id": images.sample_id[rows],
+        "sample_id": samples["sample_id"].to_numpy()[rows],
         "label": label,
         "prediction": prediction,
         "censored": False,
@@ -43,7 +48,8 @@ if __name__ == "__main__":
         given, settings = snakemake.input, snakemake.params
         import_samples(
             settings.path,
-            given.dataset,
+            given.manifest,
+            given.samples,
             snakemake.output.samples,
             model=settings.model,
             measure=settings.measure,

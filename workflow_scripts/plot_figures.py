@@ -1,8 +1,8 @@
 """The figures of an audit, as SVG, PDF and PNG."""
 
-from gfscore.audit.measured import AuditInputs
+from gfscore.audit.inputs import AuditInputs
 from gfscore.core.folder_digests import write_digests
-from gfscore.show.figures.drawing import draw_by_processes
+from gfscore.show.figures.drawing import DRAWN_FROM, draw_by_processes
 from gfscore.workflow.jobs import logged_job
 
 
@@ -18,14 +18,15 @@ def plot_figures(files, path_to_folder, *, audit, measures, fp_lambda, inputs=No
 
 if __name__ == "__main__":
     with logged_job(snakemake.log[0]):
-        settings = snakemake.params
+        settings, measures = snakemake.params, snakemake.params.subject["measures"]
+        drawn_from = {name: entry for name, entry in measures.items() if entry["kind"] == DRAWN_FROM}
         plot_figures(
             dict(snakemake.input.items()),
             snakemake.output.folder,
             audit=snakemake.wildcards.audit,
-            measures=settings.subject["measures"],
+            measures=measures,
             fp_lambda=settings.fp_lambda,
-            inputs=AuditInputs.of(settings.subject, snakemake.input),
+            inputs=AuditInputs.of(settings.subject | {"measures": drawn_from}, snakemake.input),
             seed=settings.seed,
             threads=snakemake.threads,
         )

@@ -4,11 +4,12 @@ from gfscore.core.files import read_json, write_json
 from gfscore.images.datasets import open_described
 from gfscore.networks.checkpoint_files import require_digest
 from gfscore.networks.probe import fit_probe, name_of, open_backbone
+from gfscore.networks.thread_count import threads_for
 from gfscore.networks.trained import save_classifier
 from gfscore.workflow.jobs import logged_job
 
 
-def train_probe(path_to_train, path_to_test, path_to_backbone, path_to_head, path_to_manifest, *, threads):
+def train_probe(path_to_train, path_to_test, path_to_backbone, path_to_head, path_to_manifest):
     """Write the head (safetensors) and the manifest (JSON) of backbone and head together.
 
     The first two paths are manifests of fetch_dataset, `path_to_backbone` that of fetch_checkpoint; a GPU is used where
@@ -20,7 +21,7 @@ def train_probe(path_to_train, path_to_test, path_to_backbone, path_to_head, pat
     require_digest(backbone["path"], backbone["sha256"])
     settings, identity = backbone["settings"], {key: backbone[key] for key in ("dataset", "threat", "model")}
     features = open_backbone(settings, backbone["path"], image_shape=described["image_shape"])
-    how = {key: settings[key] for key in ("penalty", "iterations")} | {"threads": threads}
+    how = {key: settings[key] for key in ("penalty", "iterations")} | {"threads": threads_for(backbone)}
     head, summary = fit_probe(features, train, test, classes=len(described["classes"]), **how)
     metadata = {**identity, "backbone": backbone["sha256"], "settings": settings, "trained_on": train.digest}
     sha256 = save_classifier(path_to_head, head, metadata=metadata)
@@ -32,4 +33,4 @@ def train_probe(path_to_train, path_to_test, path_to_backbone, path_to_head, pat
 if __name__ == "__main__":
     with logged_job(snakemake.log[0]):
         files = snakemake.input.train, snakemake.input.test, snakemake.input.backbone, *snakemake.output
-        train_probe(*files, threads=snakemake.threads)
+        train_probe(*files)

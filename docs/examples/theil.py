@@ -11,15 +11,14 @@ if TYPE_CHECKING:
     import numpy as np
 
 
-def theil(values: np.ndarray) -> float:
-    """Theil's T of class values (K,) >= 0, mean of (x / mean) ln(x / mean); NaN when every value is 0."""
+def theil(values: np.ndarray) -> np.ndarray:
+    """Theil's T of class values (..., K) >= 0, mean of (x / mean) ln(x / mean); NaN when every value is 0."""
     import numpy as np
     from scipy.special import xlogy
 
-    mean = values.mean()
-    if mean == 0:
-        return float("nan")
-    return float(np.mean(xlogy(values / mean, values / mean)))
+    mean = values.mean(axis=-1, keepdims=True)
+    relative = np.divide(values, mean, out=np.full(values.shape, np.nan), where=mean > 0)
+    return xlogy(relative, relative).mean(axis=-1)
 
 
 def over_box(low: np.ndarray, high: np.ndarray) -> Interval:

@@ -40,12 +40,13 @@ def configure(repository):
 
 
 def digests(repository):
-    """SHA-256 of every table, check and verdict there is, by path."""
+    """SHA-256 of every table and JSON file there is, by path."""
     results = repository.path / "results"
     files = [path for ending in ("parquet", "csv", "json") for path in results.rglob(f"*.{ending}")]
     return {
         str(path.relative_to(results)): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in files
-        # What a job cost differs between runs; what starts with a dot is a file that was being written.
-        if "costs" not in path.relative_to(results).parts and not path.name.startswith(".")
+        # What a job cost differs between runs, as does what it could leave behind; what starts with a dot is a file that
+        # was being written.
+        if not {"costs", "cache", "previous"} & {*path.relative_to(results).parts} and not path.name.startswith(".")
     }

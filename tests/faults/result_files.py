@@ -7,6 +7,9 @@ import numpy as np
 from faults.user_files import CLASSES, IDENTITY, LABELS, LOGITS, SAMPLES, npz_images
 from gfscore.workflow.catalogue import CATALOGUE
 
+SCORED = {"clean": 1.0, "great": 0.5}
+"""Measures from logits, and what their values are here."""
+
 
 def logits_table(folder):
     from gfscore.tables.parquet_tables import write_logits
@@ -22,15 +25,18 @@ def read_logits_table(path):
     return list(read_logits(path, expect=IDENTITY))
 
 
-def samples_table(folder):
+def samples():
     import pandas as pd
-
-    from gfscore.tables.parquet_tables import write_table
 
     values = {"value": np.linspace(0, 1, SAMPLES), "censored": False}
     names = [f"s{i}" for i in range(SAMPLES)]
-    frame = pd.DataFrame({"sample_id": names, "label": LABELS, "prediction": LABELS, **values})
-    write_table(folder / "samples.parquet", CATALOGUE["samples"], frame, identity=IDENTITY)
+    return pd.DataFrame({"sample_id": names, "label": LABELS, "prediction": LABELS, **values})
+
+
+def samples_table(folder):
+    from gfscore.tables.parquet_tables import write_table
+
+    write_table(folder / "samples.parquet", CATALOGUE["samples"], samples(), identity=IDENTITY)
     return folder / "samples.parquet"
 
 
@@ -39,6 +45,24 @@ def read_samples_table(path):
 
     frame = read_table(path, CATALOGUE["samples"], expect=IDENTITY)
     return [frame[name].to_numpy() for name in frame]
+
+
+def scores_table(folder):
+    from gfscore.audit.scores_file import write_scores
+
+    model = {name: IDENTITY[name] for name in ("dataset", "threat", "model")}
+    parts = [(model, name, samples().assign(value=value)) for name, value in SCORED.items()]
+    about = {"audit": "a", "classes": CLASSES, "logits": {"none/A": IDENTITY}}
+    write_scores(folder / "scores.parquet", parts, identity=about)
+    return folder / "scores.parquet"
+
+
+def read_scores_table(path):
+    from gfscore.audit.scores_file import ScoresFile
+
+    file = ScoresFile(path)
+    frames = [file.read(IDENTITY, name) for name in SCORED]
+    return [frame[name].fillna(-1).to_numpy() for frame in frames for name in frame]
 
 
 def dataset_manifest(folder):
@@ -83,26 +107,26 @@ def read_model_manifest(path):
     return [np.array(json.dumps({**manifest, "path": None, "files": None, "settings": None}))]
 
 
-def check_file(folder):
+def selection_file(folder):
+    from gfscore.audit.checks import selection_of
     from gfscore.core.files import write_json
 
-    measured = {"samples": SAMPLES, "classes": len(CLASSES), "clean_accuracy": 1.0, "accepted": True, "words": None}
-    doubts = {"better_than_guessing": True, "warnings": []}
-    write_json(folder / "check.json", {**IDENTITY, **measured, **doubts})
-    return folder / "check.json"
+    checked = {"clean_accuracy": 1.0, "accepted": True, "words": None, "better_than_guessing": True, "warnings": []}
+    write_json(folder / "models.json", selection_of([{**IDENTITY, **checked}], [IDENTITY]))
+    return folder / "models.json"
 
 
-def read_check(path):
-    from select_models import select_models
+def read_selection(path):
+    from gfscore.audit.inputs import AuditInputs
 
-    select_models([path], path.with_name("models.json"), models=[IDENTITY])
-    return [np.array(path.with_name("models.json").read_text())]
+    return [np.array(sorted(AuditInputs(models=[IDENTITY], measures={}, selection=path).taking_part))]
 
 
 def verdict_file(folder):
     from gfscore.core.files import write_json
 
-    write_json(folder / "verdict.json", {"verdict": "PASS", "stops": False, "sentence": "PASS: all", "rules": []})
+    said = {"verdict": "PASS", "stops": False, "sentence": "PASS: all", "rules": [], "made_from": {}}
+    write_json(folder / "verdict.json", said)
     return folder / "verdict.json"
 
 

@@ -5,22 +5,23 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from check_logits import check_logits
 from faults.extremes import EXTREME, LABELS, PLAIN, K
+from fetch_dataset import fetch_dataset
 from gfscore import audit_logits
-from gfscore.audit.measured import AuditInputs
+from gfscore.audit.inputs import AuditInputs
+from gfscore.audit.summaries import class_rows
 from gfscore.core.errors import InputError
-from gfscore.core.files import read_json, write_json
-from gfscore.images.datasets import describe_images
+from gfscore.core.files import read_json
+from gfscore.measures import kind_of
 from gfscore.statistics.margins import ACTIVATIONS
-from gfscore.tables.parquet_tables import read_table, write_logits
+from gfscore.tables.parquet_tables import frame_of, read_table
 from gfscore.workflow.catalogue import CATALOGUE
-from import_logits import import_logits
-from score_logits import score_logits
-from summarise_classes import summarise_classes
-from sweep_temperatures import sweep_temperatures
+from score_models import score_models
 
 MODEL = {"dataset": "made", "threat": "none", "model": "A"}
+MEASURES = {name: {"kind": "great", "activation": name} for name in ACTIVATIONS} | {"clean": {"kind": "clean"}}
+"""A great variant of every activation, and what is right."""
+
 UNPUBLISHED = {"published": None, "tolerance": 0.01, "samples": None, "on_failure": "stop"}
 INTERVALS = {
     "method": "betting", "binary": "clopper_pearson", "confidence": 0.95, "seed": 0, "bootstrap_resamples": 99,
@@ -32,37 +33,42 @@ UNKNOWN = {"bfloat16", "largest bfloat16"}
 
 
 class Steps:
-    """Files of one model between the steps."""
+    """Files of an audit of one model between the steps."""
 
     def __init__(self, folder, labels, *, classes):
-        self.folder, self.manifest = folder, folder / "dataset.json"
+        self.folder, self.names = folder, [f"class {index}" for index in range(classes)]
+        self.given = {"manifest": folder / "dataset.json", "samples": folder / "dataset.parquet"}
+        made = {"selection": "models.json", "scores": "scores.parquet", "sweeps": "sweeps.parquet"}
+        self.made = {name: folder / file for name, file in {**made, "sensitivity": "sensitivity.parquet"}.items()}
         np.save(folder / "labels.npy", labels)
-        names = [f"class {index}" for index in range(classes)]
-        settings = {"source": "labels", "subset": None}
-        write_json(self.manifest, describe_images(settings, folder / "labels.npy", dataset="made", classes=names))
+        settings, images = {"source": "labels", "subset": None}, folder / "labels.npy"
+        fetch_dataset(settings, self.names, *self.given.values(), dataset="made", path_to_images=images)
 
-    def make_logits(self, logits, *, file="given.npz"):
-        """From the user's file to logits that passed their check."""
+    def score(self, logits, *, file="given.npz"):
+        """From an array to scores by way of a user's file; returns the clean accuracy."""
         saved = {".npy": np.save, ".npz": lambda path, array: np.savez(path, logits=array)}
         saved[file[-4:]](self.folder / file, logits)
-        table = self.folder / "logits.parquet"
-        import_logits(self.folder / file, self.manifest, table, model=MODEL, allow_probabilities=True)
-        check = self.folder / "check.json"
-        check_logits(table, self.manifest, check, model=MODEL, gate=UNPUBLISHED, allow_probabilities=True)
-        return read_json(check)["clean_accuracy"]
+        return self.score_file(file)
+
+    def score_file(self, file, *, measures=MEASURES, calibrated=None, allow_probabilities=True):
+        """The same from a file of that name."""
+        asked = {"model": MODEL, "gate": UNPUBLISHED, "allow_probabilities": allow_probabilities}
+        self.subject = {"models": [MODEL], "measures": measures, "calibrated_measure": calibrated}
+        self.subject |= {"given": {"none/A": "logits"}, "logits": {"none/A": self.folder / file}}
+        how = {"temperatures": {"low": 0.01, "high": 10.0}, "cache": self.folder / "cache"}
+        how |= {"changes": {"shifts": [0.0], "scales": [1.0], "lam": 0.5}}
+        score_models(self.given | {"code": []}, self.made, audit="a", subject=self.subject, checks=[asked], **how)
+        return read_json(self.made["selection"])["clean_accuracy"]["none/A"]
 
     def class_scores(self):
-        """Table class_scores with a great variant of every activation."""
-        measures = {name: {"kind": "great", "activation": name} for name in ACTIVATIONS}
-        measures["clean"] = {"kind": "clean"}
-        samples = [self.folder / f"{name}.parquet" for name in measures]
-        for (name, settings), path in zip(measures.items(), samples, strict=True):
-            score_logits(self.folder / "logits.parquet", path, model=MODEL, measure=name, settings=settings)
-        write_json(self.folder / "models.json", {"included": ["none/A"], "excluded": {}})
-        inputs = AuditInputs([MODEL], measures, None, samples, [], None, self.folder / "models.json")
-        table = self.folder / "class_scores.parquet"
-        summarise_classes(inputs, self.manifest, table, audit="a", intervals=INTERVALS, label_error_rates=None)
-        return read_table(table, CATALOGUE["class_scores"])
+        """Table class_scores of what was scored last."""
+        inputs, shared = AuditInputs.of(self.subject, self.made), {"intervals": INTERVALS, "label_error_rates": None}
+        rows = [
+            row
+            for measured in inputs.measured()
+            for row in class_rows(measured, self.names, settings=MEASURES[measured.key["measure"]], **shared)
+        ]
+        return frame_of(CATALOGUE["class_scores"], rows)
 
 
 @pytest.fixture
@@ -72,7 +78,7 @@ def steps(tmp_path):
 
 @pytest.mark.parametrize("name", sorted(EXTREME.keys() - BEYOND - LOST - UNKNOWN))
 def test_the_steps_score_extreme_logits_as_the_library_does(steps, name):
-    accuracy = steps.make_logits(EXTREME[name])
+    accuracy = steps.score(EXTREME[name])
     found = steps.class_scores().set_index(["measure", "class_index"])["value"]
     for activation in ACTIVATIONS:
         audit = audit_logits(EXTREME[name].astype(np.float32), LABELS, activation=activation, allow_probabilities=True)
@@ -86,47 +92,43 @@ def test_what_float32_cannot_hold_is_refused_by_name_before_it_is_scored(steps, 
     words = "beyond those of float32" if name in BEYOND else "predictions would be others"
     words = "give real numbers (bfloat16 as float32)" if name in UNKNOWN else words
     with pytest.raises(InputError) as refused:
-        steps.make_logits(EXTREME[name], file=file)
+        steps.score(EXTREME[name], file=file)
     assert words in str(refused.value) and file in str(refused.value)
-    assert not (steps.folder / "logits.parquet").exists()
+    assert not [path for path in steps.made.values() if path.exists()]
 
 
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
 def test_half_precision_in_parquet_and_csv_is_scored_as_the_numbers_that_it_stores(steps, dtype):
     halves = PLAIN.astype(dtype)
-    steps.make_logits(halves.astype(np.float32))
+    steps.score(halves.astype(np.float32))
     expected = steps.class_scores()
     frame = pd.DataFrame(halves.astype(np.float32), columns=[f"class {index}" for index in range(K)])
     frame.to_csv(steps.folder / "given.csv", index=False)
     # Parquet has a type for float16 alone.
     frame.astype(np.float16 if dtype is np.float16 else np.float32).to_parquet(steps.folder / "given.parquet")
     for file in ("given.csv", "given.parquet"):
-        table = steps.folder / "logits.parquet"
-        import_logits(steps.folder / file, steps.manifest, table, model=MODEL, allow_probabilities=False)
+        steps.score_file(file, allow_probabilities=False)
         assert steps.class_scores().equals(expected)
 
 
 def test_one_sample_per_class_is_scored_with_wide_intervals(tmp_path):
     steps = Steps(tmp_path, LABELS[:K], classes=K)
-    steps.make_logits(PLAIN[:K])
+    steps.score(PLAIN[:K])
     found = steps.class_scores()
     assert (found["n"] == 1).all() and found["variance"].isna().all()
     assert np.isfinite(found[["value", "low", "high"]].to_numpy()).all()
     assert (found["high"] - found["low"] > 0.4).all()
 
 
-def test_five_hundred_samples_of_ten_thousand_classes_are_scored(tmp_path):
+def test_five_hundred_samples_of_ten_thousand_classes_are_scored():
     n, k = 500, 10_000
     labels = np.random.default_rng(2).permutation(k)[:n]
     own = np.linspace(0.5, 2.5, n).astype(np.float32)
     logits = np.zeros((n, k), dtype=np.float32)
     # The next class has 1: a rival of the samples whose own logit is higher, and what the others are taken for.
     logits[np.arange(n), labels], logits[np.arange(n), (labels + 1) % k] = own, 1
-    names = [f"s{row}" for row in range(n)]
-    write_logits(tmp_path / "logits.parquet", sample_id=names, label=labels, logits=logits, identity=MODEL)
-    how = {"model": MODEL, "measure": "great", "settings": {"kind": "great", "activation": "sigmoid"}}
-    score_logits(tmp_path / "logits.parquet", tmp_path / "samples.parquet", **how)
-    found, right = read_table(tmp_path / "samples.parquet", CATALOGUE["samples"]), own > 1
+    entry, right = MEASURES["sigmoid"], own > 1
+    found = kind_of(entry).load()(logits, labels, settings=entry)
     assert (found["prediction"] == np.where(right, labels, (labels + 1) % k)).all()
     assert (found["value"][~right] == 0).all()
     # sqrt(pi / 2) (s(own) - s(1)), s the logistic function
@@ -136,15 +138,12 @@ def test_five_hundred_samples_of_ten_thousand_classes_are_scored(tmp_path):
 
 @pytest.mark.parametrize("name", ["constant", "huge in float32", "subnormal in float32", "float16"])
 def test_the_sweep_over_temperatures_is_finite_or_refused_by_what_it_lacks(steps, name):
-    steps.make_logits(EXTREME[name])
-    table = steps.folder / "sweep.parquet"
+    np.savez(steps.folder / "given.npz", logits=EXTREME[name])
     try:
-        sweep_temperatures(
-            steps.folder / "logits.parquet", steps.manifest, table, model=MODEL, activation="softmax", low=0.01, high=10
-        )
+        steps.score_file("given.npz", calibrated="softmax")
     except InputError as error:
         assert "do not settle" in str(error)
-        assert not table.exists()
+        assert not [path for path in steps.made.values() if path.exists()]
         return
-    values = read_table(table, CATALOGUE["sweep"])["value"]
+    values = read_table(steps.made["sweeps"], CATALOGUE["sweeps"])["value"]
     assert np.isfinite(values).all() and (values >= 0).all()

@@ -18,8 +18,7 @@ def test_files_that_traded_places_are_read_again(undisturbed, tmp_path):
     second.rename(first)
     aside.rename(second)
     rules, files = repository.planned("--configfile", "config.yaml", OVERLAY, "--", *TARGETS)
-    assert rules["import_logits"] == 2
-    assert {f"results/logits/made/none/{name}.parquet" for name in "AB"} <= files
+    assert rules["score_models"] == 1 and "results/scores/cheap.parquet" in files
 
 
 def test_labels_older_than_what_was_made_of_the_first_ones_are_read_again(undisturbed, tmp_path):

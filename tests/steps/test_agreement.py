@@ -1,4 +1,4 @@
-"""Steps of rules/agreement.smk and the gate on attack distances, from sample files to tables, verdict and page."""
+"""Measures held against each other, and the gate on attack distances, from values per sample to tables and page."""
 
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -8,26 +8,21 @@ import pandas as pd
 import pytest
 from markupsafe import escape
 
-from analyse_targets import analyse_targets
-from compare_measures import compare_measures
-from count_decisions import count_decisions
-from falsify_scores import falsify_scores
+from audit_inputs import INTERVALS, audit_inputs, frames_of, models_named, tabulated
 from gfscore.audit.agreement.columns import AGREEMENT_COLUMNS, ALL
-from gfscore.audit.measured import AuditInputs
+from gfscore.audit.agreement.falsification_rows import falsification_rows
+from gfscore.audit.groups.columns import GROUP_COLUMNS
+from gfscore.audit.projections.columns import PROJECTION_COLUMNS
 from gfscore.audit.table_names import MEASURE_TABLES
 from gfscore.core.files import read_json, write_json
 from gfscore.core.numbers import interval, number
-from gfscore.measures.samples import table_of
 from gfscore.show.report.measures import measures_view
 from gfscore.show.report.page import _environment
 from gfscore.statistics.margins import predictions, scores
 from gfscore.statistics.scale import SCALE
 from gfscore.statistics.splits import choosing_samples
-from gfscore.tables.parquet_tables import frame_of, read_table, write_logits, write_table
-from gfscore.workflow.catalogue import CATALOGUE
 from judge_audit import judge_audit
 from made import gate_rule
-from trace_radii import trace_radii
 
 MEASURES = {
     "clean": {"kind": "clean"},
@@ -44,8 +39,7 @@ MEASURES = {
     "probable": {"kind": "probabilistic", "kappa": 0.01, "alpha": 0.05},
     "targeted": {"kind": "targeted", "norm": "linf", "eps": 0.1},
 }  # fmt: skip
-CONFIDENCE = 0.95
-INTERVALS = {"method": "betting", "binary": "clopper_pearson", "confidence": CONFIDENCE, "seed": 0}
+OF_DISTANCES = {"radius_curves", "class_distances", "log_rank_tests", "masking_signs"}
 
 
 @dataclass
@@ -64,21 +58,19 @@ class Folder:
         self.names = [f"class {k}" for k in range(self.classes)]
         self.labels = np.tile(np.arange(present), self.n).astype(np.int32)
         self.ids = np.array([f"s{row}" for row in range(len(self.labels))])
-        self.listed = [{"dataset": "toy", "threat": "none", "model": f"m{index}"} for index in range(self.models)]
-        self.samples, self.logits = [], []
-        write_json(self.path / "models.json", {"included": [f"none/m{i}" for i in range(self.models)], "excluded": []})
-        write_json(self.path / "toy.json", {"classes": self.names, "digest": "d"})
+        self.listed = models_named(*(f"m{index}" for index in range(self.models)))
+        self.samples, self.logits = {}, {}
+        write_json(self.path / "toy.json", {"classes": self.names})
         for index, model in enumerate(self.listed):
-            self._write_model(index, model)
+            self._make_model(index, model["model"])
 
-    def _write_model(self, index, model):
+    def _make_model(self, index, model):
         rng, labels, total = np.random.default_rng(index), self.labels, len(self.labels)
         z = rng.normal(size=(total, self.classes)).astype(np.float32)
         z[np.arange(total), labels] += 1.5
         guess = predictions(z, labels)
         right, g = guess == labels, scores(z, labels, activation="softmax")
-        self.logits.append(self.path / f"logits-{index}.parquet")
-        write_logits(self.logits[-1], sample_id=self.ids, label=labels, logits=z, identity=model)
+        self.logits[model] = self.ids, labels, z
         # Adversarial examples at a tenth of the score for class 0, between it and B for the others; the last ones not found.
         distance = np.where(right, np.where(labels == 0, 0.1 * g, (g + SCALE) / 2), 0.0)
         censored = right & (np.arange(total) >= total - 3)
@@ -108,7 +100,7 @@ class Folder:
             },
         }  # fmt: skip
         for measure, columns in frames.items():
-            self._write(model, measure, pd.DataFrame({"sample_id": self.ids, "label": labels, **columns}))
+            self.samples[model, measure] = pd.DataFrame({"sample_id": self.ids, "label": labels, **columns})
         rows = np.concatenate([np.flatnonzero(labels != target) for target in range(self.classes)])
         target = np.concatenate([np.full((labels != k).sum(), k) for k in range(self.classes)])
         # Every second sample is turned into class 0, none into another one.
@@ -119,58 +111,20 @@ class Folder:
             "clean_prediction": guess[rows],
             "value": ~reached,
         }
-        self._write(model, "targeted", pd.DataFrame(attacked))
+        self.samples[model, "targeted"] = pd.DataFrame(attacked)
 
-    def _write(self, model, measure, frame):
-        path = self.path / f"{model['model']}-{measure}.parquet"
-        table = table_of(MEASURES[measure]["kind"])
-        columns = table.column_names
-        frame = frame.assign(**({"censored": False} if "censored" not in frame else {}))
-        frame = frame.assign(value=frame["value"].astype(float)).reindex(columns=columns)
-        write_table(path, table, frame, identity={**model, "measure": measure})
-        self.samples.append(path)
+    def inputs(self, path=None, **settings):
+        settings = {"measures": self.measures} | settings
+        return audit_inputs(path or self.path, self.listed, tables=self.samples, logits=self.logits, **settings)
 
-    def inputs(self, *, calibration=None):
-        calibrated = "great" if calibration else None
-        subject = {"models": self.listed, "measures": self.measures, "calibrated_measure": calibrated}
-        files = {"samples": self.samples, "selection": self.path / "models.json", "logits": self.logits}
-        return AuditInputs.of(subject, files | {"calibration": calibration})
+    def run(self):
+        """Every table of the measures against each other, by name."""
+        tables = tabulated(self.inputs(), self.names, methods=self.methods)
+        return SimpleNamespace(**{name: frame for name, frame in tables.items() if name in AGREEMENT_COLUMNS})
 
-    def run(self, *, calibration=None):
-        """Every table of the steps, by name."""
-        inputs, manifest, shared = self.inputs(calibration=calibration), self.path / "toy.json", {"audit": "toy"}
-        paths = {table: self.path / f"{table}.parquet" for table in AGREEMENT_COLUMNS}
-        ranking = {"confidence": CONFIDENCE, "permutations": 99, "seed": 0}
-        falsify_scores(inputs, manifest, paths, confidence=CONFIDENCE, **shared)
-        trace_radii(inputs, manifest, paths, **ranking, **shared)
-        count_decisions(inputs, manifest, paths, confidence=CONFIDENCE, **shared)
-        analyse_targets(inputs, manifest, paths, **shared)
-        write_table(self.path / "class_scores.parquet", CATALOGUE["class_scores"], self.class_scores(), identity=shared)
-        compare_measures(
-            inputs,
-            self.path / "class_scores.parquet",
-            manifest,
-            paths,
-            wanted=MEASURE_TABLES["compare_measures"],
-            methods=[{**model, "method": f"M{index}"} for index, model in enumerate(self.listed)],
-            ranking=ranking,
-            **shared,
-        )
-        for path in paths.values():
-            assert path.with_suffix(".csv").is_file()
-        return SimpleNamespace(
-            **{name: read_table(path, CATALOGUE[name], expect=shared) for name, path in paths.items()}
-        )
-
-    def class_scores(self):
-        rows = []
-        for item in self.inputs().measured():
-            for k, name in enumerate(self.names):
-                own = item.labels == k
-                value = item.values[own].mean() if own.any() else None
-                shown = {"class_index": k, "class_name": name, "n": own.sum(), "value": value}
-                rows.append({**item.key, **shown})
-        return frame_of(CATALOGUE["class_scores"], rows)
+    @property
+    def methods(self):
+        return [{**model, "method": f"M{index}"} for index, model in enumerate(self.listed)]
 
 
 @pytest.fixture(scope="module")
@@ -189,10 +143,52 @@ def of(frame, model="m0", **chosen):
     return frame.reset_index(drop=True)
 
 
+def test_every_table_of_what_an_audit_may_measure_is_declared(tables):
+    assert set(MEASURE_TABLES) == set(AGREEMENT_COLUMNS) | set(GROUP_COLUMNS) | set(PROJECTION_COLUMNS)
+    assert set(vars(tables)) == set(AGREEMENT_COLUMNS)
+
+
+UNATTACKED = {"smoothing": MEASURES["smoothed"]["smoothing"] | {"sandwich": None}}
+
+
+@pytest.mark.parametrize(
+    ("measures", "changes", "expected"),
+    [
+        (["clean"], {}, set()),
+        (["clean", "great"], {}, {"measure_agreement"}),
+        (["attacked"], {}, {"masking_signs"}),
+        (["distances"], {}, OF_DISTANCES),
+        (["great", "distances"], {}, {"measure_agreement", "falsification", *OF_DISTANCES}),
+        (["great", "distances"], {"norm": "linf"}, {"measure_agreement", *OF_DISTANCES}),
+        (["smoothed"], {}, {"radius_curves", "refutations"}),
+        (["smoothed"], UNATTACKED, {"radius_curves"}),
+        (["imported"], {}, {"radius_curves"}),
+        (["probable"], {}, {"class_shares"}),
+        (["targeted"], {}, {"target_success", "target_matrix", "target_predictors"}),
+        (
+            ["clean", "attacked", "probable"],
+            {},
+            {"measure_agreement", "class_shares", "masking_signs", "training_methods"},
+        ),
+    ],
+)
+def test_an_audit_has_the_tables_that_its_measures_suffice_for(folder, tmp_path, measures, changes, expected):
+    """`changes` are those of the settings of the last measure."""
+    chosen = {name: MEASURES[name] for name in measures}
+    chosen[measures[-1]] = chosen[measures[-1]] | changes
+    tables = tabulated(folder.inputs(tmp_path, measures=chosen), folder.names, methods=folder.methods)
+    assert set(tables) & set(MEASURE_TABLES) == expected
+
+
+def test_training_methods_need_two_of_them(folder, tmp_path):
+    measures = {name: MEASURES[name] for name in ("clean", "attacked", "probable")}
+    same = [model | {"method": "M"} for model in folder.methods]
+    assert "training_methods" not in tabulated(folder.inputs(tmp_path, measures=measures), folder.names, methods=same)
+
+
 def test_only_scores_beyond_distances_found_are_refuted(folder, tables):
     rows = of(tables.falsification).set_index("class_index")
-    clean = read_table(folder.path / "m0-clean.parquet", CATALOGUE["samples"])
-    right = (clean["value"] == 1).to_numpy()
+    right = folder.samples["m0", "clean"]["value"].to_numpy()
     # The last three samples, of classes 0 to 2, have no distance.
     assert rows.loc[0, "violations"] == (right & (folder.labels == 0))[:-3].sum()
     assert rows.loc[[1, 2], "violations"].tolist() == [0, 0]
@@ -207,8 +203,9 @@ def test_no_interval_at_a_temperature_chosen_on_the_same_samples(tmp_path, split
     folder = Folder(tmp_path)
     chosen = {"t_star": 0.01, "t_star_by_model": None, "split": split}
     nowhere = {"t_star": None, "t_star_by_model": None, "split": None}
-    write_json(tmp_path / "calibration.json", {"sharp": chosen, "undefined": nowhere})
-    rows = of(folder.run(calibration=tmp_path / "calibration.json").falsification, calibration="sharp")
+    inputs = folder.inputs(calibrated_measure="great", calibrations={"sharp": chosen, "undefined": nowhere})
+    found = falsification_rows(inputs, folder.names, alpha=0.05)
+    rows = of(frames_of({"falsification": found})["falsification"], calibration="sharp")
     whole = rows[rows["class_index"] == ALL].iloc[0]
     reports = ~choosing_samples(folder.ids, folder.labels, split) if split else np.ones(60, dtype=bool)
     assert whole["n"] == reports.sum()
@@ -285,7 +282,7 @@ def test_the_errors_of_the_repeated_test_widen_every_bound_and_are_said_everywhe
 def test_targets_reached_and_what_predicts_them(folder, tables):
     rows = of(tables.target_success).set_index("class_index")
     others = folder.labels != 0
-    clean = read_table(folder.path / "m0-clean.parquet", CATALOGUE["samples"])["prediction"].to_numpy()
+    clean = folder.samples["m0", "clean"]["prediction"].to_numpy()
     reached = np.where(np.arange(60) % 2 == 0, 0, clean)
     assert rows.loc[0, "success"] == np.mean(reached[others] == 0)
     assert rows.loc[0, "excess"] == pytest.approx(np.mean(reached[others] == 0) - np.mean(clean[others] == 0))
@@ -307,8 +304,8 @@ def test_every_pair_of_measures_is_compared_over_classes_and_models(tables):
 def test_training_methods_side_by_side(folder, tables):
     assert tables.training_methods["training"].tolist() == ["M0", "M1"]
     assert tables.training_methods["model"].tolist() == ["m0", "m1"]
-    attacked = read_table(folder.path / "m0-attacked.parquet", table_of("adversarial"))
-    assert tables.training_methods["attack_failure_rate"].iloc[0] == attacked["value"].mean()
+    attacked = folder.samples["m0", "attacked"]["value"]
+    assert tables.training_methods["attack_failure_rate"].iloc[0] == attacked.mean()
 
 
 def test_samples_that_survive_an_attack_but_have_a_nearer_distance_are_signs_of_masking(tables):
@@ -430,7 +427,7 @@ def judged(folder, **changes):
 def judge(folder, rule):
     judge_audit(
         folder.inputs(),
-        folder.path / "toy.json",
+        {"manifest": folder.path / "toy.json"},
         folder.path / "verdict.json",
         rules=[rule],
         intervals=INTERVALS,

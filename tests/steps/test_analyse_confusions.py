@@ -4,12 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analyse_confusions import analyse_confusions
-from gfscore.audit.measured import AuditInputs
-from gfscore.core.files import write_json
-from gfscore.measures.samples import table_of
-from gfscore.tables.parquet_tables import read_table, write_table
-from gfscore.workflow.catalogue import CATALOGUE
+from audit_inputs import audit_inputs, frames_of, models_named
+from gfscore.audit.classwise.confusion_rows import confusion_tables
 
 NAMES = ["cat", "dog", "frog"]
 MEASURES = {
@@ -21,40 +17,20 @@ MEASURES = {
 LABELS = np.repeat([0, 1, 2], 10)
 
 
-def written(folder, model, measure, frame):
-    path = folder / f"{model['model']}-{measure}.parquet"
-    table = table_of(MEASURES[measure]["kind"])
-    columns = table.column_names
-    given = {"sample_id": [f"s{i}" for i in range(30)] * (len(frame) // 30), "value": 0.0, "censored": False}
-    write_table(path, table, frame.assign(**given).reindex(columns=columns), identity={**model, "measure": measure})
-    return path
-
-
-@pytest.fixture
-def tables(tmp_path):
-    models = [{"dataset": "pets", "threat": "none", "model": name} for name in ("A", "B", "left out")]
-    paths = []
-    for model in models:
-        wrong = np.where(np.arange(30) < 4, 1, LABELS)
-        clean = pd.DataFrame({"label": LABELS, "prediction": wrong})
-        corrupted = pd.concat(
-            [
-                clean.assign(prediction=guess, corruption="fog", severity=severity)
-                for severity, guess in ((1, LABELS), (5, 2))
-            ]
-        )
-        frames = {"clean": clean, "great": clean, "attacked": clean.assign(prediction=1), "corrupted": corrupted}
-        paths += [written(tmp_path, model, measure, frame) for measure, frame in frames.items()]
-    write_json(tmp_path / "models.json", {"included": ["none/A", "none/B"], "excluded": []})
-    write_json(tmp_path / "pets.json", {"classes": NAMES})
-    subject = {"models": models, "measures": MEASURES, "calibrated_measure": None}
-    inputs = AuditInputs.of(subject, {"samples": paths, "selection": tmp_path / "models.json"})
-    out = {name: tmp_path / f"{name}.parquet" for name in ("confusions", "class_errors", "similarities")}
-    settings = {"shuffles": 19, "models": 5, "seed": 0}
-    analyse_confusions(inputs, tmp_path / "pets.json", out, audit="a", comparison=settings)
-    return SimpleNamespace(
-        **{name: read_table(path, CATALOGUE[name], expect={"audit": "a"}) for name, path in out.items()}
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory):
+    models = models_named("A", "B", "left out", dataset="pets")
+    wrong = np.where(np.arange(30) < 4, 1, LABELS)
+    clean = pd.DataFrame({"sample_id": [f"s{i}" for i in range(30)], "label": LABELS, "prediction": wrong, "value": 0})
+    mild, strong = (
+        clean.assign(prediction=guess, corruption="fog", severity=severity) for severity, guess in ((1, LABELS), (5, 2))
     )
+    frames = {"clean": clean, "great": clean, "attacked": clean.assign(prediction=1)}
+    frames |= {"corrupted": pd.concat([mild, strong])}
+    samples = {(model["model"], measure): frame for model in models for measure, frame in frames.items()}
+    folder = tmp_path_factory.mktemp("confusions")
+    inputs = audit_inputs(folder, models, MEASURES, samples, included=["none/A", "none/B"])
+    return SimpleNamespace(**frames_of(confusion_tables(inputs, NAMES, shuffles=19, models=5, seed=0)))
 
 
 def test_only_models_that_take_part_and_measures_that_predict(tables):

@@ -55,7 +55,8 @@ def folder(tmp_path_factory):
         entry = CONFIG["datasets"][dataset]
         settings = {key: entry[key] for key in ("source", "images", "split", "task", "subset", "digest")}
         settings["preprocessing"] = entry["preprocessing"] | {"size": SIDE}
-        fetch_dataset(settings, entry["classes"], root / f"{dataset}.json", dataset=dataset, path_to_images=root)
+        made = root / f"{dataset}.json", root / f"{dataset}.parquet"
+        fetch_dataset(settings, entry["classes"], *made, dataset=dataset, path_to_images=root)
     return root
 
 
@@ -106,7 +107,6 @@ def test_a_network_of_the_audit_is_trained_by_its_recipe_and_predicts(folder, tm
         tmp_path / "model.json",
         tmp_path / "model.safetensors",
         tmp_path / "logits.parquet",
-        threads=1,
     )
     _, label, logits = read_logits(tmp_path / "logits.parquet")
     assert logits.shape == (TESTED, 2) and np.isfinite(logits).all()

@@ -6,21 +6,21 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from compare_groups import compare_groups
+from audit_inputs import INTERVALS, audit_inputs, frames_of, models_named, tabulated
 from gfscore.audit.agreement.columns import ALL
 from gfscore.audit.audit_tables import AuditTables
-from gfscore.audit.measured import AuditInputs
+from gfscore.audit.groups.grouping import Grouping
+from gfscore.audit.groups.metrics import metric_rows
+from gfscore.audit.groups.scores import group_score_rows
 from gfscore.audit.verdicts.gate_rules import GROUP_GAP
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, write_json
 from gfscore.measures import measure_of
-from gfscore.measures.samples import table_of
 from gfscore.show.figures import group_class_heatmap, group_metric_heatmap, group_score_plot, save_figure
 from gfscore.show.report.groups import groups_view
 from gfscore.show.report.page import _environment
 from gfscore.show.words.group_words import group_gaps, sure_gaps, widest_attributes, widest_gap
-from gfscore.tables.parquet_tables import read_table, write_attributes, write_table
-from gfscore.workflow.catalogue import CATALOGUE
+from gfscore.tables.parquet_tables import write_attributes
 from judge_audit import judge_audit
 from made import gate_rule
 
@@ -32,12 +32,11 @@ MEASURES = {
     "corrupted": {"kind": "corruption"},
     "probable": {"kind": "probabilistic", "kappa": 0.01, "alpha": 0.05},
 }
-INTERVALS = {"method": "betting", "binary": "clopper_pearson", "confidence": 0.95, "seed": 0}
 GROUPS = {
     "attributes": ["side", "size"], "positive": None, "minimum_cell": 20,
     "balanced": {"attribute": "side", "seed": 0},
 }  # fmt: skip
-MODELS = [{"dataset": "toy", "threat": "none", "model": name} for name in ("fair", "unfair")]
+MODELS = models_named("fair", "unfair")
 N = 400
 
 
@@ -45,7 +44,7 @@ class Folder:
     """Two models on N samples. The unfair one misses every cat on the right side; `small` has no sample of size tiny."""
 
     def __init__(self, path):
-        self.path, self.samples = path, []
+        self.path, self.samples = path, {}
         rng = np.random.default_rng(0)
         self.labels = np.tile([0, 1], N // 2).astype(np.int32)
         self.ids = np.array([f"s{row}" for row in range(N)])
@@ -61,51 +60,46 @@ class Folder:
             "missing": {"side": 0, "size": 10},
         }
         write_attributes(path / "attributes.parquet", pd.DataFrame(columns, dtype=object), identity=identity)
-        write_json(path / "models.json", {"included": ["none/fair", "none/unfair"], "excluded": []})
         write_json(path / "toy.json", {"classes": NAMES, "digest": "d"})
-        for model in MODELS:
-            wrong = self.right & (self.labels == 0) & (model["model"] == "unfair")
+        for model in ("fair", "unfair"):
+            wrong = self.right & (self.labels == 0) & (model == "unfair")
             guess = np.where(wrong, 1, self.labels)
             value = np.where(wrong, 0.0, 1.0)
-            self.write(model, "clean", value, guess)
-            self.write(model, "great", value * 0.8, guess)
-            self.write(model, "attacked", value, guess, clean_prediction=guess)
-            self.write(model, "corrupted", value, guess, copies=3, clean_prediction=guess)
-            self.write(model, "probable", value, guess, clean_prediction=guess, censored=np.arange(N) == 1)
+            self.add(model, "clean", value, guess)
+            self.add(model, "great", value * 0.8, guess)
+            self.add(model, "attacked", value, guess, clean_prediction=guess)
+            self.add(model, "corrupted", value, guess, copies=3, clean_prediction=guess)
+            self.add(model, "probable", value, guess, clean_prediction=guess, censored=np.arange(N) == 1)
 
-    def write(self, model, measure, value, guess, *, copies=1, **columns):
-        table = table_of(MEASURES[measure]["kind"])
-        frame = pd.DataFrame(
-            {"sample_id": self.ids, "label": self.labels, "prediction": guess, "value": value, "censored": False}
-            | columns
-        )
+    def add(self, model, measure, value, guess, *, copies=1, **columns):
+        columns = {"label": self.labels, "prediction": guess, "value": value, "censored": False} | columns
+        frame = pd.DataFrame({"sample_id": self.ids} | columns)
         if measure == "probable":
             frame.loc[frame["censored"], "value"] = 0.0
         frame = pd.concat([frame] * copies, ignore_index=True)
         if measure == "corrupted":
             # The last copy of every cat is misread, whatever its side.
             frame.loc[(frame.index >= 2 * N) & (frame["label"] == 0), ["prediction", "value"]] = [1, 0.0]
-        path = self.path / f"{measure}-{model['model']}.parquet"
-        frame = frame.reindex(columns=table.column_names)
-        write_table(path, table, frame, identity={**model, "measure": measure})
-        self.samples.append(path)
+        self.samples[model, measure] = frame
 
     def inputs(self):
-        files = {"samples": self.samples, "selection": self.path / "models.json", "logits": [], "calibration": None}
-        return AuditInputs.of({"models": MODELS, "measures": MEASURES, "calibrated_measure": None}, files)
+        return audit_inputs(self.path, MODELS, MEASURES, self.samples)
 
     def compare(self, **changes):
-        paths = {name: self.path / f"{name}.parquet" for name in ("group_scores", "group_metrics")}
-        compare_groups(
-            self.inputs(), self.path / "attributes.parquet", self.path / "toy.json", paths,
-            audit="toy", groups=GROUPS | changes, intervals=INTERVALS,
-        )  # fmt: skip
-        return {name: read_table(path, CATALOGUE[name], expect={"audit": "toy"}) for name, path in paths.items()}
+        inputs, groups = self.inputs(), GROUPS | changes
+        grouping = self.grouping(groups)
+        scores = group_score_rows(inputs, grouping, NAMES, intervals=INTERVALS, minimum_cell=groups["minimum_cell"])
+        metrics = metric_rows(inputs, grouping, NAMES, settings=groups, confidence=INTERVALS["confidence"])
+        return frames_of({"group_scores": scores, "group_metrics": list(metrics)})
+
+    def grouping(self, groups):
+        chosen = {name: groups[name] for name in ("attributes", "balanced")}
+        return Grouping.read(self.path / "attributes.parquet", dataset="toy", **chosen)
 
     def judge(self, *rules):
         judge_audit(
-            self.inputs(), self.path / "toy.json", self.path / "verdict.json", rules=list(rules), intervals=INTERVALS,
-            label_error_rates=None, fp_lambda=0.5, attributes=self.path / "attributes.parquet",
+            self.inputs(), {"manifest": self.path / "toy.json", "attributes": self.path / "attributes.parquet"},
+            self.path / "verdict.json", rules=list(rules), intervals=INTERVALS, label_error_rates=None, fp_lambda=0.5,
         )  # fmt: skip
         return read_json(self.path / "verdict.json")
 
@@ -234,10 +228,13 @@ def test_the_gate_judges_the_largest_difference_of_groups(folder):
     assert verdict["rules"][0]["models"][0]["classes_without_samples"] == ["tiny"]
 
 
-def test_two_runs_give_the_same_tables(folder, tables):
-    again = folder.compare()
+def test_an_audit_that_names_attributes_has_these_tables_and_no_other_has_them(folder, tables, tmp_path):
+    inputs = audit_inputs(tmp_path, MODELS, {"clean": MEASURES["clean"]}, folder.samples)
+    assert not set(tables) & set(tabulated(inputs, NAMES))
+    again = tabulated(inputs, NAMES, groups=GROUPS, grouping=folder.grouping(GROUPS))
     for name, frame in tables.items():
-        pd.testing.assert_frame_equal(frame, again[name])
+        of_clean = frame[frame["measure"] == "clean"].reset_index(drop=True)
+        pd.testing.assert_frame_equal(again[name], of_clean)
 
 
 def test_an_attribute_that_is_not_there_is_refused(folder):

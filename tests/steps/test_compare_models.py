@@ -1,21 +1,17 @@
 """The comparison of models, from sample files to tables, sentences and the page's sections."""
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
 
-from compare_models import compare_models
+from audit_inputs import audit_inputs, frames_of, models_named
 from gfscore.audit.audit_tables import AuditTables
-from gfscore.audit.comparison.rows import tables_of
-from gfscore.audit.comparison.sensitivity import sensitivity_table
-from gfscore.audit.measured import AuditInputs, Measured
-from gfscore.audit.table_names import COMPARISONS
-from gfscore.core.files import write_json
+from gfscore.audit.comparison.rows import comparison_tables, tables_of
+from gfscore.audit.comparison.sensitivity import model_sensitivity, with_places
+from gfscore.audit.measured import Measured
 from gfscore.show.report.comparison import comparison_views, sensitivity_views
 from gfscore.show.words import comparison_words, sensitivity_words
-from gfscore.tables.parquet_tables import frame_of, read_table, write_table
+from gfscore.tables.parquet_tables import frame_of
 from gfscore.workflow.catalogue import CATALOGUE
 
 NAMES = ["cat", "dog", "frog"]
@@ -27,50 +23,26 @@ GREAT = np.array([[0.3, 0.3, 0.3], [0.9, 0.3, 0.3], [0.6, 0.6, 0.2], [0.6, 0.6, 
 
 class Folder:
     def __init__(self, path, *, models=4, n=600):
-        self.path = path
+        self.path, self.samples = path, {}
         rng = np.random.default_rng(0)
-        self.models = [{"dataset": "toy", "threat": "none", "model": f"m{index}"} for index in range(models)]
+        self.models = models_named(*(f"m{index}" for index in range(models)))
         self.labels = np.repeat(np.arange(3), n).astype(np.int32)
-        self.samples = []
-        for index, model in enumerate(self.models):
+        for index in range(models):
             right = rng.random(3 * n) < 0.8
             values = np.clip(GREAT[index, self.labels] + rng.uniform(-0.2, 0.2, 3 * n), 0, 1.25)
             for measure, value in (("clean", right.astype(float)), ("great", values)):
-                self.write(index, model, measure, value, rng.permutation(3 * n))
-        write_json(path / "models.json", {"included": [f"none/{m['model']}" for m in self.models], "excluded": []})
-        write_json(path / "dataset.json", {"classes": NAMES})
+                self.add(index, measure, value, rng.permutation(3 * n))
 
-    def write(self, index, model, measure, values, order, *, prefix="s"):
-        path = self.path / f"samples/{measure}/{index}.parquet"
-        rows = {
-            "sample_id": [f"{prefix}{row}" for row in range(len(values))],
-            "label": self.labels,
-            "prediction": self.labels,
-            "value": values,
-            "censored": False,
-        }
-        write_table(path, CATALOGUE["samples"], pd.DataFrame(rows).iloc[order], identity={**model, "measure": measure})
-        if path not in self.samples:
-            self.samples.append(path)
+    def add(self, index, measure, values, order, *, prefix="s"):
+        rows = {"sample_id": [f"{prefix}{row}" for row in range(len(values))], "label": self.labels}
+        frame = pd.DataFrame(rows | {"prediction": self.labels, "value": values})
+        self.samples[f"m{index}", measure] = frame.iloc[order]
 
     def compare(self, **changes):
-        files = {"samples": self.samples, "selection": self.path / "models.json", "logits": [], "calibration": None}
-        subject = {"models": self.models, "measures": MEASURES, "calibrated_measure": None}
-        compare_models(
-            AuditInputs.of(subject, files),
-            self.path / "dataset.json",
-            {name: self.path / f"{name}.parquet" for name in COMPARISONS},
-            self.path / "comparison.json",
-            audit="toy",
-            comparison=SETTINGS | changes,
-            fp_lambda=0.5,
-        )
-        tables = {
-            name: read_table(self.path / f"{name}.parquet", CATALOGUE[name], expect={"audit": "toy"})
-            for name in COMPARISONS
-        }
-        about = json.loads((self.path / "comparison.json").read_text())
-        return AuditTables(None, None, None, comparison=about, **tables)
+        inputs = audit_inputs(self.path, self.models, MEASURES, self.samples)
+        settings = SETTINGS | changes
+        rows, about = comparison_tables(inputs.measured(), MEASURES, NAMES, settings=settings, fp_lambda=0.5)
+        return AuditTables(None, None, None, comparison=about, **frames_of(rows))
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +99,7 @@ def test_swaps_and_places_follow_from_the_class_values(tables):
 
 def test_models_on_other_samples_are_not_compared(tmp_path):
     folder = Folder(tmp_path, n=30)
-    folder.write(2, folder.models[2], "great", np.full(90, 0.5), np.arange(90), prefix="other")
+    folder.add(2, "great", np.full(90, 0.5), np.arange(90), prefix="other")
     tables = folder.compare()
     assert tables.comparison["great"]["compared"] is False
     assert "none/m0 and none/m2 were measured on different samples" in tables.comparison["great"]["reason"]
@@ -140,7 +112,7 @@ def test_labels_must_agree(tmp_path):
     folder = Folder(tmp_path, n=30)
     folder.labels = folder.labels[::-1].copy()
     for measure in MEASURES:
-        folder.write(1, folder.models[1], measure, np.full(90, 0.5), np.arange(90))
+        folder.add(1, measure, np.full(90, 0.5), np.arange(90))
     assert "disagree about the labels" in folder.compare().comparison["great"]["reason"]
 
 
@@ -233,7 +205,8 @@ def sensitivity(*, swapped):
         ({"dataset": "d", "threat": "t", "model": name}, z, labels)
         for name, z in (("steady", steady), ("seldom", seldom))
     ]
-    return sensitivity_table(classifiers, MEASURES, shifts=[-1, 0], scales=[0.25, 1, 4], lam=0.5)
+    how = {"shifts": [-1, 0], "scales": [0.25, 1, 4], "lam": 0.5}
+    return with_places([model_sensitivity(*each, MEASURES, **how) for each in classifiers])
 
 
 def test_order_under_a_scale_in_words():

@@ -7,8 +7,10 @@ from extract_logits import extract_logits
 from fetch_dataset import fetch_dataset
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, write_json
+from gfscore.images.datasets import open_described
 from gfscore.networks import passes
-from gfscore.tables.parquet_tables import read_identity, read_logits
+from gfscore.tables.parquet_tables import read_identity, read_logits, read_table
+from gfscore.tables.table import DATASET
 from train_generator import train_generator
 from train_model import train_model
 
@@ -42,7 +44,8 @@ def run_all(folder):
     """Every step from images to logits, into one folder."""
     for split in ("train", "test"):
         settings = {"source": "digits", "split": split, "test_share": 0.5, "seed": 0}
-        fetch_dataset(settings, NAMES, folder / f"{split}.json", dataset=f"digits-{split}")
+        made = folder / f"{split}.json", folder / f"{split}-samples.parquet"
+        fetch_dataset(settings, NAMES, *made, dataset=f"digits-{split}")
     train_model(
         {"train": folder / "train.json", "test": folder / "test.json"},
         folder / "ERM.safetensors",
@@ -60,7 +63,7 @@ def run_all(folder):
 
 def extract(folder, dataset, logits):
     arguments = [folder / name for name in (dataset, "ERM.json", "ERM.safetensors", logits)]
-    extract_logits(*arguments, threads=1)
+    extract_logits(*arguments)
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +76,10 @@ def test_manifests_say_what_was_made(folder):
     assert dataset["dataset"] == "digits-test"
     assert dataset["samples"] == sum(dataset["samples_per_class"]) == 898
     assert dataset["image_shape"] == [1, 8, 8]
+    samples = read_table(folder / "test-samples.parquet", DATASET, expect={"dataset_digest": dataset["digest"]})
+    images, _ = open_described(folder / "test.json")
+    assert samples["sample_id"].tolist() == images.sample_id.tolist()
+    assert samples["label"].tolist() == images.labels.tolist()
     model = json.loads((folder / "ERM.json").read_text())
     assert {key: model[key] for key in IDENTITY} == IDENTITY
     assert not (folder / "progress").exists()
@@ -98,7 +105,8 @@ def test_the_generator_states_its_label_errors(folder):
     manifest = json.loads((folder / "g.json").read_text())
     assert len(manifest["label_error_rate"]) == 10
     assert all(0 < rate < 0.2 for rate in manifest["label_error_rate"])
-    fetch_dataset({"source": "generated"}, NAMES, folder / "gen.json", dataset="gen", path_to_images=folder / "g.npz")
+    made = folder / "gen.json", folder / "gen-samples.parquet"
+    fetch_dataset({"source": "generated"}, NAMES, *made, dataset="gen", path_to_images=folder / "g.npz")
     extract(folder, "gen.json", "gen.parquet")
     _, label, logits = read_logits(folder / "gen.parquet")
     assert len(label) == 60
@@ -107,7 +115,16 @@ def test_the_generator_states_its_label_errors(folder):
 
 def test_two_runs_make_the_same_bytes(folder, tmp_path):
     again = run_all(tmp_path)
-    for name in ("train.json", "test.json", "ERM.json", "ERM.safetensors", "g.json", "g.npz", "test.parquet"):
+    for name in (
+        "train.json",
+        "test.json",
+        "test-samples.parquet",
+        "ERM.json",
+        "ERM.safetensors",
+        "g.json",
+        "g.npz",
+        "test.parquet",
+    ):
         assert (folder / name).read_bytes() == (again / name).read_bytes(), name
 
 

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
+from fetch_dataset import fetch_dataset
 from gfscore.core.errors import InputError
-from gfscore.core.files import write_json
-from gfscore.images.datasets import describe_images
 from gfscore.measures.samples import table_of
 from gfscore.tables.parquet_tables import read_table
 from import_samples import import_samples
@@ -19,10 +18,10 @@ def imported(folder, *rows, kind, largest_radius=4.0):
     (folder / "radii.tsv").write_text("\n".join(["idx\tlabel\tpredict\tradius\tcorrect\ttime", *rows, ""]))
     np.save(folder / "labels.npy", LABELS)
     settings = {"source": "labels", "subset": None}
-    manifest = describe_images(settings, folder / "labels.npy", dataset="made", classes=CLASSES)
-    write_json(folder / "made.json", manifest)
+    dataset = folder / "made.json", folder / "made.parquet"
+    fetch_dataset(settings, CLASSES, *dataset, dataset="made", path_to_images=folder / "labels.npy")
     how = {"model": MODEL, "measure": "m", "kind": kind, "largest_radius": largest_radius}
-    import_samples(folder / "radii.tsv", folder / "made.json", folder / "samples.parquet", **how)
+    import_samples(folder / "radii.tsv", *dataset, folder / "samples.parquet", **how)
     return read_table(folder / "samples.parquet", table_of(kind), expect={"dataset": "made", "measure": "m"})
 
 

@@ -10,7 +10,6 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 TORCH_STEPS = {"train_model", "train_probe", "train_generator", "extract_logits", "fetch_dataset"}
-TORCH_STEPS |= {"import_logits", "import_samples"}
 STEPS = sorted(path.stem for path in (ROOT / "workflow_scripts").glob("*.py"))
 
 

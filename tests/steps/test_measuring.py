@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from fetch_dataset import fetch_dataset
-from gfscore.audit.measured import one_row_per_sample, read_samples
+from gfscore.audit.model_samples import one_row_per_sample, with_predictions
 from gfscore.core.errors import InputError
 from gfscore.core.files import write_json
 from gfscore.measures import KINDS
@@ -22,14 +22,14 @@ NAMES = [str(digit) for digit in range(10)]
 MODEL = {"dataset": "digits", "threat": "none", "model": "tiny"}
 SETTINGS = {"kind": "targeted", "subset": {"samples": 25, "seed": 3}, "seed": 5}
 TARGETED = CATALOGUE["samples of kind targeted"]
-HOW = {"batch_size": 10, "threads": 1, "version": "1"}
+HOW = {"batch_size": 10, "version": "1"}
 
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("measured")
     digits = {"source": "digits", "split": "test", "test_share": 0.5, "seed": 0, "subset": None}
-    fetch_dataset(digits, NAMES, folder / "digits.json", dataset="digits")
+    fetch_dataset(digits, NAMES, folder / "digits.json", folder / "digits.parquet", dataset="digits")
     network = build_network("small_convnet", in_channels=1, image_size=(8, 8), classes=10, width=2, pool=4)
     sha256 = save_classifier(folder / "tiny.safetensors", network, metadata=MODEL)
     manifest = {**MODEL, "sha256": sha256, "architecture": "small_convnet", "settings": {}}
@@ -95,7 +95,7 @@ def test_a_subset_is_measured_in_full_batches_with_seeds_of_their_own(files, tmp
 
 def test_several_rows_of_a_sample_count_once_with_their_mean(files, tmp_path):
     run(files, tmp_path, Recorder())
-    samples = read_samples(tmp_path / "samples.parquet", MODEL, "targeted-8", "targeted")
+    samples = with_predictions(read_table(tmp_path / "samples.parquet", TARGETED))
     single = one_row_per_sample(samples)
     assert single["value"].tolist() == [0.5] * 25
     assert single["sample_id"].tolist() == samples["sample_id"].drop_duplicates().tolist()

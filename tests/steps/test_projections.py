@@ -1,4 +1,4 @@
-"""Steps of rules/projection.smk, from images to tables, figures and the page."""
+"""Projections, from images to tables, figures and the page."""
 
 import json
 from pathlib import Path
@@ -8,8 +8,12 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
+from audit_inputs import audit_inputs, frames_of, models_named, tabulated
 from fetch_dataset import fetch_dataset
 from gfscore.audit.audit_tables import AuditTables
+from gfscore.audit.groups.grouping import Grouping
+from gfscore.audit.projections.group_means import group_means
+from gfscore.audit.projections.rows import projection_tables, read_projections
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, write_json
 from gfscore.core.numbers import number, percent
@@ -22,11 +26,10 @@ from gfscore.show.figures import projections, traversals
 from gfscore.show.figures.saving import save_figure
 from gfscore.show.report.page import _environment
 from gfscore.show.report.projection import _related, projection_view
-from gfscore.tables.parquet_tables import frame_of, read_identity, read_table, write_attributes, write_table
+from gfscore.tables.parquet_tables import frame_of, read_identity, read_table, write_attributes
 from gfscore.workflow.catalogue import CATALOGUE
 from project_attributes import project_attributes
 from shipped_configuration import shipped_configuration
-from summarise_projections import summarise_projections
 from train_mapper import train_mapper
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,7 +48,6 @@ GAN = {
 }
 SEARCH = {"subset": {"samples": 30, "seed": 1}, "steps": 10, "bisections": 5, "sigma": "aggregated", "batch_size": 64}
 KINDS = {"attacked": "adversarial", "clean": "clean"}
-TABLES = ("projection_scores", "projection_models", "projection_ranks", "projection_effects")
 
 
 class Folder:
@@ -54,7 +56,8 @@ class Folder:
     def __init__(self, path):
         self.path, self.models = path, []
         for name, split in (("train", "train"), ("digits", "test")):
-            fetch_dataset(DIGITS | {"split": split}, NAMES, path / f"{name}.json", dataset=name)
+            made = path / f"{name}.json", path / f"{name}-samples.parquet"
+            fetch_dataset(DIGITS | {"split": split}, NAMES, *made, dataset=name)
             ids = self._ids(name)
             sides = np.where(np.arange(len(ids)) % 3 == 0, "left", "right").astype(object)
             sides[:5] = None
@@ -64,8 +67,6 @@ class Folder:
             )
         for name in ("first", "second", "constant"):
             self._classifier(name)
-        included = [f"none/{model['model']}" for model in self.models]
-        write_json(path / "models.json", {"included": included, "excluded": []})
 
     def _ids(self, name):
         return open_described(self.path / f"{name}.json")[0].sample_id.astype(object)
@@ -83,7 +84,7 @@ class Folder:
                 # Untrained logits hardly differ: centred on the images, they spread over the classes.
                 images = torch.from_numpy(load_all(open_described(self.path / "digits.json")[0])[0])
                 last.bias.sub_(network(images).mean(dim=0))
-        model = {"dataset": "digits", "threat": "none", "model": name}
+        (model,) = models_named(name, dataset="digits")
         sha256 = save_classifier(self.path / f"{name}.safetensors", network, metadata=model)
         manifest = {**model, "sha256": sha256, "architecture": "small_convnet", "settings": {}}
         write_json(self.path / f"{name}.json", manifest)
@@ -115,7 +116,7 @@ class Folder:
             },
             settings=search,
             measure=mapper,
-            how={"batch_size": batch_size, "threads": 1, "version": "1"},
+            how={"batch_size": batch_size, "version": "1"},
         )
         model = {"dataset": dataset, "threat": "none", "model": name}
         expect = {**model, "measure": mapper}
@@ -123,19 +124,16 @@ class Folder:
             self.path / f"{mapper}-{name}.parquet", CATALOGUE["samples of kind projection"], expect=expect
         )
 
-    def summarise(self, mapper, groups=None):
-        files = {
-            "groups": groups,
-            "samples": [self.path / f"{mapper}-{model['model']}.parquet" for model in self.models],
-            "selection": self.path / "models.json",
-            "manifest": self.path / "digits.json",
-            "mapper": self.path / f"{mapper}.json",
-        }
-        paths = {name: self.path / f"{name}.parquet" for name in TABLES}
-        summarise_projections(
-            files, paths, audit="toy", models=self.models, mapper=mapper, confidence=0.95, kinds=KINDS
-        )
-        return {name: read_table(paths[name], CATALOGUE[name], expect={"audit": "toy"}) for name in TABLES}
+    def summarise(self, mapper, metrics=None, *, included=None):
+        """Tables of the projections of all models; `metrics` are rows of group_metrics."""
+        inputs = audit_inputs(self.path, self.models, {}, {}, included=included)
+        paths = [self.path / f"{mapper}-{model['model']}.parquet" for model in self.models]
+        projections = read_projections(inputs, paths, read_json(self.path / f"{mapper}.json"))
+        groups = {}
+        if metrics:
+            frame = frame_of(CATALOGUE["group_metrics"], metrics)
+            groups = group_means(frame, kinds=KINDS, moved=projections.manifest["categories"])
+        return frames_of(projection_tables(projections, NAMES, groups, confidence=0.95))
 
 
 @pytest.fixture(scope="module")
@@ -269,6 +267,11 @@ def test_tables_hold_every_model_dimension_and_class_and_flag_the_constant_one(t
     whole = scores[(scores["class_index"] == -1) & (scores["dimension_index"] == -1)]
     np.testing.assert_allclose(whole["tolerance"], models["tolerance"])
     assert tables["projection_ranks"]["n"].max() == 2
+
+
+def test_only_models_that_take_part_are_projected(folder, tables):
+    found = folder.summarise("vae", included=["none/second"])
+    assert list(found["projection_models"]["model"]) == ["second"] and len(tables["projection_models"]) == 3
 
 
 def words_of(figure):
@@ -411,11 +414,9 @@ def test_differences_between_groups_stand_beside_tolerance_where_the_audit_has_t
         for metric in ("dp", "eopp", "eodd", "aodd")
         for name in ("macro", "worst")
     ]  # fmt: skip
-    path = folder.path / "group_metrics.parquet"
-    write_table(path, CATALOGUE["group_metrics"], frame_of(CATALOGUE["group_metrics"], rows), identity={"audit": "toy"})
     for model in folder.models:
         folder.project("vae", model["model"])
-    found = folder.summarise("vae", groups=path)
+    found = folder.summarise("vae", rows)
     models = found["projection_models"].set_index("model")
     # of the undisturbed samples, though an attack is listed first
     assert models["dp"].to_dict() == pytest.approx(planted)
@@ -428,6 +429,31 @@ def test_differences_between_groups_stand_beside_tolerance_where_the_audit_has_t
     assert ">DP</th>" in page and "EOdd, scaled" in page and "differences between groups under clean" in page
     assert "not only of those that were projected" in page
     assert ">DP</th>" not in page_of(tables) and "dp" not in set(tables["projection_ranks"]["second"])
+
+
+def test_an_audit_with_groups_takes_the_differences_of_the_measure_that_leaves_samples_undisturbed(folder, tables):
+    ids, labels = folder._ids("digits"), open_described(folder.path / "digits.json")[0].labels
+    frame = pd.DataFrame({"sample_id": ids, "label": labels, "prediction": labels, "value": 1, "steps": 1})
+    frames = {(model["model"], "attacked"): frame for model in folder.models}
+    # One side is never told what it is.
+    wrong = np.where(read_table_of(folder) == "left", (labels + 1) % 10, labels)
+    frames |= {
+        (model["model"], "clean"): frame.assign(prediction=wrong, value=wrong == labels) for model in folder.models
+    }
+    attacked = {"kind": "adversarial", "norm": "linf", "eps": 0.1, "attacks": [{"name": "fgsm"}]}
+    inputs = audit_inputs(folder.path, folder.models, {"attacked": attacked, "clean": {"kind": "clean"}}, frames)
+    paths = [folder.path / f"vae-{model['model']}.parquet" for model in folder.models]
+    grouping = Grouping.read(folder.path / "digits.parquet", dataset="digits", attributes=["side"], balanced=None)
+    groups = {"attributes": ["side"], "balanced": None, "positive": None, "minimum_cell": 1}
+    projections = read_projections(inputs, paths, read_json(folder.path / "vae.json"))
+    found = tabulated(inputs, NAMES, groups=groups, grouping=grouping, projections=projections)
+    models, metrics = found["projection_models"], found["group_metrics"]
+    assert set(models["group_measure"]) == {"clean"} and (models["eopp"] == 1).all()
+    assert set(metrics["measure"]) == {"attacked", "clean"}
+    shown = ["dataset", "model", "tolerance", "deviation", "coupling"]
+    pd.testing.assert_frame_equal(models[shown], tables["projection_models"][shown])
+    without = set(tabulated(inputs, NAMES))
+    assert not without & set(tables) and not without & {"group_metrics", "group_scores"}
 
 
 def test_the_shipped_search_is_what_the_step_takes():

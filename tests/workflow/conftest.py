@@ -15,9 +15,6 @@ from gfscore.workflow.configuration import configured
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# Jobs of several audits share the cores here: a thread that waits for another must not spin on one meanwhile.
-os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-
 LONGEST_FIRST = (
     "test_audit",
     "test_real_measures",
@@ -103,7 +100,7 @@ class Repository:
         text = "".join(path.read_text() for path in (self.path / "rules").glob("*.smk"))
         # Steps of an audit, or of all audits, have no other wildcard in the name of their log.
         aggregates = set(re.findall(r'"results/logs/(\w+)(?:/\{audit\})?\.log"', text))
-        assert {"summarise_models", until} <= aggregates & set(rules)
+        assert {"tabulate_audit", until} <= aggregates & set(rules)
         assert all(rules[rule] == 1 for rule in aggregates & set(rules))
         return Counter({rule: count for rule, count in rules.items() if rule not in aggregates})
 

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from gfscore.audit.summary_tables import MODEL_SUMMARY
+from gfscore.audit.table_names import TABLES_OF_AUDIT
 from gfscore.tables.parquet_tables import read_identity, read_logits, read_table
 from gfscore.training.objectives import METHODS
 from gfscore.workflow.audit_check import check_audit
@@ -45,27 +46,21 @@ def test_what_the_ledger_says_of_the_digit_models_is_seen(audited_once):
         distances = distances[radii.index]
         assert (radii < distances)[(radii > 0) & (distances > 0)].mean() > 0.95
     predictors = pd.read_parquet(audited_once.path / "results/audits/digits/target_predictors.parquet")
-    assert len(predictors) == 3 * 9
+    assert len(predictors) == 3 * 7
     # Of 27 one may be about zero: which weights a training finds depends on the machine's vector instructions.
     assert (predictors["rho_cfps"] > 0).mean() > 0.9 and (predictors["rho_cfps"] > -0.1).all()
 
 
 def test_the_results_of_the_contract_are_there(audited_once):
     folder = audited_once.path / "results/audits/digits"
-    compared = ("comparisons", "model_comparisons", "rank_intervals", "lambda_swaps", "metric_ranks")
-    grouped = ("group_scores", "group_metrics", "projection_scores", "projection_models", "projection_ranks")
-    effects = ("projection_effects",)
-    of_classes = ("class_errors", "confusions", "similarities", "class_distances", "log_rank_tests", "target_matrix")
-    agreeing = ("falsification", "radius_curves", "class_shares", "target_success", "measure_agreement")
-    judged = ("refutations", "target_predictors", "training_methods", "costs")
-    always = ("class_scores", "model_summary", "vulnerability", "class_pairs", "calibration", "sensitivity")
-    for table in (*always, *compared, *grouped, *effects, *of_classes, *agreeing, *judged):
+    for table in TABLES_OF_AUDIT:
         frame = read_table(folder / f"{table}.parquet", CATALOGUE[table], expect={"audit": "digits"})
-        assert len(pd.read_csv(folder / f"{table}.csv")) == len(frame) > 0
+        assert len(pd.read_csv(folder / f"{table}.csv")) == len(frame)
+        assert len(frame) or table == "masking_signs", "attacks may show no sign, of all else there is something"
         assert list(frame.columns) == [name for name, _, _ in CATALOGUE[table].columns]
     of_training = read_table(folder / "training_methods.parquet", CATALOGUE["training_methods"])
-    assert set(of_training["training"]) == set(METHODS)
-    assert len(of_training) == 9
+    assert len(set(of_training["training"])) == 6 and set(of_training["training"]) < set(METHODS)
+    assert len(of_training) == 7
     for figure in (
         "class_heatmap_great-softmax",
         "score_against_rdi_great-softmax",
@@ -112,9 +107,9 @@ def test_tables_agree_with_an_independent_computation_from_the_logits(audited_on
 def test_adversarial_training_resists_better_and_the_class_fair_method_is_fairer(audited_once):
     trained = audited_once.path / "results/trained/digits/none"
     manifests = {path.stem: json.loads(path.read_text()) for path in trained.glob("*.json")}
-    assert len(manifests) == 9
+    assert len(manifests) == 7
     erm = manifests["ERM"]["robust_accuracy"]
-    for name in ("FGSM", "PGD", "TRADES", "MART", "PGD_mixer", "WORST_CLASS"):
+    for name in ("PGD", "TRADES", "PGD_mixer", "WORST_CLASS"):
         assert manifests[name]["robust_accuracy"] > erm + 0.2, name
     assert manifests["PRL"]["robust_accuracy"] > erm
     gap = {name: np.ptp(manifest["robust_accuracy_per_class"]) for name, manifest in manifests.items()}
@@ -134,10 +129,12 @@ def test_golden_numbers(audited_once):
 
 
 def test_files_carry_their_identity(audited_once):
-    identity = read_identity(audited_once.path / "results/samples/great-softmax/digits/none/PGD.parquet")
+    scored = read_identity(audited_once.path / "results/scores/digits.parquet")["logits"]["none/PGD"]
+    attacked = read_identity(audited_once.path / "results/samples/adversarial-linf/digits/none/PGD.parquet")
     trained = json.loads(audited_once.read("results/trained/digits/none/PGD.json"))
     dataset = json.loads(audited_once.read("results/datasets/digits.json"))
-    assert identity["checkpoint_sha256"] == trained["sha256"]
-    assert identity["dataset_digest"] == dataset["digest"]
-    assert (identity["dataset"], identity["threat"], identity["model"]) == ("digits", "none", "PGD")
-    assert identity["measure"] == "great-softmax"
+    for identity in (scored, attacked):
+        assert identity["checkpoint_sha256"] == trained["sha256"]
+        assert identity["dataset_digest"] == dataset["digest"]
+        assert (identity["dataset"], identity["threat"], identity["model"]) == ("digits", "none", "PGD")
+    assert attacked["measure"] == "adversarial-linf"

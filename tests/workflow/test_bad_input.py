@@ -12,7 +12,7 @@ from made import gate_rule
 pytestmark = pytest.mark.workflow
 
 LOGITS = "results/logits/digits/none/ERM.parquet"
-CHECK = "results/checks/digits/none/ERM.json"
+SELECTION = "results/audits/digits/models.json"
 
 
 def refusal(repository, *arguments):
@@ -28,7 +28,7 @@ def refusal(repository, *arguments):
         ("    groups:\n", "    grups:\n", ["config.yaml, line 2", "did you mean 'groups'"]),
         ("models: [digits/none/*]", "models: [digits/none/TRADE]", ["'digits/none/TRADES'"]),
         ("      - great-sigmoid\n", "      - great-sigmid\n", ["'great-sigmoid'"]),
-        ("{training: {method: FGSM}}", "{training: {method: FGSMM}}", ["'FGSM'"]),
+        ("{training: {method: PGD}}", "{training: {method: PGDD}}", ["'PGD'"]),
         ("      ERM_DA: {", "      '../ERM_DA': {", ["may hold only letters"]),
     ],
 )
@@ -84,20 +84,21 @@ def set_probabilities(labels, logits):
 )
 def test_bad_logits_are_refused_by_the_gate(audited, change, expected):
     change_logits(audited, change)
-    text = refusal(audited, CHECK)
+    text = refusal(audited, SELECTION)
     assert expected in text
     assert LOGITS in text
     assert "Traceback" not in text
-    assert not (audited.path / CHECK).exists()
-    assert expected in audited.read("results/logs/check_logits/digits/none/ERM.log")
+    assert not (audited.path / SELECTION).exists() and not (audited.path / "results/scores/digits.parquet").exists()
+    assert expected in audited.read("results/logs/score_models/digits.log")
 
 
 @pytest.mark.parametrize(
     "name",
     [
         "results/trained/digits/none/PRL.safetensors",
-        "results/checks/digits/none/PRL.json",
-        "results/sweeps/great-softmax/digits/none/PRL.parquet",
+        "results/datasets/digits.parquet",
+        "results/scores/digits.parquet",
+        "results/sweeps/digits.parquet",
         "results/audits/digits/model_summary.csv",
         "results/audits/digits/verdict.json",
     ],

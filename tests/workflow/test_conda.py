@@ -158,7 +158,7 @@ def seen(plain, under_conda, tmp_path_factory):
 
 def test_every_job_ran_in_the_environment_of_its_rule(plain, conda, seen):
     of_rule = plain.environments_of_rules()
-    assert {"train_model", "extract_logits", "summarise_classes", "build_report"} <= {step_of(one) for one in seen}
+    assert {"train_model", "extract_logits", "tabulate_audit", "build_report"} <= {step_of(one) for one in seen}
     for one in seen:
         prefix = Path(one["prefix"])
         assert prefix.parent == conda[1], step_of(one)
@@ -204,12 +204,12 @@ def test_a_package_that_is_missing_would_be_seen_as_borrowed(plain, under_conda,
     pandas = prefix_of(conda, "analysis") / "lib/python3.11/site-packages/pandas"
     hidden = pandas.rename(pandas.with_name("hidden"))
     try:
-        file = "results/samples/clean/digits/none/ERM.parquet"
+        file = "results/scores/digits.parquet"
         plain.snakemake(*options, "-R", file, "--", file, environment=environment | observing(tmp_path / "jobs"))
     finally:
         hidden.rename(pandas)
     (one,) = (one for one in observations(tmp_path / "jobs") if step_of(one))
-    assert "pandas" in borrowed(one) & imported_by(plain.path / "workflow_scripts/score_logits.py")
+    assert "pandas" in borrowed(one) & imported_by(plain.path / "workflow_scripts/score_models.py")
 
 
 def prefix_of(conda, name):

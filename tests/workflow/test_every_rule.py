@@ -15,9 +15,8 @@ import yaml
 
 from foreign_models import place_graph, place_logits, place_network, place_radii, place_transformer
 from gfscore.tables.parquet_tables import read_table
-from gfscore.workflow import plan
 from gfscore.workflow.catalogue import CATALOGUE
-from gfscore.workflow.memory import KEPT
+from gfscore.workflow.job_variables import VARIABLES
 from observing import observations, observing, step_of
 from small_audits import small_audit
 from workflow.conftest import TWO_MODELS
@@ -78,18 +77,16 @@ def second(first, fresh_copy, tmp_path_factory):
     blocked = tmp_path_factory.mktemp("blocked")
     (blocked / "torch.py").write_text("raise ImportError('torch is not for cheap steps')")
     # Forced, because the target `logits` ends with it.
-    options = (*OPTIONS, *ONLY, "--forcerun", "check_logits")
+    options = (*OPTIONS, *ONLY, "--forcerun", "score_models")
     repository.after = repository.ran(*options, environment={"PYTHONPATH": str(blocked)})
     return repository
 
 
 def computed_with_torch(repository):
-    """What of each model, beside its logits, torch is needed for: projections, and samples not scored from logits."""
-    environments, results = repository.environments_of_rules(), repository.path / "results"
-    config = repository.config()
-    scored = {name for name in config["measures"] if environments[plan.step_of(config, name)] != "torch"}
+    """What of each model, beside its logits, torch is needed for: measures that show it images, and projections."""
+    results = repository.path / "results"
     files = [*results.glob("samples/*/digits/none/*"), *results.glob("projections/*/digits/none/*")]
-    return sorted(str(path.relative_to(repository.path)) for path in files if path.parts[-4] not in scored)
+    return sorted(str(path.relative_to(repository.path)) for path in files)
 
 
 # ---- without a network ----
@@ -112,18 +109,18 @@ def test_every_rule_but_inputs_runs_without_a_network(first):
 
 
 def test_every_job_keeps_the_memory_that_it_frees(first):
-    assert all(KEPT.keys() <= set(one["variables"]) for one in first.seen if step_of(one))
+    assert all(VARIABLES.keys() <= set(one["variables"]) for one in first.seen if step_of(one))
 
 
 # ---- without torch ----
 
 
 def test_everything_after_the_logits_runs_without_torch(second):
-    assert second.before["train_model"] == second.before["extract_logits"] == second.after["check_logits"] == 2
+    assert second.before["train_model"] == second.before["extract_logits"] == 2
     environments = second.environments_of_rules()
     assert {environments[rule] for rule in second.after} == {"analysis"}
-    cheap = {"score_logits", "sweep_temperatures", "plot_figures", "build_report"}
-    assert cheap <= set(second.after) and not cheap & set(second.before)
+    cheap = {"tabulate_audit", "judge_audit", "plot_figures", "build_report"}
+    assert cheap | {"score_models"} <= set(second.after) and not cheap & set(second.before)
 
 
 # ---- what both have made ----
@@ -133,7 +130,9 @@ def test_two_runs_from_scratch_give_the_same_tables(first, second):
     names = sorted(
         path.relative_to(second.path)
         for path in (second.path / "results").rglob("*")
-        if path.is_file() and not {"logs", "costs"} & {*path.parts, path.stem} and path.name != "dashboard.html"
+        if path.is_file()
+        and not {"logs", "costs", "cache"} & {*path.parts, path.stem}
+        and path.name != "dashboard.html"
     )
     assert len(names) > 30
     assert len([name for name in names if name.parent.name == "digits" and name.suffix == ".parquet"]) > 20
@@ -203,9 +202,8 @@ def configure(repository, served, address):
         },
     }
     (repository.path / FOREIGN).write_text(yaml.safe_dump(overlay, sort_keys=False))
-    # Of the other sources the logits are enough: what follows is the same for all.
-    foreign = [f"results/logits/few/none/{name}.parquet" for name in models]
-    foreign += ["results/logits/few-leaderboard/Linf/Wong2020Fast.parquet"]
+    # Of the other sources the scores are enough: what follows is the same for all.
+    foreign = [f"results/scores/{audit}.parquet" for audit in ("foreign", "leaderboard")]
     foreign += ["results/samples/certified-elsewhere/few-radii/L2/Radii.parquet"]
     targets = re.findall(r"^rule (\w+):", repository.read("Snakefile"), flags=re.MULTILINE)
     return [*(name for name in targets if name != "inputs"), "results/generated/digits-generated.json", *foreign]

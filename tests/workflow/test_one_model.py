@@ -23,8 +23,8 @@ TABLES = (*OPTIONS, "--omit-from", "plot_figures")
 """Leaves out figures, the costliest of what is made of an audit, and the report that shows them."""
 
 MODELS = ["ERM", "Network", "Given"]
-AFTER_LOGITS = Counter(check_logits=1, score_logits=2, sweep_temperatures=1)
-FROM_LOGITS = Counter(extract_logits=1) + AFTER_LOGITS
+LOGITS = Counter(extract_logits=1)
+"""Of a model whose measures are all made of its logits."""
 
 
 @pytest.fixture(scope="module")
@@ -78,8 +78,10 @@ def files_of_models(repository):
 def planned(repository, model, *options):
     """Jobs of models in a dry run, after checking that they are all of one model and aggregates run once each."""
     rules, files = repository.planned(*OPTIONS, *options)
-    assert {name for name in MODELS if any(f"/{name}." in file for file in files)} == {model}
-    return repository.jobs_of_models(rules)
+    jobs = repository.jobs_of_models(rules)
+    assert {name for name in MODELS if any(f"/{name}." in file for file in files)} == ({model} if jobs else set())
+    assert rules["score_models"] == rules["judge_audit"] == 1
+    return jobs
 
 
 def rerun(repository, model, *options):
@@ -97,17 +99,17 @@ def rerun(repository, model, *options):
 
 def test_a_changed_training_trains_it_again(audited_one):
     edit_entry(audited_one, "ERM", seed=7)
-    assert rerun(audited_one, "ERM") == Counter(train_model=1) + FROM_LOGITS
+    assert rerun(audited_one, "ERM") == Counter(train_model=1) + LOGITS
 
 
 def test_what_is_published_about_it_moves_no_image(audited_one):
     edit_entry(audited_one, "ERM", clean_accuracy_tolerance=0.9)
-    assert planned(audited_one, "ERM") == AFTER_LOGITS
+    assert planned(audited_one, "ERM") == Counter()
 
 
 def test_another_preprocessing_of_a_checkpoint_computes_its_logits_again(audited_one):
     edit_entry(audited_one, "Network", mean=[0.5])
-    assert planned(audited_one, "Network") == Counter(fetch_checkpoint=1) + FROM_LOGITS
+    assert planned(audited_one, "Network") == Counter(fetch_checkpoint=1) + LOGITS
 
 
 # ---- its files ----
@@ -118,14 +120,18 @@ def test_another_checkpoint_is_refused_until_the_change_is_meant(audited_one):
     refused = audited_one.snakemake(*OPTIONS, check=False)
     assert refused.returncode != 0
     assert "recorded in Network.pt.sha256" in refused.text
+    # The verdict on the other network no longer stands.
+    judged = audited_one.path / "results/audits/one"
+    assert not (judged / "verdict.json").exists() and not (judged / "report.html").exists()
+    assert (judged / "previous/verdict.json").is_file() and (judged / "previous/report.html").is_file()
     (audited_one.path / "checkpoints/Network.pt.sha256").unlink()
-    assert rerun(audited_one, "Network") == Counter(fetch_checkpoint=1) + FROM_LOGITS
+    assert rerun(audited_one, "Network") == Counter(fetch_checkpoint=1) + LOGITS
 
 
 def test_another_checkpoint_with_its_digest_pinned(audited_one):
     place_network(audited_one.path, "Network", image_shape=(1, 8, 8), classes=10, seed=1)
     edit_entry(audited_one, "Network", sha256=sha256_of_file(audited_one.path / "checkpoints/Network.pt"))
-    assert planned(audited_one, "Network") == Counter(fetch_checkpoint=1) + FROM_LOGITS
+    assert planned(audited_one, "Network") == Counter(fetch_checkpoint=1) + LOGITS
 
 
 @pytest.mark.parametrize("name", ["mine", "layers"])
@@ -133,20 +139,20 @@ def test_another_definition_of_its_network_or_of_what_that_imports(audited_one, 
     manifest = json.loads(audited_one.read("results/checkpoints/one/none/Network.json"))
     paths = [file["path"] for file in manifest["architecture_files"]]
     assert paths == ["architectures/layers.py", "architectures/mine.py"]
-    identity = read_identity(audited_one.path / "results/samples/clean/one/none/Network.parquet")
+    identity = read_identity(audited_one.path / "results/scores/one.parquet")["logits"]["none/Network"]
     assert identity["architecture_sha256"] == manifest["architecture_sha256"]
     assert manifest["architecture_sha256"] in audited_one.read("results/audits/one/report.html")
     edited = audited_one.path / f"architectures/{name}.py"
     edited.write_text(f"{edited.read_text()}\n# changed\n")
     # As mv and cp -a would, whose files may be older than what was made of others.
     os.utime(edited, (0, 0))
-    assert planned(audited_one, "Network") == Counter(fetch_checkpoint=1) + FROM_LOGITS
+    assert planned(audited_one, "Network") == Counter(fetch_checkpoint=1) + LOGITS
 
 
 def test_other_logits_of_somebody_else(audited_one):
     images, _ = open_described(audited_one.path / "results/datasets/one.json")
     place_logits(audited_one.path, "Given", labels=images.labels, classes=10, seed=1)
-    assert planned(audited_one, "Given") == Counter(import_logits=1) + AFTER_LOGITS
+    assert planned(audited_one, "Given") == Counter()
 
 
 # ---- its data ----
@@ -192,10 +198,10 @@ def test_another_digest_is_refused_when_it_is_pinned_and_when_the_data_are_fetch
 @pytest.mark.parametrize(
     ("model", "file", "expected"),
     [
-        ("ERM", "results/logits/one/none/ERM.parquet", FROM_LOGITS),
-        ("ERM", "results/trained/one/none/ERM.safetensors", Counter(train_model=1) + FROM_LOGITS),
-        ("Network", "results/checkpoints/one/none/Network.json", Counter(fetch_checkpoint=1) + FROM_LOGITS),
-        ("Given", "results/logits/one/none/Given.parquet", Counter(import_logits=1) + AFTER_LOGITS),
+        ("ERM", "results/logits/one/none/ERM.parquet", LOGITS),
+        ("ERM", "results/trained/one/none/ERM.safetensors", Counter(train_model=1) + LOGITS),
+        ("Network", "results/checkpoints/one/none/Network.json", Counter(fetch_checkpoint=1) + LOGITS),
+        ("Given", "results/scores/one.parquet", Counter()),
     ],
 )
 def test_a_file_named_after_forcerun_is_made_again_and_all_that_follows(once, model, file, expected):
@@ -208,7 +214,8 @@ def test_a_file_named_after_forcerun_is_made_again_and_all_that_follows(once, mo
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("results/logits/one/none/ERM.parquet", FROM_LOGITS),
+        ("results/logits/one/none/ERM.parquet", LOGITS),
+        ("results/scores/one.parquet", Counter()),
         ("results/audits/one/class_scores.parquet", Counter()),
     ],
 )
@@ -222,7 +229,7 @@ def test_a_damaged_table_is_named_with_the_command_that_makes_it_anew(audited_on
     refused = audited_one.snakemake(*TABLES, check=False)
     assert refused.returncode != 0
     assert "Traceback" not in refused.text
-    (advice,) = set(re.findall(rf"error: {re.escape(name)}: .*adding (-R \S+) to the command", refused.text))
+    (advice,) = set(re.findall(rf"(?s)error: {re.escape(name)}: .*?adding (-R \S+) to the command", refused.text))
     rules = audited_one.ran(*TABLES, *advice.split())
     assert audited_one.jobs_of_models(rules, until="build_dashboard") == expected
     assert contents(audited_one) == before
@@ -234,7 +241,7 @@ def test_truncated_tables_are_named_and_healed_by_deleting_them(audited_one):
     # What is made last comes first, so that each is read although those after it are gone.
     for name in (
         "results/audits/one/class_scores.parquet",
-        "results/samples/great-softmax/one/none/ERM.parquet",
+        "results/scores/one.parquet",
         "results/logits/one/none/ERM.parquet",
     ):
         path = audited_one.path / name
@@ -261,8 +268,8 @@ def test_lost_files_are_made_again_by_the_same_command(audited_one):
     report = "results/audits/one/report.html"
     before, page = contents(audited_one), audited_one.read(report)
     lost = [
-        "results/checks/one/none/Network.json",
-        "results/logits/one/none/Given.parquet",
+        "results/audits/one/models.json",
+        "results/scores/one.parquet",
         "results/audits/one/model_summary.csv",
         report,
     ]
@@ -279,7 +286,7 @@ def test_every_result_is_missed_when_it_is_lost(audited_one):
     stages = {}
     for path in kept(audited_one):
         stages.setdefault(path.relative_to(audited_one.path).parts[1], []).append(path)
-    assert set(stages) >= {"datasets", "checkpoints", "trained", "logits", "checks", "samples", "sweeps", "audits"}
+    assert set(stages) >= {"datasets", "checkpoints", "trained", "logits", "scores", "sweeps", "audits"}
     for stage, paths in stages.items():
         for path in paths:
             path.rename(f"{path}.lost")
@@ -293,7 +300,7 @@ def test_every_result_is_missed_when_it_is_lost(audited_one):
 def kept(repository):
     """Every file of results/ that a step made as its output."""
     files = sorted((repository.path / "results").rglob("*"))
-    other = {"logs", "costs", "progress"}
+    other = {"logs", "costs", "progress", "cache", "previous"}
     return [path for path in files if path.is_file() and path.name != ".gitignore" and not other & set(path.parts)]
 
 

@@ -12,7 +12,7 @@ import yaml
 from fairlearn import metrics as fairlearn
 
 from faces_audit import ATTRIBUTES, CLASSES, FACES, POSITIVE, TRAININGS, faces_audit
-from gfscore.measures.samples import table_of as table_of_kind
+from gfscore.audit.scores_file import ScoresFile
 from gfscore.tables.parquet_tables import read_attributes, read_table
 from gfscore.workflow.catalogue import CATALOGUE
 
@@ -40,10 +40,9 @@ def stored(real_data):
 @pytest.fixture(scope="module")
 def samples(audited_faces, stored):
     """Label and prediction of each audited face with its attributes, by model."""
-    found = {}
+    scores, found = ScoresFile(audited_faces.path / "results/scores/faces.parquet"), {}
     for name in TRAININGS:
-        path = audited_faces.path / f"results/samples/clean/faces/none/{name}.parquet"
-        frame = read_table(path, table_of_kind("clean"))
+        frame = scores.read({"dataset": "faces", "threat": "none", "model": name}, "clean")
         found[name] = frame.join(stored, on="sample_id")
     return found
 

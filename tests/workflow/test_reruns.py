@@ -9,20 +9,17 @@ from gfscore.workflow import plan
 
 pytestmark = pytest.mark.workflow
 
-MODELS = ["ERM", "ERM_DA", "FGSM", "PGD", "TRADES", "MART", "PRL", "PGD_mixer", "WORST_CLASS"]
+MODELS = ["ERM", "ERM_DA", "PGD", "TRADES", "PRL", "PGD_mixer", "WORST_CLASS"]
 
-OF_MODELS_ONLY = ("--omit-from", "select_models")
+OF_MODELS_ONLY = ("--omit-from", "score_models")
 """Leaves out all that is made of an audit as a whole."""
-
-FROM_LOGITS = Counter(check_logits=1, score_logits=3, sweep_temperatures=1)
-"""Jobs that read the logits of one model of the default audit."""
 
 
 def whole_chain(repository):
-    """All jobs that follow the checkpoint of one model of that audit: its logits, one for each measure, projection."""
+    """All jobs of one model that follow its checkpoint: logits, one for each measure of images, projection."""
     config = repository.config()
-    once = Counter(extract_logits=1, check_logits=1, sweep_temperatures=1, project_attributes=1)
-    return once + Counter(plan.step_of(config, name) for name in config["audits"]["digits"]["measures"])
+    steps = Counter(plan.step_of(config, name) for name in config["audits"]["digits"]["measures"])
+    return Counter(extract_logits=1, measure_model=steps["measure_model"], project_attributes=1)
 
 
 def names_a_model(files, models):
@@ -45,7 +42,7 @@ def test_touching_every_source_does_nothing(audited):
 
 
 def test_a_comment_or_a_title_does_not_rerun_the_science(audited):
-    audited.edit("config.yaml", "title: Nine classifiers of handwritten digits\n", "title: Other words # a comment\n")
+    audited.edit("config.yaml", "title: Seven classifiers of handwritten digits\n", "title: Other words # a comment\n")
     rules, _ = audited.planned()
     assert set(rules) == {"build_report", "build_dashboard", "build_index", "write_configuration"}
 
@@ -53,7 +50,7 @@ def test_a_comment_or_a_title_does_not_rerun_the_science(audited):
 def test_editing_a_metric_reruns_what_looks_through_the_metrics_and_what_is_made_of_it(audited):
     next(audited.path.glob("workflow_scripts/gfscore/**/metrics/nrgc.py")).open("a").write("\n# changed\n")
     rules, _ = audited.planned()
-    looking = {"summarise_models", "measure_sensitivity", "compare_models", "judge_audit"}
+    looking = {"score_models", "tabulate_audit", "judge_audit"}
     assert set(rules) == looking | {"plot_figures", "build_report", "build_dashboard", "build_index"}
 
 
@@ -73,10 +70,10 @@ def test_editing_an_expensive_step_reruns_nothing_until_its_version_is_raised(au
 
 
 def test_changing_one_models_entry_reruns_its_chain_and_the_aggregates_only(audited):
-    audited.edit("config.yaml", "method: MART, coefficients: {lam: 5", "method: MART, coefficients: {lam: 4")
+    audited.edit("config.yaml", "method: TRADES, coefficients: {beta: 6", "method: TRADES, coefficients: {beta: 5")
     rules, files = audited.planned()
     assert audited.jobs_of_models(rules) == whole_chain(audited) + Counter(train_model=1)
-    assert names_a_model(files, MODELS) == {"MART"}
+    assert names_a_model(files, MODELS) == {"TRADES"}
 
 
 def test_another_checkpoint_reruns_its_chain_and_the_aggregates_only(audited):
@@ -89,9 +86,9 @@ def test_another_checkpoint_reruns_its_chain_and_the_aggregates_only(audited):
 
 
 def test_one_model_by_hand(audited):
-    rules, files = audited.planned("-R", "results/logits/digits/none/FGSM.parquet")
-    assert audited.jobs_of_models(rules) == FROM_LOGITS + Counter(extract_logits=1)
-    assert names_a_model(files, MODELS) == {"FGSM"}
+    rules, files = audited.planned("-R", "results/logits/digits/none/PGD.parquet")
+    assert audited.jobs_of_models(rules) == Counter(extract_logits=1)
+    assert names_a_model(files, MODELS) == {"PGD"}
 
 
 def test_adding_a_model_leaves_the_others_alone(audited):
@@ -102,11 +99,13 @@ def test_adding_a_model_leaves_the_others_alone(audited):
 
 
 def test_changing_one_model_for_real_changes_no_other_file(audited):
-    audited.edit("config.yaml", "method: MART, coefficients: {lam: 5", "method: MART, epochs: 1, coefficients: {lam: 4")
+    audited.edit(
+        "config.yaml", "method: TRADES, coefficients: {beta: 6", "method: TRADES, epochs: 1, coefficients: {beta: 5"
+    )
     others = [
         path
         for path in (audited.path / "results").rglob("*")
-        if path.is_file() and path.parent.name == "none" and path.stem != "MART"
+        if path.is_file() and path.parent.name == "none" and path.stem != "TRADES"
     ]
     before = {path: path.stat().st_mtime_ns for path in others}
     assert audited.ran(*OF_MODELS_ONLY) == whole_chain(audited) + Counter(train_model=1, write_configuration=1)

@@ -24,14 +24,13 @@ def test_a_shipped_configuration_is_planned_alone_down_to_its_reports(repository
     assert {f"results/audits/{audit}/{file}" for audit in audits for file in ("verdict.json", "config.yaml")} <= files
     # Nothing of the demo is merged into another audit.
     assert sorted(reports) == sorted(f"results/audits/{audit}/report.html" for audit in audits)
-    assert rules["extract_logits"] == rules["check_logits"] >= 5
+    assert rules["extract_logits"] >= 5 and rules["score_models"] == rules["tabulate_audit"] == len(audits)
     assert path.read_text().count("\n# ") >= 3, "it says what it needs, and how long it takes"
 
 
 def test_a_verdict_waits_for_no_measure_that_the_gate_does_not_judge(repository):
-    per_model = {"train_model", "extract_logits", "check_logits", "score_logits"}
     rules, _ = repository.planned("--", "results/audits/digits/verdict.json")
-    assert set(rules) == {"fetch_dataset", "select_models", "judge_audit"} | per_model
+    assert set(rules) == {"fetch_dataset", "train_model", "extract_logits", "score_models", "judge_audit"}
     gate, _ = repository.planned("--", "gate")
     assert gate == {**rules, "gate": 1}
     audit, _ = repository.planned("--", "audit")
@@ -51,7 +50,7 @@ def test_config_yaml_need_not_be_there_where_another_file_is_named(repository, t
         "datasets: {mine: {path: labels.csv}}\naudits: {mine: {dataset: mine, models: [a.npy, b.npy]}}\n"
     )
     rules, files = copy.planned("--configfile", "mine.yaml")
-    assert rules["import_logits"] == 2 and "results/audits/mine/report.html" in files
+    assert rules["score_models"] == 1 and "extract_logits" not in rules and "results/audits/mine/report.html" in files
     refused = copy.snakemake("--dry-run", check=False)
     assert refused.returncode and "config.yaml: there is no such file" in refused.text
 

@@ -1,17 +1,20 @@
 import math
-from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from scipy.stats import binom, ks_2samp
+from scipy.stats import binom
 
 import plain
 from gfscore import InputError
-from gfscore.audit import noise
-from gfscore.audit.noise import between_class_sd, noise_floor
+from gfscore.audit.noise import between_class_sd, noise_floors
 from gfscore.statistics.classes import class_values
 from gfscore.statistics.scale import SCALE
 from made import metric
+
+
+def noise_floor(values, labels, classes, **settings):
+    (floor,) = noise_floors(np.asarray(values)[None], labels, classes, **settings)
+    return floor
 
 
 def draw_values(name, rng, size):
@@ -67,7 +70,7 @@ def test_identical_classes_look_unequal_when_they_are_many_and_small():
     classes, n = 1000, 50
     labels = rng.permutation(np.repeat(np.arange(classes), n))
     values = SCALE * rng.beta(0.35, 0.35, classes * n)
-    floor = noise_floor(values, labels, classes, permutations=20, rng=rng)
+    floor = noise_floor(values, labels, classes, permutations=200, rng=rng)
     assert values.mean() == pytest.approx(0.62, abs=0.01)
     assert floor.permuted["rdi"] == pytest.approx(0.44, abs=0.02)
     assert floor.permuted["wcr"] == pytest.approx(0.39, abs=0.02)
@@ -120,26 +123,14 @@ def test_shuffles_of_right_and_wrong_answers_by_hand():
     assert floor.permuted["wcr"] == pytest.approx(0.6 / 3, abs=0.015)
 
 
-def test_counts_drawn_for_right_and_wrong_answers_have_the_law_of_the_shuffle():
+def test_rows_are_shuffled_alike_and_do_not_change_each_other():
     rng = np.random.default_rng(10)
-    labels = rng.permutation(np.repeat([0, 1, 3], [60, 30, 10]))
-    hits = (rng.random(100) < 0.3) * 1.0
-    n, permutations = np.bincount(labels), 4000
-    drawn = noise._shuffled_sums(hits, labels, n, permutations, rng)
-    # The same values in another unit are no longer 0 or 1, and are shuffled.
-    shuffled = 2 * np.array(list(noise._shuffled_sums(hits / 2, labels, n, permutations, rng)))
-    assert drawn.shape == shuffled.shape == (permutations, 4)
-    assert (drawn.sum(axis=1) == hits.sum()).all() and (drawn <= n).all()
-    for k in (0, 1, 3):
-        assert ks_2samp(drawn[:, k], shuffled[:, k]).pvalue > 1e-3
-    np.testing.assert_allclose(np.cov(drawn.T), np.cov(shuffled.T), atol=0.4)
-    np.testing.assert_allclose(drawn.mean(axis=0), n * hits.mean(), atol=0.2)
-
-
-def test_right_and_wrong_answers_of_many_samples_are_not_shuffled_one_by_one():
-    rng = Mock(wraps=np.random.default_rng(11))
-    noise_floor(np.tile([0.0, 1.0, 1.0], 100), np.arange(300) % 10, 10, permutations=19, rng=rng)
-    assert rng.multivariate_hypergeometric.call_count == 1 and not rng.permutation.called
+    labels, values = rng.integers(0, 3, 90), rng.random((4, 90))
+    together = noise_floors(values, labels, 3, permutations=99, rng=np.random.default_rng(0))
+    alone = [noise_floor(row, labels, 3, permutations=99, rng=np.random.default_rng(0)) for row in values]
+    assert [floor.p_value for floor in together] == [floor.p_value for floor in alone]
+    for first, second in zip(together, alone, strict=True):
+        assert list(first.permuted.values()) == pytest.approx(list(second.permuted.values()), rel=1e-12)
 
 
 def test_all_zero_values_have_no_gini_and_no_p_value_of_one():

@@ -6,13 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gfscore.audit.measured import AuditInputs
+from audit_inputs import audit_inputs, models_named
 from gfscore.core.errors import InputError
-from gfscore.core.files import write_json
-from gfscore.measures.samples import table_of
-from gfscore.tables.parquet_tables import write_table
 
-MODEL = {"dataset": "toy", "threat": "Linf", "model": "m"}
 N, CLASSES = 100, 5
 LOGITS = "results/logits/toy/Linf/m.parquet"
 
@@ -21,9 +17,8 @@ class Samples:
     """Tables of an attacked and some other measures of one model, in a folder."""
 
     def __init__(self, folder):
-        self.folder, self.measures, self.paths = folder, {}, []
+        self.folder, self.measures, self.tables, self.about = folder, {}, {}, {}
         self.clean = np.random.default_rng(0).integers(0, CLASSES, N)
-        write_json(folder / "models.json", {"included": ["Linf/m"], "excluded": []})
 
     def add(self, name, kind, *, prediction=None, clean_prediction=None, rows=None, dtype="float32", value=0.0):
         rows = np.arange(N) if rows is None else np.asarray(rows)
@@ -32,15 +27,15 @@ class Samples:
         frame = pd.DataFrame({key: value if value is None else value[rows] for key, value in predictions.items()})
         frame = frame.assign(sample_id=[f"s{row}" for row in rows], label=0, value=value, censored=False)
         self.measures[name] = {"kind": kind, **({"largest_radius": 1.0} if kind == "certified" else {})}
-        self.paths.append(self.folder / f"{name}.parquet")
-        table = table_of(kind)
-        columns = table.column_names
-        identity = {**MODEL, "measure": name, "dtype": dtype}
-        write_table(self.paths[-1], table, frame.reindex(columns=columns), identity=identity)
+        self.tables["m", name], self.about[name] = frame, {"dtype": dtype}
 
     def measured(self):
-        inputs = AuditInputs([MODEL], self.measures, None, self.paths, [], None, self.folder / "models.json")
+        models = models_named("m", threat="Linf")
+        inputs = audit_inputs(self.folder, models, self.measures, self.tables, about=self.about)
         return [item.key["measure"] for item in inputs.measured()]
+
+    def path(self, name):
+        return str(self.folder / f"{name}-m.parquet")
 
 
 @pytest.fixture
@@ -58,10 +53,9 @@ def test_measures_of_two_networks_are_refused_with_both_files_and_the_remedy(sam
     samples.add("clean", "clean")
     with pytest.raises(InputError) as refused:
         samples.measured()
-    attacked, clean = map(str, samples.paths)
-    words = str(refused.value)
+    attacked, words = samples.path("attacked"), str(refused.value)
     assert words.startswith("Linf/m: clean and attacked are not of one network: for 91 of 100 undisturbed samples ")
-    assert f"the predictions in {clean} and {attacked} differ" in words
+    assert f"the predictions in {LOGITS} and {attacked} differ" in words
     assert words.endswith(f"by adding -R {LOGITS} {attacked} to the command")
 
 
@@ -89,7 +83,7 @@ def test_bfloat16_changes_more(samples, count, refused):
 def test_without_a_measure_of_logits_the_others_are_held_against_each_other(samples):
     samples.add("distances", "minimal", clean_prediction=samples.clean)
     samples.add("attacked", "adversarial", clean_prediction=changed(samples.clean, 91))
-    both = " ".join(map(str, samples.paths))
+    both = " ".join(map(samples.path, ("distances", "attacked")))
     with pytest.raises(InputError, match=re.escape(f"adding -R {both} to")):
         samples.measured()
 
@@ -111,5 +105,5 @@ def test_a_value_outside_the_range_of_its_measure_is_named_with_its_file(samples
     samples.add("attacked", "adversarial", value=1.5)
     with pytest.raises(InputError) as refused:
         samples.measured()
-    start = f"{samples.paths[0]}: value 1.5 of the sample 's0' lies outside the range 0 to 1 of attacked"
+    start = f"{samples.path('attacked')}: value 1.5 of the sample 's0' lies outside the range 0 to 1 of attacked"
     assert str(refused.value).startswith(start) and "Linf/m" in str(refused.value)

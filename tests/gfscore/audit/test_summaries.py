@@ -33,8 +33,8 @@ def test_undecided_samples_leave_no_p_value_of_disparity(undecided):
         upper_values=np.ones(300) if undecided else values,
     )
     classes = pd.DataFrame(class_rows(measured, NAMES, settings=TEST, intervals=INTERVALS, label_error_rates=None))
-    inputs = SimpleNamespace(models=[measured.key], measures={"sure": TEST}, measured=lambda: [measured])
-    (row,) = model_rows(inputs, classes, [{}], {"fp_lambda": 0.5, "permutations": 99, "seed": 0})
+    inputs = SimpleNamespace(models=[measured.key], measures={"sure": TEST})
+    (row,) = model_rows([measured], inputs, classes, [{}], {"fp_lambda": 0.5, "permutations": 99, "seed": 0})
     expected = None if undecided else 0.01
     assert [row[f"{name}_p"] for name in ("rdi", "nrgc", "wcr")] == [expected] * 3
     assert (row["rdi_low"] > 0) == (not undecided)
@@ -50,11 +50,9 @@ def test_shuffles_are_enough_for_the_number_of_models():
     classes = [
         class_rows(item, NAMES, settings=settings, intervals=INTERVALS, label_error_rates=None) for item in every
     ]
-    inputs = SimpleNamespace(
-        models=[item.key for item in every], measures={"clean": settings}, measured=lambda: every[:1]
-    )
+    inputs = SimpleNamespace(models=[item.key for item in every], measures={"clean": settings})
     scores = pd.DataFrame([row for rows in classes[:1] for row in rows])
-    (row,) = model_rows(inputs, scores, [{}] * 60, {"fp_lambda": 0.5, "permutations": 19, "seed": 0})
+    (row,) = model_rows(every[:1], inputs, scores, [{}] * 60, {"fp_lambda": 0.5, "permutations": 19, "seed": 0})
     assert row["rdi_p"] * 60 == pytest.approx(0.05)
 
 

@@ -2,15 +2,15 @@ import numpy as np
 import pytest
 from scipy.stats import beta, binom, norm
 
-from gfscore.agreement.certificates import (
+from gfscore.core.errors import InputError
+from gfscore.measures.certified import provable_radius
+from gfscore.measures.certified.radii import fewest_votes, largest_certificate, radii, require_certifiable
+from gfscore.statistics.certificates import (
     allowed_refutations,
     certified_accuracy,
     corrected_certified_accuracy,
     judge_refutations,
 )
-from gfscore.core.errors import InputError
-from gfscore.measures.certified import provable_radius
-from gfscore.measures.certified.radii import fewest_votes, largest_certificate, radii, require_certifiable
 
 SMOOTHING = {"sigma": 0.25, "selection_samples": 20, "estimation_samples": 1000, "alpha": 0.001}
 

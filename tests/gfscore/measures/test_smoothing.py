@@ -4,7 +4,6 @@ import torch
 from scipy.stats import binom, norm
 from torch import nn
 
-from gfscore.agreement.certificates import allowed_refutations
 from gfscore.core.errors import InputError
 from gfscore.measures import KINDS
 from gfscore.measures.certified import provable_radius
@@ -14,6 +13,7 @@ from gfscore.measures.certified.smoothing import certify, count_votes, noisy_cop
 from gfscore.networks.batched import BatchedClassifier
 from gfscore.networks.classifier import Classifier, from_network
 from gfscore.networks.inference import reproducible_arithmetic
+from gfscore.statistics.certificates import allowed_refutations
 
 measure_batch = KINDS["certified"].load()
 

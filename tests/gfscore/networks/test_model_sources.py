@@ -415,14 +415,15 @@ def test_logits_of_a_fetched_checkpoint_carry_its_identity(tmp_path, stored, sou
     from fetch_dataset import fetch_dataset
 
     settings = {"source": "npz", "value_range": 1, "channels": "first"}
-    fetch_dataset(settings, list("abcd"), tmp_path / "d.json", dataset="d", path_to_images=tmp_path / "d.npz")
+    made = tmp_path / "d.json", tmp_path / "d.parquet"
+    fetch_dataset(settings, list("abcd"), *made, dataset="d", path_to_images=tmp_path / "d.npz")
     path = stored[1]
     if source == "onnx":
         path = tmp_path / "m.onnx"
         graph(path)
     manifest = manifest_of(path, source, architecture="architectures.mine:Flat")
     write_json(tmp_path / "m.json", manifest)
-    extract_logits(tmp_path / "d.json", tmp_path / "m.json", None, tmp_path / "l.parquet", threads=1)
+    extract_logits(tmp_path / "d.json", tmp_path / "m.json", None, tmp_path / "l.parquet")
     _, label, logits = read_logits(tmp_path / "l.parquet")
     assert label.tolist() == [0, 1, 2, 3, 0]
     classifier = opened(manifest)

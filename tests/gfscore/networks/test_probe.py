@@ -67,7 +67,8 @@ def probed(tmp_path, request):
         images, labels = samples(n, seed, classes=request.param)
         np.savez(tmp_path / f"{name}.npz", x=images, y=labels)
         files = {"dataset": name, "path_to_images": tmp_path / f"{name}.npz"}
-        fetch_dataset(DATA, list("abc")[: request.param], tmp_path / f"{name}.json", **files)
+        made = tmp_path / f"{name}.json", tmp_path / f"{name}.parquet"
+        fetch_dataset(DATA, list("abc")[: request.param], *made, **files)
     settings = {**SETTINGS, "path": str(tmp_path / "vit.safetensors")}
     fetch_checkpoint(settings, tmp_path / "backbone.json", identity=IDENTITY)
     fit(tmp_path)
@@ -76,7 +77,7 @@ def probed(tmp_path, request):
 
 def fit(folder, name="head"):
     read = [folder / "train.json", folder / "test.json", folder / "backbone.json"]
-    train_probe(*read, folder / f"{name}.safetensors", folder / f"{name}.json", threads=1)
+    train_probe(*read, folder / f"{name}.safetensors", folder / f"{name}.json")
 
 
 def opened(folder, *, image_shape=(3, 12, 12)):
@@ -104,7 +105,6 @@ def test_logits_of_a_probe_are_those_of_scikit_learn_on_the_features(probed):
         probed / "head.json",
         probed / "head.safetensors",
         probed / "logits.parquet",
-        threads=1,
     )
     _, _, logits = read_logits(probed / "logits.parquet")
     np.testing.assert_allclose(torch.tensor(logits).softmax(1), probabilities, atol=1e-3)

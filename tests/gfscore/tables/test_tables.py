@@ -16,13 +16,16 @@ import gfscore
 from gfscore import InputError
 from gfscore.tables.parquet_tables import (
     IDENTITY_KEY,
+    PartedTable,
     as_cell,
     frame_of,
     read_identity,
     read_logits,
     read_table,
+    typed_frame,
     write_csv_beside,
     write_logits,
+    write_parts,
     write_table,
 )
 from gfscore.workflow.catalogue import CATALOGUE
@@ -375,11 +378,12 @@ def test_a_frame_with_other_columns_is_refused(tmp_path):
 def test_an_error_while_writing_leaves_the_old_file_and_no_part(tmp_path, path_to_logits, monkeypatch):
     before = path_to_logits.read_bytes()
 
-    def write_half(table, where, **options):
-        Path(where).write_bytes(b"PAR1 half")
+    def write_half(writer, table, **options):
+        whole(writer, table, **options)
         raise OSError("no space left on device")
 
-    monkeypatch.setattr(pq, "write_table", write_half)
+    whole = pq.ParquetWriter.write_table
+    monkeypatch.setattr(pq.ParquetWriter, "write_table", write_half)
     with pytest.raises(OSError, match="no space left"):
         write_logits(path_to_logits, **made_logits(seed=1), identity=IDENTITY)
     assert path_to_logits.read_bytes() == before
@@ -392,11 +396,11 @@ def test_a_killed_writer_leaves_the_old_file_whole(path_to_logits):
         "import numpy as np\n"
         "import pyarrow.parquet as pq\n"
         "from gfscore.tables.parquet_tables import write_logits\n"
-        "whole = pq.write_table\n"
-        "def write_and_die(table, where, **options):\n"
-        "    whole(table, where, **options)\n"
+        "whole = pq.ParquetWriter.write_table\n"
+        "def write_and_die(writer, table, **options):\n"
+        "    whole(writer, table, **options)\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
-        "pq.write_table = write_and_die\n"
+        "pq.ParquetWriter.write_table = write_and_die\n"
         "write_logits(sys.argv[1], sample_id=np.arange(2), label=np.arange(2), logits=np.eye(2), identity={})\n"
     )
     before = path_to_logits.read_bytes()
@@ -475,6 +479,49 @@ def test_logits_are_written_in_groups_and_read_as_one(tmp_path, monkeypatch):
     assert label.dtype == np.int32
     np.testing.assert_array_equal(label, made["label"])
     np.testing.assert_array_equal(logits, made["logits"])
+
+
+def made_parts():
+    frame = made_frame("scores", n=9)
+    return [frame[:4], frame[4:4].reset_index(drop=True), frame[4:].reset_index(drop=True)]
+
+
+def test_parts_are_row_groups_that_are_read_alone_and_a_table_together(tmp_path):
+    parts = made_parts()
+    write_parts(tmp_path / "t.parquet", CATALOGUE["scores"], parts, identity=IDENTITY)
+    table = PartedTable(tmp_path / "t.parquet", CATALOGUE["scores"], expect={"model": "ERM"})
+    assert table.identity == read_identity(tmp_path / "t.parquet")
+    for place in (2, 0, 1):
+        pd.testing.assert_frame_equal(table.read(place), parts[place], check_dtype=False)
+    whole = read_table(tmp_path / "t.parquet", CATALOGUE["scores"])
+    pd.testing.assert_frame_equal(whole, pd.concat(parts, ignore_index=True), check_dtype=False)
+
+
+def test_a_parted_table_is_refused_as_any_other_and_a_damaged_part_by_its_file(tmp_path):
+    path = tmp_path / "t.parquet"
+    write_parts(path, CATALOGUE["scores"], made_parts(), identity=IDENTITY)
+    with pytest.raises(InputError, match=r"t\.parquet: its model is 'ERM', but 'TRADES' is asked for"):
+        PartedTable(path, CATALOGUE["scores"], expect={"model": "TRADES"})
+    with pytest.raises(InputError, match=r"t\.parquet: its table is 'scores', but 'samples' is asked for"):
+        PartedTable(path, CATALOGUE["samples"])
+    with pytest.raises(InputError, match=r"gone\.parquet: no such file"):
+        PartedTable(tmp_path / "gone.parquet", CATALOGUE["scores"])
+    raw = bytearray(path.read_bytes())
+    first = pq.ParquetFile(path).metadata.row_group(0)
+    raw[4 : 4 + first.total_byte_size // 2] = bytes(first.total_byte_size // 2)
+    path.write_bytes(raw)
+    with pytest.raises(InputError, match=r"t\.parquet: damaged"):
+        PartedTable(path, CATALOGUE["scores"]).read(0)
+    assert len(PartedTable(path, CATALOGUE["scores"]).read(2)) == 5
+
+
+@pytest.mark.parametrize("table", ["class_scores", "model_summary"])
+def test_a_typed_frame_is_what_is_read_back(tmp_path, table):
+    rows = made_frame(table).to_dict("records")
+    write_table(tmp_path / "t.parquet", CATALOGUE[table], frame_of(CATALOGUE[table], rows), identity={})
+    pd.testing.assert_frame_equal(
+        typed_frame(CATALOGUE[table], rows), read_table(tmp_path / "t.parquet", CATALOGUE[table])
+    )
 
 
 def test_a_short_row_of_a_later_group_is_named_by_its_place_in_the_file(path_to_logits, tmp_path):

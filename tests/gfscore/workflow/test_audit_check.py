@@ -11,6 +11,7 @@ from pyarrow.parquet import ParquetFile
 
 from gfscore import InputError
 from gfscore.audit.summary_tables import MODEL_SUMMARY
+from gfscore.audit.table_names import TABLES_OF_AUDIT
 from gfscore.core.checksummed import write_checksummed
 from gfscore.core.files import sha256_of_file, write_json
 from gfscore.core.folder_digests import write_digests
@@ -32,8 +33,7 @@ def finished(tmp_path_factory):
     write_json(
         folder / "verdict.json", {"rules": [{"measure": row["measure"], "statistic": "wcr", "models": [judged]}]}
     )
-    for name in ("models", "comparison"):
-        write_json(folder / f"{name}.json", {})
+    write_json(folder / "models.json", {})
     for name in ("report", "dashboard"):
         made_from = [
             folder / "verdict.json",
@@ -106,7 +106,8 @@ def test_a_finished_audit_has_no_fault(folder):
     assert checked.faults == []
     assert list(map(str, checked.unchecked)) == ["exports/latex/a.tex"]
     # tables and their CSV; verdict against table; JSON with calibration.json; pages; configuration; figures; crate
-    assert list(checked.counts.values()) == [5, 5, 1, 4, 2, 1, 3, 2]
+    tables = len(TABLES_OF_AUDIT)
+    assert list(checked.counts.values()) == [tables, tables, 1, 4, 2, 1, 3, 2]
 
 
 EDITS = {

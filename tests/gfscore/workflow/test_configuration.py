@@ -47,7 +47,7 @@ def test_an_unknown_key_is_refused_at_every_level(config):
     assert tried > 50
 
 
-ENTRY = ("models", "digits", "none", "FGSM")
+ENTRY = ("models", "digits", "none", "PGD")
 SET = ("datasets", "digits")
 AUDIT = ("audits", "digits")
 BALL = ("measures", "probabilistic-linf", "perturbation")
@@ -79,7 +79,7 @@ def laid(changes):
         ((*AUDIT, "dataset"), "digts", ["audits: digits: dataset", "'digits'"]),
         ((*AUDIT, "dataset"), "digits-train", ["names no models_of"]),
         ((*AUDIT, "projection"), "digits-va", ["audits: digits: projection", "'digits-vae'"]),
-        ((*ENTRY, "training", "method"), "FGSMM", ["models: digits/none/FGSM: training: method", "'FGSM'"]),
+        ((*ENTRY, "training", "method"), "PGDD", ["models: digits/none/PGD: training: method", "'PGD'"]),
         ((*ENTRY, "train_on"), "digits-trian", ["train_on", "'digits-train'"]),
         ((*ENTRY, "source"), "torh", ["source 'torh'", "'torch'"]),
         (("models", "digits", "Linff"), {}, ["threat 'Linff'", "'Linf'"]),
@@ -153,7 +153,7 @@ def laid(changes):
         ((*AUDIT, "calibration"), {"measure": "clean"}, ["'clean' has no temperature"]),
         ((*AUDIT, "calibration"), {"measure": "great-sigmoid-of-softmax"}, ["'great-sigmoid-of-softmax'"]),
         ((*ENTRY, "training", "coefficients"), {"beta": 6}, ["key 'beta'"]),
-        ((*ENTRY, "training", "threat"), {"steps": 6}, ["key 'steps'"]),
+        ((*ENTRY, "training", "threat"), {"restarts": 6}, ["key 'restarts'"]),
         (("models", "digits", "none", "ERM", "training", "threat"), {"eps": 0.1}, ["threat", "null"]),
         (("measures", "minimal-l2", "attacks"), [{"name": "carlini-wagner"}], None),
         (("measures", "certified-l2", "largest_radius"), 1, ["largest_radius", "give one"]),
@@ -164,7 +164,7 @@ def laid(changes):
         (("measures", "targeted-linf", "step_size"), 8, ["measures: targeted-linf: step_size", "8/255"]),
         ((*BALL, "eps"), 8, ["perturbation: eps", "8/255"]),
         (("measures", "minimal-l2"), {"kind": "minimal", "norm": "linf", "largest_distance": 8}, ["8/255"]),
-        ((*ENTRY, "training", "threat"), {"eps": 8}, ["models: digits/none/FGSM: training: threat: eps", "8/255"]),
+        ((*ENTRY, "training", "threat"), {"eps": 8}, ["models: digits/none/PGD: training: threat: eps", "8/255"]),
         ((*ENTRY, "attack"), {"step_size": 2}, ["attack: step_size", "2/255"]),
         (("measures", "adversarial-linf"), {"kind": "adversarial", "norm": "l2", "eps": 8}, None),
         ((*BALL,), {"family": "l2_ball", "eps": 8}, None),

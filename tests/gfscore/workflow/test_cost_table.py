@@ -34,7 +34,7 @@ def test_the_median_over_models_of_the_sum_over_steps(tool):
         ("b", "minimal", "another", 2.0, 2.0, 50.0, 200, 2000, 0),
         ("a", None, "extract_logits", 1.0, 1.0, 80.0, None, 210, 0),
         ("a", None, "train_model", 99.0, 99.0, 80.0, None, None, None),
-        ("a", "clean", "score_logits", None, None, None, 200, None, None),
+        ("a", "clean", "score_models", None, None, None, 200, None, None),
         ("a", "certified", "import_samples", 1.0, 1.0, 80.0, 200, None, None),
     )
     lines = tool.cost_table(frame).splitlines()

@@ -5,10 +5,11 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from gfscore.core.files import write_json
+from gfscore.audit.costs import FROM_LOGITS, cost_rows
+from gfscore.core.files import read_json, write_json
 from gfscore.networks import passes
 from gfscore.workflow import layout
-from gfscore.workflow.costs import cost_file, cost_rows, read_cost, recorded_cost
+from gfscore.workflow.costs import cost_file, recorded_cost
 from gfscore.workflow.jobs import logged_job
 from shipped_configuration import shipped_configuration
 
@@ -32,7 +33,7 @@ def test_a_job_that_works_counts_processor_time_and_one_that_sleeps_does_not(tmp
             pass
     with recorded_cost(tmp_path / "idle.json"):
         time.sleep(0.2)
-    busy, idle = read_cost(tmp_path / "busy.json"), read_cost(tmp_path / "idle.json")
+    busy, idle = read_json(tmp_path / "busy.json"), read_json(tmp_path / "idle.json")
     assert busy["cpu_s"] >= 0.19 > idle["cpu_s"]
     assert min(busy["wall_s"], idle["wall_s"]) >= 0.19
     assert busy["gpu_s"] == 0
@@ -42,7 +43,7 @@ def test_a_job_that_works_counts_processor_time_and_one_that_sleeps_does_not(tmp
 def test_a_job_that_fails_records_nothing(tmp_path):
     with pytest.raises(ValueError, match="oops"), recorded_cost(tmp_path / "cost.json"):
         raise ValueError("oops")
-    assert read_cost(tmp_path / "cost.json") == {}
+    assert not (tmp_path / "cost.json").exists()
 
 
 def test_the_record_stands_where_the_log_does(tmp_path, monkeypatch):
@@ -51,24 +52,26 @@ def test_the_record_stands_where_the_log_does(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with logged_job("results/logs/step/a.b/c.log"):
         pass
-    assert read_cost("results/costs/step/a.b/c.json")["wall_s"] >= 0
+    assert read_json("results/costs/step/a.b/c.json")["wall_s"] >= 0
 
 
 def test_rows_say_what_is_not_recorded_and_how_many_samples_were_measured(tmp_path):
     write_json(tmp_path / "a.json", {"wall_s": 2.0, "cpu_s": 3.0, "gpu_s": 0.0, "peak_memory_mib": 50.0})
     records = [
-        {"step": "score_logits", **MODEL, "measure": "great", "path": str(tmp_path / "a.json")},
+        {"step": "measure_model", **MODEL, "measure": "great", "path": str(tmp_path / "a.json")},
         {"step": "extract_logits", **MODEL, "measure": None, "path": str(tmp_path / "absent.json")},
+        {"step": "score_models", **MODEL, "measure": "great", "path": str(tmp_path / "a.json")},
     ]
-    scored, extracted = cost_rows(records, SCORES)
-    assert scored == {**MODEL, "step": "score_logits", "measure": "great", "wall_s": 2.0, "cpu_s": 3.0} | {
+    measured, extracted, scored = cost_rows(records, SCORES)
+    assert measured == {**MODEL, "step": "measure_model", "measure": "great", "samples": 9} | {
+        "wall_s": 2.0,
+        "cpu_s": 3.0,
         "gpu_s": 0.0,
         "peak_memory_mib": 50.0,
-        "samples": 9,
-        "forwards": 0,
-        "backwards": 0,
     }
     assert extracted == {**MODEL, "step": "extract_logits", "measure": None, "samples": None}
+    # Of all models at once, so that none has a time of its own, whatever stands in its place.
+    assert scored == {**MODEL, "step": "score_models", "measure": "great", "samples": 9, "forwards": 0, "backwards": 0}
 
 
 def test_passes_are_recorded_where_some_were_counted_and_0_only_where_no_image_is_shown(tmp_path, monkeypatch):
@@ -78,16 +81,16 @@ def test_passes_are_recorded_where_some_were_counted_and_0_only_where_no_image_i
     passes.add_kept({"forwards": 5, "backwards": 1})
     with recorded_cost(tmp_path / "counted.json"):
         passes.add_kept({"forwards": 7, "backwards": 2})
-    paths = {"measure_model": "counted", "score_logits": "without", "train_model": "without"}
-    paths |= {"import_samples": "without", "import_logits": "without", "extract_logits": "absent"}
+    paths = {"measure_model": "counted", "score_models": "absent", "train_model": "without"}
+    paths |= {"import_samples": "without", "extract_logits": "absent"}
     records = [
         {"step": step, **MODEL, "measure": "great", "path": str(tmp_path / f"{name}.json")}
         for step, name in paths.items()
     ]
     counts = {row["step"]: row.get("forwards") for row in cost_rows(records, SCORES)}
-    unknown = dict.fromkeys(["train_model", "import_samples", "import_logits", "extract_logits"])
-    assert counts == {"measure_model": 7, "score_logits": 0, **unknown}
-    assert read_cost(tmp_path / "counted.json")["backwards"] == 2
+    unknown = dict.fromkeys(["train_model", "import_samples", "extract_logits"])
+    assert counts == {"measure_model": 7, "score_models": 0, **unknown}
+    assert read_json(tmp_path / "counted.json")["backwards"] == 2
 
 
 def test_costs_are_looked_for_where_the_rules_let_their_jobs_write_them():
@@ -98,6 +101,9 @@ def test_costs_are_looked_for_where_the_rules_let_their_jobs_write_them():
     known = [re.sub(r"\{+\w+\}+", "[^/]+", log) for log in logs]
     records = layout.cost_records(config, "digits")
     assert {record["step"] for record in records} > {"train_model", "extract_logits", "project_attributes"}
+    assert {record["step"] for record in records if record["measure"] == "clean"} == {FROM_LOGITS}
     for record in records:
+        if record["step"] == FROM_LOGITS:
+            continue
         path = record["path"].removeprefix("results/costs/").removesuffix(".json")
         assert any(re.fullmatch(pattern, path) for pattern in known), path

@@ -16,7 +16,7 @@ PACKAGE_FOLDER = str(Path(gfscore.__file__).parents[1])
 
 
 def test_what_a_step_prints_goes_to_its_log_only(tmp_path, capsys):
-    path = tmp_path / "logs" / "score_logits" / "digits.log"
+    path = tmp_path / "logs" / "score_models" / "digits.log"
     with logged_job(path):
         print("scored 300 samples")
         print("a remark", file=sys.stderr)

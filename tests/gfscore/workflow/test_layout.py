@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from gfscore.audit.table_names import TABLES_OF_AUDIT
 from gfscore.core.errors import InputError
 from gfscore.workflow import layout
 
@@ -58,11 +59,26 @@ def test_a_pinned_digest_is_checked_of_every_dataset_that_an_audit_touches(confi
 
 def test_a_verdict_stands_on_the_checks_of_all_models_and_the_measures_of_its_rules(config):
     files = layout.verdict_results(config, "digits")
-    assert {path.split("/")[2] for path in files if path.startswith("results/samples/")} == {"great-softmax"}
-    assert set(layout.check_files(config, "digits")) < set(files)
+    assert not [path for path in files if path.startswith("results/samples/")]
+    assert {"results/scores/digits.parquet", "results/audits/digits/models.json"} < set(files)
+    assert set(layout.logit_files(config, "digits")) < set(files)
     assert "results/attributes/digits.parquet" not in files
     config["audits"]["digits"]["gate"][0] |= {"statistic": "group_gap", "attribute": "loops"}
     assert "results/attributes/digits.parquet" in layout.verdict_results(config, "digits")
+
+
+def test_a_measure_that_shows_images_and_is_judged_is_a_file_of_its_own_of_each_model(config):
+    config["audits"]["digits"]["gate"][0] |= {"measure": "minimal-l2"}
+    files = [path for path in layout.verdict_results(config, "digits") if path.startswith("results/samples/")]
+    assert {path.split("/")[2] for path in files} == {"minimal-l2"}
+    assert len(files) == len(config["audits"]["digits"]["models"])
+
+
+def test_every_table_is_a_result_of_every_audit(config):
+    config["audits"]["digits"]["measures"] = ["clean"]
+    results = layout.audit_results(config, "digits")
+    for table in TABLES_OF_AUDIT:
+        assert {f"results/audits/digits/{table}.parquet", f"results/audits/digits/{table}.csv"} <= set(results)
 
 
 def test_what_a_step_has_finished_waits_in_a_folder_that_begins_with_its_name():

@@ -1,7 +1,5 @@
 import re
 
-import pytest
-
 from gfscore.workflow import layout, plan
 
 AUDIT = {"dataset": "copy", "models": ["zoo/none/X", "zoo/L2/Y"], "measures": ["g"], "calibration": None}
@@ -96,10 +94,11 @@ def test_a_probe_is_fetched_and_fitted_and_no_other_source_matches_its_pattern()
     assert layout.checkpoint_file(config, **of_probe | {"model": "T"}) == fetched[1]
 
 
-@pytest.mark.parametrize(("kind", "matching"), [("great", {"g", "g+"}), ("clean", {"c"}), ("absent", set())])
-def test_names_of_kind_match_exactly_the_measures_of_that_kind(kind, matching):
-    pattern = re.compile(plan.names_of_kind(CONFIG, kind))
-    assert {name for name in [*CONFIG["measures"], "gg", ""] if pattern.fullmatch(name)} == matching
+def test_names_match_exactly_the_measures_that_show_images():
+    measures = CONFIG["measures"] | {"a+": {"kind": "adversarial"}, "b": {"kind": "minimal"}}
+    for config, matching in ((CONFIG | {"measures": measures}, {"a+", "b"}), (CONFIG, set())):
+        pattern = re.compile(plan.names_of_network_measures(config))
+        assert {name for name in [*measures, "aa", "a", ""] if pattern.fullmatch(name)} == matching
 
 
 def test_the_samples_that_fix_thresholds_of_attributes_belong_to_an_audit_that_compares_groups():

@@ -3,7 +3,7 @@
 import pytest
 
 from gfscore.workflow import plan, projection_layout
-from gfscore.workflow.layout import audit_results, model_results
+from gfscore.workflow.layout import model_results
 from shipped_configuration import completed, refusal, shipped_configuration
 
 
@@ -50,16 +50,9 @@ def test_files_of_a_projection_are_results_and_an_audit_without_one_has_none(con
     files = model_results(config, "digits")
     assert "results/mappers/digits-vae.npz" in files
     assert "results/projections/digits-vae/digits/none/ERM.parquet" in files
-    assert "results/audits/digits/projection_scores.csv" in audit_results(config, "digits")
     config["audits"]["digits"]["projection"] = None
     assert not [path for path in model_results(config, "digits") if "mapper" in path or "projection" in path]
-    assert not [path for path in audit_results(config, "digits") if "projection" in path]
     assert projection_layout.mapper_file(config, "digits", extension="json") == []
-
-
-def test_an_audit_knows_which_of_its_measures_leaves_samples_undisturbed(config):
-    kinds = projection_layout.measure_kinds(config, "digits")
-    assert kinds["clean"] == "clean" and set(kinds) == set(plan.measures_of(config, "digits"))
 
 
 def test_a_mapper_depends_on_its_own_settings_and_data_only(config):

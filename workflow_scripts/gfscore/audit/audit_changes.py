@@ -1,6 +1,9 @@
 """What changed between two audits of the same data: an earlier release and a later one, say."""
 
+from __future__ import annotations
+
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,7 +25,7 @@ SAME = 1e-9
 """Largest relative difference of one number in two files of one audit."""
 
 
-def audit_changes(first, second, *, calibration=UNCALIBRATED):
+def audit_changes(first: Path | str, second: Path | str, *, calibration: str = UNCALIBRATED) -> pd.DataFrame:
     """Statistics of every model in two audits beside each other, and whether their intervals are disjoint.
 
     `first` and `second` are folders results/audits/<audit>. One row per model, measure and statistic that either audit
@@ -43,7 +46,7 @@ def audit_changes(first, second, *, calibration=UNCALIBRATED):
             f"{first} and {second} have no model and measure of one dataset in common at calibration "
             f"{calibration!r}; compare audits of the same dataset"
         )
-    changes = pd.concat([_of_metric(*tables, metric) for metric in BOUNDED], ignore_index=True)
+    changes = pd.concat([_of_metric(tables[0], tables[1], metric) for metric in BOUNDED], ignore_index=True)
     known = changes["verdict"].notna()
     if identities[0]["fp_lambda"] != identities[1]["fp_lambda"]:
         penalised = changes["statistic"].isin([metric.name for metric in BOUNDED if "lam" in metric.needs])
@@ -57,7 +60,7 @@ def audit_changes(first, second, *, calibration=UNCALIBRATED):
     return changes
 
 
-def _identities_on_the_same_data(first, second):
+def _identities_on_the_same_data(first: Path | str, second: Path | str) -> list[dict[str, Any]]:
     # What both audits say of themselves: settings of their measures by name, and of FP.
     paths = [Path(folder) / "model_summary.parquet" for folder in (first, second)]
     identities = [read_identity(path) for path in paths]
@@ -73,7 +76,7 @@ def _identities_on_the_same_data(first, second):
     return identities
 
 
-def _summary(folder, calibration):
+def _summary(folder: Path | str, calibration: str) -> pd.DataFrame:
     path = Path(folder) / "model_summary.parquet"
     table = read_table(path, MODEL_SUMMARY)
     require_one_run(folder, table)
@@ -83,7 +86,7 @@ def _summary(folder, calibration):
     return table.set_index(WHAT)
 
 
-def require_one_run(folder, table):
+def require_one_run(folder: Path | str, table: pd.DataFrame) -> None:
     """Raise InputError unless verdict.json, where there is one, judged the values of `table`, the model_summary.
 
     The targets `audit` and `gate` make a new verdict and leave the tables as they were.
@@ -117,5 +120,6 @@ def _of_metric(first: pd.DataFrame, second: pd.DataFrame, metric: Metric) -> pd.
     risen, fallen = both["second_low"] > both["first_high"], both["second_high"] < both["first_low"]
     better, worse = (risen, fallen) if metric.direction > 0 else (fallen, risen)
     known = both[["first_low", "first_high", "second_low", "second_high"]].notna().all(axis=1)
-    both["verdict"] = np.select([~known, better, worse], [None, "better", "worse"], "undecided")
+    words: list[Any] = [None, "better", "worse"]
+    both["verdict"] = np.select([~known, better, worse], words, "undecided")
     return both

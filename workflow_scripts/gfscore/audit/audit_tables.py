@@ -1,58 +1,70 @@
 """The tables of one audit, read together for the steps that show them."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from gfscore.audit.summary_tables import MODEL_SUMMARY, SENSITIVITY
 from gfscore.audit.table_names import COMPARISONS, CONFUSIONS, MEASURE_TABLES
 from gfscore.audit.tables import TABLES
 from gfscore.core.files import read_json
 from gfscore.core.identity import UNCALIBRATED
-from gfscore.tables.parquet_tables import read_table
+from gfscore.tables.parquet_tables import read_identity, read_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from gfscore.tables.table import Table
 
 
 @dataclass(frozen=True)
 class AuditTables:
     """What results/audits/<audit>/ holds, as data frames.
 
-    `calibration` and `sensitivity` are None, and `calibration_results` (the contents of calibration.json) empty, in an
-    audit that searches no temperature. The tables of COMPARISONS are None, and `comparison` (the contents of
-    comparison.json) empty, where they were not asked for; so are those of CONFUSIONS. `measures` maps the names of the
-    tables of MEASURE_TABLES that the audit has to data frames.
+    A table of what an audit does not measure is None: `calibration` and `sensitivity`, with `calibration_results` (the
+    contents of calibration.json) empty, where it searches no temperature. `comparison` holds the contents of
+    comparison.json, `measures` the tables of MEASURE_TABLES that the audit measures for, by their names.
     """
 
-    class_scores: object
-    model_summary: object
-    vulnerability: object
-    calibration: object = None
-    calibration_results: dict | None = None
-    sensitivity: object = None
-    comparisons: object = None
-    model_comparisons: object = None
-    rank_intervals: object = None
-    lambda_swaps: object = None
-    metric_ranks: object = None
-    comparison: dict | None = None
-    confusions: object = None
-    class_errors: object = None
-    similarities: object = None
-    measures: dict = field(default_factory=dict)
+    class_scores: pd.DataFrame
+    model_summary: pd.DataFrame
+    vulnerability: pd.DataFrame
+    calibration: pd.DataFrame | None = None
+    calibration_results: dict[str, Any] | None = None
+    sensitivity: pd.DataFrame | None = None
+    comparisons: pd.DataFrame | None = None
+    model_comparisons: pd.DataFrame | None = None
+    rank_intervals: pd.DataFrame | None = None
+    lambda_swaps: pd.DataFrame | None = None
+    metric_ranks: pd.DataFrame | None = None
+    comparison: dict[str, Any] | None = None
+    confusions: pd.DataFrame | None = None
+    class_errors: pd.DataFrame | None = None
+    similarities: pd.DataFrame | None = None
+    measures: dict[str, pd.DataFrame] = field(default_factory=dict)
 
-    def of(self, table, measure, calibration=UNCALIBRATED):
+    def of(self, table: str, measure: str, calibration: str = UNCALIBRATED) -> pd.DataFrame:
         """Rows of one table for one measure and calibration, in their order."""
         frame = getattr(self, table)
         return frame[(frame["measure"] == measure) & (frame["calibration"] == calibration)].reset_index(drop=True)
 
 
-def read_audit_tables(files, *, audit):
+def read_audit_tables(files: Mapping[str, Any], *, audit: str) -> AuditTables:
     """AuditTables of the audit named `audit` from a mapping of paths.
 
-    `files` has class_scores, model_summary and vulnerability, and calibration, calibration_json and sensitivity, which
-    may be absent or empty, as may comparison_json and the tables of COMPARISONS, CONFUSIONS and MEASURE_TABLES.
-    Raises InputError for a file that is missing, damaged or of another audit.
+    `files` holds the tables by name, calibration_json and comparison_json; of the tables only class_scores,
+    model_summary and vulnerability must be among them. Raises InputError for a file that is missing, damaged or of
+    another audit.
     """
 
-    def table(name, declared=None):
-        return read_table(files[name], declared or TABLES[name], expect={"audit": audit}) if files.get(name) else None
+    def table(name: str, declared: Table | None = None) -> pd.DataFrame | None:
+        if not files.get(name) or read_identity(files[name]).get("measured") is False:
+            return None
+        return read_table(files[name], declared or TABLES[name], expect={"audit": audit})
+
+    measures = {name: table(name) for name in MEASURE_TABLES}
 
     return AuditTables(
         class_scores=table("class_scores"),
@@ -63,5 +75,5 @@ def read_audit_tables(files, *, audit):
         sensitivity=table("sensitivity", SENSITIVITY),
         comparison=read_json(files["comparison_json"]) if files.get("comparison_json") else {},
         **{name: table(name) for name in (*COMPARISONS, *CONFUSIONS)},
-        measures={name: table(name) for names in MEASURE_TABLES.values() for name in names if files.get(name)},
+        measures={name: frame for name, frame in measures.items() if frame is not None},
     )

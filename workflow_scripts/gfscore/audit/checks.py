@@ -1,11 +1,25 @@
 """Checks of what was measured: does the classifier do what its publication says, and anything at all?"""
 
-import numpy as np
+from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gfscore.core.errors import InputError
+from gfscore.core.identity import label_of
 from gfscore.core.names import class_phrase, enumeration
 from gfscore.core.numbers import number
 from gfscore.statistics.binomial import clopper_pearson
+from gfscore.statistics.margins import predictions
 from gfscore.statistics.multiplicity import SIGNIFICANT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gfscore.audit.model_logits import ModelLogits
 
 CONFIDENCE = 0.999
 """Of the interval on a subset of the published test set: one in a thousand right models is refused."""
@@ -16,7 +30,70 @@ REMEDY = (
 )
 
 
-def published_accuracy_verdict(correct, samples, *, published, tolerance, subset):
+def check_logits(
+    found: ModelLogits, class_names: Sequence[str], *, source: Path | str, gate: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What the logits of a model do: number of samples, clean accuracy, whether they are accepted, and doubts.
+
+    Takes ModelLogits, K names, the file that an error names, and the gate: `published` (accuracy or None), its
+    `tolerance`, the `samples` that it was measured on ("full", "subset", None: no comparison), `on_failure` ("stop",
+    "exclude"). Raises InputError for another accuracy unless such models are excluded, which the result then says. A
+    model that may be guessing, or whose classes look exchanged, is accepted with a warning.
+    """
+    predicted, labels = predictions(found.logits, found.labels), found.labels
+    correct = int(np.sum(predicted == labels))
+    accepted, words = True, None
+    if gate["published"] is not None and gate["samples"] is None:
+        words = f"published accuracy {gate['published']} not compared: the dataset says published_accuracy: null"
+        print(words)
+    elif gate["published"] is not None:
+        subset = gate["samples"] == "subset"
+        accepted, words = published_accuracy_verdict(
+            correct, len(labels), published=gate["published"], tolerance=gate["tolerance"], subset=subset
+        )
+        if not accepted and gate["on_failure"] == "stop":
+            raise InputError(f"{source}: {words}. {REMEDY}")
+    guessing = guesses(predicted, labels)
+    warnings = [doubt for doubt in (guessing, exchanged(predicted, labels, class_names)) if doubt]
+    for warning in warnings:
+        print(f"warning: {warning}")
+    return {
+        "samples": len(labels),
+        "clean_accuracy": correct / len(labels),
+        "accepted": accepted,
+        "words": words,
+        "better_than_guessing": guessing is None,
+        "warnings": warnings,
+    }
+
+
+def selection_of(checks: Sequence[Mapping[str, Any]], models: Sequence[Mapping[str, str]]) -> dict[str, Any]:
+    """Which of the models of an audit are included and which are excluded, with the reason; contents of models.json.
+
+    Takes the results of check_logits with dataset, threat, model, of every model with logits; models that bring values
+    per sample are included. Of those included, `warned` says what their checks warn of, and `guessing` which may be
+    guessing. Raises InputError where no model is left.
+    """
+    found = {label_of(check): check for check in checks}
+    refused = {label: check["words"] for label, check in found.items() if not check["accepted"]}
+    accepted = {label: check for label, check in found.items() if check["accepted"]}
+    included = [label_of(model) for model in models if label_of(model) not in refused]
+    if not included:
+        reasons = "; ".join(f"{label}: {words}" for label, words in refused.items())
+        raise InputError(f"no model of the audit passed the gate on published accuracy ({reasons}). {REMEDY}")
+    warned = [{"model": label, "reason": words} for label, check in accepted.items() for words in check["warnings"]]
+    return {
+        "included": included,
+        "excluded": [{"model": label, "reason": words} for label, words in refused.items()],
+        "warned": warned,
+        "guessing": [label for label, check in accepted.items() if not check["better_than_guessing"]],
+        "clean_accuracy": {label: check["clean_accuracy"] for label, check in found.items()},
+    }
+
+
+def published_accuracy_verdict(
+    correct: int, samples: int, *, published: float, tolerance: float, subset: bool
+) -> tuple[bool, str]:
     """Whether a measured clean accuracy fits the published one: `(accepted, words)`.
 
     Takes the number of `correct` answers among `samples`, the `published` accuracy and `tolerance`, fractions, and
@@ -43,7 +120,7 @@ ENOUGH = 5
 MOST_NAMED = 3
 
 
-def guesses(predictions, labels):
+def guesses(predicted: NDArray[np.integer], labels: NDArray[np.integer]) -> str | None:
     """Whether a classifier may be guessing, in words, or None where its answers go with the labels.
 
     Takes predictions and labels, (N,) integers. Answers that have nothing to do with the labels are right as often in
@@ -52,32 +129,32 @@ def guesses(predictions, labels):
     """
     if len(np.unique(labels)) == 1:
         return None
-    p = _share_of_orders_as_right(predictions, labels)
+    p = _share_of_orders_as_right(predicted, labels)
     if p <= SIGNIFICANT:
         return None
     return (
-        f"may be guessing (clean accuracy {number(np.mean(predictions == labels))} on {len(labels):,} samples; the "
+        f"may be guessing (clean accuracy {number(np.mean(predicted == labels))} on {len(labels):,} samples; the "
         f"same answers in a random order are right as often with probability {number(p)}): are the rows in the order "
         "of the labels, the columns in that of the class names, and are these logits?"
     )
 
 
-def _share_of_orders_as_right(predictions, labels):
+def _share_of_orders_as_right(predicted, labels):
     # p-value of a one-sided permutation test of the number of right answers, or an upper bound of one that is small.
     from scipy.stats import permutation_test
 
     n = len(labels)
-    classes = 1 + max(predictions.max(), labels.max())
-    given, true = (np.bincount(found, minlength=classes).astype(float) for found in (predictions, labels))
+    classes = 1 + max(predicted.max(), labels.max())
+    given, true = (np.bincount(found, minlength=classes).astype(float) for found in (predicted, labels))
     expected = given @ true / n
     variance = (n * expected - given @ true**2 / n - true @ given**2 / n + expected**2) / (n - 1)
-    above = np.sum(predictions == labels) - expected
+    above = np.sum(predicted == labels) - expected
     # Cantelli's inequality. It holds for any distribution, and drawing orders of many samples takes time.
     bound = variance / (variance + above**2) if above > 0 else 1.0
     if bound <= SIGNIFICANT:
         return bound
     test = permutation_test(
-        (predictions,),
+        (predicted,),
         lambda answers, axis: np.sum(answers == labels, axis=axis),
         permutation_type="pairings",
         alternative="greater",
@@ -89,13 +166,13 @@ def _share_of_orders_as_right(predictions, labels):
     return float(test.pvalue)
 
 
-def exchanged(predictions, labels, class_names):
+def exchanged(predicted: NDArray[np.integer], labels: NDArray[np.integer], class_names: Sequence[str]) -> str | None:
     """Which classes look exchanged, in words, or None: most samples of each are taken for the next one of a cycle.
 
     Takes predictions and labels, (N,) integers below K, and K names. Looks at classes of ENOUGH samples.
     """
     n = np.bincount(labels, minlength=len(class_names))
-    taken, counts = np.unique(np.stack([labels, predictions]), axis=1, return_counts=True)
+    taken, counts = np.unique(np.stack([labels, predicted]), axis=1, return_counts=True)
     most = counts > n[taken[0]] / 2
     # More than half go to one class at most.
     goes = {int(own): int(other) for own, other in taken[:, most].T if own != other and n[own] >= ENOUGH}

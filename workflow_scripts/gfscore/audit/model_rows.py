@@ -1,18 +1,29 @@
 """Rows of the table model_summary: every metric of a model with its interval and what chance alone gives."""
 
-from collections.abc import Sequence
-from typing import Any
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.audit.metrics import BOUNDED, MAIN, METRICS
-from gfscore.audit.noise import noise_floor
+from gfscore.audit.noise import noise_floors
 from gfscore.audit.verdicts.planner import detectable_rdi
+from gfscore.core.identity import label_of
 from gfscore.measures import measure_of
 from gfscore.statistics.class_bounds import bounds_of
 from gfscore.statistics.classes import ClassValues, class_values
 from gfscore.statistics.disparity import worst_class_set, worst_classes
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from gfscore.audit.inputs import AuditInputs
+    from gfscore.audit.measured import Measured
 
 
 def summarise(
@@ -40,31 +51,55 @@ def summarise(
     return summary | {"wcr_class": class_names[tied[0]], "wcr_tied": [class_names[index] for index in tied]}
 
 
-def model_rows(inputs, class_scores, accuracies, settings):
+def model_rows(
+    found: Sequence[Measured],
+    inputs: AuditInputs,
+    class_scores: pd.DataFrame,
+    accuracies: Sequence[Mapping[str, Any]],
+    settings: Mapping[str, Any],
+) -> list[dict[str, Any]]:
     """Rows of the table model_summary.
 
-    Takes AuditInputs, the table class_scores made from them, `accuracies` (per model a mapping of the published and
-    robust accuracy columns) and `settings`: fp_lambda, and permutations and seed of the noise floor. Shuffles at least
-    so often that Holm's adjustment for the number of models can leave a p-value of 5%.
+    Takes Measured values, the AuditInputs that they are of, the table class_scores made from them, `accuracies` (per
+    model a mapping of the published and robust accuracy columns) and `settings`: fp_lambda, and permutations and seed
+    of the noise floor.
     """
-    settings = settings | {"permutations": max(settings["permutations"], 20 * len(inputs.models) - 1)}
     by_key = dict(list(class_scores.groupby(["threat", "model", "measure", "calibration"], sort=False)))
-    of_model = {
-        (model["threat"], model["model"]): known for model, known in zip(inputs.models, accuracies, strict=True)
-    }
-    rows = []
-    for measured in inputs.measured():
-        threat, model, measure, calibration = (
-            measured.key[name] for name in ("threat", "model", "measure", "calibration")
+    of_model = {label_of(model): known for model, known in zip(inputs.models, accuracies, strict=True)}
+    keys = [tuple(item.key[name] for name in ("threat", "model", "measure", "calibration")) for item in found]
+    classes = [by_key[key].sort_values("class_index") for key in keys]
+    floors = _noise_floors(found, len(classes[0]), models=len(inputs.models), **settings)
+    return [
+        _model_row(
+            item,
+            frame,
+            measure_of(inputs.measures[item.key["measure"]]),
+            of_model[label_of(item.key)],
+            floor,
+            lam=settings["fp_lambda"],
         )
-        classes = by_key[threat, model, measure, calibration].sort_values("class_index")
-        accuracies_of_model = of_model[threat, model]
-        rows.append(_model_row(measured, classes, measure_of(inputs.measures[measure]), accuracies_of_model, settings))
-    return rows
+        for item, frame, floor in zip(found, classes, floors, strict=True)
+    ]
 
 
-def _model_row(measured, class_frame, measure, accuracies, settings):
-    names, lam = class_frame["class_name"].tolist(), settings["fp_lambda"]
+def _noise_floors(found, classes, *, models, fp_lambda, permutations, seed):
+    # Of each Measured; those on the same samples are shuffled alike, and by the names of the samples alone. So often
+    # that Holm's adjustment for the number of models can leave a p-value of 5%.
+    permutations = max(permutations, 20 * models - 1)
+    together = defaultdict(list)
+    for place, item in enumerate(found):
+        together["\n".join(item.sample_id).encode(), item.labels.tobytes()].append(place)
+    floors: list[Any] = [None] * len(found)
+    for (names, _), places in together.items():
+        shared = {"permutations": permutations, "rng": np.random.default_rng([seed, crc32(names)]), "lam": fp_lambda}
+        values = [found[place].values for place in places]
+        for place, floor in zip(places, noise_floors(values, found[places[0]].labels, classes, **shared), strict=True):
+            floors[place] = floor
+    return floors
+
+
+def _model_row(measured, class_frame, measure, accuracies, noise, *, lam):
+    names = class_frame["class_name"].tolist()
     bounds = class_frame["low"].to_numpy(), class_frame["high"].to_numpy()
     detectable = detectable_rdi(*bounds)
     if not measured.fresh:
@@ -76,14 +111,6 @@ def _model_row(measured, class_frame, measure, accuracies, settings):
         if metric.bounded:
             row[f"{metric.name}_low"], row[f"{metric.name}_high"] = summary[f"{metric.name}_interval"]
     row["value_alone_low"], row["value_alone_high"] = _aggregate_alone(measured, class_frame, measure)
-    noise = noise_floor(
-        measured.values,
-        measured.labels,
-        len(names),
-        permutations=settings["permutations"],
-        rng=measured.generator(settings["seed"]),
-        lam=lam,
-    )
     return row | {
         "wcr_class": summary["wcr_class"],
         "wcr_tied": summary["wcr_tied"],

@@ -6,12 +6,18 @@ classes, not whether their means are equal.
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
 
 from gfscore.audit.metrics import AGAINST_CHANCE
-from gfscore.statistics.classes import class_values
+from gfscore.statistics.classes import ClassValues, class_values
+
+ELEMENTS = 1 << 22
+"""Numbers held at once."""
 
 
 @dataclass(frozen=True)
@@ -24,55 +30,73 @@ class NoiseFloor:
     the measure.
     """
 
-    permuted: dict
-    p_value: dict
+    permuted: dict[str, float]
+    p_value: dict[str, float]
     between_class_sd: float
 
 
-def noise_floor(values, labels, classes, *, permutations, rng, lam=None):
-    """Disparity under shuffled class membership.
+def noise_floors(
+    values: ArrayLike,
+    labels: ArrayLike,
+    classes: int,
+    *,
+    permutations: int,
+    rng: np.random.Generator,
+    lam: float | None = None,
+) -> list[NoiseFloor]:
+    """Disparity under shuffled class membership, of R measures or models on the same N samples.
 
-    Takes `values` (N,) of a measure, `labels` (N,), the number of classes, how many shuffles, a numpy Generator, and
-    lambda of the metrics that have one.
+    Takes `values` (R, N), `labels` (N,), the number of classes, how many shuffles, a numpy Generator, and lambda of the
+    metrics that have one. All R are shuffled alike, so that each shuffle is drawn once.
     The p-values are valid for the null that values are exchangeable between classes, for every N and K: that they have
     the same distribution in all. They are not for equal class means alone, since classes of other spreads and sizes
     differ by more than shuffled ones; for those there are the intervals.
     Source: permutation p-value with the +1 of Phipson and Smyth 2010.
     """
     values, labels = np.asarray(values, dtype=np.float64), np.asarray(labels)
-    observed = class_values(values, labels, classes)
-    extent = {metric: metric.of(observed.mean, counts=observed.n, lam=lam) for metric in AGAINST_CHANCE}
-    present = observed.n > 0
-    n = observed.n[present]
-    drawn = {metric: np.empty(permutations) for metric in AGAINST_CHANCE}
-    for index, sums in enumerate(_shuffled_sums(values, labels, observed.n, permutations, rng)):
-        mean = sums[present] / n
-        for metric, numbers in drawn.items():
-            numbers[index] = metric.of_present(mean, counts=n, lam=lam)
-    p_value = {}
-    for metric, numbers in drawn.items():
-        # More disparity is the worse value.
-        reached = np.sum(-metric.direction * numbers >= -metric.direction * extent[metric] - 1e-12)
-        undefined = math.isnan(extent[metric])
-        p_value[metric.name] = math.nan if undefined else float((1 + reached) / (1 + permutations))
-    return NoiseFloor(
-        permuted={metric.name: float(numbers.mean()) for metric, numbers in drawn.items()},
-        p_value=p_value,
-        between_class_sd=between_class_sd(observed),
-    )
+    observed = [class_values(row, labels, classes) for row in values]
+    n = np.bincount(labels, minlength=classes)
+    sums, reached = (np.zeros((len(AGAINST_CHANCE), len(values))) for _ in range(2))
+    extent = np.array(
+        [[metric.of(row.mean, counts=row.n, lam=lam) for row in observed] for metric in AGAINST_CHANCE]
+    ).reshape(sums.shape)
+    # More disparity is the worse value.
+    sides = [-metric.direction for metric in AGAINST_CHANCE]
+    for means in _shuffled_means(values, n[n > 0], permutations, rng):
+        for place, (metric, side) in enumerate(zip(AGAINST_CHANCE, sides, strict=True)):
+            numbers = metric.of_many(means, counts=n[n > 0], lam=lam)
+            sums[place] += numbers.sum(axis=0)
+            reached[place] += (side * numbers >= side * extent[place] - 1e-12).sum(axis=0)
+    p_value = np.where(np.isnan(extent), np.nan, (1 + reached) / (1 + permutations))
+    names = [metric.name for metric in AGAINST_CHANCE]
+    return [
+        NoiseFloor(
+            permuted=dict(zip(names, (sums[:, row] / permutations).tolist(), strict=True)),
+            p_value=dict(zip(names, p_value[:, row].tolist(), strict=True)),
+            between_class_sd=between_class_sd(observed[row]),
+        )
+        for row in range(len(values))
+    ]
 
 
-def _shuffled_sums(values, labels, n, permutations, rng):
-    # Sum of the values of each class (K,) under each shuffle.
-    if np.isin(values, (0, 1)).all():
-        # Which samples are 1 does not matter, only how many fall into each class, whose law is the hypergeometric one.
-        return rng.multivariate_hypergeometric(n, int(values.sum()), permutations, method="marginals")
-    # What bincount would otherwise convert at every shuffle.
-    labels = labels.astype(np.intp)
-    return (np.bincount(rng.permutation(labels), weights=values, minlength=len(n)) for _ in range(permutations))
+def _shuffled_means(
+    values: NDArray[np.float64], n: NDArray[np.int64], permutations: int, rng: np.random.Generator
+) -> Iterator[NDArray[np.float64]]:
+    # Means of classes of n (K,) samples under block after block of B shuffles: (B, R, K).
+    rows, samples = values.shape
+    step = max(1, ELEMENTS // max(1, rows * len(n), samples))
+    columns, starts = np.ascontiguousarray(values.T), np.concatenate([[0], np.cumsum(n)])
+    for start in range(0, permutations, step):
+        block = min(step, permutations - start)
+        # Each class of each shuffle is a row that holds 1 at its samples; a shuffle deals out the samples in its order.
+        dealt = rng.permuted(np.tile(np.arange(samples), (block, 1)), axis=1).ravel()
+        ends = (starts[:-1] + samples * np.arange(block)[:, None]).ravel()
+        membership = csr_array((np.ones(len(dealt)), dealt, np.append(ends, len(dealt))), (len(ends), samples))
+        sums = (membership @ columns).reshape(block, len(n), rows)
+        yield np.ascontiguousarray(np.moveaxis(sums / n[:, None], 1, 2))
 
 
-def between_class_sd(values):
+def between_class_sd(values: ClassValues) -> float:
     """Standard deviation of the true class values, sqrt(max(0, s2_between - mean(s2_k / n_k))).
 
     Takes ClassValues; in the unit of the measure, 0 when the classes differ by no more than their noise, NaN when

@@ -1,8 +1,13 @@
 """The audit of one classifier from its logits, without files: class scores, disparity, intervals."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from gfscore.audit.model_rows import summarise
 from gfscore.core.errors import InputError
@@ -13,6 +18,9 @@ from gfscore.statistics.classes import class_samples, class_values
 from gfscore.statistics.logits import require_logits
 from gfscore.statistics.margins import predictions, scores
 from gfscore.statistics.scale import SCALE
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 INTERVAL_METHOD = "betting"
 
@@ -28,23 +36,23 @@ class Audit:
     samples.
     """
 
-    classes: object
-    summary: dict
-    pairwise: np.ndarray
+    classes: DataFrame
+    summary: dict[str, Any]
+    pairwise: NDArray[np.float64]
 
 
 def audit_logits(
-    logits,
-    labels,
+    logits: ArrayLike,
+    labels: ArrayLike,
     *,
-    class_names=None,
-    activation="softmax",
-    temperature=1.0,
-    lam=0.5,
-    alpha=0.05,
-    seed=0,
-    allow_probabilities=False,
-):
+    class_names: Sequence[str] | None = None,
+    activation: str = "softmax",
+    temperature: float = 1.0,
+    lam: float = 0.5,
+    alpha: float = 0.05,
+    seed: int = 0,
+    allow_probabilities: bool = False,
+) -> Audit:
     """Audit a classifier for class-wise robustness from its logits.
 
     Takes `logits` (N, K) before any softmax, `labels` (N,) in 0..K-1, optional K `class_names`, the `activation`

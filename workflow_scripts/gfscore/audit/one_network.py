@@ -1,12 +1,20 @@
 """Whether the measures of a model are of one network: what each saw it predict for the undisturbed samples agrees."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pandas as pd
 
 from gfscore.core.errors import InputError
-from gfscore.core.identity import MODEL
+from gfscore.core.identity import MODEL, label_of
 from gfscore.measures import from_logits, reference_measure
-from gfscore.tables.parquet_tables import read_identity
+
+if TYPE_CHECKING:
+    from gfscore.audit.measured import Measured
+    from gfscore.audit.model_samples import ModelSamples
 
 MOST_CHANGED = 0.02
 """Share of the predictions that may differ between two measures of one network.
@@ -26,10 +34,10 @@ FEW_CHANGED = 2
 """So many may differ whatever their share, since any sample may be a near-tie."""
 
 
-def require_one_network(measured, paths, measures):
+def require_one_network(measured: Mapping[str, Measured], own: ModelSamples) -> None:
     """Refuse measures of one model that were computed with different networks.
 
-    Takes Measured values of one model, the paths of their tables and each measure's settings, all by measure. Compares
+    Takes Measured values of one model by measure, and its ModelSamples, which name their files. Compares
     `predicted`, what the network itself predicts for the undisturbed samples, with the measure from logits, or where
     there is none with the first one, on the samples that both have. Where it is not known (values that were computed
     elsewhere, which may be of the smoothed classifier) nothing is compared. Raises InputError where more than
@@ -39,32 +47,31 @@ def require_one_network(measured, paths, measures):
     known = {name: predictions for name, predictions in known.items() if len(predictions)}
     if not known:
         return
-    reference = reference_measure(measures)
+    reference = reference_measure(own.measures)
     first = reference if reference in known else next(iter(known))
     for name, predictions in known.items():
-        of_first, own = known[first].align(predictions, join="inner")
-        changed = int(np.count_nonzero(of_first != own))
-        if changed > FEW_CHANGED and changed > _tolerated(paths[first], paths[name]) * len(own):
-            key = measured[name].key
-            remade = " ".join(_to_remake(part, measures, paths, key) for part in (first, name))
+        of_first, of_other = known[first].align(predictions, join="inner")
+        changed = int(np.count_nonzero(of_first != of_other))
+        if changed > FEW_CHANGED and changed > _tolerated(own.identity(first), own.identity(name)) * len(of_other):
+            remade = " ".join(_to_remake(part, own) for part in (first, name))
             raise InputError(
-                f"{key['threat']}/{key['model']}: {first} and {name} are not of one network: for {changed} of "
-                f"{len(own)} undisturbed samples the predictions in {paths[first]} and {paths[name]} differ, more than "
-                "rounding explains. Its weights, or code that it uses, changed after one of them was made; make both "
-                f"again by adding -R {remade} to the command"
+                f"{label_of(own.model)}: {first} and {name} are not of one network: for {changed} of "
+                f"{len(of_other)} undisturbed samples the predictions in {own.path(first)} and {own.path(name)} "
+                "differ, more than rounding explains. Its weights, or code that it uses, changed after one of them was "
+                f"made; make both again by adding -R {remade} to the command"
             )
 
 
-def _tolerated(*paths):
-    in_bfloat16 = any(read_identity(path).get("dtype") == "bfloat16" for path in paths)
+def _tolerated(*identities):
+    in_bfloat16 = any(identity.get("dtype") == "bfloat16" for identity in identities)
     return MOST_CHANGED_IN_BFLOAT16 if in_bfloat16 else MOST_CHANGED
 
 
-def _to_remake(measure, measures, paths, key):
-    # What the network itself computed: of a measure from logits these, its table follows from them.
-    if from_logits(measures[measure]):
-        return f"results/logits/{MODEL.format(**key)}.parquet"
-    return str(paths[measure])
+def _to_remake(measure, own):
+    # What the network itself computed.
+    if from_logits(own.measures[measure]):
+        return f"results/logits/{MODEL.format(**own.model)}.parquet"
+    return str(own.path(measure))
 
 
 def _predictions(item):

@@ -1,6 +1,10 @@
 """Rows of the tables about classes: their values, their ranking, and the differences between them."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 from itertools import combinations
+from typing import TYPE_CHECKING, Any
 
 from gfscore.core.files import read_json
 from gfscore.measures import measure_of
@@ -10,6 +14,15 @@ from gfscore.statistics.class_bounds import bounds_of
 from gfscore.statistics.classes import class_values
 from gfscore.statistics.ranking import vulnerability
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import numpy as np
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from gfscore.audit.measured import Measured
+
 CLASS_KEY = ["dataset", "threat", "model", "measure", "calibration", "temperature"]
 """Columns that name the class values of one model in class_scores."""
 
@@ -17,7 +30,14 @@ MOST_PAIRED = 40
 """Largest number of classes whose pairs are listed, 780 for each model, measure and calibration."""
 
 
-def class_rows(measured, class_names, *, settings, intervals, label_error_rates):
+def class_rows(
+    measured: Measured,
+    class_names: Sequence[str],
+    *,
+    settings: Mapping[str, Any],
+    intervals: Mapping[str, Any],
+    label_error_rates: Sequence[float] | NDArray[np.floating] | None,
+) -> list[dict[str, Any]]:
     """Rows of the table class_scores for one Measured.
 
     Takes K names, the measure's settings, config's section `intervals`, and the rate of wrong labels to allow for: (K,)
@@ -27,7 +47,7 @@ def class_rows(measured, class_names, *, settings, intervals, label_error_rates)
     classes = len(class_names)
     values = class_values(measured.values, measured.labels, classes)
     accuracy = class_values(measured.correct, measured.labels, classes)
-    known = {}
+    known: dict[str, Any] = {}
     if measured.fresh:
         known = _bounds(measured, classes, measure_of(settings), intervals, label_error_rates)
     return [
@@ -71,7 +91,7 @@ def _bounds(measured, classes, measure, intervals, label_error_rates):
     return {"interval": bounds.method, "low": low, "high": high, **named}
 
 
-def vulnerability_rows(class_scores):
+def vulnerability_rows(class_scores: pd.DataFrame) -> list[dict[str, Any]]:
     """Rows of the table vulnerability from class_scores: one ranking of the classes per measure and calibration."""
     rows = []
     for (dataset, measure, calibration), group in class_scores.groupby(
@@ -85,7 +105,7 @@ def vulnerability_rows(class_scores):
     return rows
 
 
-def class_pair_rows(class_scores):
+def class_pair_rows(class_scores: pd.DataFrame) -> list[dict[str, Any]]:
     """Rows of the table class_pairs from class_scores: every pair of classes of a model, the stronger class first.
 
     Classes without samples are in no pair, and more than MOST_PAIRED classes have no rows: K = 1,000 would make half a
@@ -112,7 +132,7 @@ def class_pair_rows(class_scores):
     return rows
 
 
-def resolve_label_error_rates(setting, path_to_manifest, path_to_generator):
+def resolve_label_error_rates(setting: Any, path_to_manifest: Path | str, path_to_generator: Any) -> list[float] | None:
     """Share of wrong labels of each class as a list, or None when the labels are assumed right.
 
     `setting` is what config says: None, one number, one per class, or "from_generator", which takes the rates that

@@ -1,4 +1,4 @@
-"""Which tables an audit may have beside its scores, by what makes them. Imports nothing heavy."""
+"""Which tables every audit has; those that it does not measure for have no rows. Imports nothing heavy."""
 
 COMPARISONS = ("comparisons", "model_comparisons", "rank_intervals", "lambda_swaps", "metric_ranks")
 """Tables that compare the models of an audit."""
@@ -6,13 +6,19 @@ COMPARISONS = ("comparisons", "model_comparisons", "rank_intervals", "lambda_swa
 CONFUSIONS = ("confusions", "class_errors", "similarities")
 """Tables of which class is taken for which."""
 
-MEASURE_TABLES = {
-    "falsify_scores": ("falsification",),
-    "trace_radii": ("radius_curves", "class_distances", "log_rank_tests", "refutations"),
-    "count_decisions": ("class_shares",),
-    "analyse_targets": ("target_success", "target_matrix", "target_predictors"),
-    "compare_groups": ("group_scores", "group_metrics"),
-    "summarise_projections": ("projection_scores", "projection_models", "projection_ranks", "projection_effects"),
-    "compare_measures": ("measure_agreement", "training_methods", "masking_signs"),
-}
-"""Tables about measures against each other, by the step that writes them; an audit has those that it measures for."""
+MEASURE_TABLES = (
+    *("falsification", "radius_curves", "class_distances", "log_rank_tests", "refutations", "class_shares"),
+    *("target_success", "target_matrix", "target_predictors", "group_scores", "group_metrics"),
+    *("projection_scores", "projection_models", "projection_ranks", "projection_effects"),
+    *("measure_agreement", "training_methods", "masking_signs"),
+)
+"""Tables of what an audit may measure, or compare, or not."""
+
+TABULATED = (
+    *("calibration", "class_scores", "model_summary", "vulnerability", "class_pairs", "costs"),
+    *(*COMPARISONS, *CONFUSIONS, *MEASURE_TABLES),
+)
+"""Tables that tabulate_audit writes."""
+
+TABLES_OF_AUDIT = ("sensitivity", *TABULATED)
+"""Every table of results/audits/<audit>/."""

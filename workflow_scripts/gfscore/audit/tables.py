@@ -3,6 +3,8 @@
 Those whose columns follow from the metrics stand in gfscore.audit.summary_tables.
 """
 
+from collections.abc import Mapping
+
 import pyarrow as pa
 
 from gfscore.audit.agreement.columns import AGREEMENT_COLUMNS
@@ -13,15 +15,16 @@ from gfscore.tables.keys import MEASURED, SUMMARISED
 from gfscore.tables.table import Column, Table
 
 
-def _tables(version: int, columns: dict[str, tuple[Column, ...]]) -> list[Table]:
+def _tables(version: int, columns: Mapping[str, tuple[Column, ...]]) -> list[Table]:
     return [Table(name=name, version=version, columns=own) for name, own in columns.items()]
 
 
 _ALL = (
     Table(
-        name="sweep",
+        name="sweeps",
         version=1,
         columns=(
+            *MEASURED,
             ("temperature", pa.float64(), "Chebyshev point in log T"),
             ("class_index", pa.int32(), "class, 0..K-1"),
             ("n", pa.int64(), "samples of the class"),

@@ -59,7 +59,19 @@ def describe_images(
     classes: Sequence[str] | None,
     pinned: str | None = None,
 ) -> dict[str, Any]:
-    """Manifest of a dataset, a JSON-able mapping: what it is, its digest, and how to open it again.
+    """Manifest of a dataset, as open_and_describe makes it."""
+    return open_and_describe(settings, path, dataset=dataset, classes=classes, pinned=pinned)[1]
+
+
+def open_and_describe(
+    settings: Mapping[str, Any],
+    path: Path | str | None = None,
+    *,
+    dataset: str,
+    classes: Sequence[str] | None,
+    pinned: str | None = None,
+) -> tuple[ImageSet, dict[str, Any]]:
+    """Image set and manifest of a dataset, a JSON-able mapping: what it is, its digest, and how to open it again.
 
     Raises InputError as `open_images` does, and when the digest of the data is not the `pinned` one, where there is
     one. The manifest does not say what was pinned: the data are the same.
@@ -67,7 +79,7 @@ def describe_images(
     images = open_images(settings, path, classes=classes)
     require_pinned(images.digest, pinned, where=path or dataset, remedy="restore the data, or correct `digest`")
     names = classes or images.class_names or ()
-    return {
+    return images, {
         "dataset": dataset,
         "settings": dict(settings),
         "path": str(path) if path else None,

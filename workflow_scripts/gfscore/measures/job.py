@@ -1,13 +1,16 @@
 """Measures that need images and a classifier: one job per (model, dataset), in batches that survive interruption."""
 
+from __future__ import annotations
+
 import json
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from gfscore.core.files import read_json
 from gfscore.images.datasets import open_described
@@ -15,9 +18,13 @@ from gfscore.images.subsets import draw_subset
 from gfscore.measures import progress
 from gfscore.networks import inference, passes
 from gfscore.networks.opening import open_classifier
+from gfscore.networks.thread_count import threads_for
 from gfscore.statistics.margins import predictions
 from gfscore.tables.parquet_tables import write_table
 from gfscore.tables.table import Table
+
+if TYPE_CHECKING:
+    from gfscore.images.image_set import ImageSet
 
 
 def measure_in_batches(
@@ -39,14 +46,15 @@ def measure_in_batches(
     [0, 1], labels (n,) int64 and the seed of the batch, and returns one array per column of `table`
     but sample_id, label and clean_prediction; with several rows per sample also `row`, the index of each row's sample
     in the batch. `settings` are the measure's entry in config.yaml, of which `subset` and `seed` are used here; `how`
-    holds batch_size, threads and version. `of_samples` maps the identifiers (n,) of a batch to more keyword arguments
+    holds batch_size and version. `of_samples` maps the identifiers (n,) of a batch to more keyword arguments
     of `measure_batch`. Finished batches are kept in `path_to_progress` until the table is written. A batch that does
     not fit into memory is halved.
     """
     images, dataset = open_described(files["dataset"])
     model = read_json(files["model"])
     of_data = {"image_shape": dataset["image_shape"], "classes": len(dataset["classes"])}
-    classifier = open_classifier(model, files["checkpoint"], **of_data, threads=how["threads"])
+    threads = threads_for(model, files["checkpoint"])
+    classifier = open_classifier(model, files["checkpoint"], **of_data, threads=threads)
     inference.require_fit(classifier, dataset, source=files["checkpoint"] or model["path"])
     if settings["subset"] is not None:
         images = images.select(draw_subset(images.labels, **settings["subset"], where=f"measures: {measure}"))
@@ -58,12 +66,12 @@ def measure_in_batches(
 
     stream = _Positioned(images, how["batch_size"])
 
-    def compute(part):
+    def compute(part: int) -> pd.DataFrame:
         start, batch = stream.at(part)
         how_measured = {"settings": settings, "table": table, "of_samples": of_samples}
         return _measured(measure_batch, running, images, batch, start=start, **how_measured)
 
-    with inference.reproducible_arithmetic(threads=how["threads"]), passes.counted(classifier) as running:
+    with inference.reproducible_arithmetic(threads=threads), passes.counted(classifier) as running:
         started = time.monotonic()
         frame = progress.in_parts(
             range(stream.batches),
@@ -80,12 +88,12 @@ def measure_in_batches(
 class _Positioned:
     """Batches of an image set by number, read in ascending order only; what is not asked for is skipped."""
 
-    def __init__(self, images, batch_size):
+    def __init__(self, images: ImageSet, batch_size: int) -> None:
         self._batches = enumerate(images.full_batches(batch_size))
         self._batch_size = batch_size
         self.batches = -(-len(images) // batch_size)
 
-    def at(self, number):
+    def at(self, number: int) -> tuple[int, NDArray[np.float32]]:
         """Number of the first sample of a batch, and its images."""
         for index, batch in self._batches:
             if index == number:
@@ -134,5 +142,5 @@ def of_job(job: Any, *, named_by: str = "measure") -> dict[str, Any]:
         "path_to_progress": settings.progress,
         "measure": job.wildcards[named_by],
         "settings": settings.settings,
-        "how": {"batch_size": settings.batch_size, "version": settings.version, "threads": job.threads},
+        "how": {"batch_size": settings.batch_size, "version": settings.version},
     }

@@ -4,11 +4,12 @@ import pyarrow as pa
 
 from gfscore.measures import KINDS
 from gfscore.measures.declaration import CLEAN_PREDICTION, Column
-from gfscore.tables.table import Table
+from gfscore.tables.keys import MEASURED
+from gfscore.tables.table import LABEL, SAMPLE_ID, Table
 
 SAMPLE_COLUMNS = (
-    ("sample_id", pa.string(), "name of the sample within its dataset"),
-    ("label", pa.int32(), "true class, 0..K-1"),
+    SAMPLE_ID,
+    LABEL,
     ("prediction", pa.int32(), "predicted class; a tie at the top counts against the true class"),
     ("value", pa.float64(), "the measure, in its declared range"),
     ("censored", pa.bool_(), "the value is a bound, not a measurement"),
@@ -43,6 +44,15 @@ _PLAIN = _table("samples", 1)
 
 PROJECTION_TABLE = _table("samples of kind projection", 2, _OF_PROJECTION)
 """Samples table of projections, which are no measure."""
+
+_FROM_LOGITS = {
+    column: (column, pa.type_for_alias(kind), meaning)
+    for name in KINDS
+    if KINDS[name].needs == "logits"
+    for column, kind, meaning in KINDS[name].own_columns
+}
+SCORES = Table(name="scores", version=1, columns=(*MEASURED, *SAMPLE_COLUMNS, *_FROM_LOGITS.values()))
+"""Samples tables of all models and measures from logits of an audit, one behind the other."""
 
 SAMPLES_TABLES = (_PLAIN, *_OF_KIND.values(), PROJECTION_TABLE)
 """Every samples table. Several rows of one sample (a corruption, a severity, a target each) count as one sample: its

@@ -3,10 +3,15 @@
 Imports nothing heavy, because every run of Snakemake reads it.
 """
 
+from __future__ import annotations
+
 import ast
 import hashlib
 import re
 import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 from gfscore.core.errors import InputError, few
 from gfscore.networks.callables import PACKAGE, folder
@@ -14,7 +19,7 @@ from gfscore.networks.callables import PACKAGE, folder
 OWN = re.compile(rf"{PACKAGE}(\.\w+)+")
 
 
-def network_files(name):
+def network_files(name: str) -> list[Path]:
     """Files that define an architecture `package.module:callable`: its own, and all that they import in architectures/.
 
     A sorted list of paths, as the folder is relative or absolute; empty for a network of an installed package. Followed
@@ -26,7 +31,8 @@ def network_files(name):
     if module[0] != PACKAGE:
         return []
     root = folder()
-    found, waiting = set(), _files_of(root, tuple(module[1:]))
+    found: set[Path] = set()
+    waiting = _files_of(root, tuple(module[1:]))
     while waiting:
         path = waiting.pop()
         found.add(path)
@@ -34,7 +40,7 @@ def network_files(name):
     return sorted(found)
 
 
-def describe_network(name):
+def describe_network(name: str) -> dict[str, Any]:
     """Digest of the code of an architecture, for a manifest; an empty mapping for one of an installed package.
 
     `architecture_files` are the mappings of path (architectures/..., wherever the folder is) and sha256 (hex) of
@@ -54,7 +60,7 @@ def describe_network(name):
     }
 
 
-def require_network(manifest):
+def require_network(manifest: Mapping[str, Any]) -> None:
     """Refuse, by InputError, code of a network that is not what the manifest of its checkpoint records.
 
     A manifest without digest (a network of an installed package, or written before digests were) is not compared.

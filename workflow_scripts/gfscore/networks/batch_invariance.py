@@ -46,7 +46,7 @@ def require_invariant(
 
     `run` maps images (n, C, H, W) to logits, which of the batch `images` (b, C, H, W) were `logits` (b, K); `rows` of
     it are computed again, one by one. `plain` says whether the arithmetic is float32 as it is; `where` names the
-    classifier. Logits that are not finite are not compared: check_logits refuses them.
+    classifier. Logits that are not finite are not compared: score_models refuses them.
     """
     if not rows.size or not np.isfinite(logits).all():
         return

@@ -1,14 +1,21 @@
 """Which code a config may name as an architecture: listed networks of four packages, and files of the project."""
 
+from __future__ import annotations
+
 import importlib
 import inspect
 import os
 import re
 import sys
 import types
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from gfscore.core.errors import InputError
+
+if TYPE_CHECKING:
+    from torch import nn
 
 PACKAGE = "architectures"
 """First part of the names that mean the project folder of that name."""
@@ -31,7 +38,7 @@ PRETRAINED = ("pretrained", "weights", "checkpoint_path", "pretrained_cfg", "pre
 """Arguments that make an architecture fetch weights itself."""
 
 
-def build_architecture(name, arguments):
+def build_architecture(name: str, arguments: Mapping[str, Any]) -> nn.Module:
     """Network that an architecture `package.module:callable` makes of `arguments`, a torch module in eval mode.
 
     Raises InputError, naming the callable and the remedy, for one that is not allowed (see `resolve`), for arguments
@@ -56,7 +63,7 @@ def build_architecture(name, arguments):
     return network.float().eval()
 
 
-def resolve(name):
+def resolve(name: str) -> Callable[..., Any]:
     """Class or function that an architecture `package.module:callable` names.
 
     Raises InputError for all but those that ALLOWED says; modules of other packages are not even imported.
@@ -66,6 +73,7 @@ def resolve(name):
             f"architecture {name!r} has another form than package.module:callable (torchvision.models:resnet18)"
         )
     module_name, attribute = name.split(":")
+    found: Any
     if module_name.split(".")[0] == PACKAGE:
         found = getattr(_own_module(module_name, name), attribute, None)
         # Not what the file imports: that a network needs subprocess lets no config call it.
@@ -78,7 +86,7 @@ def resolve(name):
     return found
 
 
-def source_file_of(name):
+def source_file_of(name: str) -> Path | None:
     """File in architectures/ that an architecture is defined in, relative or absolute as the folder is; else None."""
     module_name = str(name).split(":", maxsplit=1)[0]
     if module_name.split(".")[0] != PACKAGE:
@@ -88,7 +96,7 @@ def source_file_of(name):
     return next((file for file in (stem / "__init__.py", stem.with_suffix(".py")) if file.is_file()), None)
 
 
-def folder():
+def folder() -> Path:
     """Project folder of architectures, beside config.yaml unless the environment names another."""
     return Path(os.environ.get(FOLDER_VARIABLE, PACKAGE))
 

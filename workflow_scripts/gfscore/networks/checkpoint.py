@@ -1,13 +1,24 @@
 """A checkpoint of weights and an architecture named in config.yaml (source `torch`)."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
 from gfscore.networks.callables import build_architecture
 from gfscore.networks.checkpoints import load_checkpoint
-from gfscore.networks.classifier import classes_given, from_network
+from gfscore.networks.classifier import Classifier, classes_given, from_network
 from gfscore.networks.preprocessing import description, preprocessed
 from gfscore.networks.state_dicts import load_weights, weights_of
 
+if TYPE_CHECKING:
+    from torch import nn
 
-def open_classifier(settings, path, *, image_shape, classes, threads):
+
+def open_classifier(
+    settings: Mapping[str, Any], path: Path | str, *, image_shape: tuple[int, int, int], classes: int, threads: int
+) -> Classifier:
     """Classifier with the weights of a file (.pt, .pth, .safetensors) in the network that config names.
 
     `settings`: `architecture` (package.module:callable) with `arguments`, `weights` ("model" or "ema"), `trust_pickle`
@@ -19,7 +30,7 @@ def open_classifier(settings, path, *, image_shape, classes, threads):
     return with_weights(network, settings, path)
 
 
-def with_weights(network, settings, path):
+def with_weights(network: nn.Module, settings: Mapping[str, Any], path: Path | str) -> Classifier:
     """Classifier made of a network, the weights in a file, and the preprocessing that settings name."""
     weights = weights_of(load_checkpoint(settings, path), path, which=settings["weights"])
     network = preprocessed(load_weights(network, weights, path).eval(), settings, where=path)
@@ -36,7 +47,7 @@ def with_weights(network, settings, path):
 def _classes_of(network, image_shape, path):
     import torch
 
-    def run(images):
+    def run(images: Any) -> Any:
         with torch.inference_mode():
             return network(torch.from_numpy(images))
 

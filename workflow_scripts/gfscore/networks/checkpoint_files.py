@@ -4,6 +4,8 @@ The only rule about content that holds for all is that of the digest: pinned in 
 file when it is first seen and enforced from then on. Imports no torch, so that fetching works on a login node.
 """
 
+from __future__ import annotations
+
 import json
 import zipfile
 from pathlib import Path
@@ -18,7 +20,7 @@ NEEDS_PINNED_DIGEST = (
 )
 
 
-def obtain(path, *, url=None, sha256=None):
+def obtain(path: Path | str, *, url: str | None = None, sha256: str | None = None) -> str:
     """SHA-256 (hex) of a checkpoint that is in place and whole, downloaded from `url` when it was absent.
 
     Without `sha256` the digest in `<path>.sha256` is enforced, or recorded there at the first time (the format of
@@ -54,7 +56,7 @@ def obtain(path, *, url=None, sha256=None):
     return found
 
 
-def require_digest(path, sha256):
+def require_digest(path: Path | str, sha256: str) -> None:
     """Refuse a file whose SHA-256 is not `sha256` (hex), or that cannot be read, by InputError; nothing is parsed."""
     require_regular(path)
     try:
@@ -69,7 +71,7 @@ def require_digest(path, sha256):
         )
 
 
-def require_checkpoint(path, name=None):
+def require_checkpoint(path: Path | str, name: object = None) -> None:
     """Refuse, by InputError, a file whose first bytes or inner sizes show that it is no whole checkpoint.
 
     Known are PyTorch files (zip and pickle), safetensors and ONNX. `name` is what the error calls the file. Nothing is
@@ -101,7 +103,7 @@ def require_checkpoint(path, name=None):
         )
 
 
-def recorded_digest(path):
+def recorded_digest(path: Path | str) -> str | None:
     """Digest recorded beside a checkpoint, or None; InputError when the record is malformed."""
     record = _record_of(path)
     require_regular(record)

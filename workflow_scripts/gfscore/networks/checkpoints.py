@@ -7,7 +7,7 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from gfscore.core.errors import InputError
 from gfscore.core.files import sha256_of_file
@@ -41,13 +41,13 @@ MAPPINGS = {"collections.defaultdict": "the state of an optimiser"}
 class _Unused:
     """Stand-in for a value beside the weights: takes whatever the file gives it and keeps nothing."""
 
-    def __new__(cls, *_, **__):
+    def __new__(cls, *_: object, **__: object) -> Self:
         return super().__new__(cls)
 
     def __init__(self, *_: object, **__: object) -> None:
         pass
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: object) -> None:
         pass
 
 

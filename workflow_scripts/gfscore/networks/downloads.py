@@ -5,10 +5,14 @@ to end what has no end, and a file's name only for what is whole and checked. On
 step touches a network.
 """
 
+from __future__ import annotations
+
 import re
 import shutil
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import requests
@@ -34,7 +38,7 @@ LARGEST = 1 << 34
 REMEDY = "check `url`, or download the file in a browser and put it in place by hand"
 
 
-def download(url, path, *, check, sha256=None):
+def download(url: str, path: Path | str, *, check: Callable[[Path, str], object], sha256: str | None = None) -> None:
     """Fetch `url` to `path`, unless another job has done so meanwhile; the file appears whole or not at all.
 
     `check(path, name)` raises InputError for content that is not wanted; `sha256` (hex, or None) is compared too. A
@@ -57,7 +61,7 @@ def download(url, path, *, check, sha256=None):
         ) from error
 
 
-def direct_address(url):
+def direct_address(url: str) -> str:
     """Address of the file itself behind a Google Drive link, which else leads to a page; others stay.
 
     ASSUME: `confirm=t` answers Google Drive's question about files too large for its virus scan.
@@ -80,6 +84,7 @@ def direct_address(url):
 
 
 def _fetch(address, part, *, pinned):
+    reason: object
     with requests.Session() as session:
         # Compressed bytes are not those of the file, and could not be continued.
         session.headers.update({"User-Agent": "gfscore", "Accept-Encoding": "identity"})
@@ -88,8 +93,9 @@ def _fetch(address, part, *, pinned):
             try:
                 return _attempt(session, address, part, pinned=pinned)
             except requests.HTTPError as error:
-                reason = f"HTTP {error.response.status_code} {error.response.reason}"
-                if error.response.status_code not in RETRIED:
+                answer: Any = error.response
+                reason = f"HTTP {answer.status_code} {answer.reason}"
+                if answer.status_code not in RETRIED:
                     raise InputError(f"{without_query(address)}: {reason}; {REMEDY}") from error
             except InputError:
                 raise

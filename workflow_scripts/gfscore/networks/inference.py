@@ -51,7 +51,7 @@ def extract_logits(
     network and device (see `fitting_batch_size`); `device` "cpu", "cuda" or "auto" (see `device_of`); `precision` and
     `compiled` as in gfscore.networks.precision.
     When memory runs out, the batch is halved, down to single images. Values
-    that are not finite are passed on as they are, for check_logits to refuse. Returns `(sample_id, labels, logits)`:
+    that are not finite are passed on as they are, for score_models to refuse. Returns `(sample_id, labels, logits)`:
     (N,) str, (N,) int32, (N, K) float32. Raises InputError, naming the classifier as `where` (by default its
     architecture), for output that is not one row of logits per image, and for logits that depend on the batch or on
     chance (see gfscore.networks.batch_invariance).

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
 from gfscore.networks.classifier import Classifier, classes_given, first_line
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
 
 
-def open_classifier(settings, path, *, image_shape, classes, threads):
+def open_classifier(
+    settings: Mapping[str, Any], path: Path | str, *, image_shape: tuple[int, int, int], classes: int, threads: int
+) -> Classifier:
     """Classifier in an ONNX file with one image input (n, C, H, W) float32; measures that need gradients cannot use it.
 
     `settings`: `image_shape` (C, H, W), `output` (name of the output that holds the logits, None where there is one)
@@ -32,7 +35,7 @@ def open_classifier(settings, path, *, image_shape, classes, threads):
     name, fixed = _input_of(session, shape, path)
     output = _output_of(session, settings["output"], path)
 
-    def run(images):
+    def run(images: NDArray[np.float32]) -> NDArray[np.float32]:
         images = preprocess(images, settings, where=path)
         size = fixed or max(1, len(images))
         blocks = []

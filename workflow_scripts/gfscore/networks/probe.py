@@ -3,20 +3,29 @@
 Source: linear evaluation of DINOv2 (Oquab et al. 2023, section 7.1), with scikit-learn's solver in place of SGD.
 """
 
+from __future__ import annotations
+
 import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
-from gfscore.networks.classifier import classes_given, first_line, from_network
+from gfscore.networks.classifier import Classifier, classes_given, first_line, from_network
 from gfscore.networks.inference import device_of, extract_logits
 from gfscore.networks.preprocessing import description, preprocessed
 from gfscore.networks.state_dicts import changed_by_loading, load_weights, weights_of
 from gfscore.networks.timm_models import build_timm
 from gfscore.statistics.margins import predictions
 
+if TYPE_CHECKING:
+    from torch import nn
 
-def open_backbone(settings, path, *, image_shape):
+
+def open_backbone(settings: Mapping[str, Any], path: Path | str, *, image_shape: Sequence[int]) -> Classifier:
     """Frozen network from images (n, C, h, w) in [0, 1] to pooled features (n, d), as a Classifier of d "classes".
 
     `settings` are the keys of the source `timm`, `path` the backbone's weights, whose digest was verified before; a
@@ -31,7 +40,7 @@ def open_backbone(settings, path, *, image_shape):
             f"{path}: the backbone takes {channels} channels (image_shape), but the images have {image_shape[0]}; "
             "evaluate it on other data"
         )
-    network = build_timm(settings, path, classes=0)
+    network: Any = build_timm(settings, path, classes=0)
     weights = weights_of(load_checkpoint(settings, path), path, which=settings["weights"])
     named = network.pretrained_cfg.get("classifier") or ()
     heads = (named,) if isinstance(named, str) else named
@@ -42,7 +51,9 @@ def open_backbone(settings, path, *, image_shape):
     return backbone
 
 
-def fit_probe(backbone, train, test, *, classes, penalty, iterations, threads=1):
+def fit_probe(
+    backbone: Classifier, train: Any, test: Any, *, classes: int, penalty: float, iterations: int, threads: int = 1
+) -> tuple[nn.Linear, dict[str, Any]]:
     """Head of a probe, a torch Linear(d, K), and what the fit gave, a JSON-able mapping; shares are 0..1.
 
     `backbone` as from `open_backbone`, used on a GPU where there is one; `train` and `test` are ImageSets with labels
@@ -50,7 +61,7 @@ def fit_probe(backbone, train, test, *, classes, penalty, iterations, threads=1)
     """
     from threadpoolctl import threadpool_limits
 
-    how = {"device": device_of(backbone, "auto"), "threads": threads}
+    how: dict[str, Any] = {"device": device_of(backbone, "auto"), "threads": threads}
     _, labels, features = extract_logits(backbone, train, **how)
     with threadpool_limits(threads):
         head, taken = fit_head(features, labels, classes=classes, penalty=penalty, iterations=iterations)
@@ -66,7 +77,9 @@ def fit_probe(backbone, train, test, *, classes, penalty, iterations, threads=1)
     }
 
 
-def fit_head(features, labels, *, classes, penalty, iterations):
+def fit_head(
+    features: NDArray[np.floating], labels: NDArray[np.integer], *, classes: int, penalty: float, iterations: int
+) -> tuple[nn.Linear, int]:
     """Multinomial logistic regression of labels on features, as a torch Linear(d, K), and the iterations it took.
 
     Minimises the cross-entropy summed over the samples, plus `penalty` / 2 times the squared norm of the weights (not
@@ -90,13 +103,15 @@ def fit_head(features, labels, *, classes, penalty, iterations):
     if classes == 2:
         # scikit-learn then gives one row, the difference of the two logits.
         weight, bias = np.concatenate([-weight, weight]) / 2, np.concatenate([-bias, bias]) / 2
-    head = torch.nn.Linear(weight.shape[1], classes)
+    head: Any = torch.nn.Linear(weight.shape[1], classes)
     head.load_state_dict({"weight": torch.from_numpy(weight).float(), "bias": torch.from_numpy(bias).float()})
     head.recipe = {"architecture": "linear", "features": weight.shape[1], "classes": classes}
     return head.requires_grad_(False).eval(), int(model.n_iter_.max())
 
 
-def open_classifier(settings, path, *, image_shape, classes, threads):
+def open_classifier(
+    settings: Mapping[str, Any], path: Path | str, *, image_shape: tuple[int, int, int], classes: int, threads: int
+) -> Classifier:
     """Classifier of backbone and head, with gradients from the pixels of the data to the logits.
 
     `settings` as for `open_backbone`, their `path` the backbone's weights; `path` is the head that train_probe stored.
@@ -108,20 +123,21 @@ def open_classifier(settings, path, *, image_shape, classes, threads):
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
-    backbone = open_backbone(settings, settings["path"], image_shape=image_shape)
+    backbone: Any = open_backbone(settings, settings["path"], image_shape=image_shape)
     try:
         stored = load_file(path)
-        head = torch.nn.Linear(*reversed(stored["weight"].shape))
+        head = torch.nn.Linear(*reversed(stored["weight"].shape))  # type: ignore[arg-type]
         if changed := changed_by_loading(stored, head.state_dict()):
             raise TypeError(f"{changed[0]} holds {stored[changed[0]].dtype}")
         head.load_state_dict(stored)
     except (SafetensorError, RuntimeError, KeyError, TypeError) as error:
         raise InputError(f"{path}: is no head of a probe ({first_line(error)}); delete it and fit it again") from error
     network = torch.nn.Sequential(backbone.network, head)
+    shape: Any = tuple(image_shape)
     classifier = from_network(
         network,
         architecture=name_of(settings),
-        image_shape=tuple(image_shape),
+        image_shape=shape,
         classes=head.out_features,
         preprocessing=words_of(settings),
     )
@@ -129,12 +145,12 @@ def open_classifier(settings, path, *, image_shape, classes, threads):
     return classifier
 
 
-def name_of(settings):
+def name_of(settings: Mapping[str, Any]) -> str:
     """Architecture of a probe in words."""
     return f"linear probe on {settings['architecture']}"
 
 
-def words_of(settings):
+def words_of(settings: Mapping[str, Any]) -> str:
     """What a probe does to the pixels, in words."""
     height, width = settings["image_shape"][1:]
     return f"resized to {height}x{width} where the size differs (bilinear, antialiased), {description(settings)}"
@@ -148,7 +164,7 @@ def _resizing(network, size):
             super().__init__()
             self.network = network
 
-        def forward(self, images):
+        def forward(self, images: torch.Tensor) -> torch.Tensor:
             if tuple(images.shape[-2:]) != size:
                 # Inside the classifier, so that attacks stay on the pixels of the data.
                 images = torch.nn.functional.interpolate(images, size, mode="bilinear", antialias=True)

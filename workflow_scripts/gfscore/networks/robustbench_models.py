@@ -4,15 +4,22 @@ RobustBench's `load_model` downloads, unpickles and repairs in one go. Here its 
 members of ensembles) run unchanged, while reading is left to the caller and downloading is impossible.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 from gfscore.core.errors import InputError
 from gfscore.networks import leaderboard
-from gfscore.networks.classifier import classes_given, from_network
+from gfscore.networks.classifier import Classifier, classes_given, from_network
 from gfscore.networks.compatibility import import_robustbench
 from gfscore.networks.state_dicts import changed_by_loading
+
+if TYPE_CHECKING:
+    from torch import nn
 
 CLASSES = {"cifar10": 10, "cifar100": 100, "imagenet": 1000}
 """Data set -> K."""
@@ -21,7 +28,7 @@ CONSTANTS = {"mu", "sigma", "mean", "std", "num_batches_tracked"}
 """Last parts of the names of buffers that a definition fills by itself, so that a checkpoint may lack them."""
 
 
-def files_of(settings):
+def files_of(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Files of a checkpoint: mappings with path, url and sha256 (hex, or None), one per member of an ensemble.
 
     `settings` as from `leaderboard.entry`; its `sha256` is a digest, a list of them in the order of the
@@ -40,7 +47,14 @@ def files_of(settings):
     return [{"path": p, "url": url, "sha256": d} for p, url, d in zip(paths, urls, digests, strict=True)]
 
 
-def open_classifier(settings, path, *, image_shape, classes, threads=1):
+def open_classifier(
+    settings: Mapping[str, Any],
+    path: Path | str,
+    *,
+    image_shape: tuple[int, int, int],
+    classes: int | None,
+    threads: int = 1,
+) -> Classifier:
     """Classifier of the leaderboard with gradients; normalisation is part of RobustBench's definition.
 
     `settings` as from `leaderboard.entry`, `path` the first file of its checkpoint, in RobustBench's
@@ -64,7 +78,9 @@ def open_classifier(settings, path, *, image_shape, classes, threads=1):
     return classifier
 
 
-def load_network(folder, *, dataset, threat, model, read):
+def load_network(
+    folder: Path | str, *, dataset: str, threat: str, model: str, read: Callable[[Path], Any]
+) -> nn.Module:
     """Published classifier in eval mode on the CPU, a torch module from (n, 3, H, W) in [0, 1] to logits (n, K).
 
     `folder` holds the files of `leaderboard.checkpoint_files`; `read` gives the content of one: tensors
@@ -92,7 +108,7 @@ def load_network(folder, *, dataset, threat, model, read):
         ) from error
 
 
-def assemble(folder, *, dataset, threat, model, read):
+def assemble(folder: Path | str, *, dataset: str, threat: str, model: str, read: Callable[[Path], Any]) -> nn.Module:
     """As `load_network`, for `read` of any origin: no file needs to exist, errors are those of torch."""
     import_robustbench()
     from robustbench.utils import load_model
@@ -106,7 +122,7 @@ def assemble(folder, *, dataset, threat, model, read):
         return load_model(model, model_dir=folder, dataset=dataset, threat_model=threat).eval()
 
 
-def define(*, dataset, threat, model):
+def define(*, dataset: str, threat: str, model: str) -> nn.Module:
     """RobustBench's definition of a model with arbitrary weights, a torch module: what a checkpoint has to fit."""
     import_robustbench()
     from robustbench.model_zoo import model_dicts
@@ -122,7 +138,7 @@ def define(*, dataset, threat, model):
         return model_dicts[BenchmarkDataset(dataset)][ThreatModel(threat)][model]["model"]()
 
 
-def name_in_timm(dataset, threat, model):
+def name_in_timm(dataset: str, threat: str, model: str) -> str | None:
     """Name under which RobustBench registers a model with timm, None for one that it builds itself.
 
     Its tables give such models another, older name, which does not exist; its load_model forms this one.
@@ -149,7 +165,7 @@ def _published_loading(read):
 
     published = utils._safe_load_state_dict
 
-    def load_completely(network, name, state, dataset):
+    def load_completely(network: Any, name: str, state: dict[str, Any], dataset: Any) -> Any:
         # RobustBench accepts any missing weight of an ImageNet model whose normalisation constants are missing too;
         # the network would then answer at random.
         absent = [key for key in network.state_dict() if key not in state and key.split(".")[-1] not in CONSTANTS]
@@ -175,7 +191,7 @@ def _numbers_kept():
 
     published = torch.nn.Module.load_state_dict
 
-    def load(network, state, *arguments, **options):
+    def load(network: Any, state: dict[str, Any], *arguments: Any, **options: Any) -> Any:
         changed = changed_by_loading(state, network.state_dict())
         if changed:
             kind = str(state[changed[0]].dtype).removeprefix("torch.")

@@ -14,6 +14,8 @@ from gfscore.networks.checkpoint import with_weights
 if TYPE_CHECKING:
     from torch import nn
 
+    from gfscore.networks.classifier import Classifier
+
 OURS = (*PRETRAINED, "num_classes", "in_chans", "cache_dir")
 """Arguments that follow from the data, or that would fetch weights."""
 
@@ -50,7 +52,9 @@ def build_timm(settings: Mapping[str, Any], path: Path | str, *, classes: int) -
         ) from error
 
 
-def open_classifier(settings, path, *, image_shape, classes, threads):
+def open_classifier(
+    settings: Mapping[str, Any], path: Path | str, *, image_shape: tuple[int, int, int], classes: int, threads: int
+) -> Classifier:
     """Classifier of timm's architecture `architecture`, made for C channels and K classes; nothing is downloaded.
 
     `settings` as for the source `torch`, the architecture being timm's name and `arguments` those of

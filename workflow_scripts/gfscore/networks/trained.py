@@ -1,19 +1,26 @@
 """Trained classifiers as safetensors files: weights and how to build the network, no code."""
 
+from __future__ import annotations
+
 import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from gfscore.core.errors import InputError
 from gfscore.core.files import atomic
 from gfscore.networks.building import build_network
 from gfscore.networks.checkpoint_files import require_digest
-from gfscore.networks.classifier import from_network
+from gfscore.networks.classifier import Classifier, from_network
+
+if TYPE_CHECKING:
+    from torch import nn
 
 HEADER_KEY = "gfscore"
 
 
-def save_classifier(path, network, *, metadata):
+def save_classifier(path: Path | str, network: nn.Module, *, metadata: Mapping[str, Any]) -> str:
     """Write a network made by `build_network` to a safetensors file, atomically; returns its sha256 (hex).
 
     `metadata` is a JSON-able mapping stored beside the recipe. Equal weights and metadata give equal bytes.
@@ -29,7 +36,7 @@ def save_classifier(path, network, *, metadata):
     return hashlib.sha256(content).hexdigest()
 
 
-def load_classifier(path, *, sha256):
+def load_classifier(path: Path | str, *, sha256: str) -> nn.Module:
     """Trained classifier in eval mode on the CPU: images (n, C, H, W) in [0, 1] to logits (n, K).
 
     `sha256` (hex) is compared before anything is parsed. The result has `recipe` (architecture, in_channels,
@@ -41,7 +48,9 @@ def load_classifier(path, *, sha256):
     return _load(path)
 
 
-def open_classifier(settings, path, *, image_shape, classes, threads):
+def open_classifier(
+    settings: Mapping[str, Any], path: Path | str, *, image_shape: tuple[int, int, int], classes: int, threads: int
+) -> Classifier:
     """Classifier that train_model stored; its own header says what it takes and gives. InputError as above."""
     del settings, image_shape, classes, threads
     network = _load(path)

@@ -1,5 +1,9 @@
 """What each figure of an audit is called by people. Imports nothing heavy, because every run of Snakemake reads it."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable
+
 TITLES = {
     "class_heatmap": "Class values",
     "class_vulnerability": "Vulnerable classes",
@@ -35,7 +39,7 @@ TITLES = {
 SEVERAL = "all measures together"
 
 
-def parts_of(name, measures):
+def parts_of(name: str, measures: Iterable[str]) -> tuple[str, str | None]:
     """Kind of a figure and its measure, from the name of its file: None for a figure of several measures."""
     for measure in sorted(measures, key=len, reverse=True):
         if name.endswith(f"_{measure}"):
@@ -43,12 +47,12 @@ def parts_of(name, measures):
     return name, None
 
 
-def labels_of(name, measures):
+def labels_of(name: str, measures: Iterable[str]) -> dict[str, str]:
     """Labels of a figure in a report: what it is called, or the name of its file in words."""
     kind, _ = parts_of(name, measures)
     return {"figure": TITLES.get(kind, kind.replace("_", " ").capitalize())}
 
 
-def measure_of_figure(name, measures):
+def measure_of_figure(name: str, measures: Iterable[str]) -> str:
     """The measure that a figure shows, or words that say it shows several."""
     return parts_of(name, measures)[1] or SEVERAL

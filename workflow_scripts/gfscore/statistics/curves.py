@@ -26,9 +26,9 @@ TOLERANCE = 1e-10
 POINTS = (65, 129, 257, 513)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ScoreCurves:
-    """Class scores over temperatures.
+    """Class scores over temperatures; two of them are equal where they are one.
 
     `temperatures` (P,) Chebyshev points in log T, ascending; `values` (P, K) class scores there, NaN for a class
     without samples; `n` (K,) samples per class.

@@ -4,14 +4,17 @@ All class intervals hold simultaneously: with probability at least 1 - alpha ove
 value lies in its interval.  # ASSUME: samples of a class are independent draws from that class's distribution.
 """
 
+from __future__ import annotations
+
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from gfscore.core.errors import InputError
 
 
-def hoeffding_half_width(n, *, classes, alpha, width):
+def hoeffding_half_width(n: ArrayLike, *, classes: int, alpha: float, width: float) -> NDArray[np.float64] | np.float64:
     """Half-width of simultaneous Hoeffding intervals, width * sqrt(log(2K/alpha) / (2 n)).
 
     `n` samples per class (scalar or (K,)), `classes` K, `width` the length of the measure's range; with
@@ -21,7 +24,7 @@ def hoeffding_half_width(n, *, classes, alpha, width):
         return width * np.sqrt(math.log(2 * classes / alpha) / (2 * np.asarray(n, dtype=np.float64)))
 
 
-def rdi_bound(n_min, *, classes, alpha, width):
+def rdi_bound(n_min: ArrayLike, *, classes: int, alpha: float, width: float) -> NDArray[np.float64] | np.float64:
     """Largest distance of the measured RDI from the true one, with probability at least 1 - alpha (GF-Score, Eq. 12).
 
     Twice the class half-width at the smallest class.
@@ -29,7 +32,9 @@ def rdi_bound(n_min, *, classes, alpha, width):
     return 2 * hoeffding_half_width(n_min, classes=classes, alpha=alpha, width=width)
 
 
-def empirical_bernstein_half_width(n, variance, *, classes, alpha, width):
+def empirical_bernstein_half_width(
+    n: ArrayLike, variance: ArrayLike, *, classes: int, alpha: float, width: float
+) -> NDArray[np.float64]:
     """Half-width of simultaneous empirical Bernstein intervals: tighter than Hoeffding when the variance is small.
 
     sqrt(2 V log(4K/alpha) / n) + 7 width log(4K/alpha) / (3 (n - 1)), V the unbiased sample variance (K,).
@@ -43,13 +48,15 @@ def empirical_bernstein_half_width(n, variance, *, classes, alpha, width):
     return half
 
 
-def require_alpha(alpha):
+def require_alpha(alpha: float) -> None:
     """Raise InputError unless 0 < alpha < 1."""
     if not 0 < alpha < 1:
         raise InputError(f"alpha must lie strictly between 0 and 1, got {alpha!r}")
 
 
-def correct_for_label_errors(low, high, error_rate, *, value_range):
+def correct_for_label_errors(
+    low: NDArray[np.float64], high: NDArray[np.float64], error_rate: ArrayLike, *, value_range: tuple[float, float]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Bounds of the class values when a share of the labels may be wrong.
 
     If the measured mean m mixes right labels (share 1 - eta) with wrong ones whose values lie anywhere in
@@ -71,7 +78,7 @@ def _require_rate(error_rate):
     return eta
 
 
-def least_mean(low, error_rate, *, n):
+def least_mean(low: float, error_rate: ArrayLike, *, n: NDArray[np.integer]) -> float:
     """Smallest mean over the samples of classes, of values in [0, 1], when a share of each class's labels may be wrong.
 
     Takes a lower bound `low` of the mean as labelled, rates eta (K,) in [0, 1) and samples per class `n` (K,). A class
@@ -86,7 +93,7 @@ def least_mean(low, error_rate, *, n):
     return float(np.clip(1 - (lacking / right).sum(), 0, 1))
 
 
-def samples_for_half_width(half_width, *, classes, alpha, width):
+def samples_for_half_width(half_width: float, *, classes: int, alpha: float, width: float) -> int:
     """Fewest samples per class for Hoeffding intervals of a half-width: 1,883 at .05, K = 10, alpha = .05, width B.
 
     Raises InputError for a half-width that is not positive and an alpha outside (0, 1).

@@ -38,12 +38,20 @@ def write_table(path: Path | str, table: Table, frame: pd.DataFrame, *, identity
     `identity` maps names to plain values and goes into the file's metadata together with the table's name and
     version. Raises KeyError when a column is missing or foreign: that is an error of the code, not of the input.
     """
+    _write(path, table, [_arrays(table, frame)], identity)
+
+
+def write_parts(path: Path | str, table: Table, frames: Sequence[pd.DataFrame], *, identity: Mapping[str, Any]) -> None:
+    """Write data frames as one Table, atomically, each as a row group of its own, which PartedTable reads alone."""
+    _write(path, table, [_arrays(table, frame) for frame in frames], identity)
+
+
+def _arrays(table, frame):
     names = table.column_names
     if list(frame.columns) != names:
         different = set(names).symmetric_difference(frame.columns) or "their order"
         raise KeyError(f"columns of table {table.name!r} differ: {different}")
-    arrays = [pa.array(frame[column].to_numpy(), type=kind, from_pandas=True) for column, kind, _ in table.columns]
-    _write(path, table, arrays, identity)
+    return [pa.array(frame[column].to_numpy(), type=kind, from_pandas=True) for column, kind, _ in table.columns]
 
 
 def write_logits(
@@ -63,7 +71,7 @@ def write_logits(
         pa.array(np.asarray(label), type=pa.int32()),
         pa.chunked_array(lists, type=pa.list_(pa.float32())),
     ]
-    _write(path, LOGITS, arrays, identity, rows_per_group=rows)
+    _write(path, LOGITS, [arrays], identity, rows_per_group=rows)
 
 
 def _list_array(rows):
@@ -81,7 +89,7 @@ def write_attributes(path: Path | str, frame: pd.DataFrame, *, identity: Mapping
     names = list(frame.columns)
     columns = tuple((name, pa.string(), "category") for name in names)
     arrays = [pa.array(frame[name].to_numpy(dtype=object), type=pa.string(), from_pandas=True) for name in names]
-    _write(path, ATTRIBUTES, arrays, identity, columns=columns)
+    _write(path, ATTRIBUTES, [arrays], identity, columns=columns)
 
 
 def read_attributes(
@@ -109,7 +117,8 @@ def read_attributes(
     return frame, categories
 
 
-def _write(path, table, arrays, identity, *, columns=None, rows_per_group=None):
+def _write(path, table, parts, identity, *, columns=None, rows_per_group=None):
+    # Arrays of the columns for each of the parts.
     declared = columns or table.columns
     metadata = {**identity, "table": table.name, "table_version": table.version}
     schema = pa.schema([pa.field(name, kind) for name, kind, _ in declared]).with_metadata(
@@ -117,10 +126,11 @@ def _write(path, table, arrays, identity, *, columns=None, rows_per_group=None):
     )
     floats = [name for name, kind, _ in declared if pa.types.is_floating(kind)]
     floats += [f"{name}.list.element" for name, kind, _ in declared if kind == pa.list_(pa.float32())]
-    with atomic(path) as temporary:
-        pq.write_table(
-            pa.Table.from_arrays(arrays, schema=schema),
+    with (
+        atomic(path) as temporary,
+        pq.ParquetWriter(
             temporary,
+            schema,
             compression="zstd",
             # A flipped bit in a float is still a float: without checksums nobody would notice.
             write_page_checksum=True,
@@ -128,8 +138,10 @@ def _write(path, table, arrays, identity, *, columns=None, rows_per_group=None):
             use_dictionary=[name for name, kind, _ in declared if pa.types.is_string(kind) and name != "sample_id"],
             # Floats compress a tenth better when their bytes are stored plane by plane.
             column_encoding={name: "BYTE_STREAM_SPLIT" for name in floats},
-            row_group_size=rows_per_group,
-        )
+        ) as writer,
+    ):
+        for arrays in parts:
+            writer.write_table(pa.Table.from_arrays(arrays, schema=schema), row_group_size=rows_per_group)
 
 
 def read_identity(path: Path | str) -> dict[str, Any]:
@@ -156,11 +168,28 @@ def read_table(path: Path | str, table: Table, *, expect: Mapping[str, Any] | No
     `expect` maps identity names to the values the file must carry. Raises InputError, naming the file, when it is
     missing, damaged, another table or version, or of another identity.
     """
-    frame = _read(path, table, expect).to_pandas()
+    return _frame(_decoded(path, _checked(path, table, expect).read), table)
+
+
+def _frame(read, table):
+    frame = read.to_pandas()
     for name, kind, _ in table.columns:
         if pa.types.is_list(kind):
             frame[name] = [list(items) if items is not None else [] for items in frame[name]]
     return frame
+
+
+class PartedTable:
+    """Table of write_parts, whose parts are read one at a time; `identity` is what it says of itself."""
+
+    def __init__(self, path: Path | str, table: Table, *, expect: Mapping[str, Any] | None = None) -> None:
+        """Takes what read_table takes, and raises InputError as it does."""
+        self._path, self._table, self._file = path, table, _checked(path, table, expect)
+        self.identity: dict[str, Any] = _identity(self._file, path)
+
+    def read(self, part: int) -> pd.DataFrame:
+        """One part as a data frame; raises InputError where it is damaged."""
+        return _frame(_decoded(self._path, partial(self._file.read_row_group, part, use_threads=False)), self._table)
 
 
 def read_logits(
@@ -219,10 +248,6 @@ def _open(path):
         raise InputError(f"{path}: not a Parquet file, or truncated ({error}); {_remedy(path)}") from error
 
 
-def _read(path, table, expect):
-    return _decoded(path, _checked(path, table, expect).read)
-
-
 def _checked(path, table, expect):
     # The open file, when its identity and columns are those of the table.
     file = _open(path)
@@ -250,6 +275,12 @@ def _require_identity(file, path, table, expect):
             )
 
 
+def typed_frame(table: Table, rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """Rows (mappings) of a table as read_table would give them once they are written."""
+    schema = pa.schema([pa.field(name, kind) for name, kind, _ in table.columns])
+    return _frame(pa.Table.from_arrays(_arrays(table, frame_of(table, rows)), schema=schema), table)
+
+
 def write_table_and_csv(path: Path | str, table: Table, frame: pd.DataFrame, *, identity: Mapping[str, Any]) -> None:
     """Write a table as write_table does, then the CSV beside it, from the table as it is read.
 
@@ -271,9 +302,13 @@ def csv_text(frame: pd.DataFrame) -> str:
     Names come from outside: none of them steers a terminal, and none is a formula to a spreadsheet (as_cell).
     """
     plain = frame.copy()
-    for column in plain.columns:
-        if plain[column].map(lambda item: isinstance(item, str | list)).any():
-            plain[column] = plain[column].map(as_cell)
+    for column in plain.select_dtypes(exclude=["number", "bool"]):
+        items = plain[column].astype(object)
+        if items.map(lambda item: isinstance(item, list)).any():
+            plain[column] = items.map(as_cell)
+        else:
+            # Names recur: each is looked at once.
+            plain[column] = items.map({item: as_cell(item) for item in items.dropna().unique()})
     return plain.to_csv(index=False, lineterminator="\n")
 
 

@@ -22,16 +22,21 @@ class Table:
         return [name for name, _, _ in self.columns]
 
 
-_SAMPLE_ID = ("sample_id", pa.string(), "name of the sample within its dataset")
+SAMPLE_ID = ("sample_id", pa.string(), "name of the sample within its dataset")
+
+LABEL = ("label", pa.int32(), "true class, 0..K-1")
 
 LOGITS = Table(
     name="logits",
     version=1,
     columns=(
-        _SAMPLE_ID,
-        ("label", pa.int32(), "true class, 0..K-1"),
+        SAMPLE_ID,
+        LABEL,
         ("logits", pa.list_(pa.float32()), "K unnormalised class scores"),
     ),
 )
-ATTRIBUTES = Table(name="attributes", version=1, columns=(_SAMPLE_ID,))
+DATASET = Table(name="dataset", version=1, columns=(SAMPLE_ID, LABEL))
+"""The samples of a dataset in order, for what needs no images."""
+
+ATTRIBUTES = Table(name="attributes", version=1, columns=(SAMPLE_ID,))
 """Its other columns, one string per attribute, are named by config.yaml."""

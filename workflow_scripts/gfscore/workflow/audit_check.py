@@ -1,11 +1,16 @@
 """Whether the files of a finished audit are as the workflow wrote them, for who is given the folder alone."""
 
+from __future__ import annotations
+
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from gfscore.audit.audit_changes import require_one_run
+from gfscore.audit.table_names import TABLES_OF_AUDIT
 from gfscore.core.checksummed import require_checksum
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, sha256_of_file
@@ -13,9 +18,13 @@ from gfscore.core.folder_digests import NAME, changed_files
 from gfscore.tables.parquet_tables import csv_text, read_identity, read_table
 from gfscore.workflow.catalogue import CATALOGUE
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
 EXPECTED = (
-    *("class_scores.parquet", "model_summary.parquet", "vulnerability.parquet", "models.json", "verdict.json"),
-    *("comparison.json", "report.html", "dashboard.html", "config.yaml"),
+    *(f"{name}.parquet" for name in TABLES_OF_AUDIT),
+    *("models.json", "verdict.json", "calibration.json", "comparison.json"),
+    *("report.html", "dashboard.html", "config.yaml"),
 )
 """Files that every audit has once `make audit` is through, besides those that are checked against them."""
 
@@ -28,11 +37,11 @@ MOST_NAMED = 3
 class Checked:
     """What a check found: `counts` by kind of file, `faults` (sentences that name files), `unchecked` (paths)."""
 
-    counts: dict = field(default_factory=dict)
-    faults: list = field(default_factory=list)
-    unchecked: list = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+    faults: list[str] = field(default_factory=list)
+    unchecked: list[Path] = field(default_factory=list)
 
-    def read(self, kind, reader, *arguments):
+    def read(self, kind: str, reader: Callable[..., Any], *arguments: Any) -> Any:
         """What the reader returns; None, and a fault more, where it raises InputError."""
         self.counts[kind] = self.counts.get(kind, 0) + 1
         try:
@@ -43,7 +52,7 @@ class Checked:
             return None
 
 
-def check_audit(folder):
+def check_audit(folder: Path | str) -> Checked:
     """Check the files of results/audits/<audit> against their checksums and each other: Checked.
 
     Tables are read with the checksums of their pages, JSON files, HTML pages and the configuration with their own, each
@@ -78,13 +87,13 @@ def check_audit(folder):
         and not path.name.startswith(".")
         and not (path.parent == folder and (path.suffix in known or path.name == "config.yaml"))
         and path.parent != folder / "figures"
-        and folder / CRATE not in path.parents
+        and not {folder / CRATE, folder / "previous"} & {*path.parents}
     ]
     checked.faults = list(dict.fromkeys(checked.faults))
     return checked
 
 
-def require_unchanged_audit(folder):
+def require_unchanged_audit(folder: Path | str) -> None:
     """Raise InputError that lists the first files of a finished audit which are not as the workflow wrote them."""
     faults = check_audit(folder).faults
     if faults:
@@ -95,9 +104,9 @@ def require_unchanged_audit(folder):
         )
 
 
-def _check_tables(folder, checked):
+def _check_tables(folder: Path, checked: Checked) -> str | None:
     # Name of the audit, by the tables that can be read.
-    audits = {}
+    audits: dict[Path, Any] = {}
     for path in sorted(folder.glob("*.parquet")):
         frame = checked.read("tables (Parquet), by the checksums of their pages", _table, path, audits)
         csv = path.with_suffix(".csv")
@@ -119,7 +128,7 @@ def _check_tables(folder, checked):
     return names[0] if len(names) == 1 else None
 
 
-def _table(path, audits):
+def _table(path: Path, audits: dict[Path, Any]) -> DataFrame:
     identity = read_identity(path)
     table = identity.get("table")
     if table != path.stem or table not in CATALOGUE:
@@ -133,7 +142,7 @@ def _table(path, audits):
     return read_table(path, CATALOGUE[table])
 
 
-def _require_same_csv(path, frame):
+def _require_same_csv(path: Path, frame: DataFrame) -> None:
     if not path.is_file():
         raise InputError(f"{path}: missing; ask for it")
     found, expected = path.read_bytes(), csv_text(frame).encode()
@@ -146,14 +155,14 @@ def _require_same_csv(path, frame):
     )
 
 
-def _require_one_run(folder, frame):
+def _require_one_run(folder: Path, frame: DataFrame) -> None:
     try:
         require_one_run(folder, frame)
     except (KeyError, TypeError) as error:
         raise InputError(f"{folder / 'verdict.json'}: not made like a verdict ({error}); ask for it again") from error
 
 
-def _check_figures(folder, checked):
+def _check_figures(folder: Path, checked: Checked) -> None:
     if not folder.is_dir():
         checked.faults.append(f"{folder}: missing")
         return
@@ -166,7 +175,7 @@ def _check_figures(folder, checked):
         checked.faults.append(str(error).rpartition("; ")[0])
 
 
-def _check_crate(folder, audit, checked):
+def _check_crate(folder: Path, audit: str | None, checked: Checked) -> None:
     # Copies in the crate by the digests of its metadata, and the files of the audit by those of their copies.
     crate = folder / CRATE
     path = crate / "ro-crate-metadata.json"

@@ -45,7 +45,7 @@ def _mistakes(config: dict[str, Any]) -> Iterator[Mistake]:
     for zoo, threats in config["models"].items():
         for threat, models in threats.items():
             for name, entry in models.items():
-                place = ("models", zoo, threat, name)
+                place: Place = ("models", zoo, threat, name)
                 yield from path_mistakes(place, entry)
                 yield from _dataset_names(config, place, entry, "train_on", "evaluate_on")
     for name, entry in config["datasets"].items():

@@ -2,21 +2,18 @@
 
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from gfscore.core.files import read_json, write_json
-from gfscore.core.identity import UNCALIBRATED
+from gfscore.core.files import write_json
 from gfscore.networks import passes
 
 LOGS, COSTS = "results/logs", "results/costs"
 
-FROM_LOGITS = "score_logits"
-"""Step of the measures that show no image to a classifier."""
-
 
 @contextmanager
-def recorded_cost(path):
+def recorded_cost(path: Path | str | None) -> Iterator[None]:
     """Write what the block cost to a JSON file, if it succeeds; nothing where `path` is None.
 
     wall_s, cpu_s (all threads, and processes that ended) and gpu_s (wall time times the GPUs allocated, which is one
@@ -31,7 +28,7 @@ def recorded_cost(path):
         write_json(path, record | {"peak_memory_mib": _peak_memory_mib(), **passes.made_since(before)})
 
 
-def cost_file(path_to_log):
+def cost_file(path_to_log: Path | str) -> Path | None:
     """Where the cost of a job is recorded: as its log, in the folder of costs; None for a log that stands elsewhere."""
     path = Path(path_to_log)
     if not path.is_relative_to(LOGS):
@@ -39,38 +36,14 @@ def cost_file(path_to_log):
     return (Path(COSTS) / path.relative_to(LOGS)).with_suffix(".json")
 
 
-def read_cost(path):
-    """Cost recorded by `recorded_cost`, an empty mapping where there is none: no record is no reason to run again."""
-    return read_json(path) if Path(path).is_file() else {}
-
-
-def cost_rows(records, class_scores):
-    """Rows of the table costs: one per record, null where its file is missing.
-
-    `records` are mappings with step, dataset, threat, model, measure (or None) and path; the table class_scores says
-    how many samples each measure covers.
-    """
-    at_one = class_scores[class_scores["calibration"] == UNCALIBRATED]
-    samples = at_one.groupby(["threat", "model", "measure"], sort=False)["n"].sum()
-    rows = []
-    for record in records:
-        what = {name: value for name, value in record.items() if name != "path"}
-        key = (record["threat"], record["model"], record["measure"])
-        cost = read_cost(record["path"])
-        if cost and record["step"] == FROM_LOGITS:
-            cost |= {"forwards": 0, "backwards": 0}
-        rows.append(what | cost | {"samples": samples.get(key)})
-    return rows
-
-
-def _cpu_seconds():
+def _cpu_seconds() -> float:
     import resource
 
     parts = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(part.ru_utime + part.ru_stime for part in parts)
 
 
-def _peak_memory_mib():
+def _peak_memory_mib() -> float:
     status = Path("/proc/self/status")
     if status.is_file():
         # Not getrusage's figure: on Linux that counts the process that started this one, too.
@@ -82,6 +55,6 @@ def _peak_memory_mib():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20 if sys.platform == "darwin" else 1 << 10)
 
 
-def _gpus():
+def _gpus() -> int:
     torch = sys.modules.get("torch")
     return int(torch is not None and torch.cuda.is_initialized())

@@ -3,6 +3,10 @@
 Imports nothing heavy, because every run of Snakemake reads it. Expects a complete configuration.
 """
 
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
 from gfscore.workflow import layout, plan
 
 EXPORTS = ("latex", "model-cards", "ro-crate")
@@ -17,19 +21,19 @@ LEFTOVERS = {"__pycache__", ".ruff_cache"}
 """Folders that tools leave behind."""
 
 
-def export_results(config, audit):
+def export_results(config: Mapping[str, Any], audit: str) -> list[str]:
     """Folders with the exports of an audit."""
     return [f"results/audits/{audit}/exports/{name}" for name in EXPORTS]
 
 
-def workflow_files(root):
+def workflow_files(root: Path) -> list[str]:
     """The Snakefile, then every file that it is made of, relative to the folder `root` (pathlib.Path)."""
     found = {path for pattern in WORKFLOW for path in root.glob(pattern) if path.is_file()}
     found = {path for path in found if not LEFTOVERS.intersection(path.parts)}
     return ["Snakefile", *sorted(path.relative_to(root).as_posix() for path in found)]
 
 
-def manifests(config, audit):
+def manifests(config: Mapping[str, Any], audit: str) -> list[str | list[str]]:
     """Manifests of the data and classifiers behind an audit, with their digests, and the choice of models."""
     found = [f"results/datasets/{name}.json" for name in plan.datasets_of(config, audit)]
     # Classifiers that come as logits or samples have no manifest.
@@ -40,7 +44,7 @@ def manifests(config, audit):
     ]
 
 
-def deposited_results(config, audit):
+def deposited_results(config: Mapping[str, Any], audit: str) -> list[str]:
     """What an audit found, without the verdict."""
     verdict = f"results/audits/{audit}/verdict.json"
     return [path for path in layout.audit_results(config, audit) if path != verdict]

@@ -5,8 +5,11 @@ import os
 import signal
 import sys
 import traceback
+from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
+from types import FrameType
+from typing import NoReturn, TextIO
 
 from gfscore.core.errors import InputError
 from gfscore.core.files import NO_ROOM
@@ -15,7 +18,7 @@ from gfscore.workflow.costs import cost_file, recorded_cost
 
 
 @contextmanager
-def logged_job(path_to_log):
+def logged_job(path_to_log: Path | str) -> Iterator[None]:
     """Send what the step prints to its log file; end the process with status 1 and a clear line on an error.
 
     An InputError is the user's to mend, and so is a disk that takes no more (NO_ROOM): the message alone goes to the
@@ -43,11 +46,11 @@ def logged_job(path_to_log):
     _close(log)
 
 
-def _noted_interruptions():
+def _noted_interruptions() -> list[int]:
     # List that every interruption (SIGINT) is added to; empty for ever where the signal is ignored, as under nohup.
-    noted = []
+    noted: list[int] = []
 
-    def note(number, frame):
+    def note(number: int, frame: FrameType | None) -> None:
         noted.append(number)
         signal.default_int_handler(number, frame)
 
@@ -59,13 +62,13 @@ def _noted_interruptions():
 class _Log(io.TextIOWrapper):
     """Text file in which names from outside steer no terminal that shows it."""
 
-    def write(self, text):
+    def write(self, text: str) -> int:
         """As every text file does."""
         super().write(harmless(text))
         return len(text)
 
 
-def _described(error, path):
+def _described(error: BaseException, path: Path) -> str:
     if isinstance(error, InputError):
         return f"error: {error}"
     if not isinstance(error, OSError) or error.errno not in NO_ROOM:
@@ -76,12 +79,12 @@ def _described(error, path):
     )
 
 
-def _fail(message, log=None):
+def _fail(message: str, log: TextIO | None = None) -> NoReturn:
     _tell(message, log)
     raise SystemExit(1)
 
 
-def _tell(message, log):
+def _tell(message: str, log: TextIO | None) -> None:
     # First here: where the disk is full the log takes nothing more.
     print(harmless(message), file=sys.stderr, flush=True)
     if log is not None:
@@ -90,6 +93,6 @@ def _tell(message, log):
         _close(log)
 
 
-def _close(log):
+def _close(log: TextIO) -> None:
     with suppress(OSError):
         log.close()

@@ -5,8 +5,11 @@ gfscore.workflow.resolving.
 """
 
 import re
+from collections.abc import Collection, Mapping
+from typing import Any
 
 from gfscore.audit.verdicts import gate_rules
+from gfscore.core.identity import MODEL, label_of
 from gfscore.measures import kind_of, reference_measure
 from gfscore.networks import leaderboard
 from gfscore.networks.model_source import PUBLISHED, model_sources
@@ -16,8 +19,11 @@ CHECKPOINTS = "checkpoints"
 NOTHING = "(?!)"
 """Regular expression that matches nothing."""
 
-STEPS = {"logits": "score_logits", "network": "measure_model"}
+STEPS = {"logits": "score_models", "network": "measure_model"}
 """Step that computes a measure, by what its kind needs."""
+
+GIVEN = {"logits", "samples"}
+"""Sources of models that no image can be shown to."""
 
 FETCHED = {name for name, source in model_sources().items() if source.fetched}
 """Sources whose checkpoint fetch_checkpoint finds or downloads; of a probe, the backbone."""
@@ -26,26 +32,26 @@ FITTED = {name for name, source in model_sources().items() if source.fitted}
 """Sources whose weights, all of them or the last layer's, the workflow finds itself."""
 
 
-def dataset_of(config, audit):
+def dataset_of(config: Mapping[str, Any], audit: str) -> str:
     """Dataset that an audit evaluates."""
     return config["audits"][audit]["dataset"]
 
 
-def models_of(config, audit):
+def models_of(config: Mapping[str, Any], audit: str) -> list[dict[str, str]]:
     """Models of an audit as mappings with dataset, threat, model, in the order of config."""
     dataset = dataset_of(config, audit)
     names = (name.split("/") for name in config["audits"][audit]["models"])
     return [{"dataset": dataset, "threat": threat, "model": model} for _, threat, model in names]
 
 
-def known_models(config, zoo, threat):
+def known_models(config: Mapping[str, Any], zoo: str, threat: str) -> list[str]:
     """Names of a zoo's models under one threat: entries of config, then RobustBench entries that need none."""
     entries = list(config["models"].get(zoo, {}).get(threat, {}))
     listed = [listing.model for listing in leaderboard.listings(zoo, threat) if listing.supported]
     return entries + [name for name in listed if name not in entries]
 
 
-def described_models(config, audit):
+def described_models(config: Mapping[str, Any], audit: str) -> list[dict[str, Any]]:
     """Models of an audit with what the report says about each: training method and architecture, None if unknown."""
     described = []
     for model in models_of(config, audit):
@@ -54,34 +60,34 @@ def described_models(config, audit):
     return described
 
 
-def zoo_of(config, dataset):
+def zoo_of(config: Mapping[str, Any], dataset: str) -> str:
     """Key of the models that are evaluated on a dataset."""
     return config["datasets"][dataset]["models_of"]
 
 
-def entry_of(config, dataset, threat, model):
+def entry_of(config: Mapping[str, Any], dataset: str, threat: str, model: str) -> Mapping[str, Any]:
     """Settings of one model: its entry, or what RobustBench's table says about it."""
     return zoo_entry_of(config, zoo_of(config, dataset), threat, model)
 
 
-def trained_on_cpu(config, dataset, threat, model):
+def trained_on_cpu(config: Mapping[str, Any], dataset: str, threat: str, model: str) -> bool:
     """Whether the workflow trains a classifier on the CPU: then it is so small that several threads only slow it."""
     return entry_of(config, dataset, threat, model).get("training", {}).get("device") == "cpu"
 
 
-def zoo_entry_of(config, zoo, threat, model):
+def zoo_entry_of(config: Mapping[str, Any], zoo: str, threat: str, model: str) -> Mapping[str, Any]:
     """The same, by the zoo instead of a dataset that its models are evaluated on."""
     entries = config["models"].get(zoo, {}).get(threat, {})
     return entries[model] if model in entries else leaderboard.entry(zoo, threat, model, folder=CHECKPOINTS)
 
 
-def checkpoint_settings_of(config, zoo, threat, model):
+def checkpoint_settings_of(config: Mapping[str, Any], zoo: str, threat: str, model: str) -> dict[str, Any]:
     """Settings that decide a fetched classifier: what was published about it does not."""
     entry = zoo_entry_of(config, zoo, threat, model)
     return {key: value for key, value in entry.items() if key not in PUBLISHED}
 
 
-def subjects_from(config, sources):
+def subjects_from(config: Mapping[str, Any], sources: Collection[str]) -> str:
     """Regular expression that matches "dataset/threat/model" for every model that comes from one of the sources."""
     subjects = [
         f"{dataset}/{threat}/{model}"
@@ -93,7 +99,7 @@ def subjects_from(config, sources):
     return "|".join(re.escape(subject) for subject in subjects) or NOTHING
 
 
-def zoo_models_from(config, source):
+def zoo_models_from(config: Mapping[str, Any], source: str) -> str:
     """Regular expression that matches "zoo/threat/model" for every entry of a source."""
     names = [
         f"{zoo}/{threat}/{model}"
@@ -105,12 +111,12 @@ def zoo_models_from(config, source):
     return "|".join(re.escape(name) for name in names) or NOTHING
 
 
-def has_logits(config, dataset, threat, model):
+def has_logits(config: Mapping[str, Any], dataset: str, threat: str, model: str) -> bool:
     """Whether a model comes with logits, or with values per sample only."""
     return entry_of(config, dataset, threat, model)["source"] != "samples"
 
 
-def serves(source, entry):
+def serves(source: str, entry: Mapping[str, Any]) -> bool:
     """Whether models of a source give what a measure needs, an entry of the section `measures`."""
     kind, gives = kind_of(entry), model_sources()[source].gives
     settings = kind.parse(entry)
@@ -123,70 +129,65 @@ def serves(source, entry):
     return gives == "gradients" or (gives == "predictions" and not kind.gradients(settings))
 
 
-def shows_images(config, dataset, threat, model):
+def shows_images(config: Mapping[str, Any], dataset: str, threat: str, model: str) -> bool:
     """Whether images can be shown to a model, so that it classifies changed ones."""
     return model_sources()[entry_of(config, dataset, threat, model)["source"]].gives in ("gradients", "predictions")
 
 
-def has_kind(config, audit, kind):
-    """Whether an audit measures anything of a kind."""
-    return any(settings["kind"] == kind for settings in measures_of(config, audit).values())
-
-
-def classes_of(config, dataset):
+def classes_of(config: Mapping[str, Any], dataset: str) -> list[str]:
     """Class names of a dataset in label order."""
     return config["datasets"][dataset]["classes"]
 
 
-def image_settings_of(config, dataset):
+def image_settings_of(config: Mapping[str, Any], dataset: str) -> dict[str, Any]:
     """Settings that decide the images of a dataset: its source and that source's own keys."""
     other = {"classes", "models_of", "label_error_rate", "published_accuracy", "fitted_on", "generator", "path"}
     other |= {"attributes", "digest"}
     return {key: value for key, value in config["datasets"][dataset].items() if key not in other}
 
 
-def pinned_digest_of(config, dataset):
+def pinned_digest_of(config: Mapping[str, Any], dataset: str) -> str | None:
     """Digest that a dataset must have, or None where none is pinned."""
     return config["datasets"][dataset]["digest"]
 
 
-def attributes_of(config, dataset):
+def attributes_of(config: Mapping[str, Any], dataset: str) -> Any:
     """How the attributes of a dataset's samples are found, or None where it has none."""
     return config["datasets"][dataset]["attributes"]
 
 
-def attribute_names(attributes):
+def attribute_names(attributes: Mapping[str, Any]) -> list[str]:
     """Names of the attributes that an entry `attributes` lists as its columns; none where it takes all there are."""
     return [column if isinstance(column, str) else column["column"] for column in attributes["columns"] or ()]
 
 
-def groups_of(config, audit):
+def groups_of(config: Mapping[str, Any], audit: str) -> dict[str, Any] | None:
     """Attributes by which an audit compares groups, and how; None when it does not."""
     return config["audits"][audit]["groups"]
 
 
-def projection_of(config, audit):
+def projection_of(config: Mapping[str, Any], audit: str) -> str | None:
     """Mapper that an audit projects its classifiers on, or None when it projects none."""
     return config["audits"][audit]["projection"]
 
 
-def label_error_rate_of(config, audit):
+def label_error_rate_of(config: Mapping[str, Any], audit: str) -> float | list[float] | str | None:
     """Share of wrong labels in an audit's dataset: None, a number, one per class, or "from_generator"."""
     return config["datasets"][dataset_of(config, audit)]["label_error_rate"]
 
 
-def measures_of(config, audit):
+def measures_of(config: Mapping[str, Any], audit: str) -> dict[str, Any]:
     """Measures of an audit with their settings, in the order of config."""
     return {name: config["measures"][name] for name in config["audits"][audit]["measures"]}
 
 
-def calibrated_measure(config, audit):
+def calibrated_measure(config: Mapping[str, Any], audit: str) -> str | None:
     """The measure whose temperature an audit searches, or None."""
     calibration = config["audits"][audit]["calibration"]
     return calibration and calibration["measure"]
 
 
-def distance_measure(config, audit):
+def distance_measure(config: Mapping[str, Any], audit: str) -> str | None:
     """The measure of attack distances in l2 that an audit calibrates by, or None when it does not."""
     calibration = config["audits"][audit]["calibration"]
     if not calibration or "attack_distance" not in calibration["objectives"]:
@@ -194,21 +195,48 @@ def distance_measure(config, audit):
     return next(iter(_l2_distances(config, audit)), None)
 
 
-def _l2_distances(config, audit):
+def _l2_distances(config: Mapping[str, Any], audit: str) -> list[str]:
     measures = measures_of(config, audit).items()
     return [name for name, entry in measures if entry["kind"] == "minimal" and entry["norm"] == "l2"]
 
 
-def subject_of(config, audit):
-    """Models, measures and calibrated measure of an audit: what its values are values of."""
+def subject_of(config: Mapping[str, Any], audit: str) -> dict[str, Any]:
+    """Models, measures, calibrated measure and files of logits of an audit: what its values are values of.
+
+    `given` says what models of somebody else come as, by label: "logits" or "samples".
+    """
+    models = models_of(config, audit)
+    sources = {label_of(model): entry_of(config, **model)["source"] for model in models}
     return {
-        "models": models_of(config, audit),
+        "models": models,
         "measures": measures_of(config, audit),
         "calibrated_measure": calibrated_measure(config, audit),
+        "given": {label: source for label, source in sources.items() if source in GIVEN},
+        "logits": {label_of(model): logits_file(config, **model) for model in models if has_logits(config, **model)},
     }
 
 
-def judged_subject_of(config, audit):
+def logits_file(config: Mapping[str, Any], dataset: str, threat: str, model: str) -> str:
+    """File with the logits of a model: one of results/, or the one that its entry names."""
+    entry = entry_of(config, dataset, threat, model)
+    computed = f"results/logits/{MODEL.format(dataset=dataset, threat=threat, model=model)}.parquet"
+    return entry["path"] if entry["source"] == "logits" else computed
+
+
+def logit_checks(config: Mapping[str, Any], audit: str) -> list[dict[str, Any]]:
+    """What is asked of the logits of each model of an audit that has any."""
+    return [
+        {
+            "model": model,
+            "gate": accuracy_gate(config, **model),
+            "allow_probabilities": entry_of(config, **model).get("allow_probabilities", False),
+        }
+        for model in models_of(config, audit)
+        if has_logits(config, **model)
+    ]
+
+
+def judged_subject_of(config: Mapping[str, Any], audit: str) -> dict[str, Any]:
     """The same with the measures alone that the gate of an audit reads: those of its rules, and what refutes them.
 
     Where none of these is computed from logits, one that is comes with them, so that it must be of the same network.
@@ -224,19 +252,19 @@ def judged_subject_of(config, audit):
     return subject | {"measures": {name: entry for name, entry in subject["measures"].items() if name in judged}}
 
 
-def published_accuracies(config, audit):
+def published_accuracies(config: Mapping[str, Any], audit: str) -> list[dict[str, Any]]:
     """Published clean and robust accuracy of each model of an audit, fractions or None, in the order of config."""
     entries = [entry_of(config, **model) for model in models_of(config, audit)]
     names = ("published_clean_accuracy", "published_robust_accuracy")
     return [{name: entry[name] for name in names} for entry in entries]
 
 
-def published_samples(config, audit):
+def published_samples(config: Mapping[str, Any], audit: str) -> str | None:
     """On which samples of an audit's dataset published accuracies were measured: "full", "subset", None for neither."""
     return config["datasets"][dataset_of(config, audit)]["published_accuracy"]
 
 
-def uncompared_datasets(config):
+def uncompared_datasets(config: Mapping[str, Any]) -> list[str]:
     """Datasets of the audits to run whose models state clean accuracies that are compared with nothing, sorted."""
     audits = [audit for audit in config["run"] if published_samples(config, audit) is None]
     stated = {
@@ -248,7 +276,7 @@ def uncompared_datasets(config):
     return sorted(stated)
 
 
-def accuracy_gate(config, dataset, threat, model):
+def accuracy_gate(config: Mapping[str, Any], dataset: str, threat: str, model: str) -> dict[str, Any]:
     """What the measured clean accuracy of a model is compared with: published, tolerance, and on which samples."""
     entry = entry_of(config, dataset, threat, model)
     return {
@@ -259,7 +287,7 @@ def accuracy_gate(config, dataset, threat, model):
     }
 
 
-def datasets_of(config, audit):
+def datasets_of(config: Mapping[str, Any], audit: str) -> list[str]:
     """Names of every dataset that an audit touches, for evaluation or training, sorted."""
     names = {dataset_of(config, audit)}
     for model in models_of(config, audit):
@@ -273,12 +301,14 @@ def datasets_of(config, audit):
     return sorted(names)
 
 
-def fetched_datasets_of(config, audit):
+def fetched_datasets_of(config: Mapping[str, Any], audit: str) -> list[str]:
     """Names of the datasets of an audit that come from outside, sorted: not those that the workflow generates."""
     return [name for name in datasets_of(config, audit) if config["datasets"][name]["source"] != "generated"]
 
 
-def modules_of_kinds(config, audit=None, measure=None, **others):
+def modules_of_kinds(
+    config: Mapping[str, Any], audit: str | None = None, measure: str | None = None, **others: Any
+) -> tuple[str, ...]:
     """Modules that declare the kinds of measures which a job is about, and what computes one; a sorted tuple of names.
 
     Of a job about one measure all that its kind consists of; of one about an audit, or the whole run, the declarations
@@ -293,20 +323,12 @@ def modules_of_kinds(config, audit=None, measure=None, **others):
     return tuple(sorted({kind_of(entry).module for entry in entries}))
 
 
-def step_of(config, measure):
+def step_of(config: Mapping[str, Any], measure: str) -> str:
     """Step that computes a measure, of models that do not bring its values."""
     return STEPS[kind_of(config["measures"][measure]).needs]
 
 
-def names_of_kind(config, kind):
-    """Regular expression that matches the names of the measures of one kind, and nothing when there is none."""
-    return _names(config, lambda entry: entry["kind"] == kind)
-
-
-def names_needing(config, needed):
-    """The same of all measures that need "logits" alone, or a "network"."""
-    return _names(config, lambda entry: kind_of(entry).needs == needed)
-
-
-def _names(config, chosen):
-    return "|".join(re.escape(name) for name, entry in config["measures"].items() if chosen(entry)) or NOTHING
+def names_of_network_measures(config: Mapping[str, Any]) -> str:
+    """Regular expression that matches the names of the measures that show images to a network; nothing without any."""
+    names = [name for name, entry in config["measures"].items() if kind_of(entry).needs == "network"]
+    return "|".join(map(re.escape, names)) or NOTHING

@@ -29,6 +29,7 @@ class Resolution:
     def origin(self, place: Place) -> str:
         """Where a value comes from: a file's name, --config, or "default"."""
         part: Any = self.asked
+        step: Any
         for step in place:
             known = step in part if isinstance(part, Marked) else isinstance(part, MarkedList) and step < len(part)
             if not known:

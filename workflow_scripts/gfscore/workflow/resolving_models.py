@@ -33,7 +33,7 @@ def name_files(state: State) -> None:
     Its name is the file's without its ending, with four characters of its digest where another file has that name.
     """
     for entry in state.asked["audits"].values():
-        names = entry.get("models") if isinstance(entry, Marked) else None
+        names: Any = entry.get("models") if isinstance(entry, Marked) else None
         dataset = state.asked["datasets"].get(entry.get("dataset")) if isinstance(names, MarkedList) else None
         if not isinstance(dataset, Marked):
             continue

@@ -4,6 +4,7 @@ Imports nothing heavy, because every run of Snakemake reads it.
 """
 
 import re
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
@@ -17,7 +18,7 @@ TEXT = re.compile(rf"""["']({MODULE}|[^"'\s]*\.csv)["']""")
 DISCOVERY = re.compile(r"\biter_modules\(__path__\)")
 
 
-def sources_of(path_to_script, *modules):
+def sources_of(path_to_script: Path | str, *modules: str) -> list[Path]:
     """Script and the modules of the package that it imports, transitively, with their data; a sorted list of paths.
 
     So too of more `modules`, by name, that it finds by itself.
@@ -41,7 +42,7 @@ def sources_of(path_to_script, *modules):
 
 
 @cache
-def named_in(path, folder):
+def named_in(path: Path, folder: Path) -> set[Path]:
     """Files of the package in a folder that one file imports or names, a set of paths."""
     text = TYPES.sub("", path.read_text(encoding="utf-8"))
     names = set(TEXT.findall(text))
@@ -54,7 +55,7 @@ def named_in(path, folder):
     return files_of(names, folder) | {file for file in data if file.is_file()} | discovered
 
 
-def files_of(names, folder):
+def files_of(names: Iterable[str], folder: Path) -> set[Path]:
     """Files in a folder of those names that are modules of the package, a set of paths."""
     stems = [folder / name.replace(".", "/") for name in names if name.startswith(f"{PACKAGE}.")]
     candidates = [file for stem in stems for file in (stem.with_suffix(".py"), stem / "__init__.py")]

@@ -1,8 +1,11 @@
 """What docs say of tables and metrics, as Markdown, from what the package declares."""
 
+from collections.abc import Iterable, Sequence
+
 import pyarrow as pa
 
 from gfscore.audit.metrics import METRICS
+from gfscore.tables.table import Table
 from gfscore.workflow.catalogue import CATALOGUE
 
 INTRODUCTION = """\
@@ -13,14 +16,16 @@ it has one. [Reading an audit](reading-an-audit.md) explains the numbers; this p
 
 Shares and accuracies are fractions from 0 to 1, classes are counted from 0, and a number that does not exist is null
 (an empty cell in CSV). CSV joins lists by `|`. Tables of `results/audits/<audit>/` lie there as Parquet and as CSV; one
-that an audit has no use for is not there, or has no rows. A Parquet file repeats in its metadata, under `gfscore`, the
+that an audit does not measure for has no rows. A Parquet file repeats in its metadata, under `gfscore`, the
 name and version of its table, and what it was made from: a version is raised when the meaning of a column changes.
 """
 
 FILES = {
     "verdict.json": "`verdict`, its `sentence`, whether it `stops` the target `gate`, the `rules` with each model's "
-    "bounds, models `excluded` and why, the `software` that judged",
-    "models.json": "models `included`, and those `excluded` with the reason",
+    "bounds, models `excluded` and why, the `software` that judged, and the files that it was `made_from`, with their "
+    "SHA-256",
+    "models.json": "models `included`, those `excluded` with the reason, those `warned` of, those that may be "
+    "`guessing`, and each one's `clean_accuracy`",
     "calibration.json": "for each objective: `measure`, `search`, the temperature `t_star` (or `t_star_by_model`) and "
     "how sure it is, the objective there (`best`) and at T = 1 (`at_one`), the rank `agreement` before and after, and "
     "that of clean accuracy alone (`baseline`)",
@@ -38,7 +43,9 @@ PLACES = {
     "unknown",
     "samples": "`results/samples/<measure>/<dataset>/<threat>/<model>.parquet`, of kinds not named below",
     "samples of kind projection": "`results/projections/<mapper>/<dataset>/<threat>/<model>.parquet`",
-    "sweep": "`results/sweeps/<measure>/<dataset>/<threat>/<model>.parquet`",
+    "dataset": "`results/datasets/<dataset>.parquet`",
+    "scores": "`results/scores/<audit>.parquet`",
+    "sweeps": "`results/sweeps/<audit>.parquet`",
 }
 """Where a table lies that is not one of the audit's."""
 
@@ -51,24 +58,24 @@ KINDS = {
 }
 
 
-def page():
+def page() -> str:
     """The page "What each column holds"."""
     return "\n".join([INTRODUCTION, *(_section(name, table) for name, table in CATALOGUE.items()), _files(), FOOTER])
 
 
-def _section(name, table):
+def _section(name: str, table: Table) -> str:
     samples = "`results/samples/<measure>/<dataset>/<threat>/<model>.parquet`, of measures of this kind"
     place = PLACES.get(name) or (samples if name.startswith("samples of kind ") else f"`results/audits/<audit>/{name}`")
     rows = [(f"`{column}`", KINDS.get(kind, str(kind)), meaning) for column, kind, meaning in table.columns]
     return f"## {name}\n\n{place}. Version {table.version}.\n\n{_table(('column', 'type', 'meaning'), rows)}"
 
 
-def _files():
+def _files() -> str:
     rows = [(f"`{name}`", meaning) for name, meaning in FILES.items()]
     return f"## Files beside the tables\n\nIn `results/audits/<audit>/`:\n\n{_table(('file', 'what it holds'), rows)}"
 
 
-def _table(header, rows):
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [header, ["---"] * len(header), *rows]
     return "".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |\n" for line in lines)
 

@@ -1,6 +1,4 @@
 from pathlib import Path
-from types import SimpleNamespace
-from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
@@ -9,13 +7,12 @@ import torch
 from sklearn.datasets import load_digits
 from torch import nn
 
-from gfscore.audit.agreement import rows
+from audit_inputs import audit_inputs, models_named
 from gfscore.audit.agreement.gradient_masking import Attacked, masking_warnings
+from gfscore.audit.agreement.rows import masking_rows
 from gfscore.measures.adversarial.batch import measure_batch as attack
 from gfscore.measures.minimal.batch import measure_batch as nearest
 from gfscore.networks.opening import from_network
-from gfscore.workflow.measure_layout import measure_tables
-from shipped_configuration import shipped_configuration
 
 ROOT = Path(__file__).resolve().parents[4]
 NAN = float("nan")
@@ -250,42 +247,29 @@ def test_an_empty_measure_gives_no_sign():
     assert masking_warnings({"none": attacked([], tried=("pgd", "square"), eps=0.5)}) == []
 
 
-@pytest.mark.parametrize(
-    ("measures", "signs"),
-    [(["minimal-l2"], True), (["adversarial-linf"], True), (["minimal-l2", "clean"], True), (["clean"], False)],
-)
-def test_an_audit_looks_for_signs_wherever_something_is_attacked(measures, signs):
-    config = shipped_configuration()
-    config["audits"]["digits"]["measures"] = measures
-    assert ("masking_signs" in measure_tables(config, "digits")) == signs
-
-
-def test_the_signs_of_an_audit_with_minimal_distances_only():
+def test_the_signs_of_an_audit_with_minimal_distances_only(tmp_path):
     """Survivors of several classes where every ball holds the grey image, and one attack that beats another."""
     n = 40
-    inputs = SimpleNamespace(
-        paths=lambda: [({"dataset": "d", "threat": "none", "model": "m"}, {"near": "near", "far": "far"})],
-        measures={
-            name: {"kind": "minimal", "norm": "linf", "largest_distance": end, "attacks": [{"name": attack}]}
-            for name, end, attack in (("near", 0.5, "fmn"), ("far", 0.6, "fab"))
-        },
-    )
+    measures = {
+        name: {"kind": "minimal", "norm": "linf", "largest_distance": end, "attacks": [{"name": attack}]}
+        for name, end, attack in (("near", 0.5, "fmn"), ("far", 0.6, "fab"))
+    }
     missed = np.arange(n) < n // 2
     frames = {
-        name: pd.DataFrame(
+        ("m", name): pd.DataFrame(
             {
                 "sample_id": [f"s{row}" for row in range(n)],
                 "label": np.arange(n) % 4,
-                "value": np.where(censored, inputs.measures[name]["largest_distance"], 0.1),
+                "prediction": 0,
+                "value": np.where(censored, measures[name]["largest_distance"], 0.1),
                 "censored": censored,
-                "attack": np.where(censored, None, inputs.measures[name]["attacks"][0]["name"]),
+                "attack": np.where(censored, None, measures[name]["attacks"][0]["name"]),
                 "steps": 50,
             }
         )
         for name, censored in (("near", missed), ("far", np.zeros(n, dtype=bool)))
     }
-    with patch.object(rows, "read_samples", lambda path, *_: frames[path]):
-        found = rows.masking_rows(inputs, 4)
+    found = masking_rows(audit_inputs(tmp_path, models_named("m"), measures, frames), 4)
     assert [(row["measure"], row["other"], row["count"], row["proof"]) for row in found] == [
         ("near", None, 15, True),
         ("near", "far", 20, True),

@@ -197,7 +197,7 @@ def test_a_class_without_samples_takes_no_part():
 
 
 def test_more_classes_than_can_be_searched_exactly_are_searched_on_the_grid(monkeypatch):
-    monkeypatch.setattr(rank_objectives, "EXACT_CLASSES", 3)
+    monkeypatch.setattr(rank_objectives, "MOST_RANKED", 3)
     curves, accuracy = made_models(models=3, k=4)
     within = rank_objectives.within_model_class_accuracy(curves, accuracy, PAPER)
     window = {"delta": DELTA, "low": PAPER.low, "high": PAPER.high}
@@ -215,10 +215,19 @@ def test_more_classes_than_can_be_searched_exactly_are_searched_on_the_grid(monk
         np.testing.assert_allclose(values_of(objective), values, atol=1e-12)
         assert optimum(objective.stretches, values_of(objective)) == optimum(Stretches.at(temperatures), values)
     assert rank_objectives.cross_model_accuracy(curves, accuracy, PAPER).exact
+    # So are more models.
+    curves, accuracy = made_models(models=5, k=3)
+    across, function = (each(curves, accuracy) for each in (_across, attack_free.cross_model_accuracy))
+    assert not across.exact
+    np.testing.assert_allclose(values_of(across), function(across.stretches.first), atol=1e-12)
+
+
+def _across(curves, accuracy):
+    return rank_objectives.cross_model_accuracy(curves, accuracy, PAPER)
 
 
 def test_permutations_search_only_what_the_accuracies_did_not_place(monkeypatch):
-    monkeypatch.setattr(rank_objectives, "EXACT_CLASSES", 3)
+    monkeypatch.setattr(rank_objectives, "MOST_RANKED", 3)
     rough = SearchSettings(low=0.01, high=10.0, coarse_step=1.0, fine_step=0.01, fine_radius=1.0)
     curves, accuracy = made_models(models=2, k=12)
     objective = rank_objectives.within_model_class_accuracy(curves, accuracy, rough)

@@ -139,7 +139,7 @@ def test_the_value_at_one_is_the_objective_at_one(found):
 
 
 def test_on_a_grid_too_the_value_at_one_is_the_objective_at_one(monkeypatch):
-    monkeypatch.setattr(rank_objectives, "EXACT_CLASSES", 3)
+    monkeypatch.setattr(rank_objectives, "MOST_RANKED", 3)
     models = [evidence(index, k=12) for index in range(3)]
     curves, accuracy = [model.curves for model in models], np.array([model.class_accuracy for model in models])
     window = {"delta": 0.05, "low": SEARCH.low, "high": SEARCH.high}
@@ -170,10 +170,10 @@ def test_results_are_plain_json(found, tmp_path):
     assert read["cross_model_accuracy"]["t_star"] == found[0]["cross_model_accuracy"]["t_star"]
 
 
-@pytest.mark.parametrize("exact_classes", [3, 100])
+@pytest.mark.parametrize("most_ranked", [3, 100])
 @pytest.mark.parametrize("name", ["cross_model_accuracy", "within_model_class_accuracy"])
-def test_equal_accuracies_leave_no_optimum(name, exact_classes, monkeypatch):
-    monkeypatch.setattr(rank_objectives, "EXACT_CLASSES", exact_classes)
+def test_equal_accuracies_leave_no_optimum(name, most_ranked, monkeypatch):
+    monkeypatch.setattr(rank_objectives, "MOST_RANKED", most_ranked)
     models = [evidence(index) for index in range(3)]
     for model in models:
         model.class_accuracy[:] = 0.5

@@ -30,7 +30,8 @@ def folder(tmp_path_factory):
     labels = np.repeat(np.arange(4), N // 4)
     np.savez(root / "sorted.npz", x=np.tile(shades[:, None, None, None], (1, 1, 16, 16)), y=labels)
     settings = {"source": "npz", "value_range": 1, "channels": "first", "subset": None, "digest": None}
-    fetch_dataset(settings, list("abcd"), root / "sorted.json", dataset="sorted", path_to_images=root / "sorted.npz")
+    made = root / "sorted.json", root / "sorted.parquet"
+    fetch_dataset(settings, list("abcd"), *made, dataset="sorted", path_to_images=root / "sorted.npz")
     ids = open_described(root / "sorted.json")[0].sample_id.astype(object)
     sides = np.where(np.arange(N) % 2 == 0, "left", "right").astype(object)
     identity = {"dataset": "sorted", "categories": SIDES}

@@ -15,13 +15,9 @@ from gfscore.show.dashboard.index import render_index
 from gfscore.show.dashboard.packing import packed, plain
 from gfscore.show.dashboard.rendering import in_script
 from gfscore.show.dashboard.shared import PARTS, shared_parts
-from gfscore.show.dashboard.temperature import read_sweeps
 from gfscore.show.report.comparison import sensitivity_views
-from gfscore.statistics.curves import sweep_class_scores
-from gfscore.tables.parquet_tables import write_table
-from gfscore.workflow.catalogue import CATALOGUE
 from made import gate_rule
-from synthetic import random_logits, synthetic_audit
+from synthetic import synthetic_audit
 
 MEGABYTE = 1_000_000
 SMALL = {"models": 2, "classes": 3, "per_class": 20, "permutations": 9, "calibrated": False}
@@ -224,26 +220,6 @@ def test_parts_made_beforehand_give_the_same_page(made, tmp_path):
     write_json(tmp_path / "parts.json", shared_parts())
     parts = read_json(tmp_path / "parts.json")
     assert set(parts) >= set(PARTS) and page_of(made, shared=parts) == page_of(made)
-
-
-def test_sweeps_are_read_back(tmp_path):
-    logits, labels = random_logits(np.random.default_rng(0), skill=3, difficulty=[0.0, 0.5, 1.0], per_class=20)
-    curves = sweep_class_scores(logits, labels, 3, activation="softmax", low=0.1, high=10)
-    points = len(curves.temperatures)
-    import pandas as pd
-
-    frame = pd.DataFrame(
-        {
-            "temperature": np.repeat(curves.temperatures, 3),
-            "class_index": np.tile(np.arange(3, dtype=np.int32), points),
-            "n": np.tile(curves.n, points),
-            "value": curves.values.ravel(),
-            "accuracy": 0.5,
-        }
-    )
-    write_table(tmp_path / "ERM.parquet", CATALOGUE["sweep"], frame, identity={"threat": "none", "model": "ERM"})
-    read = read_sweeps([tmp_path / "ERM.parquet"])["none/ERM"]
-    assert np.array_equal(read(np.array([0.37, 1.0])), curves([0.37, 1.0]))
 
 
 def test_index_links_every_audit():

@@ -9,18 +9,16 @@ import numpy as np
 
 from gfscore.audit.agreement.columns import ALL, ALL_NAME
 from gfscore.audit.agreement.falsification import Distances, contradicted, falsification
-from gfscore.audit.measured import chosen_temperature, label_of, read_samples
+from gfscore.audit.inputs import chosen_temperature
 from gfscore.audit.verdicts.gate_rules import FALSIFICATION, evidence_of
 from gfscore.core.errors import InputError
-from gfscore.core.files import read_json
-from gfscore.core.identity import UNCALIBRATED
+from gfscore.core.identity import UNCALIBRATED, label_of
 from gfscore.measures import Measure
 from gfscore.statistics.class_bounds import bounds_of
 from gfscore.statistics.splits import choosing_samples
-from gfscore.tables.parquet_tables import read_logits
 
 if TYPE_CHECKING:
-    from gfscore.audit.measured import AuditInputs
+    from gfscore.audit.inputs import AuditInputs
     from gfscore.audit.verdicts.verdict import Candidate
 
 CONTRADICTION = Measure(
@@ -38,18 +36,16 @@ def falsification_rows(inputs: AuditInputs, class_names: Sequence[str], *, alpha
     Takes AuditInputs with logits of every model, K names and the error of each interval. At a temperature that was
     chosen on the samples that are counted, rows carry no interval; a split audit counts those that report.
     """
-    calibrations = read_json(str(inputs.calibration)) if inputs.calibrated_measure else {}
-    logits = dict(zip(map(label_of, inputs.models), inputs.logits, strict=True))
-    rows = []
-    for model, own in inputs.paths():
-        evidence = read_logits(logits[label_of(model)], expect=model)
-        for against in falsifying(inputs.measures):
-            distances = _distances(own[against], model, against, inputs.measures[against]["largest_distance"])
+    rows, distances_of = [], falsifying(inputs.measures)
+    for model, own in inputs.by_model() if distances_of else ():
+        evidence = inputs.logits_of(model)
+        for against in distances_of:
+            distances = _distances(own[against], inputs.measures[against]["largest_distance"])
             for measure, settings in inputs.measures.items():
                 if settings["kind"] != "great":
                     continue
                 key = {**model, "measure": measure, "distances": against}
-                chosen = calibrations if measure == inputs.calibrated_measure else {}
+                chosen = inputs.calibrations if measure == inputs.calibrated_measure else {}
                 for temperature in _temperatures(chosen, label_of(model)):
                     rows += _rows(key, evidence, distances, settings, class_names, temperature=temperature, alpha=alpha)
     return rows
@@ -78,11 +74,11 @@ def add_contradictions(
         return
     (against,) = falsifying(inputs.measures)
     by_model = {(candidate.threat, candidate.model): candidate for candidate in candidates}
-    for model, own in inputs.paths():
+    for model, own in inputs.by_model():
         candidate = by_model[model["threat"], model["model"]]
         for rule in judged:
             measure = rule["measure"]
-            labels, violated = _contradictions(own, model, measure, against, inputs.measures[measure]["kind"])
+            labels, violated = _contradictions(own, measure, against)
             together = rule.get("class") is None
             candidate.bounds[evidence_of(rule)] = bounds_of(
                 violated.astype(np.float64),
@@ -93,20 +89,21 @@ def add_contradictions(
             )
 
 
-def _contradictions(own, model, measure, against, kind):
+def _contradictions(own, measure, against):
     # Labels of the samples that are right by both measures, and which of them contradict the score.
-    scores = read_samples(own[measure], model, measure, kind)[["sample_id", "label", "value", "correct"]]
-    distances = read_samples(own[against], model, against, "minimal")[["sample_id", "value", "censored"]]
+    scores = own[measure][["sample_id", "label", "value", "correct"]]
+    distances = own[against][["sample_id", "value", "censored"]]
     both = distances.merge(scores, on="sample_id", suffixes=("_distance", ""), validate="one_to_one")
     if len(both) < len(distances):
-        raise InputError(f"{own[against]}: samples without a score in {own[measure]}; measure both on one dataset")
+        raise InputError(
+            f"{own.path(against)}: samples without a score in {own.path(measure)}; measure both on one dataset"
+        )
     columns = (both[name].to_numpy() for name in ("value", "correct", "value_distance", "censored"))
     right, violated = contradicted(*columns)
     return both["label"].to_numpy()[right], violated[right]
 
 
-def _distances(path, model, measure, largest):
-    samples = read_samples(path, model, measure, "minimal")
+def _distances(samples, largest):
     sample_id, value, censored = (samples[name].to_numpy() for name in ("sample_id", "value", "censored"))
     return Distances(sample_id, value, censored, norm="l2", largest=float(largest))
 
@@ -123,7 +120,7 @@ def _temperatures(calibrations, label):
 def _rows(key, evidence, distances, settings, class_names, *, temperature, alpha):
     calibration, value, split = temperature
     fresh = calibration == UNCALIBRATED or split is not None
-    sample_id, labels, logits = evidence
+    sample_id, labels, logits = evidence.sample_id, evidence.labels, evidence.logits
     if split is not None:
         reports = set(sample_id[~choosing_samples(sample_id, labels, split)])
         distances = _only(distances, np.array([name in reports for name in distances.sample_id], dtype=bool))

@@ -7,21 +7,52 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gfscore.agreement.certificates import allowed_refutations, certified_accuracy, corrected_certified_accuracy
 from gfscore.audit.agreement.columns import ALL, ALL_NAME
+from gfscore.audit.measured import row_generator
 from gfscore.measures import measure_of
 from gfscore.measures.certified.radii import largest_certificate
 from gfscore.statistics import survival
 from gfscore.statistics.binomial import lower_shares
+from gfscore.statistics.certificates import allowed_refutations, certified_accuracy, corrected_certified_accuracy
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from gfscore.audit.inputs import AuditInputs
 
 POINTS = 41
 """Radii of a curve, evenly spaced from 0 to the largest that a sample can have."""
 
 ROUNDING = 1e-9
 """Share by which a radius may fall short of the one it is compared with: what processors round differently."""
+
+
+def radius_tables(
+    inputs: AuditInputs, class_names: Sequence[str], *, confidence: float, permutations: int, seed: int
+) -> dict[str, list[dict[str, Any]]]:
+    """Rows of radius_curves, class_distances, log_rank_tests and refutations, of what an audit measures.
+
+    Takes AuditInputs, K names, the confidence of the bounds, and the number and seed of the shuffles of the log-rank
+    test.
+    """
+    kinds = {settings["kind"] for settings in inputs.measures.values()}
+    tables = {"minimal": ("radius_curves", "class_distances", "log_rank_tests"), "certified": ("radius_curves",)}
+    rows: dict[str, list[dict[str, Any]]] = {name: [] for kind in tables if kind in kinds for name in tables[kind]}
+    for model, own in inputs.by_model():
+        for measure, settings in inputs.measures.items():
+            kind, key = settings["kind"], {**model, "measure": measure}
+            if kind not in tables:
+                continue
+            samples = own[measure]
+            rows["radius_curves"] += curve_rows(key, samples, class_names, settings=settings, confidence=confidence)
+            if kind == "minimal":
+                rows["class_distances"] += distance_rows(key, samples, class_names)
+                shuffles: dict[str, Any] = {"permutations": permutations, "rng": row_generator(seed, key)}
+                rows["log_rank_tests"].append(log_rank_row(key, samples, len(class_names), **shuffles))
+            elif settings.get("smoothing", {}).get("sandwich") is not None:
+                found = refutation_row(key, samples, alpha=settings["smoothing"]["alpha"])
+                rows.setdefault("refutations", []).append(found)
+    return rows
 
 
 def curve_rows(

@@ -12,7 +12,6 @@ import numpy as np
 from gfscore.attacks.settings import expand
 from gfscore.audit.agreement.gradient_masking import Attacked, masking_warnings
 from gfscore.audit.agreement.ranks import rank_agreement
-from gfscore.audit.measured import read_samples
 from gfscore.core.identity import UNCALIBRATED
 from gfscore.statistics.decisions import training_methods_table
 from gfscore.statistics.error_rates import error_rate
@@ -20,7 +19,31 @@ from gfscore.statistics.error_rates import error_rate
 if TYPE_CHECKING:
     import pandas as pd
 
-    from gfscore.audit.measured import AuditInputs
+    from gfscore.audit.inputs import AuditInputs
+
+
+def agreement_tables(
+    inputs: AuditInputs,
+    class_scores: pd.DataFrame,
+    class_names: Sequence[str],
+    *,
+    methods: Sequence[Mapping[str, Any]],
+    ranking: Mapping[str, Any],
+) -> dict[str, list[dict[str, Any]]]:
+    """Rows of measure_agreement, training_methods and masking_signs, of what an audit measures enough for.
+
+    Takes AuditInputs, the table class_scores, K names, `methods`, mappings with threat, model and method (the training
+    method or None), and confidence, permutations and seed of the rank correlations.
+    """
+    trained = {(model["threat"], model["model"]): model["method"] for model in methods}
+    kinds, rows = {settings["kind"] for settings in inputs.measures.values()}, {}
+    if len(inputs.measures) > 1:
+        rows["measure_agreement"] = agreement_rows(class_scores, list(inputs.measures), **ranking)
+    if {"clean", "adversarial", "probabilistic"} <= kinds and len({*trained.values()} - {None}) > 1:
+        rows["training_methods"] = training_rows(inputs, trained, confidence=ranking["confidence"])
+    if kinds & {"adversarial", "minimal"}:
+        rows["masking_signs"] = masking_rows(inputs, len(class_names))
+    return rows
 
 
 def agreement_rows(
@@ -69,11 +92,11 @@ def training_rows(
         for probabilistic in _of_kind(inputs, "probabilistic"):
             names = {"clean": clean, "adversarial": adversarial, "probabilistic": probabilistic}
             tables, models = {}, {}
-            for model, own in inputs.paths():
+            for model, own in inputs.by_model():
                 key = model["threat"], model["model"]
                 if methods[key] is not None:
                     name = "/".join(key)
-                    tables[name] = {kind: read_samples(own[m], model, m, kind) for kind, m in names.items()}
+                    tables[name] = {kind: own[measure] for kind, measure in names.items()}
                     models[name] = {**model, "training": methods[key]}
             settings = inputs.measures[probabilistic]
             rate = error_rate(settings)
@@ -87,9 +110,9 @@ def training_rows(
 def masking_rows(inputs: AuditInputs, classes: int) -> list[dict[str, Any]]:
     """Rows of masking_signs: signs that gradients misled the attacks of an audit (AuditInputs) with K classes."""
     rows = []
-    for model, own in inputs.paths():
+    for model, own in inputs.by_model():
         measures = {
-            name: _attacked(read_samples(own[name], model, name, settings["kind"]), settings, classes)
+            name: _attacked(own[name], settings, classes)
             for name, settings in inputs.measures.items()
             if settings["kind"] in ("adversarial", "minimal")
         }

@@ -1,100 +1,96 @@
-"""Reading what calibration needs to know about a model from its files."""
+"""What calibration needs to know about the models of an audit, from their values and logits."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gfscore.audit.calibration.model_evidence import ModelEvidence
-from gfscore.audit.measured import included, label_of, row_generator
-from gfscore.audit.tables import TABLES
+from gfscore.audit.measured import row_generator
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
-from gfscore.measures.samples import table_of
+from gfscore.core.identity import label_of
 from gfscore.statistics.classes import class_means
 from gfscore.statistics.curves import ScoreCurves, sweep_class_scores
 from gfscore.statistics.margins import predictions
 from gfscore.statistics.splits import choosing_samples, split_samples
 from gfscore.statistics.survival import mean_distance
-from gfscore.tables.parquet_tables import read_identity, read_logits, read_table
+
+if TYPE_CHECKING:
+    from gfscore.audit.inputs import AuditInputs
+    from gfscore.audit.model_samples import ModelSamples
 
 
-def read_all_evidence(
-    files: Mapping[str, Any],
+def evidence_of_models(
+    inputs: AuditInputs,
+    curves: Mapping[str, ScoreCurves],
+    accuracies: Sequence[Mapping[str, Any]],
     *,
-    models: Sequence[Mapping[str, str]],
-    published: Sequence[Mapping[str, Any]],
+    distances: str | None,
     seed: int,
     split: Mapping[str, Any] | None,
 ) -> list[ModelEvidence]:
-    """ModelEvidence of the models that take part in an audit.
+    """ModelEvidence of the models that take part in an audit (AuditInputs).
 
-    `files` holds selection (models.json), sweeps and logits (one path per entry of `models`), manifests (of checkpoints
-    that record a robust accuracy) and distances (tables of a minimal measure in l2, one per model, or none); the others
-    are as for read_evidence, `published` the published accuracies of each model.
+    Takes the score of each over the temperature by label, `accuracies` of each entry of `inputs.models` (those of
+    accuracies_of), the minimal measure in l2 whose `distances` are looked at, or None, and `seed` and `split` as
+    model_evidence does.
     """
-    selected = included(files["selection"])
-    accuracies = accuracies_of(models, published, files["manifests"])
-    distances = files["distances"] or [None] * len(models)
+    known = {label_of(model): of_model for model, of_model in zip(inputs.models, accuracies, strict=True)}
     return [
-        read_evidence(
-            sweep, logits, distance, model=model, robust_accuracy=known["robust_accuracy"], seed=seed, split=split
+        model_evidence(
+            inputs,
+            own,
+            curves[label_of(model)],
+            distances=distances,
+            robust_accuracy=known[label_of(model)]["robust_accuracy"],
+            seed=seed,
+            split=split,
         )
-        for model, known, sweep, logits, distance in zip(
-            models, accuracies, files["sweeps"], files["logits"], distances, strict=True
-        )
-        if label_of(model) in selected
+        for model, own in inputs.by_model()
     ]
 
 
-def read_evidence(
-    path_to_sweep: Path | str,
-    path_to_logits: Path | str,
-    path_to_distances: Path | str | None,
+def model_evidence(
+    inputs: AuditInputs,
+    own: ModelSamples,
+    curves: ScoreCurves,
     *,
-    model: Mapping[str, str],
+    distances: str | None,
     robust_accuracy: float,
     seed: int,
     split: Mapping[str, Any] | None,
 ) -> ModelEvidence:
-    """ModelEvidence from a model's sweep and logits, and the distances of its minimal measure, None without one.
+    """ModelEvidence of one model from its ModelSamples, and `curves`, its score over the temperature.
 
-    `model` is a mapping with dataset, threat, model; `robust_accuracy` a fraction or NaN. Without a `split` all samples
-    choose the temperature that the models share and report it, and `seed` decides which half is held out for the
-    likelihood objective. A split (share and seed) parts the samples, the same ones in every model, into those that
-    choose every temperature and those that report it, and their distances with them. Raises InputError when sweep and
-    logits are not of the same data and checkpoint, and when no sample that chooses has a distance.
+    `robust_accuracy` is a fraction or NaN. Without a `split` all samples choose the temperature that the models share
+    and report it, and `seed` decides which half is held out for the likelihood objective. A split (share and seed)
+    parts the samples, the same ones in every model, into those that choose every temperature and those that report it,
+    and their distances with them. Raises InputError when no sample that chooses has a distance.
     """
-    identity = read_identity(path_to_logits)
-    same = {key: identity[key] for key in ("dataset_digest", "checkpoint_sha256")}
-    sweep = read_table(path_to_sweep, TABLES["sweep"], expect={**model, **same})
-    sample_id, labels, logits = read_logits(path_to_logits, expect=model)
+    found = inputs.logits_of(own.model)
+    sample_id, labels, logits = found.sample_id, found.labels, found.logits
     classes = logits.shape[1]
-    if len(sweep) % classes:
-        raise InputError(
-            f"{path_to_sweep}: {len(sweep)} rows for {classes} classes; delete it, so that it is made anew"
-        )
-    curves = report_curves = ScoreCurves.of_rows(sweep, classes)
+    report_curves = curves
     correct = predictions(logits, labels) == labels
     chooses = reports = np.ones(len(labels), dtype=bool)
-    held_out = split_samples(sample_id, labels, share=0.5, rng=row_generator(seed, model))
+    held_out = split_samples(sample_id, labels, share=0.5, rng=row_generator(seed, own.model))
     if split is not None:
         low, high = curves.temperatures[[0, -1]]
-        swept = {"activation": read_identity(path_to_sweep)["activation"], "low": low, "high": high}
+        activation = inputs.measures[str(inputs.calibrated_measure)]["activation"]
+        swept = {"activation": activation, "low": low, "high": high}
         held_out = chooses = choosing_samples(sample_id, labels, split)
         reports = ~chooses
         curves, report_curves = (
             sweep_class_scores(logits[part], labels[part], classes, **swept) for part in (chooses, reports)
         )
-    attack_distance, report_distance = _mean_distances(
-        path_to_distances, model, parts=(sample_id[chooses], sample_id[reports])
-    )
+    attack_distance, report_distance = _mean_distances(own, distances, parts=(sample_id[chooses], sample_id[reports]))
     return ModelEvidence(
-        name=label_of(model),
+        name=label_of(own.model),
         curves=curves,
         class_accuracy=class_means(correct[chooses], labels[chooses], classes),
         report_curves=report_curves,
@@ -102,27 +98,27 @@ def read_evidence(
         report_distance=report_distance,
         robust_accuracy=robust_accuracy,
         attack_distance=attack_distance,
-        checkpoint=identity["checkpoint_sha256"],
-        dataset_digest=identity["dataset_digest"],
-        read_parts=partial(_parts, path_to_logits, model, held_out),
+        checkpoint=found.identity["checkpoint_sha256"],
+        dataset_digest=found.identity["dataset_digest"],
+        read_parts=partial(_parts, inputs, own.model, held_out),
     )
 
 
-def _parts(path_to_logits, model, held_out):
-    _, labels, logits = read_logits(path_to_logits, expect=model)
-    return tuple((logits[part], labels[part]) for part in (held_out, ~held_out))
+def _parts(inputs, model, held_out):
+    found = inputs.logits_of(model)
+    return tuple((found.logits[part], found.labels[part]) for part in (held_out, ~held_out))
 
 
-def _mean_distances(path, model, *, parts):
+def _mean_distances(own, measure, *, parts):
     # Over the samples that choose the temperature and over those that report it, of which `parts` are the names.
-    if path is None:
+    if measure is None:
         return float("nan"), float("nan")
-    rows = read_table(path, table_of("minimal"), expect=model)
+    rows = own[measure]
     of_parts = [rows.loc[rows["sample_id"].isin(part), "value"].to_numpy() for part in parts]
     if not len(of_parts[0]):
         raise InputError(
-            f"{path}: none of its {len(rows)} samples is among those that choose the temperature; give the measure a "
-            "larger `subset`, or set `split: null` in the audit's calibration"
+            f"{own.path(measure)}: none of its {len(rows)} samples is among those that choose the temperature; give "
+            "the measure a larger `subset`, or set `split: null` in the audit's calibration"
         )
     return [mean_distance(values) for values in of_parts]
 

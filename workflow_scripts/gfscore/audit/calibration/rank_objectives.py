@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,15 +19,15 @@ from gfscore.audit.calibration import attack_free
 from gfscore.audit.calibration.temperature_search import Stretches, two_phase_grid
 from gfscore.core.errors import InputError
 from gfscore.statistics.crossings import joined, rank_boundaries
-from gfscore.statistics.ranking import ranks
+from gfscore.statistics.ranking import ranks, spearman
 
 if TYPE_CHECKING:
     from gfscore.audit.calibration.temperature_search import SearchSettings
     from gfscore.statistics.curves import ScoreCurves
 
-EXACT_CLASSES = 100
-"""Most classes whose every crossing is found. Of K classes some K^2 / 2 pairs cross: a thousand classes change their
-ranking so often that it is searched on the paper's grid instead."""
+MOST_RANKED = 100
+"""Most classes, or models, whose every crossing is found. Of K of them some K^2 / 2 pairs cross: a thousand classes
+change their ranking so often that it is searched on the paper's grid instead."""
 
 ELEMENTS = 1 << 22
 
@@ -41,7 +42,7 @@ class AcrossModels:
     stretches: Stretches
     ranks: NDArray[np.float64]
     accuracy_ranks: NDArray[np.float64]
-    exact = True
+    exact: bool = True
 
     @property
     def permuted_items(self) -> int:
@@ -56,7 +57,8 @@ class AcrossModels:
         own = weights.T * accuracy
         accuracy_squares = (own * accuracy).sum(axis=0)
         result = np.empty((len(weights), len(self.ranks)))
-        step = max(1, ELEMENTS // max(1, weights.size))
+        models = self.ranks.shape[1]
+        step = max(1, ELEMENTS // max(1, models * max(weights.shape[0], models)))
         for start in range(0, len(self.ranks), step):
             block = slice(start, start + step)
             scores = _signs(self.ranks[block]) @ weights.T
@@ -93,8 +95,11 @@ class MeanOverModels:
 
     def values(self, weights: NDArray[np.number]) -> NDArray[np.float64]:
         """Objective (W, S) when each model counts `weights` (W, M) times; NaN where no model has a value."""
-        known = ~np.isnan(self.by_model)
-        total, count = weights @ np.where(known, self.by_model, 0), weights @ known
+        # Floating point, so that both are products of matrices by BLAS; counts are exact in it.
+        weights, known = np.asarray(weights, dtype=np.float64), ~np.isnan(self.by_model)
+        total = weights @ np.where(known, self.by_model, 0)
+        everywhere = np.broadcast_to(weights.sum(axis=1)[:, None], total.shape)
+        count = everywhere if known.all() else weights @ known.astype(np.float64)
         return np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
 
 
@@ -145,7 +150,10 @@ class WithinModels(MeanOverModels):
 def cross_model_accuracy(
     curves: Sequence[ScoreCurves], class_accuracy: NDArray[np.float64], settings: SearchSettings
 ) -> AcrossModels:
-    """Eq. 8 as written, attack_free.cross_model_accuracy, as AcrossModels on its exact stretches."""
+    """Eq. 8 as written, attack_free.cross_model_accuracy, as AcrossModels.
+
+    On exact stretches up to MOST_RANKED models; beyond on the paper's grid and at T = 1.
+    """
     return _across_models(curves, attack_free.aggregate_accuracy(curves, class_accuracy), settings)
 
 
@@ -164,9 +172,12 @@ def attack_distance(
 
 
 def _across_models(curves, against, settings):
-    aggregates = attack_free.aggregates(curves)
-    stretches = Stretches.between(rank_boundaries(aggregates, low=settings.low, high=settings.high))
-    return AcrossModels(stretches, ranks(aggregates(stretches.middle)), ranks(against))
+    aggregates, exact = attack_free.aggregates(curves), len(curves) <= MOST_RANKED
+    if exact:
+        stretches = Stretches.between(rank_boundaries(aggregates, low=settings.low, high=settings.high))
+    else:
+        stretches = Stretches.at(_on_grid(lambda each: np.asarray(spearman(aggregates(each), against)), settings))
+    return AcrossModels(stretches, ranks(aggregates(stretches.middle)), ranks(against), exact)
 
 
 def within_model_class_accuracy(
@@ -174,13 +185,13 @@ def within_model_class_accuracy(
 ) -> WithinModels:
     """attack_free.within_model_class_accuracy as WithinModels.
 
-    On exact stretches up to EXACT_CLASSES classes; beyond on the paper's grid and at T = 1.
+    On exact stretches up to MOST_RANKED classes; beyond on the paper's grid and at T = 1.
     """
     present = curves[0].n > 0
     families = [_present(curve) for curve in curves]
-    exact = present.sum() <= EXACT_CLASSES
+    exact = present.sum() <= MOST_RANKED
     if exact:
-        own = [Stretches.between(rank_boundaries(each, low=settings.low, high=settings.high)) for each in families]
+        own = [Stretches.between(_boundaries(curve, settings.low, settings.high)) for curve in curves]
         stretches = _common(own, settings)
         fixed = np.ones(len(stretches.first), dtype=bool)
     else:
@@ -204,10 +215,10 @@ def ranking_stability(
 ) -> MeanOverModels:
     """Eq. 9, attack_free.ranking_stability, as MeanOverModels.
 
-    On exact stretches, with every temperature of the window, up to EXACT_CLASSES classes; beyond on the paper's grid
+    On exact stretches, with every temperature of the window, up to MOST_RANKED classes; beyond on the paper's grid
     and at T = 1, with the window sampled.
     """
-    if (curves[0].n > 0).sum() > EXACT_CLASSES:
+    if (curves[0].n > 0).sum() > MOST_RANKED:
         settled: dict[str, Any] = {
             "delta": delta,
             "low": settings.low,
@@ -218,7 +229,7 @@ def ranking_stability(
         by_model = [attack_free.ranking_stability([curve], **settled)(temperatures) for curve in curves]
         return MeanOverModels(Stretches.at(temperatures), np.array(by_model), exact=False)
     least = _ends_of_window if endpoints_only else _least_in_window
-    parts = [_stability(_present(curve), settings, delta, least) for curve in curves]
+    parts = [_stability(curve, settings, delta, least) for curve in curves]
     stretches = _common([own for own, _ in parts], settings)
     by_model = [values[own.holding(stretches.middle)] for own, values in parts]
     return MeanOverModels(stretches, np.array(by_model), exact=True)
@@ -232,12 +243,12 @@ def _on_grid(objective, settings):
 def _stability(curve, settings, delta, least):
     # Stretches of one model's stability and its values: they change where a crossing meets T or an end of the window.
     low, high = settings.low, settings.high
-    boundaries = rank_boundaries(curve, low=low, high=high)
+    boundaries = _boundaries(curve, low, high)
     rankings = Stretches.between(boundaries)
     shifted = np.concatenate([boundaries, boundaries - delta, boundaries + delta])
     own = Stretches.between(joined(shifted[(shifted > low) & (shifted < high)], low=low, high=high))
     at = [rankings.holding(np.clip(own.middle + step, low, high)) for step in (-delta, 0, delta)]
-    return own, least(_centred(ranks(curve(rankings.middle))), *at)
+    return own, least(_centred(ranks(_present(curve)(rankings.middle))), *at)
 
 
 def _least_in_window(rows, first, center, last):
@@ -267,6 +278,12 @@ def _agreement(scores, accuracy):
 def _common(parts, settings):
     boundaries = np.concatenate([part.last[:-1] for part in parts])
     return Stretches.between(joined(boundaries, low=settings.low, high=settings.high))
+
+
+@lru_cache(maxsize=1 << 12)
+def _boundaries(curve: ScoreCurves, low: float, high: float) -> NDArray[np.float64]:
+    # Found once, since several objectives search the same curves.
+    return rank_boundaries(_present(curve), low=low, high=high)
 
 
 def _present(curve):

@@ -12,14 +12,15 @@ from numpy.typing import NDArray
 
 from gfscore.audit.classwise.confusion import class_errors, confusion_matrix, strong_and_weak
 from gfscore.audit.classwise.similarity import similarities
-from gfscore.audit.measured import label_of, read_samples, row_generator
+from gfscore.audit.measured import row_generator
+from gfscore.core.identity import label_of
 from gfscore.core.names import model_labels
 from gfscore.measures import KINDS, measure_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from gfscore.audit.measured import AuditInputs
+    from gfscore.audit.inputs import AuditInputs
 
 
 @dataclass(frozen=True)
@@ -41,15 +42,27 @@ class Predicted:
         return {**self.model, "measure": self.measure}
 
 
+def confusion_tables(
+    inputs: AuditInputs, class_names: Sequence[str], *, shuffles: int, models: int, seed: int
+) -> dict[str, list[dict[str, Any]]]:
+    """Rows of confusions, class_errors and similarities of an audit (AuditInputs), as similarity_rows takes it."""
+    predicted = list(predictions_of(inputs))
+    return {
+        "confusions": [row for item in predicted for row in confusion_rows(item, len(class_names))],
+        "class_errors": [row for item in predicted for row in error_rows(item, class_names)],
+        "similarities": similarity_rows(predicted, class_names, shuffles=shuffles, models=models, seed=seed),
+    }
+
+
 def predictions_of(inputs: AuditInputs) -> Iterator[Predicted]:
     """Predicted of each model that takes part in an audit (AuditInputs) and measure that predicts, one at a time."""
-    for model, own in inputs.paths():
-        for measure, path in own.items():
+    for model, own in inputs.by_model():
+        for measure in own:
             settings = inputs.measures[measure]
             kind = settings["kind"]
             if KINDS[kind].predicts:
                 several = measure_of(settings).several_copies
-                yield Predicted(model, measure, kind, read_samples(path, model, measure, kind), several)
+                yield Predicted(dict(model), measure, kind, own[measure], several)
 
 
 def confusion_rows(predicted: Predicted, classes: int) -> list[dict[str, Any]]:

@@ -13,11 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from gfscore.audit.classwise.confusion import class_errors, confusion_matrix
 from gfscore.audit.classwise.targets import target_success
-from gfscore.audit.measured import read_samples
 from gfscore.statistics.ranking import spearman
 
 if TYPE_CHECKING:
-    from gfscore.audit.measured import AuditInputs
+    from gfscore.audit.inputs import AuditInputs
 
 DEFINITIONS = ("success", "excess", "among_misclassified")
 """Definitions of targeted success, columns of target_success."""
@@ -44,25 +43,27 @@ class Contest:
 def target_tables(inputs: AuditInputs, class_names: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
     """Rows of target_success, target_matrix and target_predictors by these names, from AuditInputs and K names.
 
-    CFPS and recall are those of the audit's first measure of kind clean; without one, of the undisturbed predictions of
-    the attacked samples.
+    Nothing without a measure of targeted attacks. CFPS and recall are those of the audit's first measure of kind clean;
+    without one, of the undisturbed predictions of the attacked samples.
     """
+    if not any(settings["kind"] == "targeted" for settings in inputs.measures.values()):
+        return {}
     clean = next((name for name, settings in inputs.measures.items() if settings["kind"] == "clean"), None)
     rows: dict[str, list[dict[str, Any]]] = {"target_success": [], "target_matrix": [], "target_predictors": []}
-    for model, own in inputs.paths():
+    for model, own in inputs.by_model():
         for measure, settings in inputs.measures.items():
             if settings["kind"] == "targeted":
-                samples = read_samples(own[measure], model, measure, "targeted")
-                errors = _errors(samples, own, model, clean, len(class_names))
+                samples = own[measure]
+                errors = _errors(samples, own, clean, len(class_names))
                 found = _of_one({**model, "measure": measure}, samples, errors, class_names, errors_of=clean or measure)
                 for table, listed in found.items():
                     rows[table] += listed
     return rows
 
 
-def _errors(samples, own, model, clean, classes):
+def _errors(samples, own, clean, classes):
     if clean is not None:
-        samples = read_samples(own[clean], model, clean, "clean")
+        samples = own[clean]
         predictions = samples["prediction"]
     else:
         samples = samples.drop_duplicates("sample_id")

@@ -1,21 +1,34 @@
 """Rows of the tables that compare the models of an audit, from the measured values of all of them."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from gfscore.audit.comparison.sensitivity import lambda_swaps, places, statistics_of
-from gfscore.audit.measured import label_of, row_generator
+from gfscore.audit.measured import row_generator
 from gfscore.audit.metrics import METRICS
+from gfscore.audit.table_names import COMPARISONS
 from gfscore.core.errors import InputError
+from gfscore.core.identity import UNCALIBRATED, label_of
 from gfscore.measures import measure_of
 from gfscore.statistics.classes import class_values
 from gfscore.statistics.disparity import TIE_TOLERANCE
 from gfscore.statistics.paired import compare
 
+if TYPE_CHECKING:
+    from gfscore.audit.measured import Measured
+    from gfscore.measures.declaration import Measure
+    from gfscore.statistics.paired import Comparison
+
 ADJUSTED = {"p": "p", "p_holm": "holm", "p_bh": "bh", "p_by": "by"}
 ADJUSTED |= {"p_sign_flip": "sign_flip_p", "p_sign_flip_adjusted": "sign_flip_adjusted"}
 
 
-def aligned(measured):
+def aligned(measured: Sequence[Measured]) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.integer]]:
     """Values and largest values, (M, N), and labels (N,) of M models on the same samples, in the first one's order.
 
     Takes a list of Measured of one measure, joined by sample_id. Raises InputError when models have other samples or
@@ -35,7 +48,9 @@ def aligned(measured):
     return values, upper_values, first.labels
 
 
-def comparison_of(measured, measure, *, settings):
+def comparison_of(
+    measured: Sequence[Measured], measure: Measure, *, settings: Mapping[str, Any]
+) -> tuple[Comparison | None, str | None]:
     """`(Comparison, None)` of the models of one measure, or `(None, why there is none)`.
 
     Takes a list of Measured, the Measure, and `settings`, which hold confidence, most, flips and seed.
@@ -63,7 +78,42 @@ def comparison_of(measured, measure, *, settings):
     )
 
 
-def tables_of(measured, class_names, *, measure_settings, settings, fp_lambda):
+def comparison_tables(
+    measured: Iterable[Measured],
+    measures: Mapping[str, Mapping[str, Any]],
+    class_names: Sequence[str],
+    *,
+    settings: Mapping[str, Any],
+    fp_lambda: float,
+) -> tuple[dict[str, list[dict[str, Any]]], dict[str, Any]]:
+    """Rows of the tables of COMPARISONS by their names, and the contents of comparison.json.
+
+    Takes Measured values, of which those at T = 1 count, since a temperature chosen on these samples voids the tests,
+    the settings of each measure, K names, the settings of the comparison and lambda of FP.
+    """
+    rows: dict[str, list[dict[str, Any]]] = {name: [] for name in COMPARISONS}
+    about: dict[str, Any] = {}
+    by_measure: dict[str, list[Measured]] = {}
+    for item in measured:
+        if item.key["calibration"] == UNCALIBRATED:
+            by_measure.setdefault(item.key["measure"], []).append(item)
+    for name, items in by_measure.items():
+        own, about[name] = tables_of(
+            items, class_names, measure_settings=measures[name], settings=settings, fp_lambda=fp_lambda
+        )
+        for table in rows:
+            rows[table] += own[table]
+    return rows, about
+
+
+def tables_of(
+    measured: Sequence[Measured],
+    class_names: Sequence[str],
+    *,
+    measure_settings: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    fp_lambda: float,
+) -> tuple[dict[str, list[dict[str, Any]]], dict[str, Any]]:
     """Rows by table name for one measure, and what the comparison is, for comparison.json.
 
     Takes a list of Measured of one measure at T = 1, K class names, the settings of the measure and of the comparison,
@@ -72,15 +122,17 @@ def tables_of(measured, class_names, *, measure_settings, settings, fp_lambda):
     comparison, reason = comparison_of(measured, measure_of(measure_settings), settings=settings)
     values = [class_values(item.values, item.labels, len(class_names)) for item in measured]
     statistics = [statistics_of(item, lam=fp_lambda) for item in values]
-    rows = {
+    rows: dict[str, list[dict[str, Any]]] = {
         "comparisons": [],
         "model_comparisons": [],
         "rank_intervals": [],
         "lambda_swaps": _swap_rows(measured, statistics),
         "metric_ranks": _metric_rows(measured, statistics),
     }
-    about = {"models": len(measured), "compared": comparison is not None, "reason": reason}
-    about["undecided"] = sum(int((item.upper_values > item.values).sum()) for item in measured if item.bounded)
+    about: dict[str, Any] = {"models": len(measured), "compared": comparison is not None, "reason": reason}
+    about["undecided"] = sum(
+        int((np.asarray(item.upper_values) > item.values).sum()) for item in measured if item.bounded
+    )
     if comparison is None:
         return rows, about
     rows["comparisons"] = _class_rows(comparison, measured, class_names, settings["confidence"])

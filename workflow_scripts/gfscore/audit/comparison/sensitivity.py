@@ -1,9 +1,14 @@
 """How rankings and disparity depend on arbitrary choices: the level and the scale of the logits, lambda of FP, and the
 disparity metric."""
 
+from __future__ import annotations
+
 import itertools
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from gfscore.audit.metrics import MAIN, METRICS
 from gfscore.audit.summary_tables import SENSITIVITY
@@ -14,8 +19,11 @@ from gfscore.statistics.margins import BLOCK_ELEMENTS, FEW_CLASSES, scores
 from gfscore.statistics.ranking import ranks
 from gfscore.tables.parquet_tables import frame_of
 
+if TYPE_CHECKING:
+    import pandas as pd
 
-def changes(*, shifts, scales):
+
+def changes(*, shifts: Sequence[float], scales: Sequence[float]) -> list[tuple[float, float]]:
     """Changes of the logits z to scale * z + shift, as pairs (shift, scale): one at a time, (0, 1) first.
 
     Neither changes a prediction. A scale is the temperature 1 / scale for the activations sigmoid and softmax.
@@ -24,7 +32,14 @@ def changes(*, shifts, scales):
     return list(dict.fromkeys(listed))
 
 
-def changed_statistics(logits, labels, *, activation, change, lam):
+def changed_statistics(
+    logits: NDArray[np.floating],
+    labels: NDArray[np.integer],
+    *,
+    activation: str,
+    change: tuple[float, float],
+    lam: float,
+) -> dict[str, float]:
     """Every metric of the score, by name, after a change (shift, scale) of the logits.
 
     Takes `logits` (N, K), `labels` (N,), the activation and lambda of FP.
@@ -49,20 +64,34 @@ def _changed_scores(logits, labels, *, activation, change):
     return result
 
 
-def sensitivity_table(classifiers, measures, *, shifts, scales, lam):
-    """The table sensitivity of every great variant among the `measures` (name -> settings).
+def model_sensitivity(
+    model: Mapping[str, str],
+    logits: NDArray[np.floating],
+    labels: NDArray[np.integer],
+    measures: Mapping[str, Mapping[str, Any]],
+    *,
+    shifts: Sequence[float],
+    scales: Sequence[float],
+    lam: float,
+) -> pd.DataFrame:
+    """Rows of the table sensitivity of one model, of every great variant among the `measures`, without its places.
 
-    Takes an iterable of (model, logits (N, K), labels (N,)), a model being a mapping with dataset, threat, model; the
-    shifts and scales of the logits, and lambda of FP.
+    Takes the model (dataset, threat, model), logits (N, K), labels (N,), measures (name -> settings), the shifts and
+    scales of the logits, and lambda of FP.
     """
     great = {name: settings["activation"] for name, settings in measures.items() if settings["kind"] == "great"}
     rows = []
-    for model, logits, labels in classifiers:
-        for name, activation in great.items():
-            for change in changes(shifts=shifts, scales=scales):
-                numbers = changed_statistics(logits, labels, activation=activation, change=change, lam=lam)
-                known = {metric.name: numbers[metric.name] for metric in MAIN}
-                rows.append({**model, "measure": name, "shift": change[0], "scale": change[1], **known})
+    for name, activation in great.items():
+        for change in changes(shifts=shifts, scales=scales):
+            numbers = changed_statistics(logits, labels, activation=activation, change=change, lam=lam)
+            known = {metric.name: numbers[metric.name] for metric in MAIN}
+            rows.append({**model, "measure": name, "shift": change[0], "scale": change[1], **known})
+    return frame_of(SENSITIVITY, rows)
+
+
+def with_places(of_models: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """The table sensitivity of all models from the rows of each."""
+    rows = [row for frame in of_models for row in frame.to_dict("records")]
     frame = frame_of(SENSITIVITY, rows)
     for _, group in frame.groupby(["measure", "shift", "scale"], sort=False):
         frame.loc[group.index, "place"] = places(group["value"])
@@ -74,7 +103,7 @@ def statistics_of(values: ClassValues, *, lam: float) -> dict[str, float]:
     return {name: metric.of(values.mean, counts=values.n, lam=lam) for name, metric in METRICS.items()}
 
 
-def places(values, *, better=1):
+def places(values: ArrayLike, *, better: int = 1) -> NDArray[np.float64]:
     """Place of each model (M,), 1 for the best; equal values share the mean of their places, NaN has none.
 
     `better` is 1 where the larger value is better, -1 where the smaller one is.
@@ -86,7 +115,7 @@ def places(values, *, better=1):
     return result
 
 
-def lambda_swaps(class_mean, rdi):
+def lambda_swaps(class_mean: ArrayLike, rdi: ArrayLike) -> list[tuple[float, int, int]]:
     """Every lambda > 0 at which two models change places under FP(lambda) = class mean - lambda RDI.
 
     Takes `class_mean` and `rdi`, each (M,). FP is linear in lambda, so a pair swaps at most once, exactly at the ratio
@@ -106,7 +135,7 @@ def lambda_swaps(class_mean, rdi):
     return sorted(swaps)
 
 
-def unchanged_lambdas(swaps, *, lam):
+def unchanged_lambdas(swaps: ArrayLike, *, lam: float) -> tuple[float, float]:
     """Ends of the range of lambda around `lam` in which the ranking by FP stays: (low, high), high may be infinite.
 
     Takes the lambdas of all swaps. A swap at `lam` itself leaves a range of length 0.

@@ -11,7 +11,7 @@ from gfscore.audit.groups.scores import group_bounds
 from gfscore.audit.verdicts.gate_rules import GROUP_GAP, evidence_of
 
 if TYPE_CHECKING:
-    from gfscore.audit.measured import AuditInputs
+    from gfscore.audit.inputs import AuditInputs
     from gfscore.audit.verdicts.verdict import Candidate
 
 

@@ -19,7 +19,6 @@ from gfscore.audit.groups.fairness import (
     over_classes,
 )
 from gfscore.audit.groups.intervals import wilson_metrics
-from gfscore.audit.measured import read_samples
 from gfscore.core.errors import InputError, unknown
 from gfscore.measures import KINDS
 
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from gfscore.audit.groups.grouping import Grouping
-    from gfscore.audit.measured import AuditInputs
+    from gfscore.audit.inputs import AuditInputs
 
 MACRO, WORST = "macro", "worst"
 """Names in place of a class for the mean and the largest of a metric over the classes that have it."""
@@ -46,12 +45,11 @@ def metric_rows(
     Takes a Grouping, K names and the entry `groups` of the audit, of which `positive` leaves only one class. Intervals
     are approximate and each holds for its own row.
     """
-    for model, own in inputs.paths():
-        for measure, path in own.items():
-            kind = inputs.measures[measure]["kind"]
-            if not KINDS[kind].predicts:
+    for model, own in inputs.by_model():
+        for measure, settings_of_measure in inputs.measures.items():
+            if not KINDS[settings_of_measure["kind"]].predicts:
                 continue
-            predicted = _Predicted.of(read_samples(path, model, measure, kind))
+            predicted = _Predicted.of(own[measure])
             part = grouping.balanced_part(predicted.sample_id)
             for attribute, groups in grouping.groups.items():
                 group = grouping.of(attribute, predicted.sample_id)

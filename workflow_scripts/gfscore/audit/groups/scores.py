@@ -15,8 +15,28 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gfscore.audit.groups.grouping import Grouping
+    from gfscore.audit.inputs import AuditInputs
     from gfscore.audit.measured import Measured
     from gfscore.statistics.class_bounds import ClassBounds
+
+
+def group_score_rows(
+    inputs: AuditInputs,
+    grouping: Grouping,
+    class_names: Sequence[str],
+    *,
+    intervals: Mapping[str, Any],
+    minimum_cell: int,
+) -> list[dict[str, Any]]:
+    """Rows of group_scores of every measure of an audit (AuditInputs) at T = 1, as score_rows."""
+    shared: dict[str, Any] = {"intervals": intervals, "minimum_cell": minimum_cell}
+    return [
+        row
+        for measured in inputs.measured(calibrated=False)
+        for row in score_rows(
+            measured, grouping, class_names, settings=inputs.measures[measured.key["measure"]], **shared
+        )
+    ]
 
 
 def score_rows(

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     import numpy as np
 
 
-def class_mean(values: np.ndarray) -> float:
-    """Unweighted mean of class values (K,)."""
-    return float(values.mean())
+def class_mean(values: np.ndarray) -> np.ndarray:
+    """Unweighted mean of class values (..., K)."""
+    return values.mean(axis=-1)
 
 
 def over_box(low: np.ndarray, high: np.ndarray) -> Interval:

@@ -87,9 +87,9 @@ class Metric:
     unitless: bool = False
     """Whether it does not depend on the scale of the measure; others are in its unit."""
 
-    value: Callable[..., float]
-    """Takes class values (K,) float64 of two classes or more (of one for a level), all with samples, and by keyword
-    what it `needs`. NaN where it is undefined."""
+    value: Callable[..., np.ndarray]
+    """Takes class values (..., K) float64 of two classes or more (of one for a level), all with samples, and by keyword
+    what it `needs`; returns one number for each K of them. NaN where it is undefined."""
 
     needs: tuple[Literal["counts", "lam"], ...] = ()
     """What its functions take beside class values: samples of each class (K,), weight lambda of the disparity."""
@@ -147,8 +147,12 @@ class Metric:
 
     def of_present(self, values: np.ndarray, *, counts: np.ndarray | None = None, lam: float | None = None) -> float:
         """The number that class values (K,) float64 make when all classes have samples, without a check of that."""
+        return float(self.of_many(values, counts=counts, lam=lam))
+
+    def of_many(self, values: np.ndarray, *, counts: np.ndarray | None = None, lam: float | None = None) -> np.ndarray:
+        """The same of many class values (..., K) at once: (...)."""
         given = {"counts": counts, "lam": lam}
-        return float(self.value(values, **{name: given[name] for name in self.needs}))
+        return self.value(values, **{name: given[name] for name in self.needs})
 
     def interval(self, low: ArrayLike, high: ArrayLike, *, counts: ArrayLike, lam: float) -> Interval:
         """Smallest interval of the metric that follows from class intervals, the bounds `low`, `high` (K,).

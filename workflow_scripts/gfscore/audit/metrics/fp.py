@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     import numpy as np
 
 
-def fp(values: np.ndarray, *, lam: float) -> float:
-    """Mean of class values (K,) minus lambda times their RDI; may be negative.
+def fp(values: np.ndarray, *, lam: float) -> np.ndarray:
+    """Mean of class values (..., K) minus lambda times their RDI; may be negative.
 
     Raises InputError for a lambda below 0, which would reward disparity.
     """
     if not lam >= 0:
         raise InputError(f"lambda of FP must be at least 0, got {lam!r}")
-    return float(values.mean() - lam * rdi(values))
+    return values.mean(axis=-1) - lam * rdi(values)
 
 
 def over_box(low: np.ndarray, high: np.ndarray, *, lam: float) -> Interval:

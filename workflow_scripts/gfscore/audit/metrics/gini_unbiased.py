@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     import numpy as np
 
 
-def gini_unbiased(values: np.ndarray) -> float:
-    """NRGC of class values (K,) >= 0 times K / (K - 1); NaN when every value is 0."""
-    k = len(values)
+def gini_unbiased(values: np.ndarray) -> np.ndarray:
+    """NRGC of class values (..., K) >= 0 times K / (K - 1); NaN when every value is 0."""
+    k = values.shape[-1]
     return nrgc(values) * k / (k - 1)
 
 

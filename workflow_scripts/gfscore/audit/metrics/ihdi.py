@@ -11,10 +11,12 @@ if TYPE_CHECKING:
     import numpy as np
 
 
-def ihdi(values: np.ndarray) -> float:
-    """Class mean of values (K,) >= 0 times (1 - NRGC); 0 when every value is 0."""
-    mean = float(values.mean())
-    return mean * (1 - nrgc(values)) if mean > 0 else 0.0
+def ihdi(values: np.ndarray) -> np.ndarray:
+    """Class mean of values (..., K) >= 0 times (1 - NRGC); 0 when every value is 0."""
+    import numpy as np
+
+    mean = values.mean(axis=-1)
+    return np.where(mean > 0, mean * (1 - nrgc(values)), 0.0)
 
 
 METRIC = Metric(

@@ -13,22 +13,21 @@ if TYPE_CHECKING:
 DINKELBACH_STEPS = 100
 
 
-def nrgc(values: np.ndarray) -> float:
-    """Gini coefficient of class values (K,) >= 0, sum_ij |x_i - x_j| / (2 K^2 mean); NaN when every value is 0.
+def nrgc(values: np.ndarray) -> np.ndarray:
+    """Gini coefficient of class values (..., K) >= 0, sum_ij |x_i - x_j| / (2 K^2 mean); NaN when every value is 0.
 
     In [0, (K-1)/K], invariant to scale. O(K log K). Raises InputError for a negative value.
     """
     import numpy as np
 
-    values = np.sort(values)
-    if values[0] < 0:
-        raise InputError(f"the Gini coefficient needs values >= 0, got {values[0]}")
-    k, total = len(values), values.sum()
-    if total == 0:
-        return float("nan")
+    values = np.sort(values, axis=-1)
+    if values.min() < 0:
+        raise InputError(f"the Gini coefficient needs values >= 0, got {values.min()}")
+    k, total = values.shape[-1], values.sum(axis=-1)
     # Each gap between neighbours in rank parts every pair across it; a sum of gaps is never negative by rounding.
     pairs_across = np.arange(1, k) * np.arange(k - 1, 0, -1)
-    return float(pairs_across @ np.diff(values) / (k * total))
+    across = np.diff(values, axis=-1) @ pairs_across
+    return np.divide(across, k * total, out=np.full(np.shape(total), np.nan), where=total > 0)
 
 
 def over_box(low: np.ndarray, high: np.ndarray) -> Interval:
@@ -41,7 +40,7 @@ def over_box(low: np.ndarray, high: np.ndarray) -> Interval:
     if high.max() == 0:
         return float("nan"), float("nan")
     flattest = (np.clip(t, low, high) for t in np.unique(np.concatenate([low, high])))
-    smallest = min(nrgc(point) for point in flattest if point.sum() > 0)
+    smallest = min(float(nrgc(point)) for point in flattest if point.sum() > 0)
     return smallest, _largest(low, high)
 
 
@@ -53,12 +52,12 @@ def _largest(low, high):
     k = len(low)
     coefficients = 2.0 * np.arange(1, k + 1) - k - 1
     point = np.where(np.arange(k) == high.argmax(), high, low)
-    theta = nrgc(point)
+    theta = float(nrgc(point))
     for _ in range(DINKELBACH_STEPS):
         slope = coefficients - k * theta
         classes = _heaviest_ranking(low, high, slope)
         point = np.where(slope > 0, high[classes], low[classes])
-        improved = nrgc(point) if point.sum() > 0 else theta
+        improved = float(nrgc(point)) if point.sum() > 0 else theta
         if improved <= theta * (1 + 1e-12):
             return theta
         theta = improved

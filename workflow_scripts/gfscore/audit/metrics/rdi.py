@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     import numpy as np
 
 
-def rdi(values: np.ndarray) -> float:
-    """Largest minus smallest class value (K,)."""
-    return float(values.max() - values.min())
+def rdi(values: np.ndarray) -> np.ndarray:
+    """Largest minus smallest class value, of (..., K)."""
+    return values.max(axis=-1) - values.min(axis=-1)
 
 
 def over_box(low: np.ndarray, high: np.ndarray) -> Interval:

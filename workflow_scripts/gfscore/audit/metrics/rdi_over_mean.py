@@ -11,10 +11,12 @@ if TYPE_CHECKING:
     import numpy as np
 
 
-def rdi_over_mean(values: np.ndarray) -> float:
-    """RDI of class values (K,) >= 0 over their mean; NaN when every value is 0."""
-    mean = values.mean()
-    return rdi(values) / float(mean) if mean > 0 else float("nan")
+def rdi_over_mean(values: np.ndarray) -> np.ndarray:
+    """RDI of class values (..., K) >= 0 over their mean; NaN when every value is 0."""
+    import numpy as np
+
+    mean = values.mean(axis=-1)
+    return np.divide(rdi(values), mean, out=np.full(np.shape(mean), np.nan), where=mean > 0)
 
 
 METRIC = Metric(

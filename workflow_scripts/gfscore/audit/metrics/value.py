@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     import numpy as np
 
 
-def aggregate(values: np.ndarray, *, counts: np.ndarray) -> float:
-    """Mean of class values (K,) weighted by the samples of each class (K,): the mean over all samples."""
+def aggregate(values: np.ndarray, *, counts: np.ndarray) -> np.ndarray:
+    """Mean of class values (..., K) weighted by the samples of each class (K,): the mean over all samples."""
     import numpy as np
 
-    return float(np.average(values, weights=counts))
+    return np.average(values, weights=counts, axis=-1)
 
 
 def over_box(low: np.ndarray, high: np.ndarray, *, counts: np.ndarray) -> Interval:

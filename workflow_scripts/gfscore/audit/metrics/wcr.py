@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     import numpy as np
 
 
-def wcr(values: np.ndarray) -> float:
-    """Smallest class value (K,)."""
-    return float(values.min())
+def wcr(values: np.ndarray) -> np.ndarray:
+    """Smallest class value, of (..., K)."""
+    return values.min(axis=-1)
 
 
 def over_box(low: np.ndarray, high: np.ndarray) -> Interval:

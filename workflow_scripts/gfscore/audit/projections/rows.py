@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,8 @@ import numpy as np
 
 from gfscore.audit.agreement.columns import ALL, ALL_NAME
 from gfscore.audit.projections.columns import GROUP_METRICS, SCALED
+from gfscore.core.identity import label_of
+from gfscore.measures.samples import PROJECTION_TABLE
 from gfscore.projection.scores import (
     coupling,
     coupling_entropy,
@@ -20,9 +23,14 @@ from gfscore.projection.scores import (
 )
 from gfscore.statistics.bounded_means import mean_bounds
 from gfscore.statistics.ranking import spearman
+from gfscore.tables.parquet_tables import read_table
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pandas as pd
+
+    from gfscore.audit.inputs import AuditInputs
 
 RANKED = {
     "accuracy": True,
@@ -61,6 +69,53 @@ class Projected:
     def constant(self) -> bool:
         """Whether the classifier gave every decoded image the same class."""
         return is_constant(self.decoded, self.censored)
+
+
+@dataclass(frozen=True)
+class Projections:
+    """Models on a mapper: its `manifest`, and pairs of a model (dataset, threat, model) and its samples table."""
+
+    manifest: Mapping[str, Any]
+    samples: Sequence[tuple[Mapping[str, str], pd.DataFrame]]
+
+
+def read_projections(inputs: AuditInputs, paths: Sequence[Path | str], manifest: Mapping[str, Any]) -> Projections:
+    """Projections of the models of an audit (AuditInputs) that take part, from one path per model."""
+    mapper = {"measure": manifest["mapper"]}
+    return Projections(
+        manifest,
+        [
+            (model, read_table(path, PROJECTION_TABLE, expect={**model, **mapper}))
+            for model, path in zip(inputs.models, paths, strict=True)
+            if label_of(model) in inputs.taking_part
+        ],
+    )
+
+
+def projection_tables(
+    projections: Projections,
+    class_names: Sequence[str],
+    groups: Mapping[tuple[str, str], Mapping[str, Any]],
+    *,
+    confidence: float,
+) -> dict[str, list[dict[str, Any]]]:
+    """Rows of projection_scores, projection_models, projection_ranks and projection_effects by these names.
+
+    Takes Projections, K names, what group_means gives of the models, and the confidence of the bounds.
+    """
+    manifest, scores = projections.manifest, []
+    dimensions, mapper = manifest["dimensions"], {"mapper": manifest["mapper"]}
+    for model, samples in projections.samples:
+        projected = Projected(samples, dimensions)
+        scores += score_rows({**model, **mapper}, projected, dimensions, class_names, confidence=confidence)
+    summary = model_rows(scores, groups)
+    shared = {"dataset": projections.samples[0][0]["dataset"], **mapper}
+    return {
+        "projection_scores": scores,
+        "projection_models": summary,
+        "projection_ranks": [shared | row for row in rank_rows(summary)],
+        "projection_effects": effect_rows(manifest, scores),
+    }
 
 
 def score_rows(

@@ -3,6 +3,9 @@
 Imports nothing heavy, because config.yaml is checked with it. What they judge stands in gate_statistics.
 """
 
+from collections.abc import Collection, Mapping
+from typing import Any
+
 DIRECTIONS = ("at_least", "at_most")
 """Keys of a rule that hold its threshold; exactly one of them stands in each rule."""
 
@@ -16,12 +19,12 @@ ONE_CLASS = "class"
 """Statistic of the class that a rule names: its value."""
 
 
-def threshold_of(rule):
+def threshold_of(rule: Mapping[str, Any]) -> tuple[str, float]:
     """Direction and threshold of a rule: ("at_least", 0.4)."""
     return next((direction, rule[direction]) for direction in DIRECTIONS if rule.get(direction) is not None)
 
 
-def evidence_of(rule):
+def evidence_of(rule: Mapping[str, Any]) -> str | tuple[str, str, str]:
     """Key of the bounds that a rule is judged by.
 
     The name of the measure; for GROUP_GAP a triple with the attribute; for FALSIFICATION a triple that says whether
@@ -34,7 +37,7 @@ def evidence_of(rule):
     return rule["measure"], FALSIFICATION, "classes" if rule.get("class") is not None else "together"
 
 
-def verdict_of(rule, low, high):
+def verdict_of(rule: Mapping[str, Any], low: float, high: float) -> str:
     """PASS, FAIL or INCONCLUSIVE, from the lower and the upper bound of the statistic that a rule judges.
 
     PASS when the bound on the safe side reaches the threshold, FAIL when the other bound misses it.
@@ -47,7 +50,7 @@ def verdict_of(rule, low, high):
     return "FAIL" if high < threshold else "INCONCLUSIVE"
 
 
-def alpha_of(rule, *, rules, models):
+def alpha_of(rule: Mapping[str, Any], *, rules: int, models: int) -> float:
     """Probability of a wrong verdict that one model gets under one rule at one look.
 
     1 - confidence in equal shares over the rules of the gate, the models and the looks at growing samples that were
@@ -56,7 +59,7 @@ def alpha_of(rule, *, rules, models):
     return (1 - rule["confidence"]) / (rules * models * rule["looks"]["planned"])
 
 
-def combine(verdicts):
+def combine(verdicts: Collection[str]) -> str:
     """FAIL if anything fails, PASS if everything passes, INCONCLUSIVE otherwise."""
     if "FAIL" in verdicts:
         return "FAIL"

@@ -7,14 +7,21 @@ verdict can only be wrong on one side, the one that the truth is not on.
 Imports nothing heavy, because config.yaml is checked with it.
 """
 
-from collections.abc import Callable, Sequence
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from gfscore.audit.metrics import BOUNDED, METRICS
 from gfscore.audit.metrics.declaration import Interval
 from gfscore.audit.metrics.rdi import METRIC as RDI
 from gfscore.audit.verdicts.gate_rules import DIRECTIONS, FALSIFICATION, GROUP_GAP, ONE_CLASS, threshold_of
 from gfscore.core.errors import InputError, unknown
+
+if TYPE_CHECKING:
+    from gfscore.audit.metrics.declaration import BoundsOfClasses
+    from gfscore.statistics.classes import ClassValues
 
 NO_METRICS = {ONE_CLASS: 1, FALSIFICATION: -1, GROUP_GAP: -1}
 """Statistics that are no metrics of the class values -> 1 where more is better, -1 where less is."""
@@ -35,12 +42,12 @@ class Statistic:
     """
 
     title: str
-    value: Callable
-    bounds: Callable
+    value: Callable[[ClassValues], float]
+    bounds: Callable[[BoundsOfClasses, float], Interval]
     only: int | None = None
 
 
-def statistic_of(rule: dict, *, class_names: Sequence, lam: float) -> Statistic:
+def statistic_of(rule: Mapping[str, Any], *, class_names: Sequence[Any], lam: float) -> Statistic:
     """Statistic that a rule of the gate names; `class_names` (K) and `lam` of FP complete it.
 
     Raises InputError for a class that is not there, a metric without bounds, and what is no statistic at all.
@@ -106,7 +113,7 @@ def range_of(statistic: str, value_range: Interval, *, classes: float, lam: floa
     return metric.range(value_range, classes=classes, lam=lam)
 
 
-def words_of(rule: dict, title: str) -> str:
+def words_of(rule: Mapping[str, Any], title: str) -> str:
     """A rule as a clause: what every model must show, at which confidence, and at which look."""
     direction, threshold = threshold_of(rule)
     metric = METRICS.get(rule["statistic"])

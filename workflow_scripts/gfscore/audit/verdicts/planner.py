@@ -3,12 +3,21 @@
 Plans are predictions, not guarantees: they suppose that each class keeps the distribution it has shown so far.
 """
 
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gfscore.audit.verdicts.gate_rules import verdict_of
 from gfscore.audit.verdicts.gate_statistics import statistic_of
 from gfscore.core.errors import InputError
 from gfscore.statistics.expected_bounds import expected_bounds
+
+if TYPE_CHECKING:
+    from gfscore.statistics.class_bounds import ClassBounds
 
 MOST_SAMPLES = 10**9
 """Samples per class beyond which a plan says that no number is known to suffice."""
@@ -17,7 +26,15 @@ PRECISION = 1000
 """Plans above this many samples are exact to one part in it."""
 
 
-def samples_for_rule(bounds, rule, *, alpha, power=None, class_names=None, lam=0.5):
+def samples_for_rule(
+    bounds: ClassBounds,
+    rule: Mapping[str, Any],
+    *,
+    alpha: float,
+    power: float | None = None,
+    class_names: Sequence[Any] | None = None,
+    lam: float = 0.5,
+) -> int | None:
     """Fewest samples per class with which a rule would be decided, or None when no number is known to suffice.
 
     Takes ClassBounds of the samples at hand, a rule of the gate (its statistic and threshold), the `alpha` of the
@@ -28,14 +45,16 @@ def samples_for_rule(bounds, rule, *, alpha, power=None, class_names=None, lam=0
     expected = expected_bounds(bounds, reserve=_reserve(power, len(bounds.n)))
     statistic = statistic_of(rule, class_names=class_names or range(len(bounds.n)), lam=lam)
 
-    def decided(n):
+    def decided(n: Any) -> bool:
         low, high = statistic.bounds(expected.of(n), alpha)
         return verdict_of(rule, low, high) != "INCONCLUSIVE"
 
     return _fewest(decided, start=_smallest(bounds.n))
 
 
-def samples_for_interval(bounds, *, half_width, alpha, power=None):
+def samples_for_interval(
+    bounds: ClassBounds, *, half_width: float, alpha: float, power: float | None = None
+) -> int | None:
     """Fewest samples per class for simultaneous intervals no wider than twice a half-width in every class, or None.
 
     Takes ClassBounds of samples at hand, whose distributions and interval method the plan supposes; `power` as in
@@ -46,14 +65,14 @@ def samples_for_interval(bounds, *, half_width, alpha, power=None):
     plan = expected_bounds(bounds, reserve=_reserve(power, len(bounds.n)))
     side, present = alpha / (2 * len(bounds.n)), bounds.n > 0
 
-    def narrow(n):
+    def narrow(n: Any) -> bool:
         expected = plan.of(n)
-        return np.all((expected.upper(side) - expected.lower(side))[present] <= 2 * half_width)
+        return bool(np.all((expected.upper(side) - expected.lower(side))[present] <= 2 * half_width))
 
     return _fewest(narrow, start=_smallest(bounds.n))
 
 
-def detectable_rdi(low, high):
+def detectable_rdi(low: ArrayLike, high: ArrayLike) -> float:
     """Smallest true RDI that class intervals of these widths are sure to tell from 0, on the scale of the measure.
 
     Takes simultaneous bounds `low`, `high` (K,). Whenever they hold and the true RDI exceeds the sum of the two largest

@@ -1,7 +1,11 @@
 """The verdict on an audit: PASS, FAIL or INCONCLUSIVE, with a stated confidence."""
 
+from __future__ import annotations
+
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +18,11 @@ from gfscore.core.numbers import model_count
 from gfscore.core.software import software
 from gfscore.measures import measure_of
 from gfscore.statistics.class_bounds import bounds_of
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from gfscore.audit.measured import Measured
 
 NOTE = (
     "The confidence covers the models listed here, judged on these samples at the looks that were planned. A model "
@@ -38,19 +47,27 @@ class Candidate:
 
     threat: str
     model: str
-    class_names: list
-    bounds: dict
-    names: dict = field(default_factory=dict)
+    class_names: list[str]
+    bounds: dict[str | tuple[str, str, str], Any]
+    names: dict[str | tuple[str, str, str], list[str]] = field(default_factory=dict)
 
 
-def candidates_of(measured, class_names, *, rules, measures, intervals, label_error_rates):
+def candidates_of(
+    measured: Iterable[Measured],
+    class_names: Sequence[str],
+    *,
+    rules: Sequence[Mapping[str, Any]],
+    measures: Mapping[str, Mapping[str, Any]],
+    intervals: Mapping[str, Any],
+    label_error_rates: ArrayLike | None,
+) -> list[Candidate]:
     """Candidates from Measured values, those at a chosen temperature left out.
 
     Takes an iterable of Measured, K names, the rules, each measure's settings, config's section `intervals`, and the
     rates of wrong labels, (K,) or None.
     """
     judged = {rule["measure"] for rule in rules}
-    found = {}
+    found: dict[tuple[str, str], Candidate] = {}
     for item in measured:
         name = item.key["measure"]
         if name not in judged or item.key["calibration"] != UNCALIBRATED:
@@ -69,7 +86,14 @@ def candidates_of(measured, class_names, *, rules, measures, intervals, label_er
     return list(found.values())
 
 
-def judge(candidates, rules, *, lam, selection=None, cautions=()):
+def judge(
+    candidates: Sequence[Candidate],
+    rules: Sequence[Mapping[str, Any]],
+    *,
+    lam: float,
+    selection: Mapping[str, Any] | None = None,
+    cautions: Sequence[str] = (),
+) -> dict[str, Any]:
     """Judge every rule of a gate for every Candidate; returns the contents of verdict.json.
 
     Takes `rules` as config.yaml writes them, `lam` of FP, `selection`, the contents of models.json, and

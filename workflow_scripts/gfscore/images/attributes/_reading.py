@@ -1,15 +1,24 @@
 """Reading the attributes of a dataset's samples from any source."""
 
+from __future__ import annotations
+
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gfscore.core.discovery import declarations
 from gfscore.core.errors import InputError
 from gfscore.images.attributes.categories import categorised, name_of, thresholds_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from gfscore.images.image_set import ImageSet
 
 MISSING = "missing"
 """Category of the samples without a value, where config makes them a group."""
@@ -19,11 +28,13 @@ MISSING = "missing"
 class Dataset:
     """What a source of attributes may read: the manifest of a dataset and its images (an ImageSet)."""
 
-    manifest: dict
-    images: object
+    manifest: dict[str, Any]
+    images: ImageSet
 
 
-def attributes_of(settings, dataset, fixed_on=None):
+def attributes_of(
+    settings: Mapping[str, Any], dataset: Dataset, fixed_on: Dataset | None = None
+) -> tuple[pd.DataFrame, dict[str, list[str]], dict[str, int]]:
     """Attributes of the N samples of a dataset: `(frame, categories, missing)`.
 
     Takes the entry `attributes` of a dataset in config.yaml and a Dataset; `fixed_on` is the Dataset on whose samples
@@ -65,7 +76,12 @@ def _modules():
     }
 
 
-def identity_of(settings, dataset, categories, missing):
+def identity_of(
+    settings: Mapping[str, Any],
+    dataset: Dataset,
+    categories: Mapping[str, list[str]],
+    missing: Mapping[str, int],
+) -> dict[str, Any]:
     """Identity metadata of a table of attributes: data, settings, categories in order, samples without a value."""
     return {
         "dataset": dataset.manifest["dataset"],

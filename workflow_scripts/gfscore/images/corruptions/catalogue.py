@@ -6,6 +6,7 @@ sets of their own); frost is a substitute, see weather.py.
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gfscore.images.corruptions import blur, digital, noise, weather
 from gfscore.images.corruptions.parameters import PARAMETERS, parameters_of
@@ -16,7 +17,9 @@ CORRUPTIONS = {name: next(getattr(m, name) for m in _MODULES if hasattr(m, name)
 images as float64, part by part."""
 
 
-def corrupt(images, corruption, severity, *, rng):
+def corrupt(
+    images: NDArray[np.float32], corruption: str, severity: int, *, rng: np.random.Generator
+) -> NDArray[np.float32]:
     """Corrupted copies of images (n, C, H, W) float32 in [0, 1], rounded to 256 levels like stored images.
 
     `severity` 1 to 5, `rng` a numpy Generator. Raises InputError for an unknown name or severity.

@@ -78,7 +78,7 @@ def open_source(settings: dict[str, Any], path: Any) -> Any:
         raise InputError(f"{root}/list_eval_partition.txt: no image of the split {settings['split']}; restore the file")
     folder = root / settings["images"]
 
-    def blobs(rows):
+    def blobs(rows: Any) -> Any:
         for row in rows:
             yield folder / names[row], partial(regular_bytes, folder / names[row])
 

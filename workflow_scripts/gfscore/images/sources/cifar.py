@@ -91,8 +91,9 @@ def _read(file, variant):
             raise InputError(f"{file}: {len(content)} bytes are not whole images of {before + PIXELS}; unpack it again")
         rows = content.reshape(-1, before + PIXELS)
         return rows[:, before:], rows[:, before - 1].astype(np.int32)
-    content = load_plain(file)
-    pixels, labels = content.get("data"), content.get(LABELS[variant])
+    stored = load_plain(file)
+    pixels: Any = stored.get("data")
+    labels: Any = stored.get(LABELS[variant])
     whole = isinstance(labels, list) and all(isinstance(label, int) and 0 <= label < 100 for label in labels)
     if not (whole and isinstance(pixels, np.ndarray) and pixels.shape == (len(labels), PIXELS)):
         raise InputError(f"{file}: no uint8 data (n, {PIXELS}) with n {LABELS[variant]}; unpack {variant} again")

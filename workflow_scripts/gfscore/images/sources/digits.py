@@ -59,6 +59,7 @@ def _digits():
     """
     import numpy as np
 
-    package = Path(find_spec("sklearn").submodule_search_locations[0])
+    found: Any = find_spec("sklearn")
+    package = Path(found.submodule_search_locations[0])
     table = np.loadtxt(package / "datasets/data/digits.csv.gz", delimiter=",")
     return table[:, :-1].reshape(-1, 8, 8), table[:, -1].astype(np.int64)

@@ -1,6 +1,6 @@
 """A folder of class folders with images, such as the validation images of ImageNet."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path, PurePath
 from typing import Any, Literal
@@ -58,6 +58,7 @@ def open_folder(root: Any, settings: dict[str, Any], *, prefix: str = "") -> Any
     if not root:
         raise InputError("an image folder needs a path; name it under `path` in config.yaml")
     root = Path(root)
+    folders: Sequence[str] | None
     if settings["list"] is None:
         folders = class_folders(root, settings["folders"])
         names, labels = images_of(root, folders)
@@ -66,7 +67,7 @@ def open_folder(root: Any, settings: dict[str, Any], *, prefix: str = "") -> Any
     if not names:
         raise InputError(f"{root}: no class folders; put each class into a folder of its own, or write a `list`")
 
-    def blobs(rows):
+    def blobs(rows: Any) -> Any:
         for row in rows:
             yield root / names[row], partial(regular_bytes, root / names[row])
 

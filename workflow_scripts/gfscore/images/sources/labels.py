@@ -39,10 +39,10 @@ def open_source(settings: dict[str, Any], path: Any) -> Any:
     if sample_id is None:
         sample_id = np.array([f"row-{row:06d}" for row in range(len(labels))])
 
-    def stream(batch_size):
+    def stream(batch_size: int) -> Any:
         raise InputError(f"{path}: labels without images; only models with source logits or samples can use them")
 
-    def digest():
+    def digest() -> str:
         state = hashlib.sha256(b"gfscore labels 1\n")
         for identifier, label in zip(sample_id, labels, strict=True):
             state.update(f"{identifier}\0{label}\n".encode())

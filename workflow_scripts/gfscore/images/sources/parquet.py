@@ -1,5 +1,7 @@
 """Parquet files with encoded images, in the layout of Hugging Face's datasets."""
 
+from __future__ import annotations
+
 import json
 from pathlib import Path
 from typing import Any, Literal
@@ -52,7 +54,7 @@ def open_source(settings: dict[str, Any], path: Any) -> Any:
         raise InputError(f"{path}: no rows; check `path` of this dataset")
     starts = np.cumsum([0, *map(len, labels)])
 
-    def blobs(rows):
+    def blobs(rows: Any) -> Any:
         for file, start, end in zip(files, starts, starts[1:], strict=False):
             inside = rows[(rows >= start) & (rows < end)] - start
             yield from encoded_images(file, settings["image"], inside)
@@ -60,11 +62,11 @@ def open_source(settings: dict[str, Any], path: Any) -> Any:
     names = [f"{file.stem}/{row:06d}" for file, part in zip(files, labels, strict=True) for row in range(len(part))]
     class_names = names_of_labels or _class_names(files[0], settings["label"])
     chosen = {"preprocessing": settings["preprocessing"], "class_names": class_names}
-    labels, part = np.concatenate(labels), settings["part"]
-    images = from_encoded(blobs, labels, sample_id=names, **chosen)
+    joined, part = np.concatenate(labels), settings["part"]
+    images = from_encoded(blobs, joined, sample_id=names, **chosen)
     if part is None:
         return images
-    test = in_test_part(labels, share=part["test_share"], seed=part["seed"])
+    test = in_test_part(joined, share=part["test_share"], seed=part["seed"])
     return images.select(np.flatnonzero(test == (part["name"] == "test")))
 
 

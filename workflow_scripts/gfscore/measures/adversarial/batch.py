@@ -3,9 +3,11 @@
 Auto-PGD and PGD are our own and FAB and Square are pyautoattack's; gfscore.attacks.ball_libraries says why.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +24,9 @@ from gfscore.attacks.settings import expand
 from gfscore.measures.samples import ALREADY_WRONG
 from gfscore.networks.classifier import Classifier
 from gfscore.statistics.margins import predictions
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 ATTACKS: dict[str, Callable[..., Any]] = {
     "fgsm": fgsm,
@@ -79,17 +84,17 @@ def measure_batch(
 class _Worst:
     """What has been found of each sample so far."""
 
-    def __init__(self, logits, labels):
+    def __init__(self, logits: Tensor, labels: Tensor) -> None:
         right = correct(logits, labels)
         self._labels = labels
         self._found = logits.clone()
         already = right.cpu().numpy()
-        self._attack = np.where(already, None, ALREADY_WRONG).astype(object)
+        self._attack = np.where(already, None, ALREADY_WRONG).astype(object)  # type: ignore[call-overload]
         self._distance = np.where(already, np.nan, 0.0)
         self._steps = np.ones(len(labels), dtype=np.int64)
         self.standing = right.nonzero().flatten()
 
-    def add(self, name, logits, lengths, passes):
+    def add(self, name: str, logits: Tensor, lengths: Tensor, passes: Tensor) -> None:
         """Take what an attack did to the standing samples."""
         rows = self.standing.cpu().numpy()
         fooled = misclassified(logits, self._labels[self.standing])
@@ -100,7 +105,7 @@ class _Worst:
         self._steps[rows] += passes.cpu().numpy()
         self.standing = self.standing[~fooled]
 
-    def columns(self):
+    def columns(self) -> dict[str, NDArray[Any]]:
         survived = np.zeros(len(self._labels), dtype=np.float64)
         survived[self.standing.cpu().numpy()] = 1
         return {

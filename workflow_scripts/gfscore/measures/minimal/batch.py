@@ -1,9 +1,11 @@
 """Distance of each sample to the nearest adversarial example that attacks find."""
 
+from __future__ import annotations
+
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +20,15 @@ from gfscore.measures.samples import ALREADY_WRONG
 from gfscore.networks.classifier import Classifier
 from gfscore.statistics.margins import predictions
 
-ATTACKS = {"fmn": fmn, "deepfool": deepfool, "carlini-wagner": carlini_wagner, "fab": fab}
+if TYPE_CHECKING:
+    from torch import Tensor
+
+ATTACKS: dict[str, Callable[..., Any]] = {
+    "fmn": fmn,
+    "deepfool": deepfool,
+    "carlini-wagner": carlini_wagner,
+    "fab": fab,
+}
 """Minimal-norm attacks by their name in config.yaml."""
 
 
@@ -63,15 +73,15 @@ def measure_batch(
 class _Nearest:
     """The nearest adversarial example of each sample so far."""
 
-    def __init__(self, labels, logits, right):
+    def __init__(self, labels: NDArray[np.int64], logits: Tensor, right: NDArray[np.bool_]) -> None:
         self._labels, self._right = labels, right
         self._distance = np.where(right, math.inf, 0.0)
-        self._attack = np.where(right, None, ALREADY_WRONG).astype(object)
+        self._attack: NDArray[np.object_] = np.where(right, None, ALREADY_WRONG).astype(object)  # type: ignore[call-overload]
         self._prediction = _predicted(logits, labels)
         self._clean = self._prediction.copy()
         self._steps = np.ones(len(labels), dtype=np.int64)
 
-    def add(self, name, distances, logits, passes):
+    def add(self, name: str, distances: NDArray[np.float64], logits: Tensor, passes: NDArray[np.int64]) -> None:
         """Keep what an attack found on the correctly classified samples where it is nearer than anything before."""
         rows = np.flatnonzero(self._right)
         nearer = distances < self._distance[rows]
@@ -80,13 +90,13 @@ class _Nearest:
         self._prediction[rows[nearer]] = _predicted(logits, self._labels[rows])[nearer]
         self._steps[rows] += passes
 
-    def columns(self, largest_distance):
+    def columns(self, largest_distance: float) -> dict[str, NDArray[Any]]:
         censored = self._distance > largest_distance
         return {
             "prediction": np.where(censored, self._clean, self._prediction),
             "value": np.minimum(self._distance, largest_distance),
             "censored": censored,
-            "attack": np.where(censored, None, self._attack).astype(object),
+            "attack": np.where(censored, None, self._attack).astype(object),  # type: ignore[call-overload]
             "steps": self._steps,
         }
 

@@ -1,11 +1,22 @@
 """Probabilistic robustness as an object that is called as the attacks of torchattacks are."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from gfscore.attacks.perturbations import make_perturbation
 from gfscore.measures.probabilistic.neighbourhoods import make_boundaries, run_tests
 from gfscore.networks.batched import BatchedClassifier
 from gfscore.networks.classifier import Classifier
 from gfscore.networks.logit_watch import watched
 from gfscore.statistics.sequential_tests import ROBUST
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from torch import Generator, Tensor, nn
+
+    from gfscore.attacks.perturbations import Perturbation
 
 
 class ExactBinomialTest:
@@ -26,26 +37,28 @@ class ExactBinomialTest:
 
     def __init__(
         self,
-        model,
+        model: nn.Module,
         *,
-        perturbation,
-        kappa=0.01,
-        alpha=0.05,
-        test="anytime",
-        reference="label",
-        budget=10_000,
-        batch_size=1024,
-        seed=0,
-    ):
+        perturbation: Perturbation | dict[str, Any],
+        kappa: float = 0.01,
+        alpha: float = 0.05,
+        test: str = "anytime",
+        reference: str = "label",
+        budget: int = 10_000,
+        batch_size: int = 1024,
+        seed: int = 0,
+    ) -> None:
         """Prepare the test; nothing is drawn yet."""
         self.model = model
         self.perturbation = make_perturbation(perturbation) if isinstance(perturbation, dict) else perturbation
         self.boundaries = make_boundaries({"kappa": kappa, "alpha": alpha, "test": test, "budget": budget})
         self.reference, self.batch_size, self.seed = reference, batch_size, seed
-        self.states = self.changes = self.draws = None
-        self._generator = None
+        self.states: NDArray[np.object_] | None = None
+        self.changes: NDArray[np.int64] | None = None
+        self.draws: NDArray[np.int64] | None = None
+        self._generator: Generator | None = None
 
-    def __call__(self, images, labels):
+    def __call__(self, images: Tensor, labels: Tensor) -> Tensor:
         """Images (n, C, H, W) that show what the test found; `labels` (n,) int64."""
         import torch
 

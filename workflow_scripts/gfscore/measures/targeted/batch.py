@@ -1,5 +1,7 @@
 """Targeted attacks: which samples can be turned into which other class within a ball."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from typing import Any
 
@@ -40,7 +42,7 @@ def measure_batch(
     """
     import torch
 
-    ball = ball_of(settings)
+    ball: Any = ball_of(settings)
     network, x, y = on_device(classifier, images, labels)
     classes = logits_of(network, x[:1]).shape[1]
     row, target = other_classes(np.asarray(labels), classes)

@@ -3,6 +3,10 @@
 A title that begins with "@" is replaced by the page: units and directions depend on the measure that is shown.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 import altair as alt
 from altair.utils.schemapi import debug_mode
 
@@ -14,14 +18,14 @@ ROOM_OF_MODELS, ROOM_OF_CLASSES = 185, 125
 
 Vega-Lite would cut what is longer at its end, where names of models and of classes tell themselves apart.
 """
-WRITTEN = {"labelExpr": "names[datum.value] || datum.label"}
+WRITTEN: dict[str, Any] = {"labelExpr": "names[datum.value] || datum.label"}
 """Axes write the short names of what the data call by its whole name, as explanations and tables do."""
 
 RANGE = (("low", 0), ("high", 1))
 MOST = (("most", 1),)
 
 
-def charts():
+def charts() -> dict[str, dict[str, Any]]:
     """Specifications by name. Altair's validation is left out; tests check each against the schema."""
     with debug_mode(False):
         return _charts()
@@ -54,7 +58,7 @@ def _charts():
     }
 
 
-def swaps():
+def swaps() -> dict[str, Any]:
     """Values of lambda at which two models change places, under the slider of lambda."""
     marks = alt.Chart(rows()).encode(
         x=alt.X(
@@ -68,7 +72,7 @@ def swaps():
     return framed(marks.mark_rule(color=colour("muted"), strokeWidth=1.5, opacity=0.8), height=16, parameters=MOST)
 
 
-def ranking():
+def ranking() -> dict[str, Any]:
     """Aggregate of each model with its interval, and FP at the chosen lambda."""
     base = alt.Chart(rows()).encode(y=alt.Y("model:N", sort=None, title=None, axis=_names(ROOM_OF_MODELS)))
     value = alt.X("value:Q", title="@value", scale=extent())
@@ -91,7 +95,7 @@ def ranking():
     return framed(interval + points, height=alt.Step(34), parameters=RANGE)
 
 
-def scatter():
+def scatter() -> dict[str, Any]:
     """Disparity against aggregate, one point per model."""
     base = alt.Chart(rows()).encode(tooltip=_tips("model", "x_text", "y_text"))
     x = alt.X("x:Q", title="@value", scale=alt.Scale(zero=False, nice=True))
@@ -104,7 +108,7 @@ def scatter():
     return framed(across + along + points + names, height=320)
 
 
-def heatmap(*, label_angle):
+def heatmap(*, label_angle: float) -> dict[str, Any]:
     """Class values of every model; cells below tau are marked, and the cell under the cursor is framed."""
     x = alt.X("class:N", sort=None, title=None, axis=_columns(label_angle))
     y = alt.Y("model:N", sort=None, title=None, axis=_names(ROOM_OF_MODELS))
@@ -124,7 +128,7 @@ def heatmap(*, label_angle):
     return framed(cells + glyphs + cursor, height=alt.Step(CELL), parameters=(*RANGE, ("middle", 0.5)))
 
 
-def strip():
+def strip() -> dict[str, Any]:
     """All classes side by side, narrow; drag across it to choose those that the heatmap shows."""
     brush = alt.selection_interval(name="zoom", encodings=["x"], mark=alt.BrushConfig(fillOpacity=0.15))
     cells = (
@@ -146,7 +150,7 @@ def strip():
     return framed(cells + window, height=alt.Step(16), parameters=RANGE)
 
 
-def vulnerability():
+def vulnerability() -> dict[str, Any]:
     """How often each class is the weakest, over models."""
     base = alt.Chart(rows()).encode(
         y=alt.Y("class:N", sort=None, title=None, axis=_names(ROOM_OF_CLASSES)), tooltip=_tips("class", "text")
@@ -161,7 +165,7 @@ def vulnerability():
     return framed(bars, height=alt.Step(20), parameters=MOST)
 
 
-def bars():
+def bars() -> dict[str, Any]:
     """Class values of one model with intervals, over the band that chance alone would spread equal classes."""
     y = alt.Y("class:N", sort=None, title=None, axis=_names(ROOM_OF_CLASSES))
     base = alt.Chart(rows()).encode(y=y, tooltip=_tips("class", "text", "verdict"))
@@ -191,7 +195,7 @@ def _suspect(**settings):
     )
 
 
-def profile():
+def profile() -> dict[str, Any]:
     """All class values of one model in ascending order, with their intervals as a band."""
     base = alt.Chart(rows()).encode(x=alt.X("place:Q", title="classes, weakest first", scale=alt.Scale(nice=False)))
     band = base.mark_area(color=colour("wash"), opacity=0.8).encode(
@@ -202,7 +206,7 @@ def profile():
     return framed(band + line + tau, height=220, parameters=RANGE)
 
 
-def confusion(*, label_angle):
+def confusion(*, label_angle: float) -> dict[str, Any]:
     """Shares of each true class by predicted class, for one model."""
     base = alt.Chart(rows()).encode(
         x=alt.X("predicted:N", sort=None, title="predicted", axis=_columns(label_angle)),
@@ -225,7 +229,7 @@ def confusion(*, label_angle):
     return framed(cells + text, height=alt.Step(CELL), parameters=(("middle", 0.5),))
 
 
-def mistakes():
+def mistakes() -> dict[str, Any]:
     """The commonest mistakes of one model, as pairs of classes."""
     base = alt.Chart(rows()).encode(
         y=alt.Y("pair:N", sort=None, title=None, axis=_names(260)), tooltip=_tips("pair", "text")
@@ -239,7 +243,7 @@ def mistakes():
     )
 
 
-def differences():
+def differences() -> dict[str, Any]:
     """Differences of two models on each class with joint bounds; significant ones are filled."""
     y = alt.Y("class:N", sort=None, title=None, axis=_names(ROOM_OF_CLASSES))
     base = alt.Chart(rows()).encode(y=y, tooltip=_tips("class", "text"))
@@ -261,7 +265,7 @@ def differences():
     return framed(zero + interval + points, height=alt.Step(20))
 
 
-def distances():
+def distances() -> dict[str, Any]:
     """Attack-free score against the attack distance, per model; above the line the score exceeds what was found."""
     base = alt.Chart(rows()).encode(tooltip=_tips("model", "text"))
     x = alt.X("distance:Q", title="@distance", scale=alt.Scale(domainMin=0, domainMax=alt.ExprRef(expr="most")))
@@ -291,7 +295,7 @@ def distances():
     return framed(line + across + along + points + names, height=320, parameters=MOST)
 
 
-def agreement(*, label_angle):
+def agreement(*, label_angle: float) -> dict[str, Any]:
     """Rank correlation of the measures over the classes of one model."""
     base = alt.Chart(rows()).encode(
         x=alt.X(
@@ -314,7 +318,7 @@ def agreement(*, label_angle):
     return framed(cells + text, height=alt.Step(34))
 
 
-def curve():
+def curve() -> dict[str, Any]:
     """A searched objective over temperature, with its optimal stretches, T = 1 and the accuracy baseline."""
     x = alt.X("temperature:Q", title="temperature T (logarithmic)", scale=alt.Scale(type="log", nice=False))
     band = (
@@ -342,7 +346,7 @@ def curve():
     return framed(band + line + level + rules + names, height=200)
 
 
-def sensitivity(scale):
+def sensitivity(scale: alt.Scale) -> dict[str, Any]:
     """Scores of all models under a change of the logits that alters no prediction; the chosen model stands out."""
     lines = (
         alt.Chart(rows())
@@ -360,7 +364,7 @@ def sensitivity(scale):
     return framed(lines, height=230, parameters=RANGE)
 
 
-def costs():
+def costs() -> dict[str, Any]:
     """Seconds on the clock by step and measure, over all models."""
     bars = (
         alt.Chart(rows())
@@ -374,7 +378,7 @@ def costs():
     return framed(bars, height=alt.Step(ROW))
 
 
-def intervals(*, legend=True):
+def intervals(*, legend: bool = True) -> dict[str, Any]:
     """Values with their intervals below each other; with a legend those of few samples have a shape of their own."""
     base = alt.Chart(rows()).encode(
         y=alt.Y("label:N", sort=None, title=None, axis=_names(alt.ExprRef(expr="room"))), tooltip=_tips("label", "text")
@@ -394,14 +398,14 @@ def intervals(*, legend=True):
 def _columns(label_angle):
     # Vega looks at the boxes around slanted names; the names themselves overlap in columns narrower than a line only.
     overlap = alt.ExprRef(expr="bandwidth('x') < 20 ? 'parity' : false") if label_angle else True
-    room = {"labelLimit": ROOM_OF_CLASSES, "labelOverlap": overlap}
+    room: dict[str, Any] = {"labelLimit": ROOM_OF_CLASSES, "labelOverlap": overlap}
     return alt.Axis(orient="top", labelAngle=label_angle, ticks=False, domain=False, **room, **WRITTEN)
 
 
 def _painted(field, test, *, title, scale, **legend):
     # Cells without a value have the colour of the page.
-    legend = alt.Legend(gradientLength=alt.ExprRef(expr="min(200, width)"), **legend)
-    colours = alt.Color(f"{field}:Q", title=title, scale=scale, legend=legend)
+    shown = alt.Legend(gradientLength=alt.ExprRef(expr="min(200, width)"), **legend)
+    colours = alt.Color(f"{field}:Q", title=title, scale=scale, legend=shown)
     return alt.condition(test, colours, alt.value(colour("surface")))
 
 

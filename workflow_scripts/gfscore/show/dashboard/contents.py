@@ -1,6 +1,12 @@
 """What the page of a dashboard knows: the numbers of an audit's tables, in the order of its models and classes."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from gfscore.audit.agreement.columns import ALL
 from gfscore.audit.metrics import AGAINST_CHANCE, MAIN, METRICS, highest_values
@@ -16,6 +22,12 @@ from gfscore.show.dashboard.temperature import calibration_curves, temperature_s
 from gfscore.show.report import report_rows
 from gfscore.show.words import takeaways
 from gfscore.show.words.measure_words import mean_scores_against_distances
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from gfscore.audit.audit_tables import AuditTables
+    from gfscore.statistics.curves import ScoreCurves
 
 LONGEST_MODEL, LONGEST_CLASS = 26, 16
 """Letters of names in charts; tables and explanations have all of them."""
@@ -34,7 +46,17 @@ OF_JOB = ("wall_s", "cpu_s", "gpu_s", "peak_memory_mib", "samples", "forwards", 
 """Columns of costs that the page shows."""
 
 
-def page_contents(tables, verdict, *, audit, measures, models, fp_lambda, sweeps=None, costs=None):
+def page_contents(
+    tables: AuditTables,
+    verdict: Mapping[str, Any],
+    *,
+    audit: str,
+    measures: Mapping[str, Mapping[str, Any]],
+    models: Iterable[Mapping[str, Any]],
+    fp_lambda: float,
+    sweeps: Mapping[str, ScoreCurves] | None = None,
+    costs: pd.DataFrame | None = None,
+) -> dict[str, Any]:
     """What the page computes with, as plain values for JSON.
 
     Takes AuditTables, the contents of verdict.json, the audit's name, `measures` (settings by name, the audit's
@@ -75,18 +97,18 @@ def page_contents(tables, verdict, *, audit, measures, models, fp_lambda, sweeps
 class ModelsAndClasses:
     """Positions of an audit's models and classes in every array of the page."""
 
-    def __init__(self, class_scores):
+    def __init__(self, class_scores: pd.DataFrame) -> None:
         """Read both, in their order, from the table class_scores."""
         rows = class_scores[class_scores["calibration"] == UNCALIBRATED]
         identities = rows[["dataset", "threat", "model"]].drop_duplicates(ignore_index=True)
-        self.models = list(identities[["threat", "model"]].itertuples(index=False, name=None))
+        self.models: list[tuple[str, str]] = list(identities[["threat", "model"]].itertuples(index=False, name=None))
         self.position = {model: place for place, model in enumerate(self.models)}
         self.labels = [printable(label) for label in model_labels(identities)]
         first = rows.drop_duplicates("class_index").sort_values("class_index")
-        self.class_names = list(first["class_name"])
-        self.class_indices = {index: place for place, index in enumerate(first["class_index"])}
+        self.class_names: list[str] = list(first["class_name"])
+        self.class_indices: dict[int, int] = {index: place for place, index in enumerate(first["class_index"])}
 
-    def described(self, models):
+    def described(self, models: Iterable[Mapping[str, Any]]) -> list[dict[str, str]]:
         """Label, short label and description of each model."""
         known = {(entry["threat"], entry["model"]): entry for entry in models}
         return [
@@ -99,7 +121,7 @@ class ModelsAndClasses:
             )
         ]
 
-    def described_classes(self):
+    def described_classes(self) -> list[dict[str, Any]]:
         """Readable name of each class, the same shortened, and its name in the data."""
         readable = [printable(name) for name in readable_classes(self.class_names)]
         return [
@@ -109,14 +131,14 @@ class ModelsAndClasses:
             )
         ]
 
-    def grid(self, rows, column):
+    def grid(self, rows: pd.DataFrame, column: str) -> NDArray[np.float64]:
         """One column of class rows as (M, K), NaN where a model lacks a class."""
         result = np.full((len(self.models), len(self.class_names)), np.nan)
         places = [self.position[model] for model in zip(rows["threat"], rows["model"], strict=True)]
         result[places, [self.class_indices[index] for index in rows["class_index"]]] = rows[column]
         return result
 
-    def per_model(self, rows):
+    def per_model(self, rows: pd.DataFrame) -> list[dict[str, Any] | None]:
         """Rows of a table in the order of the models, as mappings; None for a model without a row."""
         found = {(row["threat"], row["model"]): row for row in rows.to_dict("records")}
         return [found.get(model) for model in self.models]
@@ -247,9 +269,9 @@ def _falsification(tables, index):
     if table is None:
         return None
     rows = table[(table["class_index"] == ALL) & (table["calibration"] == UNCALIBRATED)]
-    kept = ("rate", "low", "high", "correct", "censored", "mean_score", "mean_distance", "mean", "confidence")
-    kept += ("score_low", "score_high", "distance_low", "distance_high")
-    result = {}
+    kept = ["rate", "low", "high", "correct", "censored", "mean_score", "mean_distance", "mean", "confidence"]
+    kept += ["score_low", "score_high", "distance_low", "distance_high"]
+    result: dict[str, dict[str, list[dict[str, Any] | None]]] = {}
     for (measure, distances), found in rows.groupby(["measure", "distances"], sort=False):
         judged = found.assign(mean=mean_scores_against_distances(found))
         for name, of in (("score", measure), ("distance", distances)):
@@ -281,7 +303,7 @@ def _confusions(table, index):
         wrong = table[table["true_index"] != table["predicted_index"]].sort_values("count", ascending=False)
         groups = ["measure", "threat", "model", "true_index"]
         table = wrong.groupby(groups, sort=False).head(MISTAKES_PER_CLASS)
-    result = {"whole": whole, "most": MISTAKES_PER_CLASS, "counts": {}}
+    result: dict[str, Any] = {"whole": whole, "most": MISTAKES_PER_CLASS, "counts": {}}
     for (measure, threat, model), rows in table.groupby(["measure", "threat", "model"], sort=False):
         if (threat, model) in index.position:
             per_model = result["counts"].setdefault(measure, {})

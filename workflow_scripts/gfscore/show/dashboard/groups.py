@@ -1,5 +1,10 @@
 """What the page knows about groups of samples and about projections on latent dimensions."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from gfscore.audit.agreement.columns import ALL
@@ -8,31 +13,35 @@ from gfscore.core.names import printable
 from gfscore.show.dashboard.packing import packed
 from gfscore.show.words.group_words import group_gaps, sure_gaps, widest_gap
 
+if TYPE_CHECKING:
+    from gfscore.audit.audit_tables import AuditTables
+
 GROUP_VALUES = ("n", "value", "low", "high", "small", "balanced_n", "balanced_value")
 GAPS = ("gap", "gap_low", "gap_high", "lowest", "highest", "small")
-METRIC_VALUES = ("n", "value", "wilson_low", "wilson_high", "as_printed", "smallest_cell", "small")
-METRIC_VALUES += ("balanced_value",)
+METRIC_VALUES = (
+    "n", "value", "wilson_low", "wilson_high", "as_printed", "smallest_cell", "small", "balanced_value",
+)  # fmt: skip
 OF_DIMENSION = ("tolerance", "tolerance_low", "tolerance_high", "deviation", "up", "down", "censored")
 CELL_VALUES = ("n", "value", "low", "high", "small")
 OF_CLASS = ("n", "tolerance", "tolerance_low", "tolerance_high", "deviation", "censored")
 OF_PROJECTION = ("n", "agreement", "accuracy", "decoded_accuracy", "tolerance_agreeing", "effective_dimensions")
 
 
-def group_contents(tables, index, measures):
+def group_contents(tables: AuditTables, index: Any, measures: Iterable[str]) -> dict[str, Any] | None:
     """Values, gaps and fairness metrics of groups by measure, or None for an audit without groups.
 
     Takes AuditTables, ModelsAndClasses and the names of the measures, in their order. Rows are of all classes together
     and begin with the position of the model; `cells` are of each group within each class, packed arrays (M, groups, K)
     beside the list `groups`; the metrics are the mean over classes, or of the one positive class.
     """
-    scores, metrics = (tables.measures.get(name) for name in ("group_scores", "group_metrics"))
+    scores = tables.measures.get("group_scores")
     if scores is None or scores.empty:
         return None
     scores = _known(scores, index)
     whole, within = (scores[(scores["class_index"] == ALL) == alone] for alone in (True, False))
     names = [name for name in measures if (whole["measure"] == name).any()]
     left_out = whole.drop_duplicates("attribute").set_index("attribute")["left_out"]
-    metrics, attributes = _known(metrics, index), list(left_out.index)
+    metrics, attributes = _known(tables.measures["group_metrics"], index), list(left_out.index)
     groups = whole.drop_duplicates(["attribute", "group_index"])
     return {
         "confidence": whole["confidence"].iloc[0],
@@ -99,14 +108,15 @@ def _place(row, index, attributes, columns, *named):
     return found | {"model": index.position[row["threat"], row["model"]], "at": attributes.index(row["attribute"])}
 
 
-def projection_contents(tables, index):
+def projection_contents(tables: AuditTables, index: Any) -> dict[str, Any] | None:
     """Tolerance and Deviation of every model by latent dimension and by class, or None without projections.
 
     `classes` are packed arrays (M, K), means over the dimensions.
     """
-    scores, models = (tables.measures.get(name) for name in ("projection_scores", "projection_models"))
+    models = tables.measures.get("projection_models")
     if models is None or models.empty:
         return None
+    scores = tables.measures["projection_scores"]
     rows = scores[scores["class_index"] == ALL]
     of_classes = _known(scores[(scores["class_index"] != ALL) & (scores["dimension_index"] == ALL)], index)
     constant = dict(zip(zip(models["threat"], models["model"], strict=True), models["constant"], strict=True))

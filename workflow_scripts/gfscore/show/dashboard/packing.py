@@ -1,17 +1,21 @@
 """Arrays inside a page: base64 of little-endian float64, so that the page computes with the numbers of the tables."""
 
+from __future__ import annotations
+
 import base64
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 
-def packed(array):
+def packed(array: ArrayLike) -> dict[str, Any]:
     """Array of numbers as a mapping of its shape and base64 text, NaN included; page/data.js unpacks it."""
     array = np.asarray(array, dtype="<f8")
     return {"shape": list(array.shape), "f64": base64.b64encode(array.tobytes()).decode("ascii")}
 
 
-def plain(value):
+def plain(value: Any) -> Any:
     """Value for JSON: numpy scalars as Python's, what is not finite as None, lists item by item."""
     if isinstance(value, list | tuple | np.ndarray):
         return [plain(item) for item in value]

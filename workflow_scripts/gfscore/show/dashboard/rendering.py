@@ -1,6 +1,10 @@
 """The page of a dashboard as text: template, style, scripts, charts and numbers in one file that asks no network."""
 
+from __future__ import annotations
+
 import json
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from gfscore.core.identity import UNCALIBRATED
 from gfscore.show.dashboard.contents import page_contents
@@ -11,6 +15,12 @@ from gfscore.show.report import report_rows
 from gfscore.show.report.comparison import sensitivity_views
 from gfscore.show.report.under_attack import under_attack
 from gfscore.show.words.measure_words import mean_scores_refuted_by_measure
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from gfscore.audit.audit_tables import AuditTables
+    from gfscore.statistics.curves import ScoreCurves
 
 SCRIPTS = (
     "numbers",
@@ -31,21 +41,21 @@ SCRIPTS = (
 
 
 def render_dashboard(
-    tables,
-    verdict,
+    tables: AuditTables,
+    verdict: Mapping[str, Any],
     *,
-    audit,
-    title,
-    measures,
-    models,
-    fp_lambda,
-    provenance,
-    summarised,
-    sweeps=None,
-    costs=None,
-    contact=None,
-    shared=None,
-):
+    audit: str,
+    title: str,
+    measures: Mapping[str, Mapping[str, Any]],
+    models: Iterable[Mapping[str, Any]],
+    fp_lambda: float,
+    provenance: Mapping[str, Mapping[str, Any]],
+    summarised: str,
+    sweeps: Mapping[str, ScoreCurves] | None = None,
+    costs: pd.DataFrame | None = None,
+    contact: str | None = None,
+    shared: Mapping[str, Any] | None = None,
+) -> str:
     """The page as text.
 
     Takes AuditTables, the contents of verdict.json, `audit` and `title`, its key and heading, `measures`, `models`,
@@ -93,7 +103,7 @@ def render_dashboard(
     )
 
 
-def in_script(value):
+def in_script(value: Any) -> str:
     """JSON that can stand inside a script element: no name in it can end the element or open a comment."""
     text = json.dumps(plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")

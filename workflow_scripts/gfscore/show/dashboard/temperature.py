@@ -1,15 +1,21 @@
 """What the page knows about other temperatures than 1: class scores on a grid, and the searched objectives."""
 
-import numpy as np
+from __future__ import annotations
 
-from gfscore.audit.measured import label_of
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
 from gfscore.audit.metrics import METRICS
-from gfscore.audit.tables import TABLES
 from gfscore.show.dashboard.packing import packed
 from gfscore.show.report.calibration import calibration_rows
 from gfscore.show.words import takeaways
-from gfscore.statistics.curves import ScoreCurves
-from gfscore.tables.parquet_tables import read_identity, read_table
+
+if TYPE_CHECKING:
+    from gfscore.audit.audit_tables import AuditTables
+    from gfscore.statistics.curves import ScoreCurves
 
 STEPS = 41
 """Temperatures of the slider, evenly spaced in log T; 1 and every chosen temperature stand between them."""
@@ -18,7 +24,9 @@ MOST_POINTS = 600
 """A searched curve with more points is thinned for the page; the table beside the page holds all of them."""
 
 
-def temperature_sweep(tables, sweeps, index):
+def temperature_sweep(
+    tables: AuditTables, sweeps: Mapping[str, ScoreCurves] | None, index: Any
+) -> dict[str, Any] | None:
     """Class scores (M, T, K) of the calibrated measure at the slider's temperatures (T,), or None without a sweep.
 
     With them every metric (M, T) that has no lambda. `sweeps` maps "threat/model" to ScoreCurves, exact between their
@@ -51,16 +59,7 @@ def temperature_sweep(tables, sweeps, index):
     }
 
 
-def read_sweeps(paths):
-    """ScoreCurves by "threat/model" from the files of temperature sweeps."""
-    sweeps = {}
-    for path in paths:
-        identity, table = read_identity(path), read_table(path, TABLES["sweep"])
-        sweeps[label_of(identity)] = ScoreCurves.of_rows(table, table["class_index"].nunique())
-    return sweeps
-
-
-def calibration_curves(tables):
+def calibration_curves(tables: AuditTables) -> dict[str, Any] | None:
     """Every objective of calibration.json with its curve, optimal stretches and baselines, or None without any."""
     if not tables.calibration_results:
         return None
@@ -73,6 +72,7 @@ def calibration_curves(tables):
 
 def _objective(curves, row):
     points = curves.loc[curves["objective"] == row["name"], ["temperature", "value"]].dropna().to_numpy()
+    kept: NDArray[np.int64] | list[int]
     kept = np.unique(np.linspace(0, len(points) - 1, min(len(points), MOST_POINTS)).astype(int)) if len(points) else []
     return {
         "name": row["name"],

@@ -1,11 +1,16 @@
 """One look for all charts: colours that follow the page's theme, type, and the frame of every specification."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
 import altair as alt
 
-SEQUENTIAL = "viridis"
+SEQUENTIAL: Final = "viridis"
 """Perceptually uniform and readable without colour vision: dark is low, bright is high."""
 
-DIVERGING = "blueorange"
+DIVERGING: Final = "blueorange"
 """For differences; blue against orange, which every kind of colour vision tells apart."""
 
 COLOURS = ("ink", "muted", "line", "surface", "accent", "contrast", "wash")
@@ -14,7 +19,7 @@ COLOURS = ("ink", "muted", "line", "surface", "accent", "contrast", "wash")
 LIGHT = ("#1d2330", "#5c6675", "#dfe4ea", "#fdfdfd", "#0072b2", "#b04a00", "#cfe3f1")
 
 
-def colour(name):
+def colour(name: str) -> alt.ExprRef:
     """Expression of a theme colour."""
     return alt.ExprRef(expr=name)
 
@@ -53,7 +58,9 @@ CONFIG = {
 """Vega-Lite configuration of every chart; the expressions name the parameters of COLOURS."""
 
 
-def framed(chart, *, height, parameters=()):
+def framed(
+    chart: alt.TopLevelMixin, *, height: float | alt.Step, parameters: Iterable[tuple[str, Any]] = ()
+) -> dict[str, Any]:
     """Specification of a chart as a dictionary, with the theme's parameters, size and configuration.
 
     `height` in pixels, or alt.Step; `parameters` are pairs of name and value that the page sets, beside `names`, short
@@ -66,11 +73,11 @@ def framed(chart, *, height, parameters=()):
     return specification | {"params": [*specification.get("params", []), *own], "autosize": FIT, "config": CONFIG}
 
 
-def rows(name="rows"):
+def rows(name: str = "rows") -> alt.NamedData:
     """Data that the page gives to a chart."""
     return alt.NamedData(name=name)
 
 
-def extent(low="low", high="high", **settings):
+def extent(low: str = "low", high: str = "high", **settings: Any) -> alt.Scale:
     """Scale between two parameters."""
     return alt.Scale(domainMin=alt.ExprRef(expr=low), domainMax=alt.ExprRef(expr=high), nice=False, **settings)

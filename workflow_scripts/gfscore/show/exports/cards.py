@@ -1,6 +1,10 @@
 """Evaluation results of each model as the block `model-index` of a Hugging Face model card."""
 
+from __future__ import annotations
+
 import json
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,8 +15,19 @@ from gfscore.core.names import printable
 from gfscore.core.numbers import interval, number, percent
 from gfscore.measures import measure_of
 
+if TYPE_CHECKING:
+    import pandas as pd
 
-def model_cards(summary, measures, *, audit, title, digest, classes):
+
+def model_cards(
+    summary: pd.DataFrame,
+    measures: Mapping[str, Mapping[str, Any]],
+    *,
+    audit: str,
+    title: str,
+    digest: str,
+    classes: int,
+) -> dict[str, str]:
     """Model cards of an audit, a mapping from "threat__model" to a str: YAML block, then the same numbers as a table.
 
     Takes model_summary rows, the settings of each measure, name and `title` of the audit, the digest of the data set
@@ -66,11 +81,11 @@ def _metrics(measure, row, settings):
     ]
 
 
-def _worst(metric: Metric, row, written):
+def _worst(metric: Metric, row: Mapping[str, Any], written: Callable[[object], str]) -> str:
     return f" ({written(row['wcr_class'])})" if metric.name == "wcr" else ""
 
 
-def _interval(metric: Metric, row) -> dict:
+def _interval(metric: Metric, row: Mapping[str, Any]) -> dict[str, Any]:
     if not metric.bounded:
         return {}
     low, high = _ends(metric, row)
@@ -78,7 +93,7 @@ def _interval(metric: Metric, row) -> dict:
     return {"low": _or_none(low), "high": _or_none(high), "confidence": confidence, "interval": row["interval"]}
 
 
-def _ends(metric: Metric, row) -> tuple[float, float]:
+def _ends(metric: Metric, row: Mapping[str, Any]) -> tuple[float, float]:
     # The aggregate has an interval of its own, beside the one that holds together with the others.
     own = "value_alone" if metric.name == "value" else metric.name
     return row[f"{own}_low"], row[f"{own}_high"]

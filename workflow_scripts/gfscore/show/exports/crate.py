@@ -3,14 +3,18 @@
 Sources: RO-Crate 1.1; Process Run Crate, Workflow Run Crate 0.5 and Workflow RO-Crate 1.0, the profiles it conforms to.
 """
 
+from __future__ import annotations
+
 import hashlib
 import io
 import json
 import platform
 import re
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -45,7 +49,19 @@ MEDIA_TYPES = {
 }
 
 
-def write_crate(folder, *, root, workflow, config, inputs, outputs, audit, title, sentence, finished):
+def write_crate(
+    folder: str | Path,
+    *,
+    root: str | Path,
+    workflow: Iterable[str],
+    config: Mapping[str, Any],
+    inputs: Collection[str],
+    outputs: Iterable[str | Path],
+    audit: str,
+    title: str,
+    sentence: str,
+    finished: float,
+) -> None:
     """Write a crate into `folder`: copies of the files, and ro-crate-metadata.json.
 
     `root` is the folder that every path is relative to, in the crate as well; `workflow` are the Snakefile, first, and

@@ -1,12 +1,20 @@
 """Tables of an audit as LaTeX, laid out like Tables 3 to 5 of the GF-Score paper."""
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 from gfscore.audit.metrics import MAIN
 from gfscore.core.class_names import classes_of, readable_classes
 from gfscore.core.identity import UNCALIBRATED
 from gfscore.core.names import model_labels, printable
 from gfscore.core.numbers import percent, setting, temperature
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from gfscore.measures.declaration import Measure
 
 DECIMALS = 3
 MOST_COLUMNS = 12
@@ -27,7 +35,7 @@ SPECIAL = str.maketrans(
 """What LaTeX would read as a command."""
 
 
-def model_table(summary, measure, *, name, fp_lambda):
+def model_table(summary: pd.DataFrame, measure: Measure, *, name: str, fp_lambda: float) -> str:
     """Scores and disparity of every model, best robust accuracy first: Tables 3 and 4 of the paper, a str.
 
     Takes model_summary rows of one measure with every calibration, that measure, its `name` in config.yaml and lambda
@@ -57,7 +65,7 @@ def model_table(summary, measure, *, name, fp_lambda):
     return _latex(pd.DataFrame(columns).loc[order], caption=caption, label=f"tab:{name}-models")
 
 
-def class_table(scores, measure, *, name):
+def class_table(scores: pd.DataFrame, measure: Measure, *, name: str) -> str:
     """Class values of every model at T = 1 with their mean over samples: Table 5 of the paper, a str.
 
     Takes class_scores rows of one measure, that measure and its `name` in config.yaml. Models stand in rows; beyond 12
@@ -131,6 +139,6 @@ def _latex(frame, *, caption, label, long=False):
     )
 
 
-def escaped(text):
+def escaped(text: object) -> str:
     """Text that LaTeX prints as it stands, on one line, without control characters."""
     return printable(text).translate(SPECIAL)

@@ -1,5 +1,10 @@
 """Which figures an audit has: those whose tables have the data."""
 
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
 from gfscore.core.class_names import readable_classes
 from gfscore.core.identity import UNCALIBRATED
 from gfscore.measures import measure_of
@@ -19,6 +24,13 @@ from gfscore.show.figures.similarity import similarity_matrix
 from gfscore.show.figures.temperature import calibration_curves
 from gfscore.show.words.sensitivity_words import shifted
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from numpy.typing import NDArray
+
+    from gfscore.audit.audit_tables import AuditTables
+    from gfscore.audit.measured import Measured
+
 FEWEST_TO_RANK = 2
 ATTACKED = "adversarial"
 """Kind of measure whose groups are drawn beside those of the scores; all others stand in the tables."""
@@ -28,12 +40,22 @@ WHOLE = "the whole audit"
 """Part of an audit's figures that belongs to no measure."""
 
 
-def parts_of_figures(measures):
+def parts_of_figures(measures: Iterable[str]) -> list[str]:
     """Parts that an audit's figures come in, which several processes may share: its measures, then WHOLE."""
     return [*measures, WHOLE]
 
 
-def figures_of_audit(tables, *, measures, fp_lambda, measured=None, seed=0, pictures=None, parts=None, guessing=()):
+def figures_of_audit(
+    tables: AuditTables,
+    *,
+    measures: Mapping[str, Mapping[str, Any]],
+    fp_lambda: float,
+    measured: Mapping[str, Sequence[Measured]] | None = None,
+    seed: int = 0,
+    pictures: Mapping[str, NDArray[Any]] | None = None,
+    parts: Iterable[str] | None = None,
+    guessing: Collection[str] = (),
+) -> Iterator[tuple[str, Figure]]:
     """Yield (name, Figure) for every figure of an audit, scores at T = 1.
 
     Takes AuditTables, the settings of each measure, and lambda of FP. `measured` maps measures to a list of Measured,

@@ -1,16 +1,28 @@
 """RDI against the number of samples per class: the bound of the GF-Score paper's Eq. 12 beside draws from the data."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import numpy as np
 
+from gfscore.audit.measured import row_generator
 from gfscore.core.numbers import number, percent
 from gfscore.show.figures.style import ACCENT, CONTRAST, INK, MUTED, counted, drawing, framed_figure, laid_out, quiet
 from gfscore.statistics.concentration import rdi_deviations, sample_sizes
 from gfscore.statistics.intervals import rdi_bound
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from gfscore.audit.measured import Measured
+    from gfscore.measures import Measure
+
 DRAWS = 400
 
 
-def rdi_concentration(measured, measure, *, confidence, seed):
+def rdi_concentration(measured: Sequence[Measured], measure: Measure, *, confidence: float, seed: int) -> Figure:
     """How far RDI lies from its true value when every class has n samples: the bound, and draws from the audit's data.
 
     Takes a list of Measured of one measure, one per model, that measure, the `confidence` of the bound, and the seed of
@@ -21,9 +33,9 @@ def rdi_concentration(measured, measure, *, confidence, seed):
     largest = int(min(count.min() for count in counts))
     sizes = sample_sizes(largest)
     width = measure.value_range[1] - measure.value_range[0]
-    bound = rdi_bound(sizes, classes=classes, alpha=1 - confidence, width=width)
+    bound = np.asarray(rdi_bound(sizes, classes=classes, alpha=1 - confidence, width=width))
     found = [
-        rdi_deviations(item.values, item.labels, sizes=sizes, draws=DRAWS, rng=item.generator(seed))
+        rdi_deviations(item.values, item.labels, sizes=sizes, draws=DRAWS, rng=row_generator(seed, item.key))
         for item in measured
     ]
     lines = np.array([deviations.quantile(confidence) for deviations in found])

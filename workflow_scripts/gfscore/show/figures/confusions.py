@@ -1,5 +1,10 @@
 """Which class is taken for which: confusion matrices of single models and their mean over models."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gfscore.audit.classwise.confusion import mean_confusion, row_shares
@@ -22,13 +27,19 @@ from gfscore.show.figures.style import (
     sample_range,
 )
 
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from gfscore.measures import Measure
+
 MOST_CLASSES, MOST_NUMBERED = 40, 16
 MOST_MODELS = 20
 LISTED = 25
 SMALLEST_SHARE = 0.0005
 
 
-def confusion_figures(confusions, errors, measure):
+def confusion_figures(confusions: pd.DataFrame, errors: pd.DataFrame, measure: Measure) -> Iterator[tuple[str, Figure]]:
     """Yield (name, Figure) of the confusions of one measure: mean over models, single models, or most frequent pairs.
 
     Takes confusions rows and class_errors rows, all conditions together, of one measure, and that measure. Up to 40

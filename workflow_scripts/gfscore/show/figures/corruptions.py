@@ -1,5 +1,9 @@
 """Recall of each class under each kind of corruption."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gfscore.core.class_names import classes_of
@@ -19,10 +23,16 @@ from gfscore.show.figures.cells import (
 from gfscore.show.figures.style import counted, drawing, framed_figure, laid_out, sample_range
 from gfscore.statistics.disparity import TIE_TOLERANCE
 
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from gfscore.measures import Measure
+
 MOST_NUMBERED, MOST_NAMED = 16, 60
 
 
-def corruption_by_class(rows, measure):
+def corruption_by_class(rows: pd.DataFrame, measure: Measure) -> Figure:
     """Recall by kind of corruption (rows) and class (columns), mean over severities and models.
 
     Takes class_errors rows of one measure that name a corruption, and that measure.

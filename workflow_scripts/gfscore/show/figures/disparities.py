@@ -1,5 +1,10 @@
 """Figures with one mark per model: score against RDI, and the disparity metrics side by side."""
 
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gfscore.audit.metrics import FIRST
@@ -22,12 +27,18 @@ from gfscore.show.figures.style import (
 from gfscore.show.words import takeaways
 from gfscore.statistics.multiplicity import SIGNIFICANT
 
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from gfscore.measures import Measure
+
 MOST_LABELLED = 40
 # Intervals may widen the frame to this many times the spread of the points; what is longer ends in an arrow.
 MOST_ZOOM = 4.0
 
 
-def score_against_rdi(summary, measure):
+def score_against_rdi(summary: pd.DataFrame, measure: Measure) -> Figure:
     """Aggregate against RDI, one point per model, with both intervals.
 
     Takes model_summary rows of one measure and calibration, and that measure. Intervals that would squeeze the
@@ -102,7 +113,9 @@ PANELS = tuple(metric for metric in FIRST if metric.kind != "level")
 """Metrics of which each has a panel: as many as a page is wide."""
 
 
-def disparity_bars(summary, measure, *, fp_lambda, guessing=()):
+def disparity_bars(
+    summary: pd.DataFrame, measure: Measure, *, fp_lambda: float, guessing: Collection[str] = ()
+) -> Figure:
     """RDI, NRGC, WCR and FP of each model with their intervals and what chance alone gives.
 
     Takes model_summary rows of one measure and calibration, that measure, lambda of FP, and `guessing` as

@@ -1,5 +1,9 @@
 """Attack-free score against attack distance, model by model: what lies above the line is refuted, or open."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from gfscore.audit.agreement.columns import ALL
@@ -26,16 +30,22 @@ from gfscore.show.words.measure_words import (
     why_not_settled,
 )
 
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from gfscore.measures import Measure
+
 MOST_LABELLED = 40
 
-MARKS = {
+MARKS: dict[str, tuple[str, dict[str, Any]]] = {
     NOT_REFUTED: ("o", {"color": ACCENT, "markersize": 7, "markeredgecolor": PAPER}),
     NOT_SETTLED: ("^", {"color": PAPER, "markersize": 7, "markeredgecolor": CONTRAST}),
     REFUTED: ("^", {"color": CONTRAST, "markersize": 8, "markeredgecolor": PAPER}),
 }
 
 
-def score_against_distance(rows, distance):
+def score_against_distance(rows: pd.DataFrame, distance: Measure) -> Figure:
     """Mean score against mean distance found, one point per model, with the share of samples refuted.
 
     Takes falsification rows of one score at T = 1 and one measure of distances, and that measure. The score claims that

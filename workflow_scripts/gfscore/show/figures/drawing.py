@@ -1,9 +1,13 @@
 """The figures of an audit as files, drawn by several processes."""
 
+from __future__ import annotations
+
 import signal
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from multiprocessing import get_context, parent_process
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from gfscore.audit.audit_tables import read_audit_tables
 from gfscore.core.files import read_json
@@ -11,11 +15,15 @@ from gfscore.projection.mappers.pictures import read_pictures
 from gfscore.show.figures.audit import figures_of_audit, parts_of_figures
 from gfscore.show.figures.saving import save_figure
 
+if TYPE_CHECKING:
+    from gfscore.audit.inputs import AuditInputs
+    from gfscore.audit.measured import Measured
+
 DRAWN_FROM = "great"
 """Kind of measure whose samples figures draw from."""
 
 
-def draw_by_processes(files, path_to_folder, *, threads, **settings):
+def draw_by_processes(files: Mapping[str, Any], path_to_folder: Path | str, *, threads: int, **settings: Any) -> None:
     """Write every figure of an audit as <folder>/<name>.svg, .pdf and .png, by up to `threads` processes.
 
     Takes the arguments of draw_figures except `parts`, and prints what is drawn. The files do not depend on the number
@@ -47,12 +55,24 @@ def draw_by_processes(files, path_to_folder, *, threads, **settings):
 def _draw_beside(files, path_to_folder, **settings):
     # In a process of its own, which ends when the one that started it is gone. That one tells of an interruption.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    parent = parent_process()
+    assert parent is not None  # this is a process of its own
     for _ in draw_figures(files, path_to_folder, **settings):
-        if not parent_process().is_alive():
+        if not parent.is_alive():
             return
 
 
-def draw_figures(files, path_to_folder, *, audit, measures, fp_lambda, parts, inputs=None, seed=0):
+def draw_figures(
+    files: Mapping[str, Any],
+    path_to_folder: Path | str,
+    *,
+    audit: str,
+    measures: Mapping[str, Mapping[str, Any]],
+    fp_lambda: float,
+    parts: Sequence[str],
+    inputs: AuditInputs | None = None,
+    seed: int = 0,
+) -> Iterator[str]:
     """Write the figures of some parts of an audit (see parts_of_figures), and yield the name of each.
 
     `files` maps what read_audit_tables takes, and selection (models.json) and pictures (those of the mapper), where
@@ -64,7 +84,13 @@ def draw_figures(files, path_to_folder, *, audit, measures, fp_lambda, parts, in
     measured = _measured_by_measure(inputs) if inputs else None
     pictures = read_pictures(files["pictures"]) if files.get("pictures") else None
     guessing = read_json(files["selection"])["guessing"] if files.get("selection") else ()
-    drawn_from = {"measured": measured, "seed": seed, "pictures": pictures, "parts": parts, "guessing": guessing}
+    drawn_from: dict[str, Any] = {
+        "measured": measured,
+        "seed": seed,
+        "pictures": pictures,
+        "parts": parts,
+        "guessing": guessing,
+    }
     for name, figure in figures_of_audit(tables, measures=measures, fp_lambda=fp_lambda, **drawn_from):
         save_figure(figure, Path(path_to_folder) / name)
         yield name
@@ -72,7 +98,9 @@ def draw_figures(files, path_to_folder, *, audit, measures, fp_lambda, parts, in
 
 def _measured_by_measure(inputs):
     # Measured of every model at T = 1 by measure, for the attack-free scores of an audit.
-    found = {name: [] for name, settings in inputs.measures.items() if settings["kind"] == DRAWN_FROM}
+    found: dict[str, list[Measured]] = {
+        name: [] for name, settings in inputs.measures.items() if settings["kind"] == DRAWN_FROM
+    }
     for item in inputs.uncalibrated(found):
         found[item.key["measure"]].append(item)
     return found

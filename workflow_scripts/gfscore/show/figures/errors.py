@@ -1,5 +1,9 @@
 """Where the errors fall: CFPS, the share of all errors that fall on each class."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gfscore.core.class_names import classes_of
@@ -22,10 +26,16 @@ from gfscore.statistics.binomial import lower_shares
 from gfscore.statistics.disparity import TIE_TOLERANCE
 from gfscore.statistics.multiplicity import SIGNIFICANT
 
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from gfscore.measures import Measure
+
 MOST_LISTED = 30
 
 
-def false_positive_shares(rows, measure, *, independent):
+def false_positive_shares(rows: pd.DataFrame, measure: Measure, *, independent: bool) -> Figure:
     """CFPS of each class: bar at the mean over models, one dot per model, filled where clearly above 1/K.
 
     Takes class_errors rows of one measure, all conditions together, and that measure. `independent`: each sample counts
@@ -70,7 +80,7 @@ def false_positive_shares(rows, measure, *, independent):
         return laid_out(figure)
 
 
-def has_errors(rows):
+def has_errors(rows: pd.DataFrame) -> bool:
     """Whether any model of these class_errors rows calls a sample a wrong class; abstentions are errors of no class."""
     return bool((rows["cfps"] > 0).any())
 

@@ -1,5 +1,9 @@
 """How much predictions depend on each attribute, class by class: the metrics of group fairness as a matrix."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gfscore.audit.agreement.columns import ALL
@@ -16,11 +20,15 @@ from gfscore.show.figures.cells import (
 )
 from gfscore.show.figures.style import counted, drawing, framed_figure, laid_out
 
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
 MOST_CLASSES, MOST_MARKED, MOST_NUMBERED = 40, 12, 5
 METRICS = {"dp": "Demographic parity", "eopp": "Equal opportunity", "eodd": "Equalized odds", "aodd": "Average odds"}
 
 
-def group_metric_heatmap(metrics):
+def group_metric_heatmap(metrics: pd.DataFrame) -> Figure:
     """Each metric by class (rows, the positive one against the rest) and attribute (columns), mean over models.
 
     Takes group_metrics rows of one measure. Beyond 40 classes those with the largest equal opportunity differences are

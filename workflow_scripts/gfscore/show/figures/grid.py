@@ -1,11 +1,19 @@
 """Class values of several models as arrays, as figures draw them."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gfscore.core.identity import UNCALIBRATED
 from gfscore.core.names import model_labels, printable, shortened, shortened_all
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import NDArray
 
 ROOM_OF_PANELS = 105
 """Characters of a panel's name that fit side by side over the width of a figure."""
@@ -18,16 +26,16 @@ class ClassGrid:
     `labels` are the models' names, `models` and `classes` short ones.
     """
 
-    labels: list
-    models: list
-    classes: list
-    n: np.ndarray
-    value: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    total: np.ndarray
+    labels: list[str]
+    models: list[str]
+    classes: list[str]
+    n: NDArray[np.float64]
+    value: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    total: NDArray[np.float64]
 
-    def sorted_by_class_mean(self):
+    def sorted_by_class_mean(self) -> ClassGrid:
         """The same grid, classes ascending by their mean over models; classes without samples last."""
         order = np.argsort(self.value.mean(axis=0), kind="stable")
         return ClassGrid(
@@ -42,7 +50,7 @@ class ClassGrid:
         )
 
 
-def class_grid(scores):
+def class_grid(scores: pd.DataFrame) -> ClassGrid:
     """ClassGrid from class_scores rows of one measure and calibration, models sorted by their aggregate value."""
     labelled = scores.assign(label=model_labels(scores)).sort_values("class_index", kind="stable")
     rows = {label: group for label, group in labelled.groupby("label", sort=False)}
@@ -52,7 +60,7 @@ def class_grid(scores):
     }
     order = sorted(rows, key=lambda label: (-totals[label], label))
 
-    def stacked(column):
+    def stacked(column: str) -> NDArray[np.float64]:
         return np.stack([rows[label][column].to_numpy(dtype=np.float64) for label in order])
 
     return ClassGrid(
@@ -67,7 +75,7 @@ def class_grid(scores):
     )
 
 
-def panel_names(names, columns):
+def panel_names(names: Iterable[str], columns: int) -> list[str]:
     """Names of small panels of which `columns` stand side by side, each on one or two lines that fit its width.
 
     A name too long for one line breaks, at an underscore where it can; one too long for two loses its middle.
@@ -85,7 +93,7 @@ def _broken(name, room):
     return name[:place], name[place:]
 
 
-def identity(rows):
+def identity(rows: pd.DataFrame) -> str:
     """Measure, data and temperature in words, as far as one value holds for all rows."""
     parts = [rows["measure"].iloc[0], rows["dataset"].iloc[0]]
     temperatures = rows["temperature"].dropna().unique() if "temperature" in rows else []

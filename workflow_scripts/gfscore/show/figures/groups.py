@@ -1,5 +1,9 @@
 """Values of groups of samples: by attribute and model, and by class within group."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from gfscore.audit.agreement.columns import ALL
@@ -30,13 +34,19 @@ from gfscore.show.figures.style import (
 )
 from gfscore.show.words.group_words import group_gaps, sure_gaps, widest_attributes, widest_gap
 
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from gfscore.measures import Measure
+
 MOST_ATTRIBUTES, MOST_MODELS, IN_ROW = 8, 40, 4
 MOST_ROWS, MOST_NUMBERED, MOST_NAMED = 40, 16, 60
 COLOURS = (ACCENT, CONTRAST, "#009e73", "#cc79a7", "#8a6d00", "#56b4e9", "#6b4ca0")
 MARKS = "osD^vP*"
 
 
-def group_score_plot(scores, measure):
+def group_score_plot(scores: pd.DataFrame, measure: Measure) -> Figure:
     """Value of each group with its interval: a panel per attribute, a row per model.
 
     Takes group_scores rows of one measure, and that measure. Beyond 8 attributes those with the largest differences are
@@ -106,7 +116,7 @@ def _panel(axes, rows, order, measure):
     axes.spines["left"].set_visible(False)
 
 
-def group_class_heatmap(scores, measure):
+def group_class_heatmap(scores: pd.DataFrame, measure: Measure) -> Figure:
     """Values by group (rows, attribute after attribute) and class (columns), mean over models.
 
     Takes group_scores rows of one measure, and that measure. Attributes with the largest differences between groups are
@@ -167,7 +177,8 @@ def _fitting(scores, gaps):
 
 def _widest_within_class(values, index, names, classes):
     # Largest difference between two groups of one attribute within a class; small cells are NaN.
-    best, compared = (0.0, None), False
+    best: tuple[float, Any] = (0.0, None)
+    compared = False
     attributes = np.array([attribute for attribute, _ in index])
     for attribute in dict.fromkeys(attributes):
         rows = np.flatnonzero(attributes == attribute)
@@ -182,5 +193,5 @@ def _widest_within_class(values, index, names, classes):
             "No two groups of a class differ" if compared else "No class has two groups with enough samples to compare"
         )
     attribute, k, low, high = best[1]
-    ends = (f"{printable(names[index[row]])} {number(values[row, k])}" for row in (low, high))
-    return f"Within {class_phrase(classes[k])} groups by {printable(attribute)} differ most: {', '.join(ends)}"
+    both = (f"{printable(names[index[row]])} {number(values[row, k])}" for row in (low, high))
+    return f"Within {class_phrase(classes[k])} groups by {printable(attribute)} differ most: {', '.join(both)}"

@@ -1,5 +1,9 @@
 """Heatmap of class values, models by classes."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from gfscore.core.numbers import end_of_range, number, percent, upper_bound
@@ -19,12 +23,19 @@ from gfscore.show.figures.style import drawing, framed_figure, laid_out, sample_
 from gfscore.show.words import takeaways
 from gfscore.statistics.disparity import worst_class_set
 
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+    from numpy.typing import NDArray
+
+    from gfscore.measures import Measure
+
 MOST_NUMBERED_CLASSES, MOST_NUMBERED_MODELS = 16, 60
 MOST_NAMED_CLASSES = 60
 LEAST_SPAN = 0.05
 
 
-def class_heatmap(scores, measure):
+def class_heatmap(scores: pd.DataFrame, measure: Measure) -> Figure:
     """Class values as colours: models in rows, best aggregate first, classes in columns.
 
     Takes class_scores rows of one measure and calibration, and that measure (measures.Measure). Up to 16 classes get
@@ -86,7 +97,7 @@ def _how_to_read_heatmap(scores, grid, measure, *, many):
     return f"{order} Right column: mean over all samples, by which models are sorted. {colours} {intervals}{absent}"
 
 
-def colour_limits(values, measure):
+def colour_limits(values: NDArray[np.float64], measure: Measure) -> dict[str, Any]:
     """Ends of the colour scale, vmin and vmax: the data, and at least half of the measure's range below the highest.
 
     Small differences look small, and a class close to the best of all is never dark.
@@ -113,7 +124,7 @@ def _mark_weakest(axes, grid, image):
         if np.ptp(values[known]) == 0:
             continue
         suspects = worst_class_set(grid.low[row], grid.high[row])
-        edge = {"edgecolor": legible(image, values[known].min()), "linewidth": 1.6}
+        edge: dict[str, Any] = {"edgecolor": legible(image, values[known].min()), "linewidth": 1.6}
         edge["linestyle"] = "-" if len(suspects) == 1 else (0, (1.2, 1.4))
         for column in known[values[known] == values[known].min()]:
             corner = (column - 0.44, row - 0.42)

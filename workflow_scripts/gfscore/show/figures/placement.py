@@ -1,10 +1,18 @@
 """Labels beside points without overlaps, as far as there is room."""
 
+from __future__ import annotations
+
 import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gfscore.show.figures.style import INK
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from numpy.typing import NDArray
 
 DISTANCES = (8, 13, 20, 30, 42, 56)
 DIRECTIONS = 16
@@ -12,7 +20,9 @@ POINT_RADIUS = 5
 LABEL_SIZE = 8.5
 
 
-def place_labels(axes, x, y, labels, *, lines):
+def place_labels(
+    axes: Axes, x: NDArray[np.float64], y: NDArray[np.float64], labels: Sequence[str], *, lines: NDArray[np.float64]
+) -> None:
     """Write one label beside each point, each where it overlaps other labels and points least.
 
     A greedy choice among places around each point, the most crowded point first; a thin line leads to a label that
@@ -21,7 +31,7 @@ def place_labels(axes, x, y, labels, *, lines):
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-    figure = axes.figure
+    figure: Any = axes.figure
     to_points = 72 / figure.dpi
     renderer = FigureCanvasAgg(figure).get_renderer()
     centers = axes.transData.transform(np.column_stack([x, y])) * to_points
@@ -54,17 +64,20 @@ def place_labels(axes, x, y, labels, *, lines):
         ).set_in_layout(False)
 
 
-def text_extent(axes, label, size):
+def text_extent(axes: Axes, label: str, size: float) -> NDArray[np.float64]:
     """Width and height of a text in points, an array (2,)."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
+    figure: Any = axes.figure
     text = axes.text(0, 0, label, size=size)
-    box = text.get_window_extent(FigureCanvasAgg(axes.figure).get_renderer())
+    box = text.get_window_extent(FigureCanvasAgg(figure).get_renderer())
     text.remove()
-    return np.array([box.width, box.height]) * 72 / axes.figure.dpi
+    return np.array([box.width, box.height]) * 72 / figure.dpi
 
 
-def spread_out(values, distance, *, low, high):
+def spread_out(
+    values: Sequence[float] | NDArray[np.floating], distance: float, *, low: float, high: float
+) -> NDArray[np.float64]:
     """Places (L,) near `values` (L,), in their order, at least `distance` apart and within [low, high].
 
     Where there is too little room within the limits, the places are evenly spaced over all of it.

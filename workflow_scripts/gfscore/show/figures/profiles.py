@@ -1,8 +1,12 @@
 """Class values of each model around a circle, one small panel per model."""
 
+from __future__ import annotations
+
 from itertools import combinations
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gfscore.core.names import model_count, shortened_all
 from gfscore.core.numbers import end_of_range, number, percent, signed
@@ -23,16 +27,22 @@ from gfscore.show.figures.style import (
 )
 from gfscore.statistics.ranking import spearman
 
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from gfscore.measures import Measure
+
 FEWEST_CLASSES, MOST_CLASSES, MOST_MODELS = 3, 16, 20
 
 
-def drawable(scores):
+def drawable(scores: pd.DataFrame) -> bool:
     """Whether class profiles of these class_scores rows can be read: 3 to 16 classes, at most 20 models."""
     models = model_count(scores)
     return FEWEST_CLASSES <= scores["class_index"].nunique() <= MOST_CLASSES and models <= MOST_MODELS
 
 
-def class_profiles(scores, measure):
+def class_profiles(scores: pd.DataFrame, measure: Measure) -> Figure:
     """Radar of the class values of each model with their intervals, beside the mean over models.
 
     Takes class_scores rows of one measure and calibration for which `drawable` holds, and that measure.
@@ -47,7 +57,7 @@ def class_profiles(scores, measure):
     compared = "Grey line: mean over models. " if m > 1 else ""
     with drawing():
         figure = framed_figure(
-            (0.82 * panel_width(columns) + 0.55) * rows,
+            (0.82 * panel_width(columns) + 0.75) * rows,
             title=_sentence(grid),
             subtitle=f"{measure.title} of each class, {identity(scores)}; {counted(m, 'model')}, "
             f"{sample_range(grid.n)}. Further out is higher; higher is better.",
@@ -62,7 +72,8 @@ def class_profiles(scores, measure):
                 axes.set_visible(False)
                 continue
             _panel(axes, angles, grid, index, mean=mean if m > 1 else None, top=top, name=names[index])
-        figure.get_layout_engine().set(hspace=0.02, wspace=0.02)
+        engine: Any = figure.get_layout_engine()
+        engine.set(hspace=0.1 if rows > 1 else 0.02, wspace=0.02)
         return laid_out(figure)
 
 
@@ -72,7 +83,7 @@ def _panel(axes, angles, grid, index, *, mean, top, name):
     value, low, high = grid.value[index], grid.low[index], grid.high[index]
     around = np.append(angles, angles[0])
 
-    def closed(values):
+    def closed(values: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.append(values, values[0])
 
     axes.fill_between(around, closed(low), closed(high), color=ACCENT, alpha=0.2, linewidth=0)

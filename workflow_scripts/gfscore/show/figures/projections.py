@@ -1,5 +1,9 @@
 """Tolerance and Deviation of every model along every latent dimension, and what moving a dimension does to images."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gfscore.audit.agreement.columns import ALL
@@ -9,13 +13,17 @@ from gfscore.core.numbers import number, percent
 from gfscore.show.figures.cells import bare, colour_bar, colours, name_columns, number_cells, separate_cells
 from gfscore.show.figures.style import ABSENT, counted, drawing, framed_figure, laid_out
 
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
 MOST_ROWS, MOST_NUMBERED = 60, 24
 BESIDE = ("accuracy", "censored", "constant")
 DIVERGING = "PuOr"
 """Two hues that people without colour vision tell apart, light at zero."""
 
 
-def tolerance_by_dimension(scores):
+def tolerance_by_dimension(scores: pd.DataFrame) -> Figure:
     """Two matrices of models (rows) by latent dimensions: mean Tolerance and mean Deviation, all dimensions first.
 
     Takes rows of projection_scores; models are in the order of their Tolerance, accuracy and censoring beside their
@@ -60,7 +68,7 @@ def tolerance_by_dimension(scores):
         return laid_out(figure)
 
 
-def effects_of_dimensions(effects):
+def effects_of_dimensions(effects: pd.DataFrame) -> Figure:
     """Matrix of latent dimensions (rows) by traits of decoded images: standardised change from -sigma to +sigma.
 
     Takes rows of projection_effects; Tolerance and divergence stand beside the names of the dimensions.
@@ -171,7 +179,7 @@ UNUSED_BELOW = 0.05
 """Divergence from the prior, in nats, below which a decoder hardly uses a dimension."""
 
 
-def of_attributes(effects):
+def of_attributes(effects: pd.DataFrame) -> bool:
     """Whether what the mapper moves are attributes, which have no divergence from a prior (projection_effects rows)."""
     return bool(effects["divergence"].isna().all())
 

@@ -1,5 +1,9 @@
 """Share of samples that stay right against the radius: survival under attacks, and certified accuracy."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gfscore.audit.agreement.columns import ALL
@@ -24,6 +28,12 @@ from gfscore.show.figures.style import (
 )
 from gfscore.show.words.takeaways import weakest_class
 
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from gfscore.measures import Measure
+
 MODEL = ["dataset", "threat", "model"]
 MOST_MODELS, MOST_NAMED_LINES = 20, 24
 MOST_CLASS_LINES, MOST_BANDS = 40, 8
@@ -37,7 +47,7 @@ WHAT = {
 }
 
 
-def model_curves(rows, measure, scores):
+def model_curves(rows: pd.DataFrame, measure: Measure, scores: pd.DataFrame) -> Figure:
     """Share of all samples that is right and robust to radius r, one line per model, with its bound.
 
     Takes radius_curves rows of one measure, that measure, and class_scores rows of it, whose means order the lines.
@@ -71,7 +81,7 @@ def model_curves(rows, measure, scores):
         return laid_out(figure)
 
 
-def class_curves(rows, measure, scores):
+def class_curves(rows: pd.DataFrame, measure: Measure, scores: pd.DataFrame) -> Figure:
     """The same for each class, one panel per model: the weakest class stands out, the rest shows the spread.
 
     Takes radius_curves rows of one measure of at most 20 models, that measure, and class_scores rows of it, whose means
@@ -125,7 +135,7 @@ def _while_any_stands(rows):
     return rows[rows["radius"] <= (following.min() if len(following) else standing)]
 
 
-def drawable(rows):
+def drawable(rows: pd.DataFrame) -> bool:
     """Whether the classes of these radius_curves rows can be shown: at most 20 models."""
     return model_count(rows) <= MOST_MODELS
 

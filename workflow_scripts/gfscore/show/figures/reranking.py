@@ -1,5 +1,9 @@
 """Places of the models by FP as lambda grows, with the exact lambdas at which two of them change places."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gfscore.core.names import enumeration, model_labels, shortened, shortened_all
@@ -19,13 +23,21 @@ from gfscore.show.figures.style import (
     quiet,
 )
 
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from gfscore.measures import Measure
+
 MOST_MARKED = 14
+MOST_DRAWN = 400
+"""Swaps that lines are drawn through; of more, so many that lie evenly among them: no eye tells the difference."""
 MOST_NAMED = 3
 LONGEST = 28
 LEAST_RANGE = 1.0
 
 
-def fp_reranking(summary, swaps, measure, *, fp_lambda):
+def fp_reranking(summary: pd.DataFrame, swaps: pd.DataFrame, measure: Measure, *, fp_lambda: float) -> Figure:
     """Place of each model by FP(lambda) = class mean - lambda RDI, for lambda from 0 to 1 or more.
 
     Takes model_summary and lambda_swaps rows of one measure at T = 1, that measure, and the audit's lambda of FP.
@@ -33,7 +45,8 @@ def fp_reranking(summary, swaps, measure, *, fp_lambda):
     rows = summary.assign(label=model_labels(summary))
     end = max(LEAST_RANGE, 2 * fp_lambda)
     inside = np.unique(swaps.loc[swaps["fp_lambda"] <= end, "fp_lambda"])
-    edges = np.concatenate([[0.0], inside, [end]])
+    drawn = inside[np.unique(np.linspace(0, len(inside) - 1, min(len(inside), MOST_DRAWN)).astype(int))]
+    edges = np.concatenate([[0.0], drawn, [end]])
     between = (edges[:-1] + edges[1:]) / 2
     places = np.column_stack([_places(rows, lam) for lam in between])
     chosen = _places(rows, fp_lambda)
@@ -75,7 +88,7 @@ def fp_reranking(summary, swaps, measure, *, fp_lambda):
 def _places(rows, lam):
     # Ordered by value, then by name, so that ties do not depend on the order of the table.
     fp = (rows["class_mean"] - lam * rows["rdi"]).to_numpy()
-    order = sorted(range(len(rows)), key=lambda index: (-fp[index], rows["label"].iloc[index]))
+    order = np.lexsort((rows["label"].to_numpy(dtype=str), -fp))
     places = np.empty(len(rows), dtype=int)
     places[order] = np.arange(1, len(rows) + 1)
     return places

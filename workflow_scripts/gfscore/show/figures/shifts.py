@@ -1,5 +1,9 @@
 """Aggregate scores against a constant added to every logit, which no decision depends on."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gfscore.core.names import model_count, model_labels, printable, shortened, shortened_all
@@ -8,11 +12,15 @@ from gfscore.show.figures.placement import spread_out, text_extent
 from gfscore.show.figures.style import ACCENT, CONTRAST, INK, MUTED, counted, drawing, framed_figure, laid_out, quiet
 from gfscore.show.words import takeaways
 
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
 MOST_NAMED_LINES, SOME_NAMED_LINES = 15, 8
 LINE_NAME_SIZE, LINE_NAME_GAP = 8, 20
 
 
-def logit_shift_sensitivity(table):
+def logit_shift_sensitivity(table: pd.DataFrame) -> Figure:
     """Aggregate score of each model against a constant added to all its logits, one panel per measure.
 
     Takes sensitivity rows. Predictions and softmax do not change; a sigmoid score does, so its level depends on a

@@ -1,6 +1,9 @@
 """How alike the models err, beside how alike they would look by chance."""
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,11 +13,15 @@ from gfscore.show.figures.cells import bare, colour_bar, colours, name_columns, 
 from gfscore.show.figures.style import counted, drawing, framed_figure, laid_out
 from gfscore.statistics.multiplicity import SIGNIFICANT, benjamini_hochberg
 
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
 MOST_NUMBERED = 10
 KINDS = {"confusion_cosine": "Confusion matrices, cosine", "error_cosine": "Errors alone, cosine"}
 
 
-def similarity_matrix(rows):
+def similarity_matrix(rows: pd.DataFrame) -> Figure:
     """Similarity of every pair of models below the diagonal, its mean under shuffling above.
 
     Takes similarities rows of one measure: the cosines of the confusion matrices, and of the same without diagonal.

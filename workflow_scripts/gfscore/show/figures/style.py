@@ -1,7 +1,17 @@
 """One look for all figures: colours, type, and the frame of sentence, subtitle and note around the axes."""
 
+from __future__ import annotations
+
 import warnings
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    import numpy as np
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from numpy.typing import NDArray
 
 INK = "#1d2330"
 MUTED = "#5c6675"
@@ -17,7 +27,7 @@ ABSENT = "#d4d9e0"
 SEQUENTIAL = "viridis"
 """Perceptually uniform and readable without colour vision: dark is low, bright is high."""
 
-SETTINGS = {
+SETTINGS: dict[Any, Any] = {
     "font.family": ["DejaVu Sans"],
     "font.size": 9,
     "text.color": INK,
@@ -66,7 +76,7 @@ TEXT_SIZE, TEXT_LINE = 8.5, 0.175
 
 
 @contextmanager
-def drawing():
+def drawing() -> Iterator[None]:
     """Settings of this look, for everything that makes, lays out or saves a figure."""
     import matplotlib as mpl
 
@@ -81,7 +91,7 @@ LAYOUT_DECIMALS = 5
 """Decimals of the places of axes, as shares of the figure: a hundredth of a pixel."""
 
 
-def framed_figure(body, *, title, subtitle, note, width=WIDTH):
+def framed_figure(body: float, *, title: str, subtitle: str, note: str, width: float = WIDTH) -> Figure:
     """Empty figure, `width` inches wide, with room of `body` inches for axes between its header and its note.
 
     `title` is the takeaway, `subtitle` says what is shown, `note` how to read it; all are wrapped to the width.
@@ -99,10 +109,12 @@ def framed_figure(body, *, title, subtitle, note, width=WIDTH):
 
     figure = Figure(figsize=(width, height))
     top = height - MARGIN
+    bold: dict[str, Any] = {"size": TITLE_SIZE, "weight": "bold"}
+    small: dict[str, Any] = {"size": TEXT_SIZE, "color": MUTED}
     for gid, lines, step, style in (
-        ("takeaway", titles, TITLE_LINE, {"size": TITLE_SIZE, "weight": "bold"}),
-        ("subtitle", subtitles, TEXT_LINE, {"size": TEXT_SIZE, "color": MUTED}),
-        ("note", notes, TEXT_LINE, {"size": TEXT_SIZE, "color": MUTED}),
+        ("takeaway", titles, TITLE_LINE, bold),
+        ("subtitle", subtitles, TEXT_LINE, small),
+        ("note", notes, TEXT_LINE, small),
     ):
         if gid == "note":
             top = MARGIN + TEXT_LINE * len(notes)
@@ -131,10 +143,11 @@ def _wrapped(text, width, *, size, weight="normal"):
 
     font = FontProperties(family="DejaVu Sans", weight=weight, size=size)
 
-    def measure(words):
+    def measure(words: str) -> float:
         return text_to_path.get_text_width_height_descent(words, font, ismath=False)[0] / 72
 
-    lines, room, space = [], 0.0, measure(" ")
+    lines: list[str] = []
+    room, space = 0.0, measure(" ")
     for word in text.split():
         extent = measure(word)
         if lines and extent + space <= room:
@@ -146,7 +159,7 @@ def _wrapped(text, width, *, size, weight="normal"):
     return lines
 
 
-def laid_out(figure):
+def laid_out(figure: Figure) -> Figure:
     """The figure with its layout computed and kept, so that SVG and PNG agree and no text is left to be made later."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
@@ -155,17 +168,19 @@ def laid_out(figure):
     figure.set_layout_engine("none")
     # The layout's solver sums in the order of memory addresses, so its last digits change from run to run.
     for axes in figure.axes:
-        axes.set_position([round(edge, LAYOUT_DECIMALS) for edge in axes.get_position(original=True).bounds])
+        bounds = axes.get_position(original=True).bounds
+        left, bottom, width, height = (round(edge, LAYOUT_DECIMALS) for edge in bounds)
+        axes.set_position((left, bottom, width, height))
     return figure
 
 
-def quiet(axes, *, grid):
+def quiet(axes: Axes, *, grid: Literal["x", "y", "both"]) -> None:
     """Axes with a light grid along one axis ("x" or "y") and no tick marks."""
     axes.tick_params(length=0)
     axes.grid(visible=True, axis=grid)
 
 
-def sample_range(n):
+def sample_range(n: NDArray[np.number]) -> str:
     """Samples per class in words, from counts: "n = 45 samples per class", "n = 43 to 46 ..."."""
     known = n[n > 0]
     if len(known) == 0:
@@ -174,18 +189,18 @@ def sample_range(n):
     return f"n = {low:,} samples per class" if low == high else f"n = {low:,} to {high:,} samples per class"
 
 
-def panel_width(columns):
+def panel_width(columns: int) -> float:
     """Width in inches of one of so many small panels side by side; few of them leave room at the side."""
     return WIDTH / max(columns, 3)
 
 
-def panel_columns(panels):
+def panel_columns(panels: int) -> int:
     """How many small panels stand side by side: five or four, whichever leaves fewer places empty; few in one row."""
     if panels <= MOST_IN_ROW:
         return panels
     return 3 if panels == 6 else min((MOST_IN_ROW, 4), key=lambda columns: -panels % columns)
 
 
-def counted(number, noun):
+def counted(number: int, noun: str) -> str:
     """Number with its noun in the right form: "1 model", "9 models"."""
     return f"{number:,} {noun}" + ("" if number == 1 else "s")

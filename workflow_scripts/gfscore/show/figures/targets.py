@@ -1,5 +1,9 @@
 """Which class a targeted attack turns into which."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gfscore.core.class_names import classes_of, readable_classes
@@ -9,10 +13,16 @@ from gfscore.show.figures.cells import bare, colour_bar, colours, known_to, name
 from gfscore.show.figures.style import counted, drawing, framed_figure, laid_out
 from gfscore.statistics.disparity import TIE_TOLERANCE
 
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from gfscore.measures import Measure
+
 MOST_CLASSES, MOST_NUMBERED = 40, 16
 
 
-def target_success_matrix(cells, targets, measure):
+def target_success_matrix(cells: pd.DataFrame, targets: pd.DataFrame, measure: Measure) -> Figure:
     """Success of targeted attacks by true class (rows) and target (columns), mean over models, targets' means below.
 
     Takes target_matrix and target_success rows of one measure with at most 40 classes, and that measure.
@@ -55,7 +65,7 @@ def target_success_matrix(cells, targets, measure):
         return laid_out(figure)
 
 
-def drawable(targets):
+def drawable(targets: pd.DataFrame) -> bool:
     """Whether a matrix of these target_success rows can be read: at most 40 classes."""
     return targets["class_index"].nunique() <= MOST_CLASSES
 

@@ -1,6 +1,10 @@
 """The temperature search: one panel per objective."""
 
+from __future__ import annotations
+
 import textwrap
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +26,10 @@ from gfscore.show.figures.style import (
 )
 from gfscore.show.words import takeaways
 
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
 HEAD_LINE = 12.5
 PANEL_TITLES = {
     "cross_model_accuracy": "Cross-model accuracy (Eq. 8)",
@@ -40,7 +48,7 @@ PANEL_AXES = {
 }
 
 
-def calibration_curves(table, results, *, models):
+def calibration_curves(table: pd.DataFrame, results: Mapping[str, Mapping[str, Any]], *, models: int) -> Figure:
     """One panel per objective: the searched curve over T, every optimal stretch of it, T* and T = 1.
 
     Takes calibration rows, the contents of calibration.json, and the number of models compared. An objective without

@@ -1,10 +1,19 @@
 """Pictures of a mapper: what it makes of an image, and of an image when one latent dimension is moved."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from gfscore.core.names import printable, shortened_all
 from gfscore.show.figures.cells import bare
 from gfscore.show.figures.style import INK, counted, drawing, framed_figure, laid_out
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from numpy.typing import NDArray
 
 WIDTH = 8.5
 MOST_DIMENSIONS = 24
@@ -13,7 +22,7 @@ GAP = 0.08
 """Width of the lines between images, of the side of one."""
 
 
-def reconstructions(pictures, *, mapper):
+def reconstructions(pictures: Mapping[str, NDArray[Any]], *, mapper: str) -> Figure:
     """Images (upper row) and what the mapper's decoder makes of their codes (lower row)."""
     shown = np.stack([pictures["originals"], pictures["reconstructions"]])
     columns = shown.shape[1]
@@ -33,7 +42,7 @@ def reconstructions(pictures, *, mapper):
         return laid_out(figure)
 
 
-def traversals(pictures, *, mapper, attributes=False):
+def traversals(pictures: Mapping[str, NDArray[Any]], *, mapper: str, attributes: bool = False) -> Figure:
     """Images, or the mean code of all, with one latent dimension per row moved from -sigma (left) to +sigma (right).
 
     With `attributes` each row moves an attribute, from one end of its range to the other.

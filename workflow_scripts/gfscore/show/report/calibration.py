@@ -1,5 +1,10 @@
 """What the page says about calibration: the temperatures chosen, how the rankings change, and reasons for doubt."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from gfscore.audit.calibration.model_evidence import CLEAN, DISTANCE, ROBUST, alone
@@ -10,6 +15,9 @@ from gfscore.show.words import takeaways
 from gfscore.statistics.ranking import EXACT_UP_TO, exact_p_value
 from gfscore.statistics.scale import SCALE
 
+if TYPE_CHECKING:
+    from gfscore.audit.audit_tables import AuditTables
+
 FEW_MODELS = 10
 """Fewer models than these make rank correlations coarse, which the page says."""
 
@@ -17,7 +25,7 @@ LEAST_MODELS = 3
 """Fewer are in one order or the other, nothing between."""
 
 
-def calibration_view(tables):
+def calibration_view(tables: AuditTables) -> dict[str, Any] | None:
     """Contents of the section on calibration, or None for an audit that searches no temperature (AuditTables)."""
     results = tables.calibration_results
     if not results:
@@ -100,7 +108,7 @@ def _few_models(models):
     )
 
 
-def calibration_rows(results):
+def calibration_rows(results: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
     """One row per objective of calibration.json, with its temperature in words and its warnings."""
     rows = []
     for name, result in results.items():
@@ -111,7 +119,7 @@ def calibration_rows(results):
                 "name": name,
                 "title": takeaways.OBJECTIVES.get(name, name.replace("_", " ")),
                 "range": takeaways.optimal_range(result) if result["interval"] else None,
-                "own": list(zip(without_threat(own), own.values(), strict=True)),
+                "own": list(zip(without_threat(list(own)), own.values(), strict=True)),
                 "alone": result["baseline"].get(alone(ROBUST)),
                 "alone_distance": result["baseline"].get(alone(DISTANCE)),
                 "clean": result["agreement"].get(CLEAN, {}),
@@ -166,7 +174,7 @@ def _class_errors(result):
     errors = result.get("class_calibration_error") or {}
     rows = []
     for label, (before, after) in zip(
-        without_threat(errors), ((pair["before"], pair["after"]) for pair in errors.values()), strict=True
+        without_threat(list(errors)), ((pair["before"], pair["after"]) for pair in errors.values()), strict=True
     ):
         arrays = [np.array([np.nan if value is None else value for value in values]) for values in (before, after)]
         rows.append(

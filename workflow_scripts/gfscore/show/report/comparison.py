@@ -1,10 +1,20 @@
 """What the page says about models against each other, and about choices that their order depends on."""
 
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any
+
 from gfscore.audit.metrics import MAIN
 from gfscore.core.names import model_labels
 from gfscore.measures import measure_of
 from gfscore.show.report.report_rows import Bounded
 from gfscore.show.words import comparison_words, sensitivity_words
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from gfscore.audit.audit_tables import AuditTables
 
 MOST_PAIRS, MOST_IN_MATRIX = 150, 20
 
@@ -12,7 +22,9 @@ INDICES = tuple(metric.name for metric in MAIN if metric.at_equality == 0)
 """Metrics that measure inequality alone."""
 
 
-def comparison_views(tables, measures, *, lam, guessing=()):
+def comparison_views(
+    tables: AuditTables, measures: Mapping[str, Mapping[str, Any]], *, lam: float, guessing: Collection[str] = ()
+) -> list[dict[str, Any]]:
     """One mapping per measure for the section on comparisons, the measures in the order given; empty without tables.
 
     Takes AuditTables, the settings of each measure, lambda of FP, and `guessing` as metric_choice does.
@@ -99,7 +111,7 @@ def _matrix(labels, pairs):
     return [(row, [wins.get((row, column)) for column in labels]) for row in labels]
 
 
-def sensitivity_views(table, rules):
+def sensitivity_views(table: pd.DataFrame | None, rules: Collection[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     """Mapping from each great measure to what the page says about changes of the logits; empty without any.
 
     Takes the sensitivity table, or None, and the rules of verdict.json.

@@ -1,7 +1,16 @@
 """How the templates of the report and of the dashboard are filled."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from gfscore.core import numbers
 from gfscore.core.names import enumeration, printable
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from jinja2 import Environment
 
 FORMS = (
     "number", "signed", "count", "setting", "percent", "p_value", "temperature", "end_of_range", "lower_bound",
@@ -10,7 +19,7 @@ FORMS = (
 """Functions of gfscore.core.numbers that templates write numbers with."""
 
 
-def environment_of(folder):
+def environment_of(folder: Path) -> Environment:
     """Jinja environment of the templates in a folder; every name is escaped."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 

@@ -1,9 +1,17 @@
 """What the page says about errors by class: recall, CFPS, strong and weak classes, the mean confusion matrix."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
 from gfscore.audit.classwise.confusion import mean_confusion
 from gfscore.audit.classwise.confusion_rows import confusion_matrices
 from gfscore.core.names import model_count
 from gfscore.show.report.report_rows import ends_of
+
+if TYPE_CHECKING:
+    from gfscore.audit.audit_tables import AuditTables
 
 MOST_CLASSES = 20
 """Largest confusion matrix shown in numbers."""
@@ -12,7 +20,7 @@ GROUPS = ("strong", "weak")
 MEANS = ("recall", "precision", "f1", "cfps", "cfps_relative")
 
 
-def errors_views(tables, measures):
+def errors_views(tables: AuditTables, measures: Iterable[str]) -> dict[str, dict[str, Any]]:
     """Mapping of each of `measures` that predicts to its view; empty without class_errors (AuditTables).
 
     A view has `models`, how many there are; `rows`, one per class with the means over models of MEANS and in how many

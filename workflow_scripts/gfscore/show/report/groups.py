@@ -1,5 +1,10 @@
 """What the page says about groups of samples: values, fairness metrics, and what balancing one attribute changes."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 from gfscore.audit.agreement.columns import ALL
 from gfscore.audit.groups.fairness import METRICS
 from gfscore.audit.groups.metrics import MACRO, WORST
@@ -8,12 +13,16 @@ from gfscore.measures import measure_of
 from gfscore.show.report.report_rows import Bounded
 from gfscore.show.words.group_words import group_gaps, sure_gaps, widest_gap
 
+if TYPE_CHECKING:
+    from gfscore.audit.audit_tables import AuditTables
 
-def groups_view(tables, measures):
+
+def groups_view(tables: AuditTables, measures: Mapping[str, Mapping[str, Any]]) -> dict[str, Any] | None:
     """Contents of the section on groups, or None for an audit without (AuditTables, settings of each measure)."""
-    scores, metrics = (tables.measures.get(name) for name in ("group_scores", "group_metrics"))
+    scores = tables.measures.get("group_scores")
     if scores is None or scores.empty:
         return None
+    metrics = tables.measures["group_metrics"]
     whole = scores[scores["class_index"] == ALL]
     sizes = whole.drop_duplicates(["attribute", "group_index"])
     return {

@@ -1,5 +1,10 @@
 """What the page says about measures against each other: refutations, distances, decisions, targets, rankings."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from gfscore.audit.agreement.columns import AGREEMENT_COLUMNS, ALL
@@ -10,6 +15,9 @@ from gfscore.show.report.report_rows import Bounded
 from gfscore.show.words import measure_words
 from gfscore.statistics.error_rates import caution
 
+if TYPE_CHECKING:
+    from gfscore.audit.audit_tables import AuditTables
+
 MOST_CLASSES, MOST_SENTENCES, RADII, MOST_ROWS = 20, 6, 6, 1000
 """Largest matrix shown; sentences on single models beyond which a table has to do; radii of a printed curve; largest
 number of rows of a table."""
@@ -18,7 +26,7 @@ IN_ALL = {0.0: "none of the", 1.0: "all"}
 """Share of the models in words."""
 
 
-def measures_view(tables, measures):
+def measures_view(tables: AuditTables, measures: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Mapping with one entry per table that the audit has (AuditTables.measures); empty without any.
 
     Takes AuditTables and the settings of each measure. Entries are None where there is nothing to show.

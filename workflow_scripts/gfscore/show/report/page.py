@@ -1,7 +1,11 @@
 """The report of an audit: one self-contained page, readable without a server, a network or JavaScript."""
 
+from __future__ import annotations
+
 import re
+from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from gfscore.audit.metrics import AGAINST_CHANCE, MAIN, METRICS
 from gfscore.core import numbers
@@ -24,13 +28,26 @@ from gfscore.statistics.ranking import EXACT_UP_TO
 from gfscore.statistics.scale import SCALE
 from gfscore.statistics.sign_flips import ENOUGH
 
+if TYPE_CHECKING:
+    from gfscore.audit.audit_tables import AuditTables
+
 TEMPLATES = Path(__file__).parent / "templates"
 LONG_WORD = 22
 
 
 def render_report(
-    tables, verdict, figures, *, title, measures, models, published_samples=None, fp_lambda, provenance, contact=None
-):
+    tables: AuditTables,
+    verdict: Mapping[str, Any],
+    figures: Mapping[str, str],
+    *,
+    title: str,
+    measures: Mapping[str, Mapping[str, Any]],
+    models: Collection[Mapping[str, Any]],
+    published_samples: str | None = None,
+    fp_lambda: float,
+    provenance: Mapping[str, Mapping[str, Any]],
+    contact: str | None = None,
+) -> str:
     """The page as text.
 
     Takes AuditTables, the contents of verdict.json, and `figures`, SVG texts by name as figures_of_audit names them.

@@ -1,5 +1,9 @@
 """What the page says about projections: how far latent dimensions can move before predictions change."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from gfscore.audit.agreement.columns import ALL
@@ -7,6 +11,9 @@ from gfscore.audit.projections.columns import GROUP_METRICS, SCALED
 from gfscore.core.names import model_labels
 from gfscore.show.report.report_rows import Bounded
 from gfscore.show.words.takeaways import rank_relation
+
+if TYPE_CHECKING:
+    from gfscore.audit.audit_tables import AuditTables
 
 METRICS = {
     "accuracy": "accuracy",
@@ -23,7 +30,7 @@ METRICS = {
 """Names of the numbers that rank models."""
 
 
-def projection_view(tables):
+def projection_view(tables: AuditTables) -> dict[str, Any] | None:
     """Contents of the section on projections, or None for an audit without (AuditTables)."""
     models = tables.measures.get("projection_models")
     if models is None or models.empty:
@@ -37,7 +44,7 @@ def projection_view(tables):
         {
             **row,
             "label": f"{label} (constant)" if row["constant"] else label,
-            "bounded": Bounded(row["tolerance"], *bounds.loc[(row["threat"], row["model"])], 1.0),
+            "bounded": Bounded(row["tolerance"], *bounds.loc[(row["threat"], row["model"])], 1.0),  # type: ignore[call-arg]
         }
         for label, row in zip(model_labels(ordered), ordered.to_dict("records"), strict=True)
     ]

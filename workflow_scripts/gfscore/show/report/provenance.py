@@ -1,10 +1,17 @@
 """Where the numbers of a report come from: digests and versions out of the identity metadata of its files."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
 
 from gfscore.core.files import read_json
 from gfscore.core.software import software, version_in_words
 from gfscore.tables.parquet_tables import read_identity
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 PACKAGES = ("numpy", "scipy", "pandas", "pyarrow", "matplotlib", "jinja2")
 SHARED = ("dataset", "dataset_digest", "preprocessing", "dtype", "device", "torch")
@@ -15,22 +22,23 @@ DIGESTS = {
 """Headings, and where the identity of a file has the digest of its model; many models have only the first."""
 
 
-def provenance(files):
+def provenance(files: Mapping[str, str | Path]) -> dict[str, dict[str, Any]]:
     """Headings mapped to names and values, for render_report.
 
-    Takes the mapping of paths that build_report takes: class_scores, and where there are any calibration_json and
-    samples, a list of samples files whose metadata name dataset, checkpoint and versions.
+    Takes the mapping of paths that build_report takes: class_scores, whose metadata name dataset, checkpoints and
+    versions, and calibration_json.
     """
-    identities = [read_identity(path) for path in files.get("samples") or []]
     scores = read_identity(files["class_scores"])
+    identities = scores.get("made_from", [])
     shared = {
         name.replace("_", " "): ", ".join(sorted({str(identity[name]) for identity in identities if name in identity}))
         for name in SHARED
     }
     audited = {"audit": scores.get("audit", ""), **{name: value for name, value in shared.items() if value}}
     audited.setdefault("dataset digest", scores.get("dataset_digest", ""))
-    if files.get("calibration_json"):
-        digests = {result["models_digest"] for result in read_json(files["calibration_json"]).values()}
+    calibration = read_json(files["calibration_json"]) if files.get("calibration_json") else {}
+    if calibration:
+        digests = {result["models_digest"] for result in calibration.values()}
         audited["digest of the model set"] = ", ".join(sorted(digests))
     of_models = {heading: _digests(identities, key) for heading, key in DIGESTS.items()}
     versions = {"gfscore": version_in_words(software()), **{name: _installed(name) for name in PACKAGES}}

@@ -1,6 +1,10 @@
 """What the tables of the report page hold, row by row, before it is put into words."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -14,6 +18,12 @@ from gfscore.statistics.disparity import worst_class_set
 from gfscore.statistics.multiplicity import SIGNIFICANT, holm
 from gfscore.statistics.ranking import EXACT_UP_TO, exact_p_value_of, spearman_or_none
 
+if TYPE_CHECKING:
+    from gfscore.audit.audit_tables import AuditTables
+    from gfscore.measures.declaration import Measure
+
+T = TypeVar("T")
+
 MOST_CLASSES_LISTED, CLASSES_AT_EACH_END = 100, 12
 MOST_EMPTY = 3
 INTERVALS = {
@@ -24,12 +34,12 @@ INTERVALS = {
 """Methods of intervals that bear names, as they read in a sentence."""
 
 
-def interval_name(method):
+def interval_name(method: str) -> str:
     """A method of intervals, a key of gfscore.statistics.class_bounds.METHODS, as it reads in a sentence."""
     return INTERVALS.get(method, method.replace("_", " "))
 
 
-def headline_of(measures):
+def headline_of(measures: Mapping[str, Mapping[str, Any]]) -> str:
     """The measure that pages put first: robustness before accuracy, the attack-free score before all.
 
     Takes the settings of each measure, in the order of the audit.
@@ -58,25 +68,32 @@ class MeasureView:
 
     name: str
     kind: str
-    meaning: object
+    meaning: Measure
     confidence: float
     interval: str
-    ranking: list
-    classes: list
-    class_names: list
+    ranking: list[dict[str, Any]]
+    classes: list[dict[str, Any]]
+    class_names: list[str]
     classes_left_out: int
-    vulnerability: list
-    agreements: list
-    alone: dict
+    vulnerability: list[dict[str, Any]]
+    agreements: list[dict[str, Any]]
+    alone: dict[str, Any]
     conflict: str | None
-    robust_sources: list
+    robust_sources: list[str]
 
-    def any_known(self, column):
+    def any_known(self, column: str) -> bool:
         """Whether any model has a value in a column of the ranking that may be unknown for all."""
         return any(not numbers.is_missing(row[column]) for row in self.ranking)
 
 
-def measure_view(tables, measure, settings, *, models, verdicts):
+def measure_view(
+    tables: AuditTables,
+    measure: str,
+    settings: Mapping[str, Any],
+    *,
+    models: Iterable[Mapping[str, Any]],
+    verdicts: Mapping[tuple[str, str], str],
+) -> MeasureView:
     """MeasureView of one measure.
 
     Takes AuditTables, name and settings of the measure, `models` (mappings with dataset, threat, model and what is
@@ -140,7 +157,7 @@ def _ranking_row(row, position, entry, verdicts, highest):
     }
 
 
-def described(entry):
+def described(entry: Mapping[str, Any]) -> str:
     """What a model is, in words: training method, architecture and source, as far as they are known."""
     training = entry.get("training") or {}
     parts = [entry.get(key) or training.get(key) for key in ("method", "architecture")]
@@ -148,16 +165,16 @@ def described(entry):
     return ", ".join(known) or str(entry.get("source") or "")
 
 
-def verdicts_of(rules):
+def verdicts_of(rules: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], str]:
     """Verdict of each model over all of `rules` (of verdict.json), by (threat, model)."""
-    judged = {}
+    judged: dict[tuple[str, str], list[str]] = {}
     for rule in rules:
         for model in rule["models"]:
             judged.setdefault((model["threat"], model["model"]), []).append(model["verdict"])
     return {model: combine(verdicts) for model, verdicts in judged.items()}
 
 
-def judged_rules(verdict):
+def judged_rules(verdict: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Rules of verdict.json as both pages show them: models with labels and bounds, which pass, fail or neither.
 
     `undecided` are those that do neither, each with its `remedy`; `unit` is what samples are counted per.
@@ -178,7 +195,7 @@ def _judged_rule(rule):
     return {**rule, "models": models, "by_verdict": by_verdict, "undecided": undecided, "unit": _unit(rule)}
 
 
-def remedy(model, rule):
+def remedy(model: Mapping[str, Any], rule: Mapping[str, Any]) -> str:
     """What would settle an undecided model of a rule of verdict.json, as a noun in a sentence.
 
     The numbers of samples hold if each class, or group, keeps the distribution it has shown.
@@ -223,7 +240,7 @@ def _class_rows(scores, model, highest):
     return {"label": model["label"], "rows": ends_of(listed), "suspects": len(suspects)}
 
 
-def ends_of(rows):
+def ends_of(rows: list[T]) -> list[T]:
     """Rows of classes as a table lists them: all of up to 100, else the first and the last 12."""
     if len(rows) <= MOST_CLASSES_LISTED:
         return rows
@@ -244,7 +261,7 @@ def _agreement(summary, first, second, words):
     }
 
 
-def against_robust_accuracy(views):
+def against_robust_accuracy(views: Iterable[MeasureView]) -> list[tuple[str, float]]:
     """Measures that order the models significantly against their robust accuracy: pairs (name, rho).
 
     By Holm over the measures, so that unrelated ones are named with probability at most SIGNIFICANT.
@@ -255,7 +272,7 @@ def against_robust_accuracy(views):
     return [(name, row["rho"]) for (name, row), p in found if row["rho"] < 0 and p <= SIGNIFICANT]
 
 
-def agreement_rows(views):
+def agreement_rows(views: Sequence[MeasureView]) -> list[tuple[str | None, dict[str, Any]]]:
     """Rank agreements of all measures as (measure or None, row).
 
     Without those that hold by definition, and those with an accuracy that is unknown for every model.

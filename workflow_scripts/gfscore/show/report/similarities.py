@@ -1,10 +1,18 @@
 """What the page says about agreement by class: on which classes the models' predictions differ most."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
 from gfscore.core.class_names import classes_of
 from gfscore.core.names import class_phrase, printable
 from gfscore.core.numbers import number
 from gfscore.show.report.report_rows import ends_of
 from gfscore.statistics.disparity import TIE_TOLERANCE
+
+if TYPE_CHECKING:
+    from gfscore.audit.audit_tables import AuditTables
 
 LEAST = 3
 """Classes named for each pair of models."""
@@ -12,7 +20,7 @@ LEAST = 3
 PAIR = ["first", "second"]
 
 
-def similarity_views(tables, measures):
+def similarity_views(tables: AuditTables, measures: Iterable[str]) -> dict[str, dict[str, Any]]:
     """Mapping of each of `measures` whose predictions are compared to its view; empty without similarities.
 
     A view has `sentence`, on which class the models agree least; `pair_count`; `classes`, one row per class with the

@@ -1,5 +1,9 @@
 """What the source papers claim that does not reproduce and bears on a page, in the words of its section Limits."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable
+
 REFUTED = {
     "great": "the GREAT score is no certified radius (H7), and whether more robust models are less fair depends on the "
     "measure of disparity (H6)",
@@ -25,7 +29,7 @@ CALIBRATION = (
 """The same of calibration."""
 
 
-def refuted_here(kinds, *, errors, groups, projection):
+def refuted_here(kinds: Iterable[str], *, errors: object, groups: object, projection: object) -> list[str]:
     """Sentences of REFUTED that bear on a page with measures of these kinds and, where true, these sections."""
     sections = {"errors": errors, "groups": groups, "projection": projection}
     shown = set(kinds) | {name for name, there in sections.items() if there}

@@ -1,5 +1,7 @@
 """Figures written by save_figure as parts of a page: no clashing ids, colours that follow the theme, text as text."""
 
+from __future__ import annotations
+
 import re
 from dataclasses import dataclass
 from html import escape
@@ -33,24 +35,24 @@ class InlineFigure:
     markup: str
 
 
-def inline_figure(svg, *, prefix):
+def inline_figure(svg: str, *, prefix: str) -> InlineFigure:
     """InlineFigure from the text of an SVG file; `prefix` is put before every id, so it must differ between figures.
 
     Header and note leave the drawing, because the page sets them in its own type, where they wrap on a phone.
     """
     root = ElementTree.fromstring(svg)
-    texts = {"takeaway": [], "subtitle": [], "note": []}
-    heights = {name: [] for name in texts}
+    texts: dict[str, list[str]] = {"takeaway": [], "subtitle": [], "note": []}
+    heights: dict[str, list[float]] = {name: [] for name in texts}
     for parent in root.iter():
         for group in list(parent):
             name = group.get("id", "").rpartition("-")[0]
             if name in texts:
                 line = next(child for child in group if _local(child.tag) == "text")
                 texts[name].append(line.text or "")
-                heights[name].append(float(line.get("y")))
+                heights[name].append(float(line.attrib["y"]))
                 parent.remove(group)
     joined = {name: " ".join(lines) for name, lines in texts.items()}
-    _, _, width, height = (float(number) for number in root.get("viewBox").split())
+    _, _, width, height = (float(number) for number in root.attrib["viewBox"].split())
     top = max(heights["takeaway"] + heights["subtitle"], default=0)
     bottom = min(heights["note"], default=height + ABOVE_NOTE)
     top, bottom = top + (BELOW_HEADER if top else 0), bottom - ABOVE_NOTE

@@ -1,5 +1,10 @@
 """What a gate on a score may hide: that no attack ran, models that pass and fall to attacks, an order they reverse."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from gfscore.core.names import model_labels
@@ -8,12 +13,17 @@ from gfscore.measures import KINDS
 from gfscore.show.report.report_rows import headline_of, verdicts_of
 from gfscore.show.words.takeaways import rank_relation
 
+if TYPE_CHECKING:
+    from gfscore.audit.audit_tables import AuditTables
+
 HALF = 0.5
 NEARLY_REVERSED = -0.8
 KEY = ["threat", "model"]
 
 
-def under_attack(tables, verdict, measures):
+def under_attack(
+    tables: AuditTables, verdict: Mapping[str, Any], measures: Mapping[str, Mapping[str, Any]]
+) -> list[str]:
     """Sentences that belong before all others of an audit, of none to three, without a full stop.
 
     Takes AuditTables, the contents of verdict.json and the settings of each measure. The first says that no attack was
@@ -35,8 +45,8 @@ def _no_attack(measures):
 
 def _weakest_to_pass(tables, verdict, measures):
     # Measured in this audit, with bounds, before what a manifest or a leaderboard says without any.
-    rows = [_measured(tables, measures), _stated(tables, measures)]
-    rows = next((found for found in rows if len(found)), None)
+    known = (_measured(tables, measures), _stated(tables, measures))
+    rows = next((found for found in known if len(found)), None)
     judged = verdicts_of(verdict["rules"])
     passing = {model for model, word in judged.items() if word == "PASS"}
     if rows is None or not passing:

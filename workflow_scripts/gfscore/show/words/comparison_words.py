@@ -1,19 +1,27 @@
 """What the comparison of models shows, in sentences computed from its tables (rows of one measure)."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from gfscore.core.names import enumeration, model_labels, shortened
 from gfscore.core.numbers import count, percent
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 MOST_NAMED = 3
 
 
-def not_compared(about):
+def not_compared(about: Mapping[str, Any]) -> str | None:
     """Why the models of a measure are not compared (entry of comparison.json), or None where they are."""
     return None if about["compared"] else f"The models are not compared: {about['reason']}."
 
 
-def best_model(ranks):
+def best_model(ranks: pd.DataFrame) -> str:
     """Which models may truly be the best (rank_intervals rows)."""
     labels, total = np.array(model_labels(ranks)), len(ranks)
     first = [shortened(name, 40) for name in labels[ranks["rank_best"].to_numpy() == 1]]
@@ -26,7 +34,7 @@ def best_model(ranks):
     return f"{named} may be the best ({sure})"
 
 
-def undecided(about):
+def undecided(about: Mapping[str, Any]) -> str | None:
     """How undecided values count (entry of comparison.json), or None where every value is decided."""
     if not about["undecided"]:
         return None
@@ -36,7 +44,7 @@ def undecided(about):
     )
 
 
-def differences_found(classes, pairs, about):
+def differences_found(classes: pd.DataFrame, pairs: pd.DataFrame, about: Mapping[str, Any]) -> str:
     """How many differences are significant, per class and on the whole (comparisons and model_comparisons rows).
 
     `about` is the measure's entry of comparison.json.
@@ -57,7 +65,7 @@ def differences_found(classes, pairs, about):
     )
 
 
-def reversals(pairs):
+def reversals(pairs: pd.DataFrame) -> str:
     """How often the model of the smaller aggregate is significantly better on some class (model_comparisons rows)."""
     turned = pairs[pairs["sure_wins_second"] > 0]
     if turned.empty:

@@ -1,5 +1,7 @@
 """Differences between groups of samples, as numbers and as sentences."""
 
+from __future__ import annotations
+
 import numpy as np
 import pandas as pd
 
@@ -13,7 +15,7 @@ MOST_LISTED = 6
 """Attributes that a sentence names."""
 
 
-def group_gaps(scores):
+def group_gaps(scores: pd.DataFrame) -> pd.DataFrame:
     """Differences between the groups of each attribute, a data frame with one row per model, measure and attribute.
 
     Takes group_scores rows. `lowest` and `highest` name the groups with the smallest and largest value, `gap` is the
@@ -55,7 +57,7 @@ def _ends(groups):
     }  # fmt: skip
 
 
-def widest_gap(gaps):
+def widest_gap(gaps: pd.DataFrame) -> str:
     """The largest difference between groups of one measure in words, of groups with enough samples if there is one.
 
     A larger one, between groups of which one has few samples, is named beside it. Takes rows of group_gaps, not empty.
@@ -85,7 +87,7 @@ def _gap_words(row, prefix=""):
     )
 
 
-def sure_gaps(gaps):
+def sure_gaps(gaps: pd.DataFrame) -> str:
     """In how many models the groups of each attribute surely differ. Takes rows of group_gaps of one measure."""
     found = gaps.assign(sure=gaps["gap_low"] > 0).groupby("attribute", sort=False)["sure"].agg(["sum", "size"])
     sure = found[found["sum"] > 0].sort_values("sum", ascending=False, kind="stable")
@@ -99,7 +101,7 @@ def sure_gaps(gaps):
     return f"Groups differ beyond their intervals ({held}) by {enumeration(parts)}"
 
 
-def widest_attributes(gaps, most):
+def widest_attributes(gaps: pd.DataFrame, most: int) -> list[str]:
     """Names of the `most` attributes with the largest differences in any model, in the order of the table."""
     largest = gaps.groupby("attribute", sort=False)["gap"].max()
     kept = set(largest.sort_values(ascending=False, kind="stable").index[:most])

@@ -1,15 +1,24 @@
 """What the measures of an audit say of each other, in sentences."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
-from gfscore.agreement.certificates import judge_refutations
 from gfscore.audit.agreement.columns import ALL
 from gfscore.audit.agreement.falsification import Falsification, Falsified, sentence
 from gfscore.audit.classwise.target_rows import contest
 from gfscore.core.identity import UNCALIBRATED
 from gfscore.core.names import enumeration
 from gfscore.core.numbers import count, model_count, number, p_value, percent, signed
+from gfscore.statistics.certificates import judge_refutations
 from gfscore.statistics.multiplicity import SIGNIFICANT, holm
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import NDArray
 
 ROUNDING = 1e-12
 
@@ -24,7 +33,7 @@ REFUTED, NOT_SETTLED, NOT_REFUTED = "refuted", "not settled", "not refuted"
 """What attack distances may say of a mean score."""
 
 
-def falsified(row, *, name):
+def falsified(row: Mapping[str, Any], *, name: str) -> str:
     """Sentence on one row of the table falsification, of all samples of a model, whose name it uses."""
     counts = ("n", "correct", "violations", "rate", "low", "high", "censored", "mean_score", "mean_distance", "p_mean")
     group = Falsified(**{key: row[key] for key in counts})
@@ -32,7 +41,7 @@ def falsified(row, *, name):
     return sentence(Falsification(row["temperature"], confidence, classes=[], model=group), name=name)
 
 
-def refutations_of(rows, measure, models):
+def refutations_of(rows: pd.DataFrame, measure: str, models: int) -> str | None:
     """How many of the models' scores attack distances refute, over rows at T = 1 of all samples; None for none."""
     refuted = int((rows["violations"] > 0).sum())
     if not refuted:
@@ -41,7 +50,7 @@ def refutations_of(rows, measure, models):
     return f"Attack distances refute {measure} as a lower bound on the distance to an adversarial example, for {whose}"
 
 
-def mean_scores_against_distances(rows):
+def mean_scores_against_distances(rows: pd.DataFrame) -> NDArray[np.object_]:
     """Whether the mean score of each model is REFUTED, NOT_SETTLED or NOT_REFUTED by its mean distance, as words (M,).
 
     Takes falsification rows at T = 1 of all samples, one per model, of one score and one measure of distances. Refuted
@@ -55,7 +64,7 @@ def mean_scores_against_distances(rows):
     return np.select([above & sure & broken, above], [REFUTED, NOT_SETTLED], NOT_REFUTED).astype(object)
 
 
-def why_not_settled(rows, verdicts):
+def why_not_settled(rows: pd.DataFrame, verdicts: NDArray[np.object_]) -> str:
     """Clause on the models that mean_scores_against_distances does not settle, empty without any."""
     unsettled = rows[verdicts == NOT_SETTLED]
     if unsettled.empty:
@@ -70,7 +79,7 @@ def why_not_settled(rows, verdicts):
     return f"{whose}not settled: {', or '.join(reasons)}"
 
 
-def mean_scores_refuted(rows):
+def mean_scores_refuted(rows: pd.DataFrame) -> str:
     """In how many models attacks refute the mean score, and the range of falsification rates.
 
     Takes falsification rows at T = 1 of all samples, one per model, of one score and one measure of distances. Models
@@ -100,7 +109,7 @@ def mean_scores_refuted(rows):
     return f"Attacks refute the mean score of {often} models ({details}), with {share}"
 
 
-def mean_scores_refuted_by_measure(falsification):
+def mean_scores_refuted_by_measure(falsification: pd.DataFrame) -> dict[str, dict[str, str]]:
     """Those sentences by score and then by measure of distances, of a falsification table or None."""
     if falsification is None:
         return {}
@@ -111,13 +120,13 @@ def mean_scores_refuted_by_measure(falsification):
     }
 
 
-def certificates(row, *, name):
+def certificates(row: Mapping[str, Any], *, name: str) -> str:
     """Sentence on one row of the table refutations."""
     _, words = judge_refutations(int(row["refuted"]), int(row["n"]), alpha=row["alpha"])
     return f"{name}: {words} ({count(row['attacked'])} certificates were attacked)"
 
 
-def central_claim(rows, definition):
+def central_claim(rows: pd.DataFrame, definition: str) -> str | None:
     """Whether CFPS or 1 - recall predicts targeted success better: target_predictors rows of one measure.
 
     Names the test, its p-value and how few models stand behind it; None when no model has a defined difference. The
@@ -148,7 +157,7 @@ def central_claim(rows, definition):
     return f"{start}; {better} predicts better ({test}, which takes the models as independent)"
 
 
-def differing_classes(rows):
+def differing_classes(rows: pd.DataFrame) -> str:
     """In how many models distances differ between classes (log_rank_tests rows of one measure)."""
     tested = rows[rows["p_permutation"].notna()]
     if tested.empty:
@@ -170,7 +179,7 @@ def differing_classes(rows):
     return f"Distances differ significantly between classes in {whose} (log-rank test by shuffling{adjusted})"
 
 
-def opposed(rows):
+def opposed(rows: pd.DataFrame) -> str | None:
     """Pairs of measures that rank the models in significantly opposite order (measure_agreement rows), or None.
 
     Their p-values are adjusted by Holm for all pairs, so unrelated ones are named with probability at most SIGNIFICANT.
@@ -186,7 +195,7 @@ def opposed(rows):
     return f"These measures rank the models in opposite order{adjustment}: {enumeration(words[:4])}{some}"
 
 
-def undecided(rows):
+def undecided(rows: pd.DataFrame) -> str | None:
     """How many decisions are open over all models (class_shares rows of all samples), or None when none is."""
     open_, total = int(rows["undecided"].sum()), int(rows["n"].sum())
     if not open_:

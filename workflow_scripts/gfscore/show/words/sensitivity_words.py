@@ -3,7 +3,11 @@
 Each function takes rows of one measure.
 """
 
+from __future__ import annotations
+
 import math
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,21 +18,24 @@ from gfscore.core.numbers import count, number, setting, signed
 from gfscore.statistics.disparity import TIE_TOLERANCE
 from gfscore.statistics.ranking import spearman
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 IDENTITY = ["dataset", "threat", "model"]
 CHANGES = ["shift", "scale"]
 
 
-def shifted(rows):
+def shifted(rows: pd.DataFrame) -> pd.DataFrame:
     """Rows of the sensitivity table in which only a constant was added."""
     return rows[rows["scale"] == 1]
 
 
-def scaled(rows):
+def scaled(rows: pd.DataFrame) -> pd.DataFrame:
     """Rows of the sensitivity table in which the logits were only multiplied."""
     return rows[rows["shift"] == 0]
 
 
-def order_under_changes(rows):
+def order_under_changes(rows: pd.DataFrame) -> str | None:
     """Whether the order of the models survives a shift or a scale of the logits (sensitivity rows)."""
     unchanged, others = _by_change(rows, "value")
     if len(unchanged) < 2 or not others:
@@ -52,7 +59,7 @@ def order_under_changes(rows):
     )
 
 
-def equality_under_changes(rows, statistic):
+def equality_under_changes(rows: pd.DataFrame, statistic: str) -> str | None:
     """Whether the models' order by a disparity metric survives the same changes (sensitivity rows)."""
     unchanged, others = _by_change(rows, statistic)
     rhos = [float(spearman(unchanged, values)) for values in others.values()]
@@ -65,7 +72,7 @@ def equality_under_changes(rows, statistic):
     return f"The order of the models by {title} moves as well (Spearman down to {signed(min(known))})"
 
 
-def statistic_ranges(rows, statistic):
+def statistic_ranges(rows: pd.DataFrame, statistic: str) -> dict[tuple[str, str], tuple[float, float]]:
     """Smallest and largest value of a statistic over the changes, by model: {(threat, model): (low, high)}.
 
     NaN where it is undefined under every change.
@@ -76,7 +83,7 @@ def statistic_ranges(rows, statistic):
     }
 
 
-def gate_under_changes(rule, rows):
+def gate_under_changes(rule: Mapping[str, Any], rows: pd.DataFrame) -> str | None:
     """How a rule of the gate fares when the logits are shifted or scaled, or None for a statistic not in the table.
 
     Takes a rule of verdict.json (statistic, threshold) and the sensitivity rows of its measure. Compares measured
@@ -99,7 +106,7 @@ def gate_under_changes(rule, rows):
     )
 
 
-def lambda_choice(swaps, *, lam):
+def lambda_choice(swaps: pd.DataFrame, *, lam: float) -> str:
     """In which range of lambda the ranking by FP is that of the configured one (lambda_swaps rows)."""
     low, high = unchanged_lambdas(swaps["fp_lambda"], lam=lam)
     if swaps.empty:
@@ -113,12 +120,12 @@ def lambda_choice(swaps, *, lam):
     return f"{stays}; {pairs} places at some lambda above 0, first at {number(swaps['fp_lambda'].min())}"
 
 
-def metric_choice(places, *, guessing=()):
+def metric_choice(places: pd.DataFrame, *, guessing: Collection[str] = ()) -> str | None:
     """Which models are the most equal by each disparity metric (metric_ranks rows).
 
     `guessing` are the labels "threat/model" of those that may be guessing, which is said of them.
     """
-    best = {}
+    best: dict[tuple[str, ...], list[str]] = {}
     for metric in (metric for metric in METRICS.values() if metric.kind == "disparity" and metric.ranks_models):
         rows = places[places["metric"] == metric.name].dropna(subset="place")
         if len(rows) < 2:

@@ -4,7 +4,11 @@ Every function takes rows of one measure and one calibration. "Significantly" re
 of the classes of one model; models are only said to have intervals that overlap or do not.
 """
 
+from __future__ import annotations
+
 import math
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +20,10 @@ from gfscore.statistics.disparity import TIE_TOLERANCE, worst_class_set
 from gfscore.statistics.multiplicity import SIGNIFICANT, holm
 from gfscore.statistics.ranking import EXACT_UP_TO, exact_p_value_of, spearman
 
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import ArrayLike
+
 FEW_MODELS = 5
 """Of fewer no rank correlation can be significant: two of the 4! orders of four models are 8% of them."""
 MOST_NAMED = 3
@@ -23,14 +31,16 @@ UNCHANGED = 1e-9
 UNLIKE = "classes differ in how values are distributed, perhaps not in their means"
 
 
-def weakest_class(scores):
+def weakest_class(scores: pd.DataFrame) -> str:
     """Which class is the weakest, in how many models, and whether the intervals support it (class_scores rows)."""
     models = _models(scores)
     total = len(models)
     if all(rows["value"].max() - rows["value"].min() <= TIE_TOLERANCE for rows in models):
         which = "All classes with samples" if (scores["n"] == 0).any() else "All classes"
         return f"{which} have the same value" + (f" in each of the {total} models" if total > 1 else "")
-    lowest, alone, differing = {}, {}, 0
+    lowest: dict[str, int] = {}
+    alone: dict[str, int] = {}
+    differing = 0
     for rows in models:
         for name in rows.loc[rows["value"] <= rows["value"].min() + TIE_TOLERANCE, "class_name"]:
             lowest[name] = lowest.get(name, 0) + 1
@@ -92,7 +102,7 @@ def _weakest_of_one(rows, alone, differing):
     return capitalised(f"{named} {verb} lowest ({number(lowest)}); {len(suspects)} classes may be the weakest")
 
 
-def score_and_rdi(summary):
+def score_and_rdi(summary: pd.DataFrame) -> str:
     """Whether models with a higher mean are less equal, by RDI and by NRGC (model_summary rows)."""
     total = len(summary)
     if total < FEW_MODELS:
@@ -112,7 +122,7 @@ def score_and_rdi(summary):
     return f"{sentence}, but {'more' if by_rdi > 0 else 'less'} equal by NRGC ({signed(by_nrgc)})"
 
 
-def metric_conflict(summary):
+def metric_conflict(summary: pd.DataFrame) -> str | None:
     """Sentence that says so when RDI and a scale-free metric disagree about robustness against fairness, or None.
 
     They do where the rank correlations of the score with RDI and with NRGC or RDI / mean are both significant and of
@@ -134,7 +144,7 @@ def metric_conflict(summary):
     )
 
 
-def disparity(summary, *, guessing=()):
+def disparity(summary: pd.DataFrame, *, guessing: Collection[str] = ()) -> str:
     """Range of RDI over models, and in how many of them it is above chance (model_summary rows).
 
     `guessing` are the labels "threat/model" of models that may be guessing, which is said of them.
@@ -169,7 +179,7 @@ def disparity(summary, *, guessing=()):
     return f"{span}, above chance in {of_all} models{rest}"
 
 
-def vulnerability(table, scores):
+def vulnerability(table: pd.DataFrame, scores: pd.DataFrame) -> str:
     """Which class ranks lowest over models, how often it is the weakest, and whether the intervals support it.
 
     Takes vulnerability rows and the class_scores rows behind them.
@@ -208,7 +218,7 @@ def _differ(rows):
     return bool(rows["low"].max() > rows["high"].min())
 
 
-def calibration(results):
+def calibration(results: Mapping[str, Mapping[str, Any]]) -> str:
     """Whether any calibrated score ranks models better than clean accuracy alone (calibration.json)."""
     after = {name: result["agreement"].get(ROBUST, {}) for name, result in results.items()}
     known = {name: pair["after"] for name, pair in after.items() if pair.get("after") is not None}
@@ -216,7 +226,7 @@ def calibration(results):
     baselines = [value for value in baselines if value is not None]
     if not known or not baselines:
         return _optima(results)
-    best = max(known, key=known.get)
+    best = max(known, key=lambda name: known[name])
     title = OBJECTIVES.get(best, best.replace("_", " "))
     before = after[best].get("before")
     if known[best] <= 0:
@@ -247,7 +257,7 @@ def _optima(results):
     return "No optimum reaches the end of the search; agreement with robust accuracy is not known"
 
 
-def optimal_stretches(result):
+def optimal_stretches(result: Mapping[str, Any]) -> Sequence[Sequence[float]]:
     """Stretches (first, last) of searched temperatures that are as good as the best one, of one objective.
 
     Empty for an objective without a common T*: there is none, or each model has its own.
@@ -257,7 +267,7 @@ def optimal_stretches(result):
     return result.get("stretches") or [result["interval"]]
 
 
-def optimal_range(result):
+def optimal_range(result: Mapping[str, Any]) -> str:
     """Where the temperatures of an objective lie, in words: "0.01 to 0.041 and 3 more stretches"."""
     if not result["interval"]:
         return MISSING
@@ -280,7 +290,7 @@ OBJECTIVES = {
 """Objective of calibration.json as it reads in a sentence."""
 
 
-def logit_shift(table):
+def logit_shift(table: pd.DataFrame) -> str:
     """How far each measure moves when a constant is added to all logits (sensitivity rows of scale 1)."""
     moved, still = {}, []
     for measure, rows in table.groupby("measure", sort=False):
@@ -297,7 +307,7 @@ def logit_shift(table):
     return f"Adding up to \u00b1{constant} to every logit changes no prediction, yet moves {parts}{unmoved}"
 
 
-def largest_shift(rows):
+def largest_shift(rows: pd.DataFrame) -> float:
     """Largest change of any model's score from its value at the shift nearest to 0 (sensitivity rows of a measure)."""
     changes = []
     for _, model in rows.groupby(["dataset", "threat", "model"], sort=False):
@@ -306,7 +316,7 @@ def largest_shift(rows):
     return float(max(changes))
 
 
-def logit_factor(rows):
+def logit_factor(rows: pd.DataFrame) -> str:
     """How far the scores of a measure move when every logit is multiplied by a factor (sensitivity rows of shift 0)."""
     by_model = [model for _, model in rows.groupby(["dataset", "threat", "model"], sort=False)]
     near_one = [np.abs(np.log(model["scale"].to_numpy())).argmin() for model in by_model]
@@ -320,13 +330,13 @@ def logit_factor(rows):
     return f"{start} prediction, yet moves {rows['measure'].iloc[0]} by up to {number(largest)}"
 
 
-def rank_relation(x, y):
+def rank_relation(x: ArrayLike, y: ArrayLike) -> tuple[float, bool]:
     """Spearman rank correlation over models and whether it is clear (rank_p_value below 5%), as a pair."""
     p = rank_p_value(x, y)
     return float(spearman(x, y)), p is not None and p <= SIGNIFICANT
 
 
-def rank_p_value(x, y):
+def rank_p_value(x: ArrayLike, y: ArrayLike) -> float | None:
     """Two-sided p of the Spearman rank correlation over models; None where it is undefined or models are few.
 
     Exact permutation p up to EXACT_UP_TO models, Student's t approximation beyond; descriptive, since models share

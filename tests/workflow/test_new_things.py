@@ -1,4 +1,4 @@
-"""A kind of measure is one file: the example of docs/measures.md, added to a copy of the repository, run, removed."""
+"""A kind of measure, and a source of models, is one file: the examples of the documents, added, run, removed."""
 
 import json
 import re
@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections import Counter
 
+import numpy as np
 import pytest
 import yaml
 
@@ -69,3 +70,31 @@ def test_a_new_kind_is_one_file(repository):
     overlay(repository, MEASURES)
     repository.snakemake("--configfile", "config.yaml", "new.yaml")
     assert "Accuracy under horizontal flips" not in repository.read("results/audits/new/report.html")
+
+
+def test_a_new_source_of_models_is_one_file(fresh_copy):
+    """Its model gets logits, and attacks, since it has gradients."""
+    repository = fresh_copy()
+    rng = np.random.default_rng(0)
+    np.savez(repository.path / "plane.npz", weight=rng.normal(size=(10, 64)), bias=np.zeros(10))
+    given = {
+        "run": ["planes"],
+        "datasets": {"planes": {"source": "digits"}},
+        "models": {"planes": {"none": {"Plane": {"source": "linear", "path": "plane.npz"}}}},
+        "measures": {"fast": {"kind": "adversarial", "eps": 0.1, "attacks": [{"name": "fgsm"}]}},
+        "audits": {"planes": {"dataset": "planes", "measures": ["clean", "great-softmax", "fast"]}},
+    }
+    (repository.path / "planes.yaml").write_text(yaml.safe_dump(given, sort_keys=False))
+    options = ("--configfile", "planes.yaml", "--", "results/audits/planes/class_scores.parquet")
+    refused = repository.snakemake(*options, check=False)
+    assert refused.returncode and "source 'linear'" in refused.text
+
+    source = repository.path / "workflow_scripts/gfscore/networks/sources/linear.py"
+    source.write_text(repository.read("docs/examples/linear.py"))
+    repository.snakemake(*options)
+    scores = read_table(
+        repository.path / "results/audits/planes/class_scores.parquet", CATALOGUE["class_scores"]
+    ).set_index(["measure", "class_index"])["value"]
+    assert (scores["fast"] <= scores["clean"]).all() and 0 < scores["clean"].mean() < 0.5
+    source.unlink()
+    assert repository.snakemake(*options, check=False).returncode

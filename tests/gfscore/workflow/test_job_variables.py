@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from gfscore.workflow.memory import KEPT
+from gfscore.workflow.job_variables import VARIABLES
 
 FAULTS = """
 import resource
@@ -31,12 +31,12 @@ with ThreadPoolExecutor(1) as elsewhere:
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries cannot be told to keep memory")
 @pytest.mark.parametrize("mebibytes", [8, 48])
 def test_memory_of_a_pass_is_kept_for_the_next_one(mebibytes):
-    others = {name: value for name, value in os.environ.items() if name not in KEPT}
+    others = {name: value for name, value in os.environ.items() if name not in VARIABLES}
 
     def faults(**variables):
         command = [sys.executable, "-c", FAULTS, str(mebibytes)]
         return int(subprocess.run(command, env=others | variables, capture_output=True, text=True, check=True).stdout)
 
     # Pages of 4 KiB or 2 MiB, in 40 arrays.
-    assert faults(**KEPT) < 20
+    assert faults(**VARIABLES) < 20
     assert faults() > 100

@@ -1,0 +1,227 @@
+"""The files of an audit between its steps, from made tables of values per sample and from made logits."""
+
+import numpy as np
+import pandas as pd
+
+from gfscore.audit.inputs import AuditInputs
+from gfscore.audit.scores_file import write_scores
+from gfscore.audit.table_names import TABULATED
+from gfscore.audit.tabulation import Tabulation
+from gfscore.core.files import read_json, write_json
+from gfscore.core.identity import MODEL, label_of
+from gfscore.measures import from_logits
+from gfscore.measures.samples import table_of
+from gfscore.tables.parquet_tables import read_table, typed_frame, write_logits, write_table
+from gfscore.tables.table import DATASET
+from gfscore.workflow.catalogue import CATALOGUE
+from judge_audit import judge_audit
+from score_models import score_models
+from tabulate_audit import tabulate_audit
+
+AUDIT, DIGEST = "toy-audit", "d"
+INTERVALS = {
+    "method": "betting", "binary": "clopper_pearson", "confidence": 0.95, "seed": 0, "bootstrap_resamples": 99,
+}  # fmt: skip
+SETTINGS = {
+    "intervals": INTERVALS,
+    "disparity": {"fp_lambda": 0.5, "permutations": 99, "seed": 0},
+    "comparison": {"confidence": 0.95, "most": 1000, "flips": 99, "seed": 0},
+    "confusions": {"shuffles": 19, "models": 5, "seed": 0},
+    "calibration": None,
+    "groups": None,
+    "label_error_rate": None,
+    "costs": [],
+}
+"""What layout.table_settings gives of an audit, but for what it says of each model."""
+
+SEARCH = {
+    "objectives": ["cross_model_accuracy", "within_model_class_accuracy", "ranking_stability", "likelihood"],
+    "split": None,
+    "distances": None,
+    "temperatures": {"low": 0.01, "high": 10.0, "coarse_step": 0.1, "fine_step": 0.001, "fine_radius": 0.1},
+    "stability_window": 0.05,
+    "resampling": {"bootstrap": 49, "confidence": 0.95, "permutations": 99},
+}
+"""Its part `calibration`, of an audit that searches temperatures."""
+
+UNPUBLISHED = {"published": None, "tolerance": 0.01, "samples": None, "on_failure": "stop"}
+"""Check of logits whose accuracy nobody has published."""
+
+
+NAMES = ["cat", "dog", "frog", "ship"]
+MEASURES = {"clean": {"kind": "clean"}, "great": {"kind": "great", "activation": "softmax"}}
+
+
+def models_named(*names, dataset="toy", threat="none"):
+    """Models by their names, as mappings with dataset, threat, model."""
+    return [{"dataset": dataset, "threat": threat, "model": name} for name in names]
+
+
+def made_logits(index, *, n=120):
+    """Logits (n, 4) of a model, the more accurate the higher its number, and labels (n,), those of every model."""
+    labels = np.random.default_rng(0).integers(0, len(NAMES), n).astype(np.int32)
+    logits = np.random.default_rng(1 + index).normal(size=(n, len(NAMES))).astype(np.float32)
+    logits[np.arange(n), labels] += 1 + index
+    return logits, labels
+
+
+def audit_inputs(folder, models, measures, tables, *, logits=None, included=None, about=None, **settings):
+    """AuditInputs of made tables, whose files are written to a folder.
+
+    `tables` maps (model name, measure) to a data frame, of which columns that it lacks are null, and nothing is
+    censored; `logits` maps names of models to (sample_id, labels, logits), where any are read; `included` are labels of
+    the models that take part, by default all; `about` maps a measure to what its file says of itself beside the model.
+    Other settings are those of AuditInputs.
+    """
+    identities, paths, parts, samples = {}, {}, [], []
+    for model in models:
+        label, name = label_of(model), model["model"]
+        identities[label] = {**model, "dataset_digest": DIGEST, "checkpoint_sha256": f"c-{name}"}
+        paths[label] = f"results/logits/{MODEL.format(**model)}.parquet"
+        if logits:
+            paths[label] = folder / f"logits-{name}.parquet"
+            columns = dict(zip(("sample_id", "label", "logits"), logits[name], strict=True))
+            write_logits(paths[label], **columns, identity=identities[label])
+        for measure, entry in measures.items():
+            frame = tables[name, measure].astype({"value": float})
+            frame = frame if "censored" in frame else frame.assign(censored=False)
+            own = (about or {}).get(measure, {})
+            if from_logits(entry) and settings.get("given", {}).get(label) != "samples":
+                identities[label] |= own
+                parts.append((model, measure, frame))
+                continue
+            samples.append(folder / f"{measure}-{name}.parquet")
+            table, identity = table_of(entry["kind"]), {**model, "measure": measure, **own}
+            write_table(samples[-1], table, frame.reindex(columns=table.column_names), identity=identity)
+    about_all = {"audit": AUDIT, "dataset_digest": DIGEST, "logits": identities}
+    write_scores(folder / "scores.parquet", parts, identity=about_all)
+    taking_part = [label_of(model) for model in models] if included is None else included
+    write_json(folder / "models.json", {"included": taking_part, "excluded": []})
+    written = {"selection": folder / "models.json", "scores": folder / "scores.parquet", "samples": samples}
+    return AuditInputs(models=models, measures=measures, logits=paths, **written, **settings)
+
+
+def frames_of(tables):
+    """Tables of an audit as data frames, by name, from their rows."""
+    return {name: typed_frame(CATALOGUE[name], rows) for name, rows in tables.items()}
+
+
+def tabulated(inputs, class_names, *, methods=None, **settings):
+    """Tables that an audit measures for as data frames, by name, from its AuditInputs.
+
+    `methods` are the training methods of the models; `settings` are those of Tabulation, or in place of SETTINGS.
+    """
+    models = [model | {"method": None} for model in inputs.models] if methods is None else methods
+    own = {name: settings.pop(name) for name in tuple(settings) if name in SETTINGS}
+    accuracies = [{"robust_accuracy": float("nan"), "robust_accuracy_source": None}] * len(models)
+    tabulation = Tabulation(
+        inputs=inputs,
+        class_names=class_names,
+        settings=SETTINGS | {"methods": models} | own,
+        accuracies=accuracies,
+        **settings,
+    )
+    return frames_of({name: rows for tables, _ in tabulation.tables({}) for name, rows in tables.items()})
+
+
+class ScoredAudit:
+    """Files of an audit of models with logits, and its steps from logits to tables and the verdict.
+
+    `logits` maps names of models to (logits, labels); `given` names those that come as files of somebody else;
+    `settings` stand in place of SETTINGS. What else the steps are given stands in attributes.
+    """
+
+    def __init__(self, path, logits, class_names, measures, *, calibrated=None, given=(), **settings):
+        self.path, self.measures, self.calibrated = path, measures, calibrated
+        self.models = models_named(*logits)
+        self.labels = next(iter(logits.values()))[1]
+        self.given = {f"none/{name}": "logits" for name in given}
+        ends = {name: "npy" if name in given else "parquet" for name in logits}
+        self.logits = {f"none/{name}": path / f"logits/{name}.{end}" for name, end in ends.items()}
+        self.manifest, self.dataset = path / "toy.json", path / "toy.parquet"
+        self.checks = [{"model": model, "gate": UNPUBLISHED, "allow_probabilities": False} for model in self.models]
+        self.trained = []
+        unknown = [{"published_clean_accuracy": None, "published_robust_accuracy": None}] * len(self.models)
+        methods = [model | {"method": None} for model in self.models]
+        self.settings = SETTINGS | {"published": unknown, "methods": methods} | settings
+        made = {"dataset": "toy", "digest": DIGEST, "samples": len(self.labels), "classes": list(class_names)}
+        write_json(self.manifest, made | {"settings": {}})
+        frame = pd.DataFrame({"sample_id": self.ids, "label": self.labels})
+        write_table(self.dataset, DATASET, frame, identity={"dataset": "toy", "dataset_digest": DIGEST})
+        for model in self.models:
+            self.write_logits(model["model"], *logits[model["model"]])
+
+    @property
+    def ids(self):
+        """Names of the samples."""
+        return np.array([f"toy-{row}" for row in range(len(self.labels))])
+
+    def write_logits(self, name, logits, labels, **identity):
+        """Write the logits of one model; `identity` is what they say of themselves in place of what is right."""
+        (model,), path = models_named(name), self.logits[f"none/{name}"]
+        path.parent.mkdir(exist_ok=True)
+        if f"none/{name}" in self.given:
+            np.save(path, logits)
+        else:
+            known = {**model, "dataset_digest": DIGEST, "checkpoint_sha256": f"c-{name}"}
+            write_logits(path, sample_id=self.ids, label=labels, logits=logits, identity=known | identity)
+
+    def table(self, name):
+        """Path of a table or, with its ending, another file of the audit."""
+        return self.path / "audit" / (name if "." in name else f"{name}.parquet")
+
+    @property
+    def scored(self):
+        """Paths that score_models writes."""
+        made = {name: self.path / f"{name}.parquet" for name in ("scores", "sweeps")}
+        return made | {"selection": self.table("models.json"), "sensitivity": self.table("sensitivity")}
+
+    @property
+    def subject(self):
+        """What plan.subject_of says of the audit."""
+        named = {"models": self.models, "measures": self.measures, "calibrated_measure": self.calibrated}
+        return named | {"given": self.given, "logits": self.logits}
+
+    def inputs(self, **changes):
+        """AuditInputs of the scored audit."""
+        return AuditInputs.of(self.subject | changes, self.scored)
+
+    def score(self):
+        """Run score_models; returns the contents of models.json."""
+        score_models(
+            {"manifest": self.manifest, "samples": self.dataset, "code": []},
+            self.scored,
+            audit=AUDIT,
+            subject=self.subject,
+            checks=self.checks,
+            temperatures={"low": 0.01, "high": 10.0},
+            changes={"shifts": [-1, 0, 5], "scales": [0.5, 2], "lam": 0.5},
+            cache=self.path / "cache",
+        )
+        return read_json(self.scored["selection"])
+
+    def tabulate(self):
+        """Run tabulate_audit."""
+        beside = {"generator": None, "attributes": None, "mapper": None, "projections": []}
+        made = {name: self.table(name) for name in TABULATED}
+        made |= {f"{name}_json": self.table(f"{name}.json") for name in ("calibration", "comparison")}
+        given = self.scored | beside | {"manifest": self.manifest, "manifests": self.trained}
+        tabulate_audit(self.subject, given, made, audit=AUDIT, settings=self.settings)
+
+    def judge(self, rules):
+        """Run judge_audit; returns the verdict."""
+        path = self.table("verdict.json")
+        inputs = self.inputs(calibrated_measure=None)
+        how = {"rules": rules, "intervals": INTERVALS, "label_error_rates": None, "fp_lambda": 0.5}
+        judge_audit(inputs, {"manifest": self.manifest}, path, **how)
+        return read_json(path)
+
+    def read(self, name):
+        """Table of the audit as a data frame."""
+        return read_table(self.table(name), CATALOGUE[name], expect={"audit": AUDIT})
+
+
+def three_models(path, **settings):
+    """ScoredAudit of the models weak, middle and strong, whose logits are those of made_logits."""
+    logits = {name: made_logits(index) for index, name in enumerate(("weak", "middle", "strong"))}
+    return ScoredAudit(path, logits, NAMES, MEASURES, **{"calibrated": "great"} | settings)

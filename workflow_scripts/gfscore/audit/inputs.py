@@ -1,0 +1,192 @@
+"""The values of every measure of an audit, at T = 1 and at the chosen temperatures, one model after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from gfscore.audit.measured import Measured
+from gfscore.audit.model_logits import ModelLogits, stored_values
+from gfscore.audit.model_samples import ModelSamples, one_row_per_sample
+from gfscore.audit.one_network import require_one_network
+from gfscore.audit.scores_file import ScoresFile
+from gfscore.core.errors import InputError
+from gfscore.core.files import read_json, sha256_of_file
+from gfscore.core.identity import UNCALIBRATED, label_of
+from gfscore.measures import from_logits, measure_of
+from gfscore.statistics.class_bounds import ROUNDING
+from gfscore.statistics.margins import predictions, scores
+from gfscore.statistics.splits import choosing_samples
+from gfscore.tables.parquet_tables import read_logits
+
+NAMED_SOURCES = (
+    *("dataset", "threat", "model", "dataset_digest", "checkpoint_sha256", "architecture_sha256"),
+    *("preprocessing", "dtype", "device", "torch"),
+)
+"""What of an identity says where a value comes from."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditInputs:
+    """Where the values of an audit are; each samples table is read once.
+
+    `models`: mappings with dataset, threat, model; `measures`: name -> settings (kind, and activation for great);
+    `calibrated_measure`: the one whose temperature is searched, or None; `given`: label of each model that comes as
+    "logits" or "samples" of somebody else; `scores`: path of the table scores, which holds the measures from logits;
+    `samples`: paths of the other samples tables, one per model and measure, the measures of the first model first;
+    `logits`: path by label, of each model that has logits; `calibrations`: contents of calibration.json; `selection`:
+    path of models.json, which says which of the models take part.
+    """
+
+    models: Sequence[Mapping[str, str]]
+    measures: Mapping[str, Mapping[str, Any]]
+    selection: Path | str
+    calibrated_measure: str | None = None
+    given: Mapping[str, str] = field(default_factory=dict)
+    scores: Path | str | None = None
+    samples: Sequence[Path | str] = ()
+    logits: Mapping[str, Path | str] = field(default_factory=dict)
+    calibrations: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, subject: Mapping[str, Any], files: Mapping[str, Any]) -> AuditInputs:
+        """From what plan.subject_of says, and a mapping of selection, scores and samples to paths."""
+        paths: dict[str, Any] = {name: files.get(name) or () for name in ("selection", "scores", "samples")}
+        return cls(**subject, **paths)
+
+    def measured(self, *, calibrated: bool = True) -> Iterator[Measured]:
+        """Yield a Measured for each model and measure at T = 1, and for each calibration of the calibrated one.
+
+        Not for the latter where it is not `calibrated` that is asked for: a temperature chosen on the samples voids
+        tests on them.
+        Raises InputError where those of a model are not of one network, or a value lies outside its measure's range.
+        """
+        for model, own in self.by_model():
+            found = {name: _uncalibrated(own, name) for name in own}
+            require_one_network(found, own)
+            yield from found.values()
+            if calibrated and self.calibrated_measure and self.calibrations:
+                yield from self._calibrated(model)
+
+    def uncalibrated(self, measures: Iterable[str]) -> Iterator[Measured]:
+        """Yield a Measured for each model and each of some measures at T = 1."""
+        for _, own in self.by_model():
+            for name in measures:
+                yield _uncalibrated(own, name)
+
+    def by_model(self) -> Iterator[tuple[Mapping[str, str], ModelSamples]]:
+        """Yield each model that takes part with its samples tables by measure."""
+        for model in self.models:
+            if label_of(model) in self.taking_part:
+                yield model, self._samples[label_of(model)]
+
+    def sources(self) -> list[dict[str, Any]]:
+        """What the files behind each model and measure say of data, model and software (NAMED_SOURCES), once each."""
+        found: dict[str, dict[str, Any]] = {}
+        for _, own in self.by_model():
+            for measure in own:
+                identity = own.identity(measure)
+                known = {name: identity[name] for name in NAMED_SOURCES if name in identity}
+                found.setdefault(str(known), known)
+        return list(found.values())
+
+    @cached_property
+    def taking_part(self) -> set[str]:
+        """Labels of the models that take part."""
+        return set(read_json(self.selection)["included"])
+
+    def logits_of(self, model: Mapping[str, str]) -> ModelLogits:
+        """Logits of a model, the same that its scores were made of; raises InputError where they have changed."""
+        path = self.logits[label_of(model)]
+        known = self._scores.identity["logits"][label_of(model)]
+        if self.given.get(label_of(model)) != "logits":
+            same = {name: known[name] for name in ("dataset_digest", "checkpoint_sha256")}
+            return ModelLogits(*read_logits(path, expect={**model, **same}), identity=known)
+        if sha256_of_file(path) != known["checkpoint_sha256"]:
+            raise InputError(f"{path}: changed while the audit ran; run the same command again")
+        reference = next(name for name in self.measures if self._scored(label_of(model), name))
+        samples = self._samples[label_of(model)][reference]
+        sample_id, labels = (samples[name].to_numpy() for name in ("sample_id", "label"))
+        logits = stored_values(path, self._scores.identity["classes"])
+        return ModelLogits(sample_id, labels, logits, identity=known)
+
+    def _scored(self, label, measure):
+        # Whether the values stand in the table scores.
+        return from_logits(self.measures[measure]) and self.given.get(label) != "samples"
+
+    @cached_property
+    def _scores(self):
+        return ScoresFile(cast(str, self.scores))
+
+    @cached_property
+    def _samples(self):
+        # ModelSamples by label.
+        paths, found = iter(self.samples), {}
+        for model in self.models:
+            label = label_of(model)
+            own = {name: None if self._scored(label, name) else next(paths) for name in self.measures}
+            scores = self._scores if None in own.values() else None
+            found[label] = ModelSamples(model, self.measures, own, scores=scores, logits=self.logits.get(label))
+        return found
+
+    def _calibrated(self, model):
+        found = self.logits_of(model)
+        correct = predictions(found.logits, found.labels) == found.labels
+        activation = self.measures[cast(str, self.calibrated_measure)]["activation"]
+        for objective, result in self.calibrations.items():
+            temperature = chosen_temperature(result, label_of(model))
+            # An objective without an optimum chooses no temperature; calibration.json says why.
+            if temperature is not None:
+                key = {**model, "measure": self.calibrated_measure}
+                key |= {"calibration": objective, "temperature": temperature}
+                split, part = result["split"], np.ones(len(found.labels), dtype=bool)
+                if split:
+                    part = ~choosing_samples(found.sample_id, found.labels, split)
+                logits, labels = found.logits[part], found.labels[part]
+                values = scores(logits, labels, activation=activation, temperature=temperature)
+                sample_id, fresh = found.sample_id[part], split is not None
+                yield Measured(key, values, labels, correct[part], sample_id, fresh=fresh)
+
+
+def _uncalibrated(own, measure):
+    settings = own.measures[measure]
+    samples = one_row_per_sample(own[measure])
+    temperature = 1.0 if settings["kind"] == "great" else None
+    key = {**own.model, "measure": measure, "calibration": UNCALIBRATED, "temperature": temperature}
+    values, labels, correct, sample_id = (
+        samples[name].to_numpy() for name in ("value", "label", "correct", "sample_id")
+    )
+    described, upper = measure_of(settings), None
+    if described.undecided:
+        # Neither robust nor not: 0 below, 1 above.
+        upper = np.where(samples["censored"], described.value_range[1], samples["value"])
+    predicted = samples["predicted"].to_numpy()
+    found = Measured(key, values, labels, correct, sample_id, upper_values=upper, predicted=predicted)
+    _require_in_range(found, own.path(measure), described.value_range)
+    return found
+
+
+def _require_in_range(measured, path, value_range):
+    lowest, highest = value_range
+    slack = ROUNDING * (highest - lowest)
+    for values in (measured.values, measured.upper_values):
+        if values is None:
+            continue
+        outside = (values < lowest - slack) | (values > highest + slack)
+        if outside.any():
+            place = outside.argmax()
+            raise InputError(
+                f"{path}: value {values[place]:g} of the sample {measured.sample_id[place]!r} lies outside the range "
+                f"{lowest:g} to {highest:g} of {measured.key['measure']}, so no interval holds for "
+                f"{label_of(measured.key)}; correct what it was made of, or the settings of the measure, and delete it"
+            )
+
+
+def chosen_temperature(result: Mapping[str, Any], label: str) -> float | None:
+    """Temperature that one objective of calibration.json chose for the model of this label; None without an optimum."""
+    return (result["t_star_by_model"] or {}).get(label, result["t_star"])

@@ -1,0 +1,75 @@
+"""Checks and scores of the models of an audit, from the logits of one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from gfscore.audit.calibration.sweeps import sweep_frame
+from gfscore.audit.checks import check_logits
+from gfscore.audit.comparison.sensitivity import model_sensitivity
+from gfscore.audit.summary_tables import SENSITIVITY
+from gfscore.audit.tables import TABLES
+from gfscore.core.files import sha256_of_file
+from gfscore.core.identity import label_of
+from gfscore.measures import kind_of
+
+if TYPE_CHECKING:
+    from gfscore.audit.model_logits import ModelLogits
+    from gfscore.tables.kept_frames import KeptFrames
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scoring:
+    """What is asked of every model, and what was found of those that were added.
+
+    `measures`: those from logits, name -> settings; `calibrated`: the one whose temperature is searched, or None;
+    `temperatures`: low and high of the search; `changes`: shifts and scales of the logits, and lam, lambda of FP;
+    `kept`: frames of earlier runs, which may hold what takes long. `checks`: results of check_logits with dataset,
+    threat, model; of the accepted models `parts`: samples tables as (model, measure, data frame), `sweeps`: scores over
+    the temperature, `sensitivity`: rows of that table, `identities`: by label, what their logits say of themselves.
+    """
+
+    class_names: Sequence[str]
+    measures: Mapping[str, Mapping[str, Any]]
+    calibrated: str | None
+    temperatures: Mapping[str, float]
+    changes: Mapping[str, Any]
+    kept: KeptFrames
+    checks: list[dict[str, Any]] = field(default_factory=list)
+    parts: list[tuple[Mapping[str, str], str, pd.DataFrame]] = field(default_factory=list)
+    sweeps: list[pd.DataFrame] = field(default_factory=list)
+    sensitivity: list[pd.DataFrame] = field(default_factory=list)
+    identities: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def add(self, model: Mapping[str, str], found: ModelLogits, *, gate: Mapping[str, Any], source: Path | str) -> None:
+        """Check the logits of a model, and score them if they are accepted; see check_logits."""
+        checked = check_logits(found, self.class_names, source=source, gate=gate)
+        self.checks.append({**model, **checked})
+        if not checked["accepted"]:
+            return
+        self.identities[label_of(model)] = found.identity
+        for name, entry in self.measures.items():
+            columns = kind_of(entry).load()(found.logits, found.labels, settings=entry)
+            frame = pd.DataFrame({"sample_id": found.sample_id, "label": found.labels, **columns})
+            self.parts.append((model, name, frame))
+        made_of = {"logits": sha256_of_file(source), "model": dict(model)}
+        if self.calibrated:
+            key, activation = {**model, "measure": self.calibrated}, self.measures[self.calibrated]["activation"]
+            how = {"activation": activation, **self.temperatures}
+            sweep = self.kept.get(
+                TABLES["sweeps"], made_of | {"key": key, "how": how}, lambda: sweep_frame(found, key, **how)
+            )
+            self.sweeps.append(sweep)
+        great = {name: entry for name, entry in self.measures.items() if entry["kind"] == "great"}
+        rows = self.kept.get(
+            SENSITIVITY,
+            made_of | {"measures": great, "changes": self.changes},
+            lambda: model_sensitivity(model, found.logits, found.labels, great, **self.changes),
+        )
+        self.sensitivity.append(rows)
+        print(f"{label_of(model)}: scored")

@@ -1,0 +1,184 @@
+"""Every table of an audit, from values per sample that are read once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from gfscore.audit.agreement.falsification_rows import falsification_rows
+from gfscore.audit.agreement.radius_rows import radius_tables
+from gfscore.audit.agreement.rows import agreement_tables
+from gfscore.audit.calibration.evidence import accuracies_of, evidence_of_models
+from gfscore.audit.calibration.temperature_search import SearchSettings
+from gfscore.audit.calibration.temperatures import Resampling, calibrate
+from gfscore.audit.classwise.confusion_rows import confusion_tables
+from gfscore.audit.classwise.target_rows import target_tables
+from gfscore.audit.comparison.rows import comparison_tables
+from gfscore.audit.costs import cost_rows
+from gfscore.audit.groups.grouping import Grouping
+from gfscore.audit.groups.metrics import metric_rows
+from gfscore.audit.groups.scores import group_score_rows
+from gfscore.audit.model_rows import model_rows
+from gfscore.audit.probabilistic_rows import class_share_rows
+from gfscore.audit.projections.group_means import group_means
+from gfscore.audit.projections.rows import projection_tables, read_projections
+from gfscore.audit.summaries import (
+    class_pair_rows,
+    class_rows,
+    resolve_label_error_rates,
+    vulnerability_rows,
+)
+from gfscore.audit.summary_tables import MODEL_SUMMARY
+from gfscore.audit.tables import TABLES
+from gfscore.core.files import read_json
+from gfscore.tables.parquet_tables import frame_of, typed_frame
+
+if TYPE_CHECKING:
+    from gfscore.audit.inputs import AuditInputs
+    from gfscore.audit.projections.rows import Projections
+    from gfscore.statistics.curves import ScoreCurves
+    from gfscore.tables.table import Table
+
+Rows = dict[str, list[dict[str, Any]]]
+"""Rows by the names of the tables; a table that an audit does not measure for is left out."""
+
+
+def table_of_audit(name: str) -> Table:
+    """Table of an audit by its name."""
+    return MODEL_SUMMARY if name == MODEL_SUMMARY.name else TABLES[name]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tabulation:
+    """What the tables of an audit are made of.
+
+    `settings` are what layout.table_settings says; `accuracies` those of accuracies_of; `label_error_rates` one number
+    per class, or None: labels assumed right; Grouping and Projections are None in an audit that has none.
+    """
+
+    inputs: AuditInputs
+    class_names: Sequence[str]
+    settings: Mapping[str, Any]
+    accuracies: Sequence[Mapping[str, Any]]
+    label_error_rates: Sequence[float] | None = None
+    grouping: Grouping | None = None
+    projections: Projections | None = None
+
+    @classmethod
+    def read(
+        cls, inputs: AuditInputs, files: Mapping[str, Any], class_names: Sequence[str], settings: Mapping[str, Any]
+    ) -> Tabulation:
+        """With what stands in files: the manifests of dataset, trained checkpoints and generator, attributes,
+        projections and the manifest of their mapper; of the last four nothing where an audit has none."""
+        grouping = projections = None
+        if settings["groups"]:
+            chosen = {name: settings["groups"][name] for name in ("attributes", "balanced")}
+            grouping = Grouping.read(files["attributes"], dataset=inputs.models[0]["dataset"], **chosen)
+        if files["mapper"]:
+            projections = read_projections(inputs, files["projections"], read_json(files["mapper"]))
+        return cls(
+            inputs=inputs,
+            class_names=class_names,
+            settings=settings,
+            accuracies=accuracies_of(inputs.models, settings["published"], files["manifests"]),
+            label_error_rates=resolve_label_error_rates(
+                settings["label_error_rate"], files["manifest"], files["generator"]
+            ),
+            grouping=grouping,
+            projections=projections,
+        )
+
+    def _calibrations(self, curves):
+        # Temperatures chosen by each objective, and the searched curves.
+        measure, asked = self.inputs.calibrated_measure, self.settings["calibration"]
+        if not measure:
+            return {}, {}
+        seed, split, distances = self.settings["disparity"]["seed"], asked["split"], asked["distances"]
+        results, rows = calibrate(
+            evidence_of_models(self.inputs, curves, self.accuracies, distances=distances, seed=seed, split=split),
+            asked["objectives"],
+            settings=SearchSettings(**asked["temperatures"]),
+            stability_window=asked["stability_window"],
+            resampling=Resampling(**asked["resampling"], seed=seed),
+            split=split,
+        )
+        named = {name: {"measure": measure, **result} for name, result in results.items()}
+        return named, {"calibration": [{"measure": measure, **row} for row in rows]}
+
+    def tables(self, curves: Mapping[str, ScoreCurves]) -> Iterator[tuple[Rows, dict[str, Any]]]:
+        """Yield Rows of one table after the other, with the contents of the JSON file that belongs to them, by name.
+
+        Takes the score of each model over the temperature by label.
+        """
+        results, searched = self._calibrations(curves)
+        yield searched, {"calibration": results}
+        at = replace(self, inputs=replace(self.inputs, calibrations=results))
+        measured = list(at.inputs.measured())
+        rows = at._class_scores(measured)
+        yield {"class_scores": rows}, {}
+        # With the types of its columns, as it is read by others.
+        class_scores = typed_frame(TABLES["class_scores"], rows)
+        inputs, names, confidence = at.inputs, self.class_names, self.settings["intervals"]["confidence"]
+        disparity, confusions = self.settings["disparity"], self.settings["confusions"]
+        ranking = {"permutations": disparity["permutations"], "seed": disparity["seed"], "confidence": confidence}
+        yield at._models(class_scores, measured), {}
+        yield at._comparisons(measured)
+        yield at._groups_and_projections(), {}
+        yield confusion_tables(inputs, names, **confusions), {}
+        yield radius_tables(inputs, names, **ranking), {}
+        yield agreement_tables(inputs, class_scores, names, methods=self.settings["methods"], ranking=ranking), {}
+        yield at._falsification(), {}
+        yield class_share_rows(inputs, names, confidence=confidence), {}
+        yield target_tables(inputs, names), {}
+        yield {"costs": cost_rows(self.settings["costs"], class_scores)}, {}
+
+    def _class_scores(self, every):
+        return [
+            row
+            for measured in every
+            for row in class_rows(
+                measured,
+                self.class_names,
+                settings=self.inputs.measures[measured.key["measure"]],
+                intervals=self.settings["intervals"],
+                label_error_rates=self.label_error_rates,
+            )
+        ]
+
+    def _comparisons(self, measured):
+        settings, fp_lambda = self.settings["comparison"], self.settings["disparity"]["fp_lambda"]
+        rows, about = comparison_tables(
+            measured, self.inputs.measures, self.class_names, settings=settings, fp_lambda=fp_lambda
+        )
+        return rows, {"comparison": about}
+
+    def _models(self, class_scores, measured):
+        return {
+            "model_summary": model_rows(
+                measured, self.inputs, class_scores, self.accuracies, self.settings["disparity"]
+            ),
+            "vulnerability": vulnerability_rows(class_scores),
+            "class_pairs": class_pair_rows(class_scores),
+        }
+
+    def _falsification(self):
+        rows = falsification_rows(self.inputs, self.class_names, alpha=1 - self.settings["intervals"]["confidence"])
+        return {"falsification": rows} if rows else {}
+
+    def _groups_and_projections(self):
+        rows, differences = {}, {}
+        groups, intervals = self.settings["groups"], self.settings["intervals"]
+        if self.grouping:
+            shared = self.inputs, self.grouping, self.class_names
+            rows["group_scores"] = group_score_rows(*shared, intervals=intervals, minimum_cell=groups["minimum_cell"])
+            rows["group_metrics"] = list(metric_rows(*shared, settings=groups, confidence=intervals["confidence"]))
+        if self.projections:
+            if self.grouping:
+                kinds = {name: entry["kind"] for name, entry in self.inputs.measures.items()}
+                metrics = frame_of(TABLES["group_metrics"], rows["group_metrics"])
+                differences = group_means(metrics, kinds=kinds, moved=self.projections.manifest["categories"])
+            rows |= projection_tables(
+                self.projections, self.class_names, differences, confidence=intervals["confidence"]
+            )
+        return rows

@@ -1,0 +1,47 @@
+"""Data frames that are kept from run to run, by what they were made of. Anybody may delete them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from gfscore.core.errors import InputError
+from gfscore.tables.parquet_tables import read_table, write_table
+from gfscore.tables.table import Table
+
+WORTH_KEEPING = 1.0
+"""Seconds that making a frame takes; quicker ones are made again."""
+
+
+class KeptFrames:
+    """Frames in a folder, each named after the SHA-256 of what it was made of, the code among it."""
+
+    def __init__(self, folder: Path | str, *, code: Iterable[Path | str]) -> None:
+        """Takes the folder, which need not exist, and the files of code that make the frames."""
+        self._folder = Path(folder)
+        state = hashlib.sha256()
+        for path in sorted(map(str, code)):
+            state.update(path.encode() + b"\0" + Path(path).read_bytes() + b"\0")
+        self._code = state.hexdigest()
+
+    def get(self, table: Table, made_of: Mapping[str, Any], make: Callable[[], pd.DataFrame]) -> pd.DataFrame:
+        """Frame of a table: the kept one of these settings and digests (plain values), or what `make` returns."""
+        described = json.dumps([self._code, table.name, table.version, made_of], sort_keys=True)
+        key = hashlib.sha256(described.encode()).hexdigest()
+        path = self._folder / f"{key}.parquet"
+        if path.is_file():
+            try:
+                return read_table(path, table, expect={"key": key})
+            except InputError:
+                print(f"{path}: not as it was written; made again")
+        started = time.monotonic()
+        frame = make()
+        if time.monotonic() - started > WORTH_KEEPING:
+            write_table(path, table, frame, identity={"key": key})
+        return frame
