@@ -9,16 +9,14 @@
 #
 #   plot_figures
 #   build_report
-#   prepare_dashboards
-#   build_dashboard
+#   prepare_dashboards, build_dashboard
 #   build_index
 
 
 PAGE = SCRIPTS / "gfscore/show/dashboard/page"
 # Costs are other ones at every run: only the page that shows them reads them.
-AUDIT_FILES = {
-    name: f"results/audits/{{audit}}/{name}.parquet" for name in table_names.TABLES_OF_AUDIT if name != "costs"
-}
+TABLES = [name for name in table_names.TABLES_OF_AUDIT if name != "costs"]
+AUDIT_FILES = {name: f"results/audits/{{audit}}/{name}.parquet" for name in TABLES}
 AUDIT_FILES |= {f"{name}_json": f"results/audits/{{audit}}/{name}.json" for name in ("calibration", "comparison")}
 AUDIT_FILES |= {"selection": "results/audits/{audit}/models.json"}
 
