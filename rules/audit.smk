@@ -127,8 +127,6 @@ rule write_configuration:
         configuration="results/audits/{audit}/config.yaml",
     log:
         "results/logs/write_configuration/{audit}.log",
-    group:
-        submitted_with("audit")
     conda:
         "../envs/analysis.yaml"
     params:

@@ -80,8 +80,8 @@ def test_steps_on_a_gpu_hold_one_and_small_steps_share_jobs(whole):
     assert {job["NumCPUs"] for job in gpu} == {"4"}
     others = [job for job in done if job not in gpu]
     assert all("TresPerJob" not in job and job["Partition"] == "cpu" for job in others)
-    # One job for all steps of the audit; reading attributes waits for none of them.
-    steps = ["train_model", "train_model", "read_attributes", "build_report"]
+    # One job for all steps of the audit after its logits are checked; reading attributes waits for none of them.
+    steps = ["train_model", "train_model", "read_attributes", "score_models", "build_report"]
     found = [step for job in others for step in dict.fromkeys(steps) if step in job["Comment"]]
     assert sorted(found) == sorted(steps)
     assert len(others) == len(steps)
