@@ -98,7 +98,6 @@ rule judge_audit:
         selection="results/audits/{audit}/models.json",
         scores="results/scores/{audit}.parquet",
         samples=of_audit(layout.judged_sample_files),
-        logits=of_audit(layout.logit_files),
         manifest=of_audit(layout.dataset_file, extension="json"),
         generator=of_audit(layout.generator_manifest),
         attributes=of_audit(layout.gate_attributes),

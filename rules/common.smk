@@ -1,7 +1,6 @@
 # No rules: what the other files share. Imports nothing heavy, because every run and every job reads it.
 
 import json
-import re
 import signal
 import sys
 from functools import cache
@@ -48,18 +47,14 @@ MODEL = layout.MODEL
 ZOO_MODEL = "{zoo}/{threat}/{model}"
 
 
-def one_of(names):
-    """Regular expression that matches names of the configuration alone: no rule makes files of others."""
-    return "|".join(map(re.escape, names)) or plan.NOTHING
-
-
+# No rule makes files of names that the configuration does not know.
 wildcard_constraints:
-    audit=one_of(config["audits"]),
-    dataset=one_of(config["datasets"]),
+    audit=plan.one_of(config["audits"]),
+    dataset=plan.one_of(config["datasets"]),
     threat="[^/]+",
     model="[^/]+",
-    measure=one_of(config["measures"]),
-    mapper=one_of(config["mappers"]),
+    measure=plan.one_of(config["measures"]),
+    mapper=plan.one_of(config["mappers"]),
 
 
 # ---- what a job asks of the machine ----

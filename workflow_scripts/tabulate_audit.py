@@ -3,9 +3,10 @@
 from gfscore.audit.calibration.sweeps import read_sweeps
 from gfscore.audit.inputs import AuditInputs
 from gfscore.audit.table_names import TABULATED
-from gfscore.audit.tabulation import Tabulation, table_of_audit
+from gfscore.audit.tabulation import Tabulation
 from gfscore.core.files import read_json, write_json
 from gfscore.tables.parquet_tables import frame_of, write_table_and_csv
+from gfscore.workflow.catalogue import CATALOGUE
 from gfscore.workflow.jobs import logged_job
 
 
@@ -26,7 +27,7 @@ def tabulate_audit(subject, given, made, *, audit, settings):
     waiting = dict.fromkeys(TABULATED)
 
     def write(name, rows, *, measured):
-        table = table_of_audit(name)
+        table = CATALOGUE[name]
         identity = {**shared, "measured": measured, **identities.get(name, {})}
         write_table_and_csv(made[name], table, frame_of(table, rows), identity=identity)
         del waiting[name]

@@ -67,10 +67,10 @@ def read_scores_table(path):
 
 def dataset_manifest(folder):
     from gfscore.core.files import write_json
-    from gfscore.images.datasets import describe_images
+    from gfscore.images.datasets import open_and_describe
 
     settings = {"source": "npz", "value_range": 255, "channels": "last", "subset": None}
-    made = describe_images(settings, npz_images(folder), dataset="made", classes=CLASSES)
+    made = open_and_describe(settings, npz_images(folder), dataset="made", classes=CLASSES)[1]
     write_json(folder / "made.json", made)
     return folder / "made.json"
 

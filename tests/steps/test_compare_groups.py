@@ -88,7 +88,8 @@ class Folder:
     def compare(self, **changes):
         inputs, groups = self.inputs(), GROUPS | changes
         grouping = self.grouping(groups)
-        scores = group_score_rows(inputs, grouping, NAMES, intervals=INTERVALS, minimum_cell=groups["minimum_cell"])
+        how = {"intervals": INTERVALS, "minimum_cell": groups["minimum_cell"]}
+        scores = group_score_rows(inputs.measured(), MEASURES, grouping, NAMES, **how)
         metrics = metric_rows(inputs, grouping, NAMES, settings=groups, confidence=INTERVALS["confidence"])
         return frames_of({"group_scores": scores, "group_metrics": list(metrics)})
 

@@ -20,7 +20,7 @@ import yaml
 from safetensors.torch import save_file
 from torch import nn
 
-from gfscore.images.datasets import describe_images, load_all, open_images
+from gfscore.images.datasets import load_all, open_and_describe, open_images
 from gfscore.measures import KINDS
 from gfscore.networks.compatibility import import_torchvision
 from gfscore.networks.inference import extract_logits, reproducible_arithmetic
@@ -65,7 +65,7 @@ def summary_of(network):
 
 
 def fetched():
-    described = describe_images(TEST_HALF, dataset="digits", classes=CLASSES)
+    described = open_and_describe(TEST_HALF, dataset="digits", classes=CLASSES)[1]
     return [int(described["digest"][:8], 16), described["samples"], *described["samples_per_class"]]
 
 

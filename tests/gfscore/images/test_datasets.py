@@ -6,7 +6,7 @@ import pytest
 
 from gfscore.core.errors import InputError
 from gfscore.core.files import write_json
-from gfscore.images.datasets import describe_images, load_all, open_described, open_images
+from gfscore.images.datasets import load_all, open_and_describe, open_described, open_images
 from gfscore.images.image_set import ImageSet, from_arrays
 
 DIGITS = {"source": "digits", "test_share": 0.5, "seed": 0}
@@ -229,7 +229,7 @@ def test_names_of_classes_count_in_the_order_of_the_configuration(tmp_path):
     classes = ["dog", "emu", "cat"]
     images = open_images({"source": "labels"}, path, classes=classes)
     assert images.labels.tolist() == [1, 2, 1, 0]
-    manifest = describe_images({"source": "labels"}, path, dataset="mine", classes=classes)
+    manifest = open_and_describe({"source": "labels"}, path, dataset="mine", classes=classes)[1]
     assert manifest["samples_per_class"] == [1, 2, 1] and "classes" not in manifest["settings"]
     with pytest.raises(
         InputError, match=r"mine\.csv: label: row 0 is 'emu', a name, .* lists no classes; list all names under"
@@ -297,17 +297,17 @@ def test_class_names_are_checked_against_those_of_the_data(saved, monkeypatch):
 
 def test_a_pinned_digest_is_enforced(saved):
     path = saved()
-    described = describe_images(NPZ, path, dataset="pets", classes=PAIR)
+    described = open_and_describe(NPZ, path, dataset="pets", classes=PAIR)[1]
     for pinned in (described["digest"], described["digest"].upper()):
-        assert describe_images(NPZ, path, dataset="pets", classes=PAIR, pinned=pinned) == described
+        assert open_and_describe(NPZ, path, dataset="pets", classes=PAIR, pinned=pinned)[1] == described
     with pytest.raises(InputError, match=r"pets\.npz: the data have digest .*, but config\.yaml pins 000"):
-        describe_images(NPZ, path, dataset="pets", classes=PAIR, pinned="0" * 64)
+        open_and_describe(NPZ, path, dataset="pets", classes=PAIR, pinned="0" * 64)[1]
 
 
 def test_a_described_dataset_is_opened_again_and_a_changed_one_refused(saved, tmp_path):
     path = saved()
     manifest = tmp_path / "pets.json"
-    described = describe_images(NPZ, path, dataset="pets", classes=PAIR)
+    described = open_and_describe(NPZ, path, dataset="pets", classes=PAIR)[1]
     assert described["samples_per_class"] == [2, 2]
     assert described["image_shape"] == [3, 9, 8]
     write_json(manifest, described)

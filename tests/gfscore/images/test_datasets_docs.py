@@ -12,7 +12,7 @@ import yaml
 from gfscore.core.errors import InputError
 from gfscore.images import dataset_source as _declared
 from gfscore.images.dataset_source import dataset_sources
-from gfscore.images.datasets import describe_images, load_all, open_images
+from gfscore.images.datasets import load_all, open_and_describe, open_images
 from gfscore.workflow.sources import sources_of
 from shipped_configuration import ROOT, completed
 
@@ -60,7 +60,10 @@ def test_the_adapter_of_the_page_is_short_complete_and_described_by_itself(adapt
     settings = {"source": "idx", "labels": str(labels), "subset": None, "digest": None}
     opened = open_images(settings, images, classes=["zero", "one"])
     np.testing.assert_array_equal(load_all(opened)[0][:, 0], pixels.astype(np.float32) / np.float32(255))
-    assert describe_images(settings, images, dataset="mnist", classes=["zero", "one"])["samples_per_class"] == [2, 2]
+    assert open_and_describe(settings, images, dataset="mnist", classes=["zero", "one"])[1]["samples_per_class"] == [
+        2,
+        2,
+    ]
     images.write_bytes(images.read_bytes()[:-1])
     with pytest.raises(InputError, match="images: not a whole IDX file"):
         open_images(settings, images, classes=["zero", "one"])

@@ -13,7 +13,7 @@ from PIL import Image
 from gfscore.core.errors import InputError
 from gfscore.core.files import write_json
 from gfscore.images import encoded as _encoded
-from gfscore.images.datasets import describe_images, load_all, open_described, open_images
+from gfscore.images.datasets import load_all, open_and_describe, open_described, open_images
 from gfscore.images.decoding import prepare
 
 NONE = {"method": "none"}
@@ -387,7 +387,7 @@ def test_impossible_preprocessing_is_refused(root):
 
 def test_a_described_folder_is_verified_without_decoding(root, tmp_path, monkeypatch):
     settings = {**FOLDER, "preprocessing": CROP}
-    described = describe_images(settings, root, dataset="pets", classes=PAIR)
+    described = open_and_describe(settings, root, dataset="pets", classes=PAIR)[1]
     assert described["digest_covers"] == "encoded images, labels, identifiers and preprocessing"
     assert described["preprocessing"].startswith("decoded to RGB, short side 256 (bilinear, antialiased), centre crop")
     manifest = tmp_path / "pets.json"
@@ -437,10 +437,10 @@ def test_a_reader_that_stops_early_leaves_no_work_behind(root):
 MEASURE = """
 import sys
 from pathlib import Path
-from gfscore.images.datasets import describe_images, open_images
+from gfscore.images.datasets import open_and_describe, open_images
 settings = {"source": "image_folder", "folders": None, "list": None, "preprocessing": %r}
 names = [str(label) for label in range(10)]
-describe_images(settings, sys.argv[1], dataset="x", classes=names)
+open_and_describe(settings, sys.argv[1], dataset="x", classes=names)
 images = open_images(settings, sys.argv[1], classes=names)
 assert sum(len(batch) for batch in images.batches(64)) == int(sys.argv[2])
 # Of this program alone: getrusage would also count the test that started it.

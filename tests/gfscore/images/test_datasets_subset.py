@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gfscore.core.errors import InputError
-from gfscore.images.datasets import describe_images, open_images
+from gfscore.images.datasets import open_and_describe, open_images
 from gfscore.images.image_set import ImageSet, from_arrays
 from gfscore.images.subsets import draw_subset
 
@@ -45,7 +45,7 @@ def test_an_impossible_size_names_the_possible_ones(samples):
 def test_a_subset_of_a_source_is_recorded_and_keeps_the_order():
     subset = {"samples": 100, "seed": 3}
     part, whole = (open_images(settings, classes=NAMES) for settings in ({**DIGITS, "subset": subset}, DIGITS))
-    described = describe_images({**DIGITS, "subset": subset}, dataset="d", classes=NAMES)
+    described = open_and_describe({**DIGITS, "subset": subset}, dataset="d", classes=NAMES)[1]
     assert described["settings"]["subset"] == subset
     assert described["samples"] == 100
     assert described["digest"] == part.digest != whole.digest

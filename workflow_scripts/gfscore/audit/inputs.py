@@ -59,18 +59,16 @@ class AuditInputs:
         paths: dict[str, Any] = {name: files.get(name) or () for name in ("selection", "scores", "samples")}
         return cls(**subject, **paths)
 
-    def measured(self, *, calibrated: bool = True) -> Iterator[Measured]:
+    def measured(self) -> Iterator[Measured]:
         """Yield a Measured for each model and measure at T = 1, and for each calibration of the calibrated one.
 
-        Not for the latter where it is not `calibrated` that is asked for: a temperature chosen on the samples voids
-        tests on them.
         Raises InputError where those of a model are not of one network, or a value lies outside its measure's range.
         """
         for model, own in self.by_model():
             found = {name: _uncalibrated(own, name) for name in own}
             require_one_network(found, own)
             yield from found.values()
-            if calibrated and self.calibrated_measure and self.calibrations:
+            if self.calibrated_measure and self.calibrations:
                 yield from self._calibrated(model)
 
     def uncalibrated(self, measures: Iterable[str]) -> Iterator[Measured]:

@@ -10,6 +10,8 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from gfscore.core.identity import UNCALIBRATED
+
 
 @dataclass(frozen=True)
 class Measured:
@@ -29,6 +31,11 @@ class Measured:
     fresh: bool = True
     upper_values: NDArray[np.float64] | None = None
     predicted: NDArray[Any] | None = None
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether a temperature was chosen for these values."""
+        return self.key["calibration"] != UNCALIBRATED
 
     @property
     def bounded(self) -> bool:

@@ -17,6 +17,7 @@ from gfscore.audit.tables import TABLES
 from gfscore.core.files import sha256_of_file
 from gfscore.core.identity import label_of
 from gfscore.measures import kind_of
+from gfscore.measures.samples import table_of
 
 if TYPE_CHECKING:
     from gfscore.audit.model_logits import ModelLogits
@@ -56,7 +57,7 @@ class Scoring:
         for name, entry in self.measures.items():
             columns = kind_of(entry).load()(found.logits, found.labels, settings=entry)
             frame = pd.DataFrame({"sample_id": found.sample_id, "label": found.labels, **columns})
-            self.parts.append((model, name, frame))
+            self.parts.append((model, name, frame[table_of(entry["kind"]).column_names]))
         made_of = {"logits": sha256_of_file(source), "model": dict(model)}
         if self.calibrated:
             key, activation = {**model, "measure": self.calibrated}, self.measures[self.calibrated]["activation"]

@@ -29,7 +29,6 @@ from gfscore.audit.summaries import (
     resolve_label_error_rates,
     vulnerability_rows,
 )
-from gfscore.audit.summary_tables import MODEL_SUMMARY
 from gfscore.audit.tables import TABLES
 from gfscore.core.files import read_json
 from gfscore.tables.parquet_tables import frame_of, typed_frame
@@ -38,15 +37,9 @@ if TYPE_CHECKING:
     from gfscore.audit.inputs import AuditInputs
     from gfscore.audit.projections.rows import Projections
     from gfscore.statistics.curves import ScoreCurves
-    from gfscore.tables.table import Table
 
 Rows = dict[str, list[dict[str, Any]]]
 """Rows by the names of the tables; a table that an audit does not measure for is left out."""
-
-
-def table_of_audit(name: str) -> Table:
-    """Table of an audit by its name."""
-    return MODEL_SUMMARY if name == MODEL_SUMMARY.name else TABLES[name]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,7 +117,7 @@ class Tabulation:
         ranking = {"permutations": disparity["permutations"], "seed": disparity["seed"], "confidence": confidence}
         yield at._models(class_scores, measured), {}
         yield at._comparisons(measured)
-        yield at._groups_and_projections(), {}
+        yield at._groups_and_projections(measured), {}
         yield confusion_tables(inputs, names, **confusions), {}
         yield radius_tables(inputs, names, **ranking), {}
         yield agreement_tables(inputs, class_scores, names, methods=self.settings["methods"], ranking=ranking), {}
@@ -166,18 +159,21 @@ class Tabulation:
         rows = falsification_rows(self.inputs, self.class_names, alpha=1 - self.settings["intervals"]["confidence"])
         return {"falsification": rows} if rows else {}
 
-    def _groups_and_projections(self):
+    def _groups_and_projections(self, measured):
         rows, differences = {}, {}
         groups, intervals = self.settings["groups"], self.settings["intervals"]
         if self.grouping:
-            shared = self.inputs, self.grouping, self.class_names
-            rows["group_scores"] = group_score_rows(*shared, intervals=intervals, minimum_cell=groups["minimum_cell"])
-            rows["group_metrics"] = list(metric_rows(*shared, settings=groups, confidence=intervals["confidence"]))
+            shared, measures, fewest = (self.grouping, self.class_names), self.inputs.measures, groups["minimum_cell"]
+            rows["group_scores"] = group_score_rows(
+                measured, measures, *shared, intervals=intervals, minimum_cell=fewest
+            )
+            metrics = metric_rows(self.inputs, *shared, settings=groups, confidence=intervals["confidence"])
+            rows["group_metrics"] = list(metrics)
         if self.projections:
             if self.grouping:
                 kinds = {name: entry["kind"] for name, entry in self.inputs.measures.items()}
-                metrics = frame_of(TABLES["group_metrics"], rows["group_metrics"])
-                differences = group_means(metrics, kinds=kinds, moved=self.projections.manifest["categories"])
+                written = frame_of(TABLES["group_metrics"], rows["group_metrics"])
+                differences = group_means(written, kinds=kinds, moved=self.projections.manifest["categories"])
             rows |= projection_tables(
                 self.projections, self.class_names, differences, confidence=intervals["confidence"]
             )

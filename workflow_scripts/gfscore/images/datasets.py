@@ -51,18 +51,6 @@ def open_images(
     return images
 
 
-def describe_images(
-    settings: Mapping[str, Any],
-    path: Path | str | None = None,
-    *,
-    dataset: str,
-    classes: Sequence[str] | None,
-    pinned: str | None = None,
-) -> dict[str, Any]:
-    """Manifest of a dataset, as open_and_describe makes it."""
-    return open_and_describe(settings, path, dataset=dataset, classes=classes, pinned=pinned)[1]
-
-
 def open_and_describe(
     settings: Mapping[str, Any],
     path: Path | str | None = None,

@@ -5,7 +5,7 @@ gfscore.workflow.resolving.
 """
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from gfscore.audit.verdicts import gate_rules
@@ -30,6 +30,11 @@ FETCHED = {name for name, source in model_sources().items() if source.fetched}
 
 FITTED = {name for name, source in model_sources().items() if source.fitted}
 """Sources whose weights, all of them or the last layer's, the workflow finds itself."""
+
+
+def one_of(names: Iterable[str]) -> str:
+    """Regular expression that matches these names alone, and nothing without any."""
+    return "|".join(map(re.escape, names)) or NOTHING
 
 
 def dataset_of(config: Mapping[str, Any], audit: str) -> str:
@@ -96,7 +101,7 @@ def subjects_from(config: Mapping[str, Any], sources: Collection[str]) -> str:
         for model, entry in entries.items()
         if entry["source"] in sources
     ]
-    return "|".join(re.escape(subject) for subject in subjects) or NOTHING
+    return one_of(subjects)
 
 
 def zoo_models_from(config: Mapping[str, Any], source: str) -> str:
@@ -108,7 +113,7 @@ def zoo_models_from(config: Mapping[str, Any], source: str) -> str:
         for model, entry in entries.items()
         if entry["source"] == source
     ]
-    return "|".join(re.escape(name) for name in names) or NOTHING
+    return one_of(names)
 
 
 def has_logits(config: Mapping[str, Any], dataset: str, threat: str, model: str) -> bool:
@@ -330,5 +335,4 @@ def step_of(config: Mapping[str, Any], measure: str) -> str:
 
 def names_of_network_measures(config: Mapping[str, Any]) -> str:
     """Regular expression that matches the names of the measures that show images to a network; nothing without any."""
-    names = [name for name, entry in config["measures"].items() if kind_of(entry).needs == "network"]
-    return "|".join(map(re.escape, names)) or NOTHING
+    return one_of(name for name, entry in config["measures"].items() if kind_of(entry).needs == "network")

@@ -6,7 +6,7 @@ from PIL import Image
 
 from gfscore.core.errors import InputError
 from gfscore.images.attributes import Dataset, attributes_of
-from gfscore.images.datasets import describe_images, load_all, open_images
+from gfscore.images.datasets import load_all, open_and_describe, open_images
 
 NAMES = [f"{number:06d}.jpg" for number in range(1, 7)]
 ROWS = ["-1  1 -1", " 1  1  1", "-1 -1  1", " 1 -1 -1", "-1  1  1", " 1  1 -1"]
@@ -38,7 +38,7 @@ def test_the_task_is_the_label_and_the_part_is_the_split(folder):
     assert images.class_names == ("no Smiling", "Smiling")
     pixels, _ = load_all(images)
     assert pixels[:, 0, 0, 0] == pytest.approx(np.array([1, 2, 4, 5]) * 40 / 255, abs=0.01)
-    assert describe_images(SETTINGS, folder, dataset="faces", classes=None)["samples_per_class"] == [1, 3]
+    assert open_and_describe(SETTINGS, folder, dataset="faces", classes=None)[1]["samples_per_class"] == [1, 3]
 
 
 def test_attributes_of_the_same_images(folder):

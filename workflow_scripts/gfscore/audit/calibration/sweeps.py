@@ -44,8 +44,6 @@ def read_sweeps(path: Path | str, *, audit: str) -> dict[str, ScoreCurves]:
     """ScoreCurves by "threat/model" from the table sweeps of an audit."""
     table = read_table(path, TABLES["sweeps"], expect={"audit": audit})
     return {
-        label_of(dict(zip(("threat", "model"), key, strict=True))): ScoreCurves.of_rows(
-            rows, rows["class_index"].nunique()
-        )
-        for key, rows in table.groupby(["threat", "model"], sort=False)
+        label_of({"threat": threat, "model": model}): ScoreCurves.of_rows(rows, rows["class_index"].nunique())
+        for (threat, model), rows in table.groupby(["threat", "model"], sort=False)
     }

@@ -13,7 +13,7 @@ from gfscore.audit.measured import row_generator
 from gfscore.audit.metrics import METRICS
 from gfscore.audit.table_names import COMPARISONS
 from gfscore.core.errors import InputError
-from gfscore.core.identity import UNCALIBRATED, label_of
+from gfscore.core.identity import label_of
 from gfscore.measures import measure_of
 from gfscore.statistics.classes import class_values
 from gfscore.statistics.disparity import TIE_TOLERANCE
@@ -95,7 +95,7 @@ def comparison_tables(
     about: dict[str, Any] = {}
     by_measure: dict[str, list[Measured]] = {}
     for item in measured:
-        if item.key["calibration"] == UNCALIBRATED:
+        if not item.calibrated:
             by_measure.setdefault(item.key["measure"], []).append(item)
     for name, items in by_measure.items():
         own, about[name] = tables_of(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gfscore.audit.agreement.columns import ALL, ALL_NAME
@@ -15,27 +15,29 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gfscore.audit.groups.grouping import Grouping
-    from gfscore.audit.inputs import AuditInputs
     from gfscore.audit.measured import Measured
     from gfscore.statistics.class_bounds import ClassBounds
 
 
 def group_score_rows(
-    inputs: AuditInputs,
+    measured: Iterable[Measured],
+    measures: Mapping[str, Mapping[str, Any]],
     grouping: Grouping,
     class_names: Sequence[str],
     *,
     intervals: Mapping[str, Any],
     minimum_cell: int,
 ) -> list[dict[str, Any]]:
-    """Rows of group_scores of every measure of an audit (AuditInputs) at T = 1, as score_rows."""
+    """Rows of group_scores of Measured values, of which those at T = 1 count, as score_rows.
+
+    `measures` are the settings of each measure.
+    """
     shared: dict[str, Any] = {"intervals": intervals, "minimum_cell": minimum_cell}
     return [
         row
-        for measured in inputs.measured(calibrated=False)
-        for row in score_rows(
-            measured, grouping, class_names, settings=inputs.measures[measured.key["measure"]], **shared
-        )
+        for item in measured
+        if not item.calibrated
+        for row in score_rows(item, grouping, class_names, settings=measures[item.key["measure"]], **shared)
     ]
 
 

@@ -12,7 +12,6 @@ import numpy as np
 from gfscore.audit.verdicts.gate_rules import FALSIFICATION, alpha_of, combine, evidence_of, threshold_of, verdict_of
 from gfscore.audit.verdicts.gate_statistics import range_of, statistic_of, words_of
 from gfscore.audit.verdicts.planner import samples_for_rule
-from gfscore.core.identity import UNCALIBRATED
 from gfscore.core.names import enumeration
 from gfscore.core.numbers import model_count
 from gfscore.core.software import software
@@ -70,7 +69,7 @@ def candidates_of(
     found: dict[tuple[str, str], Candidate] = {}
     for item in measured:
         name = item.key["measure"]
-        if name not in judged or item.key["calibration"] != UNCALIBRATED:
+        if name not in judged or item.calibrated:
             continue
         key = item.key["threat"], item.key["model"]
         candidate = found.setdefault(key, Candidate(*key, class_names=list(class_names), bounds={}))
