@@ -40,7 +40,19 @@ def check_logits(
     "exclude"). Raises InputError for another accuracy unless such models are excluded, which the result then says. A
     model that may be guessing, or whose classes look exchanged, is accepted with a warning.
     """
-    predicted, labels = predictions(found.logits, found.labels), found.labels
+    predicted = predictions(found.logits, found.labels)
+    return check_answers(predicted, found.labels, class_names, source=source, gate=gate)
+
+
+def check_answers(
+    predicted: NDArray[np.integer],
+    labels: NDArray[np.integer],
+    class_names: Sequence[str],
+    *,
+    source: Path | str,
+    gate: Mapping[str, Any],
+) -> dict[str, Any]:
+    """The same of the predictions (N,) and labels (N,) of a model."""
     correct = int(np.sum(predicted == labels))
     accepted, words = True, None
     if gate["published"] is not None and gate["samples"] is None:

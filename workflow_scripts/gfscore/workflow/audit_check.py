@@ -52,8 +52,10 @@ class Checked:
             return None
 
 
-def check_audit(folder: Path | str) -> Checked:
+def check_audit(folder: Path | str, *, figures: bool = True) -> Checked:
     """Check the files of results/audits/<audit> against their checksums and each other: Checked.
+
+    Without `figures` the folder need not have any.
 
     Tables are read with the checksums of their pages, JSON files, HTML pages and the configuration with their own, each
     CSV is made again from its Parquet file and compared byte for byte, figures are compared with checksums.json beside
@@ -77,7 +79,8 @@ def check_audit(folder: Path | str) -> Checked:
         checked.read("pages, by the checksums in their last lines", require_checksum, path)
     if (folder / "config.yaml").is_file():
         checked.read("configuration, by the checksum in its last line", require_checksum, folder / "config.yaml")
-    _check_figures(folder / "figures", checked)
+    if figures or (folder / "figures").exists():
+        _check_figures(folder / "figures", checked)
     _check_crate(folder, audit, checked)
     known = {".parquet", ".csv", ".json", ".html"}
     checked.unchecked += [
