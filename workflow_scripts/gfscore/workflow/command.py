@@ -9,8 +9,8 @@ from pathlib import Path
 
 from gfscore import VERSION
 from gfscore.core.errors import InputError
-from gfscore.core.files import NO_ROOM
 from gfscore.core.names import harmless, printable
+from gfscore.workflow.bundling.parts import PARTS
 
 STATES = {"PASS": 0, "FAIL": 1, "INCONCLUSIVE": 2}
 REFUSED, ERROR = 1, 3
@@ -68,6 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except MemoryError:
         return _error("not enough memory; use a machine with more")
     except OSError as error:
+        from gfscore.core.files import NO_ROOM
+
         if error.errno not in NO_ROOM:
             raise
         return _error(f"{error.filename or 'the disk'}: {error.strerror}; make room, or name another folder")
@@ -101,27 +103,20 @@ def _parser() -> argparse.ArgumentParser:
     bundle = command("bundle", _bundle, "an audit as one folder, to hand on", BUNDLE)
     bundle.add_argument("audit", metavar="AUDIT")
     bundle.add_argument("--to", type=Path, metavar="FOLDER", help="new folder; by default results/bundles/AUDIT")
-    parts = _parts()
-    whats = "; ".join(f"{part}: {words}" for part, words in parts.items())
-    bundle.add_argument("--with", dest="parts", nargs="+", choices=parts, default=[], metavar="PART", help=whats)
+    whats = "; ".join(f"{part}: {words}" for part, words in PARTS.items())
+    bundle.add_argument("--with", dest="parts", nargs="+", choices=PARTS, default=[], metavar="PART", help=whats)
     bundle.add_argument("--sign", type=Path, metavar="KEY", help="private key of SSH that signs statement.json")
     verify = command("verify", _verify, "check a folder that was handed on", VERIFY)
     verify.add_argument("folder", type=Path, metavar="FOLDER")
     verify.add_argument(
-        "--require", nargs="+", choices=[*parts, "signature"], default=[], metavar="PART",
-        help=f"refuse a folder in which one of these could not be checked: {', '.join(parts)}, signature",
+        "--require", nargs="+", choices=[*PARTS, "signature"], default=[], metavar="PART",
+        help=f"refuse a folder in which one of these could not be checked: {', '.join(PARTS)}, signature",
     )  # fmt: skip
     verify.add_argument(
         "--allowed-signers", type=Path, metavar="FILE", help="whose keys you trust, as ssh-keygen takes"
     )
     verify.add_argument("--identity", metavar="NAME", help="who of these must have signed")
     return parser
-
-
-def _parts():
-    from gfscore.workflow.bundling.contents import PARTS
-
-    return PARTS
 
 
 def _gate(given):

@@ -22,14 +22,6 @@ SIGNATURE = f"{STATEMENT}.sig"
 
 RESULTS = "results/"
 
-PARTS = {
-    "logits": "the logits of every model, from which its scores are computed again",
-    "networks": "the checkpoints of the models, as far as they are files",
-    "images": "the file that holds the images of the dataset",
-    "figures": "the figures as SVG, PDF and PNG; the pages show them in any case",
-}
-"""What a bundle may hold besides the audit, and what it is."""
-
 MOST_FILES = 100_000
 
 Files = dict[str, str]

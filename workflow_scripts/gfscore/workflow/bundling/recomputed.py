@@ -288,6 +288,8 @@ def _different_rows(where, found, made):
     if len(found) != len(made):
         yield f"{where}: {len(found):,} rows, but {len(made):,} follow from the other files"
         return
+    if found.equals(made):
+        return
     for name in made.columns:
         if pd.api.types.is_float_dtype(made[name].dtype):
             same = np.isclose(found[name], made[name], rtol=RELATIVE, atol=ABSOLUTE, equal_nan=True)

@@ -89,7 +89,10 @@ def verify_bundle(
     found.check("digests", "every file has the digest of the statement, none is missing, none was added",
                 lambda: _changed(bundle, statement))  # fmt: skip
     _check_signature(found, bundle, allowed_signers, identity)
-    _check_content(found, bundle, statement)
+    if found.faults:
+        found.unchecked["content"] = "the files are not those of the statement, so nothing was computed from them"
+    else:
+        _check_content(found, bundle, statement)
     for part in required:
         if part not in found.checked:
             found.faults.append(f"{part}: required, but {found.unchecked.get(part, 'could not be checked')}")
@@ -174,7 +177,7 @@ def _check_content(found: Verification, bundle: Bundle, statement: Any) -> None:
     found.check("statement", "the statement says what the files say", said)
     _check_networks(found, bundle, config)
     _check_images(found, bundle, config)
-    if (bundle.folder / "audits" / bundle.audit / "figures").is_dir():
+    if any(name.startswith(bundle.of_audit("figures/")) for name in bundle.digests):
         found.checked["figures"] = "figures are as checksums.json beside them says"
     else:
         found.unchecked["figures"] = "no figures as files; the pages show them"

@@ -13,7 +13,6 @@ from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
 from gfscore.workflow.bundling.configurations import resolved_configuration
 from gfscore.workflow.bundling.contents import (
-    PARTS,
     STATEMENT,
     Bundle,
     Files,
@@ -24,6 +23,7 @@ from gfscore.workflow.bundling.contents import (
     name_of,
     network_files,
 )
+from gfscore.workflow.bundling.parts import PARTS
 from gfscore.workflow.bundling.signatures import sign
 from gfscore.workflow.bundling.statement import write_statement
 from gfscore.workflow.bundling.verifying import verify_bundle
