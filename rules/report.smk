@@ -31,6 +31,7 @@ rule plot_figures:
         **AUDIT_FILES,
         code=code("plot_figures"),
         scores="results/scores/{audit}.parquet",
+        dataset=of_audit(layout.dataset_file, extension="parquet"),
         pictures=of_audit(projection_layout.mapper_file, extension="npz"),
     output:
         folder=report(

@@ -4,7 +4,7 @@ from gfscore.audit.agreement.falsification_rows import add_contradictions
 from gfscore.audit.groups.gate import add_group_bounds
 from gfscore.audit.inputs import AuditInputs
 from gfscore.audit.summaries import resolve_label_error_rates
-from gfscore.audit.verdicts.evidence import digests_of
+from gfscore.audit.verdicts.evidence import evidence
 from gfscore.audit.verdicts.verdict import candidates_of, judge
 from gfscore.core.files import read_json, write_json
 from gfscore.statistics.error_rates import caution
@@ -12,13 +12,14 @@ from gfscore.workflow.jobs import logged_job
 
 
 def judge_audit(inputs, given, path_to_verdict, *, rules, intervals, label_error_rates, fp_lambda):
-    """Write verdict.json from AuditInputs; `given` holds the paths of the dataset's manifest and of what rests on it.
+    """Write verdict.json from AuditInputs; `given` holds the paths of the other files that it rests on.
 
-    They are `manifest` and, where there are any, `attributes`, for rules about groups, and `generator`, whose manifest
-    gave the label-error rates. The verdict names every file that it rests on, with its digest. Succeeds whatever the
-    verdict, which the rule `gate` turns into an exit status.
+    They are `manifest`, of the dataset, `configuration`, the resolved one, and, where there are any, `attributes`, for
+    rules about groups, and `generator`, whose manifest gave the label-error rates. The verdict says what it rests on
+    (gfscore.audit.verdicts.evidence). Succeeds whatever the verdict, which the rule `gate` turns into an exit status.
     """
-    class_names = read_json(given["manifest"])["classes"]
+    manifest = read_json(given["manifest"])
+    class_names = manifest["classes"]
     candidates = candidates_of(
         inputs.measured(),
         class_names,
@@ -35,9 +36,9 @@ def judge_audit(inputs, given, path_to_verdict, *, rules, intervals, label_error
     for words in cautions:
         print(f"{words}.")
     verdict = judge(candidates, rules, lam=fp_lambda, selection=selection, cautions=cautions)
-    files = [inputs.selection, inputs.scores, *inputs.samples]
-    files += [given.get(name) for name in ("manifest", "attributes", "generator")]
-    write_json(path_to_verdict, verdict | {"made_from": digests_of(file for file in files if file)})
+    files = [inputs.selection, inputs.dataset, inputs.scores, *inputs.samples]
+    files += [given.get(name) for name in ("manifest", "attributes", "generator", "configuration")]
+    write_json(path_to_verdict, verdict | evidence(inputs, manifest, filter(None, files)))
 
 
 if __name__ == "__main__":

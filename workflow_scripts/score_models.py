@@ -5,6 +5,7 @@ import pandas as pd
 from gfscore.audit.checks import selection_of
 from gfscore.audit.comparison.sensitivity import with_places
 from gfscore.audit.model_logits import read_model_logits
+from gfscore.audit.sample_list import SampleList
 from gfscore.audit.scores_file import write_scores
 from gfscore.audit.scoring import Scoring
 from gfscore.audit.summary_tables import SENSITIVITY
@@ -21,13 +22,14 @@ from gfscore.workflow.jobs import logged_job
 def score_models(given, made, *, audit, subject, checks, temperatures, changes, cache="results/cache"):
     """Write models.json, and the tables scores, sweeps and sensitivity of an audit; `made` holds their paths.
 
-    `given` holds paths: `manifest` and `samples` of the dataset, and the files of `code`. `subject` is what
+    `given` holds paths: `manifest` and `dataset` of the samples, and the files of `code`. `subject` is what
     plan.subject_of says, `checks` what is asked of the logits of each model (plan.logit_checks), `temperatures` the
     searched range (low, high), `changes` the shifts and scales of the logits, and lam, lambda of FP. What takes long is
     kept in the folder `cache`. Raises InputError for logits that cannot be audited.
     """
     manifest = read_json(given["manifest"])
-    samples = read_table(given["samples"], DATASET, expect={"dataset_digest": manifest["digest"]})
+    samples = read_table(given["dataset"], DATASET, expect={"dataset_digest": manifest["digest"]})
+    counted = SampleList.of(samples, source=given["dataset"]).counted
     scoring = Scoring(
         class_names=manifest["classes"],
         measures={name: entry for name, entry in subject["measures"].items() if from_logits(entry)},
@@ -41,7 +43,7 @@ def score_models(given, made, *, audit, subject, checks, temperatures, changes, 
         model, path = asked["model"], subject["logits"][label_of(asked["model"])]
         how = {"model": model, "allow_probabilities": asked["allow_probabilities"]}
         found = read_model_logits(path, manifest, samples, given=label_of(model) in subject["given"], **how)
-        scoring.add(model, found, gate=asked["gate"], source=path)
+        scoring.add(model, found.only(counted), gate=asked["gate"], source=path)
     write_json(made["selection"], selection_of(scoring.checks, subject["models"]))
     about = {"audit": audit, "dataset_digest": manifest["digest"]}
     identity = {**about, "classes": manifest["classes"], "logits": scoring.identities}
