@@ -7,8 +7,7 @@
 #        results/index.html                        the audits of this run, their verdicts and pages
 #        results/dashboard_parts.json              what all dashboards have in common: library, charts
 #
-#   plot_figures
-#   build_report
+#   plot_figures, build_report
 #   prepare_dashboards, build_dashboard
 #   build_index
 

@@ -71,15 +71,16 @@ def audit_inputs(folder, models, measures, tables, *, logits=None, included=None
     `tables` maps (model name, measure) to a data frame, of which columns that it lacks are null, and nothing is
     censored; `logits` maps names of models to (sample_id, labels, logits), where any are read; `included` are labels of
     the models that take part, by default all; `about` maps a measure to what its file says of itself beside the model.
-    The dataset has the samples of all of these, in order, unless `dataset` is the path of its table. Other settings are
-    those of AuditInputs.
+    The dataset has the samples of all of these, in order. Other settings are those of AuditInputs.
     """
     identities, paths, parts, samples = {}, {}, [], []
-    dataset = settings.pop("dataset", None) or folder / "dataset.parquet"
-    listed = [frame[["sample_id", "label"]] for frame in tables.values()]
+    dataset = folder / "dataset.parquet"
+    listed = [
+        pd.DataFrame({"sample_id": [], "label": []}),
+        *(frame[["sample_id", "label"]] for frame in tables.values()),
+    ]
     listed += [pd.DataFrame({"sample_id": of[0], "label": of[1]}) for of in (logits or {}).values()]
-    if dataset == folder / "dataset.parquet":
-        write_dataset(dataset, pd.concat(listed).drop_duplicates("sample_id"))
+    write_dataset(dataset, pd.concat(listed).drop_duplicates("sample_id"))
     for model in models:
         label, name = label_of(model), model["model"]
         identities[label] = {**model, "dataset_digest": DIGEST, "checkpoint_sha256": f"c-{name}"}
@@ -105,6 +106,12 @@ def audit_inputs(folder, models, measures, tables, *, logits=None, included=None
     write_json(folder / "models.json", {"included": taking_part, "excluded": []})
     written = {"selection": folder / "models.json", "scores": folder / "scores.parquet", "samples": samples}
     return AuditInputs(models=models, measures=measures, logits=paths, dataset=dataset, **written, **settings)
+
+
+def write_manifest(path, class_names, *, samples=0):
+    """Manifest of the dataset."""
+    made = {"dataset": "toy", "digest": DIGEST, "samples": samples, "classes": list(class_names), "settings": {}}
+    write_json(path, made)
 
 
 def write_dataset(path, frame):
@@ -156,8 +163,7 @@ class ScoredAudit:
         unknown = [{"published_clean_accuracy": None, "published_robust_accuracy": None}] * len(self.models)
         methods = [model | {"method": None} for model in self.models]
         self.settings = SETTINGS | {"published": unknown, "methods": methods} | settings
-        made = {"dataset": "toy", "digest": DIGEST, "samples": len(self.labels), "classes": list(class_names)}
-        write_json(self.manifest, made | {"settings": {}})
+        write_manifest(self.manifest, class_names, samples=len(self.labels))
         frame = pd.DataFrame({"sample_id": self.ids, "label": self.labels})
         write_dataset(self.dataset, frame)
         for model in self.models:
