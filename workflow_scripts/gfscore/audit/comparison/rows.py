@@ -31,10 +31,13 @@ def comparison_of(
 ) -> tuple[Comparison | None, str | None]:
     """`(Comparison, None)` of the models of one measure, or `(None, why there is none)`.
 
-    Takes a list of Measured on the same samples, the Measure, and `settings`: confidence, most, flips and seed.
+    Takes a list of Measured, the Measure, and `settings`: confidence, most, flips and seed.
     """
     if len(measured) < 2:
         return None, "only one model takes part"
+    other = next((item for item in measured if not np.array_equal(item.sample_id, measured[0].sample_id)), None)
+    if other:
+        return None, f"{label_of(measured[0].key)} and {label_of(other.key)} were measured on different samples"
     values = np.stack([item.values for item in measured])
     largest = np.stack([item.values if item.upper_values is None else item.upper_values for item in measured])
     key = {name: measured[0].key[name] for name in ("dataset", "measure")}
