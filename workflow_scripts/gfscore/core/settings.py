@@ -21,6 +21,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+HALF = 0.5
 WHITE = 255
 """Of a pixel of eight bits."""
 
@@ -105,7 +106,18 @@ Share = Annotated[Number, Field(ge=0, le=1)]
 InnerShare = Annotated[Number, Field(gt=0, lt=1)]
 """A fraction of a whole that is neither nothing nor all."""
 
-Confidence = Annotated[InnerShare, Field(description="A confidence as a fraction, such as 0.95.")]
+
+def _confidence(value: float) -> float:
+    if value < HALF:
+        raise refusal(
+            f"a confidence of {value:g} is worse than a coin; for an error probability of {value:g} give {1 - value:g}"
+        )
+    return value
+
+
+Confidence = Annotated[
+    InnerShare, AfterValidator(_confidence), Field(ge=HALF, description="A confidence as a fraction, such as 0.95.")
+]
 Count = Annotated[int, Field(ge=1)]
 Seed = Annotated[int, Field(ge=0, le=2**32 - 1, description="Seed of every random draw of this entry.")]
 ImagesAtOnce = Annotated[int, Field(ge=1, le=1_000_000)]
