@@ -14,7 +14,7 @@ from gfscore.workflow.jobs import logged_job
 def score_models(given, made, *, audit, subject, checks, temperatures, changes, cache="results/cache"):
     """Write models.json, and the tables scores, sweeps and sensitivity of an audit; `made` holds their paths.
 
-    `given` holds paths: `manifest` and `samples` of the dataset, and the files of `code`. `subject` is what
+    `given` holds paths: `manifest` and table of the `dataset`, and the files of `code`. `subject` is what
     plan.subject_of says, `checks` what is asked of the logits of each model (plan.logit_checks), `temperatures` the
     searched range (low, high), `changes` the shifts and scales of the logits, and lam, lambda of FP. What takes long is
     kept in the folder `cache`. Raises InputError for logits that cannot be audited.

@@ -116,6 +116,8 @@ def test_another_preprocessing_of_a_checkpoint_computes_its_logits_again(audited
 
 
 def test_another_checkpoint_is_refused_until_the_change_is_meant(audited_one):
+    stood_there = audited_one.path / "checkpoints/stood_there.pt"
+    (audited_one.path / "checkpoints/Network.pt").rename(stood_there)
     place_network(audited_one.path, "Network", image_shape=(1, 8, 8), classes=10, seed=1)
     refused = audited_one.snakemake(*OPTIONS, check=False)
     assert refused.returncode != 0
@@ -124,6 +126,12 @@ def test_another_checkpoint_is_refused_until_the_change_is_meant(audited_one):
     judged = audited_one.path / "results/audits/one"
     assert not (judged / "verdict.json").exists() and not (judged / "report.html").exists()
     assert (judged / "previous/verdict.json").is_file() and (judged / "previous/report.html").is_file()
+    # Nor is anything lost: with the old one back, nothing of a model is made again.
+    refused_one = audited_one.path / "checkpoints/refused.pt"
+    (audited_one.path / "checkpoints/Network.pt").rename(refused_one)
+    stood_there.rename(audited_one.path / "checkpoints/Network.pt")
+    assert planned(audited_one, "Network") == Counter()
+    refused_one.rename(audited_one.path / "checkpoints/Network.pt")
     (audited_one.path / "checkpoints/Network.pt.sha256").unlink()
     assert rerun(audited_one, "Network") == Counter(fetch_checkpoint=1) + LOGITS
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gfscore.audit.agreement.falsification_rows import add_contradictions
 from gfscore.audit.groups.gate import add_group_bounds
-from gfscore.audit.verdicts.evidence import digests_of
+from gfscore.audit.verdicts.evidence import evidence
 from gfscore.audit.verdicts.verdict import candidates_of, judge
 from gfscore.core.files import read_json
 from gfscore.statistics.error_rates import caution
@@ -27,13 +27,14 @@ def judgement(
     label_error_rates: ArrayLike | None,
     fp_lambda: float,
 ) -> dict[str, Any]:
-    """Contents of verdict.json, which name every file that the verdict rests on, with its digest.
+    """Contents of verdict.json, with what the verdict rests on (see `evidence`).
 
-    Takes AuditInputs of the measures that the `rules` judge, and `files`: paths of the `manifest` of the dataset and,
-    where there are any, of its `attributes`, for rules about groups, and of the manifest of the `generator` that gave
-    the label-error rates.
+    Takes AuditInputs of the measures that the `rules` judge, and `files`: paths of the `manifest` of the dataset, of
+    the resolved `configuration` and, where there are any, of its `attributes`, for rules about groups, and of the
+    manifest of the `generator` that gave the label-error rates.
     """
-    class_names = read_json(files["manifest"])["classes"]
+    manifest = read_json(files["manifest"])
+    class_names = manifest["classes"]
     candidates = candidates_of(
         inputs.measured(),
         class_names,
@@ -49,6 +50,6 @@ def judgement(
     for words in cautions:
         print(f"{words}.")
     verdict = judge(candidates, rules, lam=fp_lambda, selection=read_json(inputs.selection), cautions=cautions)
-    beside = (files.get(name) for name in ("manifest", "attributes", "generator"))
-    rests_on = [inputs.selection, inputs.scores, *inputs.samples, *beside]
-    return verdict | {"made_from": digests_of(file for file in rests_on if file)}
+    beside = (files.get(name) for name in ("manifest", "attributes", "generator", "configuration"))
+    rests_on = [inputs.selection, inputs.dataset, inputs.scores, *inputs.samples, *beside]
+    return verdict | evidence(inputs, manifest, filter(None, rests_on))

@@ -13,6 +13,7 @@ from gfscore.audit.calibration.sweeps import sweep_frame
 from gfscore.audit.checks import check_logits
 from gfscore.audit.comparison.sensitivity import model_sensitivity, with_places
 from gfscore.audit.model_logits import read_model_logits
+from gfscore.audit.sample_list import SampleList
 from gfscore.audit.summary_tables import SENSITIVITY
 from gfscore.audit.tables import TABLES
 from gfscore.core.files import read_json, sha256_of_file
@@ -102,12 +103,13 @@ def score(
 ) -> Scoring:
     """Check and score the logits of every model of an audit.
 
-    `files` holds the paths of the `manifest` and the table of `samples` of the dataset. `subject` is what
+    `files` holds the paths of the `manifest` and the table of the `dataset`. `subject` is what
     plan.subject_of says, `checks` what is asked of the logits of each model (plan.logit_checks); the others are those
     of Scoring. Raises InputError for logits that cannot be audited.
     """
     manifest = read_json(files["manifest"])
-    samples = read_table(files["samples"], DATASET, expect={"dataset_digest": manifest["digest"]})
+    samples = read_table(files["dataset"], DATASET, expect={"dataset_digest": manifest["digest"]})
+    counted = SampleList.of(samples, source=files["dataset"]).counted
     scoring = Scoring(
         class_names=manifest["classes"],
         measures={name: entry for name, entry in subject["measures"].items() if from_logits(entry)},
@@ -121,5 +123,5 @@ def score(
         model, path = asked["model"], subject["logits"][label_of(asked["model"])]
         how = {"model": model, "allow_probabilities": asked["allow_probabilities"]}
         found = read_model_logits(path, manifest, samples, given=label_of(model) in subject["given"], **how)
-        scoring.add(model, found, gate=asked["gate"], source=path)
+        scoring.add(model, found.only(counted), gate=asked["gate"], source=path)
     return scoring
