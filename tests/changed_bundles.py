@@ -2,6 +2,7 @@
 
 import json
 import random
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,8 @@ import pyarrow.parquet as pq
 
 from gfscore.audit.scores_file import ScoresFile, write_scores
 from gfscore.core.checksummed import write_checksummed
-from gfscore.core.files import read_json, write_json
+from gfscore.core.errors import InputError
+from gfscore.core.files import read_json, sha256_of_file, write_json
 from gfscore.tables.parquet_tables import (
     read_identity,
     read_logits,
@@ -29,7 +31,19 @@ MODELS = ("good", "bad")
 
 
 def restated(folder):
-    """Make the statement anew, as far as the files allow; the digests alone where they do not."""
+    """Make every digest anew that speaks of other files: in the verdict, the pages and the statement.
+
+    The statement as far as the files allow; its digests alone where they do not.
+    """
+    audit = folder / AUDIT
+    with suppress(InputError, OSError):
+        verdict = read_json(audit / "verdict.json")
+        made_from = {path: folder / path.removeprefix("results/") for path in verdict["made_from"]}
+        verdict["made_from"] = {path: sha256_of_file(file) for path, file in made_from.items()}
+        write_json(audit / "verdict.json", verdict)
+    for page in audit.glob("*.html"):
+        words = "".join(line for line in page.read_text().splitlines(True) if "SHA-256" not in line)
+        write_checksummed(page, words, files=[audit / "verdict.json", audit / "class_scores.parquet"])
     try:
         bundle = Bundle.read(folder)
         configuration = folder / AUDIT / "config.yaml"

@@ -75,8 +75,8 @@ def finished_audit(*, attacked=False, seed=0):
             _network(config, model, samples, logits, distances=rng.uniform(0.1, 2.0, n))
         else:
             np.save(f"given/{model['model']}.npy", logits)
-    _steps(config)
     write_checksummed("results/audits/toy/config.yaml", rendered(resolution, AUDIT))
+    _steps(config)
     made_from = [f"results/audits/toy/{name}" for name in ("verdict.json", "class_scores.parquet")]
     for page in ("report", "dashboard"):
         write_checksummed(f"results/audits/toy/{page}.html", f"<p>{page}: PASS</p>", files=made_from)
@@ -108,11 +108,11 @@ def _steps(config):
     folder, great = "results/audits/toy", config["great"]
     tables = {name: f"{folder}/{name}.parquet" for name in TABULATED}
     tables |= {f"{name}_json": f"{folder}/{name}.json" for name in ("calibration", "comparison")}
-    manifest = layout.dataset_file(config, AUDIT, extension="json")
+    manifest, dataset = (layout.dataset_file(config, AUDIT, extension=end) for end in ("json", "parquet"))
     scored = {"selection": f"{folder}/models.json", "sensitivity": f"{folder}/sensitivity.parquet"}
     scored |= {stage: f"results/{stage}/toy.parquet" for stage in ("scores", "sweeps")}
     score_models(
-        {"manifest": manifest, "samples": layout.dataset_file(config, AUDIT, extension="parquet"), "code": []},
+        {"manifest": manifest, "dataset": dataset, "code": []},
         scored,
         audit=AUDIT,
         subject=plan.subject_of(config, AUDIT),
@@ -120,11 +120,17 @@ def _steps(config):
         temperatures={end: great["temperatures"][end] for end in ("low", "high")},
         changes={"shifts": great["shifts"], "scales": great["scales"], "lam": config["disparity"]["fp_lambda"]},
     )
-    given = scored | {"manifest": manifest, "samples": layout.sample_files(config, AUDIT), "manifests": []}
+    given = scored | {
+        "manifest": manifest,
+        "dataset": dataset,
+        "samples": layout.sample_files(config, AUDIT),
+        "manifests": [],
+    }
     given |= {"generator": None, "attributes": None, "mapper": None, "projections": []}
     subject, settings = plan.subject_of(config, AUDIT), layout.table_settings(config, AUDIT)
     tabulate_audit(subject, given, tables, audit=AUDIT, settings=settings)
-    judged = given | {"samples": layout.judged_sample_files(config, AUDIT)}
+    configuration = f"{folder}/config.yaml"
+    judged = given | {"samples": layout.judged_sample_files(config, AUDIT), "configuration": configuration}
     judge_audit(
         AuditInputs.of(plan.judged_subject_of(config, AUDIT), judged),
         judged,

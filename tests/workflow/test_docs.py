@@ -50,6 +50,8 @@ def workplace(audited_once, tmp_path_factory):
     for name in LEFT_OUT:
         repository.edit("config.yaml", f"      - {name}\n", "")
     (repository.path / ".venv").symlink_to(Path(sys.executable).parent.parent)
+    # The command gfscore of this copy, as every make leaves it.
+    subprocess.run(["make", "setup"], cwd=repository.path, check=True)
     return repository.path
 
 

@@ -41,7 +41,11 @@ def check_logits(
     model that may be guessing, or whose classes look exchanged, is accepted with a warning.
     """
     predicted = predictions(found.logits, found.labels)
-    return check_answers(predicted, found.labels, class_names, source=source, gate=gate)
+    checked = check_answers(predicted, found.labels, class_names, source=source, gate=gate)
+    doubt = repeated(found.logits, found.labels)
+    if doubt:
+        print(f"warning: {doubt}")
+    return checked | {"warnings": [*checked["warnings"], *filter(None, [doubt])]}
 
 
 def check_answers(
@@ -52,7 +56,7 @@ def check_answers(
     source: Path | str,
     gate: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """The same of the predictions (N,) and labels (N,) of a model."""
+    """The same of the predictions (N,) and labels (N,) of a model, without a doubt that only logits raise."""
     correct = int(np.sum(predicted == labels))
     accepted, words = True, None
     if gate["published"] is not None and gate["samples"] is None:
@@ -66,8 +70,7 @@ def check_answers(
         if not accepted and gate["on_failure"] == "stop":
             raise InputError(f"{source}: {words}. {REMEDY}")
     guessing = guesses(predicted, labels)
-    doubts = guessing, exchanged(predicted, labels, class_names), repeated(found.logits, labels)
-    warnings = [doubt for doubt in doubts if doubt]
+    warnings = [doubt for doubt in (guessing, exchanged(predicted, labels, class_names)) if doubt]
     for warning in warnings:
         print(f"warning: {warning}")
     return {

@@ -74,6 +74,8 @@ class Recomputed:
             "scores": self.bundle.path(f"scores/{audit}.parquet"),
             "sweeps": self.bundle.path(f"sweeps/{audit}.parquet"),
             "manifest": self.bundle.path(layout.dataset_file(config, audit, extension="json")),
+            "dataset": self.bundle.path(layout.dataset_file(config, audit, extension="parquet")),
+            "configuration": self.bundle.path(self.bundle.of_audit("config.yaml")),
             **{name: self.bundle.path(str(path)) if path else None for name, path in beside.items()},
             **{name: [self.bundle.path(str(path)) for path in paths] for name, paths in lists.items()},
         }
@@ -131,7 +133,7 @@ class Recomputed:
         great = config["great"]
         subject = self._subject(plan.subject_of(config, audit))
         scoring = score(
-            self._files | {"samples": self._dataset[0]},
+            self._files,
             subject=subject,
             checks=plan.logit_checks(config, audit),
             temperatures={end: great["temperatures"][end] for end in ("low", "high")},
@@ -179,7 +181,11 @@ class Recomputed:
                 checks.append({**model, **checked})
         if checks:
             made = selection_of(checks, plan.models_of(config, audit))
-            yield from _differences("models.json", stated, made)
+            # Of some warnings only logits tell.
+            warned = [*made["warned"], *(item for item in stated["warned"] if item not in made["warned"])]
+            unordered = [sorted(map(str, warnings)) for warnings in (stated["warned"], warned)]
+            yield from _differences("models.json (warned)", *unordered)
+            yield from _differences("models.json", _without(stated, ["warned"]), _without(made, ["warned"]))
 
     def tables(self) -> Iterator[str]:
         """Every table of the audit, calibration.json and comparison.json, against the values per sample."""

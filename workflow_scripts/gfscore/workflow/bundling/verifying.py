@@ -12,7 +12,8 @@ from typing import Any
 
 from gfscore.core.errors import InputError
 from gfscore.core.names import printable
-from gfscore.tables.parquet_tables import read_identity
+from gfscore.tables.parquet_tables import read_identity, read_table
+from gfscore.tables.table import DATASET
 from gfscore.workflow import layout, plan
 from gfscore.workflow.audit_check import check_audit
 from gfscore.workflow.bundling.configurations import resolved_configuration
@@ -243,15 +244,19 @@ def _check_images(found: Verification, bundle: Bundle, config: Mapping[str, Any]
     dataset = plan.dataset_of(config, bundle.audit)
 
     def other_images() -> Iterable[str]:
-        from gfscore.images.datasets import open_and_describe
+        from gfscore.images.datasets import image_digests, open_and_describe
 
         settings, classes = plan.image_settings_of(config, dataset), plan.classes_of(config, dataset)
-        _, described = open_and_describe(
+        images, described = open_and_describe(
             settings, bundle.path(name), dataset=dataset, classes=classes, pinned=plan.pinned_digest_of(config, dataset)
         )
         manifest = bundle.json(f"datasets/{dataset}.json")
         if described["digest"] != manifest["digest"]:
             yield f"{name}: other images, labels or names than datasets/{dataset}.json says"
+        table = read_table(bundle.path(f"datasets/{dataset}.parquet"), DATASET)
+        digests: Any = image_digests(images, where=name)
+        if list(digests) != list(table["image_digest"]):
+            yield f"{name}: other images than datasets/{dataset}.parquet says"
 
     found.check("images", "the dataset has the digest that was computed again from its images", other_images)
 
