@@ -24,6 +24,9 @@ RESULTS = "results/"
 
 MOST_FILES = 100_000
 
+WHOLE, LARGEST = (".json", ".yaml", ".html", ".csv"), 1 << 30
+"""Endings of files that are read as a whole, and the most bytes that such a file may have."""
+
 Files = dict[str, str]
 """Names of files below a bundle, and where they come from: paths from the folder of results/, or of the user."""
 
@@ -138,6 +141,8 @@ def _names_below(folder):
                 name, count = f"{start}{entry.name}", count + 1
                 if count > MOST_FILES:
                     raise InputError(f"{printable(folder)}: more than {MOST_FILES:,} files; no bundle has as many")
+                if name.endswith(WHOLE) and entry.stat(follow_symlinks=False).st_size > LARGEST:
+                    raise InputError(f"{printable(name)}: larger than {LARGEST:,} bytes; no such file of a bundle is")
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append(f"{name}/")
                 elif entry.is_file(follow_symlinks=False):

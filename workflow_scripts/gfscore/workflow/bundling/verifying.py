@@ -38,7 +38,7 @@ SIGNED = "signature"
 class Verification:
     """What a check of a bundle found, in sentences: `checked` and `unchecked` by part, and `faults`, each with a file.
 
-    `sentence` is the verdict of the audit, once it has been read.
+    What is checked is without fault. `sentence` is the verdict of the audit, once it has been read.
     """
 
     checked: dict[str, str] = field(default_factory=dict)
@@ -51,6 +51,7 @@ class Verification:
 
         MemoryError is none, and is raised.
         """
+        before = len(self.faults)
         try:
             # Steps of the workflow print what a user of their log reads.
             with redirect_stdout(io.StringIO()):
@@ -61,7 +62,7 @@ class Verification:
             self.faults.append(str(error))
         except Exception as error:
             self.faults.append(f"{part}: cannot be computed from these files ({type(error).__name__}: {error})")
-        else:
+        if len(self.faults) == before:
             self.checked[part] = words
 
 
@@ -178,16 +179,16 @@ def _check_content(found: Verification, bundle: Bundle, statement: Any) -> None:
     found.check("statement", "the statement says what the files say", said)
     _check_networks(found, bundle, config)
     _check_images(found, bundle, config)
-    if any(name.startswith(bundle.of_audit("figures/")) for name in bundle.digests):
+    if any(name.startswith(bundle.of_audit("figures/")) for name in bundle.digests) and "formats" in found.checked:
         found.checked["figures"] = "figures are as checksums.json beside them says"
     else:
         found.unchecked["figures"] = "no figures as files; the pages show them"
     found.unchecked["pages"] = "pages and figures: their words and drawings were not made again"
-    measured = [name for name, entry in plan.measures_of(config, bundle.audit).items() if plan.step_of(
-        config, name) != "score_models"]  # fmt: skip
+    measured = [name for name in plan.measures_of(config, bundle.audit) if plan.step_of(config, name) != "score_models"]
     if measured:
         found.unchecked["attacks"] = f"attacks and proofs were not repeated: values per sample of {', '.join(measured)}"
-    found.sentence = str(statement["predicate"]["verdict"].get("sentence"))
+    if "statement" in found.checked:
+        found.sentence = statement["predicate"]["verdict"]["sentence"]
 
 
 def _other_files(bundle: Bundle, config: Mapping[str, Any]) -> Iterable[str]:
@@ -206,10 +207,10 @@ def _other_files(bundle: Bundle, config: Mapping[str, Any]) -> Iterable[str]:
 
 
 def _networks(bundle: Bundle, config: Mapping[str, Any]) -> dict[str, tuple[str, dict[str, str]]]:
-    # None of a bundle that holds no manifest, which would name the files.
+    # None of a bundle without manifests, which name the files, or with others than the workflow writes.
     try:
         return network_files(config, bundle.audit, bundle.json)
-    except InputError:
+    except (InputError, LookupError, TypeError, AttributeError):
         return {}
 
 
