@@ -162,7 +162,7 @@ def flipped_label(folder, rng):
 def attacked_sample(folder, rng):
     path = folder / f"samples/minimal-l2/toy/none/{rng.choice(MODELS)}.parquet"
     table = CATALOGUE[read_identity(path)["table"]]
-    frame, place = edited_frame(read_table(path, table), rng, ["value", "label", "clean_prediction"])
+    frame, place = edited_frame(read_table(path, table), rng, ["value", "label"])
     write_table(path, table, frame, identity=read_identity(path))
     return f"{path.parent.parent.parent.name}/{path.name}: {place}"
 

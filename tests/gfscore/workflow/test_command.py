@@ -48,6 +48,9 @@ def test_gate_is_an_error_where_anything_that_the_verdict_rests_on_is_another(ca
     assert main(["gate", "toy"]) == 3
     assert "given/good.npy" in capsys.readouterr().err
     np.save("given/good.npy", logits)
+    verdict = read_json("results/audits/toy/verdict.json")
+    write_json("results/audits/toy/verdict.json", verdict | {"verdict": "FINE", "stops": True})
+    assert main(["gate", "toy"]) == 3, "a failure of the command is no FAIL"
     with Path("results/scores/toy.parquet").open("ab") as file:
         file.write(b"more")
     assert main(["gate", "toy"]) == 3

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from gfscore import VERSION
 from gfscore.core.errors import InputError
@@ -68,11 +70,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except MemoryError:
         return _error("not enough memory; use a machine with more")
     except OSError as error:
-        from gfscore.core.files import NO_ROOM
-
-        if error.errno not in NO_ROOM:
-            raise
-        return _error(f"{error.filename or 'the disk'}: {error.strerror}; make room, or name another folder")
+        return _error(f"{error.filename or 'the disk'}: {error.strerror}; mend that, or name another folder")
+    except Exception:
+        # Python's own status, 1, would be taken for a verdict.
+        traceback.print_exc()
+        return ERROR
 
 
 def _error(words):
@@ -81,10 +83,10 @@ def _error(words):
 
 
 class _Parser(argparse.ArgumentParser):
-    def error(self, message):
+    def error(self, message: str) -> NoReturn:
         # 2 would be taken for a verdict.
         self.print_usage(sys.stderr)
-        self.exit(ERROR, f"{self.prog}: error: {message}\n")
+        sys.exit(_error(message))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -92,21 +94,23 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=VERSION)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    def command(name, run, help_, description):
-        form = argparse.RawDescriptionHelpFormatter
-        made = commands.add_parser(name, help=help_, description=description, formatter_class=form)
-        made.set_defaults(run=run)
-        return made
-
-    gate = command("gate", _gate, "the verdict as an exit status", GATE)
+    form = argparse.RawDescriptionHelpFormatter
+    gate = commands.add_parser("gate", help="the verdict as an exit status", description=GATE, formatter_class=form)
+    gate.set_defaults(run=_gate)
     gate.add_argument("audit", metavar="AUDIT")
-    bundle = command("bundle", _bundle, "an audit as one folder, to hand on", BUNDLE)
+    bundle = commands.add_parser(
+        "bundle", help="an audit as one folder, to hand on", description=BUNDLE, formatter_class=form
+    )
+    bundle.set_defaults(run=_bundle)
     bundle.add_argument("audit", metavar="AUDIT")
     bundle.add_argument("--to", type=Path, metavar="FOLDER", help="new folder; by default results/bundles/AUDIT")
     whats = "; ".join(f"{part}: {words}" for part, words in PARTS.items())
     bundle.add_argument("--with", dest="parts", nargs="+", choices=PARTS, default=[], metavar="PART", help=whats)
     bundle.add_argument("--sign", type=Path, metavar="KEY", help="private key of SSH that signs statement.json")
-    verify = command("verify", _verify, "check a folder that was handed on", VERIFY)
+    verify = commands.add_parser(
+        "verify", help="check a folder that was handed on", description=VERIFY, formatter_class=form
+    )
+    verify.set_defaults(run=_verify)
     verify.add_argument("folder", type=Path, metavar="FOLDER")
     verify.add_argument(
         "--require", nargs="+", choices=[*PARTS, "signature"], default=[], metavar="PART",

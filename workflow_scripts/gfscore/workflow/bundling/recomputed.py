@@ -1,6 +1,7 @@
 """What the files of a bundle must hold, computed again from what they rest on, and how it differs from what they hold.
 
-Numbers may differ by RELATIVE or ABSOLUTE: other processors round otherwise. Everything else must be equal.
+Numbers may differ by RELATIVE or ABSOLUTE, single ones by OF_FLOAT32, since other processors round otherwise. Everything
+else must be equal.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from gfscore.workflow import layout, plan, projection_layout
 from gfscore.workflow.bundling.contents import Bundle, logit_files
 from gfscore.workflow.catalogue import CATALOGUE
 
-RELATIVE, ABSOLUTE = 1e-6, 1e-9
+RELATIVE, ABSOLUTE, OF_FLOAT32 = 1e-7, 1e-10, 1e-6
 
 OF_LOGITS = ("calibration", "falsification")
 """Tables that cannot be made without logits; others hold rows at a chosen temperature that cannot."""
@@ -298,7 +299,8 @@ def _different_rows(where, found, made):
         return
     for name in made.columns:
         if pd.api.types.is_float_dtype(made[name].dtype):
-            same = np.isclose(found[name], made[name], rtol=RELATIVE, atol=ABSOLUTE, equal_nan=True)
+            relative = OF_FLOAT32 if made[name].dtype == np.float32 else RELATIVE
+            same = np.isclose(found[name], made[name], rtol=relative, atol=ABSOLUTE, equal_nan=True)
         elif made[name].map(lambda item: isinstance(item, list)).any():
             pairs = zip(found[name], made[name], strict=True)
             same = np.array([_first_difference(_plain(list(one)), _plain(list(two))) is None for one, two in pairs])
