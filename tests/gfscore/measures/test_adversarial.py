@@ -13,10 +13,9 @@ from gfscore.attacks.goals import (
     lead_of_target,
 )
 from gfscore.attacks.gradient_ascent import cross_entropy
-from gfscore.attacks.settings import BALL_ATTACKS, expand
+from gfscore.attacks.registry import expand
 from gfscore.core.errors import InputError
 from gfscore.measures import KINDS
-from gfscore.measures.adversarial.batch import ATTACKS
 from gfscore.networks.classifier import Classifier, from_network
 
 measure_batch = KINDS["adversarial"].load()
@@ -153,7 +152,7 @@ def test_fgsm_is_exact_for_two_classes():
 @pytest.mark.parametrize("norm", ["linf", "l2"])
 def test_autoattack_works_with_few_classes(monkeypatch, classes, norm):
     monkeypatch.setattr(
-        "gfscore.attacks.settings.VERSIONS",
+        "gfscore.attacks.autoattack.VERSIONS",
         {"standard": [entry(n) for n in ("apgd-ce", "apgd-targeted", "fab", "square")]},
     )
     network, images = linear(classes), grey(50)
@@ -188,7 +187,6 @@ def test_settings_that_cannot_work_are_refused():
     ):
         with pytest.raises(InputError, match=message):
             expand(attacks, 10)
-    assert set(ATTACKS) == set(BALL_ATTACKS) - {"autoattack"}
 
 
 def test_the_result_is_the_pointwise_worst_case(curved):
@@ -242,35 +240,13 @@ def test_a_batch_of_misclassified_samples_only_and_a_batch_of_one(curved, name, 
     assert measured(network, images[7:8], labels[7:8], name, norm=norm)["value"].shape == (1,)
 
 
-@pytest.mark.parametrize("name", SHORT)
-@pytest.mark.parametrize("norm", ["linf", "l2"])
-def test_examples_stay_in_the_ball_and_in_the_box(name, norm):
-    """Saturated pixels and a large ball: what leaves either would be caught by the assertion of measure_batch."""
-    network = small_network(1)
-    images = np.random.default_rng(0).integers(0, 2, (12, *SHAPE)).astype(np.float32)
-    labels = torch.from_numpy(predicted(network, images).astype(np.int64))
-    own = {key: value for key, value in entry(name, norm).items() if key != "name"}
-    if "targets" in own:
-        own["targets"] = 4
-    ball = {"norm": norm, "eps": 20 * EPS[norm]}
-    x, generator = torch.from_numpy(images), torch.Generator().manual_seed(0)
-    points, passes = ATTACKS[name](network, x, labels, ball=ball, generator=generator, **own)
-    points = points.detach()
-    order = float("inf") if norm == "linf" else 2
-    assert torch.linalg.vector_norm((points - x).flatten(1), ord=order, dim=1).max() <= ball["eps"] * 1.0001
-    assert points.min() >= 0
-    assert points.max() <= 1
-    assert (points != x).any()
-    assert passes.shape == (12,)
-
-
 def test_an_attack_that_leaves_the_ball_is_caught(curved, monkeypatch):
     network, images, labels = curved
 
     def leaves(network, images, labels, *, ball, generator):
         return (images + 2 * ball["eps"]).clamp(0, 1), torch.zeros(len(images), dtype=torch.int64)
 
-    monkeypatch.setitem(ATTACKS, "fgsm", leaves)
+    monkeypatch.setattr("gfscore.attacks.ball_attacks.fgsm", leaves)
     with pytest.raises(AssertionError, match="left the linf ball"):
         measured(network, images, labels, "fgsm")
 

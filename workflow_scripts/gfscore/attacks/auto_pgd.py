@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from gfscore.attacks.goals import AWAY_THROUGH_TARGET, LESS_LIKELY, LESS_LIKELY_ON_AVERAGE
+from gfscore.attacks.goals import AWAY_THROUGH_TARGET, LESS_LIKELY, LESS_LIKELY_ON_AVERAGE, OUT_OF_FIRST_PLACE
 from gfscore.attacks.gradient_ascent import per_image, project, random_in_ball, steepest
 from gfscore.attacks.search import Search, ascent, logits_of
 
@@ -57,6 +57,11 @@ def auto_pgd_on_cross_entropy(
     """Auto-PGD on the cross-entropy, in the form of it that keeps its gradient wherever a single pass makes one."""
     goal = LESS_LIKELY if gradient_samples == 1 else LESS_LIKELY_ON_AVERAGE
     return auto_pgd(network, images, labels, goal=goal, gradient_samples=gradient_samples, **how)
+
+
+def auto_pgd_on_logits_ratio(network: Module, images: Tensor, labels: Tensor, **how: Any) -> tuple[Tensor, Tensor]:
+    """Auto-PGD on the difference of logits ratio; needs K >= 3."""
+    return auto_pgd(network, images, labels, goal=OUT_OF_FIRST_PLACE, **how)
 
 
 def auto_pgd_targeted(

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from gfscore.attacks.balls import Distance, Norm, Radius, ball_words, beyond_white
-from gfscore.attacks.settings import Steps
+from gfscore.attacks.declaration import Steps
 from gfscore.measures.declaration import Column, Kind, Measure, Mistake, NetworkSettings
 
 
