@@ -9,10 +9,11 @@ from pydantic import Field
 from gfscore.attacks.declaration import NOT_AT_ALL, Attack, AttackSettings, Form
 
 if TYPE_CHECKING:
-    from torch import Generator, Tensor
+    from torch import Tensor
     from torch.nn import Module
 
     from gfscore.attacks.gradient_ascent import Ball
+    from gfscore.statistics.draws import Draws
 
 
 class Corners(AttackSettings):
@@ -23,19 +24,20 @@ class Corners(AttackSettings):
 
 
 def corners(
-    network: Module, images: Tensor, labels: Tensor, *, ball: Ball, generator: Generator, tries: int
+    network: Module, images: Tensor, labels: Tensor, *, ball: Ball, draws: Draws, tries: int
 ) -> tuple[Tensor, Tensor]:
     """Points (n, C, H, W) and forward passes spent on each image, (n,) int64; a fooled image leaves the batch."""
     from gfscore.attacks.goals import LESS_LIKELY
-    from gfscore.attacks.gradient_ascent import project, random_in_ball
+    from gfscore.attacks.gradient_ascent import project
     from gfscore.attacks.search import Search, logits_of
 
     search = Search(images, LESS_LIKELY)
-    for _ in range(tries):
+    for number in range(tries):
         x, y = images[search.standing], labels[search.standing]
         if len(x) == 0:
             break
-        corner = random_in_ball(x, generator=generator, **ball).sign() * ball["eps"]
+        # Each image's own, whatever is attacked beside it.
+        corner = draws.stream(number)[search.standing].uniform(x.shape[1:]).sign() * ball["eps"]
         points = project(x + corner, x, **ball)
         search.spend(1)
         search.leave(points)

@@ -12,6 +12,7 @@ from torch import nn
 import gfscore.attacks
 from gfscore.attacks.registry import ATTACKS, BALL_ATTACKS, MINIMAL_ATTACKS, complete, expand, modules_of
 from gfscore.core.errors import InputError
+from seeds import draws_of
 
 SHAPE, CLASSES, SAMPLES = (3, 6, 6), 5, 12
 EPS = {"linf": 0.2, "l2": 1.5}
@@ -44,7 +45,7 @@ def found(name, known, norm, given):
         {"targets": CLASSES - 1} if "targets" in options else {}
     )
     if known is BALL_ATTACKS:
-        options |= {"ball": {"norm": norm, "eps": EPS[norm]}, "generator": torch.Generator().manual_seed(0)}
+        options |= {"ball": {"norm": norm, "eps": EPS[norm]}, "draws": draws_of(images)}
     else:
         options |= {"norm": norm, "largest_distance": 2 * EPS[norm]}
     points, passes = known[name].load()(network, images, labels, **options)

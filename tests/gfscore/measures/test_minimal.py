@@ -13,6 +13,7 @@ from gfscore.attacks.registry import ATTACKS, MINIMAL_ATTACKS
 from gfscore.core.errors import InputError
 from gfscore.measures import KINDS
 from gfscore.networks.classifier import Classifier, from_network
+from seeds import seeds_of
 
 measure_batch = KINDS["minimal"].load()
 
@@ -57,7 +58,7 @@ def true_distances(network, images, labels, norm):
 
 def measured(network, images, labels, *, norm="l2", attacks=({"name": "fmn"},), **changes):
     settings = {"norm": norm, "largest_distance": 2.0, "bisection_steps": 14, "attacks": list(attacks)} | changes
-    return measure_batch(from_network(network), images, labels, settings=settings, seed=0)
+    return measure_batch(from_network(network), images, labels, settings=settings, seeds=seeds_of(images))
 
 
 @pytest.mark.parametrize(("norm", "name"), [(norm, name) for norm, names in ALL.items() for name in names])
@@ -336,7 +337,7 @@ def test_a_classifier_without_gradients_is_refused(curved):
     settings = {"norm": "l2", "largest_distance": 2.0, "bisection_steps": 3, "attacks": [{"name": "fmn"}]}
     onnx = Classifier("", SHAPE, 4, None, run=lambda x: x)
     with pytest.raises(InputError, match="onnx"):
-        measure_batch(onnx, images, labels, settings=settings, seed=0)
+        measure_batch(onnx, images, labels, settings=settings, seeds=seeds_of(images))
 
     class Detached(nn.Module):
         def forward(self, x):

@@ -56,7 +56,7 @@ class Attack:
     in_ball: Form | None = None
     """How it looks for any misclassified point of a ball, as the measure `adversarial` asks; None where it cannot.
 
-    function(network, images, labels, *, ball, generator, **settings): see gfscore.attacks.ball_attacks.
+    function(network, images, labels, *, ball, draws, **settings): see gfscore.attacks.ball_attacks.
     """
     nearest: Form | None = None
     """How it looks for the nearest misclassified point, as the measure `minimal` asks; None where it cannot.

@@ -109,7 +109,7 @@ class Kind(Generic[S]):
     """What computes it, "module:name", returns columns of its samples table.
 
     From logits it is called as function(logits, labels, settings=...), with all N samples; of a network as
-    function(classifier, images, labels, settings=..., seed=...), batch by batch: see
+    function(classifier, images, labels, settings=..., seeds=...), batch by batch: see
     gfscore.measures.job.measure_in_batches.
     """
     value: str

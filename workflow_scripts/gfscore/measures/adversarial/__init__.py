@@ -80,7 +80,7 @@ KIND = Kind(
         Column("distance", "float64", "norm of the perturbation that succeeded; null: none"),
         Column("steps", "int64", "forward passes spent on the sample"),
     ),
-    version=2,
+    version=3,
     value="1 if it is right and every attack within the ball fails",
     passes=(
         "up to steps x restarts of each attack, with a gradient each; `square` up to its queries, without; fewer for "

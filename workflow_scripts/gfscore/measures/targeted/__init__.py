@@ -58,7 +58,7 @@ KIND = Kind(
         Column("target", "int32", "class that the attack aims at"),
         Column("distance", "float64", "norm of the perturbation, successful or not"),
     ),
-    version=2,
+    version=3,
     value="share of the other classes that a targeted attack within the ball could not reach",
     passes="up to (K - 1) x steps x restarts, with a gradient each",
 )
