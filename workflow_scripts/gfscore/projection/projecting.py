@@ -28,7 +28,7 @@ def measure_batch(
     labels: NDArray[np.integer],
     *,
     settings: Mapping[str, Any],
-    seed: object,
+    seeds: object,
     mapper: Mapper,
     conditions: NDArray[np.float32] | None = None,
 ) -> dict[str, NDArray[Any]]:
@@ -38,10 +38,10 @@ def measure_batch(
     `conditions` (n, A) those of a conditional one; `settings` hold steps,
     bisections, batch_size and sigma: "aggregated" for the mapper's own unit, or "posterior" for each sample's
     posterior standard deviation; a condition goes to the other end of its range with either. Nothing is drawn, so
-    `seed` is not used. Neither are `labels`: elsewhere a tie at the top counts against the label, here it would make a
-    classifier disagree with itself, so every prediction is the first of the largest logits.
+    `seeds` are not used. Neither are `labels`: elsewhere a tie at the top counts against the label, here it would make
+    a classifier disagree with itself, so every prediction is the first of the largest logits.
     """
-    del seed, labels
+    del seeds, labels
 
     def classify(shown: NDArray[np.float32]) -> NDArray[np.int64]:
         return classifier.logits(shown).argmax(axis=1)

@@ -316,16 +316,22 @@ def modules_of_kinds(
 ) -> tuple[str, ...]:
     """Modules that declare the kinds of measures which a job is about, and what computes one; a sorted tuple of names.
 
-    Of a job about one measure all that its kind consists of; of one about an audit, or the whole run, the declarations
-    of its measures; of one about a model alone, nothing.
+    With those of the attacks that these measures name. Of a job about one measure all that its kind consists of; of one
+    about an audit, or the whole run, the declarations of its measures; of one about a model alone, nothing.
     """
     if measure:
         kind = kind_of(config["measures"][measure])
-        named = [kind.module, *(part.split(":")[0] for part in (kind.function, kind.imported) if part)]
-        return tuple(sorted(set(named)))
+        named = [part.split(":")[0] for part in (kind.function, kind.imported) if part]
+        return tuple(sorted({*_declarations_of(config["measures"][measure]), *named}))
     audits = [audit] if audit else [] if others else config["run"]
     entries = [entry for name in audits for entry in measures_of(config, name).values()]
-    return tuple(sorted({kind_of(entry).module for entry in entries}))
+    return tuple(sorted({module for entry in entries for module in _declarations_of(entry)}))
+
+
+def _declarations_of(entry):
+    # Modules that declare a measure's kind, and what its settings name.
+    kind = kind_of(entry)
+    return kind.module, *kind.named(kind.parse(entry))
 
 
 def step_of(config: Mapping[str, Any], measure: str) -> str:

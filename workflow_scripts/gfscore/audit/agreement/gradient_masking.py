@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gfscore.attacks.settings import BLACK_BOX, WHITE_BOX
+from gfscore.attacks.declaration import FIRST_CROSSING, MANY_STEPS, NOT_AT_ALL, ONE_STEP
+from gfscore.attacks.registry import ATTACKS
 from gfscore.core.numbers import count, setting
 
 BLACK_BOX_SHARE = 0.002
@@ -29,9 +30,6 @@ OTHER_SHARE = 0.1
 
 MORE_PASSES = 10
 """An attack that spends so many times more forward passes on a sample than a different one is stronger by design."""
-
-ONE_STEP, FIRST_CROSSING = ("fgsm",), ("deepfool",)
-"""Attacks that are weaker by design: they take one step, or stop where they first cross a boundary."""
 
 ROUNDING = 1e-6
 """How far outside a ball float32 pixels may put what lies on its edge."""
@@ -69,8 +67,8 @@ class Attacked:
 
     @property
     def strength(self) -> int:
-        """Of the strongest attack tried: 3 follows gradients in many steps, 2 to the first crossing, 1 in one step."""
-        return max((_strength(attack) for attack in self.tried), default=0)
+        """How far the strongest attack tried follows gradients, NOT_AT_ALL to MANY_STEPS of gfscore.attacks."""
+        return max((ATTACKS[attack].follows for attack in self.tried), default=NOT_AT_ALL)
 
 
 @dataclass(frozen=True)
@@ -110,12 +108,6 @@ def masking_warnings(measures: Mapping[str, Attacked]) -> list[MaskingSign]:
     return found
 
 
-def _strength(attack):
-    if attack in BLACK_BOX:
-        return 0
-    return 1 if attack in ONE_STEP else 2 if attack in FIRST_CROSSING else 3
-
-
 def _telling(hits, n, share):
     # A single sample is none of these, however few there are.
     return hits > max(1, share * n)
@@ -123,11 +115,12 @@ def _telling(hits, n, share):
 
 def _without_gradients(name, own):
     # One step is beaten by any search, be its gradient right or wrong.
-    gradients = set(WHITE_BOX) - set(ONE_STEP)
-    first = next((place for place, attack in enumerate(own.tried) if attack in gradients), None)
+    follows = [ATTACKS[attack].follows for attack in own.tried]
+    first = next((place for place, far in enumerate(follows) if far > ONE_STEP), None)
     if first is None:
         return
-    late = [attack for attack in own.tried[first:] if attack in BLACK_BOX and attack not in own.tried[:first]]
+    earlier = own.tried[:first]
+    late = [name for name in own.tried[first:] if ATTACKS[name].follows == NOT_AT_ALL and name not in earlier]
     hits, n = int(np.isin(own.attack.astype(str), late).sum()), len(own.attack)
     if _telling(hits, n, BLACK_BOX_SHARE):
         text = (
@@ -138,7 +131,7 @@ def _without_gradients(name, own):
 
 
 def _beyond_grey(name, own):
-    if own.norm != "linf" or own.eps < GREY or own.strength < 2:
+    if own.norm != "linf" or own.eps < GREY or own.strength < FIRST_CROSSING:
         return
     survivors = np.asarray(own.labels)[own.survived]
     missed = len(survivors) - int(np.bincount(survivors).max(initial=0))
@@ -173,10 +166,10 @@ def _found_elsewhere(name, own, other_name, other):
 def _allowed(own, other):
     # Share of samples that `own` may miss though `other` finds them, None for all of them; and how many times more
     # passes `other` may spend on a sample, None where they do not matter.
-    if own.strength < 3 or not other.tried:
+    if own.strength < MANY_STEPS or not other.tried:
         # What takes no gradients, or few, fails for other reasons than masked ones.
         return None, None
-    if other.strength <= 1:
+    if other.strength <= ONE_STEP:
         return NOISE_SHARE, None
     if set(other.tried) <= set(own.tried):
         # The same attack in the same ball or a larger one differs by its settings only.

@@ -10,6 +10,7 @@ from scipy import ndimage
 
 from gfscore.core.errors import InputError
 from gfscore.images.corruptions.parts import by_parts, parts_of
+from gfscore.statistics.draws import RowGenerators
 
 ALL_BUT_NOTHING = 0.99
 """Weight of a kernel's centre above which it is no blur."""
@@ -20,7 +21,7 @@ BAND = 32
 
 @by_parts
 def defocus_blur(
-    images: NDArray[np.float64], parameters: tuple[float, float], rng: np.random.Generator
+    images: NDArray[np.float64], parameters: tuple[float, float], rng: RowGenerators
 ) -> NDArray[np.float64]:
     """Convolve with a disk whose edge is softened: a lens out of focus. No random draw.
 
@@ -39,7 +40,7 @@ def defocus_blur(
 
 
 def glass_blur(
-    images: NDArray[np.float32], parameters: tuple[float, float, int], rng: np.random.Generator
+    images: NDArray[np.float32], parameters: tuple[float, float, int], rng: RowGenerators
 ) -> Iterator[NDArray[np.float64]]:
     """Blur, give each pixel the value of a near one, blur again: a view through frosted glass.
 
@@ -64,17 +65,15 @@ def glass_blur(
 
 @by_parts
 def motion_blur(
-    images: NDArray[np.float64], parameters: tuple[float, float], rng: np.random.Generator
+    images: NDArray[np.float64], parameters: tuple[float, float], rng: RowGenerators
 ) -> NDArray[np.float64]:
     """Smear along one direction within 45 degrees of the horizontal, another for each image."""
     radius, deviation = parameters
-    return smear(images, radius, deviation, np.deg2rad(rng.uniform(-45, 45, len(images))))
+    return smear(images, radius, deviation, np.deg2rad(rng.uniform(-45, 45, (len(images),))))
 
 
 @by_parts
-def zoom_blur(
-    images: NDArray[np.float64], parameters: tuple[float, float], rng: np.random.Generator
-) -> NDArray[np.float64]:
+def zoom_blur(images: NDArray[np.float64], parameters: tuple[float, float], rng: RowGenerators) -> NDArray[np.float64]:
     """Average the image with itself at growing zoom, about its centre. No random draw."""
     del rng
     end, step = parameters
@@ -134,13 +133,12 @@ def _interpolation(side, factor):
 
 def _origins(shape, delta, rng):
     # Index of the pixel whose value each pixel of (n, H, W) takes, (n, H * W), in one round. They are drawn from the
-    # lower right corner, in rows of pixels, images last.
+    # lower right corner, in rows of pixels.
     number, height, width = shape
     origins = np.tile(np.arange(height * width, dtype=np.int32), (number, 1)).reshape(shape)
     moved = origins[:, delta + 1 : height - delta + 1, delta + 1 : width - delta + 1]
-    for row in range(moved.shape[1] - 1, -1, -1):
-        down, right = np.moveaxis(rng.integers(-delta, delta, (moved.shape[2], 2, number)), 1, 0)
-        moved[:, row, ::-1] += (width * down + right).T.astype(np.int32)
+    down, right = np.moveaxis(rng.integers(-delta, delta, (*moved.shape, 2)), -1, 0)
+    moved[:, ::-1, ::-1] += (width * down + right).astype(np.int32)
     return origins.reshape(number, -1)
 
 

@@ -10,19 +10,18 @@ from numpy.typing import NDArray
 
 from gfscore.images.corruptions import blur, digital, noise, weather
 from gfscore.images.corruptions.parameters import PARAMETERS, parameters_of
+from gfscore.statistics.draws import RowGenerators
 
 _MODULES = (noise, blur, weather, digital)
 CORRUPTIONS = {name: next(getattr(m, name) for m in _MODULES if hasattr(m, name)) for name in PARAMETERS}
-"""Corruption -> function of images (n, C, H, W) float32, parameters and a numpy Generator, which yields the corrupted
+"""Corruption -> function of images (n, C, H, W) float32, parameters and their RowGenerators, which yields the corrupted
 images as float64, part by part."""
 
 
-def corrupt(
-    images: NDArray[np.float32], corruption: str, severity: int, *, rng: np.random.Generator
-) -> NDArray[np.float32]:
+def corrupt(images: NDArray[np.float32], corruption: str, severity: int, *, rng: RowGenerators) -> NDArray[np.float32]:
     """Corrupted copies of images (n, C, H, W) float32 in [0, 1], rounded to 256 levels like stored images.
 
-    `severity` 1 to 5, `rng` a numpy Generator. Raises InputError for an unknown name or severity.
+    `severity` 1 to 5, `rng` their random numbers. Raises InputError for an unknown name or severity.
     """
     parameters = parameters_of(corruption, severity, min(images.shape[2:]))
     corrupted, start = np.empty_like(images), 0

@@ -7,10 +7,11 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 from gfscore.images.corruptions.parts import by_parts
+from gfscore.statistics.draws import RowGenerators
 
 
 @by_parts
-def contrast(images: NDArray[np.float64], factor: float, rng: np.random.Generator) -> NDArray[np.float64]:
+def contrast(images: NDArray[np.float64], factor: float, rng: RowGenerators) -> NDArray[np.float64]:
     """Shrink the deviation from each channel's mean. No random draw."""
     del rng
     mean = images.mean(axis=(2, 3), keepdims=True)
@@ -19,15 +20,15 @@ def contrast(images: NDArray[np.float64], factor: float, rng: np.random.Generato
 
 @by_parts
 def elastic_transform(
-    images: NDArray[np.float64], parameters: tuple[float, float, float], rng: np.random.Generator
+    images: NDArray[np.float64], parameters: tuple[float, float, float], rng: RowGenerators
 ) -> NDArray[np.float64]:
     """Shear by jittering three corners, then displace every pixel by a smooth random field. Source: Simard et al."""
     strength, smoothness, jitter = parameters
-    return np.stack([_bent(image, strength, smoothness, jitter, rng) for image in images])
+    return np.stack([_bent(image, strength, smoothness, jitter, own) for image, own in zip(images, rng, strict=True)])
 
 
 @by_parts
-def pixelate(images: NDArray[np.float64], share: float, rng: np.random.Generator) -> NDArray[np.float32]:
+def pixelate(images: NDArray[np.float64], share: float, rng: RowGenerators) -> NDArray[np.float32]:
     """Shrink to a share of the side and enlarge again, both by area. No random draw."""
     del rng
     from PIL import Image
@@ -43,7 +44,7 @@ def pixelate(images: NDArray[np.float64], share: float, rng: np.random.Generator
 
 
 @by_parts
-def jpeg_compression(images: NDArray[np.float64], quality: int, rng: np.random.Generator) -> NDArray[np.float64]:
+def jpeg_compression(images: NDArray[np.float64], quality: int, rng: RowGenerators) -> NDArray[np.float64]:
     """Store as JPEG and read back; images of one or three channels as they are, others channel by channel."""
     del rng
     return np.stack([_stored(image, quality) for image in images])

@@ -8,19 +8,20 @@ from numpy.typing import NDArray
 from gfscore.images.corruptions.blur import smear, zoom
 from gfscore.images.corruptions.parts import by_parts, parts_of
 from gfscore.images.corruptions.plasma import plasma
+from gfscore.statistics.draws import RowGenerators
 
 ICE_DECAY = 1.6**0.5
 """Of the ice's relief; chosen here, as the published frost has none."""
 
 
 def snow(
-    images: NDArray[np.float32], parameters: tuple[float, ...], rng: np.random.Generator
+    images: NDArray[np.float32], parameters: tuple[float, ...], rng: RowGenerators
 ) -> Iterator[NDArray[np.float64]]:
     """Cover with flakes that fall steeply, on a brightened image."""
     mean, spread, size, threshold, radius, deviation, weight = parameters
     number, _, height, width = images.shape
     drawn = rng.normal(mean, spread, (number, 1, height, width))
-    angles = np.deg2rad(rng.uniform(-135, -45, number))
+    angles = np.deg2rad(rng.uniform(-135, -45, (number,)))
     for rows, part in parts_of(images):
         flakes = np.clip(zoom(drawn[rows], size), 0, 1)
         flakes = smear(np.where(flakes < threshold, 0, flakes), radius, deviation, angles[rows])
@@ -30,7 +31,7 @@ def snow(
 
 
 def frost(
-    images: NDArray[np.float32], parameters: tuple[float, float], rng: np.random.Generator
+    images: NDArray[np.float32], parameters: tuple[float, float], rng: RowGenerators
 ) -> Iterator[NDArray[np.float64]]:
     """Lay ice over the image.
 
@@ -47,7 +48,7 @@ def frost(
 
 
 def fog(
-    images: NDArray[np.float32], parameters: tuple[float, float], rng: np.random.Generator
+    images: NDArray[np.float32], parameters: tuple[float, float], rng: RowGenerators
 ) -> Iterator[NDArray[np.float64]]:
     """Add a cloud of diamond-square noise, and darken so that the brightest value stays."""
     weight, decay = parameters
@@ -59,7 +60,7 @@ def fog(
 
 
 @by_parts
-def brightness(images: NDArray[np.float64], added: float, rng: np.random.Generator) -> NDArray[np.float64]:
+def brightness(images: NDArray[np.float64], added: float, rng: RowGenerators) -> NDArray[np.float64]:
     """Raise the value of HSV, at most to 1; hue and saturation stay. No random draw."""
     del rng
     value = images.max(axis=1, keepdims=True)
