@@ -31,7 +31,7 @@ setup:
 	@if ! "$(BIN)/python" -c '' 2>/dev/null; then \
 	  $(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' || \
 	  { echo "error: $(PYTHON) is not 3.11 to 3.13; name one that is: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }; \
-	  $(PYTHON) -m venv --clear "$(VENV)"; fi
+	  echo "A new environment in $(VENV)"; $(PYTHON) -m venv --clear "$(VENV)"; fi
 	@"$(BIN)/python" -I tools/install.py
 
 audit: setup
