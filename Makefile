@@ -38,9 +38,9 @@ audit: setup
 	@"$(BIN)/snakemake" --cores $(CORES) --quiet rules host --rerun-incomplete \
 	  $(if $(CONFIG),--configfile "$(CONFIG)") $(if $(RUN),--config 'run=[$(RUN)]') $(ARGS)
 
-# Files side by side. Those that run the whole workflow share the default audit, in the order of
-# tests/workflow/conftest.py; the longest faults are not the last.
-PYTEST = "$(BIN)/python" -m pytest --numprocesses $(CORES) --dist loadfile
+# Files side by side, in the order of their names, in which the longest are not the last; those that run the whole
+# workflow share audits, in the order of tests/workflow/conftest.py.
+PYTEST = "$(BIN)/python" -m pytest --numprocesses $(CORES) --dist loadfile --no-loadscope-reorder
 
 test: setup
 	@$(PYTEST) $(or $(ARGS),tests/benchmarks tests/browser tests/gfscore tests/steps tests/studies tests/workflow/test_audit.py)
@@ -48,13 +48,13 @@ test: setup
 test-all: test test-workflow test-faults test-slurm
 
 test-workflow: setup
-	@$(PYTEST) --no-loadscope-reorder tests/workflow $(ARGS)
+	@$(PYTEST) tests/workflow $(ARGS)
 
 test-slurm: setup
 	@"$(BIN)/python" -m pytest tests/slurm $(ARGS)
 
 test-faults: setup
-	@$(PYTEST) --no-loadscope-reorder tests/faults $(ARGS)
+	@$(PYTEST) tests/faults $(ARGS)
 
 torture: setup
 	@"$(BIN)/python" -m pytest tests/faults --torture $(ARGS)

@@ -63,18 +63,6 @@ def test_bad_logits_are_refused_before_they_are_scored(audited):
     assert "row 7, class 3 is nan" in audited.read("results/logs/score_models/digits.log")
 
 
-def test_a_class_without_samples_in_a_users_file_is_refused(audited):
-    labels = np.repeat(np.arange(9), 3)
-    np.savez(audited.path / "own.npz", x=np.zeros((27, 1, 8, 8), dtype=np.float32), y=labels)
-    (audited.path / "own.yaml").write_text(
-        "datasets:\n  own: {path: own.npz, classes: ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9']}\n"
-    )
-    text = refusal(audited, "--configfile", "config.yaml", "own.yaml", "--", "results/datasets/own.json")
-    assert "own.npz" in text
-    assert "'9'" in text
-    assert not (audited.path / "results/datasets/own.json").exists()
-
-
 def test_a_checkpoint_that_was_tampered_with_is_not_used(audited):
     path = audited.path / "results/trained/digits/none/ERM.safetensors"
     data = bytearray(path.read_bytes())
@@ -100,5 +88,3 @@ def test_the_gate_stops_on_failure_and_on_doubt_only_where_a_rule_says_so(audite
     waved = audited.snakemake(*asked(**doubtful, on_inconclusive="pass")).text
     assert "\ndigits: INCONCLUSIVE" in waved and "\nThe gate is open." in waved
     assert json.loads(audited.read("results/audits/digits/verdict.json"))["verdict"] == "INCONCLUSIVE"
-    audited.snakemake(*asked(at_least=0.01))
-    assert json.loads(audited.read("results/audits/digits/verdict.json"))["verdict"] == "PASS"

@@ -212,23 +212,6 @@ def test_damage_that_leaves_the_time_of_change_alone_is_noticed_by_nobody_until_
     assert small.planned(*SMALL) == (Counter(), set())
 
 
-def test_lost_files_are_made_again_by_the_same_command(small):
-    report = "results/audits/one/report.html"
-    before, page = contents(small), small.read(report)
-    lost = [
-        "results/audits/one/models.json",
-        "results/scores/one.parquet",
-        "results/audits/one/model_summary.csv",
-        report,
-    ]
-    for name in lost:
-        (small.path / name).unlink()
-    rules = small.ran(*SMALL)
-    assert rules["extract_logits"] == rules["train_model"] == 0
-    assert contents(small) == before
-    assert small.read(report) == page
-
-
 def test_every_result_is_missed_when_it_is_lost(small):
     """One stage at a time: a stage alone tells what is missing in it, with all that follows in place."""
     stages = {}

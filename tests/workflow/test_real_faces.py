@@ -161,7 +161,3 @@ def test_what_is_made_of_the_audit_shows_groups_and_no_face_by_name(audited_face
     assert all(group in made["dashboard.html"] for group in ("Middle Eastern", "more than 70"))
     folder = samples["transformer"]["sample_id"].iloc[0].split("/")[0]
     assert [name for name, text in made.items() if f"{folder}/" in text] == []
-
-
-def test_a_second_run_does_nothing(audited_faces):
-    assert "Nothing to be done" in audited_faces.snakemake("--dry-run", *OPTIONS).text

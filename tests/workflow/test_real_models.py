@@ -2,7 +2,6 @@
 
 import json
 import os
-from collections import Counter
 
 import numpy as np
 import pytest
@@ -147,10 +146,6 @@ def test_a_thousand_imagenet_classes_go_through_the_image_folder(real):
     assert clean["class_name"].iloc[0] == "n01440764"
     # Stated for these images: 62.5%.
     assert clean["value"].mean() == pytest.approx(0.625, abs=0.02)
-
-
-def test_a_second_run_of_the_real_audits_does_nothing(real):
-    assert real.planned(*ALL_THREE, *WITHOUT_FIGURES) == (Counter(), set())
 
 
 def test_a_robustbench_model_loads_offline_and_the_accuracy_gate_refuses_random_weights(real):

@@ -24,10 +24,6 @@ def names_a_model(files, models):
     return {model for model in models if any(f"/{model}." in name for name in files)}
 
 
-def test_a_second_run_does_nothing(audited_once):
-    assert audited_once.planned() == (Counter(), set())
-
-
 def test_touching_every_source_does_nothing(audited):
     for folder in ("rules", "workflow_scripts", "envs", "profiles", "tests"):
         for path in (audited.path / folder).rglob("*"):
@@ -80,12 +76,6 @@ def test_another_checkpoint_reruns_its_chain_and_the_aggregates_only(audited):
     rules, files = audited.planned()
     assert audited.jobs_of_models(rules) == whole_chain(audited)
     assert names_a_model(files, MODELS) == {"PRL"}
-
-
-def test_one_model_by_hand(audited_once):
-    rules, files = audited_once.planned("-R", "results/logits/digits/none/PGD.parquet")
-    assert audited_once.jobs_of_models(rules) == Counter(extract_logits=1)
-    assert names_a_model(files, MODELS) == {"PGD"}
 
 
 def test_adding_a_model_leaves_the_others_alone(audited):
