@@ -18,14 +18,14 @@ ROOT = Path(__file__).resolve().parents[2]
 
 LONGEST_FIRST = (
     "test_audit",
+    "test_every_rule",
+    "test_real_faces",
+    "test_conda",
+    "test_one_model",
     "test_real_measures",
     "test_real_models",
-    "test_every_rule",
-    "test_one_model",
-    "test_conda",
     "test_docs",
-    "test_real_faces",
-    "test_reruns",
+    "test_new_things",
 )
 """Files of tests that take minutes, so that two processes that share the files end at about the same time."""
 
