@@ -78,6 +78,7 @@ onstart:
     # Of another run: this one may not ask, or end before it does.
     GATE_LOG.unlink(missing_ok=True)
     set_aside_judgements()
+    keep_manifests()
     print("How far a step is stands in its log, results/logs/<step>/...")
 
 
@@ -96,6 +97,7 @@ onsuccess:
 
 
 onerror:
+    restore_manifests()
     # A killed step says nothing itself.
     killed = any("died with <Signals.SIGKILL" in Path(file).read_text(errors="replace") for file in log)
     if interruptions:

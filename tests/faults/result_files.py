@@ -119,7 +119,7 @@ def selection_file(folder):
 def read_selection(path):
     from gfscore.audit.inputs import AuditInputs
 
-    return [np.array(sorted(AuditInputs(models=[IDENTITY], measures={}, selection=path).taking_part))]
+    return [np.array(sorted(AuditInputs(models=[IDENTITY], measures={}, selection=path, dataset="").taking_part))]
 
 
 def verdict_file(folder):

@@ -37,7 +37,7 @@ class Steps:
 
     def __init__(self, folder, labels, *, classes):
         self.folder, self.names = folder, [f"class {index}" for index in range(classes)]
-        self.given = {"manifest": folder / "dataset.json", "samples": folder / "dataset.parquet"}
+        self.given = {"manifest": folder / "dataset.json", "dataset": folder / "dataset.parquet"}
         made = {"selection": "models.json", "scores": "scores.parquet", "sweeps": "sweeps.parquet"}
         self.made = {name: folder / file for name, file in {**made, "sensitivity": "sensitivity.parquet"}.items()}
         np.save(folder / "labels.npy", labels)
@@ -62,7 +62,10 @@ class Steps:
 
     def class_scores(self):
         """Table class_scores of what was scored last."""
-        inputs, shared = AuditInputs.of(self.subject, self.made), {"intervals": INTERVALS, "label_error_rates": None}
+        inputs, shared = (
+            AuditInputs.of(self.subject, self.made | self.given),
+            {"intervals": INTERVALS, "label_error_rates": None},
+        )
         rows = [
             row
             for measured in inputs.measured()

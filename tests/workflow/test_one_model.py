@@ -86,6 +86,8 @@ def test_another_preprocessing_of_a_checkpoint_computes_its_logits_again(small):
 
 
 def test_another_checkpoint_is_refused_until_the_change_is_meant(small):
+    stood_there = small.path / "checkpoints/stood_there.pt"
+    (small.path / "checkpoints/Network.pt").rename(stood_there)
     place_network(small.path, "Network", image_shape=(1, 8, 8), classes=10, seed=1)
     refused = small.snakemake(*SMALL, check=False)
     assert refused.returncode != 0
@@ -94,6 +96,13 @@ def test_another_checkpoint_is_refused_until_the_change_is_meant(small):
     judged = small.path / "results/audits/one"
     assert not (judged / "verdict.json").exists() and not (judged / "report.html").exists()
     assert (judged / "previous/verdict.json").is_file() and (judged / "previous/report.html").is_file()
+    # Nor is anything lost: with the old one back, nothing of a model is made again.
+    refused_one = small.path / "checkpoints/refused.pt"
+    (small.path / "checkpoints/Network.pt").rename(refused_one)
+    stood_there.rename(small.path / "checkpoints/Network.pt")
+    rules, _ = small.planned(*SMALL)
+    assert rules and not {"fetch_checkpoint", "extract_logits", "score_models", "tabulate_audit"} & set(rules)
+    refused_one.rename(small.path / "checkpoints/Network.pt")
     (small.path / "checkpoints/Network.pt.sha256").unlink()
     assert rerun(small, "Network") == Counter(fetch_checkpoint=1) + LOGITS
 

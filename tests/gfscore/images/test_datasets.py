@@ -6,7 +6,7 @@ import pytest
 
 from gfscore.core.errors import InputError
 from gfscore.core.files import write_json
-from gfscore.images.datasets import load_all, open_and_describe, open_described, open_images
+from gfscore.images.datasets import image_digests, load_all, open_and_describe, open_described, open_images
 from gfscore.images.image_set import ImageSet, from_arrays
 
 DIGITS = {"source": "digits", "test_share": 0.5, "seed": 0}
@@ -302,3 +302,29 @@ def test_a_described_dataset_is_opened_again_and_a_changed_one_refused(saved, tm
     saved(y=np.array([0, 0, 1, 1]))
     with pytest.raises(InputError, match=r"pets\.npz: the data have digest .* changed since"):
         open_described(manifest)
+
+
+def test_equal_images_have_equal_digests_whatever_part_they_are_read_in(saved):
+    pixels = np.random.default_rng(0).integers(0, 256, (4, 9, 8, 3), dtype=np.uint8)
+    pixels[2] = pixels[0]
+    path = saved(x=pixels)
+    settings = NPZ | {"images": "x", "labels": "y", "path": str(path)}
+    images = open_images(settings, path, classes=PAIR)
+    digests = image_digests(images, where=path)
+    assert digests[0] == digests[2] and len(set(digests)) == 3
+    np.testing.assert_array_equal(image_digests(images.select(np.array([1, 2])), where=path), digests[1:3])
+
+
+def test_an_image_under_two_labels_is_refused(saved):
+    pixels = np.random.default_rng(0).integers(0, 256, (4, 9, 8, 3), dtype=np.uint8)
+    pixels[3] = pixels[0]
+    path = saved(x=pixels)
+    images = open_images(NPZ | {"images": "x", "labels": "y", "path": str(path)}, path, classes=PAIR)
+    with pytest.raises(InputError, match=r"pets\.npz: \S+ \(label 1\) and \S+ \(label 0\) are one image"):
+        image_digests(images, where=path)
+
+
+def test_labels_without_images_have_no_digests(tmp_path):
+    np.save(tmp_path / "y.npy", np.array([0, 1, 0]))
+    images = open_images({"source": "labels"}, tmp_path / "y.npy", classes=PAIR)
+    assert image_digests(images, where="y.npy") is None

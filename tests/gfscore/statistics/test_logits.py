@@ -187,3 +187,12 @@ def test_logits_that_only_look_a_little_like_probabilities_are_accepted(logits):
 def test_label_errors_come_before_value_errors_and_name_how_many():
     with pytest.raises(InputError, match="2 such rows"):
         require_logits(np.full((3, 2), np.nan), [5, 0, 7])
+
+
+@pytest.mark.parametrize("masked", ["logits", "labels"])
+def test_what_is_masked_is_refused(masked):
+    arrays = {"logits": np.ma.array(np.eye(3) * 3), "labels": np.ma.array([0, 1, 2])}
+    require_logits(arrays["logits"], arrays["labels"])
+    arrays[masked][1] = np.ma.masked
+    with pytest.raises(InputError, match="row 1 is masked"):
+        require_logits(arrays["logits"], arrays["labels"])

@@ -308,3 +308,19 @@ def test_lists_may_hold_what_their_file_can(tmp_path, monkeypatch):
     monkeypatch.setattr(parquet_files, "PLAIN_VALUES", 10_000)
     with pytest.raises(InputError, match=r"a\.parquet: .*its lists hold more than .*use_dict"):
         read_logits_file(path, classes=["c"] * 1000)
+
+
+@pytest.mark.parametrize("text", ["label\n0\n\n1\n", "sample_id,label\na,0\n \nb,1\n"])
+def test_a_blank_line_between_rows_is_refused_and_at_the_end_is_none(tmp_path, text):
+    (tmp_path / "a.csv").write_text(text)
+    with pytest.raises(InputError, match=r"a\.csv: .*line 3 is blank"):
+        read_labels_file(tmp_path / "a.csv")
+    (tmp_path / "a.csv").write_text("label\n0\n1\n\n\n")
+    assert read_labels_file(tmp_path / "a.csv")[0].tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("rows", [["NA", "none", "null"], ["0", "1", "2"]])
+def test_a_class_may_be_called_as_missing_values_are(tmp_path, rows):
+    (tmp_path / "a.csv").write_text("\n".join(["label", *rows]))
+    labels, _, _ = read_labels_file(tmp_path / "a.csv", classes=["NA", "none", "null"])
+    assert labels.tolist() == [0, 1, 2]

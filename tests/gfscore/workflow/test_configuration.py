@@ -102,6 +102,7 @@ def laid(changes):
         (("disparity", "permutations"), True, ["true", "a whole number"]),
         (("disparity", "permutations"), 10**12, ["1000000000000", "at most 1000000"]),
         (("intervals", "confidence"), 95, ["95 is above 1", "0.95"]),
+        (("intervals", "confidence"), 0.05, ["intervals: confidence: ", "0.05", "0.95"]),
         (("great", "temperatures"), {"low": 2}, ["low < 1 < high"]),
         (("great", "temperatures"), {"coarse_step": 1e-9}, ["coarse_step", "100,000"]),
         ((*SET, "classes"), [0, 1], ["classes: 0: 0 is no text", "quotes"]),

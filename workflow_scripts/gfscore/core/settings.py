@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -17,9 +17,11 @@ from pydantic import (
     Field,
     SerializerFunctionWrapHandler,
     model_serializer,
+    model_validator,
 )
 from pydantic_core import PydanticCustomError
 
+HALF = 0.5
 WHITE = 255
 """Of a pixel of eight bits."""
 
@@ -104,7 +106,18 @@ Share = Annotated[Number, Field(ge=0, le=1)]
 InnerShare = Annotated[Number, Field(gt=0, lt=1)]
 """A fraction of a whole that is neither nothing nor all."""
 
-Confidence = Annotated[InnerShare, Field(description="A confidence as a fraction, such as 0.95.")]
+
+def _confidence(value: float) -> float:
+    if value < HALF:
+        raise refusal(
+            f"a confidence of {value:g} is worse than a coin; for an error probability of {value:g} give {1 - value:g}"
+        )
+    return value
+
+
+Confidence = Annotated[
+    InnerShare, AfterValidator(_confidence), Field(ge=HALF, description="A confidence as a fraction, such as 0.95.")
+]
 Count = Annotated[int, Field(ge=1)]
 Seed = Annotated[int, Field(ge=0, le=2**32 - 1, description="Seed of every random draw of this entry.")]
 ImagesAtOnce = Annotated[int, Field(ge=1, le=1_000_000)]
@@ -129,11 +142,22 @@ Norm = Literal["linf", "l2"]
 Device = Literal["cpu", "cuda"]
 
 
-class Subset(Closed):
-    """Part of the samples, drawn at random with the class shares of the whole."""
+class Subset(Sparse):
+    """Part of the samples: so many, drawn at random with the class shares of the whole, or every so many rows."""
 
-    samples: Count = Field(description="How many.")
+    absent = frozenset({"samples", "every"})
+
+    samples: Annotated[Count | None, Field(description="How many to draw.")] = None
+    every: Annotated[
+        Count | None, Field(description="In place of a draw: rows 0, every, 2 every, ... of the dataset.")
+    ] = None
     seed: Seed = 0
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> Self:
+        if (self.samples is None) == (self.every is None):
+            raise refusal("a subset has either samples, how many to draw, or every; give one of them")
+        return self
 
 
 def longer_than_white(size: float) -> str:

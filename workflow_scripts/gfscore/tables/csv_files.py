@@ -36,23 +36,23 @@ SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 
 
 def read_csv(
-    path: Path | str, *, separator: str = ",", text: str | None = None, missing: Sequence[str] = MISSING
+    path: Path | str, *, separator: str = ",", text: Sequence[str] = (), missing: Sequence[str] = MISSING
 ) -> DataFrame:
     """Data frame of a file of text whose rows all have as many fields as its header.
 
-    Takes the name of a column that is `text` whatever stands in it ("NA" and "007" are names of samples), and the texts
-    that are `missing` values in all others. Names ending in .gz are decompressed. Raises ValueError for a row that is
-    longer or shorter, and for more text than a file of its size can mean; Malformed, which has a remedy, for another
-    separator or encoding, row names without a header, and two columns of one name; whatever pandas raises for damaged
-    bytes.
+    Takes the names of columns that are `text` whatever stands in them ("NA" and "007" are names of samples), and the
+    texts that are `missing` values in all others. Names ending in .gz are decompressed. Raises ValueError for a row
+    that is longer or shorter, and for more text than a file of its size can mean; Malformed, which has a remedy, for
+    another separator or encoding, row names without a header, two columns of one name, and a blank line between rows;
+    whatever pandas raises for damaged bytes.
     """
     import pandas as pd
 
     with _opened(path) as file:
         header = _require_rectangle(_lines(file, _most(path)), separator)
     # By name, since a converter of pandas does not keep it from taking names for missing values.
-    own = {name or f"Unnamed: {place}": missing for place, name in enumerate(header) if name != text}
-    names = {"dtype": {text: str}, "na_values": own} if text in header else {"na_values": missing}
+    own = {name or f"Unnamed: {place}": missing for place, name in enumerate(header) if name not in text}
+    names = {"dtype": {name: str for name in text if name in header}, "na_values": own}
     # pandas takes surplus fields for row names, which moves every column under its neighbour's name.
     with warnings.catch_warnings(), _opened(path) as file:
         warnings.simplefilter("error", pd.errors.ParserWarning)
@@ -93,7 +93,7 @@ def _line(file, most):
 def _require_rectangle(lines, separator):
     # The header of lines that all have as many fields.
     header: list[str] = []
-    for row, line in enumerate((line for line in lines if line.strip(" \r\n")), 1):
+    for row, line in enumerate(_without_blanks_at_the_end(lines), 1):
         # Quotes are rare, and counting is ten times as fast as parsing.
         if header and '"' not in line:
             fields = line.count(separator) + 1
@@ -113,6 +113,18 @@ def _require_rectangle(lines, separator):
     if repeated:
         raise Malformed(f"two columns {repeated[0]!r}", "rename one")
     return header
+
+
+def _without_blanks_at_the_end(lines):
+    # pandas passes over blank lines, which moves the rows below them under other samples.
+    blank = None
+    for number, line in enumerate(lines, 1):
+        if not line.strip(" \r\n"):
+            blank = blank or number
+        elif blank:
+            raise Malformed(f"line {blank} is blank", "write what belongs there, or take the line out")
+        else:
+            yield line
 
 
 def _separated(header, separator):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError, few
 from gfscore.core.label_numbers import numbered
-from gfscore.tables.csv_files import read_csv
+from gfscore.tables.csv_files import MISSING, read_csv
 from gfscore.tables.malformed import ROW_NAMES, WITHOUT_ROW_NAMES, unreadable
 from gfscore.tables.numpy_files import opened, whole_array
 from gfscore.tables.parquet_files import is_list, read_parquet
@@ -31,7 +31,7 @@ def read_logits_file(
     or (Parquet) one list column `logits`, and optionally `label` and `sample_id`. Labels are numbers of classes, or
     names out of `classes`. Nothing is unpickled. Raises InputError naming the file.
     """
-    columns = _columns(path, bare="logits")
+    columns = _columns(path, bare="logits", classes=classes)
     name, labels = _labels(columns, path, but=classes if set(classes) <= set(columns) else ())
     labels = None if labels is None else numbered(labels, classes, f"{path}: {name}")
     sample_id = columns.pop(SAMPLE_ID, None)
@@ -55,7 +55,7 @@ def read_labels_file(
     Labels are numbers of classes, or names out of `classes` (None where none are listed). `name` is what the file calls
     the labels. Raises InputError naming the file.
     """
-    columns = _columns(path, bare="labels")
+    columns = _columns(path, bare="labels", classes=classes or ())
     name, labels = _labels(columns, path)
     if labels is None:
         raise InputError(f"{path}: no labels; name the array or column one of {', '.join(LABELS)}")
@@ -188,8 +188,8 @@ def _bare(name):
     return name.strip().casefold()
 
 
-def _columns(path, *, bare):
-    """Arrays of a file by name; a bare .npy array gets the name `bare`."""
+def _columns(path, *, bare, classes):
+    """Arrays of a file by name; a bare .npy array gets the name `bare`; labels may be names of `classes`."""
     path = Path(path)
     suffix = next((suffix for suffix in FORMATS if path.name.endswith(suffix)), None)
     if suffix is None:
@@ -197,7 +197,7 @@ def _columns(path, *, bare):
     if not path.is_file():
         raise InputError(f"{path}: there is no such file; check `path` in config.yaml")
     try:
-        return _READERS[suffix](path, bare)
+        return _READERS[suffix](path, bare, classes)
     except InputError:
         raise
     except Exception as error:
@@ -205,22 +205,30 @@ def _columns(path, *, bare):
         raise unreadable(path, suffix, error) from error
 
 
-def _read_npz(path, _bare):
+def _read_npz(path, _bare, _classes):
     with opened(path) as file:
         return {name: whole_array(file, name) for name in file.files}
 
 
-def _read_npy(path, bare):
+def _read_npy(path, bare, _classes):
     # Mapped first: that compares the size that the header promises with that of the file.
     return {bare: np.array(opened(path, mmap_mode="r"))}
 
 
-def _read_csv(path, _bare):
-    frame = read_csv(path, text=SAMPLE_ID)
-    return {name: frame[name].to_numpy() for name in frame.columns}
+def _read_csv(path, _bare, classes):
+    # Where a class is called NA, say, that is no missing label.
+    named = [name for name in LABELS if name not in classes] if set(MISSING) & set(classes) else []
+    frame = read_csv(path, text=(SAMPLE_ID, *named))
+    columns = {name: frame[name].to_numpy() for name in frame.columns}
+    numbers = [name for name in named if name in columns and _are_numbers(columns[name])]
+    return columns | {name: columns[name].astype(np.int64) for name in numbers}
 
 
-def _read_parquet(path, _bare):
+def _are_numbers(texts):
+    return all(text.isascii() and text.isdecimal() for text in texts)
+
+
+def _read_parquet(path, _bare, _classes):
     table = read_parquet(path)
     return {name: _values(table.column(name).combine_chunks(), name) for name in table.column_names}
 

@@ -71,6 +71,11 @@ class _Log(io.TextIOWrapper):
 def _described(error: BaseException, path: Path) -> str:
     if isinstance(error, InputError):
         return f"error: {error}"
+    if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and "can't allocate memory" in str(error)):
+        return (
+            f"error: {path}: out of memory ({str(error) or 'no amount stated'}); run with fewer --cores, give the "
+            "measure a smaller batch_size, or the job more mem_mb in the profile, and run the same command again"
+        )
     if not isinstance(error, OSError) or error.errno not in NO_ROOM:
         return traceback.format_exc()
     where = error.filename or path

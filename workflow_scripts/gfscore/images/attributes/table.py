@@ -39,7 +39,7 @@ def open_source(settings: dict[str, Any], _dataset: Any) -> Any:
         raise InputError(f"{path}: there is no such file; check `path` of these attributes")
     try:
         # pandas by itself takes NA, None, null and more for missing: regions and glasses are called so.
-        frame = _parquet(path) if path.suffix == ".parquet" else read_csv(path, text=key, missing=("",))
+        frame = _parquet(path) if path.suffix == ".parquet" else read_csv(path, text=(key,), missing=("",))
     # Damaged files fail inside the readers in many ways; each means the same to the user.
     except Exception as error:
         raise unreadable(path, path.suffix, error) from error
