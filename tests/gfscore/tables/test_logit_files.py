@@ -76,59 +76,42 @@ def test_row_names_are_refused_with_how_to_leave_them_out(tmp_path, ending, name
         read_logits_file(path, classes=CLASSES)
 
 
+CELL = "cat,dog,frog\n1,2,3\n4,{},6\n"
+"""A table with one cell to fill."""
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
         ('"","z0","z1","z2"\n"1",1,2,3\n', "column 'Unnamed: 0' has no name of its own.*R: row.names = FALSE"),
         ('"cat","dog","frog"\n"1",1,2,3\n', "row 2 has 4 fields, the header 3.*R: row.names = FALSE"),
         ('"";"cat";"dog";"frog"\n"1";1,5;2;3\n', "separated by semicolons, not commas.*write it with commas"),
+        ("cat,dog,cat\n1,2,3\n", r"\(two columns 'cat'\); rename one$"),
+        ("cat,dog,frog\n9,1,2,3\n", "row 2 has 4 fields, the header 3"),
+        ("cat,dog,frog\n1,2,3,\n", "row 2 has 4 fields, the header 3"),
+        ("cat,dog,frog\n1,2\n", "row 2 has 2 fields, the header 3"),
+        ("cat,dog,frog\n", "holds a header and no rows"),
+        *(("chä,dog,frog\n1,2,3\n".encode(name), "; save it as UTF-8$") for name in ("latin-1", "utf-16", "utf-16-le")),
+        (CELL.format(""), r"column 'dog': row 1 is empty or no number \(1 such rows\); write every logit as a number"),
+        (CELL.format("NaN"), "column 'dog': row 1 is empty or no number"),
+        (CELL.format('"0,5"'), "column 'dog': row 1 is '0,5', no number; write every logit as a number, with a point"),
+        (CELL.format("high"), "column 'dog': row 1 is 'high', no number"),
+        (CELL.format("1_000"), "column 'dog': row 1 is '1_000', no number"),
+        (CELL.format("١"), "column 'dog': row 1 is '١', no number"),
+        pytest.param(CELL.format("9" * 400), "column 'dog': row 1 is 9{80}, no number", id="400 digits"),
     ],
 )
-def test_csv_as_r_writes_it_is_refused_with_one_remedy(tmp_path, text, expected):
-    (tmp_path / "a.csv").write_text(text)
+def test_csv_that_is_no_table_of_logits_is_refused_with_one_remedy(tmp_path, text, expected):
+    (tmp_path / "a.csv").write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(InputError, match=rf"a\.csv: .*{expected}") as caught:
         read_logits_file(tmp_path / "a.csv", classes=CLASSES)
-    assert "write the file again" not in str(caught.value)
+    assert str(caught.value).count("write") <= 1
 
 
 def test_row_names_beside_the_columns_of_all_classes_do_no_harm(tmp_path):
     (tmp_path / "a.csv").write_text('"","cat","dog","frog","label"\n"1",1,2,3,0\n')
     logits, labels, sample_id = read_logits_file(tmp_path / "a.csv", classes=CLASSES)
     assert (logits.tolist(), labels.tolist(), sample_id) == ([[1, 2, 3]], [0], None)
-
-
-def test_a_name_that_stands_twice_is_refused_with_one_remedy(tmp_path):
-    (tmp_path / "a.csv").write_text("cat,dog,cat\n1,2,3\n")
-    with pytest.raises(InputError, match=r"a\.csv: .*\(two columns 'cat'\); rename one$"):
-        read_logits_file(tmp_path / "a.csv", classes=CLASSES)
-    pq.write_table(pa.table([[1.0]] * 3, names=["cat", "dog", "cat"]), tmp_path / "a.parquet")
-    with pytest.raises(InputError, match=r"a\.parquet: .*\(two columns 'cat'\); rename one$"):
-        read_logits_file(tmp_path / "a.parquet", classes=CLASSES)
-
-
-@pytest.mark.parametrize("row", ["9,1,2,3", "1,2,3,", "1,2"])
-def test_rows_of_another_length_than_the_header_are_refused(tmp_path, row):
-    (tmp_path / "a.csv").write_text(f"cat,dog,frog\n{row}\n")
-    with pytest.raises(InputError, match=r"a\.csv: .*row 2 has [24] fields, the header 3"):
-        read_logits_file(tmp_path / "a.csv", classes=CLASSES)
-
-
-@pytest.mark.parametrize(
-    ("cell", "expected"),
-    [
-        ("", r"is empty or no number \(1 such rows\); write every logit as a number"),
-        ("NaN", "is empty or no number"),
-        ('"0,5"', "is '0,5', no number; write every logit as a number, with a point"),
-        ("high", "is 'high', no number"),
-        ("1_000", "is '1_000', no number"),
-        ("١", "is '١', no number"),
-        pytest.param("9" * 400, "is 9{80}, no number", id="400 digits"),
-    ],
-)
-def test_a_cell_that_is_no_number_is_named_by_row_and_column(tmp_path, cell, expected):
-    (tmp_path / "a.csv").write_text(f"cat,dog,frog\n1,2,3\n4,{cell},6\n")
-    with pytest.raises(InputError, match=rf"a\.csv: column 'dog': row 1 {expected}"):
-        read_logits_file(tmp_path / "a.csv", classes=CLASSES)
 
 
 @pytest.mark.parametrize(
@@ -157,26 +140,18 @@ def test_arrays_of_npz_under_other_names_are_listed_with_the_name_that_is_needed
         read_logits_file(tmp_path / "a.npz", classes=CLASSES)
 
 
-def test_a_header_without_rows_is_refused(tmp_path):
-    (tmp_path / "a.csv").write_text("cat,dog,frog\n")
-    with pytest.raises(InputError, match=r"a\.csv: holds a header and no rows"):
-        read_logits_file(tmp_path / "a.csv", classes=CLASSES)
-
-
-def test_missing_cells_of_parquet_are_named_and_numbers_as_text_refused(tmp_path):
-    pq.write_table(pa.table({"cat": [1.0, 2.0], "dog": [None, 1.0], "frog": [1.0, 2.0]}), tmp_path / "a.parquet")
-    with pytest.raises(InputError, match=r"a\.parquet: column 'dog': row 0 is empty or no number"):
+@pytest.mark.parametrize(
+    ("columns", "names", "expected"),
+    [
+        ([[1.0]] * 3, ["cat", "dog", "cat"], r"\(two columns 'cat'\); rename one$"),
+        ([[1.0, 2.0], [None, 1.0], [1.0, 2.0]], CLASSES, "column 'dog': row 0 is empty or no number"),
+        ([["1", "2"]] * 3, CLASSES, "column 'cat': holds numbers as str, such as '1'; store them as"),
+    ],
+)
+def test_parquet_that_is_no_table_of_logits_is_refused(tmp_path, columns, names, expected):
+    pq.write_table(pa.table(columns, names=names), tmp_path / "a.parquet")
+    with pytest.raises(InputError, match=rf"a\.parquet: .*{expected}"):
         read_logits_file(tmp_path / "a.parquet", classes=CLASSES)
-    pq.write_table(pa.table({name: ["1", "2"] for name in CLASSES}), tmp_path / "a.parquet")
-    with pytest.raises(InputError, match=r"a\.parquet: column 'cat': holds numbers as str, such as '1'; store them as"):
-        read_logits_file(tmp_path / "a.parquet", classes=CLASSES)
-
-
-@pytest.mark.parametrize("encoding", ["latin-1", "utf-16", "utf-16-le"])
-def test_csv_in_another_encoding_is_refused_with_how_to_save_it(tmp_path, encoding):
-    (tmp_path / "a.csv").write_bytes("chä,dog,frog\n1,2,3\n".encode(encoding))
-    with pytest.raises(InputError, match=r"a\.csv: .*; save it as UTF-8$"):
-        read_logits_file(tmp_path / "a.csv", classes=CLASSES)
 
 
 @pytest.mark.parametrize("shapes", [[3, 4, 5], [(), (), ()], [(6, 1)] * 3])
