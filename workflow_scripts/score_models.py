@@ -12,8 +12,9 @@ from gfscore.audit.tables import TABLES
 from gfscore.core.files import read_json, write_json
 from gfscore.core.identity import label_of
 from gfscore.measures import from_logits
+from gfscore.tables.csv_export import write_table_and_csv
 from gfscore.tables.kept_frames import KeptFrames
-from gfscore.tables.parquet_tables import frame_of, read_table, write_table, write_table_and_csv
+from gfscore.tables.parquet_tables import frame_of, read_table, write_table
 from gfscore.tables.table import DATASET
 from gfscore.workflow.jobs import logged_job
 

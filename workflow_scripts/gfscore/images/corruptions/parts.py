@@ -1,4 +1,4 @@
-"""Batches in parts that a processor's cache holds, which is faster, and needs little memory beside the result."""
+"""Processing of a batch of images in parts that fit into the processor's cache."""
 
 from collections.abc import Callable, Iterator
 from functools import wraps
@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 PART = 1 << 18
-"""Values of a part, if an image has fewer: one image of 224 pixels and three channels, or 85 of 32."""
+"""Values per part: one image of 224 pixels and three channels, or 85 of 32 pixels."""
 
 
 def parts_of(images: NDArray[np.float32]) -> Iterator[tuple[slice, NDArray[np.float64]]]:
-    """Yield slices of the rows of images (n, C, H, W) float32, and a copy of each as float64."""
+    """Yield slices of the rows of images (n, C, H, W) float32, each with a float64 copy of its images."""
     size = max(1, PART // images[0].size)
     for start in range(0, len(images), size):
         rows = slice(start, start + size)
@@ -22,7 +22,10 @@ def parts_of(images: NDArray[np.float32]) -> Iterator[tuple[slice, NDArray[np.fl
 def by_parts(
     function: Callable[[NDArray[np.float64], Any, np.random.Generator], NDArray[np.floating]],
 ) -> Callable[[NDArray[np.float32], Any, np.random.Generator], Iterator[NDArray[np.floating]]]:
-    """Corruption of a batch made of that of a part, where what is drawn at random is drawn image after image."""
+    """Decorator that applies the corruption of a part to all parts of a batch.
+
+    For corruptions whose random numbers are drawn image by image, so that the division into parts does not matter.
+    """
 
     @wraps(function)
     def corrupted(
