@@ -353,7 +353,7 @@ def test_logits_that_are_no_numbers_are_refused(curved, name, disturbed):
             )
             return torch.where(near[:, None] > 1e-2, disturbed, logits)
 
-    with pytest.raises(InputError, match="NaN or infinite for images that this measure made"):
+    with pytest.raises(InputError, match="NaN or infinite logits for images of this measure"):
         measured(Broken(), images, predicted(network, images), name)
 
 

@@ -85,7 +85,7 @@ def test_other_sizes_scale_lengths_only():
 
 @pytest.mark.parametrize(("name", "severity"), [("rain", 1), ("fog", 0), ("fog", 6)])
 def test_unknown_names_and_severities(name, severity):
-    with pytest.raises(InputError, match="unknown; choose of"):
+    with pytest.raises(InputError, match="unknown; choose one of"):
         parameters_of(name, severity, 32)
 
 

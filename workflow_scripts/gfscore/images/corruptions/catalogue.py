@@ -1,8 +1,8 @@
 """The fifteen common corruptions at five severities, for images of any size.
 
-Sources: Hendrycks and Dietterich 2019, and the code that made CIFAR-10-C and ImageNet-C for the parameters. Drawn anew
-here from the seed in config.yaml, so the pixels are not those of the published sets (which can be evaluated as data
-sets of their own); frost is a substitute, see weather.py.
+Sources: Hendrycks and Dietterich 2019; parameters from the code that made CIFAR-10-C and ImageNet-C. Random numbers are
+drawn from the seed in config.yaml, so the pixels differ from those of the published sets (which can be evaluated as
+datasets); frost is a substitute, see weather.py.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Digital corruptions: what storing and processing do to images."""
+"""Digital corruptions: contrast, elastic transform, pixelation, JPEG compression."""
 
 from io import BytesIO
 
@@ -22,7 +22,7 @@ def contrast(images: NDArray[np.float64], factor: float, rng: RowGenerators) -> 
 def elastic_transform(
     images: NDArray[np.float64], parameters: tuple[float, float, float], rng: RowGenerators
 ) -> NDArray[np.float64]:
-    """Shear by jittering three corners, then displace every pixel by a smooth random field. Source: Simard et al."""
+    """Affine map by three randomly moved corners, then a smooth random displacement field (Simard et al. 2003)."""
     strength, smoothness, jitter = parameters
     return np.stack([_bent(image, strength, smoothness, jitter, own) for image, own in zip(images, rng, strict=True)])
 
@@ -69,7 +69,7 @@ def _bent(image, strength, smoothness, jitter, rng):
     centre, arm = np.array([height // 2, width // 2], dtype=float), min(height, width) // 3
     corners = centre + arm * np.array([[1, 1], [1, -1], [-1, -1]])
     moved = corners + rng.uniform(-jitter, jitter, corners.shape)
-    # The map takes each pixel of the result to where its value comes from: from the moved corners to the old ones.
+    # The map gives the source position of each pixel of the result: from the moved corners to the original ones.
     affine = np.linalg.solve(np.column_stack([moved, np.ones(3)]), corners)
     grid = np.stack(np.meshgrid(np.arange(height), np.arange(width), indexing="ij"), axis=-1).astype(float)
     source = grid @ affine[:2] + affine[2]

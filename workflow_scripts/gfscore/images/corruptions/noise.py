@@ -1,4 +1,4 @@
-"""Noise: every value disturbed by itself."""
+"""Noise: Gaussian, shot and impulse noise, independent for each value."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Batches in parts that a processor's cache holds, which is faster, and needs little memory beside the result."""
+"""Processing of a batch of images in parts that fit into the processor's cache."""
 
 from collections.abc import Callable, Iterator
 from functools import wraps
@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from gfscore.statistics.draws import RowGenerators
 
 PART = 1 << 18
-"""Values of a part, if an image has fewer: one image of 224 pixels and three channels, or 85 of 32."""
+"""Values per part: one image of 224 pixels and three channels, or 85 of 32 pixels."""
 
 
 def parts_of(images: NDArray[np.float32]) -> Iterator[tuple[slice, NDArray[np.float64]]]:
-    """Yield slices of the rows of images (n, C, H, W) float32, and a copy of each as float64."""
+    """Yield slices of the rows of images (n, C, H, W) float32, each with a float64 copy of its images."""
     size = max(1, PART // images[0].size)
     for start in range(0, len(images), size):
         rows = slice(start, start + size)

@@ -9,9 +9,9 @@ from gfscore.statistics.draws import RowGenerators
 def plasma(number: int, side: int, *, decay: float, rng: RowGenerators) -> NDArray[np.float64]:
     """Height maps (number, side, side) in [0, 1], periodic, rougher for a smaller `decay`.
 
-    Midpoints of ever smaller squares are the mean of their corners plus noise whose range falls by `decay` squared each
-    time, as in the code that made CIFAR-10-C and ImageNet-C: there a number that falls by `decay` multiplies a draw
-    from a range that falls likewise. Source: Fournier et al. 1982.
+    Midpoints of successively halved squares are the mean of the corners plus noise whose range is divided by decay^2 at
+    each step, as in the code that made CIFAR-10-C and ImageNet-C, where a factor and a range both fall by `decay`.
+    Source: Fournier et al. 1982.
     """
     size = 1 << max(1, int(np.ceil(np.log2(side))))
     heights = np.zeros((number, size, size))
