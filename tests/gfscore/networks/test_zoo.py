@@ -132,4 +132,4 @@ def test_weights_of_another_architecture_are_refused(tmp_path):
 
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(InputError, match=r"absent\.safetensors: cannot be read .* train or fetch"):
-        load_classifier(tmp_path / "absent.safetensors", sha256="0" * 64)
+        load_network(tmp_path / "absent.safetensors")

@@ -40,9 +40,9 @@ def check_logits(
     "exclude"). Raises InputError for a deviating accuracy unless `on_failure` is "exclude". A model that may be
     guessing, or whose classes look exchanged, is accepted with a warning.
     """
-    predicted = predictions(found.logits, found.labels)
-    checked = check_answers(predicted, found.labels, class_names, source=source, gate=gate)
-    doubt = repeated(found.logits, found.labels)
+    predicted = predictions(evidence.logits, evidence.labels)
+    checked = check_answers(predicted, evidence.labels, class_names, source=source, gate=gate)
+    doubt = repeated(evidence.logits, evidence.labels)
     if doubt:
         print(f"warning: {doubt}")
     return checked | {"warnings": [*checked["warnings"], *filter(None, [doubt])]}

@@ -40,20 +40,20 @@ def read_csv(
 ) -> DataFrame:
     """Data frame of a CSV file in which every row has as many fields as the header.
 
-    Takes the names of columns that are `text` whatever stands in them ("NA" and "007" are names of samples), and the
-    texts that are `missing` values in all others. Names ending in .gz are decompressed. Raises ValueError for a row
-    that is longer or shorter, and for more text than a file of its size can mean; Malformed, which has a remedy, for
-    another separator or encoding, row names without a header, two columns of one name, and a blank line between rows;
-    whatever pandas raises for damaged bytes.
+    Columns called as `text` says are read as text whatever they hold ("NA" and "007" are sample names); the texts in
+    `missing` are missing values in all other columns. Names ending in .gz are decompressed. Raises ValueError for a
+    longer or shorter row and for more text than a file of its size may hold; MalformedError, which has a remedy, for
+    another separator or encoding, row names without a header, repeated column names and a blank line between rows;
+    pandas' errors for damaged bytes.
     """
     import pandas as pd
 
     with _opened(path) as file:
         header = _require_rectangle(_lines(file, _most(path)), separator)
-    # By name, since a converter of pandas does not keep it from taking names for missing values.
-    own = {name or f"Unnamed: {place}": missing for place, name in enumerate(header) if name not in text}
-    names = {"dtype": {name: str for name in text if name in header}, "na_values": own}
-    # pandas takes surplus fields for row names, which moves every column under its neighbour's name.
+    # Per column, because a converter does not keep pandas from replacing names such as "NA" by missing values.
+    missing_by_column = {name or f"Unnamed: {place}": missing for place, name in enumerate(header) if name not in text}
+    names = {"dtype": {name: str for name in text if name in header}, "na_values": missing_by_column}
+    # Without index_col=False, pandas takes surplus fields for row names and shifts every column by one.
     with warnings.catch_warnings(), _opened(path) as file:
         warnings.simplefilter("error", pd.errors.ParserWarning)
         return pd.read_csv(file, sep=separator, index_col=False, keep_default_na=False, **names)
@@ -116,13 +116,13 @@ def _require_rectangle(lines, separator):
 
 
 def _without_blanks_at_the_end(lines):
-    # pandas passes over blank lines, which moves the rows below them under other samples.
+    # pandas skips blank lines, which assigns the rows below them to other samples.
     blank = None
     for number, line in enumerate(lines, 1):
         if not line.strip(" \r\n"):
             blank = blank or number
         elif blank:
-            raise Malformed(f"line {blank} is blank", "write what belongs there, or take the line out")
+            raise MalformedError(f"line {blank} is blank", "write what belongs there, or take the line out")
         else:
             yield line
 

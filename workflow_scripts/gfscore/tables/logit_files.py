@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError, few
-from gfscore.core.label_numbers import numbered
+from gfscore.core.label_numbers import class_indices
 from gfscore.tables.csv_files import MISSING, read_csv
 from gfscore.tables.malformed import ROW_NAMES, WITHOUT_ROW_NAMES, unreadable
 from gfscore.tables.numpy_files import opened, whole_array
@@ -32,8 +32,8 @@ def read_logits_file(
     Nothing is unpickled. Raises InputError, naming the file.
     """
     columns = _columns(path, bare="logits", classes=classes)
-    name, labels = _labels(columns, path, but=classes if set(classes) <= set(columns) else ())
-    labels = None if labels is None else numbered(labels, classes, f"{path}: {name}")
+    name, labels = _labels(columns, path, exclude=classes if set(classes) <= set(columns) else ())
+    labels = None if labels is None else class_indices(labels, classes, f"{path}: {name}")
     sample_id = columns.pop(SAMPLE_ID, None)
     if "logits" in columns:
         logits = columns["logits"]
@@ -211,12 +211,12 @@ def _read_npz(path, _bare, _classes):
 
 
 def _read_npy(path, bare, _classes):
-    # Mapped first: that compares the size that the header promises with that of the file.
+    # Memory-mapped, because that compares the size in the header with the size of the file.
     return {bare: np.array(opened(path, mmap_mode="r"))}
 
 
 def _read_csv(path, _bare, classes):
-    # Where a class is called NA, say, that is no missing label.
+    # A class may be called NA or null, which then is no missing label.
     named = [name for name in LABELS if name not in classes] if set(MISSING) & set(classes) else []
     frame = read_csv(path, text=(SAMPLE_ID, *named))
     columns = {name: frame[name].to_numpy() for name in frame.columns}

@@ -175,7 +175,7 @@ def mark_of(config: Any, path: Place) -> Mark | None:
 
 
 def require_bounded_size(config: Any) -> None:
-    """Raise InputError for a configuration with an alias of itself, or more than MAX_VALUES values with aliases expanded."""
+    """Raise InputError for an alias that holds itself, or more than MAX_VALUES values with aliases expanded."""
     if _values(config, {}) > MAX_VALUES:
         raise InputError(
             f"the configuration has more than {MAX_VALUES:,} values with all aliases (*name) expanded, or an alias "

@@ -9,8 +9,8 @@ VARIABLES = {
     "OMP_WAIT_POLICY": "passive",
 }
 """glibc keeps up to a gigabyte of freed memory in one heap for all threads, since a network allocates the same memory
-at every pass, and on small images new pages cost as much as the computation. Waiting OpenMP threads sleep, since spinning
-ones slow down concurrent jobs up to ten times."""
+at every pass, and on small images new pages cost as much as the computation. Waiting OpenMP threads sleep, since
+spinning ones slow down concurrent jobs up to ten times."""
 
 
 def set_job_variables() -> None:

@@ -108,8 +108,8 @@ def present(path: str | None) -> str | list[str]:
     ahead = Path(path).stat().st_mtime - time.time()
     if ahead > MAX_CLOCK_DIFFERENCE:
         raise InputError(
-            f"{path}: its modification time is {ahead / 3600:.1f} hours in the future, so everything made from it would be "
-            f"out of date; set it to now with: touch {path}"
+            f"{path}: its modification time is {ahead / 3600:.1f} hours in the future, so everything made from it "
+            f"would be out of date; set it to now with: touch {path}"
         )
     return path
 

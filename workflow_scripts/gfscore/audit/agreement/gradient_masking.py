@@ -106,8 +106,8 @@ def masking_warnings(measures: Mapping[str, Attacked]) -> list[MaskingSign]:
     return signs
 
 
-def _telling(hits, n, share):
-    # A single sample is none of these, however few there are.
+def _significant(hits, n, share):
+    # A single sample is never significant.
     return hits > max(1, share * n)
 
 
