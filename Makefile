@@ -37,7 +37,7 @@ setup:
 	@if ! "$(BIN)/python" -c '' 2>/dev/null; then \
 	  $(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' || \
 	  { echo "error: $(PYTHON) is not 3.11 to 3.13; name one that is: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }; \
-	  $(PYTHON) -m venv --clear "$(VENV)"; fi
+	  echo "A new environment in $(VENV)"; $(PYTHON) -m venv --clear "$(VENV)"; fi
 	@"$(BIN)/python" -I tools/install.py
 
 audit: setup
@@ -56,9 +56,9 @@ bundle: setup
 verify: setup
 	@$(GFSCORE) verify "results/bundles/$${AUDIT:?name one: make verify AUDIT=digits}"
 
-# Files side by side. Those that run the whole workflow share the default audit, in the order of
-# tests/workflow/conftest.py; the longest faults are not the last.
-PYTEST = "$(BIN)/python" -m pytest --numprocesses $(CORES) --dist loadfile
+# Files side by side, in the order of their names, in which the longest are not the last; those that run the whole
+# workflow share audits, in the order of tests/workflow/conftest.py.
+PYTEST = "$(BIN)/python" -m pytest --numprocesses $(CORES) --dist loadfile --no-loadscope-reorder
 
 test: setup
 	@$(PYTEST) $(or $(ARGS),tests/benchmarks tests/browser tests/gfscore tests/steps tests/studies tests/workflow/test_audit.py)
@@ -66,13 +66,13 @@ test: setup
 test-all: test test-workflow test-faults test-slurm
 
 test-workflow: setup
-	@$(PYTEST) --no-loadscope-reorder tests/workflow $(ARGS)
+	@$(PYTEST) tests/workflow $(ARGS)
 
 test-slurm: setup
 	@"$(BIN)/python" -m pytest tests/slurm $(ARGS)
 
 test-faults: setup
-	@$(PYTEST) --no-loadscope-reorder tests/faults $(ARGS)
+	@$(PYTEST) tests/faults $(ARGS)
 
 torture: setup
 	@"$(BIN)/python" -m pytest tests/faults --torture $(ARGS)

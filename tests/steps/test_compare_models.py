@@ -108,8 +108,6 @@ def test_many_comparisons_are_made_with_the_best_model_alone(tmp_path):
     about = tables.comparison["great"]
     assert about["every_pair"] is False and about["pairs_listed"] == 3 and about["pairs_corrected_for"] == 6
     assert set(of(tables.comparisons)["first_model"]) == {about["reference"].split("/")[1]}
-    sentence = comparison_words.differences_found(of(tables.comparisons), of(tables.model_comparisons), about)
-    assert sentence.startswith("Of 3 pairs with m") and "(of 6; all are allowed for)" in sentence
 
 
 def test_sentences_say_what_was_planted(tables):
@@ -216,7 +214,7 @@ def test_a_threshold_that_the_scale_decides():
     assert sensitivity_views(None, []) == {}
 
 
-def test_undecided_samples_count_for_either_model_and_the_page_says_so():
+def test_undecided_samples_count_for_either_model():
     labels = np.repeat(np.arange(3), 200).astype(np.int32)
     key = {"dataset": "toy", "threat": "none", "measure": "sure", "calibration": "none", "temperature": None}
     ids = np.array([f"{row:04d}" for row in range(600)])
@@ -228,6 +226,4 @@ def test_undecided_samples_count_for_either_model_and_the_page_says_so():
     settings = {"kind": "probabilistic", "kappa": 0.01, "alpha": 0.05, "test": "anytime", "budget": 3000}
     rows, about = tables_of(measured, NAMES, measure_settings=settings, settings=SETTINGS, fp_lambda=0.5)
     assert about["undecided"] == 600
-    assert "600 values are undecided" in comparison_words.undecided(about)
-    assert comparison_words.undecided(about | {"undecided": 0}) is None
-    assert "No order is certain" in comparison_words.best_model(pd.DataFrame(rows["rank_intervals"]))
+    assert set(frames_of(rows)["rank_intervals"]["rank_best"]) == {1}
