@@ -79,7 +79,7 @@ class Contents:
             return None
         if "calibration" in frame:
             frame = frame[frame["calibration"] == UNCALIBRATED]
-        if {"dataset", "threat", "model"} <= set(frame):
+        if {"dataset", "threat", "model"} <= set(frame) and frame["model"].notna().all():
             frame = frame.assign(label=model_labels(frame))
         if {"class_index", "class_name"} <= set(frame):
             first = frame.drop_duplicates("class_index")

@@ -1,0 +1,101 @@
+"""Charts of an audit on its page: a static picture of each, and the specification that scripts draw from."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gfscore.show.drawing import Drawing, drawings
+from gfscore.show.forms.theme import PARAMETERS
+
+if TYPE_CHECKING:
+    from gfscore.show.charts.declaration import Subject
+
+WIDTH, PANELS = 900, 4
+"""Width of a static picture in pixels, and panels side by side in it."""
+
+LARGEST_SVG = 120_000
+"""Letters of an SVG beyond which the static picture is a PNG instead, such as of 5 x 1,000 cells."""
+
+THEMED = {value: f"var(--{name})" for name, value in PARAMETERS.items() if name in ("ink", "muted", "line", "accent")}
+UNREAD = re.compile(r' (?:aria-label|aria-roledescription|aria-hidden|role)="[^"]*"')
+
+
+@dataclass(frozen=True)
+class DrawnChart:
+    """A chart as the page writes it."""
+
+    id: str
+    section: str
+    title: str
+    question: str
+    measure: str | None
+    finding: str
+    shows: str
+    note: str
+    svg: str
+    specification: dict[str, Any]
+
+
+def drawn_charts(subject: Subject) -> list[DrawnChart]:
+    """Every chart that an audit has data for, in the order of the page."""
+    return [_drawn(drawing, place) for place, drawing in enumerate(drawings(subject))]
+
+
+def _drawn(drawing: Drawing, place: int) -> DrawnChart:
+    specification, words = drawing.vega_lite(), drawing.words
+    return DrawnChart(
+        id=f"chart-{place}",
+        section=drawing.chart.section,
+        title=drawing.chart.title,
+        question=drawing.chart.question,
+        measure=drawing.subject.measure,
+        finding=words.title,
+        shows=words.subtitle,
+        note=words.note,
+        svg=static_picture(specification, label=words.title),
+        specification=specification,
+    )
+
+
+def static_picture(specification: dict[str, Any], *, label: str) -> str:
+    """Markup of a specification drawn without a browser: SVG whose colours follow the page's theme, or an image."""
+    import vl_convert
+
+    from markupsafe import escape
+
+    fixed = with_width(specification, WIDTH)
+    svg = vl_convert.vegalite_to_svg(fixed)
+    if len(svg) > 4 * LARGEST_SVG or len(slim := slimmed(svg)) > LARGEST_SVG:
+        png = base64.b64encode(vl_convert.vegalite_to_png(fixed | {"background": PARAMETERS["surface"]}, scale=1.5))
+        return f'<img alt="{escape(label)}" src="data:image/png;base64,{png.decode()}">'
+    return slim.replace("<svg ", f'<svg role="img" aria-label="{escape(label)}" ', 1)
+
+
+def with_width(specification: dict[str, Any], width: int) -> dict[str, Any]:
+    """The same chart `width` pixels wide, or with as many panels side by side."""
+    fixed = copy.copy(specification)
+    if fixed.get("width") == "container":
+        fixed["width"] = width
+    elif "facet" in fixed:
+        fixed["columns"] = PANELS
+    return fixed
+
+
+def slimmed(svg: str) -> str:
+    """SVG without what only scripts read, with the theme's colours and short numbers."""
+    svg = UNREAD.sub("", svg)
+    svg = re.sub(r"(\d+\.\d{2})\d+", r"\1", svg)
+    svg = re.sub(r' font-family="[^"]*"', "", svg)
+    for value, name in THEMED.items():
+        svg = svg.replace(f'"{value}"', f'"{name}"')
+    return svg
+
+
+def specifications(charts: Iterable[DrawnChart]) -> dict[str, Any]:
+    """Specification of each chart by its id."""
+    return {chart.id: chart.specification for chart in charts}
