@@ -28,7 +28,7 @@ rule score_models:
         code=code("score_models"),
         logits=of_audit(layout.logit_files),
         manifest=of_audit(layout.dataset_file, extension="json"),
-        samples=of_audit(layout.dataset_file, extension="parquet"),
+        dataset=of_audit(layout.dataset_file, extension="parquet"),
     output:
         selection="results/audits/{audit}/models.json",
         scores="results/scores/{audit}.parquet",
@@ -66,6 +66,7 @@ rule tabulate_audit:
         sweeps="results/sweeps/{audit}.parquet",
         logits=of_audit(layout.logit_files),
         samples=of_audit(layout.sample_files),
+        dataset=of_audit(layout.dataset_file, extension="parquet"),
         manifest=of_audit(layout.dataset_file, extension="json"),
         manifests=of_audit(layout.trained_manifests),
         generator=of_audit(layout.generator_manifest),
@@ -98,7 +99,9 @@ rule judge_audit:
         selection="results/audits/{audit}/models.json",
         scores="results/scores/{audit}.parquet",
         samples=of_audit(layout.judged_sample_files),
+        dataset=of_audit(layout.dataset_file, extension="parquet"),
         manifest=of_audit(layout.dataset_file, extension="json"),
+        configuration="results/audits/{audit}/config.yaml",
         generator=of_audit(layout.generator_manifest),
         attributes=of_audit(layout.gate_attributes),
     output:

@@ -7,8 +7,7 @@
 #        results/index.html                        the audits of this run, their verdicts and pages
 #        results/dashboard_parts.json              what all dashboards have in common: library, charts
 #
-#   plot_figures
-#   build_report
+#   plot_figures, build_report
 #   prepare_dashboards, build_dashboard
 #   build_index
 
@@ -31,6 +30,7 @@ rule plot_figures:
         **AUDIT_FILES,
         code=code("plot_figures"),
         scores="results/scores/{audit}.parquet",
+        dataset=of_audit(layout.dataset_file, extension="parquet"),
         pictures=of_audit(projection_layout.mapper_file, extension="npz"),
     output:
         folder=report(

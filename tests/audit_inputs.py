@@ -71,9 +71,16 @@ def audit_inputs(folder, models, measures, tables, *, logits=None, included=None
     `tables` maps (model name, measure) to a data frame, of which columns that it lacks are null, and nothing is
     censored; `logits` maps names of models to (sample_id, labels, logits), where any are read; `included` are labels of
     the models that take part, by default all; `about` maps a measure to what its file says of itself beside the model.
-    Other settings are those of AuditInputs.
+    The dataset has the samples of all of these, in order. Other settings are those of AuditInputs.
     """
     identities, paths, parts, samples = {}, {}, [], []
+    dataset = folder / "dataset.parquet"
+    listed = [
+        pd.DataFrame({"sample_id": [], "label": []}),
+        *(frame[["sample_id", "label"]] for frame in tables.values()),
+    ]
+    listed += [pd.DataFrame({"sample_id": of[0], "label": of[1]}) for of in (logits or {}).values()]
+    write_dataset(dataset, pd.concat(listed).drop_duplicates("sample_id"))
     for model in models:
         label, name = label_of(model), model["model"]
         identities[label] = {**model, "dataset_digest": DIGEST, "checkpoint_sha256": f"c-{name}"}
@@ -98,7 +105,19 @@ def audit_inputs(folder, models, measures, tables, *, logits=None, included=None
     taking_part = [label_of(model) for model in models] if included is None else included
     write_json(folder / "models.json", {"included": taking_part, "excluded": []})
     written = {"selection": folder / "models.json", "scores": folder / "scores.parquet", "samples": samples}
-    return AuditInputs(models=models, measures=measures, logits=paths, **written, **settings)
+    return AuditInputs(models=models, measures=measures, logits=paths, dataset=dataset, **written, **settings)
+
+
+def write_manifest(path, class_names, *, samples=0):
+    """Manifest of the dataset."""
+    made = {"dataset": "toy", "digest": DIGEST, "samples": samples, "classes": list(class_names), "settings": {}}
+    write_json(path, made)
+
+
+def write_dataset(path, frame):
+    """Table dataset of a data frame with sample_id and label, and image_digest where there are images."""
+    frame = frame.reindex(columns=DATASET.column_names)
+    write_table(path, DATASET, frame, identity={"dataset": "toy", "dataset_digest": DIGEST})
 
 
 def frames_of(tables):
@@ -144,10 +163,9 @@ class ScoredAudit:
         unknown = [{"published_clean_accuracy": None, "published_robust_accuracy": None}] * len(self.models)
         methods = [model | {"method": None} for model in self.models]
         self.settings = SETTINGS | {"published": unknown, "methods": methods} | settings
-        made = {"dataset": "toy", "digest": DIGEST, "samples": len(self.labels), "classes": list(class_names)}
-        write_json(self.manifest, made | {"settings": {}})
+        write_manifest(self.manifest, class_names, samples=len(self.labels))
         frame = pd.DataFrame({"sample_id": self.ids, "label": self.labels})
-        write_table(self.dataset, DATASET, frame, identity={"dataset": "toy", "dataset_digest": DIGEST})
+        write_dataset(self.dataset, frame)
         for model in self.models:
             self.write_logits(model["model"], *logits[model["model"]])
 
@@ -172,8 +190,8 @@ class ScoredAudit:
 
     @property
     def scored(self):
-        """Paths that score_models writes."""
-        made = {name: self.path / f"{name}.parquet" for name in ("scores", "sweeps")}
+        """Paths that score_models writes, and that of the dataset."""
+        made = {name: self.path / f"{name}.parquet" for name in ("scores", "sweeps")} | {"dataset": self.dataset}
         return made | {"selection": self.table("models.json"), "sensitivity": self.table("sensitivity")}
 
     @property
@@ -189,7 +207,7 @@ class ScoredAudit:
     def score(self):
         """Run score_models; returns the contents of models.json."""
         score_models(
-            {"manifest": self.manifest, "samples": self.dataset, "code": []},
+            {"manifest": self.manifest, "dataset": self.dataset, "code": []},
             self.scored,
             audit=AUDIT,
             subject=self.subject,

@@ -3,21 +3,24 @@
 import pandas as pd
 
 from gfscore.core.files import write_json
-from gfscore.images.datasets import open_and_describe
+from gfscore.images.datasets import image_digests, open_and_describe
 from gfscore.tables.parquet_tables import write_table
 from gfscore.tables.table import DATASET
 from gfscore.workflow.jobs import logged_job
 
 
 def fetch_dataset(settings, classes, path_to_manifest, path_to_samples, *, dataset, path_to_images=None, pinned=None):
-    """Write manifest and samples (names, labels) of the images that the entry `dataset` of config.yaml describes.
+    """Write manifest and samples (names, labels, digests) of the images that the entry `dataset` describes.
 
     `settings` holds the entry's source and that source's own keys, `classes` the K class names,
     `path_to_images` is its file where it has one, `pinned` the digest that it must have, or None. Raises InputError
-    for data that cannot be audited, and for another digest.
+    for data that cannot be audited, equal images under different labels among them, and for another digest.
     """
     images, described = open_and_describe(settings, path_to_images, dataset=dataset, classes=classes, pinned=pinned)
-    frame = pd.DataFrame({"sample_id": images.sample_id, "label": images.labels})
+    digests = image_digests(images, where=path_to_images or dataset)
+    frame = pd.DataFrame({"sample_id": images.sample_id, "label": images.labels, "image_digest": digests})
+    if digests is not None and (repeated := len(images) - frame["image_digest"].nunique()):
+        print(f"{repeated:,} of {len(images):,} rows repeat an image; each image counts once")
     identity = {"dataset": dataset, "dataset_digest": described["digest"]}
     write_table(path_to_samples, DATASET, frame, identity=identity)
     write_json(path_to_manifest, described)

@@ -1,43 +1,18 @@
 """The verdict on an audit."""
 
-from gfscore.audit.agreement.falsification_rows import add_contradictions
-from gfscore.audit.groups.gate import add_group_bounds
 from gfscore.audit.inputs import AuditInputs
+from gfscore.audit.judgement import judgement
 from gfscore.audit.summaries import resolve_label_error_rates
-from gfscore.audit.verdicts.evidence import digests_of
-from gfscore.audit.verdicts.verdict import candidates_of, judge
-from gfscore.core.files import read_json, write_json
-from gfscore.statistics.error_rates import caution
+from gfscore.core.files import write_json
 from gfscore.workflow.jobs import logged_job
 
 
-def judge_audit(inputs, given, path_to_verdict, *, rules, intervals, label_error_rates, fp_lambda):
-    """Write verdict.json from AuditInputs; `given` holds the paths of the dataset's manifest and of what rests on it.
+def judge_audit(inputs, given, path_to_verdict, **settings):
+    """Write verdict.json: what judgement says of AuditInputs, the paths `given`, and its settings.
 
-    They are `manifest` and, where there are any, `attributes`, for rules about groups, and `generator`, whose manifest
-    gave the label-error rates. The verdict names every file that it rests on, with its digest. Succeeds whatever the
-    verdict, which the rule `gate` turns into an exit status.
+    Succeeds whatever the verdict, which the rule `gate` turns into an exit status.
     """
-    class_names = read_json(given["manifest"])["classes"]
-    candidates = candidates_of(
-        inputs.measured(),
-        class_names,
-        rules=rules,
-        measures=inputs.measures,
-        intervals=intervals,
-        label_error_rates=label_error_rates,
-    )
-    add_contradictions(candidates, inputs, rules=rules, class_names=class_names, intervals=intervals)
-    add_group_bounds(candidates, inputs, given.get("attributes"), rules=rules, intervals=intervals)
-    selection = read_json(inputs.selection)
-    judged = dict.fromkeys(rule["measure"] for rule in rules)
-    cautions = [words for measure in judged if (words := caution(measure, inputs.measures[measure]))]
-    for words in cautions:
-        print(f"{words}.")
-    verdict = judge(candidates, rules, lam=fp_lambda, selection=selection, cautions=cautions)
-    files = [inputs.selection, inputs.scores, *inputs.samples]
-    files += [given.get(name) for name in ("manifest", "attributes", "generator")]
-    write_json(path_to_verdict, verdict | {"made_from": digests_of(file for file in files if file)})
+    write_json(path_to_verdict, judgement(inputs, given, **settings))
 
 
 if __name__ == "__main__":

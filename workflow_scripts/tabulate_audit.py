@@ -1,10 +1,8 @@
 """Every table of an audit, from the values of its models per sample, which are read once."""
 
-from gfscore.audit.calibration.sweeps import read_sweeps
 from gfscore.audit.inputs import AuditInputs
-from gfscore.audit.table_names import TABULATED
-from gfscore.audit.tabulation import Tabulation
-from gfscore.core.files import read_json, write_json
+from gfscore.audit.tabulation import tabulate
+from gfscore.core.files import write_json
 from gfscore.tables.parquet_tables import frame_of, write_table_and_csv
 from gfscore.workflow.catalogue import CATALOGUE
 from gfscore.workflow.jobs import logged_job
@@ -18,28 +16,14 @@ def tabulate_audit(subject, given, made, *, audit, settings):
     `attributes`, and the manifest of the `mapper` with `projections`, one per model. `settings` are what
     layout.table_settings says. Tables that the audit does not measure for get no rows, and say so (`measured`).
     """
-    inputs, manifest = AuditInputs.of(subject, given), read_json(given["manifest"])
-    tabulation = Tabulation.read(inputs, given, manifest["classes"], settings)
-    shared = {"audit": audit, "dataset_digest": manifest["digest"]}
-    # What another audit must share for its numbers to be compared with these.
-    about = {"measures": inputs.measures, "fp_lambda": settings["disparity"]["fp_lambda"]}
-    identities = {"class_scores": {"made_from": inputs.sources()}, "model_summary": about}
-    waiting = dict.fromkeys(TABULATED)
-
-    def write(name, rows, *, measured):
-        table = CATALOGUE[name]
-        identity = {**shared, "measured": measured, **identities.get(name, {})}
-        write_table_and_csv(made[name], table, frame_of(table, rows), identity=identity)
-        del waiting[name]
-
-    for tables, beside in tabulation.tables(read_sweeps(given["sweeps"], audit=audit)):
+    for tables, beside in tabulate(AuditInputs.of(subject, given), given, audit=audit, settings=settings):
         for name, content in beside.items():
             write_json(made[f"{name}_json"], content)
-        for name, rows in tables.items():
-            write(name, rows, measured=True)
-            print(f"{name}: {len(rows):,} rows")
-    for name in tuple(waiting):
-        write(name, [], measured=False)
+        for table in tables:
+            declared = CATALOGUE[table.name]
+            write_table_and_csv(made[table.name], declared, frame_of(declared, table.rows), identity=table.identity)
+            if table.identity["measured"]:
+                print(f"{table.name}: {len(table.rows):,} rows")
 
 
 if __name__ == "__main__":

@@ -8,13 +8,13 @@ import pandas as pd
 import pytest
 from markupsafe import escape
 
-from audit_inputs import INTERVALS, audit_inputs, frames_of, models_named, tabulated
+from audit_inputs import INTERVALS, audit_inputs, frames_of, models_named, tabulated, write_manifest
 from gfscore.audit.agreement.columns import AGREEMENT_COLUMNS, ALL
 from gfscore.audit.agreement.falsification_rows import falsification_rows
 from gfscore.audit.groups.columns import GROUP_COLUMNS
 from gfscore.audit.projections.columns import PROJECTION_COLUMNS
 from gfscore.audit.table_names import MEASURE_TABLES
-from gfscore.core.files import read_json, write_json
+from gfscore.core.files import read_json
 from gfscore.core.numbers import interval, number
 from gfscore.show.report.measures import measures_view
 from gfscore.show.report.page import _environment
@@ -60,7 +60,7 @@ class Folder:
         self.ids = np.array([f"s{row}" for row in range(len(self.labels))])
         self.listed = models_named(*(f"m{index}" for index in range(self.models)))
         self.samples, self.logits = {}, {}
-        write_json(self.path / "toy.json", {"classes": self.names})
+        write_manifest(self.path / "toy.json", self.names)
         for index, model in enumerate(self.listed):
             self._make_model(index, model["model"])
 

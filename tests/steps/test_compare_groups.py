@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from audit_inputs import INTERVALS, audit_inputs, frames_of, models_named, tabulated
+from audit_inputs import INTERVALS, audit_inputs, frames_of, models_named, tabulated, write_manifest
 from gfscore.audit.agreement.columns import ALL
 from gfscore.audit.audit_tables import AuditTables
 from gfscore.audit.groups.grouping import Grouping
@@ -14,7 +14,7 @@ from gfscore.audit.groups.metrics import metric_rows
 from gfscore.audit.groups.scores import group_score_rows
 from gfscore.audit.verdicts.gate_rules import GROUP_GAP
 from gfscore.core.errors import InputError
-from gfscore.core.files import read_json, write_json
+from gfscore.core.files import read_json
 from gfscore.measures import measure_of
 from gfscore.show.figures import group_class_heatmap, group_metric_heatmap, group_score_plot, save_figure
 from gfscore.show.report.groups import groups_view
@@ -60,7 +60,7 @@ class Folder:
             "missing": {"side": 0, "size": 10},
         }
         write_attributes(path / "attributes.parquet", pd.DataFrame(columns, dtype=object), identity=identity)
-        write_json(path / "toy.json", {"classes": NAMES, "digest": "d"})
+        write_manifest(path / "toy.json", NAMES)
         for model in ("fair", "unfair"):
             wrong = self.right & (self.labels == 0) & (model == "unfair")
             guess = np.where(wrong, 1, self.labels)

@@ -97,25 +97,6 @@ def test_swaps_and_places_follow_from_the_class_values(tables):
         assert mean[swap.before_model] > mean[swap.after_model]
 
 
-def test_models_on_other_samples_are_not_compared(tmp_path):
-    folder = Folder(tmp_path, n=30)
-    folder.add(2, "great", np.full(90, 0.5), np.arange(90), prefix="other")
-    tables = folder.compare()
-    assert tables.comparison["great"]["compared"] is False
-    assert "none/m0 and none/m2 were measured on different samples" in tables.comparison["great"]["reason"]
-    assert of(tables.comparisons).empty and len(of(tables.comparisons, "clean")) == 18
-    views = comparison_views(tables, MEASURES, lam=0.5)
-    assert "different samples" in views[1]["reason"] and "sentences" not in views[1]
-
-
-def test_labels_must_agree(tmp_path):
-    folder = Folder(tmp_path, n=30)
-    folder.labels = folder.labels[::-1].copy()
-    for measure in MEASURES:
-        folder.add(1, measure, np.full(90, 0.5), np.arange(90))
-    assert "disagree about the labels" in folder.compare().comparison["great"]["reason"]
-
-
 def test_one_model_has_nobody_to_be_compared_with(tmp_path):
     tables = Folder(tmp_path, models=1, n=30).compare()
     assert tables.comparison["clean"]["reason"] == "only one model takes part"

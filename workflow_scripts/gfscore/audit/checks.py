@@ -54,7 +54,8 @@ def check_logits(
         if not accepted and gate["on_failure"] == "stop":
             raise InputError(f"{source}: {words}. {REMEDY}")
     guessing = guesses(predicted, labels)
-    warnings = [doubt for doubt in (guessing, exchanged(predicted, labels, class_names)) if doubt]
+    doubts = guessing, exchanged(predicted, labels, class_names), repeated(found.logits, labels)
+    warnings = [doubt for doubt in doubts if doubt]
     for warning in warnings:
         print(f"warning: {warning}")
     return {
@@ -117,6 +118,12 @@ ORDERS, ORDERS_SEED, DRAWN_AT_ONCE = 1000, 0, 1 << 22
 ENOUGH = 5
 """Samples that each class needs before it can look exchanged: of fewer, most go anywhere by chance."""
 
+MOST_REPEATED = 0.01
+"""Share of samples that may have the logits of another: a saturated network gives equal ones to different images."""
+
+ROWS = 4096
+"""Rows of logits looked at together."""
+
 MOST_NAMED = 3
 
 
@@ -136,6 +143,25 @@ def guesses(predicted: NDArray[np.integer], labels: NDArray[np.integer]) -> str 
         f"may be guessing (clean accuracy {number(np.mean(predicted == labels))} on {len(labels):,} samples; the "
         f"same answers in a random order are right as often with probability {number(p)}): are the rows in the order "
         "of the labels, the columns in that of the class names, and are these logits?"
+    )
+
+
+def repeated(logits: NDArray[np.float32], labels: NDArray[np.integer]) -> str | None:
+    """How many samples have logits that another sample of their class has too, in words; None up to MOST_REPEATED.
+
+    Takes logits (N, K) and labels (N,). Equal logits may be of different images, so such samples count all the same.
+    """
+    # Sums of the bits in uint64, weighted by odd random numbers: exact, so that equal rows have equal ones, and other
+    # rows hardly ever.
+    bits = np.ascontiguousarray(logits, dtype="<f4").view("<u4")
+    weights = np.random.default_rng(ORDERS_SEED).integers(2**63, size=bits.shape[1], dtype=np.uint64) * 2 + 1
+    sums = np.concatenate([part.astype(np.uint64) @ weights for part in np.array_split(bits, -(-len(bits) // ROWS))])
+    again = len(sums) - len(np.unique(np.stack([sums, labels.astype(np.uint64)]), axis=1).T)
+    if again <= MOST_REPEATED * len(sums):
+        return None
+    return (
+        f"{again:,} of {len(sums):,} samples have the same logits as another of their class: a sample that is there "
+        "twice counts twice, and makes intervals too narrow; give each sample once"
     )
 
 

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+import pandas as pd
 
 from gfscore.audit.measured import Measured
 from gfscore.audit.model_logits import ModelLogits, stored_values
 from gfscore.audit.model_samples import ModelSamples, one_row_per_sample
 from gfscore.audit.one_network import require_one_network
+from gfscore.audit.sample_list import SampleList
 from gfscore.audit.scores_file import ScoresFile
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, sha256_of_file
@@ -40,12 +42,13 @@ class AuditInputs:
     "logits" or "samples" of somebody else; `scores`: path of the table scores, which holds the measures from logits;
     `samples`: paths of the other samples tables, one per model and measure, the measures of the first model first;
     `logits`: path by label, of each model that has logits; `calibrations`: contents of calibration.json; `selection`:
-    path of models.json, which says which of the models take part.
+    path of models.json, which says which of the models take part; `dataset`: path of the table of that name.
     """
 
     models: Sequence[Mapping[str, str]]
     measures: Mapping[str, Mapping[str, Any]]
     selection: Path | str
+    dataset: Path | str
     calibrated_measure: str | None = None
     given: Mapping[str, str] = field(default_factory=dict)
     scores: Path | str | None = None
@@ -55,8 +58,8 @@ class AuditInputs:
 
     @classmethod
     def of(cls, subject: Mapping[str, Any], files: Mapping[str, Any]) -> AuditInputs:
-        """From what plan.subject_of says, and a mapping of selection, scores and samples to paths."""
-        paths: dict[str, Any] = {name: files.get(name) or () for name in ("selection", "scores", "samples")}
+        """From what plan.subject_of says, and a mapping of selection, dataset, scores and samples to paths."""
+        paths: dict[str, Any] = {name: files.get(name) or () for name in ("selection", "dataset", "scores", "samples")}
         return cls(**subject, **paths)
 
     def measured(self) -> Iterator[Measured]:
@@ -104,18 +107,23 @@ class AuditInputs:
         known = self._scores.identity["logits"][label_of(model)]
         if self.given.get(label_of(model)) != "logits":
             same = {name: known[name] for name in ("dataset_digest", "checkpoint_sha256")}
-            return ModelLogits(*read_logits(path, expect={**model, **same}), identity=known)
+            return ModelLogits(*read_logits(path, expect={**model, **same}), identity=known).only(self.listed.counted)
         if sha256_of_file(path) != known["checkpoint_sha256"]:
             raise InputError(f"{path}: changed while the audit ran; run the same command again")
         reference = next(name for name in self.measures if self._scored(label_of(model), name))
         samples = self._samples[label_of(model)][reference]
         sample_id, labels = (samples[name].to_numpy() for name in ("sample_id", "label"))
-        logits = stored_values(path, self._scores.identity["classes"])
+        logits = stored_values(path, self._scores.identity["classes"])[self.listed.counted]
         return ModelLogits(sample_id, labels, logits, identity=known)
 
     def _scored(self, label, measure):
         # Whether the values stand in the table scores.
         return from_logits(self.measures[measure]) and self.given.get(label) != "samples"
+
+    @cached_property
+    def listed(self) -> SampleList:
+        """Samples of the dataset."""
+        return SampleList.read(self.dataset)
 
     @cached_property
     def _scores(self):
@@ -129,7 +137,8 @@ class AuditInputs:
             label = label_of(model)
             own = {name: None if self._scored(label, name) else next(paths) for name in self.measures}
             scores = self._scores if None in own.values() else None
-            found[label] = ModelSamples(model, self.measures, own, scores=scores, logits=self.logits.get(label))
+            shared: dict[str, Any] = {"scores": scores, "logits": self.logits.get(label)}
+            found[label] = ModelSamples(model, self.measures, own, listed=self.listed, **shared)
         return found
 
     def _calibrated(self, model):
@@ -148,23 +157,40 @@ class AuditInputs:
                 logits, labels = found.logits[part], found.labels[part]
                 values = scores(logits, labels, activation=activation, temperature=temperature)
                 sample_id, fresh = found.sample_id[part], split is not None
-                yield Measured(key, values, labels, correct[part], sample_id, fresh=fresh)
+                rows = self.listed.expected(None, where=self.dataset).rows[part]
+                yield Measured(key, values, labels, correct[part], sample_id, fresh=fresh, rows=rows)
 
 
 def _uncalibrated(own, measure):
-    settings = own.measures[measure]
-    samples = one_row_per_sample(own[measure])
+    settings, expected = own.measures[measure], own.expected(measure)
+    samples = one_row_per_sample(own[measure]).set_index("sample_id")
+    missing = None
+    if not samples.index.equals(pd.Index(expected.sample_id)):
+        missing = ~np.isin(expected.sample_id, samples.index)
+        samples = samples.reindex(expected.sample_id)
     temperature = 1.0 if settings["kind"] == "great" else None
     key = {**own.model, "measure": measure, "calibration": UNCALIBRATED, "temperature": temperature}
-    values, labels, correct, sample_id = (
-        samples[name].to_numpy() for name in ("value", "label", "correct", "sample_id")
-    )
+    values = samples["value"].to_numpy(np.float64)
     described, upper = measure_of(settings), None
+    lowest, highest = described.value_range
     if described.undecided:
         # Neither robust nor not: 0 below, 1 above.
-        upper = np.where(samples["censored"], described.value_range[1], samples["value"])
-    predicted = samples["predicted"].to_numpy()
-    found = Measured(key, values, labels, correct, sample_id, upper_values=upper, predicted=predicted)
+        upper = np.where(samples["censored"].eq(True), highest, values)
+    correct = samples["correct"].eq(True).to_numpy()
+    if missing is not None and missing.any():
+        upper = np.where(missing, highest, values if upper is None else upper)
+        values = np.where(missing, lowest, values)
+    found = Measured(
+        key,
+        values,
+        expected.labels,
+        correct,
+        expected.sample_id,
+        upper_values=upper,
+        predicted=samples["predicted"].to_numpy(),
+        missing=missing,
+        rows=expected.rows,
+    )
     _require_in_range(found, own.path(measure), described.value_range)
     return found
 

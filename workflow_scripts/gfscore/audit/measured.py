@@ -14,13 +14,24 @@ from gfscore.core.identity import UNCALIBRATED
 
 
 @dataclass(frozen=True)
+class SampleCounts:
+    """Samples by class, each (K,) int64: how many `measured` of those `expected`, and the `rows` that show them."""
+
+    measured: NDArray[np.int64]
+    expected: NDArray[np.int64]
+    rows: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
 class Measured:
     """One measure of one model on N samples.
 
     `key` holds dataset, threat, model, measure, calibration, temperature; `values` (N,) float64 in the measure's
     range; `labels` (N,) int32; `correct` (N,) bool, clean correctness of the same samples; `sample_id` (N,) str;
     `fresh`: no temperature was chosen on these samples, so that intervals hold; `upper_values` (N,): the largest values
-    that the samples may have, where some are undecided, else None.
+    that the samples may have, where some are undecided, else None; `missing` (N,) bool: samples that must have a value
+    and have none, which count as undecided over the whole range; `rows` (N,): rows of the dataset that show the same
+    image; for both None: none, and one each.
     """
 
     key: dict[str, Any]
@@ -31,6 +42,22 @@ class Measured:
     fresh: bool = True
     upper_values: NDArray[np.float64] | None = None
     predicted: NDArray[Any] | None = None
+    missing: NDArray[np.bool_] | None = None
+    rows: NDArray[np.int64] | None = None
+
+    @property
+    def known(self) -> NDArray[np.bool_]:
+        """Samples that have a value, (N,) bool."""
+        return np.ones(len(self.values), dtype=bool) if self.missing is None else ~self.missing
+
+    def counts(self, classes: int) -> SampleCounts:
+        """How many samples its class values rest on."""
+        rows = np.ones(len(self.labels)) if self.rows is None else self.rows
+        return SampleCounts(
+            measured=np.bincount(self.labels[self.known], minlength=classes),
+            expected=np.bincount(self.labels, minlength=classes),
+            rows=np.bincount(self.labels, weights=rows, minlength=classes).astype(np.int64),
+        )
 
     @property
     def calibrated(self) -> bool:

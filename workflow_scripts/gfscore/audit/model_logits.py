@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,12 @@ class ModelLogits:
     labels: NDArray[np.int32]
     logits: NDArray[np.float32]
     identity: Mapping[str, Any]
+
+    def only(self, rows: NDArray[np.int64]) -> ModelLogits:
+        """Those of some rows (n,)."""
+        if len(rows) == len(self.labels):
+            return self
+        return replace(self, sample_id=self.sample_id[rows], labels=self.labels[rows], logits=self.logits[rows])
 
 
 def read_model_logits(

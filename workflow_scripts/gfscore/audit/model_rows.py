@@ -117,7 +117,7 @@ def _model_row(measured, class_frame, measure, accuracies, noise, *, lam):
         "worst_class_set": [] if bounds[0] is None else [names[k] for k in worst_class_set(*bounds)],
         "interval": class_frame["interval"].iloc[0],
         "confidence": class_frame["confidence"].iloc[0],
-        "accuracy": float(np.mean(measured.correct)),
+        "accuracy": float(np.mean(measured.correct[measured.known])) if measured.known.any() else None,
         **accuracies,
         **{f"{name}_permuted": value for name, value in noise.permuted.items()},
         # Undecided values are not known, so that shuffling them tests nothing.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from gfscore.audit.sample_list import ExpectedSamples, SampleList
 from gfscore.core.identity import label_of
 from gfscore.measures.samples import table_of
 from gfscore.tables.parquet_tables import read_identity, read_table
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
 
 
 class ModelSamples(Mapping[str, pd.DataFrame]):
-    """Samples tables of one model by measure, each with the columns that with_predictions adds."""
+    """Samples tables of one model by measure, each with the columns that with_predictions adds.
+
+    Each image counts once (SampleList), and of a measure of a subset the samples of that subset alone.
+    """
 
     def __init__(
         self,
@@ -26,12 +30,13 @@ class ModelSamples(Mapping[str, pd.DataFrame]):
         measures: Mapping[str, Mapping[str, Any]],
         paths: Mapping[str, Path | str | None],
         *,
+        listed: SampleList,
         scores: ScoresFile | None = None,
         logits: Path | str | None = None,
     ) -> None:
         """Takes the settings of each measure and its path, None where it stands in `scores`, made of `logits`."""
         self.model, self.measures = model, measures
-        self._paths = paths
+        self._paths, self._listed = paths, listed
         # Both are there where a path is not.
         self._scores: Any = scores
         self._logits: Any = logits
@@ -45,8 +50,15 @@ class ModelSamples(Mapping[str, pd.DataFrame]):
                 found = self._scores.read(self.model, measure)
             else:
                 found = read_table(path, table_of(kind), expect={**self.model, "measure": measure})
+                found = self._listed.once(found, source=path)
+                found = found[found["sample_id"].isin(self.expected(measure).sample_id)]
             self._read[measure] = with_predictions(found)
         return self._read[measure]
+
+    def expected(self, measure: str) -> ExpectedSamples:
+        """Samples that a measure must have values of; those that it lacks are missing."""
+        subset = self.measures[measure].get("subset")
+        return self._listed.expected(subset, where=f"measures: {measure}")
 
     def __iter__(self) -> Iterator[str]:
         """Names of the measures, in the order of the configuration."""
@@ -80,10 +92,14 @@ def with_predictions(samples: pd.DataFrame) -> pd.DataFrame:
 def one_row_per_sample(samples: pd.DataFrame) -> pd.DataFrame:
     """Mean value over the rows of each sample, in the order of the samples' first rows: N rows, not N x conditions.
 
+    Samples with fewer rows than others are left out.
+
     Rows of one sample are no independent draws, so they must not count as samples in an interval.
     """
     if not samples["sample_id"].duplicated().any():
         return samples
     grouped = samples.groupby("sample_id", sort=False)
     first = {name: grouped[name].first() for name in ("label", "correct", "predicted")}
-    return pd.DataFrame(first | {"value": grouped["value"].mean()}).reset_index()
+    # A sample of which rows are missing has no value: those that are left may be the better ones.
+    whole = grouped.size() == grouped.size().max()
+    return pd.DataFrame(first | {"value": grouped["value"].mean()})[whole].reset_index()

@@ -11,13 +11,17 @@ import pandas as pd
 
 from gfscore.audit.calibration.sweeps import sweep_frame
 from gfscore.audit.checks import check_logits
-from gfscore.audit.comparison.sensitivity import model_sensitivity
+from gfscore.audit.comparison.sensitivity import model_sensitivity, with_places
+from gfscore.audit.model_logits import read_model_logits
+from gfscore.audit.sample_list import SampleList
 from gfscore.audit.summary_tables import SENSITIVITY
 from gfscore.audit.tables import TABLES
-from gfscore.core.files import sha256_of_file
+from gfscore.core.files import read_json, sha256_of_file
 from gfscore.core.identity import label_of
-from gfscore.measures import kind_of
+from gfscore.measures import from_logits, kind_of
 from gfscore.measures.samples import table_of
+from gfscore.tables.parquet_tables import frame_of, read_table
+from gfscore.tables.table import DATASET
 
 if TYPE_CHECKING:
     from gfscore.audit.model_logits import ModelLogits
@@ -30,9 +34,10 @@ class Scoring:
 
     `measures`: those from logits, name -> settings; `calibrated`: the one whose temperature is searched, or None;
     `temperatures`: low and high of the search; `changes`: shifts and scales of the logits, and lam, lambda of FP;
-    `kept`: frames of earlier runs, which may hold what takes long. `checks`: results of check_logits with dataset,
-    threat, model; of the accepted models `parts`: samples tables as (model, measure, data frame), `sweeps`: scores over
-    the temperature, `sensitivity`: rows of that table, `identities`: by label, what their logits say of themselves.
+    `kept`: frames of earlier runs, which may hold what takes long, if any. `checks`: results of check_logits with
+    dataset, threat, model; of the accepted models `parts`: samples tables as (model, measure, data frame), `sweeps`:
+    scores over the temperature, `sensitivity`: rows of that table, `identities`: by label, what their logits say of
+    themselves.
     """
 
     class_names: Sequence[str]
@@ -40,7 +45,7 @@ class Scoring:
     calibrated: str | None
     temperatures: Mapping[str, float]
     changes: Mapping[str, Any]
-    kept: KeptFrames
+    kept: KeptFrames | None = None
     checks: list[dict[str, Any]] = field(default_factory=list)
     parts: list[tuple[Mapping[str, str], str, pd.DataFrame]] = field(default_factory=list)
     sweeps: list[pd.DataFrame] = field(default_factory=list)
@@ -62,15 +67,61 @@ class Scoring:
         if self.calibrated:
             key, activation = {**model, "measure": self.calibrated}, self.measures[self.calibrated]["activation"]
             how = {"activation": activation, **self.temperatures}
-            sweep = self.kept.get(
+            sweep = self._kept(
                 TABLES["sweeps"], made_of | {"key": key, "how": how}, lambda: sweep_frame(found, key, **how)
             )
             self.sweeps.append(sweep)
         great = {name: entry for name, entry in self.measures.items() if entry["kind"] == "great"}
-        rows = self.kept.get(
+        rows = self._kept(
             SENSITIVITY,
             made_of | {"measures": great, "changes": self.changes},
             lambda: model_sensitivity(model, found.logits, found.labels, great, **self.changes),
         )
         self.sensitivity.append(rows)
         print(f"{label_of(model)}: scored")
+
+    def _kept(self, table, made_of, make):
+        return self.kept.get(table, made_of, make) if self.kept else make()
+
+    def all_sweeps(self) -> pd.DataFrame:
+        """The table sweeps of all models."""
+        return pd.concat(self.sweeps) if self.sweeps else frame_of(TABLES["sweeps"], [])
+
+    def all_sensitivity(self) -> pd.DataFrame:
+        """The table sensitivity of all models."""
+        return with_places(self.sensitivity)
+
+
+def score(
+    files: Mapping[str, Any],
+    *,
+    subject: Mapping[str, Any],
+    checks: Sequence[Mapping[str, Any]],
+    temperatures: Mapping[str, float],
+    changes: Mapping[str, Any],
+    kept: KeptFrames | None = None,
+) -> Scoring:
+    """Check and score the logits of every model of an audit.
+
+    `files` holds the paths of the `manifest` and the table of the `dataset`. `subject` is what
+    plan.subject_of says, `checks` what is asked of the logits of each model (plan.logit_checks); the others are those
+    of Scoring. Raises InputError for logits that cannot be audited.
+    """
+    manifest = read_json(files["manifest"])
+    samples = read_table(files["dataset"], DATASET, expect={"dataset_digest": manifest["digest"]})
+    counted = SampleList.of(samples, source=files["dataset"]).counted
+    scoring = Scoring(
+        class_names=manifest["classes"],
+        measures={name: entry for name, entry in subject["measures"].items() if from_logits(entry)},
+        calibrated=subject["calibrated_measure"],
+        temperatures=temperatures,
+        changes=changes,
+        kept=kept,
+    )
+    # One model after the other, so that logits stand in memory once.
+    for asked in checks:
+        model, path = asked["model"], subject["logits"][label_of(asked["model"])]
+        how = {"model": model, "allow_probabilities": asked["allow_probabilities"]}
+        found = read_model_logits(path, manifest, samples, given=label_of(model) in subject["given"], **how)
+        scoring.add(model, found.only(counted), gate=asked["gate"], source=path)
+    return scoring

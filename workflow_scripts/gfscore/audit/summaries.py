@@ -46,7 +46,8 @@ def class_rows(
     """
     classes = len(class_names)
     values = class_values(measured.values, measured.labels, classes)
-    accuracy = class_values(measured.correct, measured.labels, classes)
+    accuracy = class_values(measured.correct[measured.known], measured.labels[measured.known], classes)
+    counts = measured.counts(classes)
     known: dict[str, Any] = {}
     if measured.fresh:
         known = _bounds(measured, classes, measure_of(settings), intervals, label_error_rates)
@@ -56,6 +57,8 @@ def class_rows(
             "class_index": k,
             "class_name": class_names[k],
             "n": values.n[k],
+            "n_missing": counts.expected[k] - counts.measured[k],
+            "n_rows": counts.rows[k],
             "value": values.mean[k],
             **{name: known[name][k] if known else None for name in ("low", "high", "bootstrap_low", "bootstrap_high")},
             "interval": known.get("interval"),

@@ -34,12 +34,19 @@ _ALL = (
     ),
     Table(
         name="class_scores",
-        version=1,
+        version=2,
         columns=(
             *SUMMARISED,
             ("class_index", pa.int32(), "class, 0..K-1"),
             ("class_name", pa.string(), "name of the class"),
-            ("n", pa.int64(), "samples of the class"),
+            ("n", pa.int64(), "samples of the class, each image once"),
+            (
+                "n_missing",
+                pa.int64(),
+                "of these, samples without a value, though the measure was to have one: the worst for value and low, "
+                "the best for high",
+            ),
+            ("n_rows", pa.int64(), "rows of the dataset with their images: above n where images are repeated"),
             ("value", pa.float64(), "class value; null without samples"),
             (
                 "low",

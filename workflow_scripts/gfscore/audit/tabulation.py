@@ -10,6 +10,7 @@ from gfscore.audit.agreement.falsification_rows import falsification_rows
 from gfscore.audit.agreement.radius_rows import radius_tables
 from gfscore.audit.agreement.rows import agreement_tables
 from gfscore.audit.calibration.evidence import accuracies_of, evidence_of_models
+from gfscore.audit.calibration.sweeps import read_sweeps
 from gfscore.audit.calibration.temperature_search import SearchSettings
 from gfscore.audit.calibration.temperatures import Resampling, calibrate
 from gfscore.audit.classwise.confusion_rows import confusion_tables
@@ -29,6 +30,7 @@ from gfscore.audit.summaries import (
     resolve_label_error_rates,
     vulnerability_rows,
 )
+from gfscore.audit.table_names import TABULATED
 from gfscore.audit.tables import TABLES
 from gfscore.core.files import read_json
 from gfscore.tables.parquet_tables import frame_of, typed_frame
@@ -40,6 +42,39 @@ if TYPE_CHECKING:
 
 Rows = dict[str, list[dict[str, Any]]]
 """Rows by the names of the tables; a table that an audit does not measure for is left out."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MadeTable:
+    """A table of an audit by its name: its rows, and what its file says of itself (`identity`)."""
+
+    name: str
+    rows: list[dict[str, Any]]
+    identity: Mapping[str, Any]
+
+
+def tabulate(
+    inputs: AuditInputs, files: Mapping[str, Any], *, audit: str, settings: Mapping[str, Any]
+) -> Iterator[tuple[list[MadeTable], dict[str, Any]]]:
+    """Yield the tables of TABULATED, some at a time, with the contents of the JSON file that belongs to them, by name.
+
+    Takes `files` as Tabulation.read does, with the table `sweeps`. Those that the audit does not measure for come last:
+    they have no rows, and say so (`measured`).
+    """
+    manifest = read_json(files["manifest"])
+    tabulation = Tabulation.read(inputs, files, manifest["classes"], settings)
+    shared = {"audit": audit, "dataset_digest": manifest["digest"]}
+    # What another audit must share for its numbers to be compared with these.
+    about = {"measures": inputs.measures, "fp_lambda": settings["disparity"]["fp_lambda"]}
+    own = {"class_scores": {"made_from": inputs.sources()}, "model_summary": about}
+    waiting = dict.fromkeys(TABULATED)
+    for tables, beside in tabulation.tables(read_sweeps(files["sweeps"], audit=audit)):
+        for name in tables:
+            del waiting[name]
+        identities = {name: shared | {"measured": True} | own.get(name, {}) for name in tables}
+        yield [MadeTable(name=name, rows=tables[name], identity=identities[name]) for name in tables], beside
+    identities = {name: shared | {"measured": False} | own.get(name, {}) for name in waiting}
+    yield [MadeTable(name=name, rows=[], identity=identities[name]) for name in waiting], {}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -17,6 +17,7 @@ from pydantic import (
     Field,
     SerializerFunctionWrapHandler,
     model_serializer,
+    model_validator,
 )
 from pydantic_core import PydanticCustomError
 
@@ -129,11 +130,22 @@ Norm = Literal["linf", "l2"]
 Device = Literal["cpu", "cuda"]
 
 
-class Subset(Closed):
-    """Part of the samples, drawn at random with the class shares of the whole."""
+class Subset(Sparse):
+    """Part of the samples: so many, drawn at random with the class shares of the whole, or every so many rows."""
 
-    samples: Count = Field(description="How many.")
+    absent = frozenset({"samples", "every"})
+
+    samples: Annotated[Count | None, Field(description="How many to draw.")] = None
+    every: Annotated[
+        Count | None, Field(description="In place of a draw: rows 0, every, 2 every, ... of the dataset.")
+    ] = None
     seed: Seed = 0
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> Self:
+        if (self.samples is None) == (self.every is None):
+            raise refusal("a subset has either samples, how many to draw, or every; give one of them")
+        return self
 
 
 def longer_than_white(size: float) -> str:

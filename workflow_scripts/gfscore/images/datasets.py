@@ -16,7 +16,7 @@ from gfscore.core.pins import require_pinned
 from gfscore.core.regular import require_regular
 from gfscore.images.dataset_source import dataset_sources, module_of
 from gfscore.images.image_set import DIGEST_BATCH, ImageSet
-from gfscore.images.subsets import draw_subset
+from gfscore.images.subsets import subset_rows
 
 
 def open_images(
@@ -26,11 +26,10 @@ def open_images(
 
     `settings` holds `source` and that source's own keys, `path` its file or folder where it has one, `classes` the K
     class names in label order; None for those that the data give, or the numbers of the labels where they give none.
-    Its key `subset`, where it has one, holds `samples` and `seed` of a stratified draw (see `draw_subset`), made after
-    every check. Raises InputError for an unknown source, fewer
-    than 2 classes, class names in another order or number than the data's own, a label outside 0..K-1, names that
-    are no UTF-8 text, a class without samples (named: a class that is audited must be seen), and repeated
-    identifiers.
+    Its key `subset`, where it has one, leaves the rows of `subset_rows`, after every check. Raises InputError for an
+    unknown source, fewer than 2 classes, class names in another order or number than the data's own, a label outside
+    0..K-1, names that are no UTF-8 text, a class without samples (named: a class that is audited must be seen), and
+    repeated identifiers.
     """
     source = settings.get("source")
     if source not in dataset_sources():
@@ -47,7 +46,7 @@ def open_images(
     if len(np.unique(images.sample_id)) != len(images):
         raise InputError(f"{where}: sample identifiers are repeated; make them unique")
     if settings.get("subset"):
-        images = images.select(draw_subset(images.labels, **settings["subset"], where=where))
+        images = images.select(subset_rows(images.labels, settings["subset"], where=where))
     return images
 
 
@@ -79,6 +78,27 @@ def open_and_describe(
         "image_shape": list(images.image_shape),
         "preprocessing": images.preprocessing,
     }
+
+
+def image_digests(images: ImageSet, *, where: Path | str) -> NDArray[np.str_] | None:
+    """Digest of each image, as ImageSet.image_digests gives it.
+
+    Raises InputError, naming `where` and two samples, for equal images under different labels: one label is wrong.
+    """
+    digests = images.image_digests()
+    if digests is None:
+        return None
+    _, first, inverse = np.unique(digests, return_index=True, return_inverse=True)
+    wrong = images.labels != images.labels[first[inverse]]
+    if wrong.any():
+        row = int(wrong.argmax())
+        other = int(first[inverse[row]])
+        names = (f"{images.sample_id[at]} (label {images.labels[at]})" for at in (other, row))
+        raise InputError(
+            f"{where}: {' and '.join(names)} are one image under two labels, as {int(wrong.sum())} of {len(images)} "
+            "samples repeat an image of another label; remove one of each, or correct its label"
+        )
+    return digests
 
 
 def open_described(path_to_manifest: Path | str) -> tuple[ImageSet, dict[str, Any]]:

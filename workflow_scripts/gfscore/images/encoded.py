@@ -66,17 +66,20 @@ def from_encoded(
                     _require_shape(image, shape, name)
                 yield unit_range(np.stack(batch))
 
+        def hashes() -> Iterator[bytes]:
+            return in_order(hash_of, blobs(rows), ahead=4 * WORKERS)
+
         def content_digest() -> str:
             state = hashlib.sha256("gfscore encoded images 1 {} {} {}\n{}\n".format(*shape, words).encode())
-            hashes = in_order(hash_of, blobs(rows), ahead=4 * WORKERS)
-            for row, content in zip(rows, hashes, strict=True):
+            for row, content in zip(rows, hashes(), strict=True):
                 state.update(str(sample_id[row]).encode() + b"\0" + labels[row].astype("<i4").tobytes() + content)
             return state.hexdigest()
 
         height, width, channels = decode(next(iter(blobs(rows[:1])))).shape
         shape = (channels, height, width)
         chosen = sample_id[rows], labels[rows], shape, words, stream
-        return ImageSet(*chosen, class_names, content_digest, COVERS, choose=lambda part: of_rows(rows[part]))
+        whole = class_names, content_digest, COVERS
+        return ImageSet(*chosen, *whole, choose=lambda part: of_rows(rows[part]), hashes=hashes)
 
     return of_rows(np.arange(len(labels)))
 

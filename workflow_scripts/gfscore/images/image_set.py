@@ -13,6 +13,7 @@ from gfscore.core.errors import InputError
 from gfscore.images.arrays import whole_labels
 
 DIGEST_BATCH = 256
+DIGITS = 32
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,8 @@ class ImageSet:
 
     More that a source may give: `class_names`, the K names that the data themselves give to labels 0..K-1;
     `content_digest()`, a SHA-256 (hex) that stands for the data without decoding them, and `digest_covers`, what
-    it is of, in words; `choose(rows)`, the ImageSet of some rows where skipping the others saves work.
+    it is of, in words; `choose(rows)`, the ImageSet of some rows where skipping the others saves work;
+    `hashes()`, which yields the SHA-256 (bytes) of each stored image where that needs no decoding.
     """
 
     sample_id: NDArray[np.str_]
@@ -38,6 +40,7 @@ class ImageSet:
     content_digest: Callable[[], str] | None = None
     digest_covers: str = "pixels, labels and identifiers"
     choose: Callable[[NDArray[np.int64]], "ImageSet"] | None = None
+    hashes: Callable[[], Iterator[bytes]] | None = None
 
     def __len__(self) -> int:
         """Return the number of samples N."""
@@ -98,7 +101,24 @@ class ImageSet:
             labels=self.labels[rows],
             stream=stream,
             content_digest=self.content_digest and content_digest,
+            hashes=None,
         )
+
+    def image_digests(self) -> NDArray[np.str_] | None:
+        """First 32 hexadecimal digits of the SHA-256 of each image, (N,) str; None for labels without images.
+
+        Of the encoded image where the source stores it encoded, else of its pixels as little-endian float32 in C order.
+        Equal digests mean equal images; one image that is encoded in two ways has two.
+        """
+        if 0 in self.image_shape:
+            return None
+        hashes = self.hashes() if self.hashes else self._hashes_of_pixels()
+        return np.array([content.hex()[:DIGITS] for content in hashes])
+
+    def _hashes_of_pixels(self) -> Iterator[bytes]:
+        for images in self.batches(DIGEST_BATCH):
+            for image in images:
+                yield hashlib.sha256(np.ascontiguousarray(image, dtype="<f4").tobytes()).digest()
 
     @cached_property
     def digest(self) -> str:

@@ -1,6 +1,8 @@
-"""A seeded part of a dataset with the class shares of the whole."""
+"""Parts of a dataset: drawn with the class shares of the whole, or every so many rows."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +31,17 @@ def draw_subset(labels: NDArray[np.integer], *, samples: int, seed: int, where: 
         for label, share in zip(classes, shares, strict=True)
     ]
     return np.sort(np.concatenate(drawn))
+
+
+def subset_rows(labels: NDArray[np.integer], subset: Mapping[str, Any], *, where: Path | str) -> NDArray[np.int64]:
+    """Rows of the part of a dataset that a setting `subset` describes, (n,) int64, ascending.
+
+    Takes `labels` (N,) and the setting: `samples` and `seed` of draw_subset, or `every`, which takes rows 0, every,
+    2 every, ... Raises InputError as draw_subset does.
+    """
+    if subset.get("every"):
+        return np.arange(0, len(labels), subset["every"])
+    return draw_subset(labels, samples=subset["samples"], seed=subset["seed"], where=where)
 
 
 def in_test_part(labels: NDArray[np.integer], *, share: float, seed: int) -> NDArray[np.bool_]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from gfscore.core.files import read_json
 from gfscore.images.datasets import open_described
-from gfscore.images.subsets import draw_subset
+from gfscore.images.subsets import subset_rows
 from gfscore.measures import progress
 from gfscore.networks import inference, passes
 from gfscore.networks.opening import open_classifier
@@ -57,7 +57,7 @@ def measure_in_batches(
     classifier = open_classifier(model, files["checkpoint"], **of_data, threads=threads)
     inference.require_fit(classifier, dataset, source=files["checkpoint"] or model["path"])
     if settings["subset"] is not None:
-        images = images.select(draw_subset(images.labels, **settings["subset"], where=f"measures: {measure}"))
+        images = images.select(subset_rows(images.labels, settings["subset"], where=f"measures: {measure}"))
     device = inference.device_of(classifier, "auto")
     if classifier.network is not None:
         classifier.network.to(device).eval()

@@ -35,7 +35,15 @@ LOGITS = Table(
         ("logits", pa.list_(pa.float32()), "K unnormalised class scores"),
     ),
 )
-DATASET = Table(name="dataset", version=1, columns=(SAMPLE_ID, LABEL))
+DATASET = Table(
+    name="dataset",
+    version=2,
+    columns=(
+        SAMPLE_ID,
+        LABEL,
+        ("image_digest", pa.string(), "first half of the SHA-256 of the image, in hexadecimal; null without images"),
+    ),
+)
 """The samples of a dataset in order, for what needs no images."""
 
 ATTRIBUTES = Table(name="attributes", version=1, columns=(SAMPLE_ID,))

@@ -78,7 +78,7 @@ def add_contradictions(
         candidate = by_model[model["threat"], model["model"]]
         for rule in judged:
             measure = rule["measure"]
-            labels, violated = _contradictions(own, measure, against)
+            labels, violated, may_be = _contradictions(own, measure, against)
             together = rule.get("class") is None
             candidate.bounds[evidence_of(rule)] = bounds_of(
                 violated.astype(np.float64),
@@ -86,11 +86,13 @@ def add_contradictions(
                 1 if together else len(class_names),
                 measure=CONTRADICTION,
                 intervals=intervals,
+                upper_values=may_be.astype(np.float64),
             )
 
 
 def _contradictions(own, measure, against):
-    # Labels of the samples that are right by both measures, and which of them contradict the score.
+    # Labels of the samples that are right by both measures, which of them contradict the score, and which may: those
+    # too whose distance is missing.
     scores = own[measure][["sample_id", "label", "value", "correct"]]
     distances = own[against][["sample_id", "value", "censored"]]
     both = distances.merge(scores, on="sample_id", suffixes=("_distance", ""), validate="one_to_one")
@@ -100,7 +102,12 @@ def _contradictions(own, measure, against):
         )
     columns = (both[name].to_numpy() for name in ("value", "correct", "value_distance", "censored"))
     right, violated = contradicted(*columns)
-    return both["label"].to_numpy()[right], violated[right]
+    missing = ~np.isin(own.expected(against).sample_id, distances["sample_id"])
+    lacking = scores[scores["sample_id"].isin(own.expected(against).sample_id[missing]) & scores["correct"]]
+    labels = np.concatenate([both["label"].to_numpy()[right], lacking["label"].to_numpy()])
+    unknown = np.arange(len(labels)) >= right.sum()
+    violated = np.concatenate([violated[right], np.zeros(len(lacking), dtype=bool)])
+    return labels, violated, violated | unknown
 
 
 def _distances(samples, largest):

@@ -6,13 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gfscore.audit.comparison.sensitivity import lambda_swaps, places, statistics_of
 from gfscore.audit.measured import row_generator
 from gfscore.audit.metrics import METRICS
 from gfscore.audit.table_names import COMPARISONS
-from gfscore.core.errors import InputError
 from gfscore.core.identity import label_of
 from gfscore.measures import measure_of
 from gfscore.statistics.classes import class_values
@@ -28,50 +26,28 @@ ADJUSTED = {"p": "p", "p_holm": "holm", "p_bh": "bh", "p_by": "by"}
 ADJUSTED |= {"p_sign_flip": "sign_flip_p", "p_sign_flip_adjusted": "sign_flip_adjusted"}
 
 
-def aligned(measured: Sequence[Measured]) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.integer]]:
-    """Values and largest values, (M, N), and labels (N,) of M models on the same samples, in the first one's order.
-
-    Takes a list of Measured of one measure, joined by sample_id. Raises InputError when models have other samples or
-    other labels: differences between them would compare samples, not models.
-    """
-    first = measured[0]
-    order = np.argsort(first.sample_id)
-    values, upper_values = np.empty((2, len(measured), len(order)))
-    for row, item in enumerate(measured):
-        own = np.argsort(item.sample_id)
-        if not np.array_equal(item.sample_id[own], first.sample_id[order]):
-            raise InputError(f"{label_of(first.key)} and {label_of(item.key)} were measured on different samples")
-        if not np.array_equal(item.labels[own], first.labels[order]):
-            raise InputError(f"{label_of(first.key)} and {label_of(item.key)} disagree about the labels of samples")
-        values[row, order] = item.values[own]
-        upper_values[row, order] = (item.values if item.upper_values is None else item.upper_values)[own]
-    return values, upper_values, first.labels
-
-
 def comparison_of(
     measured: Sequence[Measured], measure: Measure, *, settings: Mapping[str, Any]
 ) -> tuple[Comparison | None, str | None]:
     """`(Comparison, None)` of the models of one measure, or `(None, why there is none)`.
 
-    Takes a list of Measured, the Measure, and `settings`, which hold confidence, most, flips and seed.
+    Takes a list of Measured on the same samples, the Measure, and `settings`: confidence, most, flips and seed.
     """
     if len(measured) < 2:
         return None, "only one model takes part"
-    try:
-        values, upper_values, labels = aligned(measured)
-    except InputError as error:
-        return None, str(error)
+    values = np.stack([item.values for item in measured])
+    largest = np.stack([item.values if item.upper_values is None else item.upper_values for item in measured])
     key = {name: measured[0].key[name] for name in ("dataset", "measure")}
     return (
         compare(
             values,
-            labels,
+            measured[0].labels,
             value_range=measure.value_range,
             alpha=1 - settings["confidence"],
             most=settings["most"],
             flips=settings["flips"],
             rng=row_generator(settings["seed"], key),
-            upper_values=upper_values,
+            upper_values=largest,
             error_rate=measure.error_rate,
         ),
         None,

@@ -85,7 +85,7 @@ def read_projections(inputs: AuditInputs, paths: Sequence[Path | str], manifest:
     return Projections(
         manifest,
         [
-            (model, read_table(path, PROJECTION_TABLE, expect={**model, **mapper}))
+            (model, inputs.listed.once(read_table(path, PROJECTION_TABLE, expect={**model, **mapper}), source=path))
             for model, path in zip(inputs.models, paths, strict=True)
             if label_of(model) in inputs.taking_part
         ],

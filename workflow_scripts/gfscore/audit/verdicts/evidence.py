@@ -1,11 +1,47 @@
-"""Which files a verdict rests on, by their digests."""
+"""What a verdict rests on: files by their digests, the dataset, and the models with what was measured of them."""
 
+from __future__ import annotations
+
+import hashlib
+import json
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gfscore.core.errors import InputError
 from gfscore.core.files import sha256_of_file
+from gfscore.core.identity import label_of
+
+if TYPE_CHECKING:
+    from gfscore.audit.inputs import AuditInputs
+
+
+def evidence(inputs: AuditInputs, manifest: Mapping[str, Any], files: Iterable[Path | str]) -> dict[str, Any]:
+    """What verdict.json says of what it rests on, and when it was judged.
+
+    Takes AuditInputs, the manifest of their dataset and the `files` that were read. Each model has the digest of its
+    checkpoint, or of the file that its logits or values came in, and of every measure the number of samples in its
+    table and the digest of its settings (SHA-256 of their JSON with sorted keys).
+    """
+    return {
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        "dataset": {"name": manifest["dataset"], "digest": manifest["digest"], "rows": manifest["samples"]},
+        "models": {label_of(model): _model(own) for model, own in inputs.by_model()},
+        "made_from": digests_of(files),
+    }
+
+
+def _model(own):
+    measures = {
+        name: {
+            "samples": int(own[name]["sample_id"].nunique()),
+            "settings_sha256": hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest(),
+        }
+        for name, settings in own.measures.items()
+    }
+    checkpoint = next((own.identity(name).get("checkpoint_sha256") for name in own), None)
+    return {"checkpoint_sha256": checkpoint, "measures": measures}
 
 
 def digests_of(files: Iterable[Path | str]) -> dict[str, str]:

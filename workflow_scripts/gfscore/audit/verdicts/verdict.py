@@ -21,7 +21,7 @@ from gfscore.statistics.class_bounds import bounds_of
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from gfscore.audit.measured import Measured
+    from gfscore.audit.measured import Measured, SampleCounts
 
 NOTE = (
     "The confidence covers the models listed here, judged on these samples at the looks that were planned. A model "
@@ -30,6 +30,9 @@ NOTE = (
 
 
 MOST_NAMED = 3
+
+MOST_REPEATED = 0.01
+"""Share of rows that may repeat an image before the sentence says so."""
 
 TOGETHER = "all classes"
 """Stands for the class in rules that judge all samples together."""
@@ -40,14 +43,15 @@ class Candidate:
     """A model at the gate.
 
     `bounds` maps what each rule rests on (gate_rules.evidence_of) to bounds of its K classes, or of all
-    together: ClassBounds, or anything with the same `samples`, `value_range`, `method`, `n` and bounds;
-    `names` maps the keys of bounds of groups to the names of these.
+    together: ClassBounds, or anything with the same `samples`, `value_range`, `method`, `n` and bounds; `counts` maps
+    each measure to the numbers of its samples; `names` maps the keys of bounds of groups to the names of these.
     """
 
     threat: str
     model: str
     class_names: list[str]
     bounds: dict[str | tuple[str, str, str], Any]
+    counts: dict[str, SampleCounts] = field(default_factory=dict)
     names: dict[str | tuple[str, str, str], list[str]] = field(default_factory=dict)
 
 
@@ -82,6 +86,7 @@ def candidates_of(
             label_error_rates=label_error_rates,
             upper_values=item.upper_values,
         )
+        candidate.counts[name] = item.counts(len(class_names))
     return list(found.values())
 
 
@@ -149,6 +154,8 @@ def _judge_rule(candidates, rule, *, rules, lam):
         "words": words_of(rule, title),
         "verdict": combine([model["verdict"] for model in models]),
         "without_samples": _without_samples(models),
+        "missing": _missing(models),
+        "repeated": _repeated(models),
         "models": models,
     }
 
@@ -173,6 +180,7 @@ def _judge_model(candidate, rule, alpha, lam):
         "low": low,
         "high": high,
         "worst_class": _worst_class(values.mean, names, rule["statistic"]),
+        "samples": _samples(candidate.counts.get(rule["measure"])),
         "classes_without_samples": [names[place] for place in np.flatnonzero(bounds.n == 0) if only in (None, place)],
         "samples_needed_per_class": needed,
         "further_samples_needed": needed and _further(needed, bounds.n, only) if _look_left(rule) else None,
@@ -209,6 +217,38 @@ def _without_samples(models):
     )
 
 
+def _samples(counts):
+    # By class in the order of the class names, and together.
+    if counts is None:
+        return None
+    found = {name: getattr(counts, name).tolist() for name in ("measured", "expected", "rows")}
+    return {name: sum(by_class) for name, by_class in found.items()} | {"by_class": found}
+
+
+def _missing(models):
+    # How many samples have no value, and what they count as; None where each has one.
+    counted = [model for model in models if model["samples"]]
+    lacking = [model for model in counted if model["samples"]["measured"] < model["samples"]["expected"]]
+    if not lacking:
+        return None
+    least = min(lacking, key=lambda model: model["samples"]["measured"] / model["samples"]["expected"])
+    measured, expected = (f"{least['samples'][name]:,}" for name in ("measured", "expected"))
+    whose = "" if len(models) == 1 else f"for {len(lacking)} of {len(models)} models, at worst {least['model']}, "
+    return (
+        f"{whose}only {measured} of {expected} samples have a value; a missing one counts as the worst for PASS and as "
+        "the best for FAIL"
+    )
+
+
+def _repeated(models):
+    # How many rows of the dataset repeat an image; None up to MOST_REPEATED.
+    for model in models:
+        if model["samples"] and model["samples"]["rows"] > (1 + MOST_REPEATED) * model["samples"]["expected"]:
+            rows, expected = (f"{model['samples'][name]:,}" for name in ("rows", "expected"))
+            return f"{rows} rows of the dataset are {expected} images, each of which counts once"
+    return None
+
+
 def _sentence(verdict, rules, excluded, warned):
     parts = []
     for rule in rules:
@@ -217,8 +257,7 @@ def _sentence(verdict, rules, excluded, warned):
             f"of {model_count(len(rule['models']))} {count['PASS']} pass, {count['FAIL']} fail, "
             f"{count['INCONCLUSIVE']} undecided (rule: {rule['words']})"
         )
-        if rule["without_samples"]:
-            parts.append(rule["without_samples"])
+        parts += [rule[name] for name in ("without_samples", "missing", "repeated") if rule[name]]
     left_out = f"; {excluded} left out, which failed the gate on published accuracy" if excluded else ""
     warnings = [f"Warning: {model['model']}: {model['reason']}." for model in warned[:MOST_NAMED]]
     if len(warned) > MOST_NAMED:

@@ -1,0 +1,55 @@
+"""The verdict on an audit from its values per sample, with what it rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from gfscore.audit.agreement.falsification_rows import add_contradictions
+from gfscore.audit.groups.gate import add_group_bounds
+from gfscore.audit.verdicts.evidence import evidence
+from gfscore.audit.verdicts.verdict import candidates_of, judge
+from gfscore.core.files import read_json
+from gfscore.statistics.error_rates import caution
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from gfscore.audit.inputs import AuditInputs
+
+
+def judgement(
+    inputs: AuditInputs,
+    files: Mapping[str, Any],
+    *,
+    rules: Sequence[Mapping[str, Any]],
+    intervals: Mapping[str, Any],
+    label_error_rates: ArrayLike | None,
+    fp_lambda: float,
+) -> dict[str, Any]:
+    """Contents of verdict.json, with what the verdict rests on (see `evidence`).
+
+    Takes AuditInputs of the measures that the `rules` judge, and `files`: paths of the `manifest` of the dataset, of
+    the resolved `configuration` and, where there are any, of its `attributes`, for rules about groups, and of the
+    manifest of the `generator` that gave the label-error rates.
+    """
+    manifest = read_json(files["manifest"])
+    class_names = manifest["classes"]
+    candidates = candidates_of(
+        inputs.measured(),
+        class_names,
+        rules=rules,
+        measures=inputs.measures,
+        intervals=intervals,
+        label_error_rates=label_error_rates,
+    )
+    add_contradictions(candidates, inputs, rules=rules, class_names=class_names, intervals=intervals)
+    add_group_bounds(candidates, inputs, files.get("attributes") or "", rules=rules, intervals=intervals)
+    judged = dict.fromkeys(rule["measure"] for rule in rules)
+    cautions = [words for measure in judged if (words := caution(measure, inputs.measures[measure]))]
+    for words in cautions:
+        print(f"{words}.")
+    verdict = judge(candidates, rules, lam=fp_lambda, selection=read_json(inputs.selection), cautions=cautions)
+    beside = (files.get(name) for name in ("manifest", "attributes", "generator", "configuration"))
+    rests_on = [inputs.selection, inputs.dataset, inputs.scores, *inputs.samples, *beside]
+    return verdict | evidence(inputs, manifest, filter(None, rests_on))
