@@ -19,6 +19,7 @@ sys.path.insert(0, str(SCRIPTS))
 
 from gfscore.audit import table_names
 from gfscore.show import figure_names
+from gfscore.show.last_words import last_words
 from gfscore.workflow import export_layout
 from gfscore.workflow import layout
 from gfscore.workflow import plan
@@ -109,7 +110,7 @@ def name_starting_steps(record):
     return True
 
 
-JUDGEMENTS = {"judge_audit", "build_report", "build_dashboard", "build_index"}
+JUDGEMENTS = {"judge_audit", "build_report", "build_index"}
 
 
 def set_aside_judgements():

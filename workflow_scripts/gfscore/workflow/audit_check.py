@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 EXPECTED = (
     *(f"{name}.parquet" for name in TABLES_OF_AUDIT),
     *("models.json", "verdict.json", "calibration.json", "comparison.json"),
-    *("report.html", "dashboard.html", "config.yaml"),
+    *("report.html", "config.yaml"),
 )
 """Files that every audit has once `make audit` is through, besides those that are checked against them."""
 

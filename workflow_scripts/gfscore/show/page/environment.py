@@ -1,4 +1,4 @@
-"""How the templates of the report and of the dashboard are filled."""
+"""How the templates of pages are filled."""
 
 from __future__ import annotations
 
