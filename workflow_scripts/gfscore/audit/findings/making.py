@@ -28,6 +28,7 @@ HALF = 0.5
 
 KEY = ["threat", "model"]
 
+
 def findings_of(tables: AuditTables, verdict: Mapping[str, Any], measures: evidence.Measures) -> list[Finding]:
     """Every finding of an audit by rank, from AuditTables, the contents of verdict.json and settings by measure."""
     found = [
@@ -130,7 +131,9 @@ def _of_certificates(tables):
         first = signs.sort_values("proof", ascending=False, kind="stable").iloc[0]
         subject = {"model": first["model"], "measure": first["measure"], "proof": bool(first["proof"])}
         models = len(signs[KEY].drop_duplicates())
-        yield Finding("gradients_masked", subject, {"count": int(first["count"]), "n": int(first["n"]), "models": models})
+        yield Finding(
+            "gradients_masked", subject, {"count": int(first["count"]), "n": int(first["n"]), "models": models}
+        )
 
 
 def _of_classes(tables, verdict, measures):

@@ -143,9 +143,7 @@ def _no_weakest_class(who, n, confidence):
 
 
 def _groups_differ(who, n, confidence):
-    values = (
-        f"{number(n['low_value'])} on {printable(who['lowest'])}, {number(n['high_value'])} on {printable(who['highest'])}"
-    )
+    values = f"{number(n['low_value'])} on {printable(who['lowest'])}, {number(n['high_value'])} on {printable(who['highest'])}"
     where = f"{_name(who['label'])}, {values}"
     if not n["sure"]:
         return f"No difference between groups can be shown{_sure(confidence)}; the widest is by {printable(who['attribute'])} ({where})"

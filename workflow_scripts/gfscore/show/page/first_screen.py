@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +11,7 @@ import numpy as np
 from gfscore.audit.findings import evidence
 from gfscore.audit.findings.words import first_findings
 from gfscore.core import numbers
-from gfscore.core.identity import UNCALIBRATED
-from gfscore.core.names import enumeration, printable, shortened
+from gfscore.core.names import enumeration, printable
 from gfscore.measures import measure_of
 from gfscore.show.page.tracks import Scale, Track, scale_of
 
@@ -192,14 +191,20 @@ def verdict_view(verdict: Mapping[str, Any], index: ModelsAndClasses, measures: 
     """The verdict for the first screen: word, each rule in words with its counts, and what would settle the rest."""
     rules = []
     for rule in verdict["rules"]:
-        by_word = {word: [m for m in rule["models"] if m["verdict"] == word] for word in ("PASS", "FAIL", "INCONCLUSIVE")}
+        by_word = {
+            word: [m for m in rule["models"] if m["verdict"] == word] for word in ("PASS", "FAIL", "INCONCLUSIVE")
+        }
         rules.append(
             {
                 "words": demand(rule, measures),
-                "counts": [(word, len(models)) for word, models in by_word.items() if models],
+                "outcomes": [
+                    {"word": word, "number": len(models), "names": _named(models, rule, index)}
+                    for word, models in by_word.items()
+                    if models
+                ],
                 "models": len(rule["models"]),
-                "without_samples": rule["without_samples"],
-                "settling": settling(by_word["INCONCLUSIVE"], rule, index),
+                **{name: rule.get(name) for name in ("without_samples", "missing", "repeated")},
+                "settling": settling(by_word["INCONCLUSIVE"], rule),
             }
         )
     return {
@@ -211,50 +216,54 @@ def verdict_view(verdict: Mapping[str, Any], index: ModelsAndClasses, measures: 
     }
 
 
+def _named(models, rule, index):
+    # The best first, as far as there is room.
+    best_first = sorted(models, key=lambda model: model["value"], reverse=rule["direction"] == "at_least")
+    names = [index.short[index.position[model["threat"], model["model"]]] for model in best_first[:MOST_NAMED]]
+    return enumeration([*names, f"{len(models) - MOST_NAMED:,} more"] if len(models) > MOST_NAMED else names)
+
+
 def demand(rule: Mapping[str, Any], measures: evidence.Measures) -> str:
-    """What a rule asks, as a sentence: statistic, measure by its title, threshold and confidence."""
+    """What a rule asks, as a question: statistic, measure by its title, threshold and confidence."""
     meaning = measure_of(measures[rule["measure"]])
     limit = f"{rule['direction'].replace('_', ' ')} {numbers.setting(rule['threshold'])}"
     what = f"{meaning.title} ({printable(rule['measure'])})"
     if rule["statistic"] == WORST_CLASS:
-        asked = f"{what} of every class {limit}"
+        asked = f"is, in every class, {what} {limit}"
     else:
-        asked = f"{rule['title'][:1].upper()}{rule['title'][1:]} of {what} {limit}"
-    looks = rule["looks"]
+        asked = f"is the {rule['title']} of {what} {limit}"
+    looks, several = rule["looks"], len(rule["models"]) > 1
+    who, together = ("each model", " for all of them together") if several else ("the model", "")
     look = f", at look {looks['this']} of {looks['planned']}" if looks["planned"] > 1 else ""
-    return f"{asked}, {numbers.percent(rule['confidence'])} confidence for all models together{look}"
+    return f"Asked of {who}: {asked}, with {numbers.percent(rule['confidence'])} confidence{together}{look}?"
 
 
-def settling(models: list[Mapping[str, Any]], rule: Mapping[str, Any], index: ModelsAndClasses) -> str | None:
-    """What would settle the models that a rule leaves undecided, as a sentence, or None where there are none."""
+def settling(models: Sequence[Mapping[str, Any]], rule: Mapping[str, Any]) -> str | None:
+    """What would settle the models that a rule leaves undecided, as a clause, or None where there are none."""
     if not models:
         return None
-    names = [shortened(index.label(model["threat"], model["model"]), 30) for model in models[:MOST_NAMED]]
-    names += [f"{len(models) - MOST_NAMED:,} more"] if len(models) > MOST_NAMED else []
     unit = "group" if rule["attribute"] else "class"
     if any(model["classes_without_samples"] for model in models):
-        return f"{enumeration(names)}: samples of every {unit} would settle it"
+        return f"samples of every {unit} would settle it"
     needed = [model["samples_needed_per_class"] for model in models]
     if None in needed:
-        return f"{enumeration(names)}: no number of samples is known that would settle it"
+        return "no number of samples is known that would settle it"
     least, most = min(needed), max(needed)
     about = numbers.count(most) if least == most else f"{numbers.count(least)} to {numbers.count(most)}"
     further = [model["further_samples_needed"] for model in models]
     where = "of a new audit" if None in further else f"({numbers.count(max(further))} more in all)"
-    return f"{enumeration(names)}: about {about} samples per {unit} {where} would settle it"
+    return f"about {about} samples per {unit} {where} would settle it"
 
 
-def facts(tables: AuditTables, index: ModelsAndClasses, verdict: Mapping[str, Any]) -> dict[str, Any]:
-    """What was audited: data, samples, classes, models."""
-    scores = tables.class_scores
-    rows = scores[scores["calibration"] == UNCALIBRATED]
-    totals = rows.groupby(["threat", "model", "measure"], sort=False)["n"].sum()
-    known = rows["n"][rows["n"] > 0]
+def facts(tables: AuditTables, index: ModelsAndClasses, verdict: Mapping[str, Any], measure: str) -> dict[str, Any]:
+    """What was audited: data, samples and classes of the measure that is judged, models."""
+    rows = tables.of("class_scores", measure)
+    every = tables.class_scores.groupby(["threat", "model", "measure", "calibration"], sort=False)["n"].sum()
     return {
-        "dataset": printable(scores["dataset"].iloc[0]),
-        "samples": _span(totals),
-        "per_class": _span(known),
-        "varied": bool(totals.min() < totals.max()),
+        "dataset": printable(rows["dataset"].iloc[0]),
+        "samples": _span(rows.groupby(["threat", "model"], sort=False)["n"].sum()),
+        "per_class": _span(rows["n"][rows["n"] > 0]),
+        "all": _span(every),
         "classes": len(index.classes),
         "models": len(index.models),
         "excluded": len(verdict.get("excluded", [])),

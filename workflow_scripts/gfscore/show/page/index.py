@@ -27,7 +27,9 @@ def _audit(name, title, verdict):
         "title": title,
         "verdict": verdict["verdict"],
         "models": len(rule["models"]) if rule else 0,
-        "worst": f"{printable(own['worst_class'])}, {number(own['value'])} ({printable(own['model'])})" if worst else "–",
+        "worst": f"{printable(own['worst_class'])}, {number(own['value'])} ({printable(own['model'])})"
+        if worst
+        else "–",
         "date": f"{datetime.fromisoformat(verdict['time']):%-d %B %Y}" if "time" in verdict else "–",
         "finding": next((finding["sentence"] for finding in verdict.get("findings", [])), ""),
     }

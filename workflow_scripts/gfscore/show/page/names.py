@@ -14,7 +14,7 @@ from gfscore.core.names import model_labels, printable, shortened_all
 if TYPE_CHECKING:
     import pandas as pd
 
-LONGEST_MODEL, LONGEST_CLASS = 20, 16
+LONGEST_MODEL, LONGEST_CLASS = 17, 17
 """Letters of names in pictures; tables and tooltips have all of them."""
 
 

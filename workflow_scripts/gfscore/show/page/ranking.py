@@ -28,7 +28,9 @@ MOST_CLASSES = 20
 """Classes of a pair that are shown: those that differ most."""
 
 
-def ranking_data(tables: AuditTables, index: ModelsAndClasses, measures: evidence.Measures, lam: float) -> dict[str, Any]:
+def ranking_data(
+    tables: AuditTables, index: ModelsAndClasses, measures: evidence.Measures, lam: float
+) -> dict[str, Any]:
     """Every metric of every model by measure: arrays `value`, `low`, `high` (M,), and the scale it is drawn on."""
     return {name: _of_measure(tables, index, name, settings, lam) for name, settings in measures.items()}
 
@@ -125,7 +127,11 @@ def swaps(tables: AuditTables, index: ModelsAndClasses, measure: str) -> list[li
         return []
     rows = tables.lambda_swaps[tables.lambda_swaps["measure"] == measure]
     return [
-        [row.fp_lambda, index.position[row.before_threat, row.before_model], index.position[row.after_threat, row.after_model]]
+        [
+            row.fp_lambda,
+            index.position[row.before_threat, row.before_model],
+            index.position[row.after_threat, row.after_model],
+        ]
         for row in rows.itertuples()
     ]
 
@@ -162,7 +168,9 @@ def paired_differences(tables: AuditTables, measure: str, index: ModelsAndClasse
     }
 
 
-def pair_view(found: Mapping[str, Any] | None, index: ModelsAndClasses, shown: int, measure: str) -> dict[str, Any] | None:
+def pair_view(
+    found: Mapping[str, Any] | None, index: ModelsAndClasses, shown: int, measure: str
+) -> dict[str, Any] | None:
     """The pair that the page opens with: the shown model against the next one by aggregate."""
     if found is None:
         return None

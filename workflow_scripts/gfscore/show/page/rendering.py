@@ -6,7 +6,7 @@ import base64
 import gzip
 import hashlib
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
     from gfscore.audit.audit_tables import AuditTables
+    from gfscore.show.page.tracks import Track
     from gfscore.statistics.curves import ScoreCurves
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -35,7 +36,15 @@ SCRIPTS = ("numbers.js", "data.js", "tracks.js", "controls.js", "charts.js", "ma
 GLYPHS = {"PASS": "✓", "FAIL": "×", "INCONCLUSIVE": "?"}
 """Verdict -> the sign that repeats what its colour says."""
 
-VERBS = {"PASS": "pass", "FAIL": "fail", "INCONCLUSIVE": "stay undecided"}
+VERBS = {
+    "PASS": ("passes", "pass"),
+    "FAIL": ("fails", "fail"),
+    "INCONCLUSIVE": ("stays undecided", "stay undecided"),
+}
+"""Verdict -> what one model does, and what several do."""
+
+ROOMY = 10
+"""Rows of tracks up to which they stand apart."""
 
 
 def render_page(
@@ -81,9 +90,7 @@ def render_page(
     judged_worst = any(rule["measure"] == measure and rule["statistic"] == "wcr" for rule in verdict["rules"])
     view = ranking.ranking_view(ranked, index, measure, judged_worst)
     temperatures = ranking.temperature_grid(tables, sweeps, index)
-    charts = drawn_charts(
-        Subject(tables, measures, fp_lambda, guessing=verdict.get("guessing", []), pictures=pictures)
-    )
+    charts = drawn_charts(Subject(tables, measures, fp_lambda, guessing=verdict.get("guessing", []), pictures=pictures))
     contents = Contents(
         tables,
         verdict,
@@ -102,7 +109,9 @@ def render_page(
     sections = sections_of(contents)
     data = {
         "models": [{"label": label, "short": short} for label, short in zip(index.labels, index.short, strict=True)],
-        "classes": [{"label": name, "short": short} for name, short in zip(index.classes, index.class_short, strict=True)],
+        "classes": [
+            {"label": name, "short": short} for name, short in zip(index.classes, index.class_short, strict=True)
+        ],
         "evidence": {"scale": picture.scale.plain(), "rows": [[row.plain() for row in rows] for rows in picture.rows]},
         "strip": {"scale": strip.scale.plain(), "rows": [row.plain() for row in strip.rows]},
         "same_scale": bool(verdict["rules"]) and picture.scale.threshold is not None,
@@ -111,7 +120,12 @@ def render_page(
         "measure": measure,
         "metric": view["metric"],
         "metrics": {
-            metric.name: {"title": metric.title, "better": metric.better, "direction": metric.direction, "lambda": "lam" in metric.needs}
+            metric.name: {
+                "title": metric.title,
+                "better": metric.better,
+                "direction": metric.direction,
+                "lambda": "lam" in metric.needs,
+            }
             for metric in METRICS.values()
         },
         "fp_lambda": fp_lambda,
@@ -126,7 +140,7 @@ def render_page(
         .get_template("page.html")
         .render(
             title=title,
-            facts=first_screen.facts(tables, index, verdict),
+            facts=first_screen.facts(tables, index, verdict, measure),
             made=printable(made),
             verdict=first_screen.verdict_view(verdict, index, measures),
             beside=said,
@@ -151,8 +165,16 @@ def render_page(
             charts=compressed(specifications(charts)) if charts else None,
             library=compressed_text(library()) if charts else "",
             VERBS=VERBS,
+            width_of=width_of,
         )
     )
+
+
+def width_of(rows: Sequence[Track]) -> str:
+    """Classes of a table of tracks: room for its longest name, and between few rows."""
+    longest = max((len(row.short) for row in rows), default=0)
+    size = next((limit for limit in (4, 8, 12) if longest <= limit), 17)
+    return f"names-{size}{' roomy' if len(rows) <= ROOMY else ''}"
 
 
 def _packed_pairs(found):

@@ -16,7 +16,7 @@ from gfscore.audit.metrics import MAIN, METRICS, highest_values
 from gfscore.core import numbers
 from gfscore.core.class_names import readable_classes
 from gfscore.core.identity import UNCALIBRATED
-from gfscore.core.names import model_labels, printable
+from gfscore.core.names import enumeration, model_labels, printable
 from gfscore.measures import measure_of
 from gfscore.show.page import limits
 from gfscore.show.page.tables import Detail, bounded, counted, named, table_of, terms_of, text, valued, yes
@@ -37,7 +37,7 @@ QUESTIONS = {
 
 MOST_SENTENCES = 3
 SIGNED, P = numbers.signed, numbers.p_value
-LOWEST_FIRST = "Lowest first"
+MOST_NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -103,11 +103,7 @@ def sections_of(contents: Contents) -> list[Section]:
         charts = [chart for chart in contents.charts if chart.section == name]
         own = {"which": "which.html", "class": "class.html", "sure": "sure.html" if contents.paired else None}.get(name)
         picture = None if own in ("which.html", "sure.html") else _picture(charts, contents.measure)
-        drawn = [
-            Detail(f"{chart.title}{f', {chart.measure}' if chart.measure else ''}: {chart.question}", chart=chart)
-            for chart in charts
-            if chart is not picture
-        ]
+        drawn = _of_charts([chart for chart in charts if chart is not picture])
         if details or drawn or picture or own:
             found.append(Section(name, question, sentences, own, picture, [*drawn, *details]))
     return found
@@ -118,17 +114,35 @@ def _picture(charts, measure):
     return next(iter([*own, *charts]), None)
 
 
+def _of_charts(charts):
+    # One line for each kind of chart, whatever the number of measures.
+    by_title: dict[str, list[DrawnChart]] = {}
+    for chart in charts:
+        by_title.setdefault(chart.title, []).append(chart)
+    return [Detail(f"{title}{_measures(own)}: {own[0].question}", charts=own) for title, own in by_title.items()]
+
+
+def _measures(charts):
+    names = [chart.measure for chart in charts if chart.measure]
+    if len(names) > MOST_NAMED:
+        return f", {len(names)} measures"
+    return f", {enumeration(names)}" if names else ""
+
+
 def _which(c):
-    for measure in dict.fromkeys([c.measure, *c.measures]):
-        yield _ranking(c, measure)
+    tables = [view for measure in dict.fromkeys([c.measure, *c.measures]) if (view := _ranking(c, measure)) is not None]
+    yield Detail("Every number of every model, by measure", more=tables)
     yield _models(c)
     ranks = c.of("metric_ranks")
     if ranks is not None:
-        wide = ranks[ranks["measure"] == c.measure].pivot_table(index="label", columns="metric", values="place", sort=False)
+        wide = ranks[ranks["measure"] == c.measure].pivot_table(
+            index="label", columns="metric", values="place", sort=False
+        )
         wide = wide.reset_index()
         columns = [named("Model", "label"), *(valued(METRICS[m].title, m) for m in wide.columns if m in METRICS)]
         yield Detail(
-            f"Place of each model by every metric of {c.measure}", table=table_of(wide, "Places", "metric_ranks", columns)
+            f"Place of each model by every metric of {c.measure}",
+            table=table_of(wide, "Places", "metric_ranks", columns),
         )
 
 
@@ -137,28 +151,37 @@ def _ranking(c, measure):
     rows = summary[summary["measure"] == measure].sort_values(["value", "label"], ascending=[False, True])
     if rows.empty:
         return None
-    highest = highest_values(measure_of(c.measures[measure]).value_range, classes=rows["worst_class_set"].map(len).max())
+    highest = highest_values(
+        measure_of(c.measures[measure]).value_range, classes=rows["worst_class_set"].map(len).max()
+    )
     rows = rows.assign(suspects=rows["worst_class_set"].map(len))
-    columns = [named("Model", "label"), valued("Mean", "value"), bounded("Interval", "value_alone_low", "value_alone_high", highest["value"])]
+    columns = [
+        named("Model", "label"),
+        valued("Mean", "value"),
+        bounded("Interval", "value_alone_low", "value_alone_high", highest["value"]),
+    ]
     for metric in MAIN:
         if metric.name != "value":
             columns.append(valued(metric.title, metric.name))
             if metric.bounded:
                 columns.append(bounded("Interval", f"{metric.name}_low", f"{metric.name}_high", highest[metric.name]))
-    columns += [named("Worst class", "wcr_class"), counted("May be worst", "suspects"), valued("Clean accuracy", "accuracy")]
+    columns += [
+        named("Worst class", "wcr_class"),
+        counted("May be worst", "suspects"),
+        valued("Clean accuracy", "accuracy"),
+    ]
     columns += [valued("Robust accuracy", "robust_accuracy"), named("its source", "robust_accuracy_source")]
     confidence = numbers.percent(rows["confidence"].iloc[0])
     caption = f"Intervals ({confidence}) hold for all classes of a model together, that of the mean for it alone."
-    return Detail(
-        f"Every number of every model by {measure}",
-        table=table_of(rows, f"Models by {measure}", "model_summary", columns, caption=caption, most=200),
-    )
+    return table_of(rows, f"Models by {measure}", "model_summary", columns, caption=caption, most=200)
 
 
 def _models(c):
     summary = c.of("model_summary").drop_duplicates(["threat", "model"])
     known = {(entry["threat"], entry["model"]): entry for entry in c.models}
-    rows = summary.assign(about=[_described(known.get(key, {})) for key in zip(summary["threat"], summary["model"], strict=True)])
+    rows = summary.assign(
+        about=[_described(known.get(key, {})) for key in zip(summary["threat"], summary["model"], strict=True)]
+    )
     columns = [
         named("Model", "label"),
         named("Threat model", "threat"),
@@ -169,8 +192,12 @@ def _models(c):
     ]
     caption = ""
     if summary["published_clean_accuracy"].notna().any() and c.published_samples is None:
-        caption = "The published accuracies were compared with nothing: the dataset's entry says published_accuracy: null."
-    return Detail("What each model is", table=table_of(rows, "Models", "model_summary", columns, caption=caption, most=200))
+        caption = (
+            "The published accuracies were compared with nothing: the dataset's entry says published_accuracy: null."
+        )
+    return Detail(
+        "What each model is", table=table_of(rows, "Models", "model_summary", columns, caption=caption, most=200)
+    )
 
 
 def _described(entry):
@@ -213,18 +240,32 @@ def _class(c):
         own = errors[(errors["measure"] == measure) & errors["corruption"].isna()]
         shares = ["recall", "precision", "f1", "cfps", "cfps_relative"]
         means = own.groupby("class", sort=False)[shares].mean().reset_index().sort_values("recall")
-        columns = [named("Class", "class"), valued("Recall", "recall"), valued("Precision", "precision"), valued("F1", "f1")]
+        columns = [
+            named("Class", "class"),
+            valued("Recall", "recall"),
+            valued("Precision", "precision"),
+            valued("F1", "f1"),
+        ]
         columns += [valued("Share of all errors (CFPS)", "cfps"), valued("CFPS times K", "cfps_relative")]
         yield Detail(
             f"Errors by class under {measure}: recall, precision, and where wrong predictions fall",
-            table=table_of(means, "Errors by class", "class_errors", columns, caption="Means over models, lowest recall first."),
+            table=table_of(
+                means, "Errors by class", "class_errors", columns, caption="Means over models, lowest recall first."
+            ),
         )
     success = c.of("target_success")
     if success is not None:
-        columns = [named("Class", "class"), named("Model", "label"), counted("n", "n"), valued("Turned into it", "success")]
+        columns = [
+            named("Class", "class"),
+            named("Model", "label"),
+            counted("n", "n"),
+            valued("Turned into it", "success"),
+        ]
         columns += [valued("without an attack", "clean"), valued("CFPS", "cfps")]
         rows = success.sort_values("success", ascending=False)
-        yield Detail("Into which class attacks turn samples", table=table_of(rows, "Targets", "target_success", columns))
+        yield Detail(
+            "Into which class attacks turn samples", table=table_of(rows, "Targets", "target_success", columns)
+        )
 
 
 def _sure(c):
@@ -241,7 +282,9 @@ def _sure(c):
         valued("Spread of true values", "between_class_sd"),
         valued("Smallest RDI surely seen", "rdi_detectable"),
     ]
-    caption = "Chance: mean when samples are dealt to classes at random. p: share of such deals with at least this disparity."
+    caption = (
+        "Chance: mean when samples are dealt to classes at random. p: share of such deals with at least this disparity."
+    )
     yield Detail(
         "The noise floor: how much disparity chance alone would show",
         table=table_of(own, "Noise floor", "model_summary", columns, caption=caption, most=200),
@@ -282,7 +325,9 @@ def _sure(c):
             table=table_of(own, "Pairs of models", "model_comparisons", columns),
         )
     judged = [
-        {**model, "label": model["model"], "rule": rule["words"]} for rule in c.verdict["rules"] for model in rule["models"]
+        {**model, "label": model["model"], "rule": rule["words"]}
+        for rule in c.verdict["rules"]
+        for model in rule["models"]
     ]
     if judged:
         columns = [named("Model", "label"), named("Verdict", "verdict"), valued("Value", "value")]
@@ -317,7 +362,13 @@ def _trust(c):
     if agreement is not None:
         over = agreement[agreement["over"] == "models"] if (agreement["over"] == "models").any() else agreement
         over = over.sort_values("rho")
-        columns = [named("Measure", "first"), named("and", "second"), counted("n", "n"), valued("Spearman", "rho", SIGNED), valued("p", "p", P)]
+        columns = [
+            named("Measure", "first"),
+            named("and", "second"),
+            counted("n", "n"),
+            valued("Spearman", "rho", SIGNED),
+            valued("p", "p", P),
+        ]
         yield Detail(
             "Do the measures agree? Rank correlations over models, the most opposed first",
             table=table_of(over, "Agreement of measures", "measure_agreement", columns),
@@ -326,7 +377,12 @@ def _trust(c):
     sensitivity = c.of("sensitivity")
     if sensitivity is not None:
         spread = sensitivity.groupby(["measure", "label"], sort=False)["value"].agg(["min", "max"]).reset_index()
-        columns = [named("Model", "label"), named("Score", "measure"), valued("Smallest", "min"), valued("Largest", "max")]
+        columns = [
+            named("Model", "label"),
+            named("Score", "measure"),
+            valued("Smallest", "min"),
+            valued("Largest", "max"),
+        ]
         yield Detail(
             "How far scores move when all logits are shifted or scaled, which changes no prediction",
             table=table_of(spread, "Sensitivity", "sensitivity", columns),
@@ -335,18 +391,48 @@ def _trust(c):
         (
             "refutations",
             "Certificates that attacks broke, against what chance allows",
-            [named("Model", "label"), counted("Certificates", "n"), counted("Attacked", "attacked"), counted("Broken", "refuted"), counted("Allowed", "allowed")],
+            [
+                named("Model", "label"),
+                counted("Certificates", "n"),
+                counted("Attacked", "attacked"),
+                counted("Broken", "refuted"),
+                counted("Allowed", "allowed"),
+            ],
         ),
-        ("masking_signs", "Signs that gradients are masked, so that attacks fail", [named("Model", "label"), named("Measure", "measure"), counted("Samples", "count"), counted("of", "n"), named("What", "text")]),
+        (
+            "masking_signs",
+            "Signs that gradients are masked, so that attacks fail",
+            [
+                named("Model", "label"),
+                named("Measure", "measure"),
+                counted("Samples", "count"),
+                counted("of", "n"),
+                named("What", "text"),
+            ],
+        ),
         (
             "class_shares",
             "Statistical tests: robust, not robust and undecided samples",
-            [named("Model", "label"), named("Class", "class"), counted("n", "n"), counted("Robust", "robust"), counted("Not", "not_robust"), counted("Undecided", "undecided"), bounded("Interval", "low", "high", 1.0)],
+            [
+                named("Model", "label"),
+                named("Class", "class"),
+                counted("n", "n"),
+                counted("Robust", "robust"),
+                counted("Not", "not_robust"),
+                counted("Undecided", "undecided"),
+                bounded("Interval", "low", "high", 1.0),
+            ],
         ),
         (
             "training_methods",
             "Training methods: accuracy, and robustness of both kinds",
-            [named("Model", "label"), named("Training", "training"), valued("Accuracy", "accuracy"), valued("Attacks fail", "attack_failure_rate"), bounded("Robust", "robust_low", "robust_high", 1.0)],
+            [
+                named("Model", "label"),
+                named("Training", "training"),
+                valued("Accuracy", "accuracy"),
+                valued("Attacks fail", "attack_failure_rate"),
+                bounded("Robust", "robust_low", "robust_high", 1.0),
+            ],
         ),
     ):
         frame = c.of(name)
@@ -354,8 +440,16 @@ def _trust(c):
             yield Detail(summary, table=table_of(frame, summary, name, columns))
     targets = c.of("target_predictors")
     if targets is not None:
-        columns = [named("Model", "label"), named("Success as", "definition"), valued("with CFPS", "rho_cfps", SIGNED), valued("with 1 - recall", "rho_miss_rate", SIGNED)]
-        yield Detail("What predicts into which class attacks succeed", table=table_of(targets, "Predictors", "target_predictors", columns))
+        columns = [
+            named("Model", "label"),
+            named("Success as", "definition"),
+            valued("with CFPS", "rho_cfps", SIGNED),
+            valued("with 1 - recall", "rho_miss_rate", SIGNED),
+        ]
+        yield Detail(
+            "What predicts into which class attacks succeed",
+            table=table_of(targets, "Predictors", "target_predictors", columns),
+        )
 
 
 def _calibration(c):
@@ -371,10 +465,7 @@ def _calibration(c):
             "edge": bool(result["edge"]),
             "best": result["best"],
             "at_one": result["at_one"],
-            **{
-                f"{when}": result["agreement"].get(ROBUST, {}).get(when)
-                for when in ("before", "after")
-            },
+            **{f"{when}": result["agreement"].get(ROBUST, {}).get(when) for when in ("before", "after")},
             "p": (result.get("permutation") or {}).get("p"),
             "search": result["search"],
         }
@@ -419,7 +510,9 @@ def _whom(c):
                 bounded("Interval", "gap_low", "gap_high"),
                 valued("few samples", "small", yes),
             ]
-            yield Detail("Gaps between groups, the widest first", table=table_of(gaps, "Groups", "group_scores", columns))
+            yield Detail(
+                "Gaps between groups, the widest first", table=table_of(gaps, "Groups", "group_scores", columns)
+            )
     metrics = c.of("group_metrics")
     if metrics is not None:
         columns = [
@@ -433,11 +526,18 @@ def _whom(c):
             valued("As printed in the paper", "as_printed"),
             valued("Balanced", "balanced_value"),
         ]
-        yield Detail("Fairness metrics: DP, EOpp, EOdd and others", table=table_of(metrics, "Fairness", "group_metrics", columns))
+        yield Detail(
+            "Fairness metrics: DP, EOpp, EOdd and others", table=table_of(metrics, "Fairness", "group_metrics", columns)
+        )
     corrupted = c.of("class_errors")
     corrupted = corrupted[corrupted["corruption"].notna()] if corrupted is not None else None
     if corrupted is not None and len(corrupted):
-        means = corrupted.groupby(["corruption", "severity"], sort=False)["recall"].mean().reset_index().sort_values("recall")
+        means = (
+            corrupted.groupby(["corruption", "severity"], sort=False)["recall"]
+            .mean()
+            .reset_index()
+            .sort_values("recall")
+        )
         columns = [named("Corruption", "corruption"), counted("Severity", "severity"), valued("Accuracy", "recall")]
         yield Detail(
             "Accuracy under each corruption, mean over models and classes",
@@ -445,7 +545,18 @@ def _whom(c):
         )
     models = c.of("projection_models")
     if models is not None:
-        names = ("tolerance", "deviation", "coupling", "coupling_entropy", "agreement", "accuracy", "decoded_accuracy", "dp", "eopp", "eodd")
+        names = (
+            "tolerance",
+            "deviation",
+            "coupling",
+            "coupling_entropy",
+            "agreement",
+            "accuracy",
+            "decoded_accuracy",
+            "dp",
+            "eopp",
+            "eodd",
+        )
         columns = [named("Model", "label"), counted("n", "n"), *(valued(_title(name), name) for name in names)]
         rows = models.sort_values("tolerance", ascending=False)
         yield Detail(
@@ -454,9 +565,17 @@ def _whom(c):
         )
     effects = c.of("projection_effects")
     if effects is not None:
-        columns = [named("Dimension", "dimension"), named("Trait", "trait"), valued("Shift", "shift"), valued("Strength", "strength"), valued("Tolerance", "tolerance")]
+        columns = [
+            named("Dimension", "dimension"),
+            named("Trait", "trait"),
+            valued("Shift", "shift"),
+            valued("Strength", "strength"),
+            valued("Tolerance", "tolerance"),
+        ]
         rows = effects.sort_values("strength", ascending=False)
-        yield Detail("What each latent dimension changes", table=table_of(rows, "Dimensions", "projection_effects", columns))
+        yield Detail(
+            "What each latent dimension changes", table=table_of(rows, "Dimensions", "projection_effects", columns)
+        )
 
 
 def _title(name):
@@ -480,9 +599,24 @@ def _how(c):
             counted("Gradients", "backwards"),
         ]
         yield Detail("What it cost, step by step, over all models", table=table_of(sums, "Costs", "costs", columns))
-    terms = [(printable(name), f"{measure_of(settings).title}: {measure_of(settings).unit}, higher is better. {measure_of(settings).explanation}") for name, settings in c.measures.items()]
+    terms = [
+        (
+            printable(name),
+            f"{measure_of(settings).title}: {measure_of(settings).unit}, higher is better. {measure_of(settings).explanation}",
+        )
+        for name, settings in c.measures.items()
+    ]
     yield Detail("What each measure means", terms=terms)
-    yield Detail("What each metric means", terms=[(metric.title, f"{metric.explanation}{f' Here lambda is {c.fp_lambda:g}.' if 'lam' in metric.needs else ''}") for metric in METRICS.values()])
+    yield Detail(
+        "What each metric means",
+        terms=[
+            (
+                metric.title,
+                f"{metric.explanation}{f' Here lambda is {c.fp_lambda:g}.' if 'lam' in metric.needs else ''}",
+            )
+            for metric in METRICS.values()
+        ],
+    )
     yield Detail("Limits: what this page does not say", text=limits.limits_of(c.tables, c.measures))
     excluded = [(printable(model["model"]), text(model["reason"])) for model in c.verdict.get("excluded", [])]
     if excluded:
@@ -490,12 +624,26 @@ def _how(c):
     for heading, values in c.provenance.items():
         yield Detail(f"Provenance: {heading}", terms=terms_of(values))
     links = [(f"{name}.csv", f"{name}.csv") for name in downloads(c.tables)]
-    yield Detail("Downloads: every table of this audit", links=[("verdict.json", "verdict.json"), ("config.yaml", "config.yaml"), ("figures/", "figures"), *links])
+    yield Detail(
+        "Downloads: every table of this audit",
+        links=[("verdict.json", "verdict.json"), ("config.yaml", "config.yaml"), ("figures/", "figures"), *links],
+    )
     if c.contact:
         yield Detail("Contact", text=[printable(c.contact)])
 
 
 def downloads(tables: AuditTables) -> Iterable[str]:
     """Names of the tables that an audit has, each a CSV file beside the page."""
-    whole = ("class_scores", "model_summary", "vulnerability", "comparisons", "model_comparisons", "confusions", "class_errors", "similarities", "sensitivity", "calibration")
+    whole = (
+        "class_scores",
+        "model_summary",
+        "vulnerability",
+        "comparisons",
+        "model_comparisons",
+        "confusions",
+        "class_errors",
+        "similarities",
+        "sensitivity",
+        "calibration",
+    )
     return [*(name for name in whole if getattr(tables, name) is not None), *tables.measures]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -93,11 +93,11 @@ class Detail:
 
     summary: str
     text: list[str] = field(default_factory=list)
-    chart: Any = None
+    charts: Sequence[Any] = ()
     table: TableView | None = None
+    more: Sequence[TableView] = ()
     terms: list[tuple[str, str]] = field(default_factory=list)
     links: list[tuple[str, str]] = field(default_factory=list)
-    id: str = ""
 
 
 def terms_of(mapping: Mapping[str, Any]) -> list[tuple[str, str]]:

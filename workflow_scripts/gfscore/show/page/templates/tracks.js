@@ -17,7 +17,7 @@ function drawing(row, scale) {
   const svg = element("svg", { class: "track", role: "img", "aria-label": row.about }, element("title", {}, row.about));
   const upright = (name, value, top, bottom) => svg.append(element("line", { class: name, x1: at(value, scale), x2: at(value, scale), y1: top, y2: bottom }));
   if (row.band) svg.append(element("rect", { class: row.proven ? "band" : "band open", x: at(row.band[0], scale), width: at(scale.low + row.band[1] - row.band[0], scale), y: 4, height: 10 }));
-  if (!isMissing(scale.threshold)) upright("threshold", scale.threshold, -2, 20);
+  if (!isMissing(scale.threshold)) upright("threshold", scale.threshold, -6, 24);
   if (!isMissing(row.low) && !isMissing(row.high)) svg.append(element("line", { class: "whisker", x1: at(row.low, scale), x2: at(row.high, scale), y1: 9, y2: 9 }));
   if (!isMissing(row.tick)) upright("tick", row.tick, 3, 15);
   if (!isMissing(row.value)) svg.append(element("circle", { class: "dot", cx: at(row.value, scale), cy: 9, r: 4 }));

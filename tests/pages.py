@@ -1,4 +1,4 @@
-"""Dashboards of synthetic audits, and the way a reader uses them."""
+"""Pages of synthetic audits, and the way a reader uses them."""
 
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -6,7 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 
 from gfscore.audit.audit_tables import AuditTables
-from gfscore.show.dashboard.rendering import render_dashboard
+from gfscore.audit.findings.in_verdict import with_findings
+from gfscore.show.page.rendering import render_page
 from gfscore.statistics.curves import ScoreCurves, chebyshev_points
 from gfscore.tables.parquet_tables import frame_of
 from gfscore.workflow.catalogue import CATALOGUE
@@ -45,17 +46,17 @@ def audit_for_page(*, grouped=False, **settings):
 def page_of(made, **changes):
     """The page of what audit_for_page returned."""
     settings = {
-        "audit": "synthetic",
         "title": "A synthetic audit",
         "measures": made.audit.measures,
         "models": made.audit.models,
         "fp_lambda": LAM,
         "provenance": {"Data and versions": {"audit": "synthetic"}},
-        "summarised": "1 January 2026",
-        "sweeps": made.sweeps,
+        "made": "1 January 2026",
+        "sweeps": made.sweeps if made.audit.calibration_results else None,
         "costs": _costs(made.audit),
     }
-    return render_dashboard(made.tables, made.audit.verdict, **settings | changes)
+    verdict = with_findings(made.audit.verdict, made.tables, made.audit.measures)
+    return render_page(made.tables, verdict, **settings | changes)
 
 
 def _compared(audit, scores):
@@ -127,50 +128,27 @@ def _costs(audit):
 
 
 @contextmanager
-def opened(browser, path, *, fragment="", width=1280, height=900, **settings):
+def opened(browser, path, *, fragment="", width=1280, height=800, **settings):
     """A page in a fresh window without a network; fails on any request, console message or error."""
     context = browser.new_context(viewport={"width": width, "height": height}, offline=True, **settings)
     page, faults = context.new_page(), []
     page.on("console", lambda message: faults.append(f"{message.type}: {message.text}"))
     page.on("pageerror", lambda error: faults.append(f"error: {error}"))
-    page.on("request", lambda request: request.url.startswith("file:") or faults.append(f"request: {request.url}"))
+    page.on(
+        "request", lambda request: request.url.startswith(("file:", "blob:", "data:")) or faults.append(request.url)
+    )
     page.goto(f"file://{path}{fragment}")
-    page.wait_for_selector("html[data-ready=yes]", state="attached")
-    page.wait_for_selector("#ranking-chart svg")
+    if settings.get("java_script_enabled", True):
+        page.wait_for_selector("html[data-ready=yes]", state="attached")
     yield page
     context.close()
     assert faults == []
 
 
-def enter(page, control, value):
-    """Type a value into the number field of a control."""
-    page.fill(f"#{control}-number", repr(float(value)))
-
-
-def ranking(page):
-    """Rows of the ranking as it stands in the page: a list of cells' texts, line by line, per model."""
+def rows_of(page, host):
+    """Rows of tracks as they stand in the page: a list of pairs of a name and a number, both texts."""
     return page.evaluate(
-        """() => [...document.querySelectorAll("#ranking-table tbody tr")].map((row) =>
-             [...row.cells].map((cell) => cell.innerText.trim().split(/\\n+/)))"""
+        """(host) => [...document.querySelectorAll(`#${host} .tracks tbody tr`)].map((row) =>
+             [(row.querySelector("button") ?? row.cells[0]).textContent.trim(), row.cells[2].textContent.trim()])""",
+        host,
     )
-
-
-def headings(page):
-    """Headings of the ranking's columns."""
-    return page.evaluate(
-        """() => [...document.querySelectorAll("#ranking-table thead button")].map((button) => button.textContent)"""
-    )
-
-
-def rows_of_chart(page, host, name="rows"):
-    """Data that a chart shows once it is drawn."""
-    page.evaluate("host => document.getElementById(host).scrollIntoView()", host)
-    page.wait_for_function("host => dashboard.settled(host)", arg=host, timeout=15_000)
-    return page.evaluate("([host, name]) => dashboard.shown(host, name)", [host, name])
-
-
-def rows_of_table(page, host):
-    """Lines of the table behind a chart, which is filled some time after it was opened."""
-    page.click(f"#{host} summary")
-    page.wait_for_selector(f"#{host} tbody tr")
-    return page.locator(f"#{host} tbody tr").all_inner_texts()
