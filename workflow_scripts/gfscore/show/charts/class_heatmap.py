@@ -80,7 +80,9 @@ CHART = Chart(
     section="class",
     tables=("class_scores",),
     data=class_values,
-    form=Heatmap(row="model", column="class", value=Axis("value", "{unit}"), aside="total", box="weakest"),
+    form=Heatmap(
+        row="model", column="class", value=Axis("value", "{unit}"), limits="measure", aside="total", box="weakest"
+    ),
     finding=weakest_class,
     shows="{measure_title} of each class; dark is low, bright is high; higher is better",
     note="Box: lowest class of the model, solid where significantly so, dotted where other classes may be lower. Right "

@@ -85,8 +85,8 @@ class Subject:
         if {"dataset", "threat", "model"} <= set(frame):
             frame = frame.assign(label=model_labels(frame))
         if {"class_index", "class_name"} <= set(frame):
-            named = frame.drop_duplicates("class_index")
-            readable = readable_classes(named["class_name"].fillna("").astype(str))
+            named = frame[frame["class_index"].notna() & (frame["class_index"] >= 0)].drop_duplicates("class_index")
+            readable = readable_classes(named["class_name"].astype(str))
             frame["class"] = frame["class_index"].map(dict(zip(named["class_index"], readable, strict=True)))
         return frame
 

@@ -43,7 +43,7 @@ class Form:
         return tuple(dict.fromkeys(value for value in named if isinstance(value, str)))
 
 
-TEXTS = ("scale", "row_title", "column_title", "sides", "corner")
+TEXTS = ("scale", "limits", "row_title", "column_title", "sides", "corner")
 """Fields that hold no column."""
 
 
@@ -56,8 +56,8 @@ class Heatmap(Form):
     value: Axis
     scale: Literal["values", "differences"] = "values"
     """Dark low, bright high; or two hues around 0."""
-    full: bool = False
-    """Whether colours span the whole range of the measure, else at least half of it."""
+    limits: Literal["measure", "share", "data"] = "data"
+    """What colours span: the values and at least half of the measure's range; 0 to 1; the values and 0."""
     aside: str | None = None
     """Value of a whole row, written behind it."""
     dot: str | None = None

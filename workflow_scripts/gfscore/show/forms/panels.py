@@ -53,10 +53,10 @@ def short_names(names: list[str], limit: int) -> dict[str, str]:
 
 
 def colour_limits(values: Any, form: Heatmap, value_range: tuple[float, float] | None) -> tuple[float, float]:
-    """Ends of the scale of colours: the data, and at least half of the measure's range below the highest.
+    """Ends of the scale of colours, as the form's `limits` say; differences span the same length on both sides of 0.
 
-    So small differences look small, and a value close to the best of all is never dark. Differences span the same
-    length on both sides of 0.
+    With at least half of the measure's range below the highest value, small differences look small, and a value close
+    to the best of all is never dark.
     """
     known = np.asarray(values, dtype=np.float64)
     known = known[np.isfinite(known)]
@@ -66,11 +66,11 @@ def colour_limits(values: Any, form: Heatmap, value_range: tuple[float, float] |
     if not len(known):
         return value_range or (0.0, 1.0)
     low, high = float(known.min()), float(known.max())
-    if value_range is None:
+    if form.limits == "share":
+        return 0.0, 1.0
+    if form.limits == "data" or value_range is None:
         return min(low, 0.0), high if high > min(low, 0.0) else 1.0
     lowest, highest = value_range
-    if form.full and np.isfinite(highest):
-        return lowest, highest
     start = min(low, max(lowest, high - (highest - lowest) / 2))
     return start, max(high, start + LEAST_SPAN * (highest - lowest))
 

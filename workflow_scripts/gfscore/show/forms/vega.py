@@ -197,13 +197,13 @@ def _heatmap(form, frame, words):
 
 
 def _pictures(form, frame, words):
-    rows, columns = categories(frame, form.row), categories(frame, form.column)
+    columns = categories(frame, form.column)
     side = min(40, 600 // max(1, len(columns)))
     encoding = {
         "x": _name(form.column, title=form.column_title), "y": _name(form.row), "url": {"field": form.picture},
     }  # fmt: skip
     mark = {"type": "image", "width": side - 3, "height": side - 3, "aspect": True}
-    size = {"height": {"step": side}, "width": {"step": side}}
+    size = {"height": {"step": side}, "width": side * len(columns)}
     return frame, {"mark": mark, "encoding": encoding}, size | ({} if form.panel else {"autosize": "pad"})
 
 
