@@ -142,7 +142,7 @@ def opened(browser, path, *, fragment="", width=1280, height=800, **settings):
         page.wait_for_selector("html[data-ready=yes]", state="attached")
     yield page
     context.close()
-    assert faults == []
+    assert not faults, faults
 
 
 def rows_of(page, host):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import copy
+import io
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -18,8 +19,11 @@ if TYPE_CHECKING:
 WIDTH, PANELS = 900, 4
 """Width of a static picture in pixels, and panels side by side in it."""
 
-LARGEST_SVG = 120_000
-"""Letters of an SVG beyond which the static picture is a PNG instead, such as of 5 x 1,000 cells."""
+MOST_MARKS, LARGEST_SVG = 1500, 120_000
+"""Rows of data, and letters of an SVG, beyond which the static picture is a PNG instead, as of 5 x 1,000 cells."""
+
+LARGEST_PICTURE, COLOURS = (1400, 3000), 48
+"""Pixels and colours of such a PNG."""
 
 THEMED = {value: f"var(--{name})" for name, value in PARAMETERS.items() if name in ("ink", "muted", "line", "accent")}
 UNREAD = re.compile(r' (?:aria-label|aria-roledescription|aria-hidden|role)="[^"]*"')
@@ -65,15 +69,25 @@ def _drawn(drawing: Drawing, place: int) -> DrawnChart:
 def static_picture(specification: dict[str, Any], *, label: str) -> str:
     """Markup of a specification drawn without a browser: SVG whose colours follow the page's theme, or an image."""
     import vl_convert
-
     from markupsafe import escape
 
     fixed = with_width(specification, WIDTH)
-    svg = vl_convert.vegalite_to_svg(fixed)
-    if len(svg) > 4 * LARGEST_SVG or len(slim := slimmed(svg)) > LARGEST_SVG:
-        png = base64.b64encode(vl_convert.vegalite_to_png(fixed | {"background": PARAMETERS["surface"]}, scale=1.5))
-        return f'<img alt="{escape(label)}" src="data:image/png;base64,{png.decode()}">'
-    return slim.replace("<svg ", f'<svg role="img" aria-label="{escape(label)}" ', 1)
+    if len(specification["data"]["values"]) <= MOST_MARKS:
+        svg = slimmed(vl_convert.vegalite_to_svg(fixed))
+        if len(svg) <= LARGEST_SVG:
+            return svg.replace("<svg ", f'<svg role="img" aria-label="{escape(label)}" ', 1)
+    png = base64.b64encode(_few_colours(vl_convert.vegalite_to_png(fixed | {"background": PARAMETERS["surface"]})))
+    return f'<img alt="{escape(label)}" src="data:image/png;base64,{png.decode()}">'
+
+
+def _few_colours(png):
+    # A third of the size, and no difference that an eye sees in a picture of cells.
+    from PIL import Image
+
+    picture, kept = Image.open(io.BytesIO(png)).convert("RGB"), io.BytesIO()
+    picture.thumbnail(LARGEST_PICTURE)
+    picture.quantize(COLOURS).save(kept, "PNG", optimize=True)
+    return kept.getvalue()
 
 
 def with_width(specification: dict[str, Any], width: int) -> dict[str, Any]:

@@ -92,7 +92,7 @@ def _about(attacked, proven, measures):
         )
     if evidence.ran_attacks(measures):
         return "Nothing here bounds the robust accuracy of a class: the audit has no measure of accuracy under attack"
-    return "No attack was run: of the robust accuracy of a class this says nothing but that clean accuracy is its limit"
+    return "This audit ran no attack: all it says of the robust accuracy of a class is that clean accuracy is its limit"
 
 
 def _rows(index, values, *, below, attacked, highest):
@@ -227,15 +227,16 @@ def demand(rule: Mapping[str, Any], measures: evidence.Measures) -> str:
     """What a rule asks, as a question: statistic, measure by its title, threshold and confidence."""
     meaning = measure_of(measures[rule["measure"]])
     limit = f"{rule['direction'].replace('_', ' ')} {numbers.setting(rule['threshold'])}"
-    what = f"{meaning.title} ({printable(rule['measure'])})"
+    title = meaning.title[:1].lower() + meaning.title[1:]
+    what = f"{title} ({printable(rule['measure'])})"
     if rule["statistic"] == WORST_CLASS:
-        asked = f"is, in every class, {what} {limit}"
+        asked = f"is the {what} {limit} in every class"
     else:
         asked = f"is the {rule['title']} of {what} {limit}"
     looks, several = rule["looks"], len(rule["models"]) > 1
-    who, together = ("each model", " for all of them together") if several else ("the model", "")
+    together = " for all models together" if several else ""
     look = f", at look {looks['this']} of {looks['planned']}" if looks["planned"] > 1 else ""
-    return f"Asked of {who}: {asked}, with {numbers.percent(rule['confidence'])} confidence{together}{look}?"
+    return f"Asked: {asked}, with {numbers.percent(rule['confidence'])} confidence{together}{look}?"
 
 
 def settling(models: Sequence[Mapping[str, Any]], rule: Mapping[str, Any]) -> str | None:

@@ -134,7 +134,8 @@ def render_page(
         "pairs": {name: found and _packed_pairs(found) for name, found in found_pairs.items()},
         "values": {name: packed(index.grid(tables.of("class_scores", name), "value")) for name in measures},
     }
-    script = "\n".join(text_of(name) for name in SCRIPTS)
+    # In a scope of its own: the library declares names too.
+    script = "\n".join(["(() => {", '"use strict";', *map(text_of, SCRIPTS), "})();"])
     return (
         environment()
         .get_template("page.html")

@@ -20,5 +20,6 @@ function drawAll() {
   drawAll();
   watchCharts();
   addEventListener("hashchange", () => { if (location.hash.includes("=")) { readFragment(); drawAll(); } });
+  window.audit = { data: DATA, state };
   document.documentElement.dataset.ready = "yes";
 })();
