@@ -71,9 +71,9 @@ def heights(page):
     )
 
 
-@pytest.mark.parametrize(("width", "height", "screens", "tallest"), [(1280, 800, 1, 7000), (390, 844, 2, 12_000)])
-def test_the_first_screen_is_whole_and_the_page_short(page_file, browser, artefacts, width, height, screens, tallest):
-    name, path, _ = page_file
+@pytest.mark.parametrize("screen", [(1280, 800, 1, 7000), (390, 844, 2, 12_000)], ids=["desk", "phone"])
+def test_the_first_screen_is_whole_and_the_page_short(page_file, browser, artefacts, screen):
+    (name, path, _), (width, height, screens, tallest) = page_file, screen
     with opened(browser, path, width=width, height=height) as page:
         whole, first, wide, _ = heights(page)
         page.screenshot(path=artefacts / f"{name}-{width}.png")
@@ -127,7 +127,10 @@ def test_it_says_the_same_without_scripts(usual, browser, artefacts):
 def _static_rows(page, host):
     rows = page.locator(f"#{host} .tracks tbody tr")
     names = [row.locator("button").first if row.locator("button").count() else row.locator("th") for row in rows.all()]
-    return [[name.inner_text().strip(), row.locator("td").last.inner_text().strip()] for name, row in zip(names, rows.all(), strict=True)]
+    return [
+        [name.inner_text().strip(), row.locator("td").last.inner_text().strip()]
+        for name, row in zip(names, rows.all(), strict=True)
+    ]
 
 
 def test_choosing_a_model_changes_the_picture_and_the_address_keeps_it(usual, browser):
@@ -192,7 +195,9 @@ def test_charts_come_alive_in_view_and_can_be_taken_away(usual, browser):
         plots = page.locator(".plot")
         for place in range(plots.count()):
             plots.nth(place).scroll_into_view_if_needed()
-            page.wait_for_function("(place) => document.querySelectorAll('.plot')[place].dataset.live === 'yes'", arg=place)
+            page.wait_for_function(
+                "(place) => document.querySelectorAll('.plot')[place].dataset.live === 'yes'", arg=place
+            )
         with page.expect_download() as waiting:
             page.locator(".plot button:text('SVG')").first.click()
         assert waiting.value.suggested_filename.endswith(".svg")

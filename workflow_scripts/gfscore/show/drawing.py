@@ -61,7 +61,13 @@ class Drawing:
 
     def _counted(self):
         frame = self.frame
-        models = frame["model"].nunique() if "model" in frame else frame["models"].fillna(0).max() if "models" in frame else 0
+        models = (
+            frame["model"].nunique()
+            if "model" in frame
+            else frame["models"].fillna(0).max()
+            if "models" in frame
+            else 0
+        )
         if models:
             yield f"{int(models):,} model{'' if models == 1 else 's'}"
         n = frame["n"][frame["n"] > 0] if "n" in frame else ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -78,8 +79,8 @@ def shown_model(verdict: Mapping[str, Any]) -> tuple[str, str] | None:
     order = ["PASS", "INCONCLUSIVE", "FAIL"]
 
     def place(model: Mapping[str, Any]) -> tuple[int, float]:
-        value = model["value"]
-        return order.index(words[model["threat"], model["model"]]), -sign * (value if value == value else -sign * 1e300)
+        worth = -math.inf if math.isnan(model["value"]) else sign * model["value"]
+        return order.index(words[model["threat"], model["model"]]), -worth
 
     best = min(rule["models"], key=place)
     return best["threat"], best["model"]

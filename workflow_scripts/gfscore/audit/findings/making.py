@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,7 +45,7 @@ def findings_of(tables: AuditTables, verdict: Mapping[str, Any], measures: evide
     return sorted(found, key=lambda finding: (finding.rank, order.index(finding.kind)))
 
 
-def _of_attacks(tables, verdict, measures) -> Iterator[Finding]:
+def _of_attacks(tables, verdict, measures):
     judged = evidence.judged_measure(verdict, measures)
     if not evidence.ran_attacks(measures):
         attack_free = measures[judged]["kind"] == evidence.ATTACK_FREE
@@ -122,7 +122,7 @@ def _of_distances(tables):
 
 def _of_certificates(tables):
     table = tables.measures.get("refutations")
-    beyond = table[~table["within_chance"].astype(bool)] if table is not None else ()
+    beyond = table[~table["within_chance"].astype(bool)] if table is not None else pd.DataFrame()
     if len(beyond):
         numbers = {"models": len(beyond), "refuted": int(beyond["refuted"].sum()), "n": int(beyond["n"].sum())}
         yield Finding("certificates_refuted", {"measure": beyond["measure"].iloc[0]}, numbers)
@@ -144,7 +144,7 @@ def _of_classes(tables, verdict, measures):
     models = {key: rows for key, rows in scores.groupby(KEY, sort=False) if (rows["n"] > 0).any()}
     if not models:
         return
-    key = shown if shown in models else next(iter(models))
+    key = shown if shown is not None and shown in models else next(iter(models))
     rows = models[key]
     label = dict(zip(zip(scores["threat"], scores["model"], strict=True), model_labels(scores), strict=True))[key]
     absent = list(rows.loc[rows["n"] == 0, "class_name"])
@@ -212,7 +212,7 @@ def _of_groups(tables, verdict, measures):
 def _of_models(tables, verdict, measures):
     measure = evidence.judged_measure(verdict, measures)
     ranks = tables.rank_intervals
-    ranks = ranks[ranks["measure"] == measure] if ranks is not None else ()
+    ranks = ranks[ranks["measure"] == measure] if ranks is not None else pd.DataFrame()
     if len(ranks) > 1:
         first = ranks[ranks["rank_best"] == 1]
         pairs = tables.model_comparisons

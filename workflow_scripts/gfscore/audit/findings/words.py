@@ -105,7 +105,8 @@ def _score_refuted(who, n, confidence):
     rates = number(n["least"]) if n["least"] == n["most"] else f"{number(n['least'])} to {number(n['most'])}"
     score, distances = printable(who["score"]), printable(who["distances"])
     mean = f"; its mean is refuted for {_of(n['refuted'], n['models'])}{_sure(confidence)}" if n["refuted"] else ""
-    return f"{score} is no lower bound on the distance to an error: {distances} comes nearer on {rates} of the samples{mean}"
+    nearer = f"{distances} comes nearer on {rates} of the samples"
+    return f"{score} is no lower bound on the distance to an error: {nearer}{mean}"
 
 
 def _certificates_refuted(who, n, _confidence):
@@ -143,11 +144,12 @@ def _no_weakest_class(who, n, confidence):
 
 
 def _groups_differ(who, n, confidence):
-    values = f"{number(n['low_value'])} on {printable(who['lowest'])}, {number(n['high_value'])} on {printable(who['highest'])}"
-    where = f"{_name(who['label'])}, {values}"
-    if not n["sure"]:
-        return f"No difference between groups can be shown{_sure(confidence)}; the widest is by {printable(who['attribute'])} ({where})"
-    return f"Groups by {printable(who['attribute'])} differ most surely: {where}{_sure(confidence)}"
+    low = f"{number(n['low_value'])} on {printable(who['lowest'])}"
+    high = f"{number(n['high_value'])} on {printable(who['highest'])}"
+    attribute, where = printable(who["attribute"]), f"{_name(who['label'])}, {low}, {high}"
+    if n["sure"]:
+        return f"Groups by {attribute} differ most surely: {where}{_sure(confidence)}"
+    return f"No difference between groups can be shown{_sure(confidence)}; the widest is by {attribute} ({where})"
 
 
 def _best_models(who, n, confidence):

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 WIDTH, PANELS = 900, 4
 """Width of a static picture in pixels, and panels side by side in it."""
 
+LARGEST_PANEL = 480
+"""Width of a panel where there are few."""
+
 MOST_MARKS, LARGEST_SVG = 1500, 120_000
 """Rows of data, and letters of an SVG, beyond which the static picture is a PNG instead, as of 5 x 1,000 cells."""
 
@@ -96,7 +99,10 @@ def with_width(specification: dict[str, Any], width: int) -> dict[str, Any]:
     if fixed.get("width") == "container":
         fixed["width"] = width
     elif "facet" in fixed:
-        fixed["columns"] = PANELS
+        panels = fixed.get("usermeta", {}).get("panels", PANELS)
+        fixed["columns"] = min(panels, PANELS)
+        if "width" in fixed["spec"] and panels < PANELS:
+            fixed["spec"] = fixed["spec"] | {"width": min(LARGEST_PANEL, width // panels - 90)}
     return fixed
 
 

@@ -87,12 +87,14 @@ def _about(attacked, proven, measures):
         return f"Band: proven ({printable(proven)}) to what attacks leave ({printable(attacked)})"
     if attacked:
         return (
-            f"Dot: share of the samples that every attack of {printable(attacked)} leaves right. Nothing is proven: the "
-            "band is open to the left, since a stronger attack may leave less"
+            f"Dot: share of the samples that every attack of {printable(attacked)} leaves right. Nothing is proven: "
+            "the band is open to the left, since a stronger attack may leave less"
         )
     if evidence.ran_attacks(measures):
         return "Nothing here bounds the robust accuracy of a class: the audit has no measure of accuracy under attack"
-    return "This audit ran no attack: all it says of the robust accuracy of a class is that clean accuracy is its limit"
+    return (
+        "This audit ran no attack: of the robust accuracy of a class it says that clean accuracy bounds it, and no more"
+    )
 
 
 def _rows(index, values, *, below, attacked, highest):

@@ -20,13 +20,14 @@ def render_index(verdicts: Mapping[str, Mapping[str, Any]], *, titles: Mapping[s
 
 def _audit(name, title, verdict):
     shown, rule = shown_model(verdict), next(iter(verdict["rules"]), None)
-    own = rule and next(model for model in rule["models"] if (model["threat"], model["model"]) == shown)
-    worst = own and own.get("worst_class") is not None
+    models = rule["models"] if rule else []
+    own: Mapping[str, Any] = next((model for model in models if (model["threat"], model["model"]) == shown), {})
+    worst = own.get("worst_class") is not None
     return {
         "name": name,
         "title": title,
         "verdict": verdict["verdict"],
-        "models": len(rule["models"]) if rule else 0,
+        "models": len(models),
         "worst": f"{printable(own['worst_class'])}, {number(own['value'])} ({printable(own['model'])})"
         if worst
         else "–",

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from gfscore.audit.audit_tables import AuditTables
 
 TEMPERATURE = (
-    "A temperature divides the logits before the activation. It changes the score but not the classifier, so a calibrated "
-    "score is as good as the objective that chose it. The gate uses T = 1."
+    "A temperature divides the logits before the activation. It changes the score but not the classifier, so a "
+    "calibrated score is as good as the objective that chose it. The gate uses T = 1."
 )
 
 
@@ -29,9 +29,9 @@ def limits_of(tables: AuditTables, measures: Mapping[str, Mapping[str, Any]]) ->
     found = []
     if "great" in kinds:
         found.append(
-            "The score is not a certificate: it measures how far the true class leads in the output, not how far an image "
-            "must move to be misclassified. Dividing the logits by a constant changes the score and leaves the classifier as "
-            "it is, and undefended networks often score above adversarially trained ones."
+            "The score is not a certificate: it measures how far the true class leads in the output, not how far an"
+            " image must move to be misclassified. Dividing the logits by a constant changes the score and leaves "
+            "the classifier as it is, and undefended networks often score above adversarially trained ones."
         )
     if "certified" in kinds:
         found.append(
@@ -46,17 +46,18 @@ def limits_of(tables: AuditTables, measures: Mapping[str, Mapping[str, Any]]) ->
         found.append("Projections depend on the mapper: another encoder, seed or beta moves other things.")
     found += [
         "The bounds are confidence, not proof. They concern the mean over a class, not any single image.",
-        "Samples are taken as independent draws from each class. Near-duplicates, frames of one video, or data that the "
+        "Samples are taken as independent draws from each class. Near-duplicates, frames of one video, or data that"
+        " the "
         "model has seen make the bounds too narrow.",
-        f"The bounds allow for at most {numbers.number(float(rates.max()))} wrong labels per class, as stated or estimated."
+        f"The bounds allow for a share of {numbers.number(float(rates.max()))} wrong labels per class, as stated."
         if len(rates)
         else "Labels are assumed right: a wrong label counts as a sample of the class it names.",
         "Nothing here extends to other data, other disturbances or classes that were not audited.",
     ]
     if tables.calibration_results:
         found.append(
-            "Temperatures were chosen on the audited samples, so that rows at a calibrated temperature carry no bounds; "
-            "calibrated scores of different sets of models do not compare."
+            "Temperatures were chosen on the audited samples, so that rows at a calibrated temperature carry no "
+            "bounds; calibrated scores of different sets of models do not compare."
         )
     claims = refuted_here(
         kinds,
@@ -66,7 +67,7 @@ def limits_of(tables: AuditTables, measures: Mapping[str, Mapping[str, Any]]) ->
     )
     if claims:
         found.append(
-            f"Not everything that the source papers say reproduces. It bears on this page that {'; '.join(claims)}. Every "
-            "claim beside our number stands in docs/what-reproduces.md of the repository."
+            "Not everything that the source papers say reproduces. It bears on this page that "
+            f"{'; '.join(claims)}. Every claim beside our number stands in docs/what-reproduces.md of the repository."
         )
     return found

@@ -38,7 +38,7 @@ def ranking_data(
 def _of_measure(tables, index, name, settings, lam):
     rows = index.per_model(tables.of("model_summary", name))
     meaning = measure_of(settings)
-    result = {"title": meaning.title, "unit": meaning.unit, "metrics": {}}
+    result: dict[str, Any] = {"title": meaning.title, "unit": meaning.unit, "metrics": {}}
     for metric in METRICS.values():
         ends = ("low", "high") if metric.bounded else ()
         columns = {"value": metric.name} | {end: f"{metric.name}_{end}" for end in ends}
@@ -54,7 +54,7 @@ def _of_measure(tables, index, name, settings, lam):
 
 
 def _scale(low, high, largest):
-    low = 0.0 if not np.isfinite(low) or low > -1e9 and low < 0 else low
+    low = 0.0 if not np.isfinite(low) or low < 0 else low
     high = high if np.isfinite(high) else largest
     return Scale(float(low), float(max(high, 1e-9)), "").plain()
 
@@ -194,8 +194,8 @@ def pair_view(
         "scale": Scale(-_round_up(width), _round_up(width), "", 0.0),
         "title": f"{index.labels[first]} minus {index.labels[second]}: {numbers.number(whole[0])} "
         f"({numbers.interval(whole[1], whole[2])}) over all samples",
-        "note": f"Differences of {printable(measure)} on the same samples, those of the {len(order)} classes that differ "
-        f"most{f' of {len(known):,}' if left_out else ''}; right of the line the first is better. Intervals hold for all "
+        "note": f"Differences of {printable(measure)} on the same samples, of the {len(order)} classes that differ most"
+        f"{f' of {len(known):,}' if left_out else ''}; right of the line the first is better. Intervals hold for all "
         f"pairs and classes together with {numbers.percent(found['confidence'])} confidence.",
     }
 

@@ -68,9 +68,9 @@ def render_page(
     Takes AuditTables and the contents of verdict.json. `title` heads the page; `measures` maps each measure to its
     settings, in the audit's order; `models` are mappings with dataset, threat, model and, where known, method (or
     training.method), architecture and source; `fp_lambda` is lambda of FP; `provenance` maps headings to mappings of
-    names to values; `made` says when; `published_samples` on which samples published accuracies were measured; `contact`
-    who answers questions; `sweeps` are ScoreCurves by "threat/model"; `costs` the table of that name; `pictures` arrays of
-    the audit's mapper.
+    names to values; `made` says when; `published_samples` on which samples published accuracies were measured;
+    `contact` who answers questions; `sweeps` are ScoreCurves by "threat/model"; `costs` the table of that name;
+    `pictures` arrays of the audit's mapper.
     """
     if "findings" not in verdict:
         verdict = with_findings(verdict, tables, measures)

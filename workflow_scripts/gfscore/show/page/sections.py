@@ -353,7 +353,9 @@ def _trust(c):
             valued("Mean distance", "mean_distance"),
             counted("Not broken", "censored"),
         ]
-        caption = "Falsification rate: share of the correct samples with an adversarial example nearer than the score. 0 confirms nothing."
+        caption = (
+            "Rate: share of the correct samples with an adversarial example nearer than the score; 0 confirms nothing."
+        )
         yield Detail(
             "Samples whose score an attack refutes",
             table=table_of(whole, "Falsification", "falsification", columns, caption=caption),
@@ -602,7 +604,7 @@ def _how(c):
     terms = [
         (
             printable(name),
-            f"{measure_of(settings).title}: {measure_of(settings).unit}, higher is better. {measure_of(settings).explanation}",
+            _meaning(measure_of(settings)),
         )
         for name, settings in c.measures.items()
     ]
@@ -630,6 +632,10 @@ def _how(c):
     )
     if c.contact:
         yield Detail("Contact", text=[printable(c.contact)])
+
+
+def _meaning(measure):
+    return f"{measure.title}: {measure.unit}, higher is better. {measure.explanation}"
 
 
 def downloads(tables: AuditTables) -> Iterable[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ Printed = Callable[[Any], str]
 
 def text(value: Any) -> str:
     """Name on one line; a dash where there is none."""
-    return "–" if value is None or value != value else printable(value)
+    return "–" if value is None or (isinstance(value, float) and math.isnan(value)) else printable(value)
 
 
 def yes(value: Any) -> str:

@@ -18,7 +18,7 @@ function fitted(specification, width) {
   const fit = { ...specification, params: specification.params.map((own) => ({ ...own, value: colourOf(own.name === "surface" ? "paper" : own.name) || own.value })) };
   if (fit.facet) {
     const columns = Math.max(1, Math.min(fit.usermeta?.panels ?? 4, Math.floor(width / 240)));
-    return { ...fit, columns, spec: { ...fit.spec, width: Math.max(110, Math.floor(width / columns) - 60) } };
+    return { ...fit, columns, spec: { ...fit.spec, width: Math.min(480, Math.max(110, Math.floor(width / columns) - 90)) } };
   }
   return fit;
 }
