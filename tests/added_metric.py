@@ -7,12 +7,13 @@ import sys
 from pathlib import Path
 
 from dashboard_pages import audit_for_page, page_of
+from gfscore.show.report.page import render_report
+
 from gfscore.audit.metrics import BOUNDED
 from gfscore.audit.summary_tables import MODEL_SUMMARY
 from gfscore.audit.verdicts.gate_statistics import REFUSED, STATISTICS, direction_of
 from gfscore.core.files import write_json, write_text
 from gfscore.show.exports.cards import model_cards
-from gfscore.show.report.page import render_report
 from gfscore.tables.parquet_tables import write_table_and_csv
 from gfscore.workflow.tables_page import page
 from made import gate_rule

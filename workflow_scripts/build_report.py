@@ -2,13 +2,12 @@
 
 from datetime import datetime
 
-import numpy as np
-
 from gfscore.audit.audit_tables import read_audit_tables
 from gfscore.audit.calibration.sweeps import read_sweeps
 from gfscore.audit.tables import TABLES
 from gfscore.core.checksummed import write_checksummed
 from gfscore.core.files import read_json
+from gfscore.projection.mappers.pictures import read_pictures
 from gfscore.show.page.provenance import provenance
 from gfscore.show.page.rendering import render_page
 from gfscore.tables.parquet_tables import read_table
@@ -29,7 +28,7 @@ def build_report(files, path_to_page, *, audit, **settings):
         provenance=provenance(files),
         sweeps=read_sweeps(files["sweeps"], audit=audit) if files.get("sweeps") else None,
         costs=read_table(files["costs"], TABLES["costs"], expect={"audit": audit}) if files.get("costs") else None,
-        pictures=dict(np.load(files["pictures"])) if files.get("pictures") else None,
+        pictures=read_pictures(files["pictures"]) if files.get("pictures") else None,
         **settings,
     )
     write_checksummed(path_to_page, page, files=files.values())

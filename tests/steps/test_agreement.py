@@ -6,22 +6,18 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from markupsafe import escape
 
 from audit_inputs import INTERVALS, audit_inputs, frames_of, models_named, tabulated, write_manifest
 from gfscore.audit.agreement.columns import AGREEMENT_COLUMNS, ALL
 from gfscore.audit.agreement.falsification_rows import falsification_rows
 from gfscore.audit.groups.columns import GROUP_COLUMNS
+from gfscore.audit.judgement import judgement
 from gfscore.audit.projections.columns import PROJECTION_COLUMNS
 from gfscore.audit.table_names import MEASURE_TABLES
-from gfscore.core.files import read_json
-from gfscore.core.numbers import interval, number
-from gfscore.show.report.measures import measures_view
-from gfscore.show.report.page import _environment
+from gfscore.core.files import read_json, write_json
 from gfscore.statistics.margins import predictions, scores
 from gfscore.statistics.scale import SCALE
 from gfscore.statistics.splits import choosing_samples
-from judge_audit import judge_audit
 from made import gate_rule
 
 MEASURES = {
@@ -256,29 +252,6 @@ def test_decisions_stand_with_both_forms(tables):
     assert whole["low"] <= whole["robust"] / 60 <= whole["high"]
 
 
-def test_the_errors_of_the_repeated_test_widen_every_bound_and_are_said_everywhere(tmp_path):
-    settings = {**MEASURES["probable"], "budget": 3000}
-    pages, rows, verdicts = [], [], []
-    for test in ("anytime", "repeated_exact"):
-        (tmp_path / test).mkdir()
-        folder = Folder(tmp_path / test, measures=MEASURES | {"probable": {**settings, "test": test}})
-        tables = folder.run()
-        rows.append([of(tables.class_shares, class_index=ALL).iloc[0], of(tables.training_methods).iloc[0]])
-        pages.append(page_of(view_of(tables, measures=folder.measures)))
-        judge(folder, gate_rule("probable", at_least=0.1))
-        verdicts.append(read_json(folder.path / "verdict.json"))
-    (kept, trained), (erring, trained_erring) = rows
-    assert (kept["error_rate"], trained["error_rate"]) == (0.05, 0.05)
-    assert (erring["error_rate"], trained_erring["error_rate"]) == pytest.approx((0.277, 0.277), abs=5e-4)
-    assert erring["low"] < kept["low"] - 0.05 and trained_erring["robust_low"] < trained["robust_low"] - 0.05
-    assert erring["paper_low"] == kept["paper_low"] and trained_erring["observation"] == trained["observation"]
-    assert verdicts[1]["rules"][0]["models"][0]["low"] < verdicts[0]["rules"][0]["models"][0]["low"] - 0.05
-    words = "probable uses repeated_exact, the exact-binomial paper's test, which does not keep its level"
-    assert escape(words) not in pages[0] and pages[1].count(escape(words)) == 2
-    for key in ("note", "sentence"):
-        assert words not in verdicts[0][key] and words in verdicts[1][key]
-
-
 def test_targets_reached_and_what_predicts_them(folder, tables):
     rows = of(tables.target_success).set_index("class_index")
     others = folder.labels != 0
@@ -313,109 +286,6 @@ def test_samples_that_survive_an_attack_but_have_a_nearer_distance_are_signs_of_
     assert len(rows) == 1 and rows["proof"].all() and rows["count"].iloc[0] > 0
 
 
-@pytest.mark.parametrize(("classes", "absent", "models"), [(2, False, 1), (3, True, 3), (4, False, 1)])
-def test_few_classes_an_absent_class_and_one_model(tmp_path, classes, absent, models):
-    tables = Folder(tmp_path, classes=classes, absent=absent, models=models, n=12).run()
-    assert of(tables.falsification)["class_index"].tolist() == [*range(classes), ALL]
-    over_models = tables.measure_agreement[tables.measure_agreement["over"] == "models"]
-    assert over_models.empty == (models == 1)
-    if absent:
-        last = of(tables.class_distances, class_index=classes - 1).iloc[0]
-        assert last["n"] == 0 and np.isnan(last["success_rate"])
-        gone = of(tables.falsification, class_index=classes - 1).iloc[0]
-        assert gone["correct"] == 0 and np.isnan(gone["rate"])
-        empty = of(tables.class_shares, class_index=classes - 1).iloc[0]
-        assert (empty["low"], empty["high"]) == (0, 1)
-        assert of(tables.radius_curves, class_index=classes - 1)["share"].isna().all()
-    view = view_of(tables)
-    assert "<h3>Classes that targeted attacks reach" in page_of(view)
-    empty = {"masking_signs"} if tables.masking_signs.empty else set()
-    assert set(view) == set(vars(tables)) - {"log_rank_tests", "target_success", "target_matrix", *empty}
-
-
-def test_each_models_agreement_over_classes_has_its_interval_on_the_page(tmp_path):
-    tables = Folder(tmp_path, classes=6, models=2).run()
-    page = page_of(view_of(tables))
-    listed = page[page.index("Rank agreement between measures over the classes of each model") :].split("</table>")[0]
-    rows = tables.measure_agreement[tables.measure_agreement["over"] == "classes"]
-    assert listed.count("<tr>") == len(rows) + 1
-    sure = rows[rows["low"].notna()]
-    assert len(sure) > 10
-    for row in sure.itertuples():
-        assert f'<td class="number">{interval(row.low, row.high, 1)}</td>' in listed
-
-
-def view_of(tables, measures=MEASURES):
-    labels = tables.falsification[["dataset", "threat", "model"]].drop_duplicates()
-    return measures_view(SimpleNamespace(model_summary=labels, measures=vars(tables)), measures)
-
-
-def page_of(view):
-    text = '{% import "macros.html" as m with context %}{% include "measures.html" %}'
-    return _environment().from_string(text).render(measured_together=view, figures={}, several=True)
-
-
-def test_the_page_is_empty_without_tables_and_escapes_names(tables):
-    assert "<" not in page_of({})
-    marked = SimpleNamespace(**{name: frame.replace("m0", "<u>m0</u>") for name, frame in vars(tables).items()})
-    page = page_of(view_of(marked))
-    assert "&lt;u&gt;" in page and "<u>" not in page
-
-
-@pytest.mark.parametrize(
-    ("alarms", "words"),
-    [
-        ((), "In none of the 3 models did attacks refute more certificates than chance explains: 3 of 30 that were"),
-        (
-            (2,),
-            "In 2 of 3 models attacks refuted no more certificates than chance explains: 1 of 20 that were attacked",
-        ),
-    ],
-)
-def test_certificates_that_hold_are_summed_up_and_wrong_ones_stand_alone(alarms, words):
-    rows = [{"words": f"m{i}: said", "alarm": i in alarms, "refuted": i, "attacked": 10} for i in range(3)]
-    page = page_of({"refutations": rows})
-    assert words in page
-    assert [f"m{i}: said" in page.split("<details>")[0] for i in range(3)] == [i in alarms for i in range(3)]
-    assert all(f"m{i}: said" in page for i in range(3))
-
-
-def test_the_page_says_in_plain_words_what_is_refuted(tables):
-    view = view_of(tables)
-    page = page_of(view)
-    assert "Attack distances refute great" in page and "Signs of gradient masking" in page
-    (warning,) = view["falsification"]["warnings"]
-    assert warning["title"].startswith("Attack distances refute great as a lower bound")
-    assert warning["title"].endswith("for 2 of 2 models")
-    rates = tables.falsification[tables.falsification["class_index"] == ALL].set_index("model")["rate"]
-    ends = f"{number(rates.min())} ({rates.idxmin()}) to {number(rates.max())} ({rates.idxmax()})"
-    assert f"with an adversarial example nearer than the score runs from {ends}" in warning["sentence"]
-    assert warning["sentence"].endswith("refuted by the mean distance, with 95% confidence, in none of the 2 models")
-    assert view["refutations"][1]["words"] in page
-    assert view["refutations"][1]["words"].startswith("m1: 1 of 60 samples have a certificate")
-    assert not view["refutations"][1]["alarm"]
-    assert "8 of 120 decisions" in view["class_shares"][0]["sentence"]
-    assert len(view["target_predictors"][0]["sentences"]) == 3
-    pair = view["measure_agreement"]["by_pair"][0]
-    assert [row["label"] for row in pair["models"]] == ["m0", "m1"]
-    assert view["target_predictors"][0]["matrix"][0][0] is None
-    assert view["radius_curves"][0]["lines"][0][0] == "m0"
-
-
-@pytest.mark.parametrize(
-    ("censored", "words"),
-    [
-        (0, "in all 2 models"),
-        (4, "in none of the 2 models (2 not settled: 8 samples were not broken up to the largest distance searched)"),
-    ],
-)
-def test_the_page_calls_no_mean_score_refuted_where_samples_were_not_broken(tables, censored, words):
-    above = tables.falsification.assign(mean_score=2.0, mean_distance=1.0, p_mean=0.001, censored=censored)
-    view = view_of(SimpleNamespace(**vars(tables) | {"falsification": above}))
-    (warning,) = view["falsification"]["warnings"]
-    assert warning["sentence"].endswith(f"the mean score is refuted by the mean distance, with 95% confidence, {words}")
-
-
 # The gate
 
 
@@ -425,15 +295,9 @@ def judged(folder, **changes):
 
 
 def judge(folder, rule):
-    judge_audit(
-        folder.inputs(),
-        {"manifest": folder.path / "toy.json"},
-        folder.path / "verdict.json",
-        rules=[rule],
-        intervals=INTERVALS,
-        label_error_rates=None,
-        fp_lambda=0.5,
-    )
+    files, how = {"manifest": folder.path / "toy.json"}, {"label_error_rates": None, "fp_lambda": 0.5}
+    verdict = judgement(folder.inputs(), files, rules=[rule], intervals=INTERVALS, **how)
+    write_json(folder.path / "verdict.json", verdict)
 
 
 def test_the_gate_judges_what_attacks_refuted(folder, tables):
@@ -456,3 +320,40 @@ def test_a_class_without_samples_never_passes(tmp_path):
     rule = judged(folder, at_most=0.99, **{"class": "class 2"})
     assert rule["verdict"] == "INCONCLUSIVE"
     assert rule["models"][0]["value"] is None
+
+
+def test_the_errors_of_the_repeated_test_widen_every_bound_and_are_said_everywhere(tmp_path):
+    settings = {**MEASURES["probable"], "budget": 3000}
+    rows, verdicts = [], []
+    for test in ("anytime", "repeated_exact"):
+        (tmp_path / test).mkdir()
+        folder = Folder(tmp_path / test, measures=MEASURES | {"probable": {**settings, "test": test}})
+        tables = folder.run()
+        rows.append([of(tables.class_shares, class_index=ALL).iloc[0], of(tables.training_methods).iloc[0]])
+        judge(folder, gate_rule("probable", at_least=0.1))
+        verdicts.append(read_json(folder.path / "verdict.json"))
+    (kept, trained), (erring, trained_erring) = rows
+    assert (kept["error_rate"], trained["error_rate"]) == (0.05, 0.05)
+    assert (erring["error_rate"], trained_erring["error_rate"]) == pytest.approx((0.277, 0.277), abs=5e-4)
+    assert erring["low"] < kept["low"] - 0.05 and trained_erring["robust_low"] < trained["robust_low"] - 0.05
+    assert erring["paper_low"] == kept["paper_low"] and trained_erring["observation"] == trained["observation"]
+    assert verdicts[1]["rules"][0]["models"][0]["low"] < verdicts[0]["rules"][0]["models"][0]["low"] - 0.05
+    words = "probable uses repeated_exact, the exact-binomial paper's test, which does not keep its level"
+    for key in ("note", "sentence"):
+        assert words not in verdicts[0][key] and words in verdicts[1][key]
+
+
+@pytest.mark.parametrize(("classes", "absent", "models"), [(2, False, 1), (3, True, 3), (4, False, 1)])
+def test_few_classes_an_absent_class_and_one_model(tmp_path, classes, absent, models):
+    tables = Folder(tmp_path, classes=classes, absent=absent, models=models, n=12).run()
+    assert of(tables.falsification)["class_index"].tolist() == [*range(classes), ALL]
+    over_models = tables.measure_agreement[tables.measure_agreement["over"] == "models"]
+    assert over_models.empty == (models == 1)
+    if absent:
+        last = of(tables.class_distances, class_index=classes - 1).iloc[0]
+        assert last["n"] == 0 and np.isnan(last["success_rate"])
+        gone = of(tables.falsification, class_index=classes - 1).iloc[0]
+        assert gone["correct"] == 0 and np.isnan(gone["rate"])
+        empty = of(tables.class_shares, class_index=classes - 1).iloc[0]
+        assert (empty["low"], empty["high"]) == (0, 1)
+        assert of(tables.radius_curves, class_index=classes - 1)["share"].isna().all()

@@ -1,27 +1,20 @@
 """Groups of samples, from sample files and attributes to tables, verdict, figures and the page's section."""
 
-import re
-
 import numpy as np
 import pandas as pd
 import pytest
 
 from audit_inputs import INTERVALS, audit_inputs, frames_of, models_named, tabulated, write_manifest
 from gfscore.audit.agreement.columns import ALL
-from gfscore.audit.audit_tables import AuditTables
 from gfscore.audit.groups.grouping import Grouping
 from gfscore.audit.groups.metrics import metric_rows
 from gfscore.audit.groups.scores import group_score_rows
+from gfscore.audit.judgement import judgement
 from gfscore.audit.verdicts.gate_rules import GROUP_GAP
 from gfscore.core.errors import InputError
-from gfscore.core.files import read_json
 from gfscore.measures import measure_of
 from gfscore.show.figures import group_class_heatmap, group_metric_heatmap, group_score_plot, save_figure
-from gfscore.show.report.groups import groups_view
-from gfscore.show.report.page import _environment
-from gfscore.show.words.group_words import group_gaps, sure_gaps, widest_attributes, widest_gap
 from gfscore.tables.parquet_tables import write_attributes
-from judge_audit import judge_audit
 from made import gate_rule
 
 NAMES = ["cat", "dog"]
@@ -98,11 +91,9 @@ class Folder:
         return Grouping.read(self.path / "attributes.parquet", dataset="toy", **chosen)
 
     def judge(self, *rules):
-        judge_audit(
-            self.inputs(), {"manifest": self.path / "toy.json", "attributes": self.path / "attributes.parquet"},
-            self.path / "verdict.json", rules=list(rules), intervals=INTERVALS, label_error_rates=None, fp_lambda=0.5,
-        )  # fmt: skip
-        return read_json(self.path / "verdict.json")
+        files = {"manifest": self.path / "toy.json", "attributes": self.path / "attributes.parquet"}
+        how = {"intervals": INTERVALS, "label_error_rates": None, "fp_lambda": 0.5}
+        return judgement(self.inputs(), files, rules=list(rules), **how)
 
 
 @pytest.fixture(scope="module")
@@ -245,57 +236,6 @@ def test_an_attribute_that_is_not_there_is_refused(folder):
         folder.compare(positive="dg")
 
 
-def audit_tables(tables):
-    summary = pd.DataFrame(MODELS)
-    return AuditTables(None, summary, None, measures=tables)
-
-
-def test_sentences_name_the_widest_gap_and_what_is_beyond_doubt(tables):
-    gaps = group_gaps(tables["group_scores"])
-    assert len(gaps) == len(MODELS) * len(MEASURES) * 2
-    clean = gaps[gaps["measure"] == "clean"]
-    assert widest_gap(clean).startswith("Groups by side differ most: unfair, 0.5")
-    assert "beyond their intervals (95% confidence for each model and attribute) by side in 1 of 2 models" in sure_gaps(
-        clean
-    )
-    fair = clean[clean["model"] == "fair"]
-    assert widest_gap(fair) == "No model tells the groups of any attribute apart"
-    assert sure_gaps(fair) == "No difference between groups is beyond its interval, in any model and by any attribute"
-    # The group without samples has no value, but its bounds count.
-    size = one(fair, attribute="size")
-    assert (size["gap"], size["gap_low"], size["gap_high"]) == (0, 0, 1)
-    assert widest_attributes(clean, 1) == ["side"]
-
-
-@pytest.mark.parametrize("balanced", [GROUPS["balanced"], None])
-@pytest.mark.parametrize("positive", [None, "dog"])
-def test_the_page_shows_gaps_metrics_and_what_balancing_changes(folder, balanced, positive):
-    tables = folder.compare(balanced=balanced, positive=positive)
-    view = groups_view(audit_tables(tables), MEASURES)
-    assert [item["name"] for item in view["measures"]] == list(MEASURES)
-    assert [item["measure"] for item in view["metrics"]] == ["clean", "attacked", "corrupted"]
-    assert view["left_out"] == [{"attribute": "size", "left_out": 10}]
-    unfair = next(row for row in view["metrics"][0]["rows"] if (row["label"], row["attribute"]) == ("unfair", "side"))
-    # Dogs are recognised on both sides; cats on the right are taken for dogs.
-    assert unfair["eodd"]["bounded"].value == 1
-    assert unfair["eopp"]["bounded"].value == (0.5 if positive is None else 0)
-    assert (view["balanced"] is None) == (balanced is None)
-    page = (
-        _environment()
-        .from_string("{% import 'macros.html' as m with context %}{% include 'groups.html' %}")
-        .render(groups=view, figures={})
-    )
-    assert "Differences of great between groups" in page and "10 of size" in page
-    assert ("balanced</th>" in page) == (balanced is not None)
-    assert ("Class dog against the rest" in page) == (positive is not None)
-    assert "nan" not in re.sub("<[^>]+>", "", page)
-
-
-def test_an_audit_without_groups_has_no_section(tables):
-    assert groups_view(audit_tables({}), MEASURES) is None
-    assert groups_view(audit_tables({name: frame[:0] for name, frame in tables.items()}), MEASURES) is None
-
-
 def test_figures_of_groups_are_drawn_with_empty_and_small_cells(tables, tmp_path):
     scores = tables["group_scores"]
     clean = scores[scores["measure"] == "clean"]
@@ -351,20 +291,3 @@ def test_groups_without_a_measured_sample_have_no_values(tmp_path):
     assert len(metrics)
     assert metrics[["value", "wilson_low", "wilson_high"]].isna().all(axis=None)
     assert tables["group_scores"].query("attribute == 'side'")["value"].notna().all()
-
-
-def test_a_wider_gap_of_groups_with_few_samples_is_named_beside():
-    def gaps(*values, small):
-        groups = {"group": [f"g{k}" for k in range(len(values))], "value": values, "small": small}
-        shared = {"dataset": "d", "threat": "t", "model": "m", "measure": "x", "attribute": "race", "n": 50}
-        shared |= {"class_index": ALL, "low": 0.0, "high": 1.0, "confidence": 0.95}
-        return group_gaps(pd.DataFrame(groups).assign(**shared))
-
-    beside = "; where one of two groups has few samples, the difference reaches 0.500 (m, by race)"
-    equal = gaps(0.5, 0.5, 1.0, small=[False, False, True])
-    assert widest_gap(equal) == "No model tells groups with enough samples apart" + beside
-    # Both ends may be of other groups than those of all.
-    apart = gaps(0.5, 0.6, 1.0, small=[False, False, True])
-    assert widest_gap(apart) == "Groups by race differ most: m, 0.500 on g0 and 0.600 on g1" + beside
-    few = gaps(0.5, 1.0, small=[False, True])
-    assert widest_gap(few).endswith("0.500 on g0 and 1.00 on g1; one of the two has few samples")

@@ -1,7 +1,6 @@
 """Projections, from images to tables, figures and the page."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,7 +9,6 @@ import pytest
 
 from audit_inputs import audit_inputs, frames_of, models_named, tabulated
 from fetch_dataset import fetch_dataset
-from gfscore.audit.audit_tables import AuditTables
 from gfscore.audit.groups.grouping import Grouping
 from gfscore.audit.projections.group_means import group_means
 from gfscore.audit.projections.rows import projection_tables, read_projections
@@ -21,18 +19,14 @@ from gfscore.images.datasets import load_all, open_described
 from gfscore.networks.opening import build_network
 from gfscore.networks.trained import save_classifier
 from gfscore.projection.mappers.pictures import read_pictures
-from gfscore.show import figures
 from gfscore.show.figures import projections, traversals
 from gfscore.show.figures.saving import save_figure
-from gfscore.show.report.page import _environment
-from gfscore.show.report.projection import _related, projection_view
 from gfscore.tables.parquet_tables import frame_of, read_identity, read_table, write_attributes
 from gfscore.workflow.catalogue import CATALOGUE
 from project_attributes import project_attributes
 from shipped_configuration import shipped_configuration
 from train_mapper import train_mapper
 
-ROOT = Path(__file__).resolve().parents[2]
 NAMES = [str(digit) for digit in range(10)]
 DIGITS = {"source": "digits", "test_share": 0.5, "seed": 0, "subset": {"samples": 300, "seed": 0}}
 HOW = {"width": 4, "features": 16, "epochs": 25, "batch_size": 32, "learning_rate": 0.01, "seed": 0, "device": "cpu"}
@@ -218,24 +212,6 @@ def test_attributes_are_moved_between_their_values(folder):
     assert moved["left"] and moved["right"]
 
 
-def test_the_tables_figures_and_page_of_attributes_have_no_deviation(folder, tmp_path):
-    for model in folder.models:
-        folder.project("gan", model["model"], attributes=folder.path / "digits.parquet")
-    tables = folder.summarise("gan")
-    scores, models = tables["projection_scores"], tables["projection_models"]
-    assert models["deviation"].isna().all() and models["deviation_scaled"].isna().all()
-    assert models["tolerance"].notna().all() and models["coupling"].notna().all()
-    known = models.set_index("model")
-    assert known.loc["constant", "censored"] == 1 and known.loc["constant", "constant"]
-    figure = projections.tolerance_by_dimension(scores)
-    images = [axes for axes in figure.axes if axes.images and len(axes.get_yticklabels()) == 3]
-    assert len(images) == 1 and "Deviation" not in words_of(figure)
-    assert "to the other end of an attribute's range" in words_of(figure)
-    save_figure(figure, tmp_path / "tolerance")
-    page = page_of(tables)
-    assert "there is no Deviation" in page and "Deviation</th>" not in page and "Tolerance, scaled" in page
-
-
 def read_table_of(folder):
     from gfscore.tables.parquet_tables import read_attributes
 
@@ -281,12 +257,6 @@ def words_of(figure):
 
 def names_of_rows(axes):
     return [label.get_text() for label in axes.get_yticklabels()]
-
-
-def page_of(tables):
-    template = '{% import "macros.html" as m with context %}{% include "projection.html" %}'
-    view = projection_view(AuditTables(None, None, None, measures=tables))
-    return _environment().from_string(template).render(projection=view, figures={})
 
 
 def test_figures_show_the_tables_and_are_the_same_at_every_run(folder, tables, tmp_path):
@@ -345,92 +315,6 @@ def test_an_audit_with_projections_has_their_figures(folder, tables):
     assert not list(_of_projections({}, None))
 
 
-def test_without_pictures_no_image_of_the_data_is_stored_drawn_or_missed(folder, tables, tmp_path):
-    from gfscore.show.figures.audit import _of_projections
-
-    folder.train("vae", VAE | {"pictures": False}, out=tmp_path)
-    for end in ("safetensors", "json"):
-        assert (tmp_path / f"vae.{end}").is_file()
-    found = read_pictures(tmp_path / "vae.npz")
-    assert found["originals"].shape == found["reconstructions"].shape == (0, 1, 8, 8)
-    assert found["traversals"].shape == (1, 2, 9, 1, 8, 8)
-    drawn = dict(_of_projections(tables, found))
-    assert list(drawn) == ["projection_tolerance", "projection_effects", "mapper_traversals"]
-    assert "changes the average image most" in drawn["mapper_traversals"].texts[0].get_text()
-    page = (
-        _environment()
-        .from_string('{% import "macros.html" as m with context %}{% include "projection.html" %}')
-        .render(
-            projection=projection_view(AuditTables(None, None, None, measures=tables)),
-            figures={"mapper_traversals": None},
-        )
-    )
-    assert "No image of the data set is pictured" in page
-    assert figures.figures_of_audit
-
-
-def test_the_page_shows_accuracy_beside_tolerance_and_warns_of_the_constant_classifier(tables):
-    view = projection_view(AuditTables(None, None, None, measures=tables))
-    page = page_of(tables)
-    assert "constant gave every decoded image the same class" in page
-    assert "Not comparable across runs" in page and "Agreement" in page
-    assert "DP" not in page.split("Coupling")[0].split("<thead>")[1]
-    assert view["constant"] == ["constant"] and view["n"] == 30
-    others = tables["projection_models"].set_index("model").drop("constant")["tolerance"]
-    assert [row["tolerance"] for row in view["rows"]] == [*sorted(others, reverse=True), 1]
-    assert projection_view(AuditTables(None, None, None)) is None
-
-
-def test_every_table_of_the_page_marks_the_constant_classifier_and_has_accuracy_and_censoring(tables):
-    named = [part for part in page_of(tables).split("<table")[1:] if '<th scope="row">' in part]
-    assert len(named) == 3
-    for table in named:
-        head, body = table.split("<tbody>")
-        assert ">Accuracy<" in head and ">Moves without a change<" in head
-        assert body.count("(constant)") == 1 and body.count("<tr>") == 3
-        assert all(row.count("<td") + 1 == head.count("<th ") for row in body.split("<tr>")[1:])
-        assert "constant" in body.rsplit("<tr>", 1)[1]
-    models = tables["projection_models"].set_index("model")
-    scaled = models.filter(like="_scaled")
-    assert scaled.loc["constant"].isna().all() and set(scaled["tolerance_scaled"].dropna()) == {0, 100}
-    assert tables["projection_scores"].groupby("model")["constant"].all().to_dict() == models["constant"].to_dict()
-
-
-def test_rank_agreement_of_few_models_is_not_called_more_than_chance(tables):
-    view = projection_view(AuditTables(None, None, None, measures=tables))
-    assert view["ranks"] and not any(row["clear"] for row in view["ranks"])
-    models = pd.DataFrame({"tolerance": np.arange(9.0), "accuracy": np.arange(9.0) ** 2})
-    assert _related({"first": "tolerance", "second": "accuracy"}, models)["clear"]
-
-
-def test_differences_between_groups_stand_beside_tolerance_where_the_audit_has_them(folder, tables):
-    planted = {"first": 0.2, "second": 0.5, "constant": 0.0}
-    rows = [
-        {"dataset": "digits", "threat": "none", "model": model, "measure": measure, "attribute": attribute,
-         "class_index": -1, "class_name": name, "metric": metric, "value": value + more + (0.3 if name == "worst" else 0)}
-        for model, value in planted.items()
-        for measure, more in (("attacked", 0.15), ("clean", 0.0))
-        for attribute in ("a", "b")
-        for metric in ("dp", "eopp", "eodd", "aodd")
-        for name in ("macro", "worst")
-    ]  # fmt: skip
-    for model in folder.models:
-        folder.project("vae", model["model"])
-    found = folder.summarise("vae", rows)
-    models = found["projection_models"].set_index("model")
-    # of the undisturbed samples, though an attack is listed first
-    assert models["dp"].to_dict() == pytest.approx(planted)
-    assert set(models["group_measure"]) == {"clean"} and set(models["group_attributes"]) == {2}
-    assert models["eodd_scaled"].drop("constant").to_dict() == {"first": 100, "second": 0}
-    assert np.isnan(models.loc["constant", "dp_scaled"])
-    pairs = set(zip(found["projection_ranks"]["first"], found["projection_ranks"]["second"], strict=True))
-    assert {("tolerance", "dp"), ("deviation", "eopp"), ("dp", "eodd")} <= pairs
-    page = page_of(found)
-    assert ">DP</th>" in page and "EOdd, scaled" in page and "differences between groups under clean" in page
-    assert "not only of those that were projected" in page
-    assert ">DP</th>" not in page_of(tables) and "dp" not in set(tables["projection_ranks"]["second"])
-
-
 def test_an_audit_with_groups_takes_the_differences_of_the_measure_that_leaves_samples_undisturbed(folder, tables):
     ids, labels = folder._ids("digits"), open_described(folder.path / "digits.json")[0].labels
     frame = pd.DataFrame({"sample_id": ids, "label": labels, "prediction": labels, "value": 1, "steps": 1})
@@ -459,3 +343,23 @@ def test_an_audit_with_groups_takes_the_differences_of_the_measure_that_leaves_s
 def test_the_shipped_search_is_what_the_step_takes():
     config = shipped_configuration()
     assert set(config["mappers"]["digits-vae"]["search"]) == set(SEARCH)
+
+
+def test_the_tables_of_attributes_have_no_deviation(folder):
+    for model in folder.models:
+        folder.project("gan", model["model"], attributes=folder.path / "digits.parquet")
+    tables = folder.summarise("gan")
+    models = tables["projection_models"]
+    assert models["deviation"].isna().all() and models["deviation_scaled"].isna().all()
+    assert models["tolerance"].notna().all() and models["coupling"].notna().all()
+    known = models.set_index("model")
+    assert known.loc["constant", "censored"] == 1 and known.loc["constant", "constant"]
+
+
+def test_without_pictures_no_image_of_the_data_is_stored(folder, tmp_path):
+    folder.train("vae", VAE | {"pictures": False}, out=tmp_path)
+    for end in ("safetensors", "json"):
+        assert (tmp_path / f"vae.{end}").is_file()
+    found = read_pictures(tmp_path / "vae.npz")
+    assert found["originals"].shape == found["reconstructions"].shape == (0, 1, 8, 8)
+    assert found["traversals"].shape == (1, 2, 9, 1, 8, 8)
