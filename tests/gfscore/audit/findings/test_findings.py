@@ -78,7 +78,7 @@ def test_findings_stand_by_rank_and_the_first_ones_are_of_different_ranks():
     ranks = [finding["rank"] for finding in worded]
     assert ranks == sorted(ranks)
     first = first_findings(worded, 3)
-    assert [finding["rank"] for finding in first][0] == REFUTES
+    assert first[0]["rank"] == REFUTES
     assert WEAKEST in [finding["rank"] for finding in first]
     assert [worded.index(finding) for finding in first] == sorted(worded.index(finding) for finding in first)
 
