@@ -21,17 +21,18 @@ from gfscore.images.datasets import load_all, open_described
 from gfscore.networks.opening import build_network
 from gfscore.networks.trained import save_classifier
 from gfscore.projection.mappers.pictures import read_pictures
-from gfscore.show import figures
-from gfscore.show.figures import projections, traversals
-from gfscore.show.figures.saving import save_figure
+from gfscore.show.charts import CHARTS
+from gfscore.show.drawing import drawing_of
 from gfscore.show.report.page import _environment
 from gfscore.show.report.projection import _related, projection_view
 from gfscore.tables.parquet_tables import frame_of, read_identity, read_table, write_attributes
 from gfscore.workflow.catalogue import CATALOGUE
+from made_charts import subject_of
 from project_attributes import project_attributes
 from shipped_configuration import shipped_configuration
 from train_mapper import train_mapper
 
+CLEAN = pd.DataFrame({"dataset": ["digits"]})
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = [str(digit) for digit in range(10)]
 DIGITS = {"source": "digits", "test_share": 0.5, "seed": 0, "subset": {"samples": 300, "seed": 0}}
@@ -227,11 +228,9 @@ def test_the_tables_figures_and_page_of_attributes_have_no_deviation(folder, tmp
     assert models["tolerance"].notna().all() and models["coupling"].notna().all()
     known = models.set_index("model")
     assert known.loc["constant", "censored"] == 1 and known.loc["constant", "constant"]
-    figure = projections.tolerance_by_dimension(scores)
-    images = [axes for axes in figure.axes if axes.images and len(axes.get_yticklabels()) == 3]
-    assert len(images) == 1 and "Deviation" not in words_of(figure)
-    assert "to the other end of an attribute's range" in words_of(figure)
-    save_figure(figure, tmp_path / "tolerance")
+    drawn = chart_of("projection_tolerance", tables)
+    assert set(drawn.frame["metric"]) == {"tolerance"}
+    assert drawn.figure().axes
     page = page_of(tables)
     assert "there is no Deviation" in page and "Deviation</th>" not in page and "Tolerance, scaled" in page
 
@@ -274,13 +273,9 @@ def test_only_models_that_take_part_are_projected(folder, tables):
     assert list(found["projection_models"]["model"]) == ["second"] and len(tables["projection_models"]) == 3
 
 
-def words_of(figure):
-    texts = [text.get_text() for text in figure.texts]
-    return " ".join(" ".join(texts).split())
-
-
-def names_of_rows(axes):
-    return [label.get_text() for label in axes.get_yticklabels()]
+def chart_of(name, tables, pictures=None):
+    subject = subject_of({"class_scores": CLEAN} | tables, pictures=pictures)
+    return drawing_of(CHARTS[name], subject)
 
 
 def page_of(tables):
@@ -289,74 +284,44 @@ def page_of(tables):
     return _environment().from_string(template).render(projection=view, figures={})
 
 
-def test_figures_show_the_tables_and_are_the_same_at_every_run(folder, tables, tmp_path):
+def test_charts_show_the_tables(folder, tables):
     pictures = read_pictures(folder.path / "vae.npz")
-    drawn = {
-        "tolerance": projections.tolerance_by_dimension(tables["projection_scores"]),
-        "effects": projections.effects_of_dimensions(tables["projection_effects"]),
-        "reconstructions": traversals.reconstructions(pictures, mapper="vae"),
-        "traversals": traversals.traversals(pictures, mapper="vae"),
-    }
-    for name, figure in drawn.items():
-        save_figure(figure, tmp_path / name)
-        assert (tmp_path / f"{name}.png").stat().st_size > 1000
-    matrix = drawn["tolerance"].axes[0].images[0].get_array()
-    # the constant classifier last, not on top
-    assert matrix.shape == (3, 3) and matrix[2].tolist() == [1, 1, 1] and matrix[0, 0] >= matrix[1, 0]
-    assert "constant classifier has Tolerance 1" in words_of(drawn["tolerance"])
-
-
-def test_a_constant_classifier_is_marked_in_the_figures_and_in_no_mean_of_theirs(tables):
+    matrix = chart_of("projection_tolerance", tables).frame
+    matrix = matrix[matrix["metric"] == "tolerance"]
+    # the constant classifier last, not on top, and in no mean
+    assert matrix["constant"].tolist() == [False] * 6 + [True] * 3 and (matrix["value"][6:] == 1).all()
     scores = tables["projection_scores"]
-    figure = projections.tolerance_by_dimension(scores)
-    models = tables["projection_models"].set_index("model")
-    of_constant = f"{percent(round(models.loc['constant', 'accuracy'], 3))}, 100%, constant)"
-    marked = [name for name in names_of_rows(figure.axes[0]) if "constant)" in name]
-    assert marked == [f"constant  ({of_constant}"]
     others = scores[(scores["model"] != "constant") & (scores["class_index"] == -1) & (scores["dimension_index"] != -1)]
     means = others.groupby("dimension")["tolerance"].mean()
-    title = f"Predictions depend most on {means.idxmin()}: Tolerance {number(means.min())}, mean over 2 models"
-    assert title in words_of(figure)
-    alone = projections.tolerance_by_dimension(scores[scores["model"] == "constant"])
-    assert "so that no Tolerance says anything" in words_of(alone)
+    finding = chart_of("projection_tolerance", tables).finding
+    assert finding.subject["dimension"] == means.idxmin() and finding.numbers["mean"] == pytest.approx(means.min())
+    alone = tables | {"projection_scores": scores[scores["model"] == "constant"]}
+    assert chart_of("projection_tolerance", alone).finding.kind == "all_constant"
+    for name in ("projection_effects", "mapper_reconstructions", "mapper_traversals"):
+        assert chart_of(name, tables, pictures).figure().axes
 
 
-def test_effects_have_accuracy_and_censoring_beside_tolerance(tables):
+def test_effects_have_censoring_beside_tolerance(tables):
     effects, scores = tables["projection_effects"], tables["projection_scores"]
-    figure = projections.effects_of_dimensions(effects)
     own = scores[(scores["model"] != "constant") & (scores["class_index"] == -1) & (scores["dimension"] == "z1")]
     row = effects[effects["dimension"] == "z1"].iloc[0]
     for name in ("tolerance", "censored", "accuracy"):
         assert row[name] == pytest.approx(own[name].mean())
-    assert row["models"] == 2
     beside = f"z1  (Tolerance {number(row['tolerance'])}, {percent(round(row['censored'], 3))} censored)"
-    assert beside in names_of_rows(figure.axes[0])
-    accuracy = percent(round(row["accuracy"], 3))
-    assert f"mean over 2 models that are not constant, of clean accuracy {accuracy}" in words_of(figure)
-    constant = projections.effects_of_dimensions(effects.assign(models=0, tolerance=None, censored=None, accuracy=None))
-    assert "Every classifier is constant" in words_of(constant)
-
-
-def test_an_audit_with_projections_has_their_figures(folder, tables):
-    from gfscore.show.figures.audit import _of_projections
-
-    names = [name for name, _ in _of_projections(tables, read_pictures(folder.path / "vae.npz"))]
-    assert names == ["projection_tolerance", "projection_effects", "mapper_reconstructions", "mapper_traversals"]
-    assert not list(_of_projections({}, None))
+    assert beside in set(chart_of("projection_effects", tables).frame["row"])
+    unknown = effects.assign(models=0, tolerance=None, censored=None, accuracy=None)
+    assert chart_of("projection_effects", tables | {"projection_effects": unknown}).figure().axes
 
 
 def test_without_pictures_no_image_of_the_data_is_stored_drawn_or_missed(folder, tables, tmp_path):
-    from gfscore.show.figures.audit import _of_projections
-
     folder.train("vae", VAE | {"pictures": False}, out=tmp_path)
     for end in ("safetensors", "json"):
         assert (tmp_path / f"vae.{end}").is_file()
     found = read_pictures(tmp_path / "vae.npz")
     assert found["originals"].shape == found["reconstructions"].shape == (0, 1, 8, 8)
     assert found["traversals"].shape == (1, 2, 9, 1, 8, 8)
-    drawn = dict(_of_projections(tables, found))
-    assert list(drawn) == ["projection_tolerance", "projection_effects", "mapper_traversals"]
-    assert "changes the average image most" in drawn["mapper_traversals"].texts[0].get_text()
+    assert chart_of("mapper_reconstructions", tables, found) is None
+    assert set(chart_of("mapper_traversals", tables, found).frame["sample"]) == {"mean code"}
     page = (
         _environment()
         .from_string('{% import "macros.html" as m with context %}{% include "projection.html" %}')
@@ -366,7 +331,6 @@ def test_without_pictures_no_image_of_the_data_is_stored_drawn_or_missed(folder,
         )
     )
     assert "No image of the data set is pictured" in page
-    assert figures.figures_of_audit
 
 
 def test_the_page_shows_accuracy_beside_tolerance_and_warns_of_the_constant_classifier(tables):

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from gfscore.audit.audit_tables import AuditTables
-from gfscore.show import figure_names, figures
-from gfscore.show.figures.saving import svg_text
+from gfscore.show.charts import CHARTS
+from gfscore.show.charts.declaration import Subject
+from gfscore.show.drawing import drawing_of, drawings
 from gfscore.show.report import report_rows
 from gfscore.show.report.errors import errors_views
 from gfscore.show.report.page import TEMPLATES, render_report
@@ -61,20 +62,22 @@ class Page(HTMLParser):
         return re.sub(r"\s+", " ", " ".join(self.words))
 
 
-def render(audit, *, errors=None, **changes):
-    tables = AuditTables(
+def tables_of(audit, **errors):
+    return AuditTables(
         audit.class_scores,
         audit.model_summary,
         audit.vulnerability,
         audit.calibration,
         audit.calibration_results,
         audit.sensitivity,
-        **(errors or {}),
+        **errors,
     )
-    drawn = {
-        name: svg_text(figure)
-        for name, figure in figures.figures_of_audit(tables, measures=audit.measures, fp_lambda=LAM)
-    }
+
+
+def render(audit, *, errors=None, **changes):
+    tables = tables_of(audit, **(errors or {}))
+    subject = Subject(tables, audit.measures, LAM)
+    drawn = {drawing.name: drawing.svg() for drawing in drawings(subject) if drawing.chart.figure}
     settings = {
         "title": "A synthetic audit",
         "measures": audit.measures,
@@ -191,10 +194,7 @@ def test_the_verdict_says_that_attacks_refute_the_score_that_it_judges():
 def test_every_kind_of_figure_has_its_place():
     """Each name of a figure but its measure stands in a template."""
     templates = "".join(path.read_text() for path in TEMPLATES.glob("*.html"))
-    # These have one name more, of a measure of distances.
-    unplaced = [kind for kind in figure_names.TITLES if kind not in templates and kind != "score_against_distance"]
-    assert unplaced == []
-    assert '"score_against_" ~ distances' in templates
+    assert [chart.name for chart in CHARTS.values() if chart.figure and chart.name not in templates] == []
 
 
 @pytest.mark.parametrize("planned", [1, 2])
@@ -252,11 +252,11 @@ def test_every_number_of_the_ranking_is_printed_rounded_the_safe_way(page):
     assert "to 1.26" not in table
 
 
-def test_takeaways_of_the_figures_head_the_page(page):
-    tables = ordinary()
+def test_findings_of_the_figures_head_the_page(page):
     short = Page(page[page.index('<section class="short"') : page.index("<nav")]).text
-    assert takeaways.weakest_class(tables.of("class_scores")) in short
-    assert takeaways.calibration(tables.calibration_results) in short
+    subject = Subject(tables_of(ordinary()), ordinary().measures, LAM)
+    for name, measure in (("class_heatmap", "great-softmax"), ("calibration_curves", None)):
+        assert drawing_of(CHARTS[name], subject.about(measure)).finding.sentence in short
 
 
 def test_calibration_warnings_are_in_plain_words():

@@ -3,28 +3,28 @@
 import re
 from functools import cache
 
-from gfscore.measures import measure_of
-from gfscore.show import figures
-from gfscore.show.figures.saving import save_figure
+from gfscore.show.charts import CHARTS
+from gfscore.show.drawing import drawing_of
 from gfscore.show.report.svg import inline_figure
-from gfscore.show.words import takeaways
+from made_charts import GREAT, subject_of
 from synthetic import synthetic_audit
 
 
 @cache
-def audit():
-    return synthetic_audit(
+def heatmap():
+    audit = synthetic_audit(
         models=2, per_class=20, calibrated=False, class_names=["</svg><script>x", *map(str, range(9))], empty_class=1
     )
+    return drawing_of(CHARTS["class_heatmap"], subject_of({"class_scores": audit.class_scores}, GREAT))
 
 
-def svg(tmp_path):
-    save_figure(figures.class_heatmap(audit().of("class_scores"), measure_of({"kind": "great"})), tmp_path / "figure")
-    return (tmp_path / "figure.svg").read_text(encoding="utf-8")
+@cache
+def svg():
+    return heatmap().svg()
 
 
-def test_ids_of_two_figures_do_not_clash_and_references_follow(tmp_path):
-    text = svg(tmp_path)
+def test_ids_of_two_figures_do_not_clash_and_references_follow():
+    text = svg()
     first, second = (inline_figure(text, prefix=prefix).markup for prefix in ("a-", "b-"))
     ids = [set(re.findall(r'\bid="([^"]+)"', markup)) for markup in (first, second)]
     assert ids[0]
@@ -35,20 +35,20 @@ def test_ids_of_two_figures_do_not_clash_and_references_follow(tmp_path):
     assert used <= ids[0]
 
 
-def test_header_and_note_leave_the_drawing(tmp_path):
-    inline = inline_figure(svg(tmp_path), prefix="a-")
-    assert inline.takeaway == takeaways.weakest_class(audit().of("class_scores"))
+def test_header_and_note_leave_the_drawing():
+    inline = inline_figure(svg(), prefix="a-")
+    assert inline.takeaway == heatmap().finding.sentence
     assert inline.subtitle.startswith("Attack-free margin score (GREAT) of each class")
-    assert "Hatched: no samples." in inline.note
+    assert "Empty: no samples." in inline.note
     assert inline.takeaway not in re.sub(r'aria-label="[^"]*"', "", inline.markup)
     _, top, _, height = map(float, re.search(r'viewBox="([^"]+)"', inline.markup)[1].split())
-    original = float(re.search(r'viewBox="0 0 \S+ (\S+)"', svg(tmp_path))[1])
+    original = float(re.search(r'viewBox="0 0 \S+ (\S+)"', svg())[1])
     assert 0 < top < 80
     assert top + height < original
 
 
-def test_markup_is_escaped_themed_and_without_addresses(tmp_path):
-    markup = inline_figure(svg(tmp_path), prefix="a-").markup
+def test_markup_is_escaped_themed_and_without_addresses():
+    markup = inline_figure(svg(), prefix="a-").markup
     assert "<script" not in markup
     assert "&lt;/svg&gt;&lt;script&gt;x" in markup
     assert markup.count("</svg>") == 1

@@ -50,7 +50,7 @@ def render_report(
 ) -> str:
     """The page as text.
 
-    Takes AuditTables, the contents of verdict.json, and `figures`, SVG texts by name as figures_of_audit names them.
+    Takes AuditTables, the contents of verdict.json, and `figures`, SVG texts by name, as Drawing.name says.
     `title` heads the page; `measures` maps each measure to its settings, the audit's order; `models` are mappings with
     dataset, threat, model and, where known, method (or training.method), architecture and source; `published_samples`
     says on which samples of the dataset published accuracies were measured, "full", "subset" or None for neither;

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from xml.etree import ElementTree
 
-from gfscore.show.figures.style import ABSENT, ACCENT, CONTRAST, GRID, INK, MUTED, PAPER, RULE, WARNING
+from gfscore.show.forms.theme import ABSENT, ACCENT, CONTRAST, GRID, INK, MUTED, PAPER, RULE, WARNING
 
 THEMED = {
     INK: "var(--ink)",
