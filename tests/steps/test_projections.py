@@ -223,7 +223,7 @@ def test_the_tables_figures_and_page_of_attributes_have_no_deviation(folder, tmp
     for model in folder.models:
         folder.project("gan", model["model"], attributes=folder.path / "digits.parquet")
     tables = folder.summarise("gan")
-    scores, models = tables["projection_scores"], tables["projection_models"]
+    models = tables["projection_models"]
     assert models["deviation"].isna().all() and models["deviation_scaled"].isna().all()
     assert models["tolerance"].notna().all() and models["coupling"].notna().all()
     known = models.set_index("model")

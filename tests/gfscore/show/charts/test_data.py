@@ -1,5 +1,8 @@
 """Data and findings of charts against numbers computed by hand."""
 
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -227,6 +230,16 @@ def test_traversals_name_the_dimensions_that_change_pictures_most_and_least():
 
 
 # ---- forms and words ----
+
+
+def test_the_example_of_the_documents_is_a_chart():
+    path = Path(__file__).parents[4] / "docs/examples/class_spread.py"
+    module = module_from_spec(spec := spec_from_file_location("class_spread", path))
+    spec.loader.exec_module(module)
+    frame = module.CHART.data(subject_of({"class_scores": scores_of([[0.1, 0.5], [0.2, 0.9]])}, GREAT))
+    assert frame["class"].tolist() == ["c0", "c0", "c1", "c1"]
+    assert module.CHART.finding(frame) == Finding("class_spread", {"cls": "c1"}, {"span": pytest.approx(0.4)})
+    assert set(module.CHART.form.columns) <= set(frame.columns)
 
 
 def test_a_finding_says_how_many_others_are_equal():

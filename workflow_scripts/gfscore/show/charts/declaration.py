@@ -143,6 +143,9 @@ class Chart:
     finding: Callable[[pd.DataFrame], Finding]
     """What the frame says; every number in it is one of the frame, or counts or relates numbers of it."""
 
+    sentences: Mapping[str, str] = field(default_factory=dict)
+    """Sentences of kinds of findings that are its own (see gfscore.show.words.findings.SENTENCES)."""
+
     shows: str
     """What marks are, in half a sentence; a format of Subject.facts."""
 
