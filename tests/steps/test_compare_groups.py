@@ -299,7 +299,7 @@ def test_an_audit_without_groups_has_no_section(tables):
 
 
 def test_charts_of_groups_have_empty_and_small_cells(tables):
-    subject = subject_of({"class_scores": CLEAN} | tables, "clean", measures=MEASURES)
+    subject = subject_of({"class_scores": CLEAN} | tables, "clean", measures={"clean": MEASURES["clean"]})
     cells = CHARTS["group_classes"].data(subject).set_index(["row", "class"])
     rows = ["side: left", "side: right", "size: tiny", "size: normal", "size: huge"]
     assert list(dict.fromkeys(row for row, _ in cells.index)) == rows

@@ -69,8 +69,8 @@ class Drawing:
         models = frame["model"].nunique() if "model" in frame else frame["models"].max() if "models" in frame else 0
         if models > 0:
             yield f"{int(models):,} model{'' if models == 1 else 's'}"
-        n = frame["n"][frame["n"] > 0] if "n" in frame else ()
-        if len(n):
+        n = frame["n"][frame["n"] > 0] if "n" in frame else None
+        if n is not None and len(n):
             low, high = (f"{int(end):,}" for end in (n.min(), n.max()))
             of = " per class" if self.chart.per_class else ""
             yield f"n = {low if low == high else f'{low} to {high}'} samples{of}"

@@ -33,7 +33,7 @@ def class_values(subject: Subject) -> pd.DataFrame | None:
     for _, own in rows.groupby("model", sort=False):
         known, suspects = own["n"] > 0, worst_class_set(own["low"], own["high"])
         lowest = known & (own["value"] == own["value"].min()) & (own["value"].max() > own["value"].min())
-        state = np.where(lowest, "sure" if len(suspects) == 1 else "open", None)
+        state = [("sure" if len(suspects) == 1 else "open") if one else None for one in lowest]
         total = np.average(own["value"][known], weights=own["n"][known]) if known.any() else np.nan
         parts.append(own.assign(total=total, weakest=state, suspects=len(suspects)))
     parts.sort(key=lambda own: (-own["total"].iloc[0], own["model"].iloc[0]))

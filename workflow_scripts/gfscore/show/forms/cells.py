@@ -199,7 +199,8 @@ def encoded(picture: Any) -> str:
 
     file, pixels = io.BytesIO(), np.moveaxis(np.asarray(picture), 0, -1)
     pixels = np.repeat(pixels, 3, axis=-1) if pixels.shape[-1] == 1 else pixels
-    imsave(file, np.ascontiguousarray(pixels), format="png", metadata={"Software": None})
+    unnamed: dict[str, Any] = {"Software": None}
+    imsave(file, np.ascontiguousarray(pixels), format="png", metadata=unnamed)
     return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gfscore.core.numbers import end_of_range
-from gfscore.show.forms import Axis, Bars, Curves, Intervals, Radar, Scatter
+from gfscore.show.forms import Bars, Curves, Intervals, Radar, Scatter
 from gfscore.show.forms.layout import name_beside, quiet
 from gfscore.show.forms.panels import MOST_LABELLED, Panel, categories, ends_of, outermost, runs_of, short_names
 from gfscore.show.forms.theme import ACCENT, CATEGORIES, CONTRAST, GRID, INK, MUTED, PAPER, SHAPES
@@ -114,7 +114,7 @@ def _rows(panel, rows):
     axes.tick_params(labelbottom=panel.bottom or bool(form.panel and getattr(form, "apart", False)))
 
 
-def _range(setting, found, axis: Axis, values):
+def _range(setting, found, axis, values):
     known = values[np.isfinite(values)]
     if axis.end is not None:
         setting(0, axis.end * 1.02)

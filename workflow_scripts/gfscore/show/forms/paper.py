@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gfscore.show.forms import Bars, Curves, Form, Heatmap, Intervals, Matrix, Pictures, Radar, Scatter, cells, marks
 from gfscore.show.forms.layout import WIDTH, drawing, framed_figure, laid_out
@@ -57,7 +57,7 @@ def figure_of(form: Form, frame: pd.DataFrame, words: Words, *, width: float = W
     height = lines * renderer.height(form, frame, width / columns, len(panels))
     with drawing():
         figure = framed_figure(height, title=words.title, subtitle=words.subtitle, note=words.note, width=width)
-        share = {"sharex": not apart, "sharey": not (apart and isinstance(form, Curves))}
+        share: dict[str, Any] = {"sharex": not apart, "sharey": not (apart and isinstance(form, Curves))}
         grid = figure.subplots(lines, columns, squeeze=False, subplot_kw={"projection": renderer.projection}, **share)
         drawn = []
         for index, (axes, (name, own)) in enumerate(zip(grid.flat, panels, strict=False)):
@@ -74,8 +74,9 @@ def figure_of(form: Form, frame: pd.DataFrame, words: Words, *, width: float = W
         if renderer.beside:
             renderer.beside(figure, grid, drawn)
         laid_out(figure)
-        for panel in drawn if renderer.name else ():
-            renderer.name(panel)
+        if renderer.name:
+            for panel in drawn:
+                renderer.name(panel)
         return figure
 
 

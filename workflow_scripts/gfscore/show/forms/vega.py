@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gfscore.core.numbers import end_of_range, number
-from gfscore.show.forms import Axis, Bars, Curves, Form, Heatmap, Intervals, Matrix, Pictures, Radar, Scatter
+from gfscore.show.forms import Bars, Curves, Form, Heatmap, Intervals, Matrix, Pictures, Radar, Scatter
 from gfscore.show.forms.layout import spread_out
 from gfscore.show.forms.panels import (
     MOST_LABELLED,
@@ -151,7 +151,7 @@ def _name(field, **settings):
     return {"field": field, "type": "nominal", "sort": None, "title": None, "axis": axis} | settings
 
 
-def _number(axis: Axis, words, **settings):
+def _number(axis, words, **settings):
     scale: dict[str, Any] = {"zero": axis.zero, "nice": not axis.log}
     scale |= {"type": "log"} if axis.log else {}
     scale |= {"domainMax": axis.end, "domainMin": 0} if axis.end is not None else {}
@@ -197,9 +197,8 @@ def _heatmap(form, frame, words):
         if getattr(form, "diagonal", None):
             own = frame[form.diagonal].astype(float)
             frame["_text"] = [text or cell_text(value, form) for text, value in zip(frame["_text"], own, strict=True)]
-        written = {"condition": {"test": bright, "value": ON_BRIGHT}, "value": ON_DARK}
         empty = {"test": f"!isValid(datum['{form.value.column}'])", "value": _colour("ink")}
-        written = {"condition": [empty, written["condition"]], "value": ON_DARK}
+        written = {"condition": [empty, {"test": bright, "value": ON_BRIGHT}], "value": ON_DARK}
         layers.append(
             {
                 "mark": {"type": "text", "fontSize": 10, "invalid": None},
@@ -279,7 +278,7 @@ def _intervals(form, frame, words):
     if form.tick:
         tick = {"type": "tick", "thickness": 2.5, "size": 15, "color": _colour("contrast")}
         layers.append({"mark": tick, "encoding": {"x": x | {"field": form.tick}}})
-    padding = 6
+    padding = 6.0
     if form.aside:
         padding = 14 + LETTER * max(map(len, frame[form.aside].astype(str)))
         text = {"type": "text", "align": "left", "color": _colour("ink"), "fontSize": 11}
