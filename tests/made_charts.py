@@ -1,5 +1,7 @@
 """Audits that have something for every chart, of any number of models and classes, with any names."""
 
+from itertools import combinations
+
 import numpy as np
 import pandas as pd
 
@@ -56,10 +58,40 @@ def full_subject(*, models=3, classes=6, names=None, class_names=None, empty=Non
     refuted = falsification_table(distances[::-1], distances)
     tables["falsification"] = refuted.assign(model=[names[int(str(name)[6:])] for name in refuted["model"]])
     tables["lambda_swaps"] = swaps_of(audit.model_summary[audit.model_summary["calibration"] == "none"])
+    tables |= compared(audit.model_summary[audit.model_summary["calibration"] == "none"])
     others = {"minimal": MINIMAL, "certified": CERTIFIED, "corruption": CORRUPTION, "targeted": TARGETED}
     return subject_of(
         tables, measures=audit.measures | others, measured={GREAT: drawn_of(names, classes)}, pictures=pictures(["z0", "z1"])
     )  # fmt: skip
+
+
+def compared(summary):
+    """Tables of pairs of models, ranks and agreement of measures, of rows of model_summary at T = 1."""
+    pairs, ranks = [], []
+    for measure, own in summary.groupby("measure", sort=False):
+        key = {"dataset": "toy", "measure": measure, "n": 50, "confidence": 0.95}
+        rows = own.to_dict("records")
+        for a, b in combinations(rows, 2):
+            difference = a["value"] - b["value"]
+            names = {
+                "first_threat": "none",
+                "first_model": a["model"],
+                "second_threat": "none",
+                "second_model": b["model"],
+            }
+            pairs.append(key | names | {"difference": difference, "low": difference - 0.1, "high": difference + 0.1})
+        ranks += [
+            {name: row[name] for name in ("dataset", "threat", "model", "measure", "confidence")}
+            | {"rank_best": 1, "rank_worst": len(rows)}
+            for row in rows
+        ]
+    agreement = [
+        {"dataset": "toy", "over": "models", "first": a, "second": b, "n": 9, "rho": rho, "p": 0.2}
+        | {"threat": None, "model": None}
+        for (a, b), rho in zip(combinations(("clean", "great", "minimal"), 2), (0.9, -0.5, 0.1), strict=True)
+    ]
+    found = {"rank_intervals": pd.DataFrame(ranks), "measure_agreement": pd.DataFrame(agreement)}
+    return found | ({"model_comparisons": pd.DataFrame(pairs)} if pairs else {})
 
 
 def metrics_by_class(rows, classes):

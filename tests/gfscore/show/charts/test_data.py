@@ -229,6 +229,29 @@ def test_traversals_name_the_dimensions_that_change_pictures_most_and_least():
     assert len(frame) == 2 * 3 * 9 and frame["picture"].str.startswith("data:image/png;base64,").all()
 
 
+# ---- models and measures ----
+
+
+def test_differences_of_models_are_turned_so_that_the_better_one_comes_first():
+    pairs = pd.DataFrame(
+        {"measure": GREAT, "first_threat": "none", "second_threat": "none", "n": 40, "confidence": 0.95}
+        | {"first_model": ["A", "A"], "second_model": ["B", "C"], "difference": [-0.3, 0.1]}
+        | {"low": [-0.4, -0.1], "high": [-0.2, 0.3]}
+    )
+    frame, finding = of("model_differences", {"model_comparisons": pairs, "class_scores": scores_of([[0.5]])})
+    assert frame["pair"].tolist() == ["B over A", "A over C"] and frame["sure"].tolist() == [True, False]
+    assert frame[["low", "high"]].to_numpy().tolist() == [[0.2, 0.4], [-0.1, 0.3]]
+    assert finding.kind == "models_differ" and finding.numbers == {"times": 1, "pairs": 2, "difference": 0.3}
+
+
+@pytest.mark.parametrize(("low", "kind"), [(0.7, "best_model"), (0.5, "best_model_open")])
+def test_a_model_is_the_best_where_its_interval_lies_above_the_others(low, kind):
+    rows = pd.DataFrame(MODEL | {"model": ["A", "B"], "measure": GREAT, "calibration": "none", "confidence": 0.95})
+    rows = rows.assign(value=[0.5, 0.8], value_low=[0.4, low], value_high=[0.6, 0.9], wcr=0.1)
+    _, finding = of("model_ranking", {"model_summary": rows, "class_scores": scores_of([[0.5], [0.8]])})
+    assert (finding.kind, finding.subject["model"]) == (kind, "B")
+
+
 # ---- forms and words ----
 
 

@@ -83,7 +83,9 @@ class Subject:
             return None
         frame = frame.reset_index(drop=True)
         if {"dataset", "threat", "model"} <= set(frame):
-            frame = frame.assign(label=model_labels(frame))
+            known = frame["model"].notna()
+            frame = frame.assign(label=None)
+            frame.loc[known, "label"] = model_labels(frame[known])
         if {"class_index", "class_name"} <= set(frame):
             named = frame[frame["class_index"].notna() & (frame["class_index"] >= 0)].drop_duplicates("class_index")
             readable = readable_classes(named["class_name"].astype(str))

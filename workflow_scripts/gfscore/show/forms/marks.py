@@ -261,7 +261,8 @@ def _lines(axes, points, bounds, *, horizontal, fixed):
         set_limits(start - 0.03 * (stop - start), stop + 0.03 * (stop - start))
     edges = get_limits()
     draw = axes.hlines if horizontal else axes.vlines
-    draw(across, np.clip(low, *edges), np.clip(high, *edges), color=ACCENT, alpha=0.28, linewidth=1.3)
+    faint = 0.28 if len(values) <= MOST_LABELLED else 0.08
+    draw(across, np.clip(low, *edges), np.clip(high, *edges), color=ACCENT, alpha=faint, linewidth=1.3)
     arrow: dict[str, Any] = {"linestyle": "none", "color": ACCENT, "alpha": 0.55, "markersize": 4.5, "clip_on": False}
     for beyond, edge, marker in ((low < edges[0], edges[0], "<v"), (high > edges[1], edges[1], ">^")):
         if beyond.any():
@@ -292,7 +293,7 @@ def radar(panel: Panel) -> float:
     axes.set_theta_zero_location("N")
     axes.set_theta_direction(-1)
 
-    def closed(column):
+    def closed(column: str) -> Any:
         values = own[column].to_numpy(dtype=float)
         return np.append(values, values[0])
 

@@ -67,7 +67,7 @@ def figure_of(form: Form, frame: pd.DataFrame, words: Words, *, width: float = W
             )  # fmt: skip
             above = renderer.draw(panel)
             if name:
-                axes.set_title(broken(name, int(11 * width / columns)), size=8.5, pad=above)
+                axes.set_title(broken(name, int(9.5 * width / columns)), size=8.5, pad=above)
             drawn.append(panel)
         for axes in grid.flat[len(panels) :]:
             axes.set_visible(False)

@@ -482,7 +482,7 @@ def _radar(form, frame, words):
         frame[f"_x_{name}"], frame[f"_y_{name}"] = length * np.sin(at), length * np.cos(at)
     reach = {"domain": [-1.45, 1.45], "nice": False}
 
-    def place(name):
+    def place(name: str) -> dict[str, Any]:
         return {
             side: {"field": f"_{side}_{name}", "type": "quantitative", "axis": None, "scale": reach} for side in "xy"
         } | {"order": {"field": "_order"}}
