@@ -38,7 +38,7 @@ def test_several_processes_write_the_same_files_as_one(tmp_path):
 
 
 def test_a_process_that_ends_early_fails_the_step(tmp_path):
-    audit = synthetic_audit(models=2, per_class=20, measures=("clean",))
+    audit = synthetic_audit(models=2, per_class=20, measures=("clean", "great-softmax"), calibrated=False)
     files, settings = audit.write(tmp_path), {"audit": AUDIT, "measures": audit.measures, "fp_lambda": LAM}
     broken = settings["measures"] | {"great-softmax": {"kind": "no such kind"}}
     with pytest.raises(RuntimeError, match="the process that drew great-softmax ended with status 1"):
