@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from audit_inputs import INTERVALS, audit_inputs, frames_of, models_named, tabulated, write_manifest
+from audit_inputs import INTERVALS, audit_inputs, frames_of, models_named, tabulated
 from gfscore.audit.agreement.columns import ALL
 from gfscore.audit.groups.grouping import Grouping
 from gfscore.audit.groups.metrics import metric_rows
@@ -12,11 +12,14 @@ from gfscore.audit.groups.scores import group_score_rows
 from gfscore.audit.judgement import judgement
 from gfscore.audit.verdicts.gate_rules import GROUP_GAP
 from gfscore.core.errors import InputError
-from gfscore.measures import measure_of
-from gfscore.show.figures import group_class_heatmap, group_metric_heatmap, group_score_plot, save_figure
+from gfscore.core.files import write_json
+from gfscore.show.charts import CHARTS
+from gfscore.show.drawing import drawing_of
 from gfscore.tables.parquet_tables import write_attributes
 from made import gate_rule
+from made_charts import subject_of
 
+CLEAN = pd.DataFrame({"dataset": ["toy"]})
 NAMES = ["cat", "dog"]
 MEASURES = {
     "clean": {"kind": "clean"},
@@ -53,7 +56,7 @@ class Folder:
             "missing": {"side": 0, "size": 10},
         }
         write_attributes(path / "attributes.parquet", pd.DataFrame(columns, dtype=object), identity=identity)
-        write_manifest(path / "toy.json", NAMES)
+        write_json(path / "toy.json", {"classes": NAMES, "digest": "d"})
         for model in ("fair", "unfair"):
             wrong = self.right & (self.labels == 0) & (model == "unfair")
             guess = np.where(wrong, 1, self.labels)
@@ -236,35 +239,17 @@ def test_an_attribute_that_is_not_there_is_refused(folder):
         folder.compare(positive="dg")
 
 
-def test_figures_of_groups_are_drawn_with_empty_and_small_cells(tables, tmp_path):
-    scores = tables["group_scores"]
-    clean = scores[scores["measure"] == "clean"]
-    plot = group_score_plot(clean, measure_of(MEASURES["clean"]))
-    words = [text.get_text() for axes in plot.axes for text in axes.get_yticklabels()]
-    assert {"fair", "unfair"} <= set(words)
-    assert [axes.get_title(loc="left") for axes in plot.axes if axes.get_visible()] == ["side", "size"]
-    heatmap = group_class_heatmap(clean, measure_of(MEASURES["clean"]))
-    rows = [label.get_text() for label in heatmap.axes[0].get_yticklabels()]
-    assert rows == ["side: left", "side: right", "size: tiny", "size: normal", "size: huge"]
-    values = heatmap.axes[0].images[0].get_array()
-    assert values.mask[2].all() and not values.mask[[0, 1, 3]].any()
-    metrics = tables["group_metrics"]
-    matrix = group_metric_heatmap(metrics[metrics["measure"] == "clean"])
-    panels = [axes for axes in matrix.axes if axes.get_xlabel().startswith(("Demographic", "Equal", "Average"))]
-    assert [len(axes.images) for axes in panels] == [1] * 4
-    assert [label.get_text() for label in panels[0].get_yticklabels()] == ["cat", "dog"]
-    assert [label.get_text() for label in panels[0].get_xticklabels()] == ["side", "size"]
+def test_charts_of_groups_have_empty_and_small_cells(tables):
+    subject = subject_of({"class_scores": CLEAN} | tables, "clean", measures={"clean": MEASURES["clean"]})
+    cells = CHARTS["group_classes"].data(subject).set_index(["row", "class"])
+    rows = ["side: left", "side: right", "size: tiny", "size: normal", "size: huge"]
+    assert list(dict.fromkeys(row for row, _ in cells.index)) == rows
+    assert cells.loc["size: tiny", "value"].isna().all() and cells.drop("size: tiny")["value"].notna().any()
+    metrics = CHARTS["group_metrics"].data(subject).set_index(["metric", "class", "attribute"])
     # Cats on the right are taken for dogs by one model of two.
-    assert panels[1].images[0].get_array()[0, 0] == pytest.approx(0.5)
-    own = metrics[(metrics["measure"] == "clean") & (metrics["metric"] == "eopp") & (metrics["class_index"] >= 0)]
-    small = own[own["small"] & own["value"].notna()].drop_duplicates(["class_index", "attribute"])
-    dots = panels[1].lines[-1].get_xydata().round().astype(int).tolist()
-    assert sorted(dots) == sorted(
-        [["side", "size"].index(row.attribute), row.class_index] for row in small.itertuples()
-    )
-    for name, figure in (("plot", plot), ("heatmap", heatmap), ("matrix", matrix)):
-        save_figure(figure, tmp_path / name)
-        assert (tmp_path / f"{name}.png").stat().st_size > 10_000
+    assert metrics.loc[("eopp", "cat", "side"), "value"] == pytest.approx(0.5)
+    for name in ("group_scores", "group_classes", "group_metrics"):
+        drawing_of(CHARTS[name], subject).figure()
 
 
 def without_sizes(path, categories):

@@ -19,14 +19,16 @@ from gfscore.images.datasets import load_all, open_described
 from gfscore.networks.opening import build_network
 from gfscore.networks.trained import save_classifier
 from gfscore.projection.mappers.pictures import read_pictures
-from gfscore.show.figures import projections, traversals
-from gfscore.show.figures.saving import save_figure
+from gfscore.show.charts import CHARTS
+from gfscore.show.drawing import drawing_of
 from gfscore.tables.parquet_tables import frame_of, read_identity, read_table, write_attributes
 from gfscore.workflow.catalogue import CATALOGUE
+from made_charts import subject_of
 from project_attributes import project_attributes
 from shipped_configuration import shipped_configuration
 from train_mapper import train_mapper
 
+CLEAN = pd.DataFrame({"dataset": ["digits"]})
 NAMES = [str(digit) for digit in range(10)]
 DIGITS = {"source": "digits", "test_share": 0.5, "seed": 0, "subset": {"samples": 300, "seed": 0}}
 HOW = {"width": 4, "features": 16, "epochs": 25, "batch_size": 32, "learning_rate": 0.01, "seed": 0, "device": "cpu"}
@@ -250,69 +252,38 @@ def test_only_models_that_take_part_are_projected(folder, tables):
     assert list(found["projection_models"]["model"]) == ["second"] and len(tables["projection_models"]) == 3
 
 
-def words_of(figure):
-    texts = [text.get_text() for text in figure.texts]
-    return " ".join(" ".join(texts).split())
+def chart_of(name, tables, pictures=None):
+    subject = subject_of({"class_scores": CLEAN} | tables, pictures=pictures)
+    return drawing_of(CHARTS[name], subject)
 
 
-def names_of_rows(axes):
-    return [label.get_text() for label in axes.get_yticklabels()]
-
-
-def test_figures_show_the_tables_and_are_the_same_at_every_run(folder, tables, tmp_path):
+def test_charts_show_the_tables(folder, tables):
     pictures = read_pictures(folder.path / "vae.npz")
-    drawn = {
-        "tolerance": projections.tolerance_by_dimension(tables["projection_scores"]),
-        "effects": projections.effects_of_dimensions(tables["projection_effects"]),
-        "reconstructions": traversals.reconstructions(pictures, mapper="vae"),
-        "traversals": traversals.traversals(pictures, mapper="vae"),
-    }
-    for name, figure in drawn.items():
-        save_figure(figure, tmp_path / name)
-        assert (tmp_path / f"{name}.png").stat().st_size > 1000
-    matrix = drawn["tolerance"].axes[0].images[0].get_array()
-    # the constant classifier last, not on top
-    assert matrix.shape == (3, 3) and matrix[2].tolist() == [1, 1, 1] and matrix[0, 0] >= matrix[1, 0]
-    assert "constant classifier has Tolerance 1" in words_of(drawn["tolerance"])
-
-
-def test_a_constant_classifier_is_marked_in_the_figures_and_in_no_mean_of_theirs(tables):
+    matrix = chart_of("projection_tolerance", tables).frame
+    matrix = matrix[matrix["metric"] == "tolerance"]
+    # the constant classifier last, not on top, and in no mean
+    assert matrix["constant"].tolist() == [False] * 6 + [True] * 3 and (matrix["value"][6:] == 1).all()
     scores = tables["projection_scores"]
-    figure = projections.tolerance_by_dimension(scores)
-    models = tables["projection_models"].set_index("model")
-    of_constant = f"{percent(round(models.loc['constant', 'accuracy'], 3))}, 100%, constant)"
-    marked = [name for name in names_of_rows(figure.axes[0]) if "constant)" in name]
-    assert marked == [f"constant  ({of_constant}"]
     others = scores[(scores["model"] != "constant") & (scores["class_index"] == -1) & (scores["dimension_index"] != -1)]
     means = others.groupby("dimension")["tolerance"].mean()
-    title = f"Predictions depend most on {means.idxmin()}: Tolerance {number(means.min())}, mean over 2 models"
-    assert title in words_of(figure)
-    alone = projections.tolerance_by_dimension(scores[scores["model"] == "constant"])
-    assert "so that no Tolerance says anything" in words_of(alone)
+    finding = chart_of("projection_tolerance", tables).finding
+    assert finding.subject["dimension"] == means.idxmin() and finding.numbers["mean"] == pytest.approx(means.min())
+    alone = tables | {"projection_scores": scores[scores["model"] == "constant"]}
+    assert chart_of("projection_tolerance", alone).finding.kind == "all_constant"
+    for name in ("projection_effects", "mapper_reconstructions", "mapper_traversals"):
+        assert chart_of(name, tables, pictures).figure().axes
 
 
-def test_effects_have_accuracy_and_censoring_beside_tolerance(tables):
+def test_effects_have_censoring_beside_tolerance(tables):
     effects, scores = tables["projection_effects"], tables["projection_scores"]
-    figure = projections.effects_of_dimensions(effects)
     own = scores[(scores["model"] != "constant") & (scores["class_index"] == -1) & (scores["dimension"] == "z1")]
     row = effects[effects["dimension"] == "z1"].iloc[0]
     for name in ("tolerance", "censored", "accuracy"):
         assert row[name] == pytest.approx(own[name].mean())
-    assert row["models"] == 2
     beside = f"z1  (Tolerance {number(row['tolerance'])}, {percent(round(row['censored'], 3))} censored)"
-    assert beside in names_of_rows(figure.axes[0])
-    accuracy = percent(round(row["accuracy"], 3))
-    assert f"mean over 2 models that are not constant, of clean accuracy {accuracy}" in words_of(figure)
-    constant = projections.effects_of_dimensions(effects.assign(models=0, tolerance=None, censored=None, accuracy=None))
-    assert "Every classifier is constant" in words_of(constant)
-
-
-def test_an_audit_with_projections_has_their_figures(folder, tables):
-    from gfscore.show.figures.audit import _of_projections
-
-    names = [name for name, _ in _of_projections(tables, read_pictures(folder.path / "vae.npz"))]
-    assert names == ["projection_tolerance", "projection_effects", "mapper_reconstructions", "mapper_traversals"]
-    assert not list(_of_projections({}, None))
+    assert beside in set(chart_of("projection_effects", tables).frame["row"])
+    unknown = effects.assign(models=0, tolerance=None, censored=None, accuracy=None)
+    assert chart_of("projection_effects", tables | {"projection_effects": unknown}).figure().axes
 
 
 def test_an_audit_with_groups_takes_the_differences_of_the_measure_that_leaves_samples_undisturbed(folder, tables):
@@ -343,23 +314,3 @@ def test_an_audit_with_groups_takes_the_differences_of_the_measure_that_leaves_s
 def test_the_shipped_search_is_what_the_step_takes():
     config = shipped_configuration()
     assert set(config["mappers"]["digits-vae"]["search"]) == set(SEARCH)
-
-
-def test_the_tables_of_attributes_have_no_deviation(folder):
-    for model in folder.models:
-        folder.project("gan", model["model"], attributes=folder.path / "digits.parquet")
-    tables = folder.summarise("gan")
-    models = tables["projection_models"]
-    assert models["deviation"].isna().all() and models["deviation_scaled"].isna().all()
-    assert models["tolerance"].notna().all() and models["coupling"].notna().all()
-    known = models.set_index("model")
-    assert known.loc["constant", "censored"] == 1 and known.loc["constant", "constant"]
-
-
-def test_without_pictures_no_image_of_the_data_is_stored(folder, tmp_path):
-    folder.train("vae", VAE | {"pictures": False}, out=tmp_path)
-    for end in ("safetensors", "json"):
-        assert (tmp_path / f"vae.{end}").is_file()
-    found = read_pictures(tmp_path / "vae.npz")
-    assert found["originals"].shape == found["reconstructions"].shape == (0, 1, 8, 8)
-    assert found["traversals"].shape == (1, 2, 9, 1, 8, 8)

@@ -1,4 +1,4 @@
-"""A kind of measure, and a source of models, is one file: the examples of the documents, added, run, removed."""
+"""A measure, a source of models, a chart is one file each: the examples of the documents, added, run, removed."""
 
 import json
 import re
@@ -98,3 +98,19 @@ def test_a_new_source_of_models_is_one_file(fresh_copy):
     assert (scores["fast"] <= scores["clean"]).all() and 0 < scores["clean"].mean() < 0.5
     source.unlink()
     assert repository.snakemake(*options, check=False).returncode
+
+
+def test_a_new_chart_is_one_file(repository):
+    """It is drawn of the tables that are there; nothing is measured or tabulated again."""
+    overlay(repository, MEASURES)
+    options = ("--configfile", "config.yaml", "new.yaml", "--", "results/audits/new/figures")
+    repository.snakemake(*options)
+    figures = repository.path / "results/audits/new/figures"
+    assert (figures / "class_heatmap_clean.svg").is_file() and not list(figures.glob("class_spread*"))
+    chart = repository.path / "workflow_scripts/gfscore/show/charts/class_spread.py"
+    chart.write_text(repository.read("docs/examples/class_spread.py"))
+    assert set(repository.ran(*options)) == {"plot_figures"}
+    assert {path.suffix for path in figures.glob("class_spread_clean.*")} == {".svg", ".pdf", ".png"}
+    chart.unlink()
+    repository.snakemake(*options)
+    assert not list(figures.glob("class_spread*"))

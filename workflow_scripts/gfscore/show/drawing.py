@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from gfscore.core.numbers import percent
+from gfscore.core.names import printable
+from gfscore.core.numbers import number, percent
 from gfscore.show.charts import CHARTS
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.forms.layout import WIDTH
@@ -49,6 +50,10 @@ class Drawing:
         facts = self.subject.facts()
         if "confidence" in self.frame and self.frame["confidence"].notna().any():
             facts["confidence"] = percent(float(self.frame["confidence"].max()))
+        # Columns of one value are facts of the whole chart.
+        for name in self.frame.columns[self.frame.nunique(dropna=False) == 1]:
+            value = self.frame[name].iloc[0]
+            facts.setdefault(str(name), number(value) if isinstance(value, int | float) else printable(value))
         about = [facts[name] for name in ("measure", "dataset") if name in facts]
         parts = [self.chart.shows.format_map(facts), ", ".join(about), ", ".join(self._counted())]
         return Words(
@@ -61,19 +66,14 @@ class Drawing:
 
     def _counted(self):
         frame = self.frame
-        models = (
-            frame["model"].nunique()
-            if "model" in frame
-            else frame["models"].fillna(0).max()
-            if "models" in frame
-            else 0
-        )
-        if models:
+        models = frame["model"].nunique() if "model" in frame else frame["models"].max() if "models" in frame else 0
+        if models > 0:
             yield f"{int(models):,} model{'' if models == 1 else 's'}"
-        n = frame["n"][frame["n"] > 0] if "n" in frame else ()
-        if len(n):
-            low, high = int(n.min()), int(n.max())
-            yield f"n = {low:,}{'' if low == high else f' to {high:,}'} samples{' per class' if self.chart.per_class else ''}"
+        n = frame["n"][frame["n"] > 0] if "n" in frame else None
+        if n is not None and len(n):
+            low, high = (f"{int(end):,}" for end in (n.min(), n.max()))
+            of = " per class" if self.chart.per_class else ""
+            yield f"n = {low if low == high else f'{low} to {high}'} samples{of}"
 
     def figure(self, *, width: float = WIDTH) -> Figure:
         """The matplotlib Figure, `width` inches wide."""

@@ -49,3 +49,10 @@ def _ends(groups):
         "lowest": low["group"], "highest": high["group"], "low_value": low["value"], "high_value": high["value"],
         "gap": high["value"] - low["value"],
     }  # fmt: skip
+
+
+def widest_attributes(gaps: pd.DataFrame, most: int) -> list[str]:
+    """Names of the `most` attributes with the largest differences in any model, in the order of the table."""
+    largest = gaps.groupby("attribute", sort=False)["gap"].max()
+    kept = set(largest.sort_values(ascending=False, kind="stable").index[:most])
+    return [name for name in largest.index if name in kept]

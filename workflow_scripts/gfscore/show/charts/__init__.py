@@ -10,6 +10,7 @@ from pkgutil import iter_modules
 
 from gfscore.core.errors import InputError
 from gfscore.show.charts.declaration import Chart
+from gfscore.show.words.findings import SENTENCES
 
 DECLARATION = "declaration"
 """The one module of this folder that is no chart."""
@@ -31,3 +32,6 @@ CHARTS: dict[str, Chart] = {
     )
 }
 """Every chart by its name, section after section of the page."""
+
+for _chart in CHARTS.values():
+    SENTENCES.update(_chart.sentences)

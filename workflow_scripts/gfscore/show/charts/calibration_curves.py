@@ -21,6 +21,16 @@ TITLES = {
 }
 
 
+def optimal_stretches(result: Mapping[str, Any]) -> Sequence[Sequence[float]]:
+    """Stretches (first, last) of searched temperatures that are as good as the best one, of one objective.
+
+    Empty for an objective without a common T*: there is none, or each model has its own.
+    """
+    if result["t_star"] is None:
+        return []
+    return result.get("stretches") or [result["interval"]]
+
+
 def searched(subject: Subject) -> pd.DataFrame | None:
     """Each objective against the temperature; `best` marks T*, `optimal` the temperatures as good as it.
 
@@ -30,7 +40,7 @@ def searched(subject: Subject) -> pd.DataFrame | None:
     import numpy as np
     import pandas as pd
 
-    from gfscore.show.words.takeaways import optimal_stretches
+    from gfscore.audit.calibration.model_evidence import ROBUST, alone
 
     table, results = subject.tables.calibration, subject.tables.calibration_results
     if table is None or not results:
@@ -52,9 +62,16 @@ def searched(subject: Subject) -> pd.DataFrame | None:
             )
         else:
             continue
-        after = result["agreement"].get("robust_accuracy", {})
+        after = result["agreement"].get(ROBUST, {})
         named = {"objective": objective, "panel": TITLES.get(objective, objective), "edge": bool(result["edge"])}
-        parts.append(part.assign(**named, after=after.get("after"), before=after.get("before"), alone=_alone(result)))
+        parts.append(
+            part.assign(
+                **named,
+                after=after.get("after"),
+                before=after.get("before"),
+                alone=result["baseline"].get(alone(ROBUST)),
+            )
+        )
     if not parts:
         return None
     models = subject.tables.model_summary
@@ -63,12 +80,6 @@ def searched(subject: Subject) -> pd.DataFrame | None:
         .assign(models=len(models[["dataset", "threat", "model"]].drop_duplicates()))
         .astype({"after": float, "before": float, "alone": float})
     )
-
-
-def _alone(result):
-    from gfscore.audit.calibration.model_evidence import ROBUST, alone
-
-    return result["baseline"].get(alone(ROBUST))
 
 
 def best_objective(frame: pd.DataFrame) -> Finding:
@@ -114,8 +125,8 @@ CHART = Chart(
     ),
     finding=best_objective,
     shows="Each objective against the temperature T; higher is better",
-    note="Shaded: the temperatures that are as good as the best one. Filled dot: T*, in the widest shaded stretch. Dashed "
-    "line: T = 1. Where an optimum reaches the end of the search, the search range, not the data alone, decides where it "
-    "lies. An objective without an optimum has no panel.",
+    note="Shaded: the temperatures that are as good as the best one. Filled dot: T*, in the widest shaded stretch. "
+    "Dashed line: T = 1. Where an optimum reaches the end of the search, the search range, not the data alone, "
+    "decides where it lies. An objective without an optimum has no panel.",
     order=7,
 )

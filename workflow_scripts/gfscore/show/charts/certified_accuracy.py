@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gfscore.show.charts.declaration import Chart, Subject
+from gfscore.show.charts.survival import extremes, radius_curves
 from gfscore.show.forms import Axis, Curves
-from gfscore.show.words.findings import Finding
-from gfscore.show.charts.survival import radius_curves, extremes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,8 +33,9 @@ CHART = Chart(
         bold="weakest",
     ),
     finding=extremes,
-    shows="{measure_title}: share certified to r, smoothed classifier; a lower bound on the truth, but for the draw of samples",
-    note="Band: down to the lower {confidence} bound at each radius, each line by itself. It holds for the smoothed classifier, "
-    "and says nothing about the classifier before smoothing.",
+    shows="{measure_title}: share certified to r, smoothed classifier; a lower bound on the truth, but for the draw "
+    "of samples",
+    note="Band: down to the lower {confidence} bound at each radius, each line by itself. It holds for the smoothed "
+    "classifier, and says nothing about the classifier before smoothing.",
     order=5,
 )

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Axis, Curves
-from gfscore.show.words.findings import Finding
 from gfscore.show.charts.survival import radius_curves
 from gfscore.show.charts.survival_by_class import MOST_MODELS, weakest_of_models
+from gfscore.show.forms import Axis, Curves
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,8 +38,8 @@ CHART = Chart(
     ),
     finding=weakest_of_models,
     shows="{measure_title} by class: share certified to r, smoothed classifier",
-    note="Thin lines: classes. Thick: the class of the smallest mean, with its lower {confidence} bound (all classes of a model "
-    "together). It holds for the smoothed classifier alone.",
+    note="Thin lines: classes. Thick: the class of the smallest mean, with its lower {confidence} bound (all classes "
+    "of a model together). It holds for the smoothed classifier alone.",
     per_class=True,
     order=6,
 )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.forms import Axis, Bars
-from gfscore.show.words.findings import Finding
+from gfscore.show.words.findings import Finding, others_equal
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,8 +55,10 @@ def where_errors_fall(frame: pd.DataFrame) -> Finding:
 
     classes = frame.groupby("class", sort=False).agg(mean=("mean", "first"), times=("above", "sum"))
     models = frame["model"].nunique()
-    most = classes[classes["times"] == classes["times"].max()].iloc[0]
+    often = classes[classes["times"] == classes["times"].max()]
+    most = often.iloc[0]
     numbers = {"share": float(most["mean"]), "models": models, "times": int(most["times"])}
+    numbers |= others_equal(often["mean"], most["mean"])
     kind = "errors_drawn" if most["times"] else "errors_even" if frame["tested"].all() else "errors_drawn_untested"
     return Finding(kind, {"cls": str(most.name)}, numbers, 1 - SIGNIFICANT if frame["tested"].all() else None)
 
@@ -76,9 +78,9 @@ CHART = Chart(
     ),
     finding=where_errors_fall,
     shows="Share of all errors that are wrongly called each class (CFPS): {measure_title}",
-    note="Bar: mean over models. Dot: one model, filled where above 1/K by an exact binomial test of its errors, 95% for "
-    "all classes and models together (copies of one image are not tested). Dashed line: 1/K, as if errors fell on all "
-    "classes alike. The 30 highest classes.",
+    note="Bar: mean over models. Dot: one model, filled where above 1/K by an exact binomial test of its errors, 95% "
+    "for all classes and models together (copies of one image are not tested). Dashed line: 1/K, as if errors fell on "
+    "all classes alike. The 30 highest classes.",
     per_class=True,
     order=4,
 )

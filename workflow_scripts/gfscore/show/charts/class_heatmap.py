@@ -26,13 +26,14 @@ def class_values(subject: Subject) -> pd.DataFrame | None:
     from gfscore.statistics.disparity import worst_class_set
 
     rows = subject.rows("class_scores")
-    assert rows is not None  # every measure has class values
+    if rows is None:
+        return None
     rows = rows.rename(columns={"model": "name", "label": "model"}).sort_values("class_index", kind="stable")
     parts = []
     for _, own in rows.groupby("model", sort=False):
         known, suspects = own["n"] > 0, worst_class_set(own["low"], own["high"])
         lowest = known & (own["value"] == own["value"].min()) & (own["value"].max() > own["value"].min())
-        state = np.where(lowest, "sure" if len(suspects) == 1 else "open", None)
+        state = [("sure" if len(suspects) == 1 else "open") if one else None for one in lowest]
         total = np.average(own["value"][known], weights=own["n"][known]) if known.any() else np.nan
         parts.append(own.assign(total=total, weakest=state, suspects=len(suspects)))
     parts.sort(key=lambda own: (-own["total"].iloc[0], own["model"].iloc[0]))
@@ -85,9 +86,9 @@ CHART = Chart(
     ),
     finding=weakest_class,
     shows="{measure_title} of each class; dark is low, bright is high; higher is better",
-    note="Box: lowest class of the model, solid where significantly so, dotted where other classes may be lower. Right "
-    "column: mean over all samples, by which models are sorted. Beyond 60 classes they stand by their mean, the weakest "
-    "left. Empty: no samples. Box from simultaneous {confidence} intervals of a model's classes.",
+    note="Box: lowest class of the model, solid where significantly so, dotted where other classes may be lower. "
+    "Right column: mean over all samples, by which models are sorted. Beyond 60 classes they stand by their mean, the "
+    "weakest left. Empty: no samples. Box from simultaneous {confidence} intervals of a model's classes.",
     per_class=True,
     order=1,
 )

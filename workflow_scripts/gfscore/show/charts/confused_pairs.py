@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gfscore.show.charts.confusion import MOST
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.forms import Axis, Bars
 from gfscore.show.words.findings import Finding
-from gfscore.show.charts.confusion import MOST
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -78,8 +78,8 @@ CHART = Chart(
     ),
     finding=most_confused,
     shows="Confusion matrix, mean over models: {measure_title}",
-    note="Diagonal: recall, the share that is recognised, without a colour. Rows sum to 1 but for abstentions. A share of n "
-    "independent samples is known to within \N{PLUS-MINUS SIGN}1.36/\N{SQUARE ROOT}n (95%, Hoeffding).",
+    note="Diagonal: recall, the share that is recognised, without a colour. Rows sum to 1 but for abstentions. A "
+    "share of n independent samples is known to within \N{PLUS-MINUS SIGN}1.36/\N{SQUARE ROOT}n (95%, Hoeffding).",
     per_class=True,
     order=5,
 )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gfscore.show.charts.class_heatmap import MOST_IN_ORDER
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.forms import Axis, Heatmap
-from gfscore.show.words.findings import Finding
-from gfscore.show.charts.class_heatmap import MOST_IN_ORDER
+from gfscore.show.words.findings import Finding, others_equal
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,6 +41,7 @@ def hardest_corruption(frame: pd.DataFrame) -> Finding:
     hardest = known.iloc[0]
     numbers = {"recall": float(hardest["mean"]), "times": int(lowest.iloc[0]), "kinds": known["corruption"].nunique()}
     names = {"corruption": str(hardest["corruption"]), "cls": str(lowest.index[0])}
+    numbers |= others_equal(lowest, lowest.iloc[0])
     return Finding("hardest_corruption", names, numbers | {"lowest": float(known["recall"].min())})
 
 

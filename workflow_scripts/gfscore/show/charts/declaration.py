@@ -83,7 +83,9 @@ class Subject:
             return None
         frame = frame.reset_index(drop=True)
         if {"dataset", "threat", "model"} <= set(frame):
-            frame = frame.assign(label=model_labels(frame))
+            known = frame["model"].notna()
+            frame = frame.assign(label=None)
+            frame.loc[known, "label"] = model_labels(frame[known])
         if {"class_index", "class_name"} <= set(frame):
             named = frame[frame["class_index"].notna() & (frame["class_index"] >= 0)].drop_duplicates("class_index")
             readable = readable_classes(named["class_name"].astype(str))
@@ -142,6 +144,9 @@ class Chart:
 
     finding: Callable[[pd.DataFrame], Finding]
     """What the frame says; every number in it is one of the frame, or counts or relates numbers of it."""
+
+    sentences: Mapping[str, str] = field(default_factory=dict)
+    """Sentences of kinds of findings that are its own (see gfscore.show.words.findings.SENTENCES)."""
 
     shows: str
     """What marks are, in half a sentence; a format of Subject.facts."""

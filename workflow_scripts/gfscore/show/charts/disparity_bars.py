@@ -23,7 +23,8 @@ def disparities(subject: Subject) -> pd.DataFrame | None:
     from gfscore.statistics.multiplicity import holm
 
     rows, scores = subject.rows("model_summary"), subject.rows("class_scores")
-    assert rows is not None and scores is not None  # every measure has both
+    if rows is None or scores is None:
+        return None
     guessing = [f"{row.threat}/{row.model}" in subject.guessing for row in rows.itertuples()]
     names = [
         f"{name} [may be guessing]" if marked else name for name, marked in zip(rows["label"], guessing, strict=True)
@@ -47,8 +48,8 @@ def disparities(subject: Subject) -> pd.DataFrame | None:
 def disparity(frame: pd.DataFrame) -> Finding:
     """Range of RDI over models, and in how many of them it is above chance.
 
-    Above chance: permutation p at most 5% after Holm's adjustment, and an interval above 0. The p alone says that values
-    are not distributed alike in all classes, which classes of one mean and different spread also bring about.
+    Above chance: permutation p at most 5% after Holm's adjustment, and an interval above 0. The p alone says that
+    values are not distributed alike in all classes, which classes of one mean and different spread also bring about.
     """
     from gfscore.statistics.multiplicity import SIGNIFICANT
 
@@ -73,7 +74,7 @@ CHART = Chart(
     form=Intervals(
         panel="panel",
         row="model",
-        value=Axis("value", "value", zero=True),
+        value=Axis("value", "", zero=True),
         low="low",
         high="high",
         tick="chance",
@@ -81,9 +82,9 @@ CHART = Chart(
     ),
     finding=disparity,
     shows="Disparity by {measure_title}, highest mean on top",
-    note="Thin line: {confidence} interval, joint over the model's classes. Upright tick: what chance alone gives, the "
-    "mean when class membership is shuffled; a disparity near it is no evidence of unequal classes. Above chance: interval "
-    "of RDI above 0 and permutation p at most 0.05 after Holm's adjustment for the number of models. "
-    "FP = class mean \N{MINUS SIGN} {fp_lambda} \N{MULTIPLICATION SIGN} RDI.",
+    note="Thin line: {confidence} interval, joint over the model's classes. Upright tick: what chance alone gives, "
+    "the mean when class membership is shuffled; a disparity near it is no evidence of unequal classes. Above chance: "
+    "interval of RDI above 0 and permutation p at most 0.05 after Holm's adjustment for the number of models. FP = "
+    "class mean \u2212 {fp_lambda} \u00d7 RDI.",
     order=1,
 )

@@ -94,7 +94,7 @@ CHART = Chart(
     ),
     finding=reranking,
     shows="Place by FP = class mean \u2212 \u03bb \u00d7 RDI of {measure_title}, the best on top",
-    note="Lines change places at the exact \u03bb of a swap. Thick lines change places between 0 and the audit's \u03bb, "
-    "{fp_lambda}. Places are of the values measured; intervals of FP may overlap.",
+    note="Lines change places at the exact \u03bb of a swap. Thick lines change places between 0 and the audit's "
+    "\u03bb, {fp_lambda}. Places are of the values measured; intervals of FP may overlap.",
     order=3,
 )

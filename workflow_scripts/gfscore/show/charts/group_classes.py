@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gfscore.show.charts.declaration import Chart, Subject
+from gfscore.show.charts.group_scores import ATTACKED
 from gfscore.show.forms import Axis, Heatmap
 from gfscore.show.words.findings import Finding
-from gfscore.show.charts.group_scores import ATTACKED
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,7 +21,7 @@ def groups_by_class(subject: Subject) -> pd.DataFrame | None:
     `small` where some model has few samples in a cell.
     """
     from gfscore.audit.agreement.columns import ALL
-    from gfscore.show.words.group_words import group_gaps, widest_attributes
+    from gfscore.audit.groups.gaps import group_gaps, widest_attributes
 
     rows = subject.rows("group_scores") if subject.scored or subject.kind == ATTACKED else None
     if rows is None or not (rows["n"] > 0).any() or (gaps := group_gaps(rows)).empty:
@@ -62,7 +62,7 @@ CHART = Chart(
     form=Heatmap(row="row", column="class", value=Axis("value", "{unit}"), limits="measure", dot="small"),
     finding=widest_within_class,
     shows="{measure_title} by group and class, mean over models; dark is low, bright is high; higher is better",
-    note="Compare the rows of one attribute within a column: equal colours, the class is treated alike. Dot: fewer samples "
-    "than the audit's smallest cell, a value that says little and is left out of the title. Grey: no samples.",
+    note="Compare the rows of one attribute within a column: equal colours, the class is treated alike. Dot: fewer "
+    "samples than the audit's smallest cell, a value that says little and is left out of the title. Grey: no samples.",
     order=2,
 )

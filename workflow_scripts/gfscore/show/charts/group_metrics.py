@@ -18,8 +18,8 @@ METRICS = {"dp": "Demographic parity", "eopp": "Equal opportunity", "eodd": "Equ
 def fairness(subject: Subject) -> pd.DataFrame | None:
     """Each metric by class (the positive one against the rest) and attribute, mean over models.
 
-    Beyond 40 classes those with the largest equal opportunity differences remain, in their own order. Source: the layout
-    of the projection-fairness paper's Fig. 6, with classes in place of task attributes.
+    Beyond 40 classes those with the largest equal opportunity differences remain, in their own order. Source: layout of
+    the projection-fairness paper's Fig. 6, with classes in place of task attributes.
     """
     from gfscore.audit.agreement.columns import ALL
 
@@ -71,9 +71,10 @@ CHART = Chart(
         dot="small",
     ),
     finding=largest_difference,
-    shows="Largest difference between groups; each class against the rest, mean over models; 0, dark: groups treated alike",
-    note="Approximate numbers: largest differences are biased upwards by noise, most where groups are small. Demographic "
-    "parity also differs where groups contain different classes. Dot: fewer samples than the audit's smallest cell, left out "
-    "of the title. Grey: a group without samples.",
+    shows="Largest difference between groups; each class against the rest, mean over models; 0, dark: groups treated "
+    "alike",
+    note="Approximate numbers: largest differences are biased upwards by noise, most where groups are small. "
+    "Demographic parity also differs where groups contain different classes. Dot: fewer samples than the audit's "
+    "smallest cell, left out of the title. Grey: a group without samples.",
     order=4,
 )

@@ -17,14 +17,15 @@ ATTACKED = "adversarial"
 
 
 def groups(subject: Subject) -> pd.DataFrame | None:
-    """Value and interval of each group, joint over the groups of an attribute; `gap` and `sure_gap` are of its attribute.
+    """Value and interval of each group, joint over the groups of an attribute.
 
-    Of 8 attributes with the largest differences and 40 models with the highest values. `gap` is the largest difference of
-    values of groups that have enough samples, `sure_gap` the lower bound of the largest difference.
+    Of 8 attributes with the largest differences and 40 models with the highest values. Of each attribute and model,
+    `gap` is the largest difference of values of groups that have enough samples, `sure_gap` the lower bound of the
+    largest difference.
     """
     from gfscore.audit.agreement.columns import ALL
+    from gfscore.audit.groups.gaps import group_gaps, widest_attributes
     from gfscore.core.names import model_labels
-    from gfscore.show.words.group_words import group_gaps, widest_attributes
 
     rows = subject.rows("group_scores") if subject.scored or subject.kind == ATTACKED else None
     if rows is None or not (rows["n"] > 0).any():
@@ -86,7 +87,7 @@ CHART = Chart(
     ),
     finding=widest_gap,
     shows="{measure_title} of each group; further right is better; marks on one spot: groups treated alike",
-    note="Thin lines: {confidence} intervals, joint over the groups of an attribute. Hollow: fewer samples than the audit's "
-    "smallest cell. The 8 attributes with the largest differences, the 40 models with the highest values.",
+    note="Thin lines: {confidence} intervals, joint over the groups of an attribute. Hollow: fewer samples than the "
+    "audit's smallest cell. The 8 attributes with the largest differences, the 40 models with the highest values.",
     order=1,
 )

@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Axis, Curves
-from gfscore.show.words.findings import Finding
 from gfscore.show.charts.logit_shift_sensitivity import changed, largest_change
+from gfscore.show.forms import Axis, Curves
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
 def scaled(subject: Subject) -> pd.DataFrame | None:
-    """Aggregate scores against a factor on every logit, which no decision depends on. `moves` is the largest change of a model, of the line that moves `most`."""
+    """Aggregate score of each model against a factor on all its logits (see `changed`)."""
     return changed(subject, "scale", ("shift", 0))
 
 
@@ -36,8 +35,8 @@ CHART = Chart(
     ),
     finding=largest_change,
     shows="Aggregate score when every logit is multiplied by the same factor",
-    note="The classifier decides the same at every change. Values on the samples at hand; no intervals, since the samples are "
-    "the same throughout. Thick line: the model that moves most.",
+    note="The classifier decides the same at every change. Values on the samples at hand; no intervals, since the "
+    "samples are the same throughout. Thick line: the model that moves most.",
     order=9,
     figure=False,
 )

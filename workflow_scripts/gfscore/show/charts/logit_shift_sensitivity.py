@@ -52,7 +52,7 @@ def largest_change(frame: pd.DataFrame) -> Finding:
 
 
 def shifted(subject: Subject) -> pd.DataFrame | None:
-    """Aggregate scores against a constant added to every logit, which no decision depends on. `moves` is the largest change of a model, of the line that moves `most`."""
+    """Aggregate score of each model against a constant added to all its logits (see `changed`)."""
     return changed(subject, "shift", ("scale", 1))
 
 
@@ -74,7 +74,7 @@ CHART = Chart(
     ),
     finding=largest_change,
     shows="Aggregate score when the same constant is added to every logit",
-    note="The classifier decides the same at every change. Values on the samples at hand; no intervals, since the samples are "
-    "the same throughout. Thick line: the model that moves most.",
+    note="The classifier decides the same at every change. Values on the samples at hand; no intervals, since the "
+    "samples are the same throughout. Thick line: the model that moves most.",
     order=8,
 )

@@ -15,7 +15,7 @@ MOST_DIMENSIONS = 24
 
 
 def traversals(subject: Subject) -> pd.DataFrame | None:
-    """One decoded picture per sample, dimension and position; `change` is the mean change of a pixel between both ends."""
+    """One decoded picture per sample, dimension and position; `change`: mean change of a pixel between both ends."""
     import numpy as np
     import pandas as pd
 
@@ -61,8 +61,8 @@ CHART = Chart(
         column_title="move in sigma, or place within the range of an attribute",
     ),
     finding=strongest_dimension,
-    shows="Each row moves one dimension of the mapper, all others stay",
-    note="A row without a change: the decoder does not use the dimension; every classifier tolerates it. Most and least, in the "
-    "title: by the mean change of a pixel between both ends.",
+    shows="Each row moves one dimension of an image, all others stay",
+    note="A row without a change: the decoder does not use the dimension; every classifier tolerates it. Most and "
+    "least, in the title: by the mean change of a pixel between both ends.",
     order=8,
 )

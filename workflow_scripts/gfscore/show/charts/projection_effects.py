@@ -26,9 +26,19 @@ def effects(subject: Subject) -> pd.DataFrame | None:
     rows = rows.sort_values("dimension_index", kind="stable").assign(
         trait=rows["trait"].str.replace("_", " ").where(measured, rows["trait"]), measured=measured
     )
-    rows["row"] = [f"{row.dimension}  (Tolerance {number(row.tolerance)})" for row in rows.itertuples()]
+    rows["row"] = [
+        f"{row.dimension}  (Tolerance {number(row.tolerance)}, {_share(row.censored)} censored)"
+        for row in rows.itertuples()
+    ]
     rows["shift"] = rows["shift"].astype(float)
-    return rows[["row", "dimension", "trait", "shift", "measured", "tolerance", "divergence", "models", "mapper"]]
+    columns = ["row", "dimension", "trait", "shift", "measured", "tolerance", "censored", "divergence"]
+    return rows[[*columns, "models", "accuracy", "mapper"]]
+
+
+def _share(value):
+    from gfscore.core.numbers import is_missing, percent
+
+    return "n/a" if is_missing(value) else percent(round(float(value), 3))
 
 
 def strongest_effect(frame: pd.DataFrame) -> Finding:
@@ -53,13 +63,13 @@ CHART = Chart(
     form=Heatmap(
         row="row",
         column="trait",
-        value=Axis("shift", "change in standard deviations (of attributes, of probability)"),
+        value=Axis("shift", "change (standard deviations)"),
         scale="differences",
     ),
     finding=strongest_effect,
-    shows="Mean change of a decoded image when one dimension is moved from one side to the other, in standard deviations of "
-    "the trait over real images; of attributes, of their probability",
-    note="Tolerance: mean over models that are not constant. A dimension may move several traits at once: disentanglement is "
-    "asked of the mapper, not guaranteed.",
+    shows="Mean change of a decoded image when one dimension is moved from one side to the other, in standard "
+    "deviations of the trait over real images; of attributes, of their probability",
+    note="Tolerance and share of censored moves: mean over models that are not constant, of clean accuracy "
+    "{accuracy}. A dimension may move several traits at once: disentanglement is asked of the mapper, not guaranteed.",
     order=6,
 )

@@ -87,8 +87,8 @@ CHART = Chart(
     ),
     finding=least_tolerated,
     shows="Mean over samples of moves along each latent dimension",
-    note="In brackets: clean accuracy of these samples. A constant classifier has Tolerance 1, which says nothing without the "
-    "accuracy: it is marked, and left out of the title. Deviation is at most 1 \N{MINUS SIGN} Tolerance. The 60 models with the largest "
-    "Tolerance.",
+    note="In brackets: clean accuracy of these samples. A constant classifier has Tolerance 1, which says nothing "
+    "without the accuracy: it is marked, and left out of the title. Deviation is at most 1 \u2212 Tolerance. The 60 "
+    "models with the largest Tolerance.",
     order=5,
 )

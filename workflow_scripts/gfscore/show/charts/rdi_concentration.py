@@ -18,7 +18,7 @@ BOUND = "bound (Eq. 12)"
 def deviations(subject: Subject) -> pd.DataFrame | None:
     """Distance of RDI from its value on all samples when every class has n of them: the bound, and draws by model.
 
-    The audit's own samples are the population, so the bound has to hold for every line. `beyond` counts draws beyond it.
+    The audit's own samples are the population, so it has to hold for every line, `beyond` counts draws beyond it.
     """
     import numpy as np
     import pandas as pd
@@ -75,9 +75,9 @@ CHART = Chart(
     ),
     finding=width_of_bound,
     shows="Distance of RDI from its value on all samples, when every class has n of them, {measure_title}",
-    note="Upper line: bound of the GF-Score paper's Eq. 12 at {confidence}, whatever the data. Lower lines, one per model: "
-    "what {confidence} of 400 draws of n samples per class, with replacement, stay within. They do not show that noise "
-    "alone puts RDI above its true value. Right end: the smallest class here.",
+    note="Upper line: bound of the GF-Score paper's Eq. 12 at {confidence}, whatever the data. Lower lines, one per "
+    "model: what {confidence} of 400 draws of n samples per class, with replacement, stay within. They do not show "
+    "that noise alone puts RDI above its true value. Right end: the smallest class here.",
     per_class=True,
     order=2,
 )

@@ -20,8 +20,8 @@ def claims(subject: Subject) -> pd.DataFrame | None:
     import pandas as pd
 
     from gfscore.audit.agreement.columns import ALL
+    from gfscore.audit.findings.relations import mean_scores_against_distances
     from gfscore.core.numbers import number
-    from gfscore.show.words.measure_words import mean_scores_against_distances
 
     rows = subject.rows("falsification")
     if rows is None or (rows := rows[rows["class_index"] == ALL]).empty:
@@ -74,9 +74,9 @@ CHART = Chart(
     ),
     finding=refuted,
     shows="{measure} at T = 1 against the distance that attacks found",
-    note="Above the line the mean score exceeds the mean distance found. Beside each name: falsification rate, the share of "
-    "correctly classified samples with an adversarial example nearer than their score (lower is better), a lower bound on the "
-    "violations. Refuted: surely above the line, by betting, with {confidence} confidence for all models (Holm); with samples "
-    "that no attack broke, no mean score is refuted.",
+    note="Above the line the mean score exceeds the mean distance found. Beside each name: falsification rate, the "
+    "share of correctly classified samples with an adversarial example nearer than their score (lower is better), a "
+    "lower bound on the violations. Refuted: surely above the line, by betting, with {confidence} confidence for all "
+    "models (Holm); with samples that no attack broke, no mean score is refuted.",
     order=1,
 )

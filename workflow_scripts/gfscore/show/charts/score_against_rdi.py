@@ -15,14 +15,15 @@ if TYPE_CHECKING:
 def means_and_disparities(subject: Subject) -> pd.DataFrame | None:
     """Mean over all samples and RDI of each model, with intervals joint over its classes; `nrgc` has no scale."""
     rows, scores = subject.rows("model_summary"), subject.rows("class_scores")
-    assert rows is not None and scores is not None  # every measure has both
+    if rows is None or scores is None:
+        return None
     rows = rows.assign(model=rows["label"], n=rows["label"].map(scores.groupby("label")["n"].sum()))
     return rows[["model", "value", "value_low", "value_high", "rdi", "rdi_low", "rdi_high", "nrgc", "n", "confidence"]]
 
 
 def relation(frame: pd.DataFrame) -> Finding:
     """Whether models with a higher mean are less equal, by RDI and by NRGC, which does not depend on scale."""
-    from gfscore.show.words.takeaways import FEW_MODELS, rank_relation
+    from gfscore.audit.findings.relations import FEW_MODELS, rank_relation
 
     models = len(frame)
     if models < FEW_MODELS:
@@ -54,7 +55,7 @@ CHART = Chart(
     ),
     finding=relation,
     shows="{measure_title}: best is right (higher mean) and low (classes more equal)",
-    note="Lines: {confidence} intervals of each model, joint over its classes; one that ends in an arrow goes on beyond "
-    "the frame. RDI grows with the scale of the measure.",
+    note="Lines: {confidence} intervals of each model, joint over its classes; one that ends in an arrow goes on "
+    "beyond the frame. RDI grows with the scale of the measure.",
     order=2,
 )

@@ -86,9 +86,9 @@ CHART = Chart(
     ),
     finding=alike,
     shows="Cosine similarity of class-wise predictions; 1: the same, 0: nothing shared",
-    note="Below the diagonal: similarity of the pair. Above it: what chance gives, the mean when the second model's classes "
-    "are renamed at random; a similarity near it is no evidence of a common weakness. Second panel: without the diagonal of "
-    "the confusion matrices, so that being right does not count as being alike. Significantly: permutation p, one-sided, "
-    "by Benjamini-Hochberg over the pairs.",
+    note="Below the diagonal: similarity of the pair. Above it: what chance gives, the mean when the second model's "
+    "classes are renamed at random; a similarity near it is no evidence of a common weakness. Second panel: without "
+    "the diagonal of the confusion matrices, so that being right does not count as being alike. Significantly: "
+    "permutation p, one-sided, by Benjamini-Hochberg over the pairs.",
     order=8,
 )

@@ -17,8 +17,8 @@ MODEL = ["dataset", "threat", "model"]
 def radius_curves(subject: Subject, kind: str, *, by_class: bool) -> pd.DataFrame | None:
     """Share of samples that stay right at each radius, of all samples or of each class, the smallest mean first.
 
-    Takes the subject and the kind of curves, "minimal" or "certified". `weakest` marks the line of the smallest mean, of
-    each model where it is `by_class`. Radii beyond which every share is 0 are left out.
+    Takes the subject and the kind of curves, "minimal" or "certified". `weakest` marks the line of the smallest mean,
+    of each model where it is `by_class`. Radii beyond which every share is 0 are left out.
     """
     import numpy as np
 
@@ -85,7 +85,8 @@ CHART = Chart(
     ),
     finding=extremes,
     shows="{measure_title}: share not broken within r, an upper bound on the truth, but for the draw of samples",
-    note="Band: up to the upper {confidence} bound at each radius, each line by itself. Attacks that fail prove nothing, so "
-    "the truth may lie below any line. Lines end where samples were left without an adversarial example, and where all are 0.",
+    note="Band: up to the upper {confidence} bound at each radius, each line by itself. Attacks that fail prove "
+    "nothing, so the truth may lie below any line. Lines end where samples were left without an adversarial example, "
+    "and where all are 0.",
     order=3,
 )

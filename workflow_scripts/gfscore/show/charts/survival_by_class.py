@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Axis, Curves
-from gfscore.show.words.findings import Finding
 from gfscore.show.charts.survival import radius_curves
+from gfscore.show.forms import Axis, Curves
+from gfscore.show.words.findings import Finding, others_equal
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,6 +25,7 @@ def weakest_of_models(frame: pd.DataFrame) -> Finding:
     """Class of the smallest mean in most models."""
     weakest = frame[frame["weakest"]].drop_duplicates(["model", "class"])["class"].value_counts()
     numbers = {"times": int(weakest.iloc[0]), "models": frame["model"].nunique()}
+    numbers |= others_equal(weakest, weakest.iloc[0])
     return Finding("smallest_radius", {"cls": str(weakest.index[0])}, numbers)
 
 
@@ -46,9 +47,10 @@ CHART = Chart(
         names=False,
     ),
     finding=weakest_of_models,
-    shows="{measure_title} by class: share not broken within r, an upper bound on the truth, but for the draw of samples",
-    note="Thin lines: classes. Thick: the class of the smallest mean, with its {confidence} bound (all classes of a model "
-    "together). Attacks that fail prove nothing, so the truth may lie below any line.",
+    shows="{measure_title} by class: share not broken within r, an upper bound on the truth, but for the draw of "
+    "samples",
+    note="Thin lines: classes. Thick: the class of the smallest mean, with its {confidence} bound (all classes of a "
+    "model together). Attacks that fail prove nothing, so the truth may lie below any line.",
     per_class=True,
     order=4,
 )

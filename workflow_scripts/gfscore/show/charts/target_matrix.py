@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.forms import Axis, Matrix
-from gfscore.show.words.findings import Finding
+from gfscore.show.words.findings import Finding, others_equal
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,7 +45,10 @@ def easiest_target(frame: pd.DataFrame) -> Finding:
         return Finding("no_target_reached")
     easiest, most = every.loc[every["success"].idxmax()], pairs.loc[pairs["success"].idxmax()]
     names = {"easiest": str(easiest["target"]), "true": str(most["true"]), "target": str(most["target"])}
-    return Finding("easiest_target", names, {"share": float(easiest["success"]), "most": float(most["success"])})
+    equal = others_equal(every["success"].dropna(), easiest["success"])
+    return Finding(
+        "easiest_target", names, {"share": float(easiest["success"]), "most": float(most["success"])} | equal
+    )
 
 
 CHART = Chart(
@@ -63,8 +66,9 @@ CHART = Chart(
         column_title="target of the attack",
     ),
     finding=easiest_target,
-    shows="Share of the true class that the attack turns into the target, mean over models: {measure_title}; lower is better",
-    note="Last row: all samples of the other classes. Grey: the class itself, or no samples. Samples that are taken for the "
-    "target without any attack count; a stronger attack may succeed more often.",
+    shows="Share of the true class that the attack turns into the target, mean over models: {measure_title}; lower is "
+    "better",
+    note="Last row: all samples of the other classes. Grey: the class itself, or no samples. Samples that are taken "
+    "for the target without any attack count; a stronger attack may succeed more often.",
     order=7,
 )

@@ -1,4 +1,4 @@
-"""Forms of charts: what a chart looks like, as data. Two renderers draw every form: `vega` for pages, `paper` for papers.
+"""Forms of charts: what a chart looks like, as data. Two renderers draw every form: `vega` and `paper`.
 
 Imports nothing heavy, because every run of Snakemake reads declarations of charts.
 """

@@ -7,21 +7,27 @@ page sets `spec.width` and `columns`, by usermeta, to what fits.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gfscore.core.numbers import end_of_range, number
-from gfscore.show.forms import Axis, Bars, Curves, Form, Heatmap, Intervals, Matrix, Pictures, Radar, Scatter
+from gfscore.show.forms import Bars, Curves, Form, Heatmap, Intervals, Matrix, Pictures, Radar, Scatter
 from gfscore.show.forms.layout import spread_out
 from gfscore.show.forms.panels import (
+    MOST_LABELLED,
     MOST_NUMBERED,
     MOST_NUMBERED_ROWS,
     Words,
+    broken,
     categories,
     cell_text,
     colour_limits,
+    ends_of,
+    outermost,
     panels_of,
+    runs_of,
     short_names,
 )
 from gfscore.show.forms.theme import CATEGORIES, DIVERGING, ON_BRIGHT, ON_DARK, PARAMETERS, SEQUENTIAL, SHAPES
@@ -45,39 +51,40 @@ CONFIG: dict[str, Any] = {
         "labelColor": {"expr": "ink"}, "titleColor": {"expr": "muted"}, "labelFontSize": 12, "titleFontSize": 12,
         "titleFontWeight": "normal", "labelLimit": 220, "titleLimit": 640, "orient": "top",
     },
-    "header": {"labelColor": {"expr": "ink"}, "labelFontSize": 12, "labelFontWeight": "bold", "titleColor": {"expr": "muted"}},
+    "header": {"labelColor": {"expr": "ink"}, "labelFontSize": 12, "labelFontWeight": "bold"},
 }  # fmt: skip
 PANEL, STEP, CELL, LETTER = 200, 22, 26, 6.5
 """Pixels: width of a small panel, height of a row, of a cell, width of a letter."""
-MOST_NAMED = 24
+MOST_SLANTED = 40
 DIGITS = 6
+ONCE: dict[str, Any] = {"data": {"values": [{}]}}
+"""Data of a mark that stands once in each panel, whatever the rows."""
 WRITTEN = {"labelExpr": "names[datum.value] || datum.label", "ticks": False, "domain": False}
 
 
 def specification(form: Form, frame: pd.DataFrame, words: Words) -> dict[str, Any]:
-    """Vega-Lite specification of a tidy frame in a form, with its data and its theme's parameters."""
-    frame, inner, more = DRAWN[type(form)](form, frame.reset_index(drop=True), words)
-    named = [column for column in ("row", "column", "name", "line", "spoke") if getattr(form, column, None)]
-    names: dict[str, str] = {}
-    for column in named:
-        names |= short_names(categories(frame, getattr(form, column)), 18 if column in ("column", "spoke") else 28)
-    padding = more.pop("padding", 6)
-    resolve = more.pop("resolve", None)
-    whole: dict[str, Any] = {
-        "$schema": SCHEMA,
-        "data": {"name": "rows", "values": _records(frame, form)},
-        "params": [{"name": name, "value": value} for name, value in (*PARAMETERS.items(), ("names", names))],
-        "config": CONFIG,
-        "padding": {"left": 2, "right": padding, "top": 4, "bottom": 2},
-    }
-    if form.panel is None:
-        fit = {"autosize": {"type": "fit-x", "contains": "padding"}, "width": "container"}
-        return whole | fit | inner | more
+    """Vega-Lite specification of a tidy frame in a form, with its data and its theme's parameters.
+
+    One panel fills the page's width; several are a facet, or a concatenation where each has a legend of its own.
+    """
+    frame = frame.reset_index(drop=True)
     panels = [name for name, _ in panels_of(frame, form.panel)]
-    facet = {
-        "field": form.panel, "type": "nominal", "sort": panels, "title": None,
-        "header": {"labelLimit": more.get("width", PANEL) + 60},
-    }  # fmt: skip
+    single = len(panels) == 1
+    if single:
+        form = replace(form, panel=None)
+    if form.panel and getattr(form, "colour", None):
+        return _side_by_side(form, frame, words, panels)
+    frame, inner, more = DRAWN[type(form)](form, frame, words)
+    padding, resolve = more.pop("padding", 6), more.pop("resolve", None)
+    whole = _whole(form, frame, padding)
+    if single:
+        title = {"title": {"text": panels[0], "anchor": "start", "fontSize": 12, "color": _colour("ink")}}
+        fit = {"autosize": {"type": "fit-x", "contains": "padding"}, "width": "container"}
+        return whole | (title if panels[0] else {}) | fit | inner | more
+    lines = {name: broken(name, 34).split("\n") for name in panels}
+    whole["params"].append({"name": "panels", "value": lines})
+    header = {"labelExpr": "panels[datum.value]", "labelLimit": 2 * PANEL}
+    facet = {"field": form.panel, "type": "nominal", "sort": panels, "title": None, "header": header}
     return whole | {
         "facet": facet,
         "columns": min(3, len(panels)),
@@ -85,6 +92,34 @@ def specification(form: Form, frame: pd.DataFrame, words: Words) -> dict[str, An
         "spec": {"width": PANEL} | inner | more,
         "usermeta": {"panels": len(panels)},
     } | ({"resolve": resolve} if resolve else {})  # fmt: skip
+
+
+def _whole(form, frame, padding):
+    names: dict[str, str] = {}
+    for role in ("row", "column", "name", "line", "spoke"):
+        if column := getattr(form, role, None):
+            names |= short_names(categories(frame, column), 18 if role in ("column", "spoke") else 28)
+    return {
+        "$schema": SCHEMA,
+        "data": {"name": "rows", "values": _records(frame, form)},
+        "params": [{"name": name, "value": value} for name, value in (*PARAMETERS.items(), ("names", names))],
+        "config": CONFIG,
+        "padding": {"left": 2, "right": padding, "top": 4, "bottom": 2},
+    }
+
+
+def _side_by_side(form, frame, words, panels):
+    parts = []
+    for name in panels:
+        own = frame[frame[form.panel].astype(str) == name]
+        _, inner, more = DRAWN[type(form)](replace(form, panel=None), own, words)
+        more.pop("padding", None)
+        chosen = [{"filter": {"field": form.panel, "equal": name}}]
+        title = {"text": name, "anchor": "start", "fontSize": 12, "color": _colour("ink")}
+        parts.append({"transform": chosen, "title": title, "width": PANEL} | inner | more)
+    apart = {"scale": dict.fromkeys(("color", "shape", "fill"), "independent")}
+    whole = _whole(form, frame, 6) | {"concat": parts, "columns": min(3, len(panels)), "resolve": apart}
+    return whole | {"usermeta": {"panels": len(panels)}}
 
 
 def _records(frame, form):
@@ -96,7 +131,7 @@ def _records(frame, form):
 
 
 def _plain(value):
-    if value is None or value is np.nan:
+    if value is None:
         return None
     if isinstance(value, bool | np.bool_):
         return bool(value)
@@ -116,7 +151,7 @@ def _name(field, **settings):
     return {"field": field, "type": "nominal", "sort": None, "title": None, "axis": axis} | settings
 
 
-def _number(axis: Axis, words, **settings):
+def _number(axis, words, **settings):
     scale: dict[str, Any] = {"zero": axis.zero, "nice": not axis.log}
     scale |= {"type": "log"} if axis.log else {}
     scale |= {"domainMax": axis.end, "domainMin": 0} if axis.end is not None else {}
@@ -139,12 +174,13 @@ def _heatmap(form, frame, words):
     low, high = colour_limits(values, form, words.value_range)
     rows, columns = categories(frame, form.row), categories(frame, form.column)
     differences = form.scale == "differences"
-    numbered = len(columns) <= (MOST_NUMBERED if form.panel is None else 8) and len(rows) <= MOST_NUMBERED_ROWS
+    numbered = len(columns) <= (MOST_NUMBERED if form.panel is None else 6) and len(rows) <= MOST_NUMBERED_ROWS
     narrow = len(columns) > 12 or max(map(len, columns)) > 4
     bright = "abs(datum.V) < R" if differences else "datum.V > R"
     middle = low + 0.55 * (high - low) if not differences else 0.6 * high
     bright = bright.replace("V", form.value.column).replace("R", f"{middle:.4g}")
     above = {"orient": "top", "labelAngle": -45 if narrow else 0, "labelLimit": 120}
+    above["labelOverlap"] = not narrow or len(columns) > MOST_SLANTED
     x = _name(form.column, title=form.column_title, axis=above)
     y = _name(form.row, title=form.row_title)
     scheme = {"scheme": DIVERGING["vega"] if differences else SEQUENTIAL, "domain": [low, high]}
@@ -161,9 +197,8 @@ def _heatmap(form, frame, words):
         if getattr(form, "diagonal", None):
             own = frame[form.diagonal].astype(float)
             frame["_text"] = [text or cell_text(value, form) for text, value in zip(frame["_text"], own, strict=True)]
-        written = {"condition": {"test": bright, "value": ON_BRIGHT}, "value": ON_DARK}
         empty = {"test": f"!isValid(datum['{form.value.column}'])", "value": _colour("ink")}
-        written = {"condition": [empty, written["condition"]], "value": ON_DARK}
+        written = {"condition": [empty, {"test": bright, "value": ON_BRIGHT}], "value": ON_DARK}
         layers.append(
             {
                 "mark": {"type": "text", "fontSize": 10, "invalid": None},
@@ -177,7 +212,9 @@ def _heatmap(form, frame, words):
             layers.append({"transform": chosen, "mark": framed | {"strokeDash": dash}})
     if form.dot:
         dot = {"type": "point", "filled": True, "size": 14, "color": _colour("ink"), "opacity": 1, "yOffset": -8}
-        layers.append({"transform": [{"filter": f"datum['{form.dot}']"}], "mark": dot})
+        layers.append(
+            {"transform": [{"filter": f"datum['{form.dot}'] && isValid(datum['{form.value.column}'])"}], "mark": dot}
+        )
     padding = 6
     if form.aside:
         first = ~frame.duplicated([form.row, *([form.panel] if form.panel else [])])
@@ -200,7 +237,9 @@ def _pictures(form, frame, words):
     columns = categories(frame, form.column)
     side = min(40, 600 // max(1, len(columns)))
     encoding = {
-        "x": _name(form.column, title=form.column_title), "y": _name(form.row), "url": {"field": form.picture},
+        "x": _name(form.column, title=form.column_title, axis={"labelAngle": 0}),
+        "y": _name(form.row),
+        "url": {"field": form.picture},
     }  # fmt: skip
     mark = {"type": "image", "width": side - 3, "height": side - 3, "aspect": True}
     size = {"height": {"step": side}, "width": side * len(columns)}
@@ -239,13 +278,7 @@ def _intervals(form, frame, words):
     if form.tick:
         tick = {"type": "tick", "thickness": 2.5, "size": 15, "color": _colour("contrast")}
         layers.append({"mark": tick, "encoding": {"x": x | {"field": form.tick}}})
-    if form.rule is not None:
-        line = {
-            "mark": {"type": "rule", "color": _colour("muted")},
-            "encoding": {"x": {"datum": form.rule}, "y": {"value": 0}, "y2": {"value": {"expr": "height"}}},
-        }
-        layers.append(line)
-    padding = 6
+    padding = 6.0
     if form.aside:
         padding = 14 + LETTER * max(map(len, frame[form.aside].astype(str)))
         text = {"type": "text", "align": "left", "color": _colour("ink"), "fontSize": 11}
@@ -255,15 +288,15 @@ def _intervals(form, frame, words):
         frame = frame.assign(**{f"_{form.aside}": frame[form.aside]})
     for layer in layers:
         layer["encoding"] = y | layer["encoding"]
-    step = STEP if not form.colour else max(STEP, 9 * frame[form.colour].nunique())
-    size: dict[str, Any] = {
-        "height": {"step": step, "for": "position"} if form.colour else {"step": step},
-        "padding": padding,
-    }
+    if form.rule is not None:
+        rule = {"type": "rule", "color": _colour("muted")}
+        layers.append(ONCE | {"mark": rule, "encoding": {"x": {"datum": form.rule}}})
+    height: Any = {"step": STEP}
+    if form.colour:
+        height = max(STEP, 9 * frame[form.colour].nunique()) * frame[form.row].nunique()
+    size: dict[str, Any] = {"height": height, "padding": padding}
     if form.apart:
         size["resolve"] = {"scale": {"x": "independent"}}
-    elif form.colour and form.panel:
-        size["resolve"] = {"scale": {"color": "independent", "shape": "independent", "fill": "independent"}}
     return frame, {"layer": layers}, size
 
 
@@ -278,13 +311,11 @@ def _bars(form, frame, words):
         sure = {"test": f"datum['{form.sure}']"} if form.sure else {"test": "false"}
         colour = {"condition": sure | {"value": _colour("contrast")}, "value": _colour("ink")}
         filled = {"condition": sure | {"value": 1}, "value": 0}
-        layers.append({
-            "mark": {"type": "point", "size": 28, "opacity": 1},
-            "encoding": {"x": x, "y": y, "color": colour, "fill": colour, "fillOpacity": filled, "tooltip": _tips(form)},
-        })  # fmt: skip
+        look = {"color": colour, "fill": colour, "fillOpacity": filled, "tooltip": _tips(form)}
+        layers.append({"mark": {"type": "point", "size": 28, "opacity": 1}, "encoding": {"x": x, "y": y} | look})
     if form.rule:
         rule = {"type": "rule", "strokeDash": [5, 4], "color": _colour("muted")}
-        layers.append({"mark": rule, "encoding": {"x": {"datum": float(frame[form.rule].iloc[0])}}})
+        layers.append(ONCE | {"mark": rule, "encoding": {"x": {"datum": float(frame[form.rule].iloc[0])}}})
     return frame, {"layer": layers}, {"height": {"step": STEP}}
 
 
@@ -305,12 +336,7 @@ def _curves(form, frame, words):
     if form.shade:
         frame = frame.assign(**_stretches(frame, form))
         band = {"type": "rect", "color": _colour("contrast"), "opacity": 0.25, "stroke": _colour("contrast")}
-        over = {
-            "x": x | {"field": "_from"},
-            "x2": {"field": "_to"},
-            "y": {"value": 0},
-            "y2": {"value": {"expr": "height"}},
-        }
+        over = {"x": x | {"field": "_from"}, "x2": {"field": "_to"}}
         layers.append({"transform": [{"filter": "isValid(datum._from)"}], "mark": band, "encoding": over})
     few = frame[form.line].nunique() <= 8
     for name in (form.low, form.high):
@@ -326,14 +352,14 @@ def _curves(form, frame, words):
         layers.append({"transform": [{"filter": f"datum['{form.dot}']"}], "mark": point, "encoding": {"x": x, "y": y}})
     if form.rule is not None:
         rule = {"type": "rule", "strokeDash": [5, 4], "color": _colour("muted")}
-        layers.append({"mark": rule, "encoding": {"x": {"datum": form.rule}}})
+        layers.append(ONCE | {"mark": rule, "encoding": {"x": {"datum": form.rule}}})
     size: dict[str, Any] = {"height": 260 if form.panel is None else 150}
     if form.names and form.panel is None:
-        ends = frame[frame[form.y.column].notna()].groupby(form.line, sort=False).tail(1)
-        if len(ends) > MOST_NAMED:
+        ends = ends_of(frame, form)
+        if len(ends) > MOST_LABELLED:
             ends = ends[ends[form.bold].astype(bool)] if form.bold else ends.head(0)
         drawn = () if form.y.log else (form.low, form.high)
-        frame = _named(frame, ends, form, form.line, size, layers, scale=y["scale"], bounds=drawn)
+        frame = _named(frame, ends, form, (layers, size), scale=y["scale"], bounds=drawn)
     if form.apart:
         size["resolve"] = {"scale": {"x": "independent", "y": "independent"}}
     return frame, {"layer": layers}, size
@@ -342,16 +368,15 @@ def _curves(form, frame, words):
 def _stretches(frame, form):
     starts, stops = np.full(len(frame), np.nan), np.full(len(frame), np.nan)
     keys = [form.line, *([form.panel] if form.panel else [])]
-    for _, places in frame.groupby(keys, sort=False).indices.items():
-        shaded = frame[form.shade].to_numpy(dtype=bool)[places]
-        edges = np.flatnonzero(np.diff(np.concatenate([[0], shaded.astype(int), [0]])))
-        for first, last in zip(edges[::2], edges[1::2] - 1, strict=True):
+    for places in frame.groupby(keys, sort=False).indices.values():
+        for first, last in runs_of(frame[form.shade].to_numpy(dtype=bool)[places]):
             starts[places[first]], stops[places[first]] = frame[form.x.column].to_numpy()[places[[first, last]]]
     return {"_from": starts, "_to": stops}
 
 
-def _named(frame, points, form, column, size, layers, *, scale, bounds):
-    # Names stand in a column behind the axes, in the order of their points.
+def _named(frame, points, form, unit, *, scale, bounds):
+    # Names stand in a column behind the axes, in the order of their points; `unit` are layers and their size.
+    column, (layers, size) = form.name if isinstance(form, Scatter) else form.line, unit
     if points.empty:
         return frame
     values = points[form.y.column].to_numpy(dtype=float)
@@ -359,12 +384,14 @@ def _named(frame, points, form, column, size, layers, *, scale, bounds):
     every = frame[drawn].to_numpy(dtype=float)
     low, high = float(np.nanmin(every)), float(np.nanmax(every))
     low, high = (min(0.0, low) if form.y.zero else low), form.y.end or high
+    low, high = scale.get("domain", (low, high))
     reach, height = (high - low) or 1.0, size["height"]
     scale |= {"domain": [low, low + reach], "nice": False}
     if form.y.log:
         values, low, reach = np.log(values), np.log(low), np.log((low + reach) / low)
     up = 1 - (values - low) / reach if not form.y.reverse else (values - low) / reach
-    places = spread_out(up * height, 14, low=5, high=height - 5)
+    # Of equal places the first name is the lowest, as on paper.
+    places = spread_out((up * height)[::-1], 14, low=5, high=height - 5)[::-1]
     frame = frame.assign(_name=None, _at=np.nan)
     frame["_name"] = frame["_name"].astype(object)
     frame.loc[points.index, "_name"] = list(short_names(points[column].astype(str).tolist(), 24).values())
@@ -397,7 +424,7 @@ def _scatter(form, frame, words):
         x["scale"], y["scale"] = ({"domain": [0, end], "nice": False} for _ in range(2))
         line = {"type": "rule", "strokeDash": [5, 4], "color": _colour("muted")}
         ends = {"x": {"datum": 0}, "x2": {"datum": end}, "y": {"datum": 0}, "y2": {"datum": end}}
-        layers.append({"mark": line, "encoding": ends})
+        layers.append(ONCE | {"mark": line, "encoding": ends})
         corner = {
             "type": "text",
             "align": "left",
@@ -405,7 +432,9 @@ def _scatter(form, frame, words):
             "fontWeight": "bold",
             "color": _colour("contrast"),
         }
-        layers.append({"mark": corner | {"text": form.corner}, "encoding": {"x": {"value": 6}, "y": {"value": 6}}})
+        layers.append(
+            ONCE | {"mark": corner | {"text": form.corner}, "encoding": {"x": {"value": 6}, "y": {"value": 6}}}
+        )
     faint = {"type": "rule", "strokeWidth": 1.2, "opacity": 0.35, "color": _colour("accent"), "clip": True}
     if form.x_low:
         layers.append(
@@ -419,21 +448,19 @@ def _scatter(form, frame, words):
     points: dict[str, Any] = {"color": {"value": _colour("accent")}}
     if form.sides:
         domain = [state for state, _ in form.sides]
-        legend = {"columns": 1}
         colours, shapes = ([looks[look][which] for _, look in form.sides] for which in (0, 1))
+        state = {"field": form.state, "title": None, "legend": {"columns": 1}}
         points = {
-            "color": {"field": form.state, "title": None, "legend": legend,
-                      "scale": {"domain": domain, "range": [_colour(colour) for colour in colours]}},
-            "shape": {"field": form.state, "title": None, "legend": legend, "scale": {"domain": domain, "range": shapes}},
-        }  # fmt: skip
+            "color": state | {"scale": {"domain": domain, "range": [_colour(colour) for colour in colours]}},
+            "shape": state | {"scale": {"domain": domain, "range": shapes}},
+        }
     mark = {"type": "point", "filled": True, "size": 80, "opacity": 1}
     layers.append({"mark": mark, "encoding": {"x": x, "y": y, "tooltip": _tips(form)} | points})
     size: dict[str, Any] = {"height": 320}
     if form.panel is None:
-        named = frame
-        if len(frame) > MOST_NAMED:
-            named = frame.sort_values(form.y.column, kind="stable").iloc[[*range(8), *range(-8, 0)]]
-        frame = _named(frame, named, form, form.name, size, layers, scale=y["scale"], bounds=(form.y_low, form.y_high))
+        named = outermost(frame, form)
+        bounds = (form.y_low, form.y_high)
+        frame = _named(frame, named, form, (layers, size), scale=y["scale"], bounds=bounds)
     return frame, {"layer": layers}, size
 
 
@@ -455,20 +482,16 @@ def _radar(form, frame, words):
         frame[f"_x_{name}"], frame[f"_y_{name}"] = length * np.sin(at), length * np.cos(at)
     reach = {"domain": [-1.45, 1.45], "nice": False}
 
-    def place(name):
+    def place(name: str) -> dict[str, Any]:
         return {
             side: {"field": f"_{side}_{name}", "type": "quantitative", "axis": None, "scale": reach} for side in "xy"
         } | {"order": {"field": "_order"}}
 
-    circle = np.linspace(0, 2 * np.pi, 61)
-    rings = [
-        {"ring": ring, "o": i, "_x": ring * np.sin(a), "_y": ring * np.cos(a)}
-        for ring in (0.5, 1)
-        for i, a in enumerate(circle)
-    ]
+    turn = list(enumerate(np.linspace(0, 2 * np.pi, 61)))
+    rings = [{"ring": r, "o": i, "_x": r * np.sin(a), "_y": r * np.cos(a)} for r in (0.5, 1) for i, a in turn]
     labels = [
-        {"name": short, "_x": 1.22 * np.sin(a), "_y": 1.15 * np.cos(a)}
-        for short, a in zip(short_names(spokes, 11).values(), angle, strict=True)
+        {"name": name, "_x": 1.22 * np.sin(a), "_y": 1.15 * np.cos(a)}
+        for name, a in zip(short_names(spokes, 11).values(), angle, strict=True)
     ]
     fixed = {side: {"field": f"_{side}", "type": "quantitative", "axis": None, "scale": reach} for side in "xy"}
     layers = [
@@ -478,8 +501,8 @@ def _radar(form, frame, words):
          "encoding": fixed | {"text": {"field": "name"}}},
         *({"mark": {"type": "line", "color": _colour("accent"), "strokeWidth": 0.8, "opacity": 0.5},
            "encoding": place(name)} for name in (form.low, form.high)),
-        *([{"mark": {"type": "line", "color": _colour("muted"), "strokeDash": [4, 3]}, "encoding": place(form.reference)}]
-          if form.reference else []),
+        *({"mark": {"type": "line", "color": _colour("muted"), "strokeDash": [4, 3]}, "encoding": place(name)}
+          for name in (form.reference,) if name),
         {"mark": {"type": "line", "color": _colour("accent"), "strokeWidth": 2}, "encoding": place(form.value.column)},
         {"mark": {"type": "point", "filled": True, "opacity": 1, "color": _colour("accent"), "size": 24},
          "encoding": place(form.value.column) | {"tooltip": _tips(form)}},

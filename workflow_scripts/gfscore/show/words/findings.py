@@ -5,7 +5,7 @@ Imports nothing heavy, because declarations of charts are read by every run of S
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from string import Formatter
 from typing import Any
@@ -19,7 +19,8 @@ class Finding:
     """One statement: its kind, a key of SENTENCES, what it is about, its numbers, and the confidence behind it.
 
     `subject` holds names (of models, classes, measures), one or several, by their role; `numbers` hold numbers by
-    theirs. `confidence` is None where the statement is of the samples at hand.
+    theirs, among which `tied` counts others that are equal to the one named. `confidence` is None where the statement
+    is of the samples at hand.
     """
 
     kind: str
@@ -31,10 +32,19 @@ class Finding:
     def sentence(self) -> str:
         """The finding in words."""
         text = _WORDS.format(SENTENCES[self.kind], **self.subject, **self.numbers)
+        if others := int(self.numbers.get("tied", 0)):
+            text += f" (tied with {others:,} other{'' if others == 1 else 's'})"
         return text[:1].upper() + text[1:] if text.startswith("class ") else text
 
 
 LONGEST = 32
+TIE_TOLERANCE = 1e-9
+
+
+def others_equal(values: Iterable[float], value: float) -> dict[str, float]:
+    """How many of `values` beside one are equal to `value`, as a number of a finding; nothing where none is."""
+    equal = sum(abs(other - value) <= TIE_TOLERANCE for other in values) - 1
+    return {"tied": equal} if equal > 0 else {}
 
 
 class _Words(Formatter):
@@ -67,6 +77,7 @@ HOW = {
     "count": numbers.count,
     "points": lambda value: f"{100 * value:.0f} points",
     "times": lambda value: f"{numbers.number(value)} times",
+    "title": lambda name: printable(name)[:1].upper() + printable(name)[1:],
     "size": lambda value: numbers.number(abs(value)),
     "percent": lambda value: f"{100 * value:.3g}%",
     "class": lambda value: _names(value, class_phrase),
@@ -94,25 +105,25 @@ SENTENCES = {
     "ranks_equal": "All {classes:classes} have the same mean rank: none is more vulnerable",
     "profiles_agree": "Models agree on which classes are weak: mean Spearman {rho:signed} over {pairs:pairs} of models "
     "({rho_low:signed} to {rho_high:signed})",
-    "profiles_differ": "Models agree little on which classes are weak: mean Spearman {rho:signed} over {pairs:pairs} of "
-    "models ({rho_low:signed} to {rho_high:signed})",
+    "profiles_differ": "Models agree little on which classes are weak: mean Spearman {rho:signed} over {pairs:pairs} "
+    "of models ({rho_low:signed} to {rho_high:signed})",
     "best_and_worst": "{model}: the classes lie between {low} and {high}",
-    "errors_drawn": "{cls:class} draws more than an equal share of the errors in {times} of {models:models}, {share} on "
-    "average",
-    "errors_drawn_untested": "{cls:class} draws the largest share of the errors, {share} on average",
-    "errors_even": "No class draws significantly more than an equal share of the errors; {cls:class} draws most, {share} "
+    "errors_drawn": "{cls:class} draws more than an equal share of the errors in {times} of {models:models}, {share} "
     "on average",
+    "errors_drawn_untested": "{cls:class} draws the largest share of the errors, {share} on average",
+    "errors_even": "No class draws significantly more than an equal share of the errors; {cls:class} draws most, "
+    "{share} on average",
     "most_confused": "{true:class} is most often taken for {predicted:class}: in {share} of the cases, mean over "
     "{models:models}",
-    "most_confused_of_any": "The most frequent confusion of any model: {model} takes {true:class} for {predicted:class} "
-    "in {share} of the cases",
+    "most_confused_of_any": "The most frequent confusion of any model: {model} takes {true:class} for "
+    "{predicted:class} in {share} of the cases",
     "nothing_confused": "No class is ever taken for another",
-    "alike": "{times} of {pairs:pairs} of models err significantly more alike than by chance (cosine of errors {mean} on "
-    "average, {mean_chance} by chance), {models} most",
+    "alike": "{times} of {pairs:pairs} of models err significantly more alike than by chance (cosine of errors {mean} "
+    "on average, {mean_chance} by chance), {models} most",
     "not_alike": "No two models err significantly more alike than by chance: cosine of errors {mean} on average, "
     "{mean_chance} by chance",
-    "alike_not_settled": "Whether models err more alike than by chance cannot be settled with {classes:classes}: cosine "
-    "of errors {mean} on average, {mean_chance} by chance",
+    "alike_not_settled": "Whether models err more alike than by chance cannot be settled with {classes:classes}: "
+    "cosine of errors {mean} on average, {mean_chance} by chance",
     "no_errors_to_compare": "Some models make no errors, so that there is nothing to compare",
     "easiest_target": "{easiest:class} is the easiest target ({share} of the other samples); {true:class} turns into "
     "{target:class} most often ({most})",
@@ -127,47 +138,50 @@ SENTENCES = {
     "mean_rdi_more_against_nrgc": "Models with a higher mean are more equal by RDI (Spearman {rho:signed}), but less "
     "equal by NRGC ({rho_nrgc:signed})",
     "places_fixed": "No weight of RDI changes the order of {models:models}",
-    "places_kept": "Up to \u03bb = {lam:setting} all {models:models} keep their places; the first swap comes at {first}",
+    "places_kept": "Up to \u03bb = {lam:setting} all {models:models} keep their places; the first swap comes at "
+    "{first}",
     "places_change": "Weighing RDI with \u03bb = {lam:setting} moves {moved} of {models:models} to another place; the "
     "first swap comes at {first}",
     # how sure
     "disparity_above": "RDI runs from {low} ({best}) to {high} ({worst}), above chance in {times} of {models:models}",
     "disparity_above_of_one": "RDI is {low}, above chance",
-    "disparity_unlike": "RDI runs from {low} ({best}) to {high} ({worst}); classes differ in how values are distributed, "
-    "perhaps not in their means",
+    "disparity_unlike": "RDI runs from {low} ({best}) to {high} ({worst}); classes differ in how values are "
+    "distributed, perhaps not in their means",
     "disparity_unlike_of_one": "RDI is {low}; classes differ in how values are distributed, perhaps not in their means",
-    "disparity_chance": "RDI runs from {low} ({best}) to {high} ({worst}), not distinguishable from chance in any model",
+    "disparity_chance": "RDI runs from {low} ({best}) to {high} ({worst}), not distinguishable from chance in any "
+    "model",
     "disparity_chance_of_one": "RDI is {low}, not distinguishable from chance",
     "disparity_unknown": "RDI runs from {low} ({best}) to {high} ({worst}); what chance gives is not known",
     "disparity_unknown_of_one": "RDI is {low}; what chance gives is not known",
-    "rdi_bound_is_wide": "{n:count} samples per class, drawn again, give an RDI within {found:high} of that of all; the "
-    "bound, {bound:high}, is {ratio:times} as wide, but holds for the true RDI",
+    "rdi_bound_is_wide": "{n:count} samples per class, drawn again, give an RDI within {found:high} of that of all; "
+    "the bound, {bound:high}, is {ratio:times} as wide, but holds for the true RDI",
     "rdi_does_not_vary": "RDI does not vary at all at {n:count} samples per class, where the bound allows {bound:high}",
     # can it be trusted
-    "score_refuted": "Attacks refute the mean score of {times} of {models:models}, and find examples nearer than the score "
-    "for {low:low} to {high:high} of the correct samples",
-    "score_open": "Attacks refute the mean score of none of {models:models} ({open} not settled), yet find examples nearer "
-    "than the score for {low:low} to {high:high} of the correct samples",
-    "score_violated": "Attacks refute the mean score of none of {models:models}, yet find examples nearer than the score "
-    "for {low:low} to {high:high} of the correct samples",
+    "score_refuted": "Attacks refute the mean score of {times} of {models:models}, and find examples nearer than the "
+    "score for {low:low} to {high:high} of the correct samples",
+    "score_open": "Attacks refute the mean score of none of {models:models} ({open} not settled), yet find examples "
+    "nearer than the score for {low:low} to {high:high} of the correct samples",
+    "score_violated": "Attacks refute the mean score of none of {models:models}, yet find examples nearer than the "
+    "score for {low:low} to {high:high} of the correct samples",
     "score_stands": "Attacks find no example nearer than the score in {models:models}, which confirms nothing",
     "nothing_to_refute": "No sample is classified correctly, so that attacks have nothing to refute",
     "mean_radius": "{model}: mean radius {mean}",
     "mean_radii": "The mean radius is largest for {best} ({high}), smallest for {worst} ({low})",
     "smallest_radius": "{cls:class} has the smallest mean radius in {times} of {models:models}",
-    "calibration_useless": "No calibrated score ranks the models like robust accuracy: Spearman {after:signed} at best, "
-    "{before:signed} at T = 1, {alone:signed} for clean accuracy alone",
+    "calibration_useless": "No calibrated score ranks the models like robust accuracy: Spearman {after:signed} at "
+    "best, {before:signed} at T = 1, {alone:signed} for clean accuracy alone",
     "accuracy_as_good": "Clean accuracy alone agrees with robust accuracy at least as well ({alone:signed}) as every "
     "calibrated score (best {after:signed})",
     "calibration_no_gain": "No calibration improves agreement with robust accuracy over T = 1 ({before:signed})",
     "calibration_helps": "Calibrating by {objective} gives the best agreement with robust accuracy: {after:signed}, "
     "against {before:signed} at T = 1 and {alone:signed} for clean accuracy alone",
-    "optimum_at_edge": "The optimum of {times} of {objectives} objectives reaches the end of the search: not to be trusted",
+    "optimum_at_edge": "The optimum of {times} of {objectives} objectives reaches the end of the search: not to be "
+    "trusted",
     "optimum_inside": "No optimum reaches the end of the search; agreement with robust accuracy is not known",
-    "score_moves": "A change of the logits ({from_:setting} to {to:setting}) that alters no prediction moves {measure} by "
-    "up to {move}",
-    "score_moves_others_not": "A change of the logits ({from_:setting} to {to:setting}) that alters no prediction moves "
-    "{measure} by up to {move}, but not {still}",
+    "score_moves": "A change of the logits ({from_:setting} to {to:setting}) that alters no prediction moves "
+    "{measure} by up to {move}",
+    "score_moves_others_not": "A change of the logits ({from_:setting} to {to:setting}) that alters no prediction "
+    "moves {measure} by up to {move}, but not {still}",
     "score_unmoved": "Changes of the logits that alter no prediction leave {measures} as they are",
     # for whom
     "groups_differ": "Groups by {attribute:text} differ most: {model}, {low} on {lowest:text} and {high} on "
@@ -177,8 +191,8 @@ SENTENCES = {
     "groups_alike": "No groups with enough samples differ",
     "groups_small": "No two groups have enough samples to be compared",
     "recall_differs": "Largest difference of recall between groups: {cls:class} by {attribute:text}, {gap:points}",
-    "hardest_corruption": "{corruption:text} costs most recall (to {recall}); {cls:class} is the lowest under {times} of "
-    "{kinds} corruptions; the lowest recall is {lowest}",
+    "hardest_corruption": "{corruption:title} costs most recall (to {recall}); {cls:class} is the lowest under "
+    "{times} of {kinds} corruptions; the lowest recall is {lowest}",
     "nothing_corrupted": "No class has a corrupted copy",
     "least_tolerated": "Predictions depend most on {dimension:text}: Tolerance {mean}, mean over {models:models}",
     "all_tolerated": "No move along any latent dimension changes a prediction",

@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING, Any
 from gfscore.audit.audit_tables import read_audit_tables
 from gfscore.core.files import read_json
 from gfscore.projection.mappers.pictures import read_pictures
-from gfscore.show.figures.audit import figures_of_audit, parts_of_figures
-from gfscore.show.figures.saving import save_figure
+from gfscore.show.charts.declaration import SCORE, Subject
+from gfscore.show.drawing import drawings, parts_of
+from gfscore.show.forms.saving import save_figure
 
 if TYPE_CHECKING:
     from gfscore.audit.inputs import AuditInputs
     from gfscore.audit.measured import Measured
-
-DRAWN_FROM = "great"
-"""Kind of measure whose samples figures draw from."""
 
 
 def draw_by_processes(files: Mapping[str, Any], path_to_folder: Path | str, *, threads: int, **settings: Any) -> None:
@@ -29,7 +27,7 @@ def draw_by_processes(files: Mapping[str, Any], path_to_folder: Path | str, *, t
     Takes the arguments of draw_figures except `parts`, and prints what is drawn. The files do not depend on the number
     of processes. Raises RuntimeError when another process fails, whose own error stands on stderr.
     """
-    parts = parts_of_figures(settings["measures"])
+    parts = parts_of(settings["measures"])
     shares = [parts[start::threads] for start in range(min(threads, len(parts)))]
     arguments = files, path_to_folder
     # Started afresh, since not every system lets a process that has threads be forked.
@@ -73,33 +71,31 @@ def draw_figures(
     inputs: AuditInputs | None = None,
     seed: int = 0,
 ) -> Iterator[str]:
-    """Write the figures of some parts of an audit (see parts_of_figures), and yield the name of each.
+    """Write the figures of some parts of an audit (see gfscore.show.drawing.parts_of), and yield the name of each.
 
     `files` maps what read_audit_tables takes, and selection (models.json) and pictures (those of the mapper), where
-    there are any, to paths;
-    `measures` maps each measure to its settings, `fp_lambda` is lambda of FP. `inputs` are AuditInputs for the figures
-    that draw from samples, with the `seed` of the draws.
+    there are any, to paths; `measures` maps each measure to its settings, `fp_lambda` is lambda of FP. `inputs` are
+    AuditInputs for the figures that draw from samples, with the `seed` of the draws.
     """
-    tables = read_audit_tables(files, audit=audit)
-    measured = _measured_by_measure(inputs) if inputs else None
-    pictures = read_pictures(files["pictures"]) if files.get("pictures") else None
-    guessing = read_json(files["selection"])["guessing"] if files.get("selection") else ()
-    drawn_from: dict[str, Any] = {
-        "measured": measured,
-        "seed": seed,
-        "pictures": pictures,
-        "parts": parts,
-        "guessing": guessing,
-    }
-    for name, figure in figures_of_audit(tables, measures=measures, fp_lambda=fp_lambda, **drawn_from):
-        save_figure(figure, Path(path_to_folder) / name)
-        yield name
+    subject = Subject(
+        tables=read_audit_tables(files, audit=audit),
+        measures=measures,
+        fp_lambda=fp_lambda,
+        guessing=read_json(files["selection"])["guessing"] if files.get("selection") else (),
+        measured=_measured_by_measure(inputs) if inputs else {},
+        pictures=read_pictures(files["pictures"]) if files.get("pictures") else None,
+        seed=seed,
+    )
+    for drawing in drawings(subject, parts=parts):
+        if drawing.chart.figure:
+            save_figure(drawing.figure(), Path(path_to_folder) / drawing.name)
+            yield drawing.name
 
 
 def _measured_by_measure(inputs):
     # Measured of every model at T = 1 by measure, for the attack-free scores of an audit.
     found: dict[str, list[Measured]] = {
-        name: [] for name, settings in inputs.measures.items() if settings["kind"] == DRAWN_FROM
+        name: [] for name, settings in inputs.measures.items() if settings["kind"] == SCORE
     }
     for item in inputs.uncalibrated(found):
         found[item.key["measure"]].append(item)
