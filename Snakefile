@@ -77,6 +77,7 @@ onstart:
     # Of another run: this one may not ask, or end before it does.
     GATE_LOG.unlink(missing_ok=True)
     set_aside_judgements()
+    keep_manifests()
     print("How far a step is stands in its log, results/logs/<step>/...")
 
 
@@ -91,9 +92,13 @@ onsuccess:
             print("", *last_words(name, verdict, page=page), sep="\n")
         if "gate" in targets:
             print("\nThe gate is open.")
+        else:
+            named = config["run"][0] if len(config["run"]) == 1 else "NAME"
+            print(f"\nThis run reports and stops nothing; what stops a pipeline: .venv/bin/gfscore gate {named}")
 
 
 onerror:
+    restore_manifests()
     # A killed step says nothing itself.
     killed = any("died with <Signals.SIGKILL" in Path(file).read_text(errors="replace") for file in log)
     if interruptions:

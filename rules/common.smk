@@ -1,6 +1,7 @@
 # No rules: what the other files share. Imports nothing heavy, because every run and every job reads it.
 
 import json
+import os
 import signal
 import sys
 from functools import cache
@@ -27,12 +28,12 @@ from gfscore.workflow import projection_layout
 from gfscore.workflow.configuration import configured
 from gfscore.workflow.job_variables import set_job_variables
 from gfscore.workflow.resolved_file import rendered
-from gfscore.workflow.search_path import search_first
+from gfscore.workflow.search_path import prepend_to_python_path
 from gfscore.core.errors import InputError
 from gfscore.measures import kind_of
 from gfscore.workflow.sources import sources_of
 
-search_first(SCRIPTS)
+prepend_to_python_path(SCRIPTS)
 set_job_variables()
 # Snakemake's own `config` would merge config.yaml into every other file; here it holds every value, those left out too.
 try:
@@ -120,6 +121,29 @@ def set_aside_judgements():
             if path.is_file():
                 (path.parent / "previous").mkdir(exist_ok=True)
                 path.replace(path.parent / "previous" / path.name)
+
+
+kept_manifests = []
+
+
+def keep_manifests():
+    """Note what accepted checkpoints are known by, where this run looks at another file in their place."""
+    for job in workflow.dag.needrun_jobs():
+        for path in job.output if job.rule.name == "fetch_checkpoint" else ():
+            if Path(path).is_file():
+                known = workflow.persistence.metadata(path)
+                kept_manifests.append((path, Path(path).read_bytes(), Path(path).stat().st_mtime_ns, known))
+
+
+def restore_manifests():
+    """Put back those that are gone since the other file was refused: with the old one back, nothing is made again."""
+    for path, content, changed, known in kept_manifests:
+        if not Path(path).exists():
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            Path(path).write_bytes(content)
+            os.utime(path, ns=(changed, changed))
+            # As it was recorded for the old file, so that the refused one is looked at again where it stays.
+            workflow.persistence._write_record(workflow.persistence._get_key(path), known)
 
 
 GATE_LOG = Path("results/logs/gate.log")

@@ -2,6 +2,10 @@
 
 from copy import deepcopy
 
+import yaml
+
+from foreign_models import place_logits, place_network
+from gfscore.images.datasets import open_described
 from made import gate_rule
 
 
@@ -26,3 +30,21 @@ def trained_for_one_epoch(config, names):
     for entry in entries.values():
         entry["training"]["epochs"] = 1
     return entries
+
+
+def place_small_audit(repository):
+    """Put models of three sources into a copy of the repository, and `one.yaml`, which audits them, beside config.yaml."""
+    config = repository.config()
+    repository.snakemake("--", "results/datasets/digits.json")
+    images, _ = open_described(repository.path / "results/datasets/digits.json")
+    models = trained_for_one_epoch(config, ["ERM"]) | {
+        "Network": place_network(repository.path, "Network", image_shape=(1, 8, 8), classes=10),
+        "Given": place_logits(repository.path, "Given", labels=images.labels, classes=10),
+    }
+    overlay = {
+        "run": ["one"],
+        "datasets": {"one": config["datasets"]["digits"] | {"models_of": "one"}},
+        "models": {"one": {"none": models}},
+        "audits": {"one": small_audit(config, dataset="one", models=[f"one/none/{name}" for name in models])},
+    }
+    (repository.path / "one.yaml").write_text(yaml.safe_dump(overlay, sort_keys=False))

@@ -4,7 +4,8 @@
     python tools/install.py numpy==2.4.6 ...    these alone, for the environments of envs/
 
 Nothing is looked for beyond the lock, which is complete. On Linux torch comes in two builds: TORCH_BUILD=cpu or cuda
-chooses, by default the one that is installed, else CUDA's where there is an NVIDIA driver. Needs nothing but Python.
+chooses, by default the one that is installed, else CUDA's where there is an NVIDIA driver. What pip says is kept in
+install.log of the environment; here a line every few seconds says how far it is. Needs nothing but Python.
 """
 
 import ctypes
@@ -12,6 +13,7 @@ import os
 import re
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from importlib import metadata
 from pathlib import Path
@@ -31,6 +33,12 @@ BUILDS = {
 }
 """Builds of torch, and what is said of each."""
 
+LOG = Path(sys.prefix, "install.log")
+"""What pip says, of the last installation."""
+
+SECONDS_BETWEEN_LINES = 8
+LINES_OF_A_FAILURE = 15
+
 BACK_END = "setuptools"
 FROM_SOURCE = "connection-pool"
 """The one package that is built here, because there is no wheel of it, and what builds it; Snakemake requires it."""
@@ -42,16 +50,48 @@ def entries(text: str) -> tuple[str, dict[str, str]]:
     return head, {entry.split("==")[0]: entry for entry in found}
 
 
-def install(options: str, wanted: str, *more: str, remedy: str = "see above") -> None:
-    """Let pip install some entries of a lock; exits with an error that names the remedy when it refuses."""
+def install(options: str, wanted: str, *more: str, remedy: str = "run it again once that is mended") -> None:
+    """Let pip install some entries of a lock; exits with the last lines of its log and the remedy when it refuses."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "requirements.txt")
         file.write_text(options + wanted, encoding="utf-8")
         # -I: packages of PYTHONPATH, or of the user outside this environment, do not count as installed.
         command = [sys.executable, "-I", "-m", "pip", "install", "--disable-pip-version-check", "--no-deps"]
-        done = subprocess.run([*command, *more, "--requirement", file], check=False)
-    if done.returncode:
-        sys.exit(f"error: pip installed nothing of this step; {remedy}")
+        code = run([*command, *more, "--progress-bar", "off", "--requirement", file], len(entries(wanted)[1]))
+    if code:
+        end = "".join(f"  {line}\n" for line in LOG.read_text(errors="replace").splitlines()[-LINES_OF_A_FAILURE:])
+        sys.exit(f"{end}error: pip installed nothing of this step; {remedy}. All that it said: {LOG}")
+
+
+def run(command: list[str | Path], packages: int) -> int:
+    """Exit code of pip, whose output goes to the log while a line now and then says how far it is."""
+    with LOG.open("ab") as log:
+        start = log.tell()
+        with subprocess.Popen(command, stdout=log, stderr=log) as pip:
+            while True:
+                try:
+                    return pip.wait(timeout=SECONDS_BETWEEN_LINES)
+                except subprocess.TimeoutExpired:
+                    said = LOG.read_bytes()[start:].decode(errors="replace")
+                    print(f"  {progress(said, packages)}", flush=True)
+
+
+def progress(said: str, packages: int) -> str:
+    """How far pip is with so many packages: it names each that it looks at, then is silent while it unpacks them."""
+    fetched, unpacking, names = said.partition("Installing collected packages:")
+    if unpacking:
+        coming = {normalised(name) for name in names.partition("\n")[0].split(",")}
+        folders = Path(sysconfig.get_path("purelib")).glob("*.dist-info")
+        there = {normalised(folder.name.split("-")[0]) for folder in folders}
+        one = f": {min(coming)}" if len(coming) == 1 else ""
+        return f"{len(coming & there)} of {len(coming)} packages unpacked{one}"
+    seen = re.findall(r"^(?:Collecting|Requirement already satisfied:|Ignoring) ([\w.-]+)", fetched, flags=re.MULTILINE)
+    return f"{len(set(seen))} of {packages} packages found" + (f", now {seen[-1]}" if seen else "")
+
+
+def normalised(name: str) -> str:
+    """Name of a package as a lock writes it."""
+    return re.sub(r"[-_.]+", "-", name.strip()).lower()
 
 
 def chosen_build() -> str:
@@ -81,11 +121,31 @@ def has_nvidia_driver() -> bool:
     return True
 
 
+COMMAND = """\
+#!/bin/sh
+# The command gfscore of the repository that this environment lies in. tools/install.py writes it.
+here=$(cd "$(dirname "$0")" && pwd -L)
+environment=${here%/*}
+PYTHONPATH="${environment%/*}/workflow_scripts" exec "$environment/bin/python" -P -m gfscore.workflow.command "$@"
+"""
+"""Finds the repository from where it lies itself, so that a copy of the repository has its own."""
+
+
+def write_command() -> None:
+    """Write the command gfscore into this environment, where it lies in the repository."""
+    path, root = Path(sys.prefix, "bin/gfscore"), Path(__file__).absolute().parent.parent
+    if root == Path(sys.prefix).parent and not (path.is_file() and path.read_text(encoding="utf-8") == COMMAND):
+        path.write_text(COMMAND, encoding="utf-8")
+        path.chmod(0o755)
+
+
 def main(pins: list[str]) -> None:
-    """Install some pins, or all that the lock has unless that was done before."""
+    """Install some pins, or all that the lock has unless that was done before, and the command gfscore."""
     text = LOCK.read_text(encoding="utf-8")
     options, wanted = entries(text)
     build = chosen_build()
+    if not pins:
+        write_command()
     done = Path(sys.prefix, "installed.lock")
     if pins:
         locked = {entry.split()[0]: name for name, entry in wanted.items()}
@@ -96,10 +156,10 @@ def main(pins: list[str]) -> None:
     elif done.is_file() and done.read_text(encoding="utf-8") == text and build in {installed_build(), "registry"}:
         return
     said = f"; {BUILDS[build]}" if "torch" in wanted else ""
-    print(f"Installing {len(wanted)} pinned packages (a minute or two, once){said}", flush=True)
-
     if build == "cpu":
         wanted = {name: entry for name, entry in wanted.items() if not ACCELERATOR.match(name)}
+    print(f"Installing {len(wanted)} pinned packages (a minute or two, once){said}; pip's words: {LOG}", flush=True)
+    LOG.write_text("", encoding="utf-8")
     if BACK_END in wanted:
         install(options, wanted.pop(BACK_END))
     if FROM_SOURCE in wanted:

@@ -119,7 +119,7 @@ def selection_file(folder):
 def read_selection(path):
     from gfscore.audit.inputs import AuditInputs
 
-    return [np.array(sorted(AuditInputs(models=[IDENTITY], measures={}, selection=path).taking_part))]
+    return [np.array(sorted(AuditInputs(models=[IDENTITY], measures={}, selection=path, dataset="").taking_part))]
 
 
 def verdict_file(folder):
@@ -146,7 +146,7 @@ def calibration_file(folder):
 
 
 def read_calibration(path):
-    from gfscore.audit.calibration.comparable import require_comparable_audits
+    from gfscore.audit.audit_changes import require_comparable_audits
     from gfscore.core.files import read_json
 
     require_comparable_audits(path.parent, path.parent)

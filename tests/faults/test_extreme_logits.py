@@ -55,7 +55,7 @@ def test_a_sweep_over_temperatures_settles_or_says_that_it_does_not(name, activa
     try:
         curves = sweep_class_scores(logits, labels, K, activation=activation, low=0.01, high=10.0)
     except InputError as error:
-        assert "do not settle" in str(error)
+        assert "narrow the range" in str(error)
         return
     found = curves(np.geomspace(0.01, 10, 50))
     assert np.isfinite(found).all()
@@ -82,16 +82,6 @@ def test_half_precision_is_scored_as_the_numbers_that_it_stores(dtype):
     wide = audit_logits(stored.astype(np.float64), LABELS)
     # Order of the samples for betting aside, nothing may depend on the type.
     assert audit_logits(stored, LABELS).classes.equals(wide.classes)
-
-
-def test_tensors_that_numpy_cannot_show_are_refused_with_the_remedy():
-    import torch
-
-    tensor = torch.tensor(PLAIN)
-    assert audit_logits(tensor.half(), LABELS).summary["value"] > 0
-    for hidden in (tensor.bfloat16(), tensor.clone().requires_grad_()):
-        with pytest.raises(InputError, match=r"tensor\.detach\(\)\.float\(\)\.cpu\(\)\.numpy\(\)"):
-            audit_logits(hidden, LABELS)
 
 
 @ACTIVATION

@@ -37,7 +37,7 @@ class Steps:
 
     def __init__(self, folder, labels, *, classes):
         self.folder, self.names = folder, [f"class {index}" for index in range(classes)]
-        self.given = {"manifest": folder / "dataset.json", "samples": folder / "dataset.parquet"}
+        self.given = {"manifest": folder / "dataset.json", "dataset": folder / "dataset.parquet"}
         made = {"selection": "models.json", "scores": "scores.parquet", "sweeps": "sweeps.parquet"}
         self.made = {name: folder / file for name, file in {**made, "sensitivity": "sensitivity.parquet"}.items()}
         np.save(folder / "labels.npy", labels)
@@ -62,7 +62,10 @@ class Steps:
 
     def class_scores(self):
         """Table class_scores of what was scored last."""
-        inputs, shared = AuditInputs.of(self.subject, self.made), {"intervals": INTERVALS, "label_error_rates": None}
+        inputs, shared = (
+            AuditInputs.of(self.subject, self.made | self.given),
+            {"intervals": INTERVALS, "label_error_rates": None},
+        )
         rows = [
             row
             for measured in inputs.measured()
@@ -89,7 +92,7 @@ def test_the_steps_score_extreme_logits_as_the_library_does(steps, name):
 @pytest.mark.parametrize("name", sorted(BEYOND | LOST | UNKNOWN))
 @pytest.mark.parametrize("file", ["given.npy", "given.npz"])
 def test_what_float32_cannot_hold_is_refused_by_name_before_it_is_scored(steps, name, file):
-    words = "beyond those of float32" if name in BEYOND else "predictions would be others"
+    words = "beyond the range of float32" if name in BEYOND else "predictions would change"
     words = "give real numbers (bfloat16 as float32)" if name in UNKNOWN else words
     with pytest.raises(InputError) as refused:
         steps.score(EXTREME[name], file=file)
@@ -142,7 +145,7 @@ def test_the_sweep_over_temperatures_is_finite_or_refused_by_what_it_lacks(steps
     try:
         steps.score_file("given.npz", calibrated="softmax")
     except InputError as error:
-        assert "do not settle" in str(error)
+        assert "narrow the range" in str(error)
         assert not [path for path in steps.made.values() if path.exists()]
         return
     values = read_table(steps.made["sweeps"], CATALOGUE["sweeps"])["value"]

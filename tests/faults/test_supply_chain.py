@@ -68,13 +68,13 @@ def wheel(folder, version, content):
 
 
 def set_up(clone, offered):
-    """Run `make setup` where pip finds nothing but the files of a folder; returns whether it succeeded, and six.py."""
+    """Run `make setup` where pip finds nothing but the files of a folder: whether it succeeded, six.py, what it said."""
     environment = {"PIP_CONFIG_FILE": os.devnull, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(offered)}
     done = subprocess.run(
         ["make", "setup"], cwd=clone, env=os.environ | environment, capture_output=True, text=True, check=False
     )
     (module,) = [*clone.glob(".venv/lib/*/site-packages/six.py")] or [None]
-    return done.returncode == 0, module and module.read_text()
+    return done.returncode == 0, module and module.read_text(), done.stdout + done.stderr
 
 
 def test_a_replaced_package_is_refused(clone, tmp_path):
@@ -83,24 +83,42 @@ def test_a_replaced_package_is_refused(clone, tmp_path):
     entry = f"six==1.17.0 \\\n    --hash=sha256:{honest}\n"
     (clone / "requirements.lock").write_text(lock.HEAD + entry)
     for replaced in ("1.17.0", "1.17.0+anything"):
-        wheel(tmp_path / replaced, replaced, "replaced")
-        assert set_up(clone, tmp_path / replaced) == (False, None)
-    assert set_up(clone, tmp_path / "honest") == (True, "honest")
+        of_replaced = wheel(tmp_path / replaced, replaced, "replaced")
+        *found, text = set_up(clone, tmp_path / replaced)
+        assert found == [False, None]
+    assert honest in text and f"Got        {of_replaced}" in text, "pip's reason is shown"
+    assert honest in (clone / ".venv/install.log").read_text()
+    *found, text = set_up(clone, tmp_path / "honest")
+    assert found == [True, "honest"] and len(text.splitlines()) < 5
     # Nothing is looked for again while the lock stays as it is.
-    assert set_up(clone, tmp_path / "nowhere") == (True, "honest")
+    assert set_up(clone, tmp_path / "nowhere")[:2] == (True, "honest")
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("", "0 of 3 packages found"),
+        ("Collecting a==1\n  Downloading a-1.whl (9 MB)\nIgnoring b: markers\n", "2 of 3 packages found, now b"),
+        ("Collecting a==1\nInstalling collected packages: pytest, No_such\n", "1 of 2 packages unpacked"),
+    ],
+)
+def test_a_long_installation_says_how_far_it_is(said, expected):
+    assert install.progress(said, 3) == expected
 
 
 @pytest.fixture
-def commands(monkeypatch):
+def commands(monkeypatch, tmp_path):
     """Calls of pip that an installation would make: pairs of a command and the names that it installs."""
     calls = []
 
-    def run(command, check):
-        text = Path(command[-1]).read_text()
-        calls.append((command, [*install.entries(text)[1]]))
-        return subprocess.CompletedProcess(command, 0)
+    def run(command, packages):
+        names = [*install.entries(Path(command[-1]).read_text())[1]]
+        assert len(names) == packages
+        calls.append((command, names))
+        return 0
 
-    monkeypatch.setattr(install.subprocess, "run", run)
+    monkeypatch.setattr(install, "run", run)
+    monkeypatch.setattr(install, "LOG", tmp_path / "install.log")
     monkeypatch.setattr(install.sys, "platform", "linux")
     return calls
 

@@ -35,7 +35,7 @@ class Run:
     def said(self):
         return self.log.read_text()
 
-    def finish(self, *, within=500):
+    def finish(self, *, within=900):
         """Wait for its end and require success."""
         assert self.process.wait(timeout=within) == 0, self.said()[-6000:]
 

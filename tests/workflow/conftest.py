@@ -12,19 +12,20 @@ import pytest
 from filelock import FileLock
 
 from gfscore.workflow.configuration import configured
+from small_audits import place_small_audit
 
 ROOT = Path(__file__).resolve().parents[2]
 
 LONGEST_FIRST = (
     "test_audit",
+    "test_every_rule",
+    "test_real_faces",
+    "test_conda",
+    "test_one_model",
     "test_real_measures",
     "test_real_models",
-    "test_every_rule",
-    "test_one_model",
-    "test_conda",
     "test_docs",
-    "test_real_faces",
-    "test_reruns",
+    "test_new_things",
 )
 """Files of tests that take minutes, so that two processes that share the files end at about the same time."""
 
@@ -121,6 +122,10 @@ TARGETS = set(re.findall(r"^rule (\w+):", (ROOT / "Snakefile").read_text(), flag
 
 TWO_MODELS = "tests/workflow/two_models.yaml"
 
+OVERLAY = "one.yaml"
+SMALL = ("--configfile", "config.yaml", OVERLAY)
+"""Options of the small audit."""
+
 
 @pytest.fixture(scope="session")
 def fresh_copy(tmp_path_factory):
@@ -140,28 +145,59 @@ def fresh_copy(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def audited_once(fresh_copy, tmp_path_factory):
-    """The default audit, made by the command of the README; tests do not change this copy.
+def made_once(tmp_path_factory):
+    """Function: the copy of a name, which `make(copy)` fills; tests do not change it.
 
-    Where several processes run the tests, the first one makes it and the others wait.
+    Where several processes run the tests, the first one makes it and the others wait. `make` returns what was said.
     """
     folder = tmp_path_factory.getbasetemp()
     folder = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
-    made, output = folder / "audited_once", folder / "audited_once.txt"
-    with FileLock(folder / "audited_once.lock"):
-        if not output.exists():
-            shutil.move(fresh_copy().path, made)
-            command = ["make", "audit", f"VENV={Path(sys.executable).parent.parent}", "CORES=2"]
-            done = subprocess.run(command, cwd=made, capture_output=True, text=True, check=False)
-            output.write_text(done.stdout + done.stderr)
-            (folder / "audited_once.code").write_text(str(done.returncode))
-    assert (folder / "audited_once.code").read_text() == "0", output.read_text()[-4000:]
-    repository = Repository(made)
-    repository.first_output = output.read_text()
+
+    def repository(name, make):
+        made, said = Repository(folder / name), folder / f"{name}.txt"
+        with FileLock(folder / f"{name}.lock"):
+            if not said.exists():
+                assert not made.path.exists(), f"{name} could not be made, see the first test that needs it"
+                said.write_text(make(made))
+        made.first_output = said.read_text()
+        return made
+
     return repository
+
+
+@pytest.fixture(scope="session")
+def audited_once(fresh_copy, made_once):
+    """The default audit, made by the command of the README; tests do not change this copy."""
+
+    def make(repository):
+        shutil.move(fresh_copy().path, repository.path)
+        command = ["make", "audit", f"VENV={Path(sys.executable).parent.parent}", "CORES=2"]
+        done = subprocess.run(command, cwd=repository.path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
+        return done.stdout + done.stderr
+
+    return made_once("audited_once", make)
 
 
 @pytest.fixture
 def audited(audited_once, tmp_path):
     """A copy of the audited repository that the test may change."""
     return audited_once.copy_to(tmp_path / "copy")
+
+
+@pytest.fixture(scope="session")
+def small_once(fresh_copy, made_once):
+    """An audit of one trained model (for an epoch), one checkpoint and one file of logits; tests do not change it."""
+
+    def make(repository):
+        shutil.move(fresh_copy().path, repository.path)
+        place_small_audit(repository)
+        return repository.snakemake(*SMALL).text
+
+    return made_once("small_once", make)
+
+
+@pytest.fixture
+def small(small_once, tmp_path):
+    """A copy of it that the test may change."""
+    return small_once.copy_to(tmp_path / "copy")

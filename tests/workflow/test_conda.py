@@ -24,16 +24,12 @@ from conda_folder import make_conda
 from gfscore.workflow.sources import sources_of
 from install import entries
 from observing import observations, observe_in, observing, step_of
-from small_audits import small_audit, trained_for_one_epoch
+from workflow.conftest import SMALL
 
 pytestmark = pytest.mark.workflow
 
 ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENTS = ["analysis", "torch"]
-OVERLAY = "conda.yaml"
-OPTIONS = ("--configfile", "config.yaml", OVERLAY)
-WITHOUT_FIGURES = ("--omit-from", "plot_figures")
-"""For the audit that is made twice: figures, the costliest of its steps, are drawn under conda alone."""
 WITH_PYTHON = {"pip", "setuptools"}
 
 
@@ -98,19 +94,9 @@ def conda(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def plain(fresh_copy):
-    """Two models audited without conda, trained for an epoch; no figures."""
-    repository = fresh_copy()
-    config = repository.config()
-    names = ["ERM", "PGD_mixer"]
-    overlay = {
-        "run": ["digits"],
-        "models": {"digits": {"none": trained_for_one_epoch(config, names)}},
-        "audits": {"digits": small_audit(config, dataset="digits", models=[f"digits/none/{name}" for name in names])},
-    }
-    (repository.path / OVERLAY).write_text(yaml.safe_dump(overlay, sort_keys=False))
-    repository.snakemake(*OPTIONS, *WITHOUT_FIGURES)
-    return repository
+def plain(small_once, tmp_path_factory):
+    """An audit made without conda."""
+    return small_once.copy_to(tmp_path_factory.mktemp("plain") / "copy")
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +105,7 @@ def under_conda(plain, conda):
     environment, prefixes = conda
     # Not compiling every module halves the time of pip (which wants "no" for "yes" here).
     environment["PIP_NO_COMPILE"] = "no"
-    options = (*OPTIONS, "--use-conda", "--conda-prefix", str(prefixes))
+    options = (*SMALL, "--use-conda", "--conda-prefix", str(prefixes))
     everything = ("--forceall", "--conda-create-envs-only")
     plain.snakemake(*options, *everything, environment=environment)
     for name in ENVIRONMENTS:
@@ -142,9 +128,9 @@ def test_an_environment_is_made_as_described(under_conda, conda, name):
 
 def test_going_over_to_conda_and_back_runs_nothing_again(plain, under_conda):
     options, environment = under_conda
-    done = plain.snakemake(*options, *WITHOUT_FIGURES, environment=environment)
+    done = plain.snakemake(*options, environment=environment)
     assert "Nothing to be done" in done.text
-    assert plain.planned(*OPTIONS, *WITHOUT_FIGURES) == (Counter(), set())
+    assert plain.planned(*SMALL) == (Counter(), set())
 
 
 @pytest.fixture(scope="module")
@@ -204,7 +190,7 @@ def test_a_package_that_is_missing_would_be_seen_as_borrowed(plain, under_conda,
     pandas = prefix_of(conda, "analysis") / "lib/python3.11/site-packages/pandas"
     hidden = pandas.rename(pandas.with_name("hidden"))
     try:
-        file = "results/scores/digits.parquet"
+        file = "results/scores/one.parquet"
         plain.snakemake(*options, "-R", file, "--", file, environment=environment | observing(tmp_path / "jobs"))
     finally:
         hidden.rename(pandas)

@@ -1,6 +1,5 @@
-"""A measure, a source of models, a chart is one file each: the examples of the documents, added, run, removed."""
+"""A measure, an attack, a source of models, a chart is one file each: the documents' examples, added, run, removed."""
 
-import json
 import re
 import subprocess
 import sys
@@ -10,66 +9,54 @@ import numpy as np
 import pytest
 import yaml
 
+from gfscore.measures.samples import table_of
 from gfscore.tables.parquet_tables import read_table
 from gfscore.workflow.catalogue import CATALOGUE
+from made import gate_rule
 from small_audits import small_audit, trained_for_one_epoch
+from workflow.conftest import OVERLAY, SMALL
 
 pytestmark = pytest.mark.workflow
 
 FILE = "workflow_scripts/gfscore/measures/flips.py"
-MEASURES = ("clean", "great-softmax")
 
 
-@pytest.fixture(scope="module")
-def repository(fresh_copy):
-    """An audit of two models without the new measure."""
-    repository = fresh_copy()
-    overlay(repository, MEASURES)
-    repository.snakemake("--configfile", "config.yaml", "new.yaml")
-    return repository
-
-
-def overlay(repository, measures):
-    """Lay an audit by these measures over the configuration."""
-    config = repository.config()
-    names = ["ERM", "PGD_mixer"]
-    audit = small_audit(config, dataset="new", models=[f"new/none/{name}" for name in names], measures=measures)
-    given = {
-        "run": ["new"],
-        "datasets": {"new": config["datasets"]["digits"] | {"models_of": "new"}},
-        "models": {"new": {"none": trained_for_one_epoch(config, names)}},
-        "measures": {name: {"kind": "flips"} for name in measures if name == "flipped"},
-        "audits": {"new": audit},
+def audit_by(repository, *measures):
+    """Lay other measures, of the two models that have a network, over the small audit."""
+    given = yaml.safe_load(repository.read(OVERLAY))
+    given["measures"] = {name: {"kind": "flips"} for name in measures}
+    given["audits"]["one"] |= {
+        "models": ["one/none/ERM", "one/none/Network"],
+        "measures": ["clean", "great-softmax", *measures],
+        "gate": [gate_rule((*measures, "clean")[0], at_least=0.1)],
     }
-    (repository.path / "new.yaml").write_text(yaml.safe_dump(given, sort_keys=False))
+    (repository.path / OVERLAY).write_text(yaml.safe_dump(given, sort_keys=False))
 
 
-def test_a_new_kind_is_one_file(repository):
-    example = re.search(r"^```python\n(\"\"\"Accuracy under.*?)^```", repository.read("docs/measures.md"), re.M | re.S)[
-        1
-    ]
-    overlay(repository, (*MEASURES, "flipped"))
-    refused = repository.snakemake("--configfile", "config.yaml", "new.yaml", "--dry-run", check=False)
+def test_a_new_kind_is_one_file(small):
+    (example,) = re.findall(r"^```python\n(\"\"\"Accuracy under.*?)^```", small.read("docs/measures.md"), re.M | re.S)
+    audit_by(small, "flipped")
+    refused = small.snakemake(*SMALL, "--dry-run", check=False)
     assert refused.returncode and "kind 'flips' is unknown" in refused.text
 
-    (repository.path / FILE).write_text(example)
-    rules = repository.ran("--configfile", "config.yaml", "new.yaml")
-    assert repository.jobs_of_models(rules) == Counter(measure_model=2), "what others measured must stand"
+    (small.path / FILE).write_text(example)
+    rules = small.ran(*SMALL)
+    assert small.jobs_of_models(rules) == Counter(measure_model=2), "what others measured must stand"
 
-    results = repository.path / "results"
-    scores = read_table(results / "audits/new/class_scores.parquet", CATALOGUE["class_scores"])
+    results = small.path / "results"
+    scores = read_table(results / "audits/one/class_scores.parquet", CATALOGUE["class_scores"])
     flipped = scores[scores["measure"] == "flipped"]
     assert len(flipped) == 20 and flipped["value"].between(0, 1).all() and (flipped["low"] <= flipped["high"]).all()
-    assert "Accuracy under horizontal flips" in repository.read("results/audits/new/report.html")
-    verdict = json.loads(repository.read("results/audits/new/verdict.json"))
-    assert "flipped" in json.dumps(verdict)
-    subprocess.run([sys.executable, "tools/write_measures_page.py"], cwd=repository.path, check=True)
-    assert "| `flips` | 1 if its mirror image" in repository.read("docs/measures.md")
+    assert "Accuracy under horizontal flips" in small.read("results/audits/one/report.html")
+    assert "flipped" in small.read("results/audits/one/verdict.json")
+    subprocess.run([sys.executable, "tools/write_measures_page.py"], cwd=small.path, check=True)
+    assert "| `flips` | 1 if its mirror image" in small.read("docs/measures.md")
 
-    (repository.path / FILE).unlink()
-    overlay(repository, MEASURES)
-    repository.snakemake("--configfile", "config.yaml", "new.yaml")
-    assert "Accuracy under horizontal flips" not in repository.read("results/audits/new/report.html")
+    (small.path / FILE).unlink()
+    audit_by(small)
+    small.snakemake(*SMALL, "--omit-from", "plot_figures")
+    scores = read_table(results / "audits/one/class_scores.parquet", CATALOGUE["class_scores"])
+    assert "flipped" not in set(scores["measure"])
 
 
 def test_a_new_source_of_models_is_one_file(fresh_copy):
@@ -100,9 +87,17 @@ def test_a_new_source_of_models_is_one_file(fresh_copy):
     assert repository.snakemake(*options, check=False).returncode
 
 
-def test_a_new_chart_is_one_file(repository):
+def test_a_new_chart_is_one_file(fresh_copy):
     """It is drawn of the tables that are there; nothing is measured or tabulated again."""
-    overlay(repository, MEASURES)
+    repository = fresh_copy()
+    config = repository.config()
+    given = {
+        "run": ["new"],
+        "datasets": {"new": config["datasets"]["digits"] | {"models_of": "new"}},
+        "models": {"new": {"none": trained_for_one_epoch(config, ["ERM", "PGD_mixer"])}},
+        "audits": {"new": small_audit(config, dataset="new", models=["new/none/ERM", "new/none/PGD_mixer"])},
+    }
+    (repository.path / "new.yaml").write_text(yaml.safe_dump(given, sort_keys=False))
     options = ("--configfile", "config.yaml", "new.yaml", "--", "results/audits/new/figures")
     repository.snakemake(*options)
     figures = repository.path / "results/audits/new/figures"
@@ -114,3 +109,37 @@ def test_a_new_chart_is_one_file(repository):
     chart.unlink()
     repository.snakemake(*options)
     assert not list(figures.glob("class_spread*"))
+
+
+def test_a_new_attack_is_one_file(fresh_copy):
+    """It is run by a measure, named in its table, and stands in schema and docs."""
+    repository = fresh_copy()
+    config = repository.config()
+    attacks = [{"name": "corners", "tries": 20}, {"name": "fgsm"}]
+    audit = small_audit(config, dataset="new", models=["new/none/ERM"], measures=("clean", "great-softmax", "cornered"))
+    given = {
+        "run": ["new"],
+        "datasets": {"new": config["datasets"]["digits"] | {"models_of": "new"}},
+        "models": {"new": {"none": trained_for_one_epoch(config, ["ERM"])}},
+        "measures": {"cornered": {"kind": "adversarial", "norm": "linf", "eps": 0.2, "attacks": attacks}},
+        "audits": {"new": audit},
+    }
+    (repository.path / "new.yaml").write_text(yaml.safe_dump(given, sort_keys=False))
+    options = ("--configfile", "config.yaml", "new.yaml")
+    refused = repository.snakemake(*options, "--dry-run", check=False)
+    assert refused.returncode and "name 'corners' is unknown" in refused.text
+
+    attack = repository.path / "workflow_scripts/gfscore/attacks/corners.py"
+    attack.write_text(repository.read("docs/examples/corners.py"))
+    repository.snakemake(*options)
+    found = read_table(repository.path / "results/samples/cornered/new/none/ERM.parquet", table_of("adversarial"))
+    assert {"corners", "fgsm"} <= set(found["attack"].dropna()) <= {"corners", "fgsm", "clean"}
+    for tool, page, line in (
+        ("write_measures_page", "docs/measures.md", "| `attacks`: `corners` | tries: `100` |"),
+        ("write_config_schema", "rules/schemas/config.schema.json", '"const": "corners"'),
+    ):
+        subprocess.run([sys.executable, f"tools/{tool}.py"], cwd=repository.path, check=True)
+        assert line in repository.read(page)
+
+    attack.unlink()
+    assert "name 'corners' is unknown" in repository.snakemake(*options, "--dry-run", check=False).text

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from gfscore.audit.checks import CONFIDENCE, exchanged, guesses, published_accuracy_verdict
+from gfscore.audit.checks import CONFIDENCE, exchanged, guesses, published_accuracy_verdict, repeated
 from gfscore.statistics.binomial import clopper_pearson
 from gfscore.statistics.multiplicity import SIGNIFICANT
 
@@ -122,3 +122,15 @@ def test_classes_look_exchanged_when_they_moved_round_a_circle():
     # A way that leads into a circle is none.
     around[0] = 2
     assert "exchanged (name 2, name 4 and name 7): are" in exchanged(around[ACCURATE], LABELS, names)
+
+
+def test_rows_that_stand_twice_are_warned_of_and_chance_is_not():
+    rng = np.random.default_rng(0)
+    logits, labels = rng.normal(size=(5000, 3)).astype(np.float32), rng.integers(0, 3, 5000)
+    assert repeated(logits, labels) is None
+    few = np.concatenate([logits, logits[:50]])
+    assert repeated(few, np.concatenate([labels, labels[:50]])) is None
+    many, twice = np.concatenate([logits, logits[:200]]), np.concatenate([labels, labels[:200]])
+    assert repeated(many, twice).startswith("200 of 5,200 samples")
+    # Of another class it is another sample.
+    assert repeated(many, np.concatenate([labels, (labels[:200] + 1) % 3])) is None

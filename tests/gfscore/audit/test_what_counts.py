@@ -4,11 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from audit_inputs import INTERVALS, audit_inputs, models_named, tabulated, write_dataset, write_manifest
+from audit_inputs import INTERVALS, SETTINGS, audit_inputs, models_named, tabulated, write_dataset, write_manifest
+from gfscore.audit.comparison.rows import comparison_of
 from gfscore.audit.judgement import judgement
 from gfscore.audit.sample_list import SampleList
 from gfscore.core.errors import InputError
-from gfscore.measures import complete
+from gfscore.measures import complete, measure_of
 
 NAMES = ["cat", "dog"]
 RADII = {"radii": complete({"kind": "certified", "largest_radius": 1.0})}
@@ -138,3 +139,27 @@ def test_a_sample_that_lacks_some_of_its_disturbed_copies_is_missing(tmp_path):
     rows = tabulated(inputs_of(tmp_path, flattered, measures, dataset=whole), NAMES)["class_scores"]
     assert rows["n_missing"].tolist() == [1, 0]
     assert rows["value"].tolist() == pytest.approx([0.9 * 2 / 3, 2 / 3])
+
+
+def test_predictions_beside_certified_radii_are_expected_of_the_samples_with_radii(tmp_path, labels):
+    whole = values_of(labels, np.ones(200))
+    declared = {"clean": {"kind": "clean"}, "radii": RADII["radii"] | {"subset": {"every": 20, "seed": 0}}}
+    models = models_named("brought", "computed")
+    frames = {("brought", name): whole[::20] for name in declared}
+    frames |= {("computed", "clean"): whole, ("computed", "radii"): whole}
+    inputs = audit_inputs(tmp_path, models, declared, frames, given={"none/brought": "samples"})
+    write_dataset(inputs.dataset, whole)
+    found = {(item.key["model"], item.key["measure"]): item for item in inputs.measured()}
+    assert [len(found["brought", name].values) for name in declared] == [10, 10]
+    assert [len(found["computed", name].values) for name in declared] == [200, 10]
+    assert all(item.known.all() for item in found.values())
+    compared = {
+        name: comparison_of(
+            [found["brought", name], found["computed", name]],
+            measure_of(declared[name]),
+            settings=SETTINGS["comparison"],
+        )
+        for name in declared
+    }
+    assert compared["clean"][0] is None and "different samples" in compared["clean"][1]
+    assert compared["radii"][1] is None

@@ -142,7 +142,7 @@ def test_a_column_that_stands_twice_is_named(tmp_path):
     for names in (["image", "label", "label"], ["image", "label", "image"]):
         columns = [{"image": images, "label": labels}[name] for name in names]
         pq.write_table(pa.Table.from_arrays(columns, names=names), tmp_path / "a.parquet")
-        with pytest.raises(InputError, match=rf"a\.parquet: column {names[2]} stands there 2 times; rename one"):
+        with pytest.raises(InputError, match=rf"a\.parquet: has 2 columns {names[2]}; rename one"):
             open_images(SETTINGS, tmp_path / "a.parquet", classes=PAIR)
 
 
@@ -156,16 +156,6 @@ def test_labels_stored_by_dictionary_are_read(kind, tmp_path):
     pq.write_table(made.set_column(1, "label", missing), tmp_path / "a.parquet")
     with pytest.raises(InputError, match=r"column label is .*, 1 null"):
         open_images(SETTINGS, tmp_path / "a.parquet", classes=["0", "1"])
-
-
-def test_flipped_bytes_are_refused(tmp_path):
-    path = tmp_path / "a.parquet"
-    pq.write_table(table(range(4), [0, 1, 0, 1]), path, compression="none", write_page_checksum=True)
-    whole = path.read_bytes()
-    for position in range(40, 600, 40):
-        path.write_bytes(whole[:position] + bytes([whole[position] ^ 255]) + whole[position + 1 :])
-        with pytest.raises(InputError, match=r"a\.parquet: "):
-            load_all(open_images(SETTINGS, path, classes=PAIR))
 
 
 def test_real_images_of_cifar10_are_streamed(real_data):

@@ -12,7 +12,6 @@ import zipfile
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import save_file
 from torch import nn
 from torch.optim.swa_utils import AveragedModel
 
@@ -75,7 +74,7 @@ def test_numpy_files_torchscript_and_renamed_archives_run_nothing(tmp_path):
     arrays = tmp_path / "array.pth"
     with arrays.open("wb") as file:
         np.save(file, np.array([Creates(trace)], dtype=object), allow_pickle=True)
-    refused(arrays, "damaged or cut short, no PyTorch checkpoint")
+    refused(arrays, "damaged or truncated, no PyTorch checkpoint")
     script = tmp_path / "script.pt"
     torch.jit.script(nn.Linear(2, 2)).save(str(script))
     refused(script, r"TorchScript .* torch\.save\(torch\.jit\.load\(path\)\.state_dict\(\), other_path\)")
@@ -144,24 +143,11 @@ def test_numpy_1_names_are_allowed_too(tmp_path):
     assert same(weights_of(load_checkpoint(PLAIN, path), path, which="model"), WEIGHTS)
 
 
-@pytest.mark.parametrize("name", ["a.pt", "a.pth", "a.safetensors"])
-def test_truncated_and_corrupt_files_are_named(tmp_path, name):
-    path = tmp_path / name
-    save_file(WEIGHTS, path) if name.endswith("safetensors") else torch.save(
-        WEIGHTS, path, _use_new_zipfile_serialization=name == "a.pt"
-    )
-    assert same(load_checkpoint(PLAIN, path), WEIGHTS)
-    whole = path.read_bytes()
-    for damaged in (whole[: len(whole) // 2], whole[:20], whole[:-9], b"", b"<html>", b"\x80\x02"):
-        path.write_bytes(damaged)
-        refused(path, "download or copy it again")
-
-
 def test_full_unpickling_needs_trust_and_a_pinned_digest(tmp_path):
     path = tmp_path / "module.pth"
     network = nn.Sequential(nn.Linear(3, 2))
     torch.save({"model": network}, path)
-    refused(path, r"asks for .*trust_pickle")
+    refused(path, r"imports .*trust_pickle")
     with pytest.raises(InputError, match="its sha256 must be pinned"):
         load_checkpoint({"trust_pickle": True, "sha256": None}, path)
     with pytest.raises(InputError, match=r"module\.pth: sha256 is .* not a pinned one, so it is not unpickled"):
@@ -202,7 +188,9 @@ def test_averaged_weights_are_chosen_by_name_only(key):
 
 def test_weights_of_two_networks_are_not_chosen_between():
     content = {"model": WEIGHTS, "net": {name: value + 1 for name, value in WEIGHTS.items()}, "epoch": 3}
-    with pytest.raises(InputError, match=r"w\.pt: holds weights under model and under net; save those of one network"):
+    with pytest.raises(
+        InputError, match=r"w\.pt: holds weights under model and under net; save only those of one network"
+    ):
         weights_of(content, "w.pt", which="model")
     # What is no state dict is no other network.
     assert same(weights_of({"model": WEIGHTS, "net": {"depth": 3}}, "w.pt", which="model"), WEIGHTS)
@@ -212,8 +200,6 @@ def test_content_without_weights_lists_what_there_is():
     for content in ({"epoch": 1, "lr": 2}, [], {}, {"state_dict": [WEIGHTS, WEIGHTS]}, 3):
         with pytest.raises(InputError, match="no state dict found"):
             weights_of(content, "w.pt", which="model")
-    with pytest.raises(InputError, match="'best' is not known; choose model or ema"):
-        weights_of({"model": WEIGHTS}, "w.pt", which="best")
 
 
 @pytest.mark.parametrize("prefix", ["", "module.", "model.", "module.model.", "_orig_mod.module.", "backbone."])
@@ -231,9 +217,7 @@ def test_torchs_own_average_of_weights_fits():
 
 def test_weights_beside_those_of_the_network_are_named():
     weights = {f"model.{name}": value for name, value in WEIGHTS.items()} | {"criterion.weight": torch.ones(2)}
-    with pytest.raises(
-        InputError, match=r"fit under model\.\*, but the file holds criterion\.weight beside them; save"
-    ):
+    with pytest.raises(InputError, match=r"fit under model\.\*, but the file also holds criterion\.weight; save"):
         load_weights(nn.Sequential(nn.Linear(3, 2)), weights, "w.pt")
 
 
@@ -293,7 +277,7 @@ def test_tensors_of_other_kinds_are_named(change, kind, tmp_path):
 def test_weights_that_would_lose_something_are_refused(change):
     weights = {**WEIGHTS, "0.weight": change(WEIGHTS["0.weight"])}
     with pytest.raises(
-        InputError, match=r"no numbers of the architecture's kind: 0\.weight \((complex64|bool)\); save"
+        InputError, match=r"another type than in the architecture: 0\.weight \((complex64|bool)\); save"
     ):
         load_weights(nn.Sequential(nn.Linear(3, 2)), weights, "w.pt")
 

@@ -76,7 +76,7 @@ def test_half_precision_overflow_is_an_error():
         ([[0, 1]], r"labels have shape \(1, 2\)"),
         ([0.5, 1.0], "labels have dtype float64, row 0 is 0.5; give whole"),
         ([1.0, np.nan], r"labels have dtype float64, row 1 is nan \(an empty cell\?\)"),
-        (["cat", "dog"], "labels have dtype <U3, row 0 is 'cat'; .* in the order of `classes`"),
+        (["cat", "dog"], "labels have dtype <U3, row 0 is 'cat'; .* in `classes`"),
         (np.array(["1", "dog"], dtype=object), "labels have dtype object, row 1 is 'dog'"),
         (["1", "2"], "labels have dtype <U1, row 0 is '1'"),
         ([True, False], "labels have dtype bool"),
@@ -187,3 +187,12 @@ def test_logits_that_only_look_a_little_like_probabilities_are_accepted(logits):
 def test_label_errors_come_before_value_errors_and_name_how_many():
     with pytest.raises(InputError, match="2 such rows"):
         require_logits(np.full((3, 2), np.nan), [5, 0, 7])
+
+
+@pytest.mark.parametrize("masked", ["logits", "labels"])
+def test_what_is_masked_is_refused(masked):
+    arrays = {"logits": np.ma.array(np.eye(3) * 3), "labels": np.ma.array([0, 1, 2])}
+    require_logits(arrays["logits"], arrays["labels"])
+    arrays[masked][1] = np.ma.masked
+    with pytest.raises(InputError, match="row 1 is masked"):
+        require_logits(arrays["logits"], arrays["labels"])

@@ -2,9 +2,6 @@
 
 import json
 import shutil
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 from pyarrow.parquet import ParquetFile
@@ -20,8 +17,6 @@ from gfscore.workflow.audit_check import check_audit, require_unchanged_audit
 from gfscore.workflow.catalogue import CATALOGUE
 from synthetic import AUDIT, synthetic_audit
 
-TOOL = Path(__file__).parents[3] / "tools/check_audit.py"
-
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
@@ -34,7 +29,7 @@ def finished(tmp_path_factory):
         folder / "verdict.json", {"rules": [{"measure": row["measure"], "statistic": "wcr", "models": [judged]}]}
     )
     write_json(folder / "models.json", {})
-    for name in ("report", "dashboard"):
+    for name in ("report",):
         made_from = [
             folder / "verdict.json",
             str(folder / "class_scores.parquet"),
@@ -122,12 +117,12 @@ EDITS = {
     "a table of another audit": (of_another_audit, "vulnerability.parquet: of the audit 'other'"),
     "the verdict": (lambda f: replaced(f / "verdict.json", b"wcr", b"rdi"), "verdict.json: damaged, or edited by hand"),
     "the report": (lambda f: replaced(f / "report.html", b"FAIL", b"PASS"), "report.html: damaged, or edited by hand"),
-    "the dashboard": (lambda f: replaced(f / "dashboard.html", b"FAIL", b"PASS"), "dashboard.html: damaged, or edited"),
+    "the page": (lambda f: replaced(f / "report.html", b"FAIL", b"PASS"), "report.html: damaged, or edited"),
     "a page without its last line": (
         lambda f: (f / "report.html").write_text("<p>PASS"),
         "its last line is no checksum",
     ),
-    "a page taken away": (lambda f: (f / "dashboard.html").unlink(), "dashboard.html: missing"),
+    "a page taken away": (lambda f: (f / "report.html").unlink(), "report.html: missing"),
     "a figure": (
         lambda f: replaced(f / "figures/heatmap.png", b"png", b"gif"),
         "figures/heatmap.png: edited or damaged",
@@ -154,7 +149,7 @@ def test_a_page_beside_a_newer_verdict_is_found(folder):
     verdict = folder / "verdict.json"
     write_json(verdict, json.loads(verdict.read_text()) | {"rule": "another"})
     assert check_audit(folder).faults == [
-        f"{folder / name}.html: made from another verdict.json than lies beside it" for name in ("dashboard", "report")
+        f"{folder / name}.html: made from another verdict.json than lies beside it" for name in ("report",)
     ]
 
 
@@ -202,19 +197,3 @@ def test_a_folder_that_is_no_audit_is_refused(tmp_path):
         check_audit(tmp_path / "nowhere")
     with pytest.raises(InputError, match="holds no audit: neither a verdict nor tables"):
         check_audit(tmp_path)
-
-
-def test_the_tool_says_what_is_wrong_and_what_it_cannot_prove(folder):
-    def run(path):
-        return subprocess.run([sys.executable, TOOL, path], capture_output=True, text=True, check=False)
-
-    done = run(folder)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "All files are as they were written." in done.stdout and "cannot prove" in done.stdout
-    (folder / "report.html").write_text("PASS")
-    done = run(folder)
-    assert done.returncode == 1
-    assert "WRONG report.html: damaged, edited" in done.stdout and "1 wrong." in done.stdout
-    done = run(folder.parent)
-    assert done.returncode == 2
-    assert "holds no audit" in done.stderr and "Traceback" not in done.stderr

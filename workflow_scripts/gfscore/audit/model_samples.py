@@ -9,6 +9,7 @@ import pandas as pd
 
 from gfscore.audit.sample_list import ExpectedSamples, SampleList
 from gfscore.core.identity import label_of
+from gfscore.measures import from_logits
 from gfscore.measures.samples import table_of
 from gfscore.tables.parquet_tables import read_identity, read_table
 
@@ -57,8 +58,13 @@ class ModelSamples(Mapping[str, pd.DataFrame]):
 
     def expected(self, measure: str) -> ExpectedSamples:
         """Samples that a measure must have values of; those that it lacks are missing."""
-        subset = self.measures[measure].get("subset")
-        return self._listed.expected(subset, where=f"measures: {measure}")
+        return self._listed.expected(self._subset(measure), where=f"measures: {measure}")
+
+    def _subset(self, measure):
+        if self._paths[measure] is None or not from_logits(self.measures[measure]):
+            return self.measures[measure].get("subset")
+        # Predictions that came with certified radii are of the samples that have radii.
+        return next((entry["subset"] for entry in self.measures.values() if not from_logits(entry)), None)
 
     def __iter__(self) -> Iterator[str]:
         """Names of the measures, in the order of the configuration."""

@@ -12,7 +12,7 @@ MOST_LINES, WIDTH = 12, 110
 
 
 def last_words(audit: str, verdict: Mapping[str, Any], *, page: str | None = None) -> list[str]:
-    """At most MOST_LINES lines on an audit: the verdict's sentence, then findings by rank, then the path of its page."""
+    """At most MOST_LINES lines on an audit: the verdict's sentence, findings by rank, the path of its page."""
     end = [f"Open {page}"] if page else []
     lines = wrap(f"{audit}: {harmless(verdict['sentence'])}", WIDTH)[: MOST_LINES - len(end)]
     for finding in verdict.get("findings", []):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.forms import Axis, Curves
