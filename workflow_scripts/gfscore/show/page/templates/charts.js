@@ -34,7 +34,7 @@ async function enliven(plot) {
   plot.append(host);
   const large = (specification.data?.values?.length ?? 0) > 3000;
   try {
-    const { view } = await window.vegaEmbed(host, fitted(specification, plot.clientWidth), { ast: true, actions: false, renderer: large ? "canvas" : "svg", defaultStyle: false });
+    const { view } = await window.vegaEmbed(host, fitted(specification, plot.clientWidth), { ast: true, actions: false, renderer: large ? "canvas" : "svg", defaultStyle: false, logLevel: 1 });
     for (const node of still) node.remove();
     host.querySelector("svg, canvas")?.setAttribute("aria-label", plot.parentElement.querySelector("figcaption").textContent);
     const row = document.createElement("p");
