@@ -280,7 +280,7 @@ def test_effects_have_censoring_beside_tolerance(tables):
     row = effects[effects["dimension"] == "z1"].iloc[0]
     for name in ("tolerance", "censored", "accuracy"):
         assert row[name] == pytest.approx(own[name].mean())
-    beside = f"z1  (Tolerance {number(row['tolerance'])}, {percent(round(row['censored'], 3))} censored)"
+    beside = f"z1  ({number(row['tolerance'])}; {percent(round(row['censored'], 3))})"
     assert beside in set(chart_of("projection_effects", tables).frame["row"])
     unknown = effects.assign(models=0, tolerance=None, censored=None, accuracy=None)
     assert chart_of("projection_effects", tables | {"projection_effects": unknown}).figure().axes

@@ -128,6 +128,7 @@ CHART = Chart(
     shows="Each objective against the temperature T; higher is better",
     note="Shaded: the temperatures that are as good as the best one. Filled dot: T*, in the widest shaded stretch. "
     "Dashed line: T = 1. Where an optimum reaches the end of the search, the search range, not the data alone, "
-    "decides where it lies. An objective without an optimum has no panel.",
+    "decides where it lies. An objective without an optimum has no panel. Likelihood has an optimum for each "
+    "model: its panel shows how these spread.",
     order=7,
 )

@@ -36,7 +36,8 @@ CHART = Chart(
     finding=largest_change,
     shows="Aggregate score when every logit is multiplied by the same factor",
     note="The classifier decides the same at every change. Values on the samples at hand; no intervals, since the "
-    "samples are the same throughout. Thick line: the model that moves most.",
+    "samples are the same throughout. Thick line: the model that moves furthest from its value on the logits "
+    "as they are.",
     order=9,
     figure=False,
 )

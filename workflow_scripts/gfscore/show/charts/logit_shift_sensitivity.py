@@ -35,7 +35,8 @@ def changed(subject: Subject, change: str, unchanged: tuple[str, float]) -> pd.D
     rows["most"] = (rows["moves"] == rows.groupby("measure")["moves"].transform("max")) & (rows["moves"] > UNCHANGED)
     order = list(dict.fromkeys(subject.measures))
     rows = rows.sort_values("measure", key=lambda names: names.map(order.index), kind="stable", ignore_index=True)
-    return rows[["measure", "model", change, "value", "moves", "most"]].rename(columns={change: "change"})
+    rows = rows[["measure", "model", change, "value", "moves", "most"]].rename(columns={change: "change"})
+    return rows.assign(changed=change)
 
 
 def largest_change(frame: pd.DataFrame) -> Finding:
@@ -48,7 +49,8 @@ def largest_change(frame: pd.DataFrame) -> Finding:
     numbers = {"move": float(moved[most]), "from_": float(frame["change"].min()), "to": float(frame["change"].max())}
     still = tuple(str(name) for name in moves.index if name not in moved)
     names = {"measure": str(most)} | ({"still": still} if still else {})
-    return Finding(f"score_moves{'_others_not' if still else ''}", names, numbers)
+    kind = f"{frame['changed'].iloc[0]}_moves_score"
+    return Finding(f"{kind}_others_not" if still else kind, names, numbers)
 
 
 def shifted(subject: Subject) -> pd.DataFrame | None:
@@ -75,6 +77,7 @@ CHART = Chart(
     finding=largest_change,
     shows="Aggregate score when the same constant is added to every logit",
     note="The classifier decides the same at every change. Values on the samples at hand; no intervals, since the "
-    "samples are the same throughout. Thick line: the model that moves most.",
+    "samples are the same throughout. Thick line: the model that moves furthest from its value on the logits "
+    "as they are.",
     order=8,
 )

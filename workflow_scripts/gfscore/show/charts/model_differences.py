@@ -73,8 +73,7 @@ CHART = Chart(
         "models_alike": "No difference between models can be shown: of {pairs:pairs} none is beyond its bounds",
     },
     shows="Mean difference of {measure_title} between two models",
-    note="Line: {confidence} bounds, joint over the pairs. Filled in the second colour: 0 is excluded. The 30 largest "
-    "differences.",
+    note="Line: {confidence} bounds, joint over the pairs. Diamond: they exclude 0. The 30 largest differences.",
     order=3,
     figure=False,
 )

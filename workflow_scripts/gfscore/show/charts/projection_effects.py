@@ -26,10 +26,7 @@ def effects(subject: Subject) -> pd.DataFrame | None:
     rows = rows.sort_values("dimension_index", kind="stable").assign(
         trait=rows["trait"].str.replace("_", " ").where(measured, rows["trait"]), measured=measured
     )
-    rows["row"] = [
-        f"{row.dimension}  (Tolerance {number(row.tolerance)}, {_share(row.censored)} censored)"
-        for row in rows.itertuples()
-    ]
+    rows["row"] = [f"{row.dimension}  ({number(row.tolerance)}; {_share(row.censored)})" for row in rows.itertuples()]
     rows["shift"] = rows["shift"].astype(float)
     columns = ["row", "dimension", "trait", "shift", "measured", "tolerance", "censored", "divergence"]
     return rows[[*columns, "models", "accuracy", "mapper"]]
@@ -69,7 +66,8 @@ CHART = Chart(
     finding=strongest_effect,
     shows="Mean change of a decoded image when one dimension is moved from one side to the other, in standard "
     "deviations of the trait over real images; of attributes, of their probability",
-    note="Tolerance and share of censored moves: mean over models that are not constant, of clean accuracy "
-    "{accuracy}. A dimension may move several traits at once: disentanglement is asked of the mapper, not guaranteed.",
+    note="In brackets: Tolerance and share of censored moves, means over models that are not constant, of clean "
+    "accuracy {accuracy}. A dimension may move several traits at once: disentanglement is asked of the mapper, "
+    "not guaranteed.",
     order=6,
 )

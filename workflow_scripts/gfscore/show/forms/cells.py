@@ -22,7 +22,7 @@ from gfscore.show.forms.panels import (
     colour_limits,
     short_names,
 )
-from gfscore.show.forms.theme import ABSENT, DIVERGING, INK, MUTED, ON_BRIGHT, ON_DARK, PAPER, SEQUENTIAL
+from gfscore.show.forms.theme import ABSENT, DIVERGING_STOPS, INK, MUTED, ON_BRIGHT, ON_DARK, PAPER, SEQUENTIAL
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,7 +57,10 @@ def heatmap(panel: Panel) -> None:
     rows, columns = categories(panel.frame, form.row), categories(own, form.column)
     values = _table(own, form, form.value.column, (rows, columns))
     low, high = colour_limits(panel.frame[form.value.column], form, panel.words.value_range)
-    colours = mpl.colormaps[DIVERGING["paper"] if form.scale == "differences" else SEQUENTIAL].with_extremes(bad=ABSENT)
+    colours = mpl.colormaps[SEQUENTIAL]
+    if form.scale == "differences":
+        colours = mpl.colors.LinearSegmentedColormap.from_list("differences", DIVERGING_STOPS)
+    colours = colours.with_extremes(bad=ABSENT)
     image = axes.imshow(values, cmap=colours, vmin=low, vmax=high, interpolation="nearest", aspect="auto")
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
@@ -139,12 +142,15 @@ def _number(panel, values, image, names):
     form, shown = panel.form, None
     if isinstance(form, Matrix) and form.diagonal:
         shown = _table(panel.own, form, form.diagonal, names)
+    texts = np.array([[cell_text(value, form) for value in row] for row in values])
+    room = 0.95 * panel.inner / len(names[1])
+    size = 8 * min(1.0, room / max(extent_of(text, 8)[0] for text in (*texts.flat, "0")))
     for (row, column), value in np.ndenumerate(values):
-        text, look = cell_text(value, form), {"color": legible(image, value), "weight": "normal"}
+        text, look = texts[row, column], {"color": legible(image, value), "weight": "normal"}
         if shown is not None and np.isnan(value) and not np.isnan(shown[row, column]):
             text, look = cell_text(shown[row, column], form), {"color": INK, "weight": "bold"}
         if text:
-            written = panel.axes.text(column, row, text, ha="center", va="center_baseline", size=8, **look)
+            written = panel.axes.text(column, row, text, ha="center", va="center_baseline", size=size, **look)
             written.set_in_layout(False)
 
 
@@ -184,8 +190,10 @@ def pictures(panel: Panel) -> None:
         place = (x - half, x + half, y + half, y - half)
         axes.imshow(decoded(cell[form.picture]), extent=place, interpolation="nearest")
     axes.set(xlim=(-0.5, len(columns) - 0.5), ylim=(len(rows) - 0.5, -0.5), aspect="equal")
-    ends = sorted({0, len(columns) // 2, len(columns) - 1})
-    axes.set_xticks(ends, [columns[end] for end in ends])
+    shown = range(len(columns))
+    if max(extent_of(name, NAMES)[0] for name in columns) + 0.08 > panel.inner / len(columns):
+        shown = sorted({0, len(columns) // 2, len(columns) - 1})
+    axes.set_xticks(shown, [columns[place] for place in shown], size=NAMES)
     axes.set_yticks(range(len(rows)), short_names(rows, 24).values())
     axes.tick_params(length=0, labelleft=panel.left)
     axes.spines[:].set_visible(False)

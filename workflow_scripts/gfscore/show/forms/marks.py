@@ -47,11 +47,12 @@ def intervals(panel: Panel) -> float | None:
         axes.hlines(y[mine], low[mine], high[mine], color=colour, alpha=0.4, linewidth=1.3 if form.colour else 2.6)
         dot = {"color": colour, "markersize": 4.8 if form.colour else 5.5, "linestyle": "none"}
         for face, also in ((colour, mine & ~hollow), (PAPER, mine & hollow)):
-            axes.plot(value[also], y[also], SHAPES[look][0], markerfacecolor=face, **dot)
+            shape = "D" if stands and not form.colour else SHAPES[look][0]
+            axes.plot(value[also], y[also], shape, markerfacecolor=face, **dot)
     if form.tick:
         axes.vlines(own[form.tick], y - 0.36, y + 0.36, color=CONTRAST, linewidth=2)
     if form.rule is not None:
-        axes.axvline(form.rule, color=MUTED, linewidth=0.8, zorder=0)
+        axes.axvline(form.rule, color=MUTED, linewidth=0.8, zorder=1)
     beside: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "va": "center", "size": 8}
     for at in y[np.isnan(value)]:
         axes.annotate("undefined", (0.02, at), color=MUTED, **beside)

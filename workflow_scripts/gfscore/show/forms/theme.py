@@ -13,8 +13,12 @@ ABSENT = "#d4d9e0"
 SEQUENTIAL: Final = "viridis"
 """For values: perceptually uniform, readable without colour vision; dark is low, bright is high."""
 
-DIVERGING: Final = {"vega": "blueorange", "paper": "PuOr_r"}
-"""For differences: two hues that people without colour vision tell apart, light at 0."""
+DIVERGING: Final = "blueorange"
+DIVERGING_STOPS: Final = (
+    "#134b85", "#2f78b3", "#5da2cb", "#9dcae1", "#d2e5ef", "#f2f0eb",
+    "#fce0ba", "#fbbf74", "#e8932f", "#c5690d", "#994a07",
+)  # fmt: skip
+"""For differences: two hues that people without colour vision tell apart, light at 0. Vega's name, and its colours."""
 
 ON_BRIGHT, ON_DARK = "#10131a", "#ffffff"
 """Text in cells."""

@@ -183,7 +183,7 @@ def _heatmap(form, frame, words):
     above["labelOverlap"] = not narrow or len(columns) > MOST_SLANTED
     x = _name(form.column, title=form.column_title, axis=above)
     y = _name(form.row, title=form.row_title)
-    scheme = {"scheme": DIVERGING["vega"] if differences else SEQUENTIAL, "domain": [low, high]}
+    scheme = {"scheme": DIVERGING if differences else SEQUENTIAL, "domain": [low, high]}
     paint = {"field": form.value.column, "type": "quantitative", "title": words.of(form.value.title), "scale": scheme,
              "legend": {"gradientLength": 180, "tickCount": 3}}  # fmt: skip
     filled = {"condition": {"test": f"isValid(datum['{form.value.column}'])", **paint}, "value": _colour("surface")}
@@ -192,13 +192,13 @@ def _heatmap(form, frame, words):
         {"mark": {"type": "rect", "invalid": "show", **stroke}, "encoding": {"color": filled, "tooltip": _tips(form)}}
     ]
     frame = frame.copy()
+    empty = {"test": f"!isValid(datum['{form.value.column}'])", "value": _colour("ink")}
+    written = {"condition": [empty, {"test": bright, "value": ON_BRIGHT}], "value": ON_DARK}
     if numbered:
         frame["_text"] = [cell_text(value, form) for value in values]
         if getattr(form, "diagonal", None):
             own = frame[form.diagonal].astype(float)
             frame["_text"] = [text or cell_text(value, form) for text, value in zip(frame["_text"], own, strict=True)]
-        empty = {"test": f"!isValid(datum['{form.value.column}'])", "value": _colour("ink")}
-        written = {"condition": [empty, {"test": bright, "value": ON_BRIGHT}], "value": ON_DARK}
         layers.append(
             {
                 "mark": {"type": "text", "fontSize": 10, "invalid": None},
@@ -211,10 +211,9 @@ def _heatmap(form, frame, words):
             chosen = [{"filter": f"datum['{form.box}'] === '{state}'"}]
             layers.append({"transform": chosen, "mark": framed | {"strokeDash": dash}})
     if form.dot:
-        dot = {"type": "point", "filled": True, "size": 14, "color": _colour("ink"), "opacity": 1, "yOffset": -8}
-        layers.append(
-            {"transform": [{"filter": f"datum['{form.dot}'] && isValid(datum['{form.value.column}'])"}], "mark": dot}
-        )
+        dot = {"type": "point", "filled": True, "size": 14, "opacity": 1, "yOffset": -8}
+        few = [{"filter": f"datum['{form.dot}'] && isValid(datum['{form.value.column}'])"}]
+        layers.append({"transform": few, "mark": dot, "encoding": {"color": written}})
     padding = 6
     if form.aside:
         first = ~frame.duplicated([form.row, *([form.panel] if form.panel else [])])
@@ -324,6 +323,9 @@ def _bars(form, frame, words):
 
 def _curves(form, frame, words):
     stands = {"test": f"datum['{form.bold}']" if form.bold else "false"}
+    if form.bold:
+        # Lines are drawn in the order of the rows: those that stand out lie over all others.
+        frame = frame.sort_values(form.bold, kind="stable", ignore_index=True)
     x, y = _number(form.x, words), _number(form.y, words)
     detail = {"detail": {"field": form.line}}
     colour = {"condition": stands | {"value": _colour("contrast")}, "value": _colour("accent")}

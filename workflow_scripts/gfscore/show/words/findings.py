@@ -139,9 +139,9 @@ SENTENCES = {
     "equal by NRGC ({rho_nrgc:signed})",
     "places_fixed": "No weight of RDI changes the order of {models:models}",
     "places_kept": "Up to \u03bb = {lam:setting} all {models:models} keep their places; the first swap comes at "
-    "{first}",
+    "\u03bb = {first}",
     "places_change": "Weighing RDI with \u03bb = {lam:setting} moves {moved} of {models:models} to another place; the "
-    "first swap comes at {first}",
+    "first swap comes at \u03bb = {first}",
     # how sure
     "disparity_above": "RDI runs from {low} ({best}) to {high} ({worst}), above chance in {times} of {models:models}",
     "disparity_above_of_one": "RDI is {low}, above chance",
@@ -178,10 +178,14 @@ SENTENCES = {
     "optimum_at_edge": "The optimum of {times} of {objectives} objectives reaches the end of the search: not to be "
     "trusted",
     "optimum_inside": "No optimum reaches the end of the search; agreement with robust accuracy is not known",
-    "score_moves": "A change of the logits ({from_:setting} to {to:setting}) that alters no prediction moves "
+    "shift_moves_score": "Adding {from_:setting} to {to:setting} to every logit, which alters no prediction, moves "
     "{measure} by up to {move}",
-    "score_moves_others_not": "A change of the logits ({from_:setting} to {to:setting}) that alters no prediction "
-    "moves {measure} by up to {move}, but not {still}",
+    "shift_moves_score_others_not": "Adding {from_:setting} to {to:setting} to every logit, which alters no "
+    "prediction, moves {measure} by up to {move}, but not {still}",
+    "scale_moves_score": "Multiplying every logit by {from_:setting} to {to:setting}, which alters no prediction, "
+    "moves {measure} by up to {move}",
+    "scale_moves_score_others_not": "Multiplying every logit by {from_:setting} to {to:setting}, which alters no "
+    "prediction, moves {measure} by up to {move}, but not {still}",
     "score_unmoved": "Changes of the logits that alter no prediction leave {measures} as they are",
     # for whom
     "groups_differ": "Groups by {attribute:text} differ most: {model}, {low} on {lowest:text} and {high} on "
