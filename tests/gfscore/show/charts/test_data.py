@@ -244,11 +244,24 @@ def test_differences_of_models_are_turned_so_that_the_better_one_comes_first():
     assert finding.kind == "models_differ" and finding.numbers == {"times": 1, "pairs": 2, "difference": 0.3}
 
 
-@pytest.mark.parametrize(("low", "kind"), [(0.7, "best_model"), (0.5, "best_model_open")])
-def test_a_model_is_the_best_where_its_interval_lies_above_the_others(low, kind):
+@pytest.mark.parametrize(
+    ("low", "ranks", "kind"),
+    [
+        (0.7, None, "best_model_apart"),
+        (0.5, None, "best_model_overlaps"),
+        (0.5, [(2, 2), (1, 1)], "best_model"),
+        (0.7, [(1, 2), (1, 2)], "best_model_open"),
+    ],
+)
+def test_a_model_is_the_best_by_paired_comparisons_or_else_by_its_interval(low, ranks, kind):
     rows = pd.DataFrame(MODEL | {"model": ["A", "B"], "measure": GREAT, "calibration": "none", "confidence": 0.95})
     rows = rows.assign(value=[0.5, 0.8], value_low=[0.4, low], value_high=[0.6, 0.9], wcr=0.1)
-    _, finding = of("model_ranking", {"model_summary": rows, "class_scores": scores_of([[0.5], [0.8]])})
+    tables = {"model_summary": rows, "class_scores": scores_of([[0.5], [0.8]])}
+    if ranks:
+        tables["rank_intervals"] = rows.assign(
+            rank_best=[best for best, _ in ranks], rank_worst=[worst for _, worst in ranks]
+        )
+    _, finding = of("model_ranking", tables)
     assert (finding.kind, finding.subject["model"]) == (kind, "B")
 
 

@@ -13,33 +13,42 @@ if TYPE_CHECKING:
 
 
 def ranked(subject: Subject) -> pd.DataFrame | None:
-    """Mean over all samples of each model with its interval, best first, and its worst class (`wcr`)."""
+    """Mean over all samples of each model with its interval, best first, and its worst class (`wcr`).
+
+    `rank_best` and `rank_worst` are the ranks that paired comparisons allow, missing where there are none.
+    """
     rows, scores, ranks = (subject.rows(name) for name in ("model_summary", "class_scores", "rank_intervals"))
     if rows is None or scores is None:
         return None
     rows = rows.assign(model=rows["label"], n=rows["label"].map(scores.groupby("label")["n"].sum()), ranks="")
-    if ranks is not None:
-        own = ranks.set_index("label")
-        words = {
-            label: f"rank {best}" if best == worst else f"rank {best} to {worst}"
-            for label, best, worst in zip(own.index, own["rank_best"], own["rank_worst"], strict=True)
-        }
-        rows["ranks"] = rows["label"].map(words).fillna("")
+    for name in ("rank_best", "rank_worst"):
+        allowed = {} if ranks is None else ranks.set_index("label")[name].to_dict()
+        rows[name] = rows["label"].map(allowed).astype("Int64")
+    known = rows["rank_best"].notna()
+    rows.loc[known, "ranks"] = [
+        f"rank {best}" if best == worst else f"rank {best} to {worst}"
+        for best, worst in rows.loc[known, ["rank_best", "rank_worst"]].itertuples(index=False)
+    ]
     rows = rows.sort_values(["value", "model"], ascending=[False, True], ignore_index=True)
-    return rows[["model", "value", "value_low", "value_high", "wcr", "ranks", "n", "confidence"]]
+    columns = ["model", "value", "value_low", "value_high", "wcr", "ranks", "rank_best", "rank_worst"]
+    return rows[[*columns, "n", "confidence"]]
 
 
 def leader(frame: pd.DataFrame) -> Finding:
-    """Which model has the highest mean, and whether its interval lies above all others."""
+    """Which model has the highest mean, and whether it is above all others by paired comparisons, or else intervals."""
     first, others = frame.iloc[0], frame.iloc[1:]
     names, numbers = {"model": str(first["model"])}, {"value": float(first["value"]), "models": len(frame)}
     if others.empty:
         return Finding(
             "only_model", names, numbers | {"low": float(first["value_low"]), "high": float(first["value_high"])}
         )
+    if frame["rank_worst"].notna().all():
+        numbers["times"] = int(first["rank_worst"]) - 1
+        kind = "best_model_open" if numbers["times"] else "best_model"
+        return Finding(kind, names, numbers, float(first["confidence"]))
     apart = first["value_low"] > others["value_high"].max()
     numbers["times"] = int((others["value_high"] >= first["value_low"]).sum())
-    return Finding("best_model" if apart else "best_model_open", names, numbers, float(first["confidence"]))
+    return Finding("best_model_apart" if apart else "best_model_overlaps", names, numbers, float(first["confidence"]))
 
 
 CHART = Chart(
@@ -59,12 +68,14 @@ CHART = Chart(
     finding=leader,
     sentences={
         "only_model": "{model}: {value} on average ({low:low} to {high:high})",
-        "best_model": "{model} has the highest mean, {value}, with an interval above those of all {models:models}",
-        "best_model_open": "{model} has the highest mean, {value}; the intervals of {times:models} overlap its own",
+        "best_model": "{model} has the highest mean, {value}, significantly above every other model",
+        "best_model_open": "{model} has the highest mean, {value}, but not significantly above {times:models}",
+        "best_model_apart": "{model} has the highest mean, {value}, with an interval above those of all others",
+        "best_model_overlaps": "{model} has the highest mean, {value}; the intervals of {times:models} overlap its own",
     },
     shows="{measure_title} of each model, the best on top",
     note="Line: {confidence} interval of each model, joint over its classes. Beside it: the ranks that paired "
-    "comparisons of the models allow.",
+    "comparisons of the models on the same samples allow.",
     order=1,
     figure=False,
 )

@@ -158,11 +158,11 @@ SENTENCES = {
     "rdi_does_not_vary": "RDI does not vary at all at {n:count} samples per class, where the bound allows {bound:high}",
     # can it be trusted
     "score_refuted": "Attacks refute the mean score of {times} of {models:models}, and find examples nearer than the "
-    "score for {low:low} to {high:high} of the correct samples",
+    "score for {low} to {high} of the correct samples",
     "score_open": "Attacks refute the mean score of none of {models:models} ({open} not settled), yet find examples "
-    "nearer than the score for {low:low} to {high:high} of the correct samples",
+    "nearer than the score for {low} to {high} of the correct samples",
     "score_violated": "Attacks refute the mean score of none of {models:models}, yet find examples nearer than the "
-    "score for {low:low} to {high:high} of the correct samples",
+    "score for {low} to {high} of the correct samples",
     "score_stands": "Attacks find no example nearer than the score in {models:models}, which confirms nothing",
     "nothing_to_refute": "No sample is classified correctly, so that attacks have nothing to refute",
     "mean_radius": "{model}: mean radius {mean}",
