@@ -16,7 +16,9 @@ from torch.utils.flop_counter import FlopCounterMode
 from gfscore.images.image_set import from_arrays
 from gfscore.networks.compatibility import import_robustbench, import_torchvision
 from gfscore.networks.inference import extract_logits, reproducible_arithmetic
-from gfscore.networks.precision import PRECISIONS, tensor_float
+from gfscore.networks.precision import tensor_float
+
+PRECISIONS = ("float32", "tf32", "bfloat16")
 
 PLAIN_BATCH = 128
 """Images per batch of the paper's loop."""

@@ -128,8 +128,3 @@ def test_weights_of_another_architecture_are_refused(tmp_path):
     save_classifier(path, network, metadata={})
     with pytest.raises(InputError, match=r"mixed\.safetensors: the weights do not fit architecture 'small_convnet'"):
         load_network(path)
-
-
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(InputError, match=r"absent\.safetensors: cannot be read .* train or fetch"):
-        load_network(tmp_path / "absent.safetensors")

@@ -3,7 +3,7 @@
 import pytest
 
 from gfscore.core.errors import InputError
-from gfscore.workflow.config_files import MOST, Mark, mark_of, read_configuration, require_written_out
+from gfscore.workflow.config_files import MAX_VALUES, Mark, mark_of, read_configuration, require_bounded_size
 from shipped_configuration import FILES
 
 
@@ -99,8 +99,8 @@ def test_aliases_that_grow_or_contain_themselves_are_refused_at_once(written):
     endless["again"] = [endless]
     for config in (grown, endless):
         with pytest.raises(InputError, match="more than 1,000,000 values"):
-            require_written_out({"report": config})
+            require_bounded_size({"report": config})
     with pytest.raises(InputError, match="contains itself"):
         read_configuration([written("a: &a [*a]\n")], {})
     shared = {"steps": 20}
-    require_written_out({"models": [shared] * (MOST // 4)})
+    require_bounded_size({"models": [shared] * (MAX_VALUES // 4)})

@@ -8,7 +8,7 @@ import pytest
 
 from gfscore.audit.verdicts.gate_statistics import STATISTICS, direction_of
 from gfscore.core.errors import InputError, unknown
-from gfscore.workflow.config_files import laid_over, marked
+from gfscore.workflow.config_files import marked, merge
 from gfscore.workflow.names import case_mistakes
 from shipped_configuration import completed, refusal, written
 
@@ -330,4 +330,4 @@ def test_mistakes_of_files_laid_over_one_another_name_file_and_line(tmp_path):
         configured([first, second], {"intervals": {"confidence": 95}})
     text = str(refused.value)
     assert f"{second}, line 6: models: d/none/X: toleranc" in text and "--config: intervals: confidence" in text
-    assert laid_over(marked({"a": {"b": 1}}, None), marked({"a": {"c": 2}}, None)) == {"a": {"b": 1, "c": 2}}
+    assert merge(marked({"a": {"b": 1}}, None), marked({"a": {"c": 2}}, None)) == {"a": {"b": 1, "c": 2}}

@@ -43,7 +43,7 @@ def read_csv(
     Columns called as `text` says are read as text whatever they hold ("NA" and "007" are sample names); the texts in
     `missing` are missing values in all other columns. Names ending in .gz are decompressed. Raises ValueError for a
     longer or shorter row and for more text than a file of its size may hold; MalformedError, which has a remedy, for
-    another separator or encoding, row names without a header, repeated column names and a blank line between rows;
+    another separator or encoding, row names without a header, repeated column names and a blank line in a single column;
     pandas' errors for damaged bytes.
     """
     import pandas as pd
@@ -93,7 +93,15 @@ def _line(file, most):
 def _require_rectangle(lines, separator):
     # Header (list of names) of lines that all have as many fields as it.
     header: list[str] = []
-    for row, line in enumerate(_without_blanks_at_the_end(lines), 1):
+    row, blank = 0, None
+    for number, line in enumerate(lines, 1):
+        if not line.strip(" \r\n"):
+            blank = blank or number
+            continue
+        # pandas skips blank lines, which assigns the rows below an empty cell to other samples.
+        if blank and len(header) == 1:
+            raise MalformedError(f"line {blank} is blank", "write what belongs there, or take the line out")
+        row, blank = row + 1, None
         # Quotes are rare, and counting is ten times as fast as parsing.
         if header and '"' not in line:
             fields = line.count(separator) + 1
@@ -113,18 +121,6 @@ def _require_rectangle(lines, separator):
     if repeated:
         raise MalformedError(f"two columns {repeated[0]!r}", "rename one")
     return header
-
-
-def _without_blanks_at_the_end(lines):
-    # pandas skips blank lines, which assigns the rows below them to other samples.
-    blank = None
-    for number, line in enumerate(lines, 1):
-        if not line.strip(" \r\n"):
-            blank = blank or number
-        elif blank:
-            raise MalformedError(f"line {blank} is blank", "write what belongs there, or take the line out")
-        else:
-            yield line
 
 
 def _separated(header, separator):

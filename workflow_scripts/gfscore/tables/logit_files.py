@@ -69,7 +69,8 @@ def _labels(columns, path, exclude=()):
     # Removes the labels from the columns: `(name, labels)`, or None twice. `exclude`: class names, such as "y".
     present = {name: columns.pop(name) for name in LABELS if name in columns and name not in exclude}
     name, labels = next(iter(present.items()), (None, None))
-    if labels is not None and not all(np.array_equal(labels, others) for others in present.values()):
+    # Only if there are several: an empty cell, NaN, would differ from itself.
+    if len(present) > 1 and not all(np.array_equal(labels, others) for others in present.values()):
         raise InputError(f"{path}: {' and '.join(present)} differ, and each may be the labels; keep one")
     return name, labels
 

@@ -27,7 +27,7 @@ def cut(**changes):
         ({"fixed_on": None}, ["stroke_mass", "fixed_on"]),
         ({"missing": "ignore"}, ["attributes: missing", "'ignore'"]),
         ({"key": "id"}, ["key 'key' is unknown"]),
-        ({"columns": ["loops", "loops"]}, ["columns", "'loops' is repeated"]),
+        ({"columns": ["loops", "loops"]}, ["columns", "'loops'"]),
         ({"columns": ["sample_id"]}, ["columns", "'sample_id'"]),
         ({"columns": [5]}, ["columns: 0: 5"]),
         (cut(cut=[2, 1], names=["a", "b", "c"]), ["loops", "must ascend", "[2, 1]"]),

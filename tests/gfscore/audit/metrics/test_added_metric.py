@@ -130,5 +130,5 @@ def test_a_file_without_its_metric_is_named(tmp_path):
     environment = os.environ | {"PYTHONPATH": str(scripts)}
     command = [sys.executable, "-c", f"import {gfscore.audit.metrics.__name__}"]
     done = subprocess.run(command, env=environment, cwd=scripts, capture_output=True, text=True, check=False)
-    assert done.returncode == 1 and "theil.py: holds no metric of this name" in done.stderr
+    assert done.returncode == 1 and "theil.py: holds no metric" in done.stderr
     assert "theil" not in METRICS

@@ -123,7 +123,7 @@ def test_the_maker_is_pulled_towards_a_better_verdict():
     for weight in (0.0, 100.0):
         network = conditional(weight, 0.0)
         trainer = network.trainer(0.005, drawn_by(7))
-        trainer.judge.step = lambda: None
+        trainer.critic_optimiser.step = lambda: None
         before = verdict_of(network)
         for _ in range(20):
             trainer.step(IMAGES, CONDITIONS)
