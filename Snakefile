@@ -34,7 +34,6 @@ rule all:
     input:
         of_run(layout.audit_results),
         of_run(layout.model_results),
-        "results/dashboard_parts.json",
         "results/index.html",
 
 
@@ -90,9 +89,8 @@ onsuccess:
     if targets <= {"all", "report", "audit", "gate"} and not settings.until and not settings.omit_from:
         for name in config["run"]:
             verdict = json.loads(Path(f"results/audits/{name}/verdict.json").read_text())
-            print(f"\n{name}: {verdict['sentence']}")
-            if targets <= {"all", "report"}:
-                print(f"Open results/audits/{name}/report.html or dashboard.html")
+            page = f"results/audits/{name}/report.html" if targets <= {"all", "report"} else None
+            print("", *last_words(name, verdict, page=page), sep="\n")
         if "gate" in targets:
             print("\nThe gate is open.")
         else:

@@ -61,7 +61,7 @@ BENCHMARKS = {
     "minimal_norm": of_script("minimal_norm"),
     "from_logits": of_module("from_logits"),
     "dag_scale": planning,
-    "dashboard": of_module("dashboard"),
+    "page": of_module("page"),
     "real_measures": lambda: import_module("real_measures").measure(None),
 }
 """Functions that yield rows (name, ratio, target, unit, detail), by the name that chooses them."""

@@ -95,8 +95,8 @@ rule tabulate_audit:
 
 rule judge_audit:
     input:
+        **AUDIT_FILES,
         code=code("judge_audit"),
-        selection="results/audits/{audit}/models.json",
         scores="results/scores/{audit}.parquet",
         samples=of_audit(layout.judged_sample_files),
         dataset=of_audit(layout.dataset_file, extension="parquet"),
@@ -114,6 +114,7 @@ rule judge_audit:
         "../envs/analysis.yaml"
     params:
         subject=of_audit(plan.judged_subject_of),
+        measures=of_audit(plan.measures_of),
         rules=lambda wildcards: config["audits"][wildcards.audit]["gate"],
         intervals=config["intervals"],
         label_error_rate=of_audit(plan.label_error_rate_of),

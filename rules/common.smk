@@ -20,6 +20,7 @@ sys.path.insert(0, str(SCRIPTS))
 
 from gfscore.audit import table_names
 from gfscore.show import figure_names
+from gfscore.show.last_words import last_words
 from gfscore.workflow import export_layout
 from gfscore.workflow import layout
 from gfscore.workflow import plan

@@ -3,7 +3,7 @@
 #   set_aside_judgements   verdicts and pages that are made anew go to previous/
 #   keep_manifests, restore_manifests   a refused checkpoint costs nothing of the one that stood there
 
-JUDGEMENTS = {"judge_audit", "build_report", "build_dashboard", "build_index"}
+JUDGEMENTS = {"judge_audit", "build_report", "build_index"}
 
 
 def set_aside_judgements():

@@ -124,3 +124,11 @@ def state_of(file_of):
     """What tells a user's file from another in its place, which may be older than the outputs of the first one."""
     # Snakemake does not look at parameters that are made of a job's input, so this is made of wildcards.
     return lambda wildcards: layout.state(file_of(wildcards))
+
+
+# Costs are other ones at every run: only the page, which shows them, reads them.
+AUDIT_FILES = {
+    name: f"results/audits/{{audit}}/{name}.parquet" for name in table_names.TABLES_OF_AUDIT if name != "costs"
+}
+AUDIT_FILES |= {f"{name}_json": f"results/audits/{{audit}}/{name}.json" for name in ("calibration", "comparison")}
+AUDIT_FILES |= {"selection": "results/audits/{audit}/models.json"}

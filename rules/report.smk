@@ -1,27 +1,18 @@
 # What a person looks at.
 #
-#   in   results/audits/<audit>/*.parquet, verdict.json, config.yaml; figures draw from the scores, pages from sweeps
+#   in   results/audits/<audit>/*.parquet, verdict.json, config.yaml; figures draw from the scores, the page from sweeps
 #   out  results/audits/<audit>/figures/*.{svg,pdf,png}
-#        results/audits/<audit>/report.html        one self-contained page
-#        results/audits/<audit>/dashboard.html     one self-contained page that recomputes while its reader looks
+#        results/audits/<audit>/report.html        one self-contained page, which recomputes while its reader looks
 #        results/index.html                        the audits of this run, their verdicts and pages
-#        results/dashboard_parts.json              what all dashboards have in common: library, charts
 #
 #   plot_figures, build_report
-#   prepare_dashboards, build_dashboard
 #   build_index
 
 
-PAGE = SCRIPTS / "gfscore/show/dashboard/page"
-# Costs are other ones at every run: only the page that shows them reads them.
-TABLES = [name for name in table_names.TABLES_OF_AUDIT if name != "costs"]
-AUDIT_FILES = {name: f"results/audits/{{audit}}/{name}.parquet" for name in TABLES}
-AUDIT_FILES |= {f"{name}_json": f"results/audits/{{audit}}/{name}.json" for name in ("calibration", "comparison")}
-AUDIT_FILES |= {"selection": "results/audits/{audit}/models.json"}
+PAGE = SCRIPTS / "gfscore/show/page/templates"
 
 
 localrules:
-    prepare_dashboards,
     build_index,
 
 
@@ -61,9 +52,11 @@ rule build_report:
     input:
         **AUDIT_FILES,
         code=code("build_report"),
-        template=sorted(str(path.relative_to(ROOT)) for path in (SCRIPTS / "gfscore/show/report/templates").iterdir()),
+        template=sorted(str(path.relative_to(ROOT)) for path in PAGE.iterdir()),
         verdict="results/audits/{audit}/verdict.json",
-        figures="results/audits/{audit}/figures",
+        sweeps="results/sweeps/{audit}.parquet",
+        costs="results/audits/{audit}/costs.parquet",
+        pictures=of_audit(projection_layout.mapper_file, extension="npz"),
     output:
         page=report(
             "results/audits/{audit}/report.html",
@@ -86,51 +79,6 @@ rule build_report:
         contact=config["report"]["contact"],
     script:
         "../workflow_scripts/build_report.py"
-
-
-rule prepare_dashboards:
-    input:
-        code=code("prepare_dashboards"),
-    output:
-        parts="results/dashboard_parts.json",
-    log:
-        "results/logs/prepare_dashboards.log",
-    conda:
-        "../envs/analysis.yaml"
-    script:
-        "../workflow_scripts/prepare_dashboards.py"
-
-
-rule build_dashboard:
-    input:
-        **AUDIT_FILES,
-        code=code("build_dashboard"),
-        page=sorted(str(path.relative_to(ROOT)) for path in PAGE.iterdir()),
-        parts="results/dashboard_parts.json",
-        verdict="results/audits/{audit}/verdict.json",
-        sweeps="results/sweeps/{audit}.parquet",
-        costs="results/audits/{audit}/costs.parquet",
-    output:
-        page=report(
-            "results/audits/{audit}/dashboard.html",
-            caption="captions/dashboard.rst",
-            category="{audit}",
-            labels={"figure": "dashboard"},
-        ),
-    log:
-        "results/logs/build_dashboard/{audit}.log",
-    group:
-        submitted_with("audit")
-    conda:
-        "../envs/analysis.yaml"
-    params:
-        title=lambda wildcards: config["audits"][wildcards.audit]["title"],
-        measures=of_audit(plan.measures_of),
-        models=of_audit(plan.described_models),
-        fp_lambda=config["disparity"]["fp_lambda"],
-        contact=config["report"]["contact"],
-    script:
-        "../workflow_scripts/build_dashboard.py"
 
 
 rule build_index:

@@ -13,8 +13,8 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "workflow_scripts"), str(ROOT / "tests")]
 
 from gfscore.core.files import write_text  # noqa: E402
-from gfscore.show.figures.saving import PNG_DPI  # noqa: E402
-from gfscore.show.figures.style import drawing  # noqa: E402
+from gfscore.show.forms.layout import drawing  # noqa: E402
+from gfscore.show.forms.saving import PNG_DPI  # noqa: E402
 from studies.known_truth.figure import known_truth_figure  # noqa: E402
 from studies.known_truth.page import bounds_of, page  # noqa: E402
 from studies.known_truth.suite import run_suite  # noqa: E402

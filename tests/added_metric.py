@@ -6,32 +6,28 @@ For tests that add a metric to a copy of the package: what the copy makes of it 
 import sys
 from pathlib import Path
 
-from dashboard_pages import audit_for_page, page_of
 from gfscore.audit.metrics import BOUNDED
 from gfscore.audit.summary_tables import MODEL_SUMMARY
 from gfscore.audit.verdicts.gate_statistics import REFUSED, STATISTICS, direction_of
 from gfscore.core.files import write_json, write_text
 from gfscore.show.exports.cards import model_cards
-from gfscore.show.report.page import render_report
 from gfscore.tables.csv_export import write_table_and_csv
 from gfscore.workflow.tables_page import page
 from made import gate_rule
-from synthetic import LAM
+from pages import audit_for_page, page_of
 
 MEASURE = "great-softmax"
 
 
 def write_audit(folder):
-    """Write table, verdict, report, dashboard, model card and docs of an audit whose gate has a rule on every metric."""
+    """Write table, verdict, page, model card and docs of an audit whose gate has a rule on every metric."""
     rules = [gate_rule(MEASURE, statistic=metric.name, **{direction_of(metric.name): 0.1}) for metric in BOUNDED]
     made = audit_for_page(models=2, classes=4, per_class=20, permutations=9, rules=rules, measures=("clean", MEASURE))
     audit = made.audit
     write_table_and_csv(folder / "model_summary.parquet", MODEL_SUMMARY, audit.model_summary, identity={})
     write_json(folder / "verdict.json", audit.verdict)
     write_json(folder / "gate.json", {"statistics": STATISTICS, "refused": REFUSED})
-    about = {"title": "Made", "measures": audit.measures, "models": audit.models, "fp_lambda": LAM, "provenance": {}}
-    write_text(folder / "report.html", render_report(made.tables, audit.verdict, {}, **about))
-    write_text(folder / "dashboard.html", page_of(made))
+    write_text(folder / "report.html", page_of(made))
     cards = model_cards(audit.model_summary, audit.measures, audit="made", title="Made", digest="d", classes=4)
     write_text(folder / "card.md", cards["none__model_0"])
     write_text(folder / "tables.md", page())

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 
+from gfscore.audit.audit_tables import read_audit_tables
 from gfscore.audit.inputs import AuditInputs
 from gfscore.audit.scores_file import write_scores
 from gfscore.audit.table_names import TABULATED
@@ -227,11 +228,14 @@ class ScoredAudit:
         tabulate_audit(self.subject, given, made, audit=AUDIT, settings=self.settings)
 
     def judge(self, rules):
-        """Run judge_audit; returns the verdict."""
+        """Run judge_audit after tabulate; returns the verdict."""
         path = self.table("verdict.json")
         inputs = self.inputs(calibrated_measure=None)
         how = {"rules": rules, "intervals": INTERVALS, "label_error_rates": None, "fp_lambda": 0.5}
-        judge_audit(inputs, {"manifest": self.manifest}, path, **how)
+        files = {name: self.table(name) for name in TABULATED}
+        files |= {f"{name}_json": self.table(f"{name}.json") for name in ("calibration", "comparison")}
+        tables = read_audit_tables(files, audit=AUDIT)
+        judge_audit(inputs, {"manifest": self.manifest}, path, tables=tables, measures=self.subject["measures"], **how)
         return read_json(path)
 
     def read(self, name):

@@ -1,7 +1,7 @@
 """The page that links the audits of a run."""
 
 from gfscore.core.files import read_json, write_text
-from gfscore.show.dashboard.index import render_index
+from gfscore.show.page.index import render_index
 from gfscore.workflow.jobs import logged_job
 
 

@@ -1,33 +1,35 @@
-"""The report of an audit: one self-contained page."""
+"""The page of an audit: one self-contained file."""
 
-from pathlib import Path
+from datetime import datetime
 
 from gfscore.audit.audit_tables import read_audit_tables
+from gfscore.audit.calibration.sweeps import read_sweeps
+from gfscore.audit.tables import TABLES
 from gfscore.core.checksummed import write_checksummed
 from gfscore.core.files import read_json
-from gfscore.show.report.page import render_report
-from gfscore.show.report.provenance import provenance
+from gfscore.projection.mappers.pictures import read_pictures
+from gfscore.show.page.provenance import provenance
+from gfscore.show.page.rendering import render_page
+from gfscore.tables.parquet_tables import read_table
 from gfscore.workflow.jobs import logged_job
 
 
-def build_report(files, path_to_page, *, audit, title, measures, models, published_samples, fp_lambda, contact):
-    """Write report.html from the audit's tables, verdict.json and the figures.
+def build_report(files, path_to_page, *, audit, **settings):
+    """Write report.html from the audit's tables and verdict.json.
 
-    `files` maps what plot_figures takes, and verdict and figures (the folder) to paths; the settings are those of
-    render_report.
+    `files` maps the tables of an audit, verdict and, where there are any, sweeps, costs and the mapper's pictures to
+    paths; the settings are those of render_page.
     """
-    drawn = sorted(Path(files["figures"]).glob("*.svg"))
-    page = render_report(
-        read_audit_tables(files, audit=audit),
-        read_json(files["verdict"]),
-        {path.stem: path.read_text(encoding="utf-8") for path in drawn},
-        title=title,
-        measures=measures,
-        models=models,
-        published_samples=published_samples,
-        fp_lambda=fp_lambda,
+    verdict = read_json(files["verdict"])
+    page = render_page(
+        read_audit_tables({name: path for name, path in files.items() if name != "costs"}, audit=audit),
+        verdict,
+        made=f"{datetime.fromisoformat(verdict['time']):%-d %B %Y}" if "time" in verdict else "",
         provenance=provenance(files),
-        contact=contact,
+        sweeps=read_sweeps(files["sweeps"], audit=audit) if files.get("sweeps") else None,
+        costs=read_table(files["costs"], TABLES["costs"], expect={"audit": audit}) if files.get("costs") else None,
+        pictures=read_pictures(files["pictures"]) if files.get("pictures") else None,
+        **settings,
     )
     write_checksummed(path_to_page, page, files=files.values())
 

@@ -1,5 +1,7 @@
-"""The verdict on an audit."""
+"""The verdict on an audit, with its findings."""
 
+from gfscore.audit.audit_tables import read_audit_tables
+from gfscore.audit.findings.in_verdict import with_findings
 from gfscore.audit.inputs import AuditInputs
 from gfscore.audit.judgement import judgement
 from gfscore.audit.summaries import resolve_label_error_rates
@@ -7,12 +9,13 @@ from gfscore.core.files import write_json
 from gfscore.workflow.jobs import logged_job
 
 
-def judge_audit(inputs, given, path_to_verdict, **settings):
-    """Write verdict.json: what judgement says of AuditInputs, the paths `given`, and its settings.
+def judge_audit(inputs, files, path_to_verdict, *, tables, measures, **settings):
+    """Write verdict.json: what judgement says of AuditInputs, the paths `files`, and its settings; and the findings.
 
-    Succeeds whatever the verdict, which the rule `gate` turns into an exit status.
+    `tables` are AuditTables of all `measures`, whose settings these are. Succeeds whatever the verdict, which the rule
+    `gate` turns into an exit status.
     """
-    write_json(path_to_verdict, judgement(inputs, given, **settings))
+    write_json(path_to_verdict, with_findings(judgement(inputs, files, **settings), tables, measures))
 
 
 if __name__ == "__main__":
@@ -23,6 +26,8 @@ if __name__ == "__main__":
             AuditInputs.of(settings.subject, given),
             given,
             snakemake.output.verdict,
+            tables=read_audit_tables(dict(given.items()), audit=snakemake.wildcards.audit),
+            measures=settings.measures,
             rules=settings.rules,
             intervals=settings.intervals,
             label_error_rates=resolve_label_error_rates(settings.label_error_rate, given.manifest, given.generator),

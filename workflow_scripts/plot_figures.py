@@ -2,14 +2,15 @@
 
 from gfscore.audit.inputs import AuditInputs
 from gfscore.core.folder_digests import write_digests
-from gfscore.show.figures.drawing import DRAWN_FROM, draw_by_processes
+from gfscore.show.charts.declaration import SCORE
+from gfscore.show.figure_files import draw_by_processes
 from gfscore.workflow.jobs import logged_job
 
 
 def plot_figures(files, path_to_folder, *, audit, measures, fp_lambda, inputs=None, seed=0, threads=1):
     """Write <folder>/<name>.svg, .pdf and .png for every figure, and their digests into checksums.json.
 
-    See gfscore.show.figures.drawing for what it takes.
+    See gfscore.show.figure_files for what it takes.
     """
     settings = {"audit": audit, "measures": measures, "fp_lambda": fp_lambda, "inputs": inputs, "seed": seed}
     draw_by_processes(files, path_to_folder, threads=threads, **settings)
@@ -19,7 +20,7 @@ def plot_figures(files, path_to_folder, *, audit, measures, fp_lambda, inputs=No
 if __name__ == "__main__":
     with logged_job(snakemake.log[0]):
         settings, measures = snakemake.params, snakemake.params.subject["measures"]
-        drawn_from = {name: entry for name, entry in measures.items() if entry["kind"] == DRAWN_FROM}
+        drawn_from = {name: entry for name, entry in measures.items() if entry["kind"] == SCORE}
         plot_figures(
             dict(snakemake.input.items()),
             snakemake.output.folder,

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from gfscore.show.figures.style import ACCENT, CONTRAST, INK, MUTED, drawing, framed_figure, laid_out, quiet
+from gfscore.show.forms.layout import drawing, framed_figure, laid_out, quiet
+from gfscore.show.forms.theme import ACCENT, CONTRAST, INK, MUTED
 
 PANELS = {
     "GREAT score, softmax": "score",

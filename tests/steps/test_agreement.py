@@ -11,15 +11,13 @@ from audit_inputs import INTERVALS, audit_inputs, frames_of, models_named, tabul
 from gfscore.audit.agreement.columns import AGREEMENT_COLUMNS, ALL
 from gfscore.audit.agreement.falsification_rows import falsification_rows
 from gfscore.audit.groups.columns import GROUP_COLUMNS
+from gfscore.audit.judgement import judgement
 from gfscore.audit.projections.columns import PROJECTION_COLUMNS
 from gfscore.audit.table_names import MEASURE_TABLES
-from gfscore.core.files import read_json
-from gfscore.show.report.measures import measures_view
-from gfscore.show.report.page import _environment
+from gfscore.core.files import read_json, write_json
 from gfscore.statistics.margins import predictions, scores
 from gfscore.statistics.scale import SCALE
 from gfscore.statistics.splits import choosing_samples
-from judge_audit import judge_audit
 from made import gate_rule
 
 MEASURES = {
@@ -254,25 +252,6 @@ def test_decisions_stand_with_both_forms(tables):
     assert whole["low"] <= whole["robust"] / 60 <= whole["high"]
 
 
-def test_the_errors_of_the_repeated_test_widen_every_bound_and_are_said(tmp_path):
-    settings = {**MEASURES["probable"], "budget": 3000}
-    rows, verdicts = [], []
-    for test in ("anytime", "repeated_exact"):
-        (tmp_path / test).mkdir()
-        folder = Folder(tmp_path / test, measures=MEASURES | {"probable": {**settings, "test": test}})
-        tables = folder.run()
-        rows.append([of(tables.class_shares, class_index=ALL).iloc[0], of(tables.training_methods).iloc[0]])
-        judge(folder, gate_rule("probable", at_least=0.1))
-        verdicts.append(read_json(folder.path / "verdict.json"))
-    (kept, trained), (erring, trained_erring) = rows
-    assert (kept["error_rate"], trained["error_rate"]) == (0.05, 0.05)
-    assert (erring["error_rate"], trained_erring["error_rate"]) == pytest.approx((0.277, 0.277), abs=5e-4)
-    assert erring["low"] < kept["low"] - 0.05 and trained_erring["robust_low"] < trained["robust_low"] - 0.05
-    assert erring["paper_low"] == kept["paper_low"] and trained_erring["observation"] == trained["observation"]
-    assert verdicts[1]["rules"][0]["models"][0]["low"] < verdicts[0]["rules"][0]["models"][0]["low"] - 0.05
-    assert "repeated_exact" not in verdicts[0]["note"] and "repeated_exact" in verdicts[1]["note"]
-
-
 def test_targets_reached_and_what_predicts_them(folder, tables):
     rows = of(tables.target_success).set_index("class_index")
     others = folder.labels != 0
@@ -307,48 +286,6 @@ def test_samples_that_survive_an_attack_but_have_a_nearer_distance_are_signs_of_
     assert len(rows) == 1 and rows["proof"].all() and rows["count"].iloc[0] > 0
 
 
-@pytest.mark.parametrize(("classes", "absent", "models"), [(2, False, 1), (3, True, 3), (4, False, 1)])
-def test_few_classes_an_absent_class_and_one_model(tmp_path, classes, absent, models):
-    tables = Folder(tmp_path, classes=classes, absent=absent, models=models, n=12).run()
-    assert of(tables.falsification)["class_index"].tolist() == [*range(classes), ALL]
-    over_models = tables.measure_agreement[tables.measure_agreement["over"] == "models"]
-    assert over_models.empty == (models == 1)
-    if absent:
-        last = of(tables.class_distances, class_index=classes - 1).iloc[0]
-        assert last["n"] == 0 and np.isnan(last["success_rate"])
-        gone = of(tables.falsification, class_index=classes - 1).iloc[0]
-        assert gone["correct"] == 0 and np.isnan(gone["rate"])
-        empty = of(tables.class_shares, class_index=classes - 1).iloc[0]
-        assert (empty["low"], empty["high"]) == (0, 1)
-        assert of(tables.radius_curves, class_index=classes - 1)["share"].isna().all()
-
-
-def view_of(tables, measures=MEASURES):
-    labels = tables.falsification[["dataset", "threat", "model"]].drop_duplicates()
-    return measures_view(SimpleNamespace(model_summary=labels, measures=vars(tables)), measures)
-
-
-def page_of(view):
-    text = '{% import "macros.html" as m with context %}{% include "measures.html" %}'
-    return _environment().from_string(text).render(measured_together=view, figures={}, several=True)
-
-
-def test_the_page_holds_what_was_found_and_escapes_names(tables):
-    marked = SimpleNamespace(**{name: frame.replace("m0", "<u>m0</u>") for name, frame in vars(tables).items()})
-    view = view_of(marked)
-    page = page_of(view)
-    assert "&lt;u&gt;" in page and "<u>" not in page and "<" not in page_of({})
-    assert len(view["falsification"]["warnings"]) == 1
-    assert [row["alarm"] for row in view["refutations"]] == [False, False]
-    assert [row["label"] for row in view["measure_agreement"]["by_pair"][0]["models"]] == ["<u>m0</u>", "m1"]
-    assert view["target_predictors"][0]["matrix"][0][0] is None
-    # One sample that was not broken up to the largest distance, and no mean score is called refuted.
-    above = tables.falsification.assign(mean_score=2.0, mean_distance=1.0, p_mean=0.001, censored=0)
-    for censored, refuted in ((0, "in all 2 models"), (4, "in none of the 2 models")):
-        found = SimpleNamespace(**vars(tables) | {"falsification": above.assign(censored=censored)})
-        assert refuted in view_of(found)["falsification"]["warnings"][0]["sentence"]
-
-
 # The gate
 
 
@@ -358,15 +295,9 @@ def judged(folder, **changes):
 
 
 def judge(folder, rule):
-    judge_audit(
-        folder.inputs(),
-        {"manifest": folder.path / "toy.json"},
-        folder.path / "verdict.json",
-        rules=[rule],
-        intervals=INTERVALS,
-        label_error_rates=None,
-        fp_lambda=0.5,
-    )
+    files, how = {"manifest": folder.path / "toy.json"}, {"label_error_rates": None, "fp_lambda": 0.5}
+    verdict = judgement(folder.inputs(), files, rules=[rule], intervals=INTERVALS, **how)
+    write_json(folder.path / "verdict.json", verdict)
 
 
 def test_the_gate_judges_what_attacks_refuted(folder, tables):
@@ -389,3 +320,40 @@ def test_a_class_without_samples_never_passes(tmp_path):
     rule = judged(folder, at_most=0.99, **{"class": "class 2"})
     assert rule["verdict"] == "INCONCLUSIVE"
     assert rule["models"][0]["value"] is None
+
+
+def test_the_errors_of_the_repeated_test_widen_every_bound_and_are_said_everywhere(tmp_path):
+    settings = {**MEASURES["probable"], "budget": 3000}
+    rows, verdicts = [], []
+    for test in ("anytime", "repeated_exact"):
+        (tmp_path / test).mkdir()
+        folder = Folder(tmp_path / test, measures=MEASURES | {"probable": {**settings, "test": test}})
+        tables = folder.run()
+        rows.append([of(tables.class_shares, class_index=ALL).iloc[0], of(tables.training_methods).iloc[0]])
+        judge(folder, gate_rule("probable", at_least=0.1))
+        verdicts.append(read_json(folder.path / "verdict.json"))
+    (kept, trained), (erring, trained_erring) = rows
+    assert (kept["error_rate"], trained["error_rate"]) == (0.05, 0.05)
+    assert (erring["error_rate"], trained_erring["error_rate"]) == pytest.approx((0.277, 0.277), abs=5e-4)
+    assert erring["low"] < kept["low"] - 0.05 and trained_erring["robust_low"] < trained["robust_low"] - 0.05
+    assert erring["paper_low"] == kept["paper_low"] and trained_erring["observation"] == trained["observation"]
+    assert verdicts[1]["rules"][0]["models"][0]["low"] < verdicts[0]["rules"][0]["models"][0]["low"] - 0.05
+    words = "probable uses repeated_exact, the exact-binomial paper's test, which does not keep its level"
+    for key in ("note", "sentence"):
+        assert words not in verdicts[0][key] and words in verdicts[1][key]
+
+
+@pytest.mark.parametrize(("classes", "absent", "models"), [(2, False, 1), (3, True, 3), (4, False, 1)])
+def test_few_classes_an_absent_class_and_one_model(tmp_path, classes, absent, models):
+    tables = Folder(tmp_path, classes=classes, absent=absent, models=models, n=12).run()
+    assert of(tables.falsification)["class_index"].tolist() == [*range(classes), ALL]
+    over_models = tables.measure_agreement[tables.measure_agreement["over"] == "models"]
+    assert over_models.empty == (models == 1)
+    if absent:
+        last = of(tables.class_distances, class_index=classes - 1).iloc[0]
+        assert last["n"] == 0 and np.isnan(last["success_rate"])
+        gone = of(tables.falsification, class_index=classes - 1).iloc[0]
+        assert gone["correct"] == 0 and np.isnan(gone["rate"])
+        empty = of(tables.class_shares, class_index=classes - 1).iloc[0]
+        assert (empty["low"], empty["high"]) == (0, 1)
+        assert of(tables.radius_curves, class_index=classes - 1)["share"].isna().all()

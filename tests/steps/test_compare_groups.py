@@ -1,29 +1,25 @@
 """Groups of samples, from sample files and attributes to tables, verdict, figures and the page's section."""
 
-import re
-
 import numpy as np
 import pandas as pd
 import pytest
 
-from audit_inputs import INTERVALS, audit_inputs, frames_of, models_named, tabulated, write_manifest
+from audit_inputs import INTERVALS, audit_inputs, frames_of, models_named, tabulated
 from gfscore.audit.agreement.columns import ALL
-from gfscore.audit.audit_tables import AuditTables
 from gfscore.audit.groups.grouping import Grouping
 from gfscore.audit.groups.metrics import metric_rows
 from gfscore.audit.groups.scores import group_score_rows
+from gfscore.audit.judgement import judgement
 from gfscore.audit.verdicts.gate_rules import GROUP_GAP
 from gfscore.core.errors import InputError
-from gfscore.core.files import read_json
-from gfscore.measures import measure_of
-from gfscore.show.figures import group_class_heatmap, group_metric_heatmap, group_score_plot, save_figure
-from gfscore.show.report.groups import groups_view
-from gfscore.show.report.page import _environment
-from gfscore.show.words.group_words import group_gaps, widest_attributes
+from gfscore.core.files import write_json
+from gfscore.show.charts import CHARTS
+from gfscore.show.drawing import drawing_of
 from gfscore.tables.parquet_tables import write_attributes
-from judge_audit import judge_audit
 from made import gate_rule
+from made_charts import subject_of
 
+CLEAN = pd.DataFrame({"dataset": ["toy"]})
 NAMES = ["cat", "dog"]
 MEASURES = {
     "clean": {"kind": "clean"},
@@ -60,7 +56,7 @@ class Folder:
             "missing": {"side": 0, "size": 10},
         }
         write_attributes(path / "attributes.parquet", pd.DataFrame(columns, dtype=object), identity=identity)
-        write_manifest(path / "toy.json", NAMES)
+        write_json(path / "toy.json", {"classes": NAMES, "digest": "d"})
         for model in ("fair", "unfair"):
             wrong = self.right & (self.labels == 0) & (model == "unfair")
             guess = np.where(wrong, 1, self.labels)
@@ -98,11 +94,9 @@ class Folder:
         return Grouping.read(self.path / "attributes.parquet", dataset="toy", **chosen)
 
     def judge(self, *rules):
-        judge_audit(
-            self.inputs(), {"manifest": self.path / "toy.json", "attributes": self.path / "attributes.parquet"},
-            self.path / "verdict.json", rules=list(rules), intervals=INTERVALS, label_error_rates=None, fp_lambda=0.5,
-        )  # fmt: skip
-        return read_json(self.path / "verdict.json")
+        files = {"manifest": self.path / "toy.json", "attributes": self.path / "attributes.parquet"}
+        how = {"intervals": INTERVALS, "label_error_rates": None, "fp_lambda": 0.5}
+        return judgement(self.inputs(), files, rules=list(rules), **how)
 
 
 @pytest.fixture(scope="module")
@@ -245,74 +239,17 @@ def test_an_attribute_that_is_not_there_is_refused(folder):
         folder.compare(positive="dg")
 
 
-def audit_tables(tables):
-    summary = pd.DataFrame(MODELS)
-    return AuditTables(None, summary, None, measures=tables)
-
-
-def test_gaps_are_of_values_and_of_bounds(tables):
-    gaps = group_gaps(tables["group_scores"])
-    assert len(gaps) == len(MODELS) * len(MEASURES) * 2
-    clean = gaps[gaps["measure"] == "clean"]
-    # The group without samples has no value, but its bounds count.
-    size = one(clean, model="fair", attribute="size")
-    assert (size["gap"], size["gap_low"], size["gap_high"]) == (0, 0, 1)
-    assert widest_attributes(clean, 1) == ["side"]
-
-
-@pytest.mark.parametrize("balanced", [GROUPS["balanced"], None])
-@pytest.mark.parametrize("positive", [None, "dog"])
-def test_the_page_shows_gaps_metrics_and_what_balancing_changes(folder, balanced, positive):
-    tables = folder.compare(balanced=balanced, positive=positive)
-    view = groups_view(audit_tables(tables), MEASURES)
-    assert [item["name"] for item in view["measures"]] == list(MEASURES)
-    assert [item["measure"] for item in view["metrics"]] == ["clean", "attacked", "corrupted"]
-    assert view["left_out"] == [{"attribute": "size", "left_out": 10}]
-    unfair = next(row for row in view["metrics"][0]["rows"] if (row["label"], row["attribute"]) == ("unfair", "side"))
-    # Dogs are recognised on both sides; cats on the right are taken for dogs.
-    assert unfair["eodd"]["bounded"].value == 1
-    assert unfair["eopp"]["bounded"].value == (0.5 if positive is None else 0)
-    assert (view["balanced"] is None) == (balanced is None)
-    page = (
-        _environment()
-        .from_string("{% import 'macros.html' as m with context %}{% include 'groups.html' %}")
-        .render(groups=view, figures={})
-    )
-    assert "Differences of great between groups" in page and "10 of size" in page
-    assert ("balanced</th>" in page) == (balanced is not None)
-    assert ("Class dog against the rest" in page) == (positive is not None)
-    assert "nan" not in re.sub("<[^>]+>", "", page)
-
-
-def test_figures_of_groups_are_drawn_with_empty_and_small_cells(tables, tmp_path):
-    scores = tables["group_scores"]
-    clean = scores[scores["measure"] == "clean"]
-    plot = group_score_plot(clean, measure_of(MEASURES["clean"]))
-    words = [text.get_text() for axes in plot.axes for text in axes.get_yticklabels()]
-    assert {"fair", "unfair"} <= set(words)
-    assert [axes.get_title(loc="left") for axes in plot.axes if axes.get_visible()] == ["side", "size"]
-    heatmap = group_class_heatmap(clean, measure_of(MEASURES["clean"]))
-    rows = [label.get_text() for label in heatmap.axes[0].get_yticklabels()]
-    assert rows == ["side: left", "side: right", "size: tiny", "size: normal", "size: huge"]
-    values = heatmap.axes[0].images[0].get_array()
-    assert values.mask[2].all() and not values.mask[[0, 1, 3]].any()
-    metrics = tables["group_metrics"]
-    matrix = group_metric_heatmap(metrics[metrics["measure"] == "clean"])
-    panels = [axes for axes in matrix.axes if axes.get_xlabel().startswith(("Demographic", "Equal", "Average"))]
-    assert [len(axes.images) for axes in panels] == [1] * 4
-    assert [label.get_text() for label in panels[0].get_yticklabels()] == ["cat", "dog"]
-    assert [label.get_text() for label in panels[0].get_xticklabels()] == ["side", "size"]
+def test_charts_of_groups_have_empty_and_small_cells(tables):
+    subject = subject_of({"class_scores": CLEAN} | tables, "clean", measures={"clean": MEASURES["clean"]})
+    cells = CHARTS["group_classes"].data(subject).set_index(["row", "class"])
+    rows = ["side: left", "side: right", "size: tiny", "size: normal", "size: huge"]
+    assert list(dict.fromkeys(row for row, _ in cells.index)) == rows
+    assert cells.loc["size: tiny", "value"].isna().all() and cells.drop("size: tiny")["value"].notna().any()
+    metrics = CHARTS["group_metrics"].data(subject).set_index(["metric", "class", "attribute"])
     # Cats on the right are taken for dogs by one model of two.
-    assert panels[1].images[0].get_array()[0, 0] == pytest.approx(0.5)
-    own = metrics[(metrics["measure"] == "clean") & (metrics["metric"] == "eopp") & (metrics["class_index"] >= 0)]
-    small = own[own["small"] & own["value"].notna()].drop_duplicates(["class_index", "attribute"])
-    dots = panels[1].lines[-1].get_xydata().round().astype(int).tolist()
-    assert sorted(dots) == sorted(
-        [["side", "size"].index(row.attribute), row.class_index] for row in small.itertuples()
-    )
-    for name, figure in (("plot", plot), ("heatmap", heatmap), ("matrix", matrix)):
-        save_figure(figure, tmp_path / name)
-        assert (tmp_path / f"{name}.png").stat().st_size > 10_000
+    assert metrics.loc[("eopp", "cat", "side"), "value"] == pytest.approx(0.5)
+    for name in ("group_scores", "group_classes", "group_metrics"):
+        drawing_of(CHARTS[name], subject).figure()
 
 
 def without_sizes(path, categories):

@@ -6,7 +6,7 @@ import pytest
 
 from gfscore.core.errors import InputError
 from gfscore.core.folder_digests import changed_files
-from gfscore.show.figures import drawing
+from gfscore.show import figure_files
 from plot_figures import plot_figures
 from synthetic import AUDIT, LAM, synthetic_audit
 
@@ -38,7 +38,7 @@ def test_several_processes_write_the_same_files_as_one(tmp_path):
 
 
 def test_a_process_that_ends_early_fails_the_step(tmp_path):
-    audit = synthetic_audit(models=2, per_class=20, measures=("clean",))
+    audit = synthetic_audit(models=2, per_class=20, measures=("clean", "great-softmax"), calibrated=False)
     files, settings = audit.write(tmp_path), {"audit": AUDIT, "measures": audit.measures, "fp_lambda": LAM}
     broken = settings["measures"] | {"great-softmax": {"kind": "no such kind"}}
     with pytest.raises(RuntimeError, match="the process that drew great-softmax ended with status 1"):
@@ -53,7 +53,7 @@ def test_an_interruption_leaves_no_process_that_goes_on_drawing(tmp_path, monkey
         assert active_children()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(drawing, "draw_figures", interrupted)
+    monkeypatch.setattr(figure_files, "draw_figures", interrupted)
     with pytest.raises(KeyboardInterrupt):
         plot_figures(files, tmp_path / "figures", **settings, threads=2)
     assert active_children() == []

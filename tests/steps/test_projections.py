@@ -1,7 +1,6 @@
 """Projections, from images to tables, figures and the page."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,27 +9,26 @@ import pytest
 
 from audit_inputs import audit_inputs, frames_of, models_named, tabulated
 from fetch_dataset import fetch_dataset
-from gfscore.audit.audit_tables import AuditTables
 from gfscore.audit.groups.grouping import Grouping
 from gfscore.audit.projections.group_means import group_means
 from gfscore.audit.projections.rows import projection_tables, read_projections
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, write_json
+from gfscore.core.numbers import number, percent
 from gfscore.images.datasets import load_all, open_described
 from gfscore.networks.opening import build_network
 from gfscore.networks.trained import save_classifier
 from gfscore.projection.mappers.pictures import read_pictures
-from gfscore.show.figures import projections, traversals
-from gfscore.show.figures.saving import save_figure
-from gfscore.show.report.page import _environment
-from gfscore.show.report.projection import projection_view
+from gfscore.show.charts import CHARTS
+from gfscore.show.drawing import drawing_of
 from gfscore.tables.parquet_tables import frame_of, read_identity, read_table, write_attributes
 from gfscore.workflow.catalogue import CATALOGUE
+from made_charts import subject_of
 from project_attributes import project_attributes
 from shipped_configuration import shipped_configuration
 from train_mapper import train_mapper
 
-ROOT = Path(__file__).resolve().parents[2]
+CLEAN = pd.DataFrame({"dataset": ["digits"]})
 NAMES = [str(digit) for digit in range(10)]
 DIGITS = {"source": "digits", "test_share": 0.5, "seed": 0, "subset": {"samples": 300, "seed": 0}}
 HOW = {"width": 4, "features": 16, "epochs": 25, "batch_size": 32, "learning_rate": 0.01, "seed": 0, "device": "cpu"}
@@ -216,24 +214,6 @@ def test_attributes_are_moved_between_their_values(folder):
     assert moved["left"] and moved["right"]
 
 
-def test_the_tables_figures_and_page_of_attributes_have_no_deviation(folder, tmp_path):
-    for model in folder.models:
-        folder.project("gan", model["model"], attributes=folder.path / "digits.parquet")
-    tables = folder.summarise("gan")
-    scores, models = tables["projection_scores"], tables["projection_models"]
-    assert models["deviation"].isna().all() and models["deviation_scaled"].isna().all()
-    assert models["tolerance"].notna().all() and models["coupling"].notna().all()
-    known = models.set_index("model")
-    assert known.loc["constant", "censored"] == 1 and known.loc["constant", "constant"]
-    figure = projections.tolerance_by_dimension(scores)
-    images = [axes for axes in figure.axes if axes.images and len(axes.get_yticklabels()) == 3]
-    assert len(images) == 1 and "Deviation" not in words_of(figure)
-    assert "to the other end of an attribute's range" in words_of(figure)
-    save_figure(figure, tmp_path / "tolerance")
-    page = page_of(tables)
-    assert "Deviation</th>" not in page and "Tolerance</th>" in page
-
-
 def read_table_of(folder):
     from gfscore.tables.parquet_tables import read_attributes
 
@@ -272,100 +252,38 @@ def test_only_models_that_take_part_are_projected(folder, tables):
     assert list(found["projection_models"]["model"]) == ["second"] and len(tables["projection_models"]) == 3
 
 
-def words_of(figure):
-    texts = [text.get_text() for text in figure.texts]
-    return " ".join(" ".join(texts).split())
+def chart_of(name, tables, pictures=None):
+    subject = subject_of({"class_scores": CLEAN} | tables, pictures=pictures)
+    return drawing_of(CHARTS[name], subject)
 
 
-def names_of_rows(axes):
-    return [label.get_text() for label in axes.get_yticklabels()]
-
-
-def page_of(tables):
-    template = '{% import "macros.html" as m with context %}{% include "projection.html" %}'
-    view = projection_view(AuditTables(None, None, None, measures=tables))
-    return _environment().from_string(template).render(projection=view, figures={})
-
-
-def test_figures_show_the_tables_and_are_the_same_at_every_run(folder, tables, tmp_path):
+def test_charts_show_the_tables(folder, tables):
     pictures = read_pictures(folder.path / "vae.npz")
-    drawn = {
-        "tolerance": projections.tolerance_by_dimension(tables["projection_scores"]),
-        "effects": projections.effects_of_dimensions(tables["projection_effects"]),
-        "reconstructions": traversals.reconstructions(pictures, mapper="vae"),
-        "traversals": traversals.traversals(pictures, mapper="vae"),
-    }
-    for name, figure in drawn.items():
-        save_figure(figure, tmp_path / name)
-        assert (tmp_path / f"{name}.png").stat().st_size > 1000
-    matrix = drawn["tolerance"].axes[0].images[0].get_array()
-    # the constant classifier last, not on top
-    assert matrix.shape == (3, 3) and matrix[2].tolist() == [1, 1, 1] and matrix[0, 0] >= matrix[1, 0]
-    assert "constant classifier has Tolerance 1" in words_of(drawn["tolerance"])
+    matrix = chart_of("projection_tolerance", tables).frame
+    matrix = matrix[matrix["metric"] == "tolerance"]
+    # the constant classifier last, not on top, and in no mean
+    assert matrix["constant"].tolist() == [False] * 6 + [True] * 3 and (matrix["value"][6:] == 1).all()
+    scores = tables["projection_scores"]
+    others = scores[(scores["model"] != "constant") & (scores["class_index"] == -1) & (scores["dimension_index"] != -1)]
+    means = others.groupby("dimension")["tolerance"].mean()
+    finding = chart_of("projection_tolerance", tables).finding
+    assert finding.subject["dimension"] == means.idxmin() and finding.numbers["mean"] == pytest.approx(means.min())
+    alone = tables | {"projection_scores": scores[scores["model"] == "constant"]}
+    assert chart_of("projection_tolerance", alone).finding.kind == "all_constant"
+    for name in ("projection_effects", "mapper_reconstructions", "mapper_traversals"):
+        assert chart_of(name, tables, pictures).figure().axes
 
 
-def test_effects_have_accuracy_and_censoring_beside_tolerance(tables):
+def test_effects_have_censoring_beside_tolerance(tables):
     effects, scores = tables["projection_effects"], tables["projection_scores"]
     own = scores[(scores["model"] != "constant") & (scores["class_index"] == -1) & (scores["dimension"] == "z1")]
     row = effects[effects["dimension"] == "z1"].iloc[0]
     for name in ("tolerance", "censored", "accuracy"):
         assert row[name] == pytest.approx(own[name].mean())
-    assert row["models"] == 2
-
-
-def test_without_pictures_no_image_of_the_data_is_stored(folder, tmp_path):
-    folder.train("vae", VAE | {"pictures": False}, out=tmp_path)
-    for end in ("safetensors", "json"):
-        assert (tmp_path / f"vae.{end}").is_file()
-    found = read_pictures(tmp_path / "vae.npz")
-    assert found["originals"].shape == found["reconstructions"].shape == (0, 1, 8, 8)
-    assert found["traversals"].shape == (1, 2, 9, 1, 8, 8)
-
-
-def test_every_table_of_the_page_marks_the_constant_classifier_and_has_accuracy_and_censoring(tables):
-    named = [part for part in page_of(tables).split("<table")[1:] if '<th scope="row">' in part]
-    assert len(named) == 3
-    for table in named:
-        head, body = table.split("<tbody>")
-        assert ">Accuracy<" in head and ">Moves without a change<" in head
-        assert body.count("(constant)") == 1 and body.count("<tr>") == 3
-        assert all(row.count("<td") + 1 == head.count("<th ") for row in body.split("<tr>")[1:])
-        assert "constant" in body.rsplit("<tr>", 1)[1]
-    models = tables["projection_models"].set_index("model")
-    scaled = models.filter(like="_scaled")
-    assert scaled.loc["constant"].isna().all() and set(scaled["tolerance_scaled"].dropna()) == {0, 100}
-    assert tables["projection_scores"].groupby("model")["constant"].all().to_dict() == models["constant"].to_dict()
-
-
-def test_rank_agreement_of_few_models_is_not_called_more_than_chance(tables):
-    view = projection_view(AuditTables(None, None, None, measures=tables))
-    assert view["ranks"] and not any(row["clear"] for row in view["ranks"])
-
-
-def test_differences_between_groups_stand_beside_tolerance_where_the_audit_has_them(folder, tables):
-    planted = {"first": 0.2, "second": 0.5, "constant": 0.0}
-    rows = [
-        {"dataset": "digits", "threat": "none", "model": model, "measure": measure, "attribute": attribute,
-         "class_index": -1, "class_name": name, "metric": metric, "value": value + more + (0.3 if name == "worst" else 0)}
-        for model, value in planted.items()
-        for measure, more in (("attacked", 0.15), ("clean", 0.0))
-        for attribute in ("a", "b")
-        for metric in ("dp", "eopp", "eodd", "aodd")
-        for name in ("macro", "worst")
-    ]  # fmt: skip
-    for model in folder.models:
-        folder.project("vae", model["model"])
-    found = folder.summarise("vae", rows)
-    models = found["projection_models"].set_index("model")
-    # of the undisturbed samples, though an attack is listed first
-    assert models["dp"].to_dict() == pytest.approx(planted)
-    assert set(models["group_measure"]) == {"clean"} and set(models["group_attributes"]) == {2}
-    assert models["eodd_scaled"].drop("constant").to_dict() == {"first": 100, "second": 0}
-    assert np.isnan(models.loc["constant", "dp_scaled"])
-    pairs = set(zip(found["projection_ranks"]["first"], found["projection_ranks"]["second"], strict=True))
-    assert {("tolerance", "dp"), ("deviation", "eopp"), ("dp", "eodd")} <= pairs
-    assert ">DP</th>" in page_of(found)
-    assert ">DP</th>" not in page_of(tables) and "dp" not in set(tables["projection_ranks"]["second"])
+    beside = f"z1  (Tolerance {number(row['tolerance'])}, {percent(round(row['censored'], 3))} censored)"
+    assert beside in set(chart_of("projection_effects", tables).frame["row"])
+    unknown = effects.assign(models=0, tolerance=None, censored=None, accuracy=None)
+    assert chart_of("projection_effects", tables | {"projection_effects": unknown}).figure().axes
 
 
 def test_an_audit_with_groups_takes_the_differences_of_the_measure_that_leaves_samples_undisturbed(folder, tables):

@@ -130,9 +130,7 @@ def test_two_runs_from_scratch_give_the_same_tables(first, second):
     names = sorted(
         path.relative_to(second.path)
         for path in (second.path / "results").rglob("*")
-        if path.is_file()
-        and not {"logs", "costs", "cache"} & {*path.parts, path.stem}
-        and path.name != "dashboard.html"
+        if path.is_file() and not {"logs", "costs", "cache"} & {*path.parts, path.stem} and path.name != "report.html"
     )
     assert len(names) > 30
     assert len([name for name in names if name.parent.name == "digits" and name.suffix == ".parquet"]) > 20

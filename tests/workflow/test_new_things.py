@@ -1,4 +1,4 @@
-"""A kind of measure, an attack, and a source of models, is one file: the examples of the documents, added, run, removed."""
+"""A measure, an attack, a source of models, a chart is one file each: the documents' examples, added, run, removed."""
 
 import re
 import subprocess
@@ -85,6 +85,30 @@ def test_a_new_source_of_models_is_one_file(fresh_copy):
     assert (scores["fast"] <= scores["clean"]).all() and 0 < scores["clean"].mean() < 0.5
     source.unlink()
     assert repository.snakemake(*options, check=False).returncode
+
+
+def test_a_new_chart_is_one_file(fresh_copy):
+    """It is drawn of the tables that are there; nothing is measured or tabulated again."""
+    repository = fresh_copy()
+    config = repository.config()
+    given = {
+        "run": ["new"],
+        "datasets": {"new": config["datasets"]["digits"] | {"models_of": "new"}},
+        "models": {"new": {"none": trained_for_one_epoch(config, ["ERM", "PGD_mixer"])}},
+        "audits": {"new": small_audit(config, dataset="new", models=["new/none/ERM", "new/none/PGD_mixer"])},
+    }
+    (repository.path / "new.yaml").write_text(yaml.safe_dump(given, sort_keys=False))
+    options = ("--configfile", "config.yaml", "new.yaml", "--", "results/audits/new/figures")
+    repository.snakemake(*options)
+    figures = repository.path / "results/audits/new/figures"
+    assert (figures / "class_heatmap_clean.svg").is_file() and not list(figures.glob("class_spread*"))
+    chart = repository.path / "workflow_scripts/gfscore/show/charts/class_spread.py"
+    chart.write_text(repository.read("docs/examples/class_spread.py"))
+    assert set(repository.ran(*options)) == {"plot_figures"}
+    assert {path.suffix for path in figures.glob("class_spread_clean.*")} == {".svg", ".pdf", ".png"}
+    chart.unlink()
+    repository.snakemake(*options)
+    assert not list(figures.glob("class_spread*"))
 
 
 def test_a_new_attack_is_one_file(fresh_copy):

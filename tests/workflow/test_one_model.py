@@ -61,7 +61,7 @@ def rerun(repository, model, *options):
     after = files_of_models(repository)
     assert {name for name in MODELS if after[name] != before[name]} == {model}
     assert repository.planned(*TABLES) == (Counter(), set())
-    return repository.jobs_of_models(rules, until="build_dashboard")
+    return repository.jobs_of_models(rules, until="build_report")
 
 
 # ---- its entry ----
@@ -201,7 +201,7 @@ def test_a_damaged_table_is_named_with_the_command_that_makes_it_anew(small):
     assert "Traceback" not in refused.text
     (advice,) = set(re.findall(rf"(?s)error: {re.escape(name)}: .*?adding (-R \S+) to the command", refused.text))
     rules = small.ran(*TABLES, *advice.split())
-    assert small.jobs_of_models(rules, until="build_dashboard") == LOGITS
+    assert small.jobs_of_models(rules, until="build_report") == LOGITS
     assert contents(small) == before
     assert small.planned(*TABLES) == (Counter(), set())
 

@@ -157,7 +157,7 @@ def test_what_is_made_of_the_audit_shows_groups_and_no_face_by_name(audited_face
     """The report shows these tables and figures of them."""
     files = [path for path in (audited_faces.path / AUDIT).rglob("*") if path.suffix in {".csv", ".json", ".html"}]
     made = {path.name: path.read_text(encoding="utf-8") for path in files}
-    assert {"group_scores.csv", "verdict.json", "dashboard.html"} <= made.keys() and len(made) > 20
-    assert all(group in made["dashboard.html"] for group in ("Middle Eastern", "more than 70"))
+    assert {"group_scores.csv", "verdict.json", "report.html"} <= made.keys() and len(made) > 20
+    assert all(group in made["report.html"] for group in ("Middle Eastern", "more than 70"))
     folder = samples["transformer"]["sample_id"].iloc[0].split("/")[0]
     assert [name for name, text in made.items() if f"{folder}/" in text] == []

@@ -22,7 +22,7 @@ Shares and accuracies are fractions 0..1. Data flows one way: logits, samples, c
 are layers; each imports from those below it, and never from one on its own line (a contract that `make lint` checks):
 
 - `workflow`: what Snakemake asks, and what a job does around its step;
-- `show`: figures, report, dashboard, exports, and the words in them;
+- `show`: charts, the page, exports, and the words in them;
 - `audit`: samples to classes, disparity, calibration, comparison, agreement, groups, verdict;
 - `training`, `projection`: what makes networks and mappers, and what moves images along a mapper's dimensions;
 - `measures`: what gives one number per sample;

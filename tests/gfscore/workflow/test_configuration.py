@@ -257,15 +257,15 @@ def test_names_that_differ_in_case_alone_are_refused_together(config):
     ]:
         config[section][other] = config[section][name]
         text = refusal(config)
-        assert f"{name!r} and {other!r} differ in case alone" in text and f"{section}: {other}" in text
+        assert f"{name!r} and {other!r} differ only in case" in text and f"{section}: {other}" in text
         del config[section][other]
     entry = config["models"]["digits"]["none"]["ERM"]
     config["models"]["digits"]["none"]["erm"] = entry
-    assert "'ERM' and 'erm' differ in case alone" in refusal(config)
+    assert "'ERM' and 'erm' differ only in case" in refusal(config)
     # RobustBench's models need no entry, so their names are there as well; one that takes their place is meant.
     config["models"]["digits"]["none"].pop("erm")
     config["models"]["cifar10"]["L2"] = {"wu2020adversarial": entry}
-    assert "'wu2020adversarial' and 'Wu2020Adversarial' differ in case alone" in refusal(config)
+    assert "'wu2020adversarial' and 'Wu2020Adversarial' differ only in case" in refusal(config)
     config["models"]["cifar10"]["L2"] = {"Wu2020Adversarial": entry}
     assert not [*case_mistakes(config)]
 

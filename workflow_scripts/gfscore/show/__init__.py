@@ -1,1 +1,1 @@
-"""What people look at: figures, report, dashboard, exports, and the words in them."""
+"""What people look at: charts, the page, exports, and the words in them."""

@@ -43,7 +43,7 @@ def read_csv(
     Columns called as `text` says are read as text whatever they hold ("NA" and "007" are sample names); the texts in
     `missing` are missing values in all other columns. Names ending in .gz are decompressed. Raises ValueError for a
     longer or shorter row and for more text than a file of its size may hold; MalformedError, which has a remedy, for
-    another separator or encoding, row names without a header, repeated column names and a blank line in a single column;
+    another separator or encoding, row names without a header, repeated column names and a blank line in one column;
     pandas' errors for damaged bytes.
     """
     import pandas as pd

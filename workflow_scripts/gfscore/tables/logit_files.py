@@ -70,7 +70,11 @@ def _labels(columns, path, exclude=()):
     present = {name: columns.pop(name) for name in LABELS if name in columns and name not in exclude}
     name, labels = next(iter(present.items()), (None, None))
     # Only if there are several: an empty cell, NaN, would differ from itself.
-    if len(present) > 1 and not all(np.array_equal(labels, others) for others in present.values()):
+    if (
+        labels is not None
+        and len(present) > 1
+        and not all(np.array_equal(labels, others) for others in present.values())
+    ):
         raise InputError(f"{path}: {' and '.join(present)} differ, and each may be the labels; keep one")
     return name, labels
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 EXPECTED = (
     *(f"{name}.parquet" for name in TABLES_OF_AUDIT),
     *("models.json", "verdict.json", "calibration.json", "comparison.json"),
-    *("report.html", "dashboard.html", "config.yaml"),
+    *("report.html", "config.yaml"),
 )
 """Files of every complete audit, besides those that are checked against them, such as CSV files."""
 

@@ -319,7 +319,7 @@ def audit_results(config: Mapping[str, Any], audit: str) -> list[str]:
     """Paths of all files in results/audits/<audit>/, so that any missing one is made again."""
     names = [f"{table}.{extension}" for table in TABLES_OF_AUDIT for extension in ("parquet", "csv")]
     names += [f"{name}.json" for name in ("calibration", "comparison", "models", "verdict")]
-    names += ["config.yaml", "figures", "report.html", "dashboard.html"]
+    names += ["config.yaml", "figures", "report.html"]
     return [f"results/audits/{audit}/{name}" for name in names]
 
 
@@ -351,10 +351,9 @@ def sample_results(config: Mapping[str, Any], audit: str) -> list[str]:
 
 
 def verdict_results(config: Mapping[str, Any], audit: str) -> list[str]:
-    """Verdict of an audit, and all files that it depends on, without measures that the gate does not read."""
-    attributes: Any = gate_attributes(config, audit)
-    judged = judged_sample_files(config, audit) + ([attributes] if attributes else [])
-    return [f"results/audits/{audit}/verdict.json", *logit_results(config, audit), *judged]
+    """Verdict of an audit, and every file that it stands on: of all measures, since it says what attacks say."""
+    tables = [f"results/audits/{audit}/{name}.parquet" for name in TABLES_OF_AUDIT]
+    return [f"results/audits/{audit}/verdict.json", *tables, *model_results(config, audit)]
 
 
 def model_results(config: Mapping[str, Any], audit: str) -> list[str]:
@@ -363,6 +362,5 @@ def model_results(config: Mapping[str, Any], audit: str) -> list[str]:
 
 
 def report_results(config: Mapping[str, Any], audit: str) -> list[str]:
-    """Report of an audit, and all files that it depends on."""
-    dashboard = f"results/audits/{audit}/dashboard.html"
-    return [path for path in audit_results(config, audit) if path != dashboard] + model_results(config, audit)
+    """Report of an audit, and every file that it stands on."""
+    return audit_results(config, audit) + model_results(config, audit)

@@ -15,7 +15,7 @@ from gfscore.images.dataset_source import dataset_sources
 from gfscore.networks import leaderboard
 from gfscore.networks.inference_settings import InferenceSettings
 from gfscore.projection.mappers.declared import mapper_kinds
-from gfscore.show.report.report_settings import ReportSettings
+from gfscore.show.page.page_settings import ReportSettings
 from gfscore.statistics.interval_settings import IntervalSettings
 from gfscore.workflow.config_files import Marked
 from gfscore.workflow.resolution import Resolution, State

@@ -1,12 +1,8 @@
-from itertools import product
-
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.stats import spearmanr
 
 from gfscore.audit.classwise.target_rows import contest, predictors
-from gfscore.show.words.measure_words import central_claim
 
 
 def test_contest_by_hand():
@@ -44,25 +40,3 @@ def test_few_classes(classes):
     assert found["rho_cfps"] == pytest.approx(spearmanr(success, cfps).statistic)
     undefined = predictors(success, cfps=np.full(classes, np.nan), miss_rate=miss)
     assert undefined["classes"] == 0 and np.isnan(undefined["difference"])
-
-
-def rows(*differences):
-    return pd.DataFrame(
-        {
-            "definition": "success",
-            "rho_cfps": 0.5 + np.array(differences) / 2,
-            "rho_miss_rate": 0.5 - np.array(differences) / 2,
-            "difference": differences,
-        }
-    )
-
-
-def test_the_claim_in_words():
-    better = central_claim(rows(*[0.1 * index for index in range(1, 8)]), "success")
-    assert "+0.700 with CFPS and +0.300 with 1 - recall; CFPS predicts better (p = 0.016" in better
-    assert "1 - recall predicts better" in central_claim(rows(*[-0.1] * 7), "success")
-    few = central_claim(rows(0.3, 0.2), "success")
-    assert "is not settled (p = 0.500, sign-flip test over 2 models, which cannot get below 0.500)" in few
-    mixed = central_claim(rows(*[sign * 0.1 for sign, _ in product((1, -1), range(4))]), "success")
-    assert mixed.endswith("is not settled (p = 1.000, sign-flip test over 8 models)")
-    assert central_claim(rows(np.nan), "success") is None

@@ -63,7 +63,7 @@ def test_range_of_lambda_without_a_change():
 
 
 def test_swaps_need_one_rdi_per_model():
-    with pytest.raises(InputError, match="2 class means.* 1 RDIs"):
+    with pytest.raises(InputError, match=r"2 class means.* 1 RDIs"):
         lambda_swaps([0.1, 0.2], [0.1])
 
 

@@ -21,7 +21,6 @@ from gfscore.show import figure_names
 from gfscore.show.exports.cards import model_cards
 from gfscore.show.exports.crate import write_crate
 from gfscore.show.exports.latex import class_table, escaped, model_table
-from gfscore.show.figures import figures_of_audit
 from gfscore.statistics.margins import SCALE
 from gfscore.workflow.export_layout import manifests, workflow_files
 from shipped_configuration import shipped_configuration
@@ -365,22 +364,7 @@ def test_classifiers_that_come_as_logits_have_no_manifest():
     assert not [path for path in found if path.endswith("/PGD.json")]
 
 
-def test_every_figure_has_a_title_and_a_caption():
-    caption = (ROOT / "rules/captions/figures.rst").read_text()
-    described = set(re.findall(r'^  "([a-z_]+)":', caption, flags=re.MULTILINE))
-    assert described == set(figure_names.TITLES)
-    audit = audit_of(models=2, measures=("clean",))
-    from gfscore.audit.audit_tables import AuditTables
-
-    tables = AuditTables(
-        audit.class_scores, audit.model_summary, audit.vulnerability, audit.calibration, audit.calibration_results,
-        audit.sensitivity,
-    )  # fmt: skip
-    for name, _ in figures_of_audit(tables, measures=audit.measures, fp_lambda=LAM):
-        assert figure_names.parts_of(name, audit.measures)[0] in figure_names.TITLES
-
-
 def test_names_of_figures_are_taken_apart_at_the_longest_measure():
     assert figure_names.parts_of("cfps_a_b", ["b", "a_b"]) == ("cfps", "a_b")
     assert figure_names.measure_of_figure("calibration_curves", ["clean"]) == figure_names.SEVERAL
-    assert figure_names.labels_of("cfps_clean", ["clean"]) == {"figure": "Share of the errors by class (CFPS)"}
+    assert figure_names.labels_of("cfps_clean", ["clean"])["figure"] == "Share of the errors by class (CFPS)"

@@ -87,7 +87,7 @@ def test_an_older_verdict_beside_newer_samples_is_refused(made, bundle, tmp_path
     monkeypatch.chdir(tmp_path)
     finished_audit(seed=1)
     write_bundle("toy", "newer", parts=["logits"])
-    for name in ("verdict.json", "report.html", "dashboard.html"):
+    for name in ("verdict.json", "report.html"):
         shutil.copy(bundle / f"audits/toy/{name}", f"newer/audits/toy/{name}")
     assert any(fault.startswith("audits/toy/verdict.json: ") for fault in verify_bundle("newer").faults)
     bundles.restated(tmp_path / "newer")

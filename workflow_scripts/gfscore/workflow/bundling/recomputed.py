@@ -16,12 +16,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from gfscore.audit.audit_tables import read_audit_tables
 from gfscore.audit.checks import check_answers, selection_of
+from gfscore.audit.findings.in_verdict import with_findings
 from gfscore.audit.inputs import AuditInputs
 from gfscore.audit.judgement import judgement
 from gfscore.audit.scores_file import ScoresFile
 from gfscore.audit.scoring import score
 from gfscore.audit.summaries import resolve_label_error_rates
+from gfscore.audit.table_names import TABLES_OF_AUDIT
 from gfscore.audit.tabulation import tabulate
 from gfscore.core.identity import UNCALIBRATED, label_of
 from gfscore.core.names import printable
@@ -235,6 +238,12 @@ class Recomputed:
             ),
             fp_lambda=config["disparity"]["fp_lambda"],
         )
+        tables = {name: self._audit_table(name) for name in TABLES_OF_AUDIT}
+        tables |= {
+            f"{name}_json": self.bundle.path(self.bundle.of_audit(f"{name}.json"))
+            for name in ("calibration", "comparison")
+        }
+        made = with_findings(made, read_audit_tables(tables, audit=audit), plan.measures_of(config, audit))
         folder = f"{self.bundle.folder}/"
         made["made_from"] = {
             f"results/{file.removeprefix(folder)}": digest for file, digest in made["made_from"].items()

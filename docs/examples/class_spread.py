@@ -1,0 +1,45 @@
+"""How far the models lie apart on each class: bars at the mean over models, a dot for each model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gfscore.show.charts.declaration import Chart, Subject
+from gfscore.show.forms import Axis, Bars
+from gfscore.show.words.findings import Finding
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def spread(subject: Subject) -> pd.DataFrame | None:
+    """Value of each class in each model, one row for each, the class of the lowest mean first; `span` is its range."""
+    rows = subject.rows("class_scores")  # of this measure at T = 1; `label` names models, `class` is readable
+    if rows is None or rows["label"].nunique() < 2:
+        return None
+    frame = rows[["class", "value", "n"]].assign(model=rows["label"])
+    by_class = frame.groupby("class")["value"]
+    frame = frame.assign(mean=by_class.transform("mean"), span=by_class.transform("max") - by_class.transform("min"))
+    return frame.sort_values("mean", kind="stable", ignore_index=True)
+
+
+def widest(frame: pd.DataFrame) -> Finding:
+    """The class on which models differ most."""
+    most = frame.loc[frame["span"].idxmax()]
+    return Finding("class_spread", {"cls": str(most["class"])}, {"span": float(most["span"])})
+
+
+CHART = Chart(
+    name="class_spread",
+    title="Spread of the models by class",
+    question="On which class does the choice of a model matter most?",
+    section="which",
+    tables=("class_scores",),
+    data=spread,
+    form=Bars(row="class", value=Axis("value", "{unit}; higher is better", zero=True)),
+    finding=widest,
+    sentences={"class_spread": "Models differ most on {cls:class}, by {span}"},
+    shows="{measure_title} of each class, lowest mean on top",
+    note="Bar: mean over models. Dot: one model.",
+    per_class=True,
+)

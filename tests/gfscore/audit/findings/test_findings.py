@@ -1,0 +1,148 @@
+"""Findings of an audit: what refutes the verdict stands first, and no two statements contradict each other."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gfscore.audit.audit_tables import AuditTables
+from gfscore.audit.findings import evidence, findings_of, first_findings, in_words, sentence
+from gfscore.audit.findings.finding import DIFFERS, OPEN, RANKS, REFUTES, SECTIONS, WEAKEST
+from gfscore.audit.findings.in_verdict import beside, with_findings
+from gfscore.audit.findings.words import TEMPLATES
+from gfscore.core.class_names import classes_of
+from gfscore.show.last_words import MOST_LINES, last_words
+from synthetic import synthetic_audit
+
+SCORE, ATTACK = "great-softmax", "attack"
+MEASURES = {SCORE: {"kind": "great", "activation": "softmax"}, ATTACK: {"kind": "adversarial", "eps": 0.1}}
+
+
+def disagreeing(models=6, *, judged=SCORE, **changes):
+    """An audit whose score is highest for the models that attacks break most, and the contents of its verdict.
+
+    Class 0 is the weakest; accuracy under attack runs from 0.05 to 0.8. The gate judges the score, or the attack at 0.3.
+    """
+    names = [f"model_{index}" for index in range(models)]
+    rows, classes = [], []
+    for index, name in enumerate(names):
+        for measure, value in ((SCORE, 1.0 - 0.1 * index), (ATTACK, 0.05 + 0.75 * index / (models - 1))):
+            model = {"dataset": "d", "threat": "none", "model": name, "measure": measure, "calibration": "none"}
+            bounds = {"value_alone_low": value - 0.04, "value_alone_high": value + 0.04, "confidence": 0.95}
+            known = {"robust_accuracy": np.nan, "robust_accuracy_source": None, "accuracy": 0.9}
+            rows.append(model | {"value": value, "rdi": 0.2, "nrgc": 0.1, "rdi_over_mean": 0.2} | bounds | known)
+            for k in range(4):
+                own = value * (0.8 if k == 0 else 1.0)
+                ends = {"low": max(0.0, own - 0.01), "high": own + 0.01, "confidence": 0.95, "n": 50, "accuracy": 0.9}
+                classes.append(model | {"class_index": k, "class_name": f"class-{k}", "value": own} | ends)
+    tables = AuditTables(pd.DataFrame(classes), pd.DataFrame(rows), pd.DataFrame(), measures={})
+    threshold, chosen = (0.2, rows[::2]) if judged == SCORE else (0.3, rows[1::2])
+    judgements = [
+        {
+            **{key: row[key] for key in ("threat", "model")},
+            **{"value": 0.8 * row["value"], "low": 0.8 * row["value"] - 0.02, "high": 0.8 * row["value"] + 0.02},
+            "verdict": "PASS" if 0.8 * row["value"] - 0.02 >= threshold else "FAIL",
+            "samples_needed_per_class": None,
+        }
+        for row in chosen
+    ]
+    word = "FAIL" if any(model["verdict"] == "FAIL" for model in judgements) else "PASS"
+    rule = {"measure": judged, "statistic": "wcr", "direction": "at_least", "threshold": threshold, "confidence": 0.95}
+    verdict = {"verdict": word, "sentence": f"{word}: so.", "rules": [rule | {"words": "a rule", "models": judgements}]}
+    return tables, verdict | changes
+
+
+def test_where_score_and_attacks_disagree_the_verdict_says_what_attacks_say():
+    tables, verdict = disagreeing()
+    told = with_findings(verdict, tables, MEASURES)
+    first = told["findings"][0]
+    assert told["verdict"] == "PASS"
+    assert (first["kind"], first["subject"]["model"]) == ("passing_model_falls", "model_0")
+    assert first["numbers"]["accuracy"] == pytest.approx(0.05) and first["confidence"] == 0.95
+    assert first["sentence"] in told["sentence"]
+    assert told["findings"][1]["kind"] == "order_reversed"
+    assert told["findings"][1]["numbers"]["rho"] == pytest.approx(-1)
+    assert beside(told["findings"]) == [first["sentence"]]
+
+
+def test_a_gate_on_the_attack_itself_is_contradicted_by_nothing():
+    tables, verdict = disagreeing(judged=ATTACK)
+    told = with_findings(verdict, tables, MEASURES)
+    assert told["sentence"] == verdict["sentence"]
+    assert "passing_model_falls" not in {finding["kind"] for finding in told["findings"]}
+    assert told["findings"][0]["kind"] == "order_reversed"
+
+
+def test_findings_stand_by_rank_and_the_first_ones_are_of_different_ranks():
+    tables, verdict = disagreeing()
+    worded = in_words(findings_of(tables, verdict, MEASURES))
+    ranks = [finding["rank"] for finding in worded]
+    assert ranks == sorted(ranks)
+    first = first_findings(worded, 3)
+    assert first[0]["rank"] == REFUTES
+    assert WEAKEST in [finding["rank"] for finding in first]
+    assert [worded.index(finding) for finding in first] == sorted(worded.index(finding) for finding in first)
+
+
+def test_the_weakest_class_is_that_of_the_model_shown_with_its_distance_to_the_next():
+    tables, verdict = disagreeing(judged=ATTACK)
+    found = {finding.kind: finding for finding in findings_of(tables, verdict, MEASURES)}
+    weakest = found["weakest_class"]
+    assert evidence.shown_model(verdict) == ("none", "model_5")
+    assert weakest.subject["model"] == "model_5" and weakest.subject["class"] == classes_of(tables.class_scores)[0]
+    assert weakest.numbers["gap"] == pytest.approx(0.2 * 0.8)
+    assert weakest.numbers["suspects"] == 1 and weakest.numbers["times"] == 6
+
+
+def test_an_audit_without_attacks_says_so_and_undecided_models_what_they_need():
+    audit = synthetic_audit(models=2, classes=3, per_class=10, at_least=0.9, calibrated=False)
+    tables = AuditTables(audit.class_scores, audit.model_summary, audit.vulnerability)
+    kinds = [finding.kind for finding in findings_of(tables, audit.verdict, audit.measures)]
+    assert kinds[0] == "no_attack"
+    undecided = sum(model["verdict"] == "INCONCLUSIVE" for model in audit.verdict["rules"][0]["models"])
+    found = [finding for finding in findings_of(tables, audit.verdict, audit.measures) if finding.rank == OPEN]
+    assert [finding.numbers["count"] for finding in found] == ([undecided] if undecided else [])
+
+
+def test_that_no_difference_can_be_shown_is_a_finding():
+    tables, verdict = disagreeing()
+    wide = tables.class_scores.assign(low=0.0, high=1.2)
+    found = findings_of(AuditTables(wide, tables.model_summary, tables.vulnerability), verdict, MEASURES)
+    assert "no_weakest_class" in {finding.kind for finding in found}
+
+
+def test_the_shown_model_is_the_best_that_passes_else_the_best_undecided():
+    _, verdict = disagreeing(judged=ATTACK)
+    models = verdict["rules"][0]["models"]
+    for model in models:
+        model["verdict"] = "FAIL"
+    models[2]["verdict"] = "INCONCLUSIVE"
+    assert evidence.shown_model(verdict) == ("none", "model_2")
+    models[1]["verdict"] = "PASS"
+    assert evidence.shown_model(verdict) == ("none", "model_1")
+
+
+def test_a_proof_of_another_ball_is_no_evidence_beside_an_attack():
+    ball = {"norm": "linf", "eps": 0.1}
+    measures = {"attack": {"kind": "adversarial", **ball}, "proof": {"kind": "proven", **ball}}
+    assert evidence.proven_measure("attack", measures) == "proof"
+    assert evidence.proven_measure("attack", measures | {"proof": {"kind": "proven", "norm": "l2", "eps": 0.1}}) is None
+
+
+def test_the_terminal_says_it_in_at_most_twelve_lines():
+    tables, verdict = disagreeing()
+    lines = last_words("digits", with_findings(verdict, tables, MEASURES), page="results/audits/digits/report.html")
+    assert len(lines) <= MOST_LINES
+    assert lines[-1].endswith("results/audits/digits/report.html")
+    assert sum("model_0 passes" in line for line in lines) == 1
+
+
+def test_every_kind_has_a_rank_a_section_and_words():
+    assert RANKS.keys() == SECTIONS.keys() == TEMPLATES.keys()
+    assert set(RANKS.values()) == {REFUTES, WEAKEST, DIFFERS, OPEN}
+
+
+def test_every_finding_is_one_sentence_without_a_full_stop():
+    for judged in (SCORE, ATTACK):
+        tables, verdict = disagreeing(judged=judged)
+        for finding in findings_of(tables, verdict, MEASURES):
+            assert sentence(finding) and not sentence(finding).endswith(".")

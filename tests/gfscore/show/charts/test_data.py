@@ -1,0 +1,301 @@
+"""Data and findings of charts against numbers computed by hand."""
+
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gfscore.show.charts import CHARTS
+from gfscore.show.charts.class_vulnerability import rank_bounds
+from gfscore.show.charts.fp_reranking import LEAST_RANGE
+from gfscore.show.forms.layout import spread_out
+from gfscore.show.forms.panels import colour_limits, runs_of
+from gfscore.show.words.findings import Finding
+from made_charts import GREAT, drawn_of, measured, pictures, subject_of, swaps_of
+from made_errors import CORRUPTION, MINIMAL, TARGETED, error_tables, falsification_table, radius_tables, target_tables
+
+MODEL = {"dataset": "toy", "threat": "none"}
+
+
+def scores_of(values, *, half=0.05, n=None, measure=GREAT):
+    """Table class_scores of models by classes (M, K), with intervals of that half width; NaN: no samples, any value."""
+    values = np.asarray(values, dtype=float)
+    rows = []
+    for m, k in np.ndindex(values.shape):
+        value, known = values[m, k], not np.isnan(values[m, k])
+        row = MODEL | {"model": "ABC"[m], "measure": measure, "calibration": "none", "class_index": k}
+        row |= {"class_name": f"c{k}", "n": (n[k] if n else 10) if known else 0, "value": value, "confidence": 0.95}
+        rows.append(row | {"low": value - half if known else 0.0, "high": value + half if known else 1.25})
+    return pd.DataFrame(rows)
+
+
+def of(name, tables, measure=GREAT, **settings):
+    """Frame and finding of a chart."""
+    frame = CHARTS[name].data(subject_of(tables, measure, **settings))
+    return frame, None if frame is None else CHARTS[name].finding(frame)
+
+
+@pytest.mark.parametrize(
+    ("values", "half", "kind", "numbers"),
+    [
+        ([[0.1, 0.5, 0.6], [0.2, 0.5, 0.9]], 0.05, "weakest_class", {"times": 2, "models": 2, "sure": 2}),
+        ([[0.1, 0.15, 0.6], [0.2, 0.25, 0.9]], 0.05, "weakest_class_open", {"times": 2, "models": 2, "sure": 0}),
+        (
+            [[0.1, 0.5, 0.6], [0.5, 0.1, 0.9]],
+            0.05,
+            "weakest_classes",
+            {"times": 1, "models": 2, "sure": 1, "classes": 2},
+        ),
+        ([[0.1, 0.5, 0.6]], 0.05, "weakest_class_of_one", {"value": 0.1, "suspects": 1}),
+        ([[0.1, 0.15, 0.6]], 0.05, "weakest_class_of_one_open", {"value": 0.1, "suspects": 2}),
+        ([[0.1, 0.15, 0.6]], 0.5, "classes_alike", {"value": 0.1}),
+        ([[0.5, 0.5, 0.5]], 0.05, "classes_equal", {"models": 1}),
+    ],
+)
+def test_the_weakest_class_is_claimed_as_far_as_intervals_go(values, half, kind, numbers):
+    _, finding = of("class_heatmap", {"class_scores": scores_of(values, half=half)})
+    assert (finding.kind, dict(finding.numbers)) == (kind, numbers)
+
+
+def test_models_stand_by_their_mean_over_samples_and_an_empty_class_may_be_the_weakest():
+    scores = scores_of([[0.1, 0.5, np.nan], [0.9, 0.3, np.nan]], n=[10, 30, 0], half=0.001)
+    frame, _ = of("class_heatmap", {"class_scores": scores})
+    assert frame.drop_duplicates("model")[["model", "total"]].to_numpy().tolist() == [["B", 0.45], ["A", 0.4]]
+    assert set(frame["weakest"].dropna()) == {"open"}
+
+
+def test_many_classes_stand_by_their_mean():
+    frame, _ = of("class_heatmap", {"class_scores": scores_of(np.linspace(1, 0.1, 61)[None])})
+    assert frame["value"].is_monotonic_increasing
+
+
+def test_ranks_are_those_that_intervals_allow():
+    scores = scores_of([[0.1, 0.5, 0.55, np.nan]], half=0.1).assign(label="A")
+    bounds = rank_bounds(scores)
+    assert bounds.to_numpy().tolist() == [[1, 1], [2, 3], [2, 3]] and bounds.index.tolist() == [0, 1, 2]
+
+
+def summary_of(means, rdis):
+    rows = pd.DataFrame(MODEL | {"model": list("ABCD")[: len(means)], "measure": GREAT, "calibration": "none"})
+    return rows.assign(class_mean=means, rdi=rdis)
+
+
+def test_lines_of_the_re_ranking_cross_at_the_exact_lambda():
+    # A leads by .1 and has .4 more RDI: they are equal at .25.
+    summary = summary_of([1.0, 0.9, 0.2], [0.6, 0.2, 0.2])
+    frame, finding = of("fp_reranking", {"model_summary": summary, "lambda_swaps": swaps_of(summary)})
+    lines = {name: own for name, own in frame.groupby("model")}
+    for name in "AB":
+        assert np.interp(0.25, lines[name]["fp_lambda"], lines[name]["place"]) == pytest.approx(1.5)
+    assert set(lines["C"]["place"]) == {3} and frame["fp_lambda"].max() == LEAST_RANGE
+    assert finding.kind == "places_change" and finding.numbers["first"] == pytest.approx(0.25)
+    assert finding.numbers["moved"] == 2
+    fixed = summary_of([1.0, 0.5], [0.1, 0.2])
+    _, finding = of("fp_reranking", {"model_summary": fixed, "lambda_swaps": swaps_of(fixed)})
+    assert finding == Finding("places_fixed", numbers={"models": 2})
+
+
+def test_the_bound_of_rdi_is_that_of_equation_12_and_holds_for_the_draws():
+    scores = scores_of([[0.5, 0.5, 0.5, 0.5]])
+    frame, finding = of("rdi_concentration", {"class_scores": scores}, measured={GREAT: drawn_of(["M"], 4)})
+    last = frame[frame["bound"]].iloc[-1]
+    # 2 sqrt(pi log(2 * 4 / .05) / (4 * 30))
+    assert (last["n"], last["distance"]) == (30, pytest.approx(2 * np.sqrt(np.pi * np.log(160) / 120)))
+    assert frame["beyond"].sum() == 0 and finding.kind == "rdi_bound_is_wide"
+    still = measured(np.ones(30), np.repeat(np.arange(3), 10))
+    _, finding = of("rdi_concentration", {"class_scores": scores_of([[1, 1, 1]])}, measured={GREAT: [still]})
+    assert finding.kind == "rdi_does_not_vary"
+
+
+# ---- errors ----
+
+
+def test_cfps_names_the_class_that_draws_the_errors_and_claims_none_of_equal_ones():
+    frame, finding = of("cfps", error_tables(), "clean")
+    assert finding.subject["cls"] == "c5" and finding.numbers["times"] == 3
+    assert frame.groupby("model")["cfps"].sum().to_numpy() == pytest.approx(1)
+    assert frame.drop_duplicates("class")["mean"].is_monotonic_decreasing
+    _, finding = of("cfps", error_tables(taken=None, per_class=20, seed=1), "clean")
+    assert finding.kind == "errors_even"
+    copies = error_tables(corrupted=True)
+    _, finding = of("cfps", copies, "corruption", measures={"corruption": CORRUPTION})
+    assert finding.kind == "errors_drawn_untested" and finding.confidence is None
+
+
+def test_models_whose_only_errors_are_abstentions_have_no_share():
+    tables = error_tables()
+    first = tables["class_errors"]["model"] == "model_0"
+    tables["class_errors"].loc[first, ["cfps", "false_positives"]] = 0.0
+    frame, _ = of("cfps", tables, "clean")
+    assert frame["model"].nunique() == 2
+    tables["class_errors"][["cfps", "false_positives"]] = 0.0
+    assert of("cfps", tables, "clean") == (None, None)
+
+
+def test_the_mean_confusion_counts_every_model_alike():
+    tables = error_tables(models=2, taken=None, accuracy=1.0)
+    confusions = tables["confusions"]
+    # The first model, measured on ten times the samples, calls every sample of class 0 a 1.
+    first = confusions["model"] == "model_0"
+    confusions.loc[first, "count"] *= 10
+    confusions.loc[first & (confusions["true_index"] == 0), "predicted_index"] = 1
+    frame, finding = of("confusion", tables, "clean")
+    cells = frame.set_index(["true", "predicted"])
+    assert cells.loc[("c0", "c1"), "share"] == pytest.approx(0.5)
+    assert np.isnan(cells.loc[("c3", "c3"), "share"]) and cells.loc[("c3", "c3"), "recall"] == 1
+    assert finding.subject == {"true": "c0", "predicted": "c1"}
+    _, finding = of("confusion", error_tables(accuracy=1.0, taken=None), "clean")
+    assert finding.kind == "nothing_confused"
+
+
+def test_a_model_that_never_confuses_a_pair_counts_as_zero_in_its_mean():
+    tables = error_tables(models=2, classes=60, per_class=5, accuracy=1.0)
+    other = tables["confusions"]
+    tables["confusions"] = other[(other["model"] == "model_0") | (other["true_index"] == other["predicted_index"])]
+    frame, finding = of("confused_pairs", tables, "clean")
+    assert frame["pair"].iloc[0] == "c3 \u2192 c5" and finding.numbers["share"] == pytest.approx(0.5)
+    assert of("confusion", tables, "clean") == (None, None)
+
+
+def test_corruptions_are_sorted_and_name_the_hardest():
+    tables = error_tables(corrupted=True)
+    frame, finding = of("corruption_by_class", tables, "corruption", measures={"corruption": CORRUPTION})
+    rows = tables["class_errors"]
+    expected = rows[rows["corruption"] == "fog"].groupby("class_index")["recall"].mean()
+    assert frame["corruption"].unique().tolist() == ["glass blur", "fog"]
+    assert frame.loc[frame["corruption"] == "fog", "recall"].to_numpy() == pytest.approx(expected.to_numpy())
+    assert (finding.subject["cls"], finding.numbers["times"]) == ("c3", 2)
+
+
+def test_similarity_stands_below_and_chance_above_the_diagonal():
+    tables = error_tables(models=4)
+    rows = tables["similarities"]
+    errors = rows[rows["similarity"] == "error_cosine"]
+    frame, finding = of("similarity", tables, "clean")
+    own = frame[frame["errors_alone"]]
+    for what, column in (("pair", "value"), ("chance", "baseline")):
+        assert sorted(own.loc[own["what"] == what, "cosine"]) == pytest.approx(sorted(errors[column]))
+    assert finding.kind == "alike" and finding.numbers["times"] == 6
+    # One of six p-values at 0.02 is what chance gives.
+    rows.loc[errors.index, "p_value"] = [0.02, 0.5, 0.5, 0.5, 0.5, 0.5]
+    assert of("similarity", tables, "clean")[1].kind == "not_alike"
+    few = rows[rows["class_index"].isna() | (rows["class_index"] < 3)]
+    assert of("similarity", {"similarities": few}, "clean")[1].kind == "alike_not_settled"
+
+
+# ---- radii, targets, distances, pictures ----
+
+
+def test_curves_name_the_best_and_the_worst_model_and_end_where_nothing_stands():
+    rows, scores = radius_tables(MINIMAL)
+    tables, minimal = {"radius_curves": rows, "class_scores": scores}, {"minimal": MINIMAL}
+    frame, finding = of("survival", tables, "minimal", measures=minimal)
+    means = scores.groupby("model")["value"].mean()
+    assert finding.subject == {"best": "model_2", "worst": "model_0"}
+    assert finding.numbers == {"high": pytest.approx(means.max()), "low": pytest.approx(means.min())}
+    assert frame["radius"].max() < MINIMAL["largest_distance"] and (frame.groupby("model")["share"].last() == 0).all()
+    _, finding = of("survival_by_class", tables, "minimal", measures=minimal)
+    assert finding == Finding("smallest_radius", {"cls": "c2"}, {"times": 3, "models": 3})
+    assert of("certified_accuracy", tables, "minimal", measures=minimal) == (None, None)
+
+
+def test_targets_show_the_easiest_and_leave_the_diagonal_empty():
+    frame, finding = of("target_matrix", target_tables(), "targeted", measures={"targeted": TARGETED})
+    cells = frame.set_index(["true", "target"])["success"]
+    assert cells["all others", "c4"] == pytest.approx(0.8) and np.isnan(cells["c1", "c1"])
+    assert finding.subject["easiest"] == "c4"
+
+
+@pytest.mark.parametrize(
+    ("scores", "censored", "kind", "times", "states"),
+    [
+        ([1.0, 0.5, 0.4], [0, 0, 0], "score_refuted", 2, ["refuted", "not refuted", "refuted"]),
+        ([1.0, 0.5, 0.4], [0, 0, 7], "score_refuted", 1, ["refuted", "not refuted", "not settled"]),
+        ([0.1, 0.1, 0.1], [0, 0, 0], "score_violated", 0, ["not refuted"] * 3),
+    ],
+)
+def test_scores_above_the_distance_are_refuted_where_every_sample_was_broken(scores, censored, kind, times, states):
+    rows = falsification_table(scores, [0.6, 0.6, 0.3]).assign(censored=censored)
+    frame, finding = of("score_against_distance", {"falsification": rows})
+    assert frame["state"].tolist() == states and (finding.kind, finding.numbers["times"]) == (kind, times)
+
+
+def test_traversals_name_the_dimensions_that_change_pictures_most_and_least():
+    tables = {"projection_effects": pd.DataFrame({"mapper": ["vae"]})}
+    frame, finding = of("mapper_traversals", tables, None, pictures=pictures(["z0", "z1", "z2"]))
+    assert finding.subject == {"most": "z2", "least": "z0"} and finding.numbers == {"change": 200}
+    assert len(frame) == 2 * 3 * 9 and frame["picture"].str.startswith("data:image/png;base64,").all()
+
+
+# ---- models and measures ----
+
+
+def test_differences_of_models_are_turned_so_that_the_better_one_comes_first():
+    pairs = pd.DataFrame(
+        {"measure": GREAT, "first_threat": "none", "second_threat": "none", "n": 40, "confidence": 0.95}
+        | {"first_model": ["A", "A"], "second_model": ["B", "C"], "difference": [-0.3, 0.1]}
+        | {"low": [-0.4, -0.1], "high": [-0.2, 0.3]}
+    )
+    frame, finding = of("model_differences", {"model_comparisons": pairs, "class_scores": scores_of([[0.5]])})
+    assert frame["pair"].tolist() == ["B over A", "A over C"] and frame["sure"].tolist() == [True, False]
+    assert frame[["low", "high"]].to_numpy().tolist() == [[0.2, 0.4], [-0.1, 0.3]]
+    assert finding.kind == "models_differ" and finding.numbers == {"times": 1, "pairs": 2, "difference": 0.3}
+
+
+@pytest.mark.parametrize(("low", "kind"), [(0.7, "best_model"), (0.5, "best_model_open")])
+def test_a_model_is_the_best_where_its_interval_lies_above_the_others(low, kind):
+    rows = pd.DataFrame(MODEL | {"model": ["A", "B"], "measure": GREAT, "calibration": "none", "confidence": 0.95})
+    rows = rows.assign(value=[0.5, 0.8], value_low=[0.4, low], value_high=[0.6, 0.9], wcr=0.1)
+    _, finding = of("model_ranking", {"model_summary": rows, "class_scores": scores_of([[0.5], [0.8]])})
+    assert (finding.kind, finding.subject["model"]) == (kind, "B")
+
+
+# ---- forms and words ----
+
+
+def test_the_example_of_the_documents_is_a_chart():
+    path = Path(__file__).parents[4] / "docs/examples/class_spread.py"
+    module = module_from_spec(spec := spec_from_file_location("class_spread", path))
+    spec.loader.exec_module(module)
+    frame = module.CHART.data(subject_of({"class_scores": scores_of([[0.1, 0.5], [0.2, 0.9]])}, GREAT))
+    assert frame["class"].tolist() == ["c0", "c0", "c1", "c1"]
+    assert module.CHART.finding(frame) == Finding("class_spread", {"cls": "c1"}, {"span": pytest.approx(0.4)})
+    assert set(module.CHART.form.columns) <= set(frame.columns)
+
+
+def test_a_finding_says_how_many_others_are_equal():
+    frame = pd.DataFrame({"class": ["a", "b", "c"], "cfps": [0.4, 0.4, 0.2], "mean": [0.4, 0.4, 0.2], "model": "M"})
+    finding = CHARTS["cfps"].finding(frame.assign(above=False, tested=False, n=5))
+    assert finding.numbers["tied"] == 1 and "1 other" in finding.sentence
+
+
+def test_numbers_of_a_sentence_have_three_digits_and_bounds_go_outwards():
+    found = Finding("rdi_bound_is_wide", numbers={"n": 1234, "found": 0.12301, "bound": 0.45678, "ratio": 3.7134})
+    assert {"1,234", "0.124", "0.457", "3.71"} <= set(found.sentence.replace(";", " ").replace(", ", " ").split())
+
+
+RANGE = (0.0, 1.2533)
+
+
+@pytest.mark.parametrize(
+    ("values", "limits"),
+    [([1.06, 1.25], (1.25 - RANGE[1] / 2, 1.25)), ([0.2, 1.2], (0.2, 1.2)), ([0.1, 0.3], (0, 0.3)), ([0, 0], (0, 0.05 * RANGE[1]))],
+)  # fmt: skip
+def test_colours_do_not_make_small_differences_large(values, limits):
+    assert colour_limits(values, CHARTS["class_heatmap"].form, RANGE) == pytest.approx(limits)
+
+
+def test_colours_of_differences_reach_as_far_on_both_sides_of_zero():
+    assert colour_limits([-0.2, 0.5, np.nan], CHARTS["projection_effects"].form, None) == (-0.5, 0.5)
+
+
+def test_places_keep_their_order_and_distance_within_the_limits():
+    places = spread_out([0.5, 0.5, 0.52, 3.0], 1, low=0, high=4)
+    assert np.all(np.diff(places) >= 1 - 1e-12) and places[0] >= 0 and places[-1] <= 4
+    assert spread_out([5, 5, 5], 1, low=0, high=1) == pytest.approx([0, 0.5, 1])
+
+
+def test_runs_are_from_their_first_to_their_last_place():
+    assert runs_of([True, False, True, True]) == [(0, 0), (2, 3)]

@@ -1,0 +1,42 @@
+"""Findings inside verdict.json, and the verdict's sentence where attacks say otherwise than what the gate judges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from gfscore.audit.findings.making import findings_of
+from gfscore.audit.findings.words import in_words
+
+if TYPE_CHECKING:
+    from gfscore.audit.audit_tables import AuditTables
+
+BESIDE = ("passing_model_falls", "no_attack")
+"""Kinds of findings that a verdict is not read without: it rests on less than an attack."""
+
+
+def with_findings(
+    verdict: Mapping[str, Any], tables: AuditTables, measures: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Contents of verdict.json with the findings of the audit.
+
+    Where the gate rests on a weaker evidence than the audit holds, `sentence` ends with what the stronger one says.
+    Takes AuditTables and the settings of every measure of the audit.
+    """
+    findings = in_words(findings_of(tables, verdict, measures))
+    sentence = " ".join([verdict["sentence"], *(f"But {lowered(words)}." for words in beside(findings))])
+    return {**verdict, "sentence": sentence, "findings": findings}
+
+
+def beside(findings: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Sentences that belong beside the verdict, of findings as verdict.json holds them."""
+    return [
+        finding["sentence"]
+        for finding in findings
+        if finding["kind"] in BESIDE and finding["subject"].get("attack_free", True)
+    ]
+
+
+def lowered(sentence: str) -> str:
+    """Sentence as it goes on behind "But": a first word of the template in small letters, a name as it is."""
+    return sentence[:1].lower() + sentence[1:] if sentence.startswith("This ") else sentence

@@ -1,0 +1,61 @@
+"""What two columns of numbers say of each other: orders of models, and scores against distances that attacks found."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gfscore.statistics.multiplicity import SIGNIFICANT, holm
+from gfscore.statistics.ranking import EXACT_UP_TO, exact_p_value_of, spearman
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import ArrayLike, NDArray
+
+FEW_MODELS = 5
+"""Of fewer no rank correlation can be significant: two of the 4! orders of four models are 8% of them."""
+
+ROUNDING = 1e-12
+
+REFUTED, NOT_SETTLED, NOT_REFUTED = "refuted", "not settled", "not refuted"
+"""What attack distances may say of a mean score."""
+
+
+def rank_relation(x: ArrayLike, y: ArrayLike) -> tuple[float, bool]:
+    """Spearman rank correlation over models and whether it is clear (rank_p_value below 5%), as a pair."""
+    p = rank_p_value(x, y)
+    return float(spearman(x, y)), p is not None and p <= SIGNIFICANT
+
+
+def rank_p_value(x: ArrayLike, y: ArrayLike) -> float | None:
+    """Two-sided p of the Spearman rank correlation over models; None where it is undefined or models are few.
+
+    Exact permutation p up to EXACT_UP_TO models, Student's t approximation beyond; descriptive, since models share
+    the samples.
+    """
+    rho = float(spearman(x, y))
+    pairs = int((np.isfinite(x) & np.isfinite(y)).sum())
+    if math.isnan(rho) or pairs < FEW_MODELS:
+        return None
+    if pairs <= EXACT_UP_TO:
+        return exact_p_value_of(x, y)
+    from scipy.special import stdtr
+
+    statistic = abs(rho) * math.sqrt((pairs - 2) / max(1e-12, 1 - rho**2))
+    return float(2 * stdtr(pairs - 2, -statistic))
+
+
+def mean_scores_against_distances(rows: pd.DataFrame) -> NDArray[np.object_]:
+    """Whether the mean score of each model is REFUTED, NOT_SETTLED or NOT_REFUTED by its mean distance, as words (M,).
+
+    Takes falsification rows at T = 1 of all samples, one per model, of one score and one measure of distances. Refuted
+    where the mean score surely exceeds the mean distance, by Holm over the models at the confidence of the rows, and
+    every sample was broken. One that was not counts at the largest distance searched, which may lie below its true
+    distance, so that the mean distance no longer bounds the true mean from above.
+    """
+    above = rows["mean_score"].to_numpy() > rows["mean_distance"].to_numpy()
+    sure = holm(rows["p_mean"], family=len(rows)) <= 1 - rows["confidence"].to_numpy() + ROUNDING
+    broken = rows["censored"].to_numpy() == 0
+    return np.select([above & sure & broken, above], [REFUTED, NOT_SETTLED], NOT_REFUTED).astype(object)

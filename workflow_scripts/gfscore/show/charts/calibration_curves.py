@@ -1,0 +1,133 @@
+"""The temperature search: one panel per objective."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from gfscore.show.charts.declaration import Chart, Subject
+from gfscore.show.forms import Axis, Curves
+from gfscore.show.words.findings import Finding
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TITLES = {
+    "cross_model_accuracy": "Cross-model accuracy (Eq. 8): Spearman with clean accuracy",
+    "within_model_class_accuracy": "Within-model class accuracy: mean Spearman",
+    "ranking_stability": "Ranking stability (Eq. 9): smallest Spearman",
+    "ranking_stability_endpoints": "Ranking stability, end points: Spearman",
+    "likelihood": "Likelihood: share of models with T* below T",
+    "attack_distance": "Spearman with attack distance",
+}
+
+
+def optimal_stretches(result: Mapping[str, Any]) -> Sequence[Sequence[float]]:
+    """Stretches (first, last) of searched temperatures that are as good as the best one, of one objective.
+
+    Empty for an objective without a common T*: there is none, or each model has its own.
+    """
+    if result["t_star"] is None:
+        return []
+    return result.get("stretches") or [result["interval"]]
+
+
+def searched(subject: Subject) -> pd.DataFrame | None:
+    """Each objective against the temperature; `best` marks T*, `optimal` the temperatures as good as it.
+
+    Where each model has its own T* (likelihood), the share of models whose T* is at most T. An objective without an
+    optimum has no rows. `edge`: the optimum reaches the end of the search.
+    """
+    import numpy as np
+    import pandas as pd
+
+    from gfscore.audit.calibration.model_evidence import ROBUST, alone
+
+    table, results = subject.tables.calibration, subject.tables.calibration_results
+    if table is None or not results:
+        return None
+    parts = []
+    for objective, result in results.items():
+        if own := result["t_star_by_model"]:
+            stars = np.sort(list(own.values()))
+            t = np.repeat(np.concatenate([[stars[0] / 1.2], stars, [stars[-1] * 1.2]]), 2)[1:-1]
+            share = np.repeat(np.arange(len(stars) + 1) / len(stars), 2)
+            part = pd.DataFrame({"temperature": t, "value": share, "best": False, "optimal": False})
+        elif result["t_star"] is not None:
+            part = table[table["objective"] == objective].sort_values("temperature", kind="stable")
+            t = part["temperature"].to_numpy()
+            inside = [(t >= low * (1 - 1e-9)) & (t <= high * (1 + 1e-9)) for low, high in optimal_stretches(result)]
+            nearest = np.abs(np.log(t) - np.log(result["t_star"])).argmin()
+            part = part[["temperature", "value"]].assign(
+                best=np.arange(len(t)) == nearest, optimal=np.logical_or.reduce(inside)
+            )
+        else:
+            continue
+        after = result["agreement"].get(ROBUST, {})
+        named = {"objective": objective, "panel": TITLES.get(objective, objective), "edge": bool(result["edge"])}
+        parts.append(
+            part.assign(
+                **named,
+                after=after.get("after"),
+                before=after.get("before"),
+                alone=result["baseline"].get(alone(ROBUST)),
+            )
+        )
+    if not parts:
+        return None
+    models = subject.tables.model_summary
+    return (
+        pd.concat(parts, ignore_index=True)
+        .assign(models=len(models[["dataset", "threat", "model"]].drop_duplicates()))
+        .astype({"after": float, "before": float, "alone": float})
+    )
+
+
+def best_objective(frame: pd.DataFrame) -> Finding:
+    """Whether any calibrated score ranks models like robust accuracy better than clean accuracy alone does."""
+    objectives = frame.drop_duplicates("objective")
+    known = objectives[objectives["after"].notna() & objectives["alone"].notna()]
+    if known.empty:
+        edges = int(objectives["edge"].sum())
+        return Finding(
+            "optimum_at_edge" if edges else "optimum_inside", numbers={"times": edges, "objectives": len(objectives)}
+        )
+    best = known.loc[known["after"].idxmax()]
+    numbers = {name: float(best[name]) for name in ("after", "before", "alone")}
+    if best["after"] <= 0:
+        kind = "calibration_useless"
+    elif best["alone"] >= best["after"]:
+        kind = "accuracy_as_good"
+    elif best["before"] >= best["after"]:
+        kind = "calibration_no_gain"
+    else:
+        kind = "calibration_helps"
+    return Finding(kind, {"objective": str(best["objective"]).replace("_", " ")}, numbers)
+
+
+CHART = Chart(
+    name="calibration_curves",
+    title="Calibration",
+    question="Is there a temperature at which the score can be trusted?",
+    section="trust",
+    tables=("calibration", "model_summary"),
+    about="audit",
+    data=searched,
+    form=Curves(
+        panel="panel",
+        x=Axis("temperature", "temperature T (log scale)", log=True),
+        y=Axis("value", "objective (higher is better)"),
+        line="objective",
+        dot="best",
+        shade="optimal",
+        rule=1.0,
+        names=False,
+        apart=True,
+    ),
+    finding=best_objective,
+    shows="Each objective against the temperature T; higher is better",
+    note="Shaded: the temperatures that are as good as the best one. Filled dot: T*, in the widest shaded stretch. "
+    "Dashed line: T = 1. Where an optimum reaches the end of the search, the search range, not the data alone, "
+    "decides where it lies. An objective without an optimum has no panel.",
+    order=7,
+)

@@ -1,0 +1,86 @@
+"""Where the errors fall: CFPS, the share of all errors that fall on each class."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gfscore.show.charts.declaration import Chart, Subject
+from gfscore.show.forms import Axis, Bars
+from gfscore.show.words.findings import Finding, others_equal
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST = 30
+
+
+def shares(subject: Subject) -> pd.DataFrame | None:
+    """CFPS by class and model, highest mean first; `above` where it is surely above 1/K, by an exact binomial test.
+
+    Models whose errors fall on no class are left out. Copies of one image are no independent samples: no test is made.
+    """
+    import numpy as np
+    import pandas as pd
+
+    from gfscore.statistics.binomial import lower_shares
+    from gfscore.statistics.multiplicity import SIGNIFICANT
+
+    rows = subject.rows("class_errors")
+    if rows is None or rows[rows["corruption"].isna()].empty:
+        return None
+    independent = rows["corruption"].isna().all()
+    rows = rows[rows["corruption"].isna()].sort_values("class_index", kind="stable")
+    models, k = rows["label"].nunique(), rows["class_index"].nunique()
+    parts = []
+    for label, own in rows.groupby("label", sort=False):
+        if not (own["cfps"] > 0).any():
+            continue
+        errors = round(float(own["false_positives"].sum() / own["cfps"].sum()))
+        low = lower_shares(own["false_positives"].to_numpy(), np.full(k, errors), alpha=SIGNIFICANT / (k * models))
+        part = own[["class", "cfps", "n"]].assign(model=label, above=(low > 1 / k) & independent, equal=1 / k)
+        parts.append(part.assign(tested=independent))
+    if not parts:
+        return None
+    frame = pd.concat(parts, ignore_index=True)
+    frame["mean"] = frame.groupby("class")["cfps"].transform("mean")
+    listed = frame.drop_duplicates("class").sort_values("mean", ascending=False, kind="stable")["class"][:MOST]
+    place = {name: index for index, name in enumerate(listed)}
+    frame = frame[frame["class"].isin(place)]
+    return frame.sort_values("class", key=lambda names: names.map(place), kind="stable", ignore_index=True)
+
+
+def where_errors_fall(frame: pd.DataFrame) -> Finding:
+    """Which class draws more than an equal share of the errors, and in how many models significantly."""
+    from gfscore.statistics.multiplicity import SIGNIFICANT
+
+    classes = frame.groupby("class", sort=False).agg(mean=("mean", "first"), times=("above", "sum"))
+    models = frame["model"].nunique()
+    often = classes[classes["times"] == classes["times"].max()]
+    most = often.iloc[0]
+    numbers = {"share": float(most["mean"]), "models": models, "times": int(most["times"])}
+    numbers |= others_equal(often["mean"], most["mean"])
+    kind = "errors_drawn" if most["times"] else "errors_even" if frame["tested"].all() else "errors_drawn_untested"
+    return Finding(kind, {"cls": str(most.name)}, numbers, 1 - SIGNIFICANT if frame["tested"].all() else None)
+
+
+CHART = Chart(
+    name="cfps",
+    title="Share of the errors by class (CFPS)",
+    question="Which class are wrong predictions of?",
+    section="class",
+    tables=("class_errors",),
+    data=shares,
+    form=Bars(
+        row="class",
+        value=Axis("cfps", "CFPS (share of the model's errors; equal shares are fairest)", zero=True),
+        sure="above",
+        rule="equal",
+    ),
+    finding=where_errors_fall,
+    shows="Share of all errors that are wrongly called each class (CFPS): {measure_title}",
+    note="Bar: mean over models. Dot: one model, filled where above 1/K by an exact binomial test of its errors, 95% "
+    "for all classes and models together (copies of one image are not tested). Dashed line: 1/K, as if errors fell on "
+    "all classes alike. The 30 highest classes.",
+    per_class=True,
+    order=4,
+)

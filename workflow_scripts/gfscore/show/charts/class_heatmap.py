@@ -1,0 +1,94 @@
+"""Class values as colours: models in rows, the best on top, classes in columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gfscore.show.charts.declaration import Chart, Subject
+from gfscore.show.forms import Axis, Heatmap
+from gfscore.show.words.findings import Finding
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST_IN_ORDER = 60
+"""Classes that stand in their own order; more stand by their mean, the weakest left."""
+
+
+def class_values(subject: Subject) -> pd.DataFrame | None:
+    """Value and simultaneous interval of each class (rows: model, class), models by their mean over all samples.
+
+    `weakest` is "sure" where a class is significantly the lowest of its model, "open" where others may be lower;
+    `suspects` counts the classes of a model that may be the weakest.
+    """
+    import numpy as np
+
+    from gfscore.statistics.disparity import worst_class_set
+
+    rows = subject.rows("class_scores")
+    if rows is None:
+        return None
+    rows = rows.rename(columns={"model": "name", "label": "model"}).sort_values("class_index", kind="stable")
+    parts = []
+    for _, own in rows.groupby("model", sort=False):
+        known, suspects = own["n"] > 0, worst_class_set(own["low"], own["high"])
+        lowest = known & (own["value"] == own["value"].min()) & (own["value"].max() > own["value"].min())
+        state = [("sure" if len(suspects) == 1 else "open") if one else None for one in lowest]
+        total = np.average(own["value"][known], weights=own["n"][known]) if known.any() else np.nan
+        parts.append(own.assign(total=total, weakest=state, suspects=len(suspects)))
+    parts.sort(key=lambda own: (-own["total"].iloc[0], own["model"].iloc[0]))
+    order = rows["class"].drop_duplicates()
+    if len(order) > MOST_IN_ORDER:
+        order = rows.groupby("class")["value"].mean().sort_values(kind="stable").index.to_series()
+    place = {name: index for index, name in enumerate(order)}
+    parts = [own.sort_values("class", key=lambda names: names.map(place), kind="stable") for own in parts]
+    columns = ["model", "class", "value", "low", "high", "n", "total", "weakest", "suspects", "confidence"]
+    return _joined(parts)[columns].reset_index(drop=True)
+
+
+def _joined(parts):
+    import pandas as pd
+
+    return pd.concat(parts)
+
+
+def weakest_class(frame: pd.DataFrame) -> Finding:
+    """Which class is the lowest in most models, and in how many of them significantly."""
+    models, confidence = frame["model"].nunique(), float(frame["confidence"].iloc[0])
+    lowest = frame[frame["weakest"].notna()]
+    if lowest.empty:
+        return Finding("classes_equal", numbers={"models": models})
+    times = lowest["class"].value_counts()
+    top = times[times == times.max()].index.tolist()
+    first = lowest[lowest["class"] == top[0]]
+    sure = int((first["weakest"] == "sure").sum())
+    names, numbers = {"cls": top[0]}, {"times": int(times.max()), "models": models, "sure": sure}
+    differ = frame.groupby("model")["low"].max() > frame.groupby("model")["high"].min()
+    if not differ.any():
+        return Finding("classes_alike", names, {"value": float(first["value"].min())}, confidence)
+    if len(top) > 1:
+        return Finding("weakest_classes", {"cls": tuple(top)}, numbers | {"classes": len(top)})
+    if models == 1:
+        numbers = {"value": float(first["value"].iloc[0]), "suspects": int(first["suspects"].iloc[0])}
+        return Finding(f"weakest_class_of_one{'' if sure else '_open'}", names, numbers, confidence)
+    return Finding("weakest_class" if sure else "weakest_class_open", names, numbers, confidence)
+
+
+CHART = Chart(
+    name="class_heatmap",
+    title="Class values",
+    question="Which class is weak, and in which models?",
+    section="class",
+    tables=("class_scores",),
+    data=class_values,
+    form=Heatmap(
+        row="model", column="class", value=Axis("value", "{unit}"), limits="measure", aside="total", box="weakest"
+    ),
+    finding=weakest_class,
+    shows="{measure_title} of each class; dark is low, bright is high; higher is better",
+    note="Box: lowest class of the model, solid where significantly so, dotted where other classes may be lower. "
+    "Right column: mean over all samples, by which models are sorted. Beyond 60 classes they stand by their mean, the "
+    "weakest left. Empty: no samples. Box from simultaneous {confidence} intervals of a model's classes.",
+    per_class=True,
+    order=1,
+)

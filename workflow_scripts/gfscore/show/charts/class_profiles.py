@@ -1,0 +1,69 @@
+"""Class values of each model around a circle, one small panel per model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gfscore.show.charts.class_heatmap import class_values
+from gfscore.show.charts.declaration import Chart, Subject
+from gfscore.show.forms import Axis, Radar
+from gfscore.show.words.findings import Finding
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FEWEST_CLASSES, MOST_CLASSES, MOST_MODELS = 3, 16, 20
+
+
+def profiles(subject: Subject) -> pd.DataFrame | None:
+    """Class values with their intervals, beside the mean over models; 3 to 16 classes and at most 20 models."""
+    frame = class_values(subject)
+    if frame is None or not FEWEST_CLASSES <= frame["class"].nunique() <= MOST_CLASSES:
+        return None
+    if frame["model"].nunique() > MOST_MODELS:
+        return None
+    return frame.assign(mean=frame.groupby("class")["value"].transform("mean"))
+
+
+def agreement_of_profiles(frame: pd.DataFrame) -> Finding:
+    """Whether models agree on which classes are weak: Spearman over classes of every pair of models."""
+    from itertools import combinations
+
+    import numpy as np
+
+    from gfscore.statistics.ranking import spearman
+
+    values = frame.pivot(index="model", columns="class", values="value")
+    if len(values) == 1:
+        return Finding("best_and_worst", {"model": str(values.index[0])}, _ends(frame))
+    pairs = [float(spearman(a, b)) for a, b in combinations(values.to_numpy(), 2)]
+    known = [rho for rho in pairs if not np.isnan(rho)]
+    if not known:
+        return Finding("classes_equal")
+    rho = float(np.mean(known))
+    numbers = {"rho": rho, "rho_low": min(known), "rho_high": max(known), "pairs": len(known)}
+    return Finding("profiles_agree" if rho > AGREE else "profiles_differ", numbers=numbers)
+
+
+def _ends(frame):
+    return {"low": float(frame["value"].min()), "high": float(frame["value"].max())}
+
+
+AGREE = 0.5
+
+CHART = Chart(
+    name="class_profiles",
+    title="Class profiles",
+    question="Are the same classes weak in every model?",
+    section="class",
+    tables=("class_scores",),
+    about="score",
+    data=profiles,
+    form=Radar(panel="model", spoke="class", value=Axis("value", "{unit}"), low="low", high="high", reference="mean"),
+    finding=agreement_of_profiles,
+    shows="{measure_title} of each class ({unit}); further out is higher, higher is better",
+    note="Band: simultaneous {confidence} intervals of the model's classes. Dashed line: mean over models. Triangle: "
+    "lowest class of the model. The centre is 0.",
+    per_class=True,
+    order=3,
+)

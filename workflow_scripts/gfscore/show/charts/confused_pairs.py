@@ -1,0 +1,71 @@
+"""The most frequent confusions, where there are too many classes for a matrix."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gfscore.show.charts.confusion import MOST
+from gfscore.show.charts.declaration import Chart, Subject
+from gfscore.show.forms import Axis, Bars
+from gfscore.show.words.findings import Finding
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LISTED = 25
+
+
+def pairs(subject: Subject) -> pd.DataFrame | None:
+    """Share of the true class that each model takes for the other, the 25 pairs of highest mean, beyond 40 classes.
+
+    Models that never make a confusion count as 0.
+    """
+    confusions, errors = subject.rows("confusions"), subject.rows("class_errors")
+    if confusions is None or errors is None:
+        return None
+    errors = errors[errors["corruption"].isna()]
+    if errors["class_index"].nunique() <= MOST:
+        return None
+    n = errors.set_index(["label", "class_index"])["n"]
+    names = errors.drop_duplicates("class_index").set_index("class_index")["class"]
+    wrong = confusions[confusions["true_index"] != confusions["predicted_index"]]
+    if wrong.empty:
+        return None
+    count = n.loc[list(zip(wrong["label"], wrong["true_index"], strict=True))].to_numpy()
+    table = wrong.assign(share=wrong["count"].to_numpy() / count).pivot_table(
+        index=["true_index", "predicted_index"], columns="label", values="share", fill_value=0.0
+    )
+    table = table.reindex(columns=errors["label"].drop_duplicates(), fill_value=0.0)
+    mean = table.mean(axis=1).sort_values(ascending=False, kind="stable")
+    rows = table.loc[mean.index[:LISTED]].stack().rename("share").reset_index()
+    rows["true"], rows["predicted"] = rows["true_index"].map(names), rows["predicted_index"].map(names)
+    rows["pair"] = rows["true"] + " \u2192 " + rows["predicted"]
+    rows["mean"] = rows.groupby("pair", sort=False)["share"].transform("mean")
+    rows["n"] = n.groupby("class_index").min().reindex(rows["true_index"]).to_numpy()
+    return rows.rename(columns={"label": "model"})[["pair", "true", "predicted", "model", "share", "mean", "n"]]
+
+
+def most_confused_pair(frame: pd.DataFrame) -> Finding:
+    """The pair of classes that is most often confused, over models."""
+    first = frame.iloc[0]
+    names = {"true": str(first["true"]), "predicted": str(first["predicted"])}
+    return Finding("most_confused", names, {"share": float(first["mean"]), "models": frame["model"].nunique()})
+
+
+CHART = Chart(
+    name="confused_pairs",
+    title="Most confused pairs of classes",
+    question="Which class is taken for which?",
+    section="class",
+    tables=("confusions", "class_errors"),
+    data=pairs,
+    form=Bars(
+        row="pair",
+        value=Axis("share", "share of the true class that is taken for the other (lower is better)", zero=True),
+    ),
+    finding=most_confused_pair,
+    shows="The most frequent confusions: {measure_title}",
+    note="Bar: mean over models. Dot: one model.",
+    per_class=True,
+    order=5,
+)

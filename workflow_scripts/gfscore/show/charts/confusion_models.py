@@ -1,0 +1,61 @@
+"""Confusion matrices of single models, on one scale of colours."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gfscore.show.charts.confusion import matrices_of, tidy
+from gfscore.show.charts.declaration import Chart, Subject
+from gfscore.show.forms import Axis, Matrix
+from gfscore.show.words.findings import Finding
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST_MODELS = 20
+
+
+def shares_by_model(subject: Subject) -> pd.DataFrame | None:
+    """Share of each true class that each model takes for another; of 2 to 20 models and at most 40 classes."""
+    import pandas as pd
+
+    from gfscore.audit.classwise.confusion import row_shares
+
+    found = matrices_of(subject)
+    if found is None or not 1 < len(found[0]) <= MOST_MODELS:
+        return None
+    counts, names, n = found
+    return pd.concat([tidy(row_shares(own), names, n).assign(model=model) for model, own in counts.items()])
+
+
+def most_confused_of_any(frame: pd.DataFrame) -> Finding:
+    """The most frequent confusion of any model."""
+    if not frame["share"].max() > 0:
+        return Finding("nothing_confused")
+    most = frame.sort_values("share", ascending=False, kind="stable").iloc[0]
+    names = {name: str(most[name]) for name in ("model", "true", "predicted")}
+    return Finding("most_confused_of_any", names, {"share": float(most["share"])})
+
+
+CHART = Chart(
+    name="confusion_models",
+    title="Confusion matrices of single models",
+    question="Do models confuse the same classes?",
+    section="class",
+    tables=("confusions", "class_errors"),
+    data=shares_by_model,
+    form=Matrix(
+        panel="model",
+        row="true",
+        column="predicted",
+        diagonal="recall",
+        row_title="true class",
+        value=Axis("share", "share of the true class (lower is better)"),
+        column_title="predicted class",
+    ),
+    finding=most_confused_of_any,
+    shows="Confusion matrix of each model: {measure_title}",
+    note="One scale of colours for all. Grey diagonal: recognised. Rows sum to 1 but for abstentions.",
+    per_class=True,
+    order=6,
+)

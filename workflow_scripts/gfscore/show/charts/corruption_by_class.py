@@ -1,0 +1,68 @@
+"""Recall of each class under each kind of corruption."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gfscore.show.charts.class_heatmap import MOST_IN_ORDER
+from gfscore.show.charts.declaration import Chart, Subject
+from gfscore.show.forms import Axis, Heatmap
+from gfscore.show.words.findings import Finding, others_equal
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def recalls(subject: Subject) -> pd.DataFrame | None:
+    """Recall by kind of corruption and class, mean over severities and models, the hardest corruption first."""
+    rows = subject.rows("class_errors")
+    if rows is None or rows["corruption"].notna().sum() == 0:
+        return None
+    rows = rows[rows["corruption"].notna()].sort_values("class_index", kind="stable")
+    rows = rows.assign(corruption=rows["corruption"].str.replace("_", " "))
+    frame = (
+        rows.groupby(["corruption", "class"], sort=False).agg(recall=("recall", "mean"), n=("n", "min")).reset_index()
+    )
+    frame["mean"] = frame.groupby("corruption")["recall"].transform("mean")
+    if frame["class"].nunique() > MOST_IN_ORDER:
+        frame = frame.sort_values(
+            "class", key=lambda names: names.map(frame.groupby("class")["recall"].mean()), kind="stable"
+        )
+    frame = frame.sort_values("mean", kind="stable", ignore_index=True)
+    return frame.assign(models=rows["label"].nunique())
+
+
+def hardest_corruption(frame: pd.DataFrame) -> Finding:
+    """Which corruption costs most recall, and which class is the lowest under most corruptions."""
+    known = frame[frame["recall"].notna()]
+    if known.empty:
+        return Finding("nothing_corrupted")
+    lowest = known[known["recall"] == known.groupby("corruption")["recall"].transform("min")]["class"].value_counts()
+    hardest = known.iloc[0]
+    numbers = {"recall": float(hardest["mean"]), "times": int(lowest.iloc[0]), "kinds": known["corruption"].nunique()}
+    names = {"corruption": str(hardest["corruption"]), "cls": str(lowest.index[0])}
+    numbers |= others_equal(lowest, lowest.iloc[0])
+    return Finding("hardest_corruption", names, numbers | {"lowest": float(known["recall"].min())})
+
+
+CHART = Chart(
+    name="corruption_by_class",
+    title="Corruptions by class",
+    question="Which corruption costs which class most?",
+    section="whom",
+    tables=("class_errors",),
+    data=recalls,
+    form=Heatmap(
+        row="corruption",
+        column="class",
+        value=Axis("recall", "recall (share of the class)"),
+        aside="mean",
+        limits="share",
+    ),
+    finding=hardest_corruption,
+    shows="Recall of each class, mean over severities and models; dark is low, bright is high; higher is better",
+    note="Hardest corruption on top. Right column: mean over classes. Beyond 60 classes they stand by their mean, the "
+    "weakest left.",
+    per_class=True,
+    order=3,
+)

@@ -1,0 +1,169 @@
+"""What a chart declares about itself, and the subject that it is asked about. Imports nothing heavy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+from gfscore.core.class_names import readable_classes
+from gfscore.core.identity import UNCALIBRATED
+from gfscore.core.names import model_labels, printable, without_threat
+from gfscore.measures import Measure, measure_of
+from gfscore.show.forms import Form
+from gfscore.show.words.findings import Finding
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from gfscore.audit.audit_tables import AuditTables
+    from gfscore.audit.measured import Measured
+
+Section = Literal["which", "class", "sure", "trust", "whom", "how"]
+SECTIONS: tuple[Section, ...] = ("which", "class", "sure", "trust", "whom", "how")
+SCORE = "great"
+"""Kind of the measures that disparity charts are about, where an audit has one."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """An audit, and one of its measures where a chart is about one: all that charts are made from.
+
+    `measures` maps measures to their settings; `guessing` are labels "threat/model" of models that may be guessing.
+    `measured` maps scores to a list of Measured, one per model, for charts that draw from samples with `seed`;
+    `pictures` are arrays by name, those of the audit's mapper (see gfscore.projection.mappers.description).
+    """
+
+    tables: AuditTables
+    measures: Mapping[str, Mapping[str, Any]]
+    fp_lambda: float
+    measure: str | None = None
+    guessing: Collection[str] = ()
+    measured: Mapping[str, Sequence[Measured]] = field(default_factory=dict)
+    pictures: Mapping[str, NDArray[Any]] | None = None
+    seed: int = 0
+
+    def about(self, measure: str | None) -> Subject:
+        """The same audit, and another measure."""
+        return replace(self, measure=measure)
+
+    @cached_property
+    def meaning(self) -> Measure:
+        """What values of the measure mean."""
+        return measure_of(self.measures[str(self.measure)])
+
+    @property
+    def kind(self) -> str:
+        """Kind of the measure."""
+        return str(self.measures[str(self.measure)]["kind"])
+
+    @property
+    def scored(self) -> bool:
+        """Whether the audit is about this measure: an attack-free score, or any measure of an audit without one."""
+        scores = [name for name, entry in self.measures.items() if entry["kind"] == SCORE]
+        return self.measure in (scores or self.measures)
+
+    def rows(self, table: str) -> pd.DataFrame | None:
+        """Rows of a table of the audit, of the subject's measure at T = 1; None where there are none.
+
+        A column `label` names models, shortly where that is unambiguous; `class` holds readable names of classes.
+        """
+        frame = getattr(self.tables, table, None)
+        frame = self.tables.measures.get(table) if frame is None else frame
+        if frame is None:
+            return None
+        if self.measure is not None and "measure" in frame:
+            frame = frame[frame["measure"] == self.measure]
+        if "calibration" in frame:
+            frame = frame[frame["calibration"] == UNCALIBRATED]
+        if frame.empty:
+            return None
+        frame = frame.reset_index(drop=True)
+        if {"dataset", "threat", "model"} <= set(frame):
+            known = frame["model"].notna()
+            frame = frame.assign(label=None)
+            frame.loc[known, "label"] = model_labels(frame[known])
+        if {"class_index", "class_name"} <= set(frame):
+            named = frame[frame["class_index"].notna() & (frame["class_index"] >= 0)].drop_duplicates("class_index")
+            readable = readable_classes(named["class_name"].astype(str))
+            frame["class"] = frame["class_index"].map(dict(zip(named["class_index"], readable, strict=True)))
+        return frame
+
+    def facts(self) -> dict[str, str]:
+        """What titles and notes of charts are formats of."""
+        scores = self.tables.class_scores
+        known: dict[str, str] = {"dataset": printable(scores["dataset"].iloc[0]), "fp_lambda": f"{self.fp_lambda:g}"}
+        if self.measure is not None:
+            known |= {
+                "measure": printable(self.measure),
+                "measure_title": self.meaning.title,
+                "unit": self.meaning.unit,
+                "short_unit": self.meaning.unit.split(",")[0],
+            }
+        return known
+
+
+def models_of(pairs: Collection[str]) -> dict[str, str]:
+    """Shortest unambiguous names of labels "threat/model"."""
+    labels = list(dict.fromkeys(pairs))
+    return dict(zip(labels, without_threat(labels), strict=True))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chart:
+    """A question about an audit, the data that answer it, their form, and the finding."""
+
+    name: str
+    """Name of its file; files of a chart of one measure are called <name>_<measure>."""
+
+    title: str
+    """What people call it."""
+
+    question: str
+    """What it answers."""
+
+    section: Section
+    """Where it stands on the page: which model, which class, how sure, can it be trusted, for whom, how it was done."""
+
+    tables: tuple[str, ...]
+    """Tables of an audit that it is made from."""
+
+    about: Literal["measure", "score", "audit"] = "measure"
+    """Whether there is one for every measure, for the measures that the audit is about, or one."""
+
+    data: Callable[[Subject], pd.DataFrame | None]
+    """Tidy frame of what is drawn: one row per mark, one column per quantity; None where an audit has nothing for it.
+
+    A column `n` holds samples; `model`, or the count `models`, says how many models rows are about."""
+
+    form: Form
+    """How the frame is drawn."""
+
+    finding: Callable[[pd.DataFrame], Finding]
+    """What the frame says; every number in it is one of the frame, or counts or relates numbers of it."""
+
+    sentences: Mapping[str, str] = field(default_factory=dict)
+    """Sentences of kinds of findings that are its own (see gfscore.show.words.findings.SENTENCES)."""
+
+    shows: str
+    """What marks are, in half a sentence; a format of Subject.facts."""
+
+    note: str
+    """How to read it, a format of Subject.facts and {confidence}."""
+
+    per_class: bool = False
+    """Whether `n` are samples of a class."""
+
+    order: float = math.inf
+    """Place within its section; equal ones stand by name."""
+
+    figure: bool = True
+    """Whether it is among an audit's figures; others are drawn by the page alone."""
+
+    @property
+    def place(self) -> tuple[int, float, str]:
+        """What charts are ordered by."""
+        return SECTIONS.index(self.section), self.order, self.name

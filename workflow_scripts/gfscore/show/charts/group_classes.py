@@ -1,0 +1,68 @@
+"""Values by group and class, attribute after attribute."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gfscore.show.charts.declaration import Chart, Subject
+from gfscore.show.charts.group_scores import ATTACKED
+from gfscore.show.forms import Axis, Heatmap
+from gfscore.show.words.findings import Finding
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST_ROWS = 40
+
+
+def groups_by_class(subject: Subject) -> pd.DataFrame | None:
+    """Value of each class within each group, mean over models, of the attributes with the largest differences.
+
+    `small` where some model has few samples in a cell.
+    """
+    from gfscore.audit.agreement.columns import ALL
+    from gfscore.audit.groups.gaps import group_gaps, widest_attributes
+
+    rows = subject.rows("group_scores") if subject.scored or subject.kind == ATTACKED else None
+    if rows is None or not (rows["n"] > 0).any() or (gaps := group_gaps(rows)).empty:
+        return None
+    sizes, most = rows.groupby("attribute", sort=False)["group_index"].nunique(), gaps["attribute"].nunique()
+    while most > 1 and sizes[widest_attributes(gaps, most)].sum() > MOST_ROWS:
+        most -= 1
+    cells = rows[(rows["class_index"] != ALL) & rows["attribute"].isin(widest_attributes(gaps, most))]
+    cells = cells.assign(row=cells["attribute"] + ": " + cells["group"])
+    keys = ["attribute", "group", "row", "class"]
+    frame = cells.groupby(keys, sort=False).agg(value=("value", "mean"), small=("small", "max"), n=("n", "max"))
+    return frame.reset_index().assign(models=cells["label"].nunique())
+
+
+def widest_within_class(frame: pd.DataFrame) -> Finding:
+    """The largest difference between two groups of one attribute within a class, of cells with enough samples."""
+    known = frame[frame["value"].notna() & ~frame["small"].astype(bool)]
+    ranges = known.groupby(["attribute", "class"], sort=False)["value"].agg(["min", "max", "size"])
+    ranges = ranges[ranges["size"] > 1]
+    if ranges.empty:
+        return Finding("groups_small")
+    (attribute, name) = (ranges["max"] - ranges["min"]).idxmax()
+    own = known[(known["attribute"] == attribute) & (known["class"] == name)]
+    low, high = own.loc[own["value"].idxmin()], own.loc[own["value"].idxmax()]
+    if low["value"] == high["value"]:
+        return Finding("groups_alike")
+    names = {"attribute": attribute, "cls": name, "lowest": str(low["group"]), "highest": str(high["group"])}
+    return Finding("groups_differ_within_class", names, {"low": float(low["value"]), "high": float(high["value"])})
+
+
+CHART = Chart(
+    name="group_classes",
+    title="Groups by class",
+    question="Within which class are groups treated differently?",
+    section="whom",
+    tables=("group_scores",),
+    data=groups_by_class,
+    form=Heatmap(row="row", column="class", value=Axis("value", "{unit}"), limits="measure", dot="small"),
+    finding=widest_within_class,
+    shows="{measure_title} by group and class, mean over models; dark is low, bright is high; higher is better",
+    note="Compare the rows of one attribute within a column: equal colours, the class is treated alike. Dot: fewer "
+    "samples than the audit's smallest cell, a value that says little and is left out of the title. Grey: no samples.",
+    order=2,
+)

@@ -1,0 +1,80 @@
+"""Aggregate scores against a constant added to every logit, which no decision depends on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gfscore.show.charts.declaration import Chart, Subject
+from gfscore.show.forms import Axis, Curves
+from gfscore.show.words.findings import Finding
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+UNCHANGED = 1e-9
+
+
+def changed(subject: Subject, change: str, unchanged: tuple[str, float]) -> pd.DataFrame | None:
+    """Aggregate score of each model and measure under a change of its logits that alters no decision.
+
+    Takes the subject, the column of the change, and another column with the value that leaves the logits as they are.
+    `moves` is the largest distance of the model's values from that nearest to no change; `most` marks the line of the
+    largest one of a measure.
+    """
+    import numpy as np
+
+    rows = subject.rows("sensitivity")
+    if rows is None or (rows := rows[rows[unchanged[0]] == unchanged[1]]).empty:
+        return None
+    rows = rows.assign(model=rows["label"]).sort_values(["measure", "model", change], kind="stable")
+    none = rows[change].abs() if change == "shift" else np.log(rows[change]).abs()
+    keys = ["measure", "model"]
+    start = rows.loc[none.groupby([rows[key] for key in keys]).idxmin()].set_index(keys)["value"]
+    rows["moves"] = (rows["value"] - start.loc[list(zip(rows["measure"], rows["model"], strict=True))].to_numpy()).abs()
+    rows["moves"] = rows.groupby(keys)["moves"].transform("max")
+    rows["most"] = (rows["moves"] == rows.groupby("measure")["moves"].transform("max")) & (rows["moves"] > UNCHANGED)
+    order = list(dict.fromkeys(subject.measures))
+    rows = rows.sort_values("measure", key=lambda names: names.map(order.index), kind="stable", ignore_index=True)
+    return rows[["measure", "model", change, "value", "moves", "most"]].rename(columns={change: "change"})
+
+
+def largest_change(frame: pd.DataFrame) -> Finding:
+    """How far each measure moves at most under changes that alter no prediction."""
+    moves = frame.groupby("measure", sort=False)["moves"].max()
+    moved = moves[moves > UNCHANGED]
+    if moved.empty:
+        return Finding("score_unmoved", {"measures": tuple(map(str, moves.index))})
+    most = moved.idxmax()
+    numbers = {"move": float(moved[most]), "from_": float(frame["change"].min()), "to": float(frame["change"].max())}
+    still = tuple(str(name) for name in moves.index if name not in moved)
+    names = {"measure": str(most)} | ({"still": still} if still else {})
+    return Finding(f"score_moves{'_others_not' if still else ''}", names, numbers)
+
+
+def shifted(subject: Subject) -> pd.DataFrame | None:
+    """Aggregate score of each model against a constant added to all its logits (see `changed`)."""
+    return changed(subject, "shift", ("scale", 1))
+
+
+CHART = Chart(
+    name="logit_shift_sensitivity",
+    title="Sensitivity to a shift of the logits",
+    question="Does the score depend on a constant that means nothing?",
+    section="trust",
+    tables=("sensitivity",),
+    about="audit",
+    data=shifted,
+    form=Curves(
+        panel="measure",
+        x=Axis("change", "constant added to every logit"),
+        y=Axis("value", "aggregate score (higher is better)", zero=True),
+        line="model",
+        bold="most",
+        points=True,
+    ),
+    finding=largest_change,
+    shows="Aggregate score when the same constant is added to every logit",
+    note="The classifier decides the same at every change. Values on the samples at hand; no intervals, since the "
+    "samples are the same throughout. Thick line: the model that moves most.",
+    order=8,
+)

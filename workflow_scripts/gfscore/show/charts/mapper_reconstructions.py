@@ -1,0 +1,50 @@
+"""What a mapper makes of images."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gfscore.show.charts.declaration import Chart, Subject
+from gfscore.show.forms import Pictures
+from gfscore.show.words.findings import Finding
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def pairs(subject: Subject) -> pd.DataFrame | None:
+    """Images that the mapper was not trained on (upper row) and what its decoder makes of their codes (lower row)."""
+    import pandas as pd
+
+    from gfscore.show.forms.cells import encoded
+
+    pictures, scores = subject.pictures, subject.rows("projection_scores")
+    if pictures is None or scores is None or not len(pictures["originals"]):
+        return None
+    rows = [
+        {"row": row, "image": str(place + 1), "picture": encoded(picture)}
+        for row, name in (("image", "originals"), ("reconstruction", "reconstructions"))
+        for place, picture in enumerate(pictures[name])
+    ]
+    return pd.DataFrame(rows).assign(mapper=scores["mapper"].iloc[0])
+
+
+def what_is_kept(frame: pd.DataFrame) -> Finding:
+    """That classifiers are shown reconstructions."""
+    return Finding("reconstructed", {"mapper": str(frame["mapper"].iloc[0])}, {"images": frame["image"].nunique()})
+
+
+CHART = Chart(
+    name="mapper_reconstructions",
+    title="Reconstructions",
+    question="What does the mapper keep of an image?",
+    section="whom",
+    tables=("projection_scores",),
+    about="audit",
+    data=pairs,
+    form=Pictures(row="row", column="image", picture="picture"),
+    finding=what_is_kept,
+    shows="Images that the mapper was not trained on, and their reconstructions",
+    note="Agreement of a classifier: share of samples whose reconstruction it predicts like the sample itself.",
+    order=7,
+)

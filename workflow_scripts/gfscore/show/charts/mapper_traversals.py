@@ -1,0 +1,68 @@
+"""An image, or the mean code of all, with one latent dimension per row moved from one side to the other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gfscore.show.charts.declaration import Chart, Subject
+from gfscore.show.forms import Pictures
+from gfscore.show.words.findings import Finding
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST_DIMENSIONS = 24
+
+
+def traversals(subject: Subject) -> pd.DataFrame | None:
+    """One decoded picture per sample, dimension and position; `change`: mean change of a pixel between both ends."""
+    import numpy as np
+    import pandas as pd
+
+    from gfscore.show.forms.cells import encoded
+
+    pictures, effects = subject.pictures, subject.rows("projection_effects")
+    if pictures is None or effects is None:
+        return None
+    samples = pictures["traversals"][:, :MOST_DIMENSIONS]
+    names = [str(name) for name in pictures["names"][:MOST_DIMENSIONS]]
+    change = np.abs(samples[:, :, -1].astype(float) - samples[:, :, 0]).mean(axis=(0, 2, 3, 4))
+    rows = [
+        {"sample": f"image {sample + 1}" if len(pictures["originals"]) else "mean code", "dimension": names[row],
+         "position": f"{pictures['positions'][column]:+.2g}".replace("-", "\N{MINUS SIGN}"),
+         "picture": encoded(samples[sample, row, column]), "change": float(change[row])}
+        for sample in range(len(samples)) for row in range(len(names)) for column in range(samples.shape[2])
+    ]  # fmt: skip
+    return pd.DataFrame(rows).assign(mapper=effects["mapper"].iloc[0])
+
+
+def strongest_dimension(frame: pd.DataFrame) -> Finding:
+    """The dimensions that change a picture most and least."""
+    change = frame.drop_duplicates("dimension").set_index("dimension")["change"]
+    if not change.max():
+        return Finding("nothing_moves")
+    names = {"most": str(change.idxmax()), "least": str(change.idxmin())}
+    return Finding("strongest_dimension", names, {"change": float(change.max())})
+
+
+CHART = Chart(
+    name="mapper_traversals",
+    title="Traversals of latent dimensions",
+    question="What does each latent dimension look like?",
+    section="whom",
+    tables=("projection_effects",),
+    about="audit",
+    data=traversals,
+    form=Pictures(
+        panel="sample",
+        row="dimension",
+        column="position",
+        picture="picture",
+        column_title="move in sigma, or place within the range of an attribute",
+    ),
+    finding=strongest_dimension,
+    shows="Each row moves one dimension of an image, all others stay",
+    note="A row without a change: the decoder does not use the dimension; every classifier tolerates it. Most and "
+    "least, in the title: by the mean change of a pixel between both ends.",
+    order=8,
+)

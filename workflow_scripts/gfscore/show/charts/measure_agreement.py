@@ -1,0 +1,68 @@
+"""Whether measures rank the models alike."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gfscore.show.charts.declaration import Chart, Subject
+from gfscore.show.forms import Axis, Matrix
+from gfscore.show.words.findings import Finding
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MODELS = "models"
+
+
+def correlations(subject: Subject) -> pd.DataFrame | None:
+    """Rank correlation over models of every two measures, null on the diagonal; `n` are the models compared."""
+    import pandas as pd
+
+    rows = subject.rows("measure_agreement")
+    rows = None if rows is None else rows[rows["over"] == MODELS]
+    if rows is None or rows.empty:
+        return None
+    measures = list(dict.fromkeys([*rows["first"], *rows["second"]]))
+    known = {(row.first, row.second): row for row in rows.itertuples()}
+    cells = []
+    for first in measures:
+        for second in measures:
+            row = known.get((first, second), known.get((second, first)))
+            found = (None, None, None) if row is None or first == second else (row.rho, row.p, row.n)
+            cells.append({"first": first, "second": second} | dict(zip(("rho", "p", "models"), found, strict=True)))
+    return pd.DataFrame(cells).astype({"rho": float, "p": float, "models": float})
+
+
+def opposed(frame: pd.DataFrame) -> Finding:
+    """The two measures whose rankings of the models agree least."""
+    known = frame[frame["rho"].notna()]
+    if known.empty:
+        return Finding("measures_unranked")
+    least = known.loc[known["rho"].idxmin()]
+    names = {"first": str(least["first"]), "second": str(least["second"])}
+    return Finding("measures_opposed" if least["rho"] < 0 else "measures_agree", names, {"rho": float(least["rho"])})
+
+
+CHART = Chart(
+    name="measure_agreement",
+    title="Agreement of the measures",
+    question="Do measures rank the models alike?",
+    section="trust",
+    tables=("measure_agreement",),
+    about="audit",
+    data=correlations,
+    form=Matrix(
+        row="first", column="second", value=Axis("rho", "Spearman rank correlation over models"), scale="differences"
+    ),
+    finding=opposed,
+    sentences={
+        "measures_opposed": "{first} and {second} rank the models in opposite order (Spearman {rho:signed})",
+        "measures_agree": "All measures rank the models in a similar order; least alike are {first} and {second} "
+        "(Spearman {rho:signed})",
+        "measures_unranked": "No two measures rank enough models to be compared",
+    },
+    shows="Rank correlation of every two measures over the models; 1: the same order, \u22121: the opposite one",
+    note="Models share their samples, and correlations of few models vary much by chance.",
+    order=2,
+    figure=False,
+)

@@ -1,0 +1,80 @@
+"""Differences between models on the same samples, with joint bounds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gfscore.show.charts.declaration import Chart, Subject
+from gfscore.show.forms import Axis, Intervals
+from gfscore.show.words.findings import Finding
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST = 30
+
+
+def differences(subject: Subject) -> pd.DataFrame | None:
+    """Mean difference of each pair of models, the larger minus the smaller, largest first; the 30 largest.
+
+    `sure`: the joint bound excludes 0. `pairs` and `decided` count all pairs and those that are sure.
+    """
+    rows = subject.rows("model_comparisons")
+    if rows is None:
+        return None
+    threats = rows[["first_threat", "second_threat"]].stack().nunique() > 1
+    names = [
+        rows[f"{side}_threat"] + "/" + rows[f"{side}_model"] if threats else rows[f"{side}_model"]
+        for side in ("first", "second")
+    ]
+    less = rows["difference"] < 0
+    frame = rows[["n", "confidence"]].assign(
+        better=names[0].where(~less, names[1]),
+        worse=names[1].where(~less, names[0]),
+        difference=rows["difference"].abs(),
+        low=rows["low"].where(~less, -rows["high"]),
+        high=rows["high"].where(~less, -rows["low"]),
+    )
+    frame["sure"] = frame["low"] > 0
+    frame["pair"] = frame["better"] + " over " + frame["worse"]
+    frame = frame.assign(
+        pairs=len(frame), decided=int(frame["sure"].sum()), models=frame[["better", "worse"]].stack().nunique()
+    )
+    return frame.sort_values("difference", ascending=False, kind="stable", ignore_index=True).head(MOST)
+
+
+def decided(frame: pd.DataFrame) -> Finding:
+    """How many pairs of models differ beyond their joint bounds."""
+    first = frame.iloc[0]
+    numbers = {"times": int(first["decided"]), "pairs": int(first["pairs"]), "difference": float(first["difference"])}
+    names = {"better": str(first["better"]), "worse": str(first["worse"])}
+    return Finding("models_differ" if numbers["times"] else "models_alike", names, numbers, float(first["confidence"]))
+
+
+CHART = Chart(
+    name="model_differences",
+    title="Differences between models",
+    question="Which models differ beyond noise?",
+    section="sure",
+    tables=("model_comparisons",),
+    data=differences,
+    form=Intervals(
+        row="pair",
+        value=Axis("difference", "difference ({short_unit}; higher: more apart)"),
+        low="low",
+        high="high",
+        bold="sure",
+        rule=0.0,
+    ),
+    finding=decided,
+    sentences={
+        "models_differ": "{times} of {pairs:pairs} of models differ significantly, most {better} from {worse}, by "
+        "{difference}",
+        "models_alike": "No difference between models can be shown: of {pairs:pairs} none is beyond its bounds",
+    },
+    shows="Mean difference of {measure_title} between two models",
+    note="Line: {confidence} bounds, joint over the pairs. Filled in the second colour: 0 is excluded. The 30 largest "
+    "differences.",
+    order=3,
+    figure=False,
+)

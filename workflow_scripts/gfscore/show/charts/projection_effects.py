@@ -1,0 +1,75 @@
+"""What moving a latent dimension does to decoded images."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gfscore.show.charts.declaration import Chart, Subject
+from gfscore.show.forms import Axis, Heatmap
+from gfscore.show.words.findings import Finding
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def effects(subject: Subject) -> pd.DataFrame | None:
+    """Standardised change of each trait of a decoded image from one side of a dimension to the other.
+
+    Tolerance stands beside the names of the dimensions; attributes change by probability.
+    """
+    from gfscore.core.numbers import number
+
+    rows = subject.rows("projection_effects")
+    if rows is None:
+        return None
+    measured = rows["how"] == "measured"
+    rows = rows.sort_values("dimension_index", kind="stable").assign(
+        trait=rows["trait"].str.replace("_", " ").where(measured, rows["trait"]), measured=measured
+    )
+    rows["row"] = [
+        f"{row.dimension}  (Tolerance {number(row.tolerance)}, {_share(row.censored)} censored)"
+        for row in rows.itertuples()
+    ]
+    rows["shift"] = rows["shift"].astype(float)
+    columns = ["row", "dimension", "trait", "shift", "measured", "tolerance", "censored", "divergence"]
+    return rows[[*columns, "models", "accuracy", "mapper"]]
+
+
+def _share(value):
+    from gfscore.core.numbers import is_missing, percent
+
+    return "n/a" if is_missing(value) else percent(round(float(value), 3))
+
+
+def strongest_effect(frame: pd.DataFrame) -> Finding:
+    """The dimension that changes a trait most."""
+    known = frame[frame["shift"].notna()]
+    if known.empty or not known["shift"].abs().max():
+        return Finding("nothing_moves")
+    most = known.loc[known["shift"].abs().idxmax()]
+    names = {"dimension": str(most["dimension"]), "trait": str(most["trait"])}
+    kind = "effect_raises" if most["shift"] > 0 else "effect_lowers"
+    return Finding(kind if most["measured"] else f"{kind}_probability", names, {"shift": float(most["shift"])})
+
+
+CHART = Chart(
+    name="projection_effects",
+    title="What latent dimensions change",
+    question="What does each latent dimension change in an image?",
+    section="whom",
+    tables=("projection_effects",),
+    about="audit",
+    data=effects,
+    form=Heatmap(
+        row="row",
+        column="trait",
+        value=Axis("shift", "change (standard deviations)"),
+        scale="differences",
+    ),
+    finding=strongest_effect,
+    shows="Mean change of a decoded image when one dimension is moved from one side to the other, in standard "
+    "deviations of the trait over real images; of attributes, of their probability",
+    note="Tolerance and share of censored moves: mean over models that are not constant, of clean accuracy "
+    "{accuracy}. A dimension may move several traits at once: disentanglement is asked of the mapper, not guaranteed.",
+    order=6,
+)

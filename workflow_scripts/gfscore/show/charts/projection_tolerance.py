@@ -1,0 +1,94 @@
+"""Tolerance and Deviation of every model along every latent dimension."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gfscore.show.charts.declaration import Chart, Subject
+from gfscore.show.forms import Axis, Heatmap
+from gfscore.show.words.findings import Finding
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST_ROWS = 60
+BETTER = {"tolerance": "Tolerance (higher is better)", "deviation": "Deviation (lower is better)"}
+
+
+def tolerances(subject: Subject) -> pd.DataFrame | None:
+    """Mean Tolerance and Deviation by model and latent dimension, all dimensions first; the 60 most tolerant models.
+
+    Constant classifiers come last, marked. `mean` is the Tolerance of a dimension over models that are not constant.
+    Attributes have no Deviation.
+    """
+    import pandas as pd
+
+    from gfscore.audit.agreement.columns import ALL
+    from gfscore.core.numbers import percent
+
+    rows = subject.rows("projection_scores")
+    rows = None if rows is None else rows[rows["class_index"] == ALL]
+    if rows is None or rows.empty:
+        return None
+    whole = rows[rows["dimension_index"] == ALL].sort_values(["constant", "tolerance"], ascending=[True, False])
+    shown = whole.head(MOST_ROWS)
+    place = {label: index for index, label in enumerate(shown["label"])}
+    beside = {
+        row.label: f"{row.label}  ({percent(round(row.accuracy, 3))}{', constant' if row.constant else ''})"
+        for row in shown.itertuples()
+    }
+    rows = rows[rows["label"].isin(place)].sort_values("dimension_index", kind="stable")
+    rows = rows.sort_values("label", key=lambda names: names.map(place), kind="stable")
+    known = rows[~rows["constant"].astype(bool) & (rows["dimension_index"] != ALL)]
+    mean = known.groupby("dimension")["tolerance"].mean()
+    rows = rows.assign(model=rows["label"].map(beside), mean=rows["dimension"].map(mean))
+    drawn = [name for name in BETTER if rows[name].notna().any()]
+    parts = [rows.assign(value=rows[name].astype(float), metric=name, panel=BETTER[name]) for name in drawn]
+    columns = [
+        "panel",
+        "metric",
+        "model",
+        "dimension",
+        "value",
+        "mean",
+        "accuracy",
+        "censored",
+        "constant",
+        "n",
+        "mapper",
+    ]
+    return pd.concat(parts, ignore_index=True)[columns]
+
+
+def least_tolerated(frame: pd.DataFrame) -> Finding:
+    """The latent dimension that predictions depend on most."""
+    known = frame[frame["mean"].notna()]
+    if known.empty:
+        return Finding("all_constant")
+    least = known.loc[known["mean"].idxmin()]
+    if least["mean"] == 1:
+        return Finding("all_tolerated")
+    models = frame.loc[~frame["constant"].astype(bool), "model"].nunique()
+    return Finding(
+        "least_tolerated", {"dimension": str(least["dimension"])}, {"mean": float(least["mean"]), "models": models}
+    )
+
+
+CHART = Chart(
+    name="projection_tolerance",
+    title="Tolerance and Deviation by latent dimension",
+    question="Which latent dimension do predictions depend on?",
+    section="whom",
+    tables=("projection_scores",),
+    about="audit",
+    data=tolerances,
+    form=Heatmap(
+        panel="panel", row="model", column="dimension", value=Axis("value", "Tolerance, Deviation"), limits="data"
+    ),
+    finding=least_tolerated,
+    shows="Mean over samples of moves along each latent dimension",
+    note="In brackets: clean accuracy of these samples. A constant classifier has Tolerance 1, which says nothing "
+    "without the accuracy: it is marked, and left out of the title. Deviation is at most 1 \u2212 Tolerance. The 60 "
+    "models with the largest Tolerance.",
+    order=5,
+)

@@ -1,0 +1,83 @@
+"""RDI against the number of samples per class: the bound of the GF-Score paper's Eq. 12 beside draws from the data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gfscore.show.charts.declaration import Chart, Subject
+from gfscore.show.forms import Axis, Curves
+from gfscore.show.words.findings import Finding
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+DRAWS = 400
+BOUND = "bound (Eq. 12)"
+
+
+def deviations(subject: Subject) -> pd.DataFrame | None:
+    """Distance of RDI from its value on all samples when every class has n of them: the bound, and draws by model.
+
+    The audit's own samples are the population, so it has to hold for every line, `beyond` counts draws beyond it.
+    """
+    import numpy as np
+    import pandas as pd
+
+    from gfscore.audit.measured import row_generator
+    from gfscore.statistics.concentration import rdi_deviations, sample_sizes
+    from gfscore.statistics.intervals import rdi_bound
+
+    measured, scores = subject.measured.get(str(subject.measure)), subject.rows("class_scores")
+    if not measured or scores is None:
+        return None
+    counts = [np.unique(item.labels, return_counts=True)[1] for item in measured]
+    confidence, (lowest, highest) = float(scores["confidence"].iloc[0]), subject.meaning.value_range
+    sizes = sample_sizes(int(min(count.min() for count in counts)))
+    classes = max(map(len, counts))
+    bound = np.asarray(rdi_bound(sizes, classes=classes, alpha=1 - confidence, width=highest - lowest))
+    parts = [pd.DataFrame({"line": BOUND, "n": sizes, "distance": bound, "bound": True, "beyond": 0})]
+    for item in measured:
+        rng = row_generator(subject.seed, item.key)
+        found = rdi_deviations(item.values, item.labels, sizes=sizes, draws=DRAWS, rng=rng)
+        beyond = (found.values > bound[:, None]).sum(axis=1)
+        line = {"line": item.key["model"], "n": sizes, "distance": found.quantile(confidence), "bound": False}
+        parts.append(pd.DataFrame(line | {"beyond": beyond}))
+    frame = pd.concat(parts, ignore_index=True)
+    return frame.assign(models=len(measured), draws=DRAWS, confidence=confidence)
+
+
+def width_of_bound(frame: pd.DataFrame) -> Finding:
+    """How much wider the bound is than draws of the largest size are spread."""
+    last = frame[frame["n"] == frame["n"].max()]
+    bound, found = (float(last.loc[last["bound"] == flag, "distance"].max()) for flag in (True, False))
+    numbers = {"n": int(frame["n"].max()), "found": found, "bound": bound}
+    if not found:
+        return Finding("rdi_does_not_vary", numbers=numbers)
+    return Finding(
+        "rdi_bound_is_wide", numbers=numbers | {"ratio": bound / found}, confidence=float(frame["confidence"].iloc[0])
+    )
+
+
+CHART = Chart(
+    name="rdi_concentration",
+    title="RDI against sample size",
+    question="How far may RDI be off with so many samples?",
+    section="sure",
+    tables=("class_scores",),
+    about="score",
+    data=deviations,
+    form=Curves(
+        x=Axis("n", "samples per class, n (log scale)", log=True, whole=True),
+        y=Axis("distance", "distance from the RDI of all samples ({short_unit}; lower is better)", log=True),
+        line="line",
+        bold="bound",
+        points=True,
+    ),
+    finding=width_of_bound,
+    shows="Distance of RDI from its value on all samples, when every class has n of them, {measure_title}",
+    note="Upper line: bound of the GF-Score paper's Eq. 12 at {confidence}, whatever the data. Lower lines, one per "
+    "model: what {confidence} of 400 draws of n samples per class, with replacement, stay within. They do not show "
+    "that noise alone puts RDI above its true value. Right end: the smallest class here.",
+    per_class=True,
+    order=2,
+)

@@ -1,0 +1,82 @@
+"""Attack-free score against attack distance, model by model: what lies above the line is refuted, or open."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gfscore.show.charts.declaration import Chart, Subject
+from gfscore.show.forms import Axis, Scatter
+from gfscore.show.words.findings import Finding
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def claims(subject: Subject) -> pd.DataFrame | None:
+    """Mean score and mean distance found of each model, with the share of samples whose score attacks refute.
+
+    The score claims that no adversarial example is nearer than itself. One panel per measure of distances.
+    """
+    import pandas as pd
+
+    from gfscore.audit.agreement.columns import ALL
+    from gfscore.audit.findings.relations import mean_scores_against_distances
+    from gfscore.core.numbers import number
+
+    rows = subject.rows("falsification")
+    if rows is None or (rows := rows[rows["class_index"] == ALL]).empty:
+        return None
+    parts = [own.assign(state=mean_scores_against_distances(own)) for _, own in rows.groupby("distances", sort=False)]
+    frame = pd.concat(parts, ignore_index=True)
+    frame["name"] = [f"{label}  {number(rate)}" for label, rate in zip(frame["label"], frame["rate"], strict=True)]
+    frame["model"] = frame["label"]
+    columns = ["distances", "model", "name", "mean_score", "mean_distance", "rate", "low", "high", "state", "censored"]
+    return frame[[*columns, "n", "confidence"]]
+
+
+def refuted(frame: pd.DataFrame) -> Finding:
+    """In how many models attacks refute the mean score, and the range of falsification rates."""
+    rates = frame["rate"].dropna()
+    if rates.empty:
+        return Finding("nothing_to_refute")
+    models = frame["model"].nunique()
+    times = frame.loc[frame["state"] == "refuted", "model"].nunique()
+    unsettled = frame.loc[frame["state"] == "not settled", "model"].nunique()
+    numbers = {
+        "models": models,
+        "times": times,
+        "open": unsettled,
+        "low": float(rates.min()),
+        "high": float(rates.max()),
+    }
+    if not rates.max():
+        return Finding("score_stands", numbers={"models": models})
+    kind = "score_refuted" if times else "score_open" if unsettled else "score_violated"
+    return Finding(kind, numbers=numbers, confidence=float(frame["confidence"].iloc[0]))
+
+
+CHART = Chart(
+    name="score_against_distance",
+    title="Score against attack distance",
+    question="Do attacks refute the attack-free score?",
+    section="trust",
+    tables=("falsification",),
+    data=claims,
+    form=Scatter(
+        panel="distances",
+        x=Axis("mean_distance", "mean distance of the nearest adversarial example found (higher is better)"),
+        y=Axis("mean_score", "mean score (same unit, as claimed; higher is better)"),
+        name="name",
+        state="state",
+        sides=(("refuted", "contrast"), ("not settled", "open"), ("not refuted", "accent")),
+        diagonal=True,
+        corner="score above distance",
+    ),
+    finding=refuted,
+    shows="{measure} at T = 1 against the distance that attacks found",
+    note="Above the line the mean score exceeds the mean distance found. Beside each name: falsification rate, the "
+    "share of correctly classified samples with an adversarial example nearer than their score (lower is better), a "
+    "lower bound on the violations. Refuted: surely above the line, by betting, with {confidence} confidence for all "
+    "models (Holm); with samples that no attack broke, no mean score is refuted.",
+    order=1,
+)

@@ -1,0 +1,61 @@
+"""Mean against disparity: one point per model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gfscore.show.charts.declaration import Chart, Subject
+from gfscore.show.forms import Axis, Scatter
+from gfscore.show.words.findings import Finding
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def means_and_disparities(subject: Subject) -> pd.DataFrame | None:
+    """Mean over all samples and RDI of each model, with intervals joint over its classes; `nrgc` has no scale."""
+    rows, scores = subject.rows("model_summary"), subject.rows("class_scores")
+    if rows is None or scores is None:
+        return None
+    rows = rows.assign(model=rows["label"], n=rows["label"].map(scores.groupby("label")["n"].sum()))
+    return rows[["model", "value", "value_low", "value_high", "rdi", "rdi_low", "rdi_high", "nrgc", "n", "confidence"]]
+
+
+def relation(frame: pd.DataFrame) -> Finding:
+    """Whether models with a higher mean are less equal, by RDI and by NRGC, which does not depend on scale."""
+    from gfscore.audit.findings.relations import FEW_MODELS, rank_relation
+
+    models = len(frame)
+    if models < FEW_MODELS:
+        return Finding("mean_rdi_few", numbers={"models": models})
+    (rdi, clear), (nrgc, also) = (rank_relation(frame["value"], frame[name]) for name in ("rdi", "nrgc"))
+    numbers = {"models": models, "rho": rdi, "rho_nrgc": nrgc}
+    if not clear:
+        return Finding("mean_rdi_none", numbers=numbers)
+    against = "_against_nrgc" if also and rdi * nrgc < 0 else ""
+    return Finding(f"mean_rdi_{'less' if rdi > 0 else 'more'}{against}", numbers=numbers)
+
+
+CHART = Chart(
+    name="score_against_rdi",
+    title="Mean against disparity",
+    question="Do better models treat classes less equally?",
+    section="which",
+    tables=("model_summary", "class_scores"),
+    about="score",
+    data=means_and_disparities,
+    form=Scatter(
+        x=Axis("value", "mean over all samples ({unit}; higher is better)"),
+        y=Axis("rdi", "RDI, best minus worst class ({short_unit}; lower is more equal)"),
+        name="model",
+        x_low="value_low",
+        x_high="value_high",
+        y_low="rdi_low",
+        y_high="rdi_high",
+    ),
+    finding=relation,
+    shows="{measure_title}: best is right (higher mean) and low (classes more equal)",
+    note="Lines: {confidence} intervals of each model, joint over its classes; one that ends in an arrow goes on "
+    "beyond the frame. RDI grows with the scale of the measure.",
+    order=2,
+)

@@ -1,0 +1,56 @@
+"""Survival under attack of each class, one panel per model of at most 20."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gfscore.show.charts.declaration import Chart, Subject
+from gfscore.show.charts.survival import radius_curves
+from gfscore.show.forms import Axis, Curves
+from gfscore.show.words.findings import Finding, others_equal
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST_MODELS = 20
+
+
+def survival_of_classes(subject: Subject) -> pd.DataFrame | None:
+    """Survival under attack of each class, one panel per model of at most 20."""
+    frame = radius_curves(subject, "minimal", by_class=True)
+    return None if frame is None or frame["model"].nunique() > MOST_MODELS else frame
+
+
+def weakest_of_models(frame: pd.DataFrame) -> Finding:
+    """Class of the smallest mean in most models."""
+    weakest = frame[frame["weakest"]].drop_duplicates(["model", "class"])["class"].value_counts()
+    numbers = {"times": int(weakest.iloc[0]), "models": frame["model"].nunique()}
+    numbers |= others_equal(weakest, weakest.iloc[0])
+    return Finding("smallest_radius", {"cls": str(weakest.index[0])}, numbers)
+
+
+CHART = Chart(
+    name="survival_by_class",
+    title="Survival under attack by class",
+    question="Which class breaks first?",
+    section="trust",
+    tables=("radius_curves", "class_scores"),
+    data=survival_of_classes,
+    form=Curves(
+        panel="model",
+        x=Axis("radius", "radius r ({short_unit})", zero=True),
+        y=Axis("share", "share (higher is better)", end=1.0),
+        line="class",
+        low="low",
+        high="high",
+        bold="weakest",
+        names=False,
+    ),
+    finding=weakest_of_models,
+    shows="{measure_title} by class: share not broken within r, an upper bound on the truth, but for the draw of "
+    "samples",
+    note="Thin lines: classes. Thick: the class of the smallest mean, with its {confidence} bound (all classes of a "
+    "model together). Attacks that fail prove nothing, so the truth may lie below any line.",
+    per_class=True,
+    order=4,
+)

@@ -1,0 +1,74 @@
+"""Which class a targeted attack turns into which."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gfscore.show.charts.declaration import Chart, Subject
+from gfscore.show.forms import Axis, Matrix
+from gfscore.show.words.findings import Finding, others_equal
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST_CLASSES = 40
+EVERY = "all others"
+
+
+def successes(subject: Subject) -> pd.DataFrame | None:
+    """Success of targeted attacks by true class and target, mean over models, and on all other classes together.
+
+    Of at most 40 classes. `n` of a row of EVERY are the samples of all other classes.
+    """
+    import pandas as pd
+
+    cells, targets = subject.rows("target_matrix"), subject.rows("target_success")
+    if cells is None or targets is None or targets["class_index"].nunique() > MOST_CLASSES:
+        return None
+    names = targets.drop_duplicates("class_index").sort_values("class_index").set_index("class_index")["class"]
+    mean = cells.groupby(["source_index", "target_index"])["success"].mean()
+    every = targets.groupby("class_index").agg(success=("success", "mean"), n=("n", "min"))
+    rows = [
+        {"true": names[a], "target": names[b], "success": mean.get((a, b)) if a != b else None, "n": None}
+        for a in names.index for b in names.index
+    ]  # fmt: skip
+    rows += [
+        {"true": EVERY, "target": names[k], "success": every["success"][k], "n": every["n"][k]} for k in names.index
+    ]
+    return pd.DataFrame(rows).astype({"success": float, "n": float}).assign(models=targets["label"].nunique())
+
+
+def easiest_target(frame: pd.DataFrame) -> Finding:
+    """Which class is the easiest target, and which turns into which most often."""
+    pairs, every = frame[frame["true"] != EVERY], frame[frame["true"] == EVERY]
+    if not pairs["success"].max() > 0:
+        return Finding("no_target_reached")
+    easiest, most = every.loc[every["success"].idxmax()], pairs.loc[pairs["success"].idxmax()]
+    names = {"easiest": str(easiest["target"]), "true": str(most["true"]), "target": str(most["target"])}
+    equal = others_equal(every["success"].dropna(), easiest["success"])
+    return Finding(
+        "easiest_target", names, {"share": float(easiest["success"]), "most": float(most["success"])} | equal
+    )
+
+
+CHART = Chart(
+    name="target_matrix",
+    title="Targeted attacks",
+    question="Into which class can an attack turn others?",
+    section="class",
+    tables=("target_matrix", "target_success"),
+    data=successes,
+    form=Matrix(
+        row="true",
+        column="target",
+        value=Axis("success", "share of the samples (lower is better)"),
+        row_title="true class",
+        column_title="target of the attack",
+    ),
+    finding=easiest_target,
+    shows="Share of the true class that the attack turns into the target, mean over models: {measure_title}; lower is "
+    "better",
+    note="Last row: all samples of the other classes. Grey: the class itself, or no samples. Samples that are taken "
+    "for the target without any attack count; a stronger attack may succeed more often.",
+    order=7,
+)

@@ -1,0 +1,111 @@
+"""Charts of one audit: which there are, their words, and their figures, specifications and files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from gfscore.core.names import printable
+from gfscore.core.numbers import number, percent
+from gfscore.show.charts import CHARTS
+from gfscore.show.charts.declaration import Chart, Subject
+from gfscore.show.forms.layout import WIDTH
+from gfscore.show.forms.panels import Words
+from gfscore.show.forms.paper import figure_of
+from gfscore.show.forms.saving import svg_text
+from gfscore.show.forms.vega import specification
+from gfscore.show.words.findings import Finding
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+WHOLE = "the whole audit"
+"""Part of an audit's charts that belongs to no measure."""
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A chart of one audit: its tidy frame, and all that is made of it."""
+
+    chart: Chart
+    subject: Subject
+    frame: pd.DataFrame
+
+    @property
+    def name(self) -> str:
+        """Name of its files: <chart>_<measure>, or <chart>."""
+        return self.chart.name if self.subject.measure is None else f"{self.chart.name}_{self.subject.measure}"
+
+    @cached_property
+    def finding(self) -> Finding:
+        """What the data say."""
+        return self.chart.finding(self.frame)
+
+    @cached_property
+    def words(self) -> Words:
+        """What is written around it."""
+        facts = self.subject.facts()
+        if "confidence" in self.frame and self.frame["confidence"].notna().any():
+            facts["confidence"] = percent(float(self.frame["confidence"].max()))
+        # Columns of one value are facts of the whole chart.
+        for name in self.frame.columns[self.frame.nunique(dropna=False) == 1]:
+            value = self.frame[name].iloc[0]
+            facts.setdefault(str(name), number(value) if isinstance(value, int | float) else printable(value))
+        about = [facts[name] for name in ("measure", "dataset") if name in facts]
+        parts = [self.chart.shows.format_map(facts), ", ".join(about), ", ".join(self._counted())]
+        return Words(
+            title=self.finding.sentence,
+            subtitle="; ".join(part for part in parts if part) + ".",
+            note=self.chart.note.format_map(facts),
+            facts=facts,
+            value_range=self.subject.meaning.value_range if self.subject.measure else None,
+        )
+
+    def _counted(self):
+        frame = self.frame
+        models = frame["model"].nunique() if "model" in frame else frame["models"].max() if "models" in frame else 0
+        if models > 0:
+            yield f"{int(models):,} model{'' if models == 1 else 's'}"
+        n = frame["n"][frame["n"] > 0] if "n" in frame else None
+        if n is not None and len(n):
+            low, high = (f"{int(end):,}" for end in (n.min(), n.max()))
+            of = " per class" if self.chart.per_class else ""
+            yield f"n = {low if low == high else f'{low} to {high}'} samples{of}"
+
+    def figure(self, *, width: float = WIDTH) -> Figure:
+        """The matplotlib Figure, `width` inches wide."""
+        return figure_of(self.chart.form, self.frame, self.words, width=width)
+
+    def svg(self, *, width: float = WIDTH) -> str:
+        """The figure as SVG, the same text on every run."""
+        return svg_text(self.figure(width=width))
+
+    def vega_lite(self) -> dict[str, Any]:
+        """The Vega-Lite specification, with its data."""
+        return specification(self.chart.form, self.frame, self.words)
+
+
+def parts_of(measures: Iterable[str]) -> list[str]:
+    """Parts that an audit's charts come in, which several processes may share: its measures, then WHOLE."""
+    return [*measures, WHOLE]
+
+
+def drawings(subject: Subject, *, parts: Iterable[str] | None = None) -> Iterator[Drawing]:
+    """Yield every chart that an audit has data for, part after part, in the order of the page within each."""
+    for part in parts_of(subject.measures) if parts is None else parts:
+        about = subject.about(None if part == WHOLE else part)
+        for chart in CHARTS.values():
+            if (found := drawing_of(chart, about)) is not None:
+                yield found
+
+
+def drawing_of(chart: Chart, subject: Subject) -> Drawing | None:
+    """One chart of an audit, and of the subject's measure where it is about one; None where there are no data."""
+    fitting = subject.measure is None if chart.about == "audit" else subject.measure is not None
+    if not fitting or (chart.about == "score" and not subject.scored):
+        return None
+    frame = chart.data(subject)
+    return None if frame is None or frame.empty else Drawing(chart, subject, frame)

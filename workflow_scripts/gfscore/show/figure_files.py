@@ -1,0 +1,102 @@
+"""The figures of an audit as files, drawn by several processes."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from multiprocessing import get_context, parent_process
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gfscore.audit.audit_tables import read_audit_tables
+from gfscore.core.files import read_json
+from gfscore.projection.mappers.pictures import read_pictures
+from gfscore.show.charts.declaration import SCORE, Subject
+from gfscore.show.drawing import drawings, parts_of
+from gfscore.show.forms.saving import save_figure
+
+if TYPE_CHECKING:
+    from gfscore.audit.inputs import AuditInputs
+    from gfscore.audit.measured import Measured
+
+
+def draw_by_processes(files: Mapping[str, Any], path_to_folder: Path | str, *, threads: int, **settings: Any) -> None:
+    """Write every figure of an audit as <folder>/<name>.svg, .pdf and .png, by up to `threads` processes.
+
+    Takes the arguments of draw_figures except `parts`, and prints what is drawn. The files do not depend on the number
+    of processes. Raises RuntimeError when another process fails, whose own error stands on stderr.
+    """
+    parts = parts_of(settings["measures"])
+    shares = [parts[start::threads] for start in range(min(threads, len(parts)))]
+    arguments = files, path_to_folder
+    # Started afresh, since not every system lets a process that has threads be forked.
+    process = partial(get_context("spawn").Process, target=_draw_beside, args=arguments, daemon=True)
+    others = [process(kwargs=settings | {"parts": share}) for share in shares[1:]]
+    for other in others:
+        other.start()
+    try:
+        for name in draw_figures(*arguments, **settings, parts=shares[0]):
+            print(f"{name}: drawn")
+        for share, other in zip(shares[1:], others, strict=True):
+            other.join()
+            if other.exitcode:
+                raise RuntimeError(f"the process that drew {', '.join(share)} ended with status {other.exitcode}")
+            print(f"{', '.join(share)}: drawn by another process")
+    finally:
+        # After an error or an interruption none may go on writing.
+        for other in others:
+            other.terminate()
+            other.join()
+
+
+def _draw_beside(files, path_to_folder, **settings):
+    # In a process of its own, which ends when the one that started it is gone. That one tells of an interruption.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    parent = parent_process()
+    assert parent is not None  # this is a process of its own
+    for _ in draw_figures(files, path_to_folder, **settings):
+        if not parent.is_alive():
+            return
+
+
+def draw_figures(
+    files: Mapping[str, Any],
+    path_to_folder: Path | str,
+    *,
+    audit: str,
+    measures: Mapping[str, Mapping[str, Any]],
+    fp_lambda: float,
+    parts: Sequence[str],
+    inputs: AuditInputs | None = None,
+    seed: int = 0,
+) -> Iterator[str]:
+    """Write the figures of some parts of an audit (see gfscore.show.drawing.parts_of), and yield the name of each.
+
+    `files` maps what read_audit_tables takes, and selection (models.json) and pictures (those of the mapper), where
+    there are any, to paths; `measures` maps each measure to its settings, `fp_lambda` is lambda of FP. `inputs` are
+    AuditInputs for the figures that draw from samples, with the `seed` of the draws.
+    """
+    subject = Subject(
+        tables=read_audit_tables(files, audit=audit),
+        measures=measures,
+        fp_lambda=fp_lambda,
+        guessing=read_json(files["selection"])["guessing"] if files.get("selection") else (),
+        measured=_measured_by_measure(inputs) if inputs else {},
+        pictures=read_pictures(files["pictures"]) if files.get("pictures") else None,
+        seed=seed,
+    )
+    for drawing in drawings(subject, parts=parts):
+        if drawing.chart.figure:
+            save_figure(drawing.figure(), Path(path_to_folder) / drawing.name)
+            yield drawing.name
+
+
+def _measured_by_measure(inputs):
+    # Measured of every model at T = 1 by measure, for the attack-free scores of an audit.
+    found: dict[str, list[Measured]] = {
+        name: [] for name, settings in inputs.measures.items() if settings["kind"] == SCORE
+    }
+    for item in inputs.uncalibrated(found):
+        found[item.key["measure"]].append(item)
+    return found

@@ -1,0 +1,140 @@
+"""What both renderers need of a frame: its panels and categories, short names, limits of colours, numbers as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gfscore.core.names import shortened, shortened_all
+from gfscore.core.numbers import MINUS, number
+from gfscore.show.forms import Heatmap
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LEAST_SPAN = 0.05
+MOST_NUMBERED, MOST_NUMBERED_ROWS, MOST_NAMED = 16, 60, 60
+"""Columns and rows of cells that hold numbers, and columns that are all named."""
+MOST_LABELLED, EXTREME = 24, 8
+"""Names beside lines or points; of more, so many at each end."""
+
+
+@dataclass(frozen=True)
+class Words:
+    """What is written around a chart: the finding, what is shown, how to read it, and the facts of axis titles."""
+
+    title: str
+    subtitle: str = ""
+    note: str = ""
+    facts: Mapping[str, str] = field(default_factory=dict)
+    value_range: tuple[float, float] | None = None
+
+    def of(self, title: str) -> str:
+        """Title of an axis, a format of the facts."""
+        return title.format_map(self.facts)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One panel of a figure: its axes, its rows of the whole frame, and where it stands.
+
+    `left` and `bottom`: at that end of the figure, where axes have their titles; `width` in inches, and `inner` of it
+    without names of rows.
+    """
+
+    axes: Any
+    form: Any
+    own: pd.DataFrame
+    frame: pd.DataFrame
+    words: Words
+    left: bool
+    bottom: bool
+    width: float
+    inner: float
+
+
+def categories(frame: pd.DataFrame, column: str) -> list[str]:
+    """Values of a column as text, in the order of the rows."""
+    return list(dict.fromkeys(frame[column].dropna().astype(str)))
+
+
+def panels_of(frame: pd.DataFrame, column: str | None) -> list[tuple[str, pd.DataFrame]]:
+    """Name and rows of each panel; one without a name for a chart without panels."""
+    if column is None:
+        return [("", frame)]
+    return [(str(name), own) for name, own in frame.groupby(column, sort=False, observed=True)]
+
+
+def broken(name: str, room: int) -> str:
+    """Name of a panel on one or two lines of `room` characters; one too long for two loses its middle."""
+    if len(name) <= room:
+        return name
+    places = [place for place, character in enumerate(name[:room]) if character in " _"]
+    place = places[-1] + 1 if places and places[-1] > room // 3 else room
+    return f"{name[:place].rstrip()}\n{shortened(name[place:], room)}"
+
+
+def ends_of(frame: pd.DataFrame, form: Any) -> pd.DataFrame:
+    """The point of each line that its name leads to: where lines lie furthest apart in the right half of the axis."""
+    known = frame[frame[form.y.column].notna()]
+    x = known[form.x.column]
+    table = known.pivot_table(index=form.x.column, columns=form.line, values=form.y.column)
+    right = table[table.index >= (x.min() + x.max()) / 2].dropna()
+    if len(right) and not form.y.reverse and not form.y.log:
+        at = (right.max(axis=1) - right.min(axis=1)).idxmax()
+        return known[x == at].drop_duplicates(form.line, keep="last")
+    return known.groupby(form.line, sort=False).tail(1)
+
+
+def outermost(frame: pd.DataFrame, form: Any) -> pd.DataFrame:
+    """The points that have names: all where they are few, else those at both ends of the upright axis."""
+    if len(frame) <= MOST_LABELLED:
+        return frame
+    ordered = frame.sort_values(form.y.column, kind="stable")
+    return ordered.iloc[[*range(EXTREME), *range(-EXTREME, 0)]]
+
+
+def runs_of(flags: Any) -> list[tuple[int, int]]:
+    """Places of the first and the last value of each run of true values."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], np.asarray(flags, dtype=int), [0]])))
+    return [(int(first), int(last)) for first, last in zip(edges[::2], edges[1::2] - 1, strict=True)]
+
+
+def short_names(names: list[str], limit: int) -> dict[str, str]:
+    """Short names by whole ones, all different; without beginnings and ends that all of them share."""
+    return dict(zip(names, shortened_all(names, limit), strict=True))
+
+
+def colour_limits(values: Any, form: Heatmap, value_range: tuple[float, float] | None) -> tuple[float, float]:
+    """Ends of the scale of colours, as the form's `limits` say; differences span the same length on both sides of 0.
+
+    With at least half of the measure's range below the highest value, small differences look small, and a value close
+    to the best of all is never dark.
+    """
+    known = np.asarray(values, dtype=np.float64)
+    known = known[np.isfinite(known)]
+    if form.scale == "differences":
+        reach = float(np.abs(known).max()) if len(known) else 1.0
+        return -(reach or 1.0), reach or 1.0
+    if not len(known):
+        return value_range or (0.0, 1.0)
+    low, high = float(known.min()), float(known.max())
+    if form.limits == "share":
+        return 0.0, 1.0
+    if form.limits == "data" or value_range is None:
+        return min(low, 0.0), high if high > min(low, 0.0) else 1.0
+    lowest, highest = value_range
+    start = min(low, max(lowest, high - (highest - lowest) / 2))
+    return start, max(high, start + LEAST_SPAN * (highest - lowest))
+
+
+def cell_text(value: float, form: Heatmap) -> str:
+    """Number of a cell: three significant digits, of differences with their sign."""
+    if np.isnan(value):
+        return ""
+    if form.scale == "differences":
+        return f"{value:+.2f}".replace("-", MINUS) if abs(value) >= 0.005 else "0"
+    return "0" if value == 0 else number(value) if value >= 0.0005 or value < 0 else "<.001"

@@ -1,0 +1,121 @@
+"""Charts of an audit on its page: a static picture of each, and the specification that scripts draw from."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import io
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gfscore.show.drawing import Drawing, drawings
+from gfscore.show.forms.theme import PARAMETERS
+
+if TYPE_CHECKING:
+    from gfscore.show.charts.declaration import Subject
+
+WIDTH, PANELS = 900, 4
+"""Width of a static picture in pixels, and panels side by side in it."""
+
+LARGEST_PANEL = 480
+"""Width of a panel where there are few."""
+
+MOST_MARKS, LARGEST_SVG = 1500, 120_000
+"""Rows of data, and letters of an SVG, beyond which the static picture is a PNG instead, as of 5 x 1,000 cells."""
+
+LARGEST_PICTURE, COLOURS = (1400, 3000), 48
+"""Pixels and colours of such a PNG."""
+
+THEMED = {value: f"var(--{name})" for name, value in PARAMETERS.items() if name in ("ink", "muted", "line", "accent")}
+UNREAD = re.compile(r' (?:aria-label|aria-roledescription|aria-hidden|role)="[^"]*"')
+
+
+@dataclass(frozen=True)
+class DrawnChart:
+    """A chart as the page writes it."""
+
+    id: str
+    section: str
+    title: str
+    question: str
+    measure: str | None
+    finding: str
+    shows: str
+    note: str
+    svg: str
+    specification: dict[str, Any]
+
+
+def drawn_charts(subject: Subject) -> list[DrawnChart]:
+    """Every chart that an audit has data for, in the order of the page."""
+    return [_drawn(drawing, place) for place, drawing in enumerate(drawings(subject))]
+
+
+def _drawn(drawing: Drawing, place: int) -> DrawnChart:
+    specification, words = drawing.vega_lite(), drawing.words
+    return DrawnChart(
+        id=f"chart-{place}",
+        section=drawing.chart.section,
+        title=drawing.chart.title,
+        question=drawing.chart.question,
+        measure=drawing.subject.measure,
+        finding=words.title,
+        shows=words.subtitle,
+        note=words.note,
+        svg=static_picture(specification, label=words.title),
+        specification=specification,
+    )
+
+
+def static_picture(specification: dict[str, Any], *, label: str) -> str:
+    """Markup of a specification drawn without a browser: SVG whose colours follow the page's theme, or an image."""
+    import vl_convert
+    from markupsafe import escape
+
+    fixed = with_width(specification, WIDTH)
+    if len(specification["data"]["values"]) <= MOST_MARKS:
+        svg = slimmed(vl_convert.vegalite_to_svg(fixed))
+        if len(svg) <= LARGEST_SVG:
+            return svg.replace("<svg ", f'<svg role="img" aria-label="{escape(label)}" ', 1)
+    png = base64.b64encode(_few_colours(vl_convert.vegalite_to_png(fixed | {"background": PARAMETERS["surface"]})))
+    return f'<img alt="{escape(label)}" src="data:image/png;base64,{png.decode()}">'
+
+
+def _few_colours(png):
+    # A third of the size, and no difference that an eye sees in a picture of cells.
+    from PIL import Image
+
+    picture, kept = Image.open(io.BytesIO(png)).convert("RGB"), io.BytesIO()
+    picture.thumbnail(LARGEST_PICTURE)
+    picture.quantize(COLOURS).save(kept, "PNG", optimize=True)
+    return kept.getvalue()
+
+
+def with_width(specification: dict[str, Any], width: int) -> dict[str, Any]:
+    """The same chart `width` pixels wide, or with as many panels side by side."""
+    fixed = copy.copy(specification)
+    if fixed.get("width") == "container":
+        fixed["width"] = width
+    elif "facet" in fixed:
+        panels = fixed.get("usermeta", {}).get("panels", PANELS)
+        fixed["columns"] = min(panels, PANELS)
+        if "width" in fixed["spec"] and panels < PANELS:
+            fixed["spec"] = fixed["spec"] | {"width": min(LARGEST_PANEL, width // panels - 90)}
+    return fixed
+
+
+def slimmed(svg: str) -> str:
+    """SVG without what only scripts read, with the theme's colours and short numbers."""
+    svg = UNREAD.sub("", svg)
+    svg = re.sub(r"(\d+\.\d{2})\d+", r"\1", svg)
+    svg = re.sub(r' font-family="[^"]*"', "", svg)
+    for value, name in THEMED.items():
+        svg = svg.replace(f'"{value}"', f'"{name}"')
+    return svg
+
+
+def specifications(charts: Iterable[DrawnChart]) -> dict[str, Any]:
+    """Specification of each chart by its id."""
+    return {chart.id: chart.specification for chart in charts}

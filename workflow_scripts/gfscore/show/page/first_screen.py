@@ -1,0 +1,285 @@
+"""The first screen: what was audited, the verdict, the evidence by class, the models, and three findings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gfscore.audit.findings import evidence
+from gfscore.audit.findings.words import first_findings
+from gfscore.core import numbers
+from gfscore.core.names import enumeration, printable
+from gfscore.measures import measure_of
+from gfscore.show.page.tracks import Scale, Track, scale_of
+
+if TYPE_CHECKING:
+    from gfscore.audit.audit_tables import AuditTables
+    from gfscore.show.page.names import ModelsAndClasses
+
+MOST_CLASSES, MOST_MODELS, MOST_NAMED = 14, 14, 3
+"""Rows of the pictures; more models scroll, more classes stand in the section on classes."""
+
+FINDINGS = 3
+WORST_CLASS = "wcr"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Evidence by class of every model: rows, worst first, and how to read them."""
+
+    measure: str
+    title: str
+    about: str
+    scale: Scale
+    rows: list[list[Track]]
+    classes: int
+    proven: bool
+    attacked: bool
+
+    @property
+    def left_out(self) -> int:
+        """Classes that are not among the rows."""
+        return max(0, self.classes - MOST_CLASSES)
+
+
+def evidence_by_class(
+    tables: AuditTables, verdict: Mapping[str, Any], measures: evidence.Measures, index: ModelsAndClasses
+) -> Evidence:
+    """Range in which each class's robust accuracy must lie, of every model; else the judged measure's class values."""
+    attacked = evidence.attacked_measure(verdict, measures)
+    measure = attacked or evidence.judged_measure(verdict, measures)
+    proven = evidence.proven_measure(attacked, measures)
+    meaning = measure_of(measures[measure])
+    scores = tables.of("class_scores", measure)
+    value, low, high, n, clean = (index.grid(scores, name) for name in ("value", "low", "high", "n", "accuracy"))
+    below = index.grid(tables.of("class_scores", proven), "value") if proven else None
+    below_low = index.grid(tables.of("class_scores", proven), "low") if proven else low
+    share = meaning.value_range == (0.0, 1.0)
+    rows = [
+        _rows(
+            index,
+            {"value": value[m], "low": below_low[m], "high": high[m], "n": n[m], "clean": clean[m] if share else None},
+            below=None if below is None else below[m],
+            attacked=attacked is not None,
+            highest=meaning.value_range[1],
+        )
+        for m in range(len(index.models))
+    ]
+    threshold = _threshold(verdict, measure)
+    scale = scale_of(meaning.value_range, meaning.title if attacked else meaning.unit, threshold=threshold)
+    return Evidence(
+        measure=printable(measure),
+        title="What attacks leave of each class" if attacked else f"{meaning.title} of each class",
+        about=_about(attacked, proven, measures),
+        scale=scale,
+        rows=rows,
+        classes=len(index.classes),
+        proven=proven is not None,
+        attacked=attacked is not None,
+    )
+
+
+def _about(attacked, proven, measures):
+    if attacked and proven:
+        return f"Band: proven ({printable(proven)}) to what attacks leave ({printable(attacked)})"
+    if attacked:
+        return (
+            f"Dot: share of the samples that every attack of {printable(attacked)} leaves right. Nothing is proven: "
+            "the band is open to the left, since a stronger attack may leave less"
+        )
+    if evidence.ran_attacks(measures):
+        return "Nothing here bounds the robust accuracy of a class: the audit has no measure of accuracy under attack"
+    return (
+        "This audit ran no attack: of the robust accuracy of a class it says that clean accuracy bounds it, and no more"
+    )
+
+
+def _rows(index, values, *, below, attacked, highest):
+    known = np.flatnonzero(values["n"] > 0)
+    order = known[np.argsort(values["value"][known], kind="stable")][:MOST_CLASSES]
+    absent = np.flatnonzero(~(values["n"] > 0))[: max(0, MOST_CLASSES - len(order))]
+    return [
+        Track(
+            name=index.classes[k],
+            short=index.class_short[k],
+            value=_plain(values["value"][k]),
+            low=_plain(values["low"][k]),
+            high=_plain(values["high"][k]),
+            band=None
+            if not attacked or not values["n"][k] > 0
+            else (0.0 if below is None else float(below[k]), float(values["value"][k])),
+            proven=below is not None,
+            tick=None if values["clean"] is None else _plain(values["clean"][k]),
+            aside="" if values["n"][k] > 0 else "no samples",
+            highest=highest,
+        )
+        for k in [*absent[:3], *order]
+    ]
+
+
+def _plain(value):
+    return None if np.isnan(value) else float(value)
+
+
+def _threshold(verdict, measure):
+    rules = [rule for rule in verdict["rules"] if rule["measure"] == measure and rule["statistic"] == WORST_CLASS]
+    return float(rules[0]["threshold"]) if rules else None
+
+
+@dataclass(frozen=True)
+class Strip:
+    """The models: what the gate judges of each, best first, against its threshold."""
+
+    title: str
+    scale: Scale
+    rows: list[Track]
+    judged: bool
+    about: str
+
+
+def strip_of_models(
+    tables: AuditTables, verdict: Mapping[str, Any], measures: evidence.Measures, index: ModelsAndClasses
+) -> Strip:
+    """What the first rule judges of every model; without a rule the worst class of the headline measure."""
+    measure = evidence.judged_measure(verdict, measures)
+    rule = next(iter(verdict["rules"]), None)
+    words = evidence.judged_models(verdict)
+    if rule:
+        found = {(model["threat"], model["model"]): model for model in rule["models"]}
+        ends, threshold, title = rule["range"], float(rule["threshold"]), _of_models(rule)
+        confidence, descending = rule["confidence"], rule["direction"] == "at_least"
+        about = f"Intervals of all models together, {numbers.percent(confidence)} confidence"
+    else:
+        summary = tables.of("model_summary", measure)
+        found = {
+            (row["threat"], row["model"]): {"value": row["wcr"], "low": row["wcr_low"], "high": row["wcr_high"]}
+            for row in summary.to_dict("records")
+        }
+        ends, threshold, title = measure_of(measures[measure]).value_range, None, "Worst class"
+        descending, about = True, "Intervals of each model alone"
+    rows = [
+        Track(
+            name=index.label(*key),
+            short=index.short[index.position[key]],
+            value=_number(model["value"]),
+            low=_number(model["low"]),
+            high=_number(model["high"]),
+            key=index.position[key],
+            word=words.get(key),
+            aside=printable(model.get("worst_class") or ""),
+            highest=ends[1],
+        )
+        for key, model in found.items()
+        if key in index.position
+    ]
+    unknown = -np.inf
+    rows.sort(key=lambda row: -(unknown if row.value is None else row.value) * (1 if descending else -1))
+    scale = Scale(float(ends[0]), float(ends[1]), f"{title}, {printable(measure)}", threshold)
+    return Strip(title, scale, rows, rule is not None, about)
+
+
+def _number(value):
+    return None if value is None or np.isnan(value) else float(value)
+
+
+def _of_models(rule):
+    return "Worst class" if rule["statistic"] == WORST_CLASS else rule["title"][:1].upper() + rule["title"][1:]
+
+
+def verdict_view(verdict: Mapping[str, Any], index: ModelsAndClasses, measures: evidence.Measures) -> dict[str, Any]:
+    """The verdict for the first screen: word, each rule in words with its counts, and what would settle the rest."""
+    rules = []
+    for rule in verdict["rules"]:
+        by_word = {
+            word: [m for m in rule["models"] if m["verdict"] == word] for word in ("PASS", "FAIL", "INCONCLUSIVE")
+        }
+        rules.append(
+            {
+                "words": demand(rule, measures),
+                "outcomes": [
+                    {"word": word, "number": len(models), "names": _named(models, rule, index)}
+                    for word, models in by_word.items()
+                    if models
+                ],
+                "models": len(rule["models"]),
+                **{name: rule.get(name) for name in ("without_samples", "missing", "repeated")},
+                "settling": settling(by_word["INCONCLUSIVE"], rule),
+            }
+        )
+    return {
+        "word": verdict["verdict"],
+        "rules": rules,
+        "warned": [(printable(model["model"]), printable(model["reason"])) for model in verdict.get("warned", [])],
+        "excluded": [(printable(model["model"]), printable(model["reason"])) for model in verdict.get("excluded", [])],
+        "note": verdict["note"],
+    }
+
+
+def _named(models, rule, index):
+    # The best first, as far as there is room.
+    best_first = sorted(models, key=lambda model: model["value"], reverse=rule["direction"] == "at_least")
+    names = [index.short[index.position[model["threat"], model["model"]]] for model in best_first[:MOST_NAMED]]
+    return enumeration([*names, f"{len(models) - MOST_NAMED:,} more"] if len(models) > MOST_NAMED else names)
+
+
+def demand(rule: Mapping[str, Any], measures: evidence.Measures) -> str:
+    """What a rule asks, as a question: statistic, measure by its title, threshold and confidence."""
+    meaning = measure_of(measures[rule["measure"]])
+    limit = f"{rule['direction'].replace('_', ' ')} {numbers.setting(rule['threshold'])}"
+    title = meaning.title[:1].lower() + meaning.title[1:]
+    what = f"{title} ({printable(rule['measure'])})"
+    if rule["statistic"] == WORST_CLASS:
+        asked = f"is the {what} {limit} in every class"
+    else:
+        asked = f"is the {rule['title']} of {what} {limit}"
+    looks, several = rule["looks"], len(rule["models"]) > 1
+    together = " for all models together" if several else ""
+    look = f", at look {looks['this']} of {looks['planned']}" if looks["planned"] > 1 else ""
+    return f"Asked: {asked}, with {numbers.percent(rule['confidence'])} confidence{together}{look}?"
+
+
+def settling(models: Sequence[Mapping[str, Any]], rule: Mapping[str, Any]) -> str | None:
+    """What would settle the models that a rule leaves undecided, as a clause, or None where there are none."""
+    if not models:
+        return None
+    unit = "group" if rule["attribute"] else "class"
+    if any(model["classes_without_samples"] for model in models):
+        return f"samples of every {unit} would settle it"
+    needed = [model["samples_needed_per_class"] for model in models]
+    if None in needed:
+        return "no number of samples is known that would settle it"
+    least, most = min(needed), max(needed)
+    about = numbers.count(most) if least == most else f"{numbers.count(least)} to {numbers.count(most)}"
+    further = [model["further_samples_needed"] for model in models]
+    where = "of a new audit" if None in further else f"({numbers.count(max(further))} more in all)"
+    return f"about {about} samples per {unit} {where} would settle it"
+
+
+def facts(tables: AuditTables, index: ModelsAndClasses, verdict: Mapping[str, Any], measure: str) -> dict[str, Any]:
+    """What was audited: data, samples and classes of the measure that is judged, models."""
+    rows = tables.of("class_scores", measure)
+    every = tables.class_scores.groupby(["threat", "model", "measure", "calibration"], sort=False)["n"].sum()
+    return {
+        "dataset": printable(rows["dataset"].iloc[0]),
+        "samples": _span(rows.groupby(["threat", "model"], sort=False)["n"].sum()),
+        "per_class": _span(rows["n"][rows["n"] > 0]),
+        "all": _span(every),
+        "classes": len(index.classes),
+        "models": len(index.models),
+        "excluded": len(verdict.get("excluded", [])),
+    }
+
+
+def _span(counts):
+    if counts.empty:
+        return "0"
+    low, high = counts.min(), counts.max()
+    return numbers.count(low) if low == high else f"{numbers.count(low)} to {numbers.count(high)}"
+
+
+def top_findings(verdict: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The findings that the first screen shows."""
+    return first_findings(verdict.get("findings", []), FINDINGS)

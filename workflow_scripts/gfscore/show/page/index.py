@@ -1,0 +1,36 @@
+"""The page that links the audits of a run: verdict, worst class and date of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from gfscore.audit.findings.evidence import shown_model
+from gfscore.core.names import printable
+from gfscore.core.numbers import number
+from gfscore.show.page.rendering import environment, text_of
+
+
+def render_index(verdicts: Mapping[str, Mapping[str, Any]], *, titles: Mapping[str, str]) -> str:
+    """The page as text, from the contents of verdict.json and the title of each audit, by its name."""
+    audits = [_audit(name, titles[name], verdict) for name, verdict in verdicts.items()]
+    return environment().get_template("index.html").render(audits=audits, style=text_of("page.css"))
+
+
+def _audit(name, title, verdict):
+    shown, rule = shown_model(verdict), next(iter(verdict["rules"]), None)
+    models = rule["models"] if rule else []
+    own: Mapping[str, Any] = next((model for model in models if (model["threat"], model["model"]) == shown), {})
+    worst = own.get("worst_class") is not None
+    return {
+        "name": name,
+        "title": title,
+        "verdict": verdict["verdict"],
+        "models": len(models),
+        "worst": f"{printable(own['worst_class'])}, {number(own['value'])} ({printable(own['model'])})"
+        if worst
+        else "–",
+        "date": f"{datetime.fromisoformat(verdict['time']):%-d %B %Y}" if "time" in verdict else "–",
+        "finding": next((finding["sentence"] for finding in verdict.get("findings", [])), ""),
+    }

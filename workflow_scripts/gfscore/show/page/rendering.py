@@ -1,0 +1,221 @@
+"""The page of an audit as text: one self-contained file, readable without a server, a network or JavaScript."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+from collections.abc import Collection, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gfscore.audit.findings import evidence
+from gfscore.audit.findings.in_verdict import beside, with_findings
+from gfscore.audit.metrics import METRICS
+from gfscore.core.names import printable
+from gfscore.show.charts.declaration import Subject
+from gfscore.show.page import first_screen, ranking
+from gfscore.show.page.charts import drawn_charts, specifications
+from gfscore.show.page.environment import environment_of
+from gfscore.show.page.names import ModelsAndClasses
+from gfscore.show.page.packing import packed, plain
+from gfscore.show.page.sections import QUESTIONS, Contents, sections_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from jinja2 import Environment
+
+    from gfscore.audit.audit_tables import AuditTables
+    from gfscore.show.page.tracks import Track
+    from gfscore.statistics.curves import ScoreCurves
+
+TEMPLATES = Path(__file__).parent / "templates"
+SCRIPTS = ("numbers.js", "data.js", "tracks.js", "controls.js", "charts.js", "main.js")
+GLYPHS = {"PASS": "✓", "FAIL": "×", "INCONCLUSIVE": "?"}
+"""Verdict -> the sign that repeats what its colour says."""
+
+VERBS = {
+    "PASS": ("passes", "pass"),
+    "FAIL": ("fails", "fail"),
+    "INCONCLUSIVE": ("stays undecided", "stay undecided"),
+}
+"""Verdict -> what one model does, and what several do."""
+
+ROOMY = 10
+"""Rows of tracks up to which they stand apart."""
+
+
+def render_page(
+    tables: AuditTables,
+    verdict: Mapping[str, Any],
+    *,
+    title: str,
+    measures: Mapping[str, Mapping[str, Any]],
+    models: Collection[Mapping[str, Any]],
+    fp_lambda: float,
+    provenance: Mapping[str, Mapping[str, Any]],
+    made: str,
+    published_samples: str | None = None,
+    contact: str | None = None,
+    sweeps: Mapping[str, ScoreCurves] | None = None,
+    costs: pd.DataFrame | None = None,
+    pictures: Mapping[str, Any] | None = None,
+) -> str:
+    """The page as text; every name is escaped.
+
+    Takes AuditTables and the contents of verdict.json. `title` heads the page; `measures` maps each measure to its
+    settings, in the audit's order; `models` are mappings with dataset, threat, model and, where known, method (or
+    training.method), architecture and source; `fp_lambda` is lambda of FP; `provenance` maps headings to mappings of
+    names to values; `made` says when; `published_samples` on which samples published accuracies were measured;
+    `contact` who answers questions; `sweeps` are ScoreCurves by "threat/model"; `costs` the table of that name;
+    `pictures` arrays of the audit's mapper.
+    """
+    if "findings" not in verdict:
+        verdict = with_findings(verdict, tables, measures)
+    index = ModelsAndClasses(tables.class_scores)
+    measure = evidence.judged_measure(verdict, measures)
+    shown = evidence.shown_model(verdict)
+    chosen = index.position.get(shown, 0) if shown else 0
+    picture = first_screen.evidence_by_class(tables, verdict, measures, index)
+    strip = first_screen.strip_of_models(tables, verdict, measures, index)
+    said = beside(verdict["findings"])
+    findings = first_screen.top_findings(
+        {"findings": [finding for finding in verdict["findings"] if finding["sentence"] not in said]}
+    )
+    ranked = ranking.ranking_data(tables, index, measures, fp_lambda)
+    found_pairs = {name: ranking.paired_differences(tables, name, index) for name in measures}
+    pairs = ranking.pair_view(found_pairs[measure], index, chosen, measure)
+    judged_worst = any(rule["measure"] == measure and rule["statistic"] == "wcr" for rule in verdict["rules"])
+    view = ranking.ranking_view(ranked, index, measure, judged_worst)
+    temperatures = ranking.temperature_grid(tables, sweeps, index)
+    charts = drawn_charts(Subject(tables, measures, fp_lambda, guessing=verdict.get("guessing", []), pictures=pictures))
+    contents = Contents(
+        tables,
+        verdict,
+        measures,
+        measure,
+        list(models),
+        charts,
+        fp_lambda,
+        provenance,
+        costs,
+        contact,
+        published_samples,
+        shown=[*said, *(finding["sentence"] for finding in findings)],
+        paired=pairs is not None,
+    )
+    sections = sections_of(contents)
+    data = {
+        "models": [{"label": label, "short": short} for label, short in zip(index.labels, index.short, strict=True)],
+        "classes": [
+            {"label": name, "short": short} for name, short in zip(index.classes, index.class_short, strict=True)
+        ],
+        "evidence": {"scale": picture.scale.plain(), "rows": [[row.plain() for row in rows] for rows in picture.rows]},
+        "strip": {"scale": strip.scale.plain(), "rows": [row.plain() for row in strip.rows]},
+        "same_scale": bool(verdict["rules"]) and picture.scale.threshold is not None,
+        "chosen": chosen,
+        "ranking": ranked,
+        "measure": measure,
+        "metric": view["metric"],
+        "metrics": {
+            metric.name: {
+                "title": metric.title,
+                "better": metric.better,
+                "direction": metric.direction,
+                "lambda": "lam" in metric.needs,
+            }
+            for metric in METRICS.values()
+        },
+        "fp_lambda": fp_lambda,
+        "swaps": {name: ranking.swaps(tables, index, name) for name in measures},
+        "temperatures": temperatures,
+        "pairs": {name: found and _packed_pairs(found) for name, found in found_pairs.items()},
+        "values": {name: packed(index.grid(tables.of("class_scores", name), "value")) for name in measures},
+    }
+    # In a scope of its own: the library declares names too.
+    script = "\n".join(["(() => {", '"use strict";', *map(text_of, SCRIPTS), "})();"])
+    return (
+        environment()
+        .get_template("page.html")
+        .render(
+            title=title,
+            facts=first_screen.facts(tables, index, verdict, measure),
+            made=printable(made),
+            verdict=first_screen.verdict_view(verdict, index, measures),
+            beside=said,
+            evidence=picture,
+            strip=strip,
+            chosen=chosen,
+            labels=index.labels,
+            classes=index.classes,
+            findings=findings,
+            sections=sections,
+            ids={section.id for section in sections},
+            questions=QUESTIONS,
+            ranking=view,
+            metrics=list(METRICS.values()),
+            temperatures=temperatures["temperatures"] if temperatures else None,
+            pairs=pairs,
+            fp_lambda=fp_lambda,
+            style=text_of("page.css"),
+            script=script,
+            policy=policy_of(script, library() if charts else ""),
+            data=compressed(plain(data)),
+            charts=compressed(specifications(charts)) if charts else None,
+            library=compressed_text(library()) if charts else "",
+            VERBS=VERBS,
+            width_of=width_of,
+        )
+    )
+
+
+def width_of(rows: Sequence[Track]) -> str:
+    """Classes of a table of tracks: room for its longest name, and between few rows."""
+    longest = max((len(row.short) for row in rows), default=0)
+    size = next((limit for limit in (4, 8, 12) if longest <= limit), 17)
+    return f"names-{size}{' roomy' if len(rows) <= ROOMY else ''}"
+
+
+def _packed_pairs(found):
+    arrays = {name: packed(found[name]) for name in ("difference", "low", "high", "overall")}
+    return {"pairs": found["pairs"], "confidence": found["confidence"], **arrays}
+
+
+def policy_of(*scripts: str) -> str:
+    """Content security policy under which these scripts run, and nothing else; no request is allowed."""
+    hashes = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts if script]
+    allowed = " ".join(f"'sha256-{digest}'" for digest in hashes)
+    return f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data: blob:"
+
+
+def compressed(value: Any) -> str:
+    """JSON of a value as compressed_text writes it."""
+    return compressed_text(json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False))
+
+
+def compressed_text(text: str) -> str:
+    """Text as base64 of gzip, the same on every run; nothing in it can end a script element."""
+    return base64.b64encode(gzip.compress(text.encode(), compresslevel=9, mtime=0)).decode()
+
+
+@cache
+def library() -> str:
+    """JavaScript of Vega, Vega-Lite and vega-embed, which interprets expressions rather than evaluating them."""
+    import vl_convert
+
+    return vl_convert.javascript_bundle()  # type: ignore[call-arg]
+
+
+@cache
+def environment() -> Environment:
+    """Jinja environment of the page; every name is escaped."""
+    result = environment_of(TEMPLATES)
+    result.filters["glyph"] = GLYPHS.get
+    return result
+
+
+def text_of(name: str) -> str:
+    """Text of a file beside the templates."""
+    return (TEMPLATES / name).read_text(encoding="utf-8")

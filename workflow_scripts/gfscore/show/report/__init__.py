@@ -1,1 +1,0 @@
-"""The report of an audit: one page, its rows and its sentences."""

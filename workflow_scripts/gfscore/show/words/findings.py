@@ -1,0 +1,208 @@
+"""Findings: what charts and audits say, as data, and the one place where sentences are made of them.
+
+Imports nothing heavy, because declarations of charts are read by every run of Snakemake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from string import Formatter
+from typing import Any
+
+from gfscore.core import numbers
+from gfscore.core.names import class_phrase, enumeration, printable, shortened
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One statement: its kind, a key of SENTENCES, what it is about, its numbers, and the confidence behind it.
+
+    `subject` holds names (of models, classes, measures), one or several, by their role; `numbers` hold numbers by
+    theirs, among which `tied` counts others that are equal to the one named. `confidence` is None where the statement
+    is of the samples at hand.
+    """
+
+    kind: str
+    subject: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    confidence: float | None = None
+
+    @property
+    def sentence(self) -> str:
+        """The finding in words."""
+        text = _WORDS.format(SENTENCES[self.kind], **self.subject, **self.numbers)
+        if others := int(self.numbers.get("tied", 0)):
+            text += f" (tied with {others:,} other{'' if others == 1 else 's'})"
+        return text[:1].upper() + text[1:] if text.startswith("class ") else text
+
+
+LONGEST = 32
+TIE_TOLERANCE = 1e-9
+
+
+def others_equal(values: Iterable[float], value: float) -> dict[str, float]:
+    """How many of `values` beside one are equal to `value`, as a number of a finding; nothing where none is."""
+    equal = sum(abs(other - value) <= TIE_TOLERANCE for other in values) - 1
+    return {"tied": equal} if equal > 0 else {}
+
+
+class _Words(Formatter):
+    """Formats {role:how}: numbers to three significant digits, names as people read them."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        """A number or name of a finding as text; `format_spec` is a key of HOW, or empty."""
+        if format_spec:
+            return HOW[format_spec](value)
+        if isinstance(value, str | tuple):
+            return _names(value)
+        return numbers.count(value) if isinstance(value, int) else numbers.number(value)
+
+
+def _names(value, phrase=lambda name: shortened(name, LONGEST)):
+    names = (value,) if isinstance(value, str) else value
+    return enumeration(map(phrase, names))
+
+
+def _counted(noun):
+    plural = f"{noun}es" if noun.endswith("s") else f"{noun}s"
+    return lambda value: f"{int(value):,} {noun if value == 1 else plural}"
+
+
+HOW = {
+    "low": numbers.lower_bound,
+    "high": numbers.upper_bound,
+    "signed": numbers.signed,
+    "setting": numbers.setting,
+    "count": numbers.count,
+    "points": lambda value: f"{100 * value:.0f} points",
+    "times": lambda value: f"{numbers.number(value)} times",
+    "title": lambda name: printable(name)[:1].upper() + printable(name)[1:],
+    "size": lambda value: numbers.number(abs(value)),
+    "percent": lambda value: f"{100 * value:.3g}%",
+    "class": lambda value: _names(value, class_phrase),
+    "text": printable,
+    "models": _counted("model"),
+    "classes": _counted("class"),
+    "pairs": _counted("pair"),
+}
+"""How a number or name is written."""
+
+_WORDS = _Words()
+
+SENTENCES = {
+    # which class
+    "weakest_class": "{cls:class} is the weakest class in {times} of {models:models}, significantly in {sure:count}",
+    "weakest_class_open": "{cls:class} scores lowest in {times} of {models:models}, significantly in none",
+    "weakest_classes": "{classes:classes} score lowest equally often, in {times} of {models:models} each",
+    "weakest_class_of_one": "{cls:class} is significantly the weakest class, at {value}",
+    "weakest_class_of_one_open": "{cls:class} scores lowest ({value}), but {suspects:classes} may be the weakest",
+    "classes_alike": "No class differs from another beyond its interval; {cls:class} scores lowest ({value})",
+    "classes_equal": "All classes have the same value in every model",
+    "most_vulnerable": "{cls:class} ranks lowest on average ({rank} of {classes}) and scores lowest in {times} of "
+    "{models:models}",
+    "ranks_open": "No two classes differ beyond their intervals; {cls:class} ranks lowest ({rank} of {classes})",
+    "ranks_equal": "All {classes:classes} have the same mean rank: none is more vulnerable",
+    "profiles_agree": "Models agree on which classes are weak: mean Spearman {rho:signed} over {pairs:pairs} of models "
+    "({rho_low:signed} to {rho_high:signed})",
+    "profiles_differ": "Models agree little on which classes are weak: mean Spearman {rho:signed} over {pairs:pairs} "
+    "of models ({rho_low:signed} to {rho_high:signed})",
+    "best_and_worst": "{model}: the classes lie between {low} and {high}",
+    "errors_drawn": "{cls:class} draws more than an equal share of the errors in {times} of {models:models}, {share} "
+    "on average",
+    "errors_drawn_untested": "{cls:class} draws the largest share of the errors, {share} on average",
+    "errors_even": "No class draws significantly more than an equal share of the errors; {cls:class} draws most, "
+    "{share} on average",
+    "most_confused": "{true:class} is most often taken for {predicted:class}: in {share} of the cases, mean over "
+    "{models:models}",
+    "most_confused_of_any": "The most frequent confusion of any model: {model} takes {true:class} for "
+    "{predicted:class} in {share} of the cases",
+    "nothing_confused": "No class is ever taken for another",
+    "alike": "{times} of {pairs:pairs} of models err significantly more alike than by chance (cosine of errors {mean} "
+    "on average, {mean_chance} by chance), {models} most",
+    "not_alike": "No two models err significantly more alike than by chance: cosine of errors {mean} on average, "
+    "{mean_chance} by chance",
+    "alike_not_settled": "Whether models err more alike than by chance cannot be settled with {classes:classes}: "
+    "cosine of errors {mean} on average, {mean_chance} by chance",
+    "no_errors_to_compare": "Some models make no errors, so that there is nothing to compare",
+    "easiest_target": "{easiest:class} is the easiest target ({share} of the other samples); {true:class} turns into "
+    "{target:class} most often ({most})",
+    "no_target_reached": "The attack reaches no target",
+    # which model
+    "mean_rdi_few": "{models:models}: too few to show a relation between mean and disparity",
+    "mean_rdi_none": "No clear relation between mean and RDI over {models:models} (Spearman {rho:signed})",
+    "mean_rdi_less": "Models with a higher mean are less equal by RDI (Spearman {rho:signed})",
+    "mean_rdi_more": "Models with a higher mean are more equal by RDI (Spearman {rho:signed})",
+    "mean_rdi_less_against_nrgc": "Models with a higher mean are less equal by RDI (Spearman {rho:signed}), but more "
+    "equal by NRGC ({rho_nrgc:signed})",
+    "mean_rdi_more_against_nrgc": "Models with a higher mean are more equal by RDI (Spearman {rho:signed}), but less "
+    "equal by NRGC ({rho_nrgc:signed})",
+    "places_fixed": "No weight of RDI changes the order of {models:models}",
+    "places_kept": "Up to \u03bb = {lam:setting} all {models:models} keep their places; the first swap comes at "
+    "{first}",
+    "places_change": "Weighing RDI with \u03bb = {lam:setting} moves {moved} of {models:models} to another place; the "
+    "first swap comes at {first}",
+    # how sure
+    "disparity_above": "RDI runs from {low} ({best}) to {high} ({worst}), above chance in {times} of {models:models}",
+    "disparity_above_of_one": "RDI is {low}, above chance",
+    "disparity_unlike": "RDI runs from {low} ({best}) to {high} ({worst}); classes differ in how values are "
+    "distributed, perhaps not in their means",
+    "disparity_unlike_of_one": "RDI is {low}; classes differ in how values are distributed, perhaps not in their means",
+    "disparity_chance": "RDI runs from {low} ({best}) to {high} ({worst}), not distinguishable from chance in any "
+    "model",
+    "disparity_chance_of_one": "RDI is {low}, not distinguishable from chance",
+    "disparity_unknown": "RDI runs from {low} ({best}) to {high} ({worst}); what chance gives is not known",
+    "disparity_unknown_of_one": "RDI is {low}; what chance gives is not known",
+    "rdi_bound_is_wide": "{n:count} samples per class, drawn again, give an RDI within {found:high} of that of all; "
+    "the bound, {bound:high}, is {ratio:times} as wide, but holds for the true RDI",
+    "rdi_does_not_vary": "RDI does not vary at all at {n:count} samples per class, where the bound allows {bound:high}",
+    # can it be trusted
+    "score_refuted": "Attacks refute the mean score of {times} of {models:models}, and find examples nearer than the "
+    "score for {low:low} to {high:high} of the correct samples",
+    "score_open": "Attacks refute the mean score of none of {models:models} ({open} not settled), yet find examples "
+    "nearer than the score for {low:low} to {high:high} of the correct samples",
+    "score_violated": "Attacks refute the mean score of none of {models:models}, yet find examples nearer than the "
+    "score for {low:low} to {high:high} of the correct samples",
+    "score_stands": "Attacks find no example nearer than the score in {models:models}, which confirms nothing",
+    "nothing_to_refute": "No sample is classified correctly, so that attacks have nothing to refute",
+    "mean_radius": "{model}: mean radius {mean}",
+    "mean_radii": "The mean radius is largest for {best} ({high}), smallest for {worst} ({low})",
+    "smallest_radius": "{cls:class} has the smallest mean radius in {times} of {models:models}",
+    "calibration_useless": "No calibrated score ranks the models like robust accuracy: Spearman {after:signed} at "
+    "best, {before:signed} at T = 1, {alone:signed} for clean accuracy alone",
+    "accuracy_as_good": "Clean accuracy alone agrees with robust accuracy at least as well ({alone:signed}) as every "
+    "calibrated score (best {after:signed})",
+    "calibration_no_gain": "No calibration improves agreement with robust accuracy over T = 1 ({before:signed})",
+    "calibration_helps": "Calibrating by {objective} gives the best agreement with robust accuracy: {after:signed}, "
+    "against {before:signed} at T = 1 and {alone:signed} for clean accuracy alone",
+    "optimum_at_edge": "The optimum of {times} of {objectives} objectives reaches the end of the search: not to be "
+    "trusted",
+    "optimum_inside": "No optimum reaches the end of the search; agreement with robust accuracy is not known",
+    "score_moves": "A change of the logits ({from_:setting} to {to:setting}) that alters no prediction moves "
+    "{measure} by up to {move}",
+    "score_moves_others_not": "A change of the logits ({from_:setting} to {to:setting}) that alters no prediction "
+    "moves {measure} by up to {move}, but not {still}",
+    "score_unmoved": "Changes of the logits that alter no prediction leave {measures} as they are",
+    # for whom
+    "groups_differ": "Groups by {attribute:text} differ most: {model}, {low} on {lowest:text} and {high} on "
+    "{highest:text}; beyond their intervals in {times} of {models:models}",
+    "groups_differ_within_class": "Within {cls:class} groups by {attribute:text} differ most: {lowest:text} {low}, "
+    "{highest:text} {high}",
+    "groups_alike": "No groups with enough samples differ",
+    "groups_small": "No two groups have enough samples to be compared",
+    "recall_differs": "Largest difference of recall between groups: {cls:class} by {attribute:text}, {gap:points}",
+    "hardest_corruption": "{corruption:title} costs most recall (to {recall}); {cls:class} is the lowest under "
+    "{times} of {kinds} corruptions; the lowest recall is {lowest}",
+    "nothing_corrupted": "No class has a corrupted copy",
+    "least_tolerated": "Predictions depend most on {dimension:text}: Tolerance {mean}, mean over {models:models}",
+    "all_tolerated": "No move along any latent dimension changes a prediction",
+    "all_constant": "Every classifier gives all decoded images one class, so that no Tolerance says anything",
+    "effect_raises": "{dimension:text} raises {trait:text} most: by {shift:size} standard deviations",
+    "effect_lowers": "{dimension:text} lowers {trait:text} most: by {shift:size} standard deviations",
+    "effect_raises_probability": "{dimension:text} raises {trait:text} most: by {shift:size} in probability",
+    "effect_lowers_probability": "{dimension:text} lowers {trait:text} most: by {shift:size} in probability",
+    "nothing_moves": "No move changes anything that is measured",
+    "reconstructed": "Only what the lower row keeps can be moved: classifiers are shown such images",
+    "strongest_dimension": "{most:text} changes pictures most, {least:text} least",
+}
+"""Sentence of each kind of finding, a format of its subject and numbers; `how` is a key of HOW."""
