@@ -1,6 +1,9 @@
 # make setup   the environment, in .venv, from requirements.lock (made when missing, refreshed when stale);
 #              on Linux TORCH_BUILD=cpu or cuda chooses PyTorch's build
 # make audit   the demo; another: make audit CONFIG=configs/digits-generated.yaml, of one file RUN=name
+# make gate    stop unless an audit passes: make gate AUDIT=digits; exit codes: .venv/bin/gfscore gate --help
+# make bundle  an audit as a folder to hand on, results/bundles/NAME: make bundle AUDIT=digits
+# make verify  check such a folder: make verify AUDIT=digits
 # make test    units, steps, pages and the whole demo, on all cores; of one part: make test ARGS=tests/gfscore/audit
 # make test-all  every test: the other runs of the workflow, test-faults and test-slurm too
 # make test-faults  damaged files, full disks, kills; make torture: ten times as much of it
@@ -18,10 +21,13 @@ ARGS ?=
 # The file of an audit, in place of config.yaml; names of its audits, in place of all
 CONFIG ?=
 RUN ?=
+# Name of the audit for gate, bundle and verify, which read it from their environment
+AUDIT ?=
+export AUDIT
 
 BIN = $(VENV)/bin
 
-.PHONY: help setup audit test test-all test-workflow test-slurm test-faults torture bench lint format lock
+.PHONY: help setup audit gate bundle verify test test-all test-workflow test-slurm test-faults torture bench lint format lock
 .DEFAULT_GOAL := audit
 
 help:
@@ -37,6 +43,18 @@ setup:
 audit: setup
 	@"$(BIN)/snakemake" --cores $(CORES) --quiet rules host --rerun-incomplete \
 	  $(if $(CONFIG),--configfile "$(CONFIG)") $(if $(RUN),--config 'run=[$(RUN)]') $(ARGS)
+
+# As .venv/bin/gfscore, which an environment elsewhere does not have.
+GFSCORE = PYTHONPATH=workflow_scripts "$(BIN)/python" -P -m gfscore.workflow.command
+
+gate: setup
+	@$(GFSCORE) gate "$${AUDIT:?name one: make gate AUDIT=digits}"
+
+bundle: setup
+	@$(GFSCORE) bundle "$${AUDIT:?name one: make bundle AUDIT=digits}"
+
+verify: setup
+	@$(GFSCORE) verify "results/bundles/$${AUDIT:?name one: make verify AUDIT=digits}"
 
 # Files side by side, in the order of their names, in which the longest are not the last; those that run the whole
 # workflow share audits, in the order of tests/workflow/conftest.py.

@@ -94,6 +94,9 @@ onsuccess:
                 print(f"Open results/audits/{name}/report.html or dashboard.html")
         if "gate" in targets:
             print("\nThe gate is open.")
+        else:
+            named = config["run"][0] if len(config["run"]) == 1 else "NAME"
+            print(f"\nThis run reports and stops nothing; what stops a pipeline: .venv/bin/gfscore gate {named}")
 
 
 onerror:

@@ -22,6 +22,7 @@ from shared_checkpoints import classifier_of, compare_all, test_images
 
 from gfscore.attacks.gradient_ascent import correct
 from gfscore.measures.adversarial.batch import measure_batch
+from gfscore.statistics.draws import seeds_of_samples
 
 MODELS = ("cnn_a_adv", "kw_wide_2_255", "eran_conv_small_pgd", "cnn_a_mix")
 RADII = {"linf": 2 / 255, "l2": 0.25}
@@ -33,7 +34,8 @@ STRENGTH_TARGET = 0.005
 
 def measured(classifier, images, labels, *, settings):
     """Our robust accuracy."""
-    return measure_batch(classifier, images, labels, settings=settings, seed=0)["value"].mean()
+    seeds = seeds_of_samples(0, "adversarial", range(len(images)))
+    return measure_batch(classifier, images, labels, settings=settings, seeds=seeds)["value"].mean()
 
 
 def step_size_of(eps):

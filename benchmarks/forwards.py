@@ -22,6 +22,7 @@ from gfscore.networks.batched import BatchedClassifier
 from gfscore.networks.inference import reproducible_arithmetic
 from gfscore.networks.logit_watch import watched
 from gfscore.networks.opening import build_network, from_network
+from gfscore.statistics.draws import Draws, seeds_of_samples
 
 WANTED = 0.9
 SECONDS = 10
@@ -59,16 +60,17 @@ NEIGHBOURS = {"family": "linf_ball", "eps": 0.03, "clip": True}
 def methods(network, images, case):
     """Name -> function without arguments, all on images (n, C, H, W) that the network classifies as labelled."""
     base = BatchedClassifier(from_network(network), batch_size=case.drawn)
-    images, few, generator = images[: case.attacked], images[: case.tested], torch.Generator().manual_seed(0)
+    images, few = images[: case.attacked], images[: case.tested]
+    draws = Draws.of(seeds_of_samples(0, "forwards", range(case.attacked)), "cpu")
     with torch.no_grad():
         labels = network(images).argmax(1)
     to_test = {"boundaries": make_boundaries(TEST), "perturbation": make_perturbation(NEIGHBOURS)}
-    to_test |= {"reference": "prediction", "generator": generator}
-    ascent = {"ball": BALL, "generator": generator, "steps": case.steps, "step_size": 1e-7, "restarts": 1}
+    to_test |= {"reference": "prediction", "draws": draws[: case.tested]}
+    ascent = {"ball": BALL, "draws": draws, "steps": case.steps, "step_size": 1e-7, "restarts": 1}
     return {
         "PGD": partial(pgd, network, images, labels, **ascent),
         "FMN": partial(fmn, network, images, labels, norm="l2", largest_distance=10.0, steps=case.steps),
-        "smoothing": partial(certify, base, few, smoothing=SMOOTHING, generator=generator),
+        "smoothing": partial(certify, base, few, smoothing=SMOOTHING, noise=draws[: case.tested]),
         "sequential test": partial(run_tests, base, few, labels[: case.tested], **to_test),
     }
 

@@ -53,7 +53,7 @@ rule score_models:
             "scales": config["great"]["scales"],
             "lam": config["disparity"]["fp_lambda"],
         },
-        state=of_audit(layout.given_states),
+        state=of_audit(layout.user_logit_states),
     script:
         "../workflow_scripts/score_models.py"
 

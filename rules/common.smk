@@ -27,12 +27,12 @@ from gfscore.workflow import projection_layout
 from gfscore.workflow.configuration import configured
 from gfscore.workflow.job_variables import set_job_variables
 from gfscore.workflow.resolved_file import rendered
-from gfscore.workflow.search_path import search_first
+from gfscore.workflow.search_path import prepend_to_python_path
 from gfscore.core.errors import InputError
 from gfscore.measures import kind_of
 from gfscore.workflow.sources import sources_of
 
-search_first(SCRIPTS)
+prepend_to_python_path(SCRIPTS)
 set_job_variables()
 # Snakemake's own `config` would merge config.yaml into every other file; here it holds every value, those left out too.
 try:

@@ -13,7 +13,7 @@ from gfscore.audit.verdicts.gate_statistics import REFUSED, STATISTICS, directio
 from gfscore.core.files import write_json, write_text
 from gfscore.show.exports.cards import model_cards
 from gfscore.show.report.page import render_report
-from gfscore.tables.parquet_tables import write_table_and_csv
+from gfscore.tables.csv_export import write_table_and_csv
 from gfscore.workflow.tables_page import page
 from made import gate_rule
 from synthetic import LAM

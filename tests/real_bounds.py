@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from gfscore.attacks.settings import VERSIONS
+from gfscore.attacks.autoattack import VERSIONS
 from gfscore.measures.adversarial.batch import measure_batch as attack
 from gfscore.measures.minimal.batch import measure_batch as nearest
 from gfscore.networks.callables import FOLDER_VARIABLE

@@ -21,7 +21,8 @@ from gfscore.statistics.classes import class_values
 from gfscore.statistics.curves import sweep_class_scores
 from gfscore.statistics.margins import predictions, scores
 from gfscore.statistics.splits import split_samples
-from gfscore.tables.parquet_tables import frame_of, write_table_and_csv
+from gfscore.tables.csv_export import write_table_and_csv
+from gfscore.tables.parquet_tables import frame_of
 from gfscore.workflow.catalogue import CATALOGUE
 from made import gate_rule
 

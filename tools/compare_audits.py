@@ -17,7 +17,7 @@ sys.path.insert(0, str(ROOT / "workflow_scripts"))
 
 from gfscore.audit.audit_changes import audit_changes  # noqa: E402
 from gfscore.core.errors import InputError  # noqa: E402
-from gfscore.tables.parquet_tables import as_cell  # noqa: E402
+from gfscore.tables.csv_export import as_cell  # noqa: E402
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

@@ -121,11 +121,31 @@ def has_nvidia_driver() -> bool:
     return True
 
 
+COMMAND = """\
+#!/bin/sh
+# The command gfscore of the repository that this environment lies in. tools/install.py writes it.
+here=$(cd "$(dirname "$0")" && pwd -L)
+environment=${here%/*}
+PYTHONPATH="${environment%/*}/workflow_scripts" exec "$environment/bin/python" -P -m gfscore.workflow.command "$@"
+"""
+"""Finds the repository from where it lies itself, so that a copy of the repository has its own."""
+
+
+def write_command() -> None:
+    """Write the command gfscore into this environment, where it lies in the repository."""
+    path, root = Path(sys.prefix, "bin/gfscore"), Path(__file__).absolute().parent.parent
+    if root == Path(sys.prefix).parent and not (path.is_file() and path.read_text(encoding="utf-8") == COMMAND):
+        path.write_text(COMMAND, encoding="utf-8")
+        path.chmod(0o755)
+
+
 def main(pins: list[str]) -> None:
-    """Install some pins, or all that the lock has unless that was done before."""
+    """Install some pins, or all that the lock has unless that was done before, and the command gfscore."""
     text = LOCK.read_text(encoding="utf-8")
     options, wanted = entries(text)
     build = chosen_build()
+    if not pins:
+        write_command()
     done = Path(sys.prefix, "installed.lock")
     if pins:
         locked = {entry.split()[0]: name for name, entry in wanted.items()}

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "workflow_scripts"))
 
 from gfscore.core.settings import NAME  # noqa: E402
-from gfscore.images.attributes._declared import attribute_sources  # noqa: E402
+from gfscore.images.attribute_source import attribute_sources  # noqa: E402
 from gfscore.images.dataset_source import dataset_sources  # noqa: E402
 from gfscore.measures import KINDS  # noqa: E402
 from gfscore.networks.model_source import model_sources  # noqa: E402

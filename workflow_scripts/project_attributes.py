@@ -21,7 +21,7 @@ def project_attributes(files, path_to_samples, path_to_progress, *, mapper_files
     manifest = read_json(mapper_files["manifest"])
     require_same_shape(manifest, read_json(files["dataset"]), source=mapper_files["manifest"])
     mapper = open_mapper(mapper_files["weights"], sha256=manifest["sha256"]).to(resolve_device("auto"))
-    # Nothing is drawn in a search; measure_in_batches seeds every batch all the same.
+    # Nothing is drawn in a search; measure_in_batches seeds every sample all the same.
     settings = {**settings, "kind": KIND, "mapper_sha256": manifest["sha256"], "seed": 0}
     if mapper_files["attributes"]:
         # The codes to start from, so that no part is kept that was searched from others.

@@ -1,6 +1,6 @@
 """Attributes of a dataset's samples, from wherever they are written down."""
 
-from gfscore.images.attributes import Dataset, attributes_of, identity_of
+from gfscore.images.attribute_values import Dataset, attributes_of, identity_of
 from gfscore.images.datasets import open_described
 from gfscore.tables.parquet_tables import write_attributes
 from gfscore.workflow.jobs import logged_job

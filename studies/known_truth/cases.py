@@ -11,6 +11,7 @@ import numpy as np
 
 from gfscore.measures import KINDS
 from gfscore.statistics.certificates import allowed_refutations
+from gfscore.statistics.draws import seeds_of_samples
 from studies.known_truth import planted as truth
 
 NEVER_BELOW, NEVER_ABOVE, ALPHA, NOTHING = "never below", "never above", "wrong at most alpha", "nothing"
@@ -54,7 +55,8 @@ class Case:
         kind = KINDS[self.kind]
         if kind.needs == "logits":
             return kind.load()(classifier.logits(images), labels, settings=self.settings)
-        columns = kind.load()(classifier, images, labels, settings=self.settings, seed=seed)
+        seeds = seeds_of_samples(seed, self.kind, range(len(images)))
+        columns = kind.load()(classifier, images, labels, settings=self.settings, seeds=seeds)
         rows = columns.get("row", np.arange(len(labels)))
         value = np.bincount(rows, columns["value"]) / np.bincount(rows)
         return {name: column for name, column in columns.items() if len(column) == len(labels)} | {"value": value}

@@ -15,7 +15,7 @@ AGE = {"column": "age", "cut": [30, 60], "names": ["young", "middle", "old"]}
 
 def dataset(source="npz", path=None, names=NAMES):
     """The dataset whose samples have the attributes."""
-    from gfscore.images.attributes import Dataset
+    from gfscore.images.attribute_values import Dataset
 
     manifest = {"dataset": "made", "digest": "d", "settings": {"source": source}, "path": path}
     return Dataset(manifest, SimpleNamespace(sample_id=np.array(names)))
@@ -23,7 +23,7 @@ def dataset(source="npz", path=None, names=NAMES):
 
 def read_source(settings, of):
     """Do what the step read_attributes does."""
-    from gfscore.images.attributes import attributes_of
+    from gfscore.images.attribute_values import attributes_of
 
     frame, categories, missing = attributes_of({"missing": "drop", **settings}, of)
     assert frame["sample_id"].tolist() == of.images.sample_id.tolist()

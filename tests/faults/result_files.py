@@ -146,7 +146,7 @@ def calibration_file(folder):
 
 
 def read_calibration(path):
-    from gfscore.audit.calibration.comparable import require_comparable_audits
+    from gfscore.audit.audit_changes import require_comparable_audits
     from gfscore.core.files import read_json
 
     require_comparable_audits(path.parent, path.parent)

@@ -92,7 +92,7 @@ def test_the_steps_score_extreme_logits_as_the_library_does(steps, name):
 @pytest.mark.parametrize("name", sorted(BEYOND | LOST | UNKNOWN))
 @pytest.mark.parametrize("file", ["given.npy", "given.npz"])
 def test_what_float32_cannot_hold_is_refused_by_name_before_it_is_scored(steps, name, file):
-    words = "beyond those of float32" if name in BEYOND else "predictions would be others"
+    words = "beyond the range of float32" if name in BEYOND else "predictions would change"
     words = "give real numbers (bfloat16 as float32)" if name in UNKNOWN else words
     with pytest.raises(InputError) as refused:
         steps.score(EXTREME[name], file=file)
@@ -145,7 +145,7 @@ def test_the_sweep_over_temperatures_is_finite_or_refused_by_what_it_lacks(steps
     try:
         steps.score_file("given.npz", calibrated="softmax")
     except InputError as error:
-        assert "do not settle" in str(error)
+        assert "narrow the range" in str(error)
         assert not [path for path in steps.made.values() if path.exists()]
         return
     values = read_table(steps.made["sweeps"], CATALOGUE["sweeps"])["value"]

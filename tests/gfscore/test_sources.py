@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 import gfscore
 from gfscore.core.discovery import declarations
-from gfscore.images.attributes._declared import attribute_sources
+from gfscore.images.attribute_source import attribute_sources
 from gfscore.images.dataset_source import dataset_sources
 from gfscore.images.dataset_source import module_of as dataset_module_of
 from gfscore.networks.model_source import model_sources
@@ -108,7 +108,7 @@ def test_a_declaration_is_found_by_itself_and_nothing_else_of_its_folder_is_impo
 def test_declarations_import_nothing_heavy():
     code = (
         "import sys; from gfscore.images.dataset_source import dataset_sources; from gfscore.networks.model_source import model_sources;"
-        "from gfscore.images.attributes._declared import attribute_sources; from gfscore.projection.mappers.declared import mapper_kinds;"
+        "from gfscore.images.attribute_source import attribute_sources; from gfscore.projection.mappers.declared import mapper_kinds;"
         "dataset_sources(), model_sources(), attribute_sources(), mapper_kinds();"
         "print([name for name in ('numpy', 'pandas', 'torch', 'scipy', 'pyarrow') if name in sys.modules])"
     )

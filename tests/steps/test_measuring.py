@@ -47,17 +47,17 @@ class Recorder:
     def __init__(self, *, fail_at=None, too_many=None):
         self.seeds, self.sizes, self.fail_at, self.too_many = [], [], fail_at, too_many
 
-    def __call__(self, classifier, images, labels, *, settings, seed):
+    def __call__(self, classifier, images, labels, *, settings, seeds):
         assert settings is not None and classifier.classes == 10
         if self.too_many and len(images) > self.too_many:
             raise torch.OutOfMemoryError("not enough memory")
         if len(self.sizes) == self.fail_at:
             raise KeyboardInterrupt
-        self.seeds.append(seed)
+        self.seeds.append(seeds)
         self.sizes.append(len(images))
         rows = np.repeat(np.arange(len(images)), 2)
         values = np.tile([0.0, 1.0], len(images))
-        draws = np.random.default_rng(seed).random(len(rows))
+        draws = np.concatenate([np.random.default_rng(seed).random(2) for seed in seeds])
         return {
             "row": rows,
             "prediction": labels[rows],
@@ -86,11 +86,23 @@ def test_a_subset_is_measured_in_full_batches_with_seeds_of_their_own(files, tmp
     recorder = Recorder()
     frame = run(files, tmp_path, recorder)
     assert recorder.sizes == [10, 10, 5]
-    assert len(set(recorder.seeds)) == 3
+    assert len(np.unique(np.concatenate(recorder.seeds))) == 25
     assert len(frame) == 50
     assert frame["sample_id"].nunique() == 25
     assert not (tmp_path / "progress").exists()
     assert json.loads(read_identity(tmp_path / "samples.parquet")["settings"]) == SETTINGS
+
+
+def test_a_sample_is_drawn_alike_in_a_subset_and_at_any_batch_size(files, tmp_path):
+    few = run(files, tmp_path, Recorder()).set_index(["sample_id", "target"])["distance"]
+    whole = SETTINGS | {"subset": None}
+    for number, size in enumerate((7, 100)):
+        frame = run(files, tmp_path / str(number), Recorder(), how=HOW | {"batch_size": size}, settings=whole)
+        drawn = frame.set_index(["sample_id", "target"])["distance"]
+        assert len(drawn) > len(few) == 50
+        pd.testing.assert_series_equal(drawn.loc[few.index], few)
+    frame = run(files, tmp_path, Recorder(), settings=SETTINGS | {"seed": 6})
+    assert (frame["distance"] != few.to_numpy()).all()
 
 
 def test_several_rows_of_a_sample_count_once_with_their_mean(files, tmp_path):
@@ -154,7 +166,8 @@ def test_a_batch_that_does_not_fit_is_halved_and_nothing_is_lost(files, tmp_path
     recorder = Recorder(too_many=3)
     frame = run(files, tmp_path, recorder)
     assert max(recorder.sizes) == 3
-    assert len(set(recorder.seeds)) == len(recorder.seeds), "halves must not draw the same numbers"
+    seeds = np.concatenate(recorder.seeds)
+    assert len(np.unique(seeds)) == len(seeds), "halves must not draw the same numbers"
     whole = run(files, tmp_path / "whole", Recorder())
     assert frame["sample_id"].tolist() == whole["sample_id"].tolist()
     with pytest.raises(torch.OutOfMemoryError):

@@ -166,8 +166,8 @@ def test_a_model_no_better_than_guessing_and_exchanged_classes_are_warned_of(tmp
 @pytest.mark.parametrize(
     ("identity", "message"),
     [
-        ({"model": "strong"}, "its model is 'strong', but 'weak' is asked for"),
-        ({"dataset_digest": "e"}, "its dataset_digest is 'e', but 'd' is asked for"),
+        ({"model": "strong"}, "its model is 'strong', but 'weak' is expected"),
+        ({"dataset_digest": "e"}, "its dataset_digest is 'e', but 'd' is expected"),
     ],
 )
 def test_logits_of_another_model_and_of_other_data_are_refused(tmp_path, identity, message):

@@ -33,6 +33,7 @@ from gfscore.projection.mappers.training import fit_mapper
 from gfscore.training import generators
 from gfscore.training.loop import train_classifier
 from gfscore.training.objectives import METHODS
+from seeds import seeds_of
 from shipped_configuration import shipped_configuration
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -132,7 +133,9 @@ def measured(kind, **changed):
     few = images().select(np.arange(40))
     x = np.concatenate(list(few.batches(40)))
     with reproducible_arithmetic():
-        columns = KINDS[kind].load()(fitted(), x, few.labels.astype(np.int64), settings=settings, seed=7)
+        columns = KINDS[kind].load()(
+            fitted(), x, few.labels.astype(np.int64), settings=settings, seeds=seeds_of(x, seed=7)
+        )
     numeric = {
         name: np.asarray(values) for name, values in columns.items() if name not in ("attack", "state", "corruption")
     }

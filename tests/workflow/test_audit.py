@@ -25,6 +25,8 @@ def test_make_audit_says_the_verdict_and_where_the_report_is(audited_once):
     assert "results/audits/digits/report.html" in audited_once.first_output
     verdict = json.loads(audited_once.read("results/audits/digits/verdict.json"))
     assert verdict["sentence"] in audited_once.first_output
+    last = "\n".join(audited_once.first_output.splitlines()[-5:])
+    assert "gfscore gate digits" in last, "that it reports, and stops nothing"
 
 
 def test_a_second_make_audit_says_that_there_is_nothing_to_do(audited):

@@ -42,6 +42,8 @@ def workplace(audited_once, tmp_path_factory):
     """An audited copy with an environment at .venv, as a user has it after `make audit`."""
     repository = audited_once.copy_to(tmp_path_factory.mktemp("docs") / "copy")
     (repository.path / ".venv").symlink_to(Path(sys.executable).parent.parent)
+    # The command gfscore of this copy, as every make leaves it.
+    subprocess.run(["make", "setup"], cwd=repository.path, check=True)
     return repository.path
 
 

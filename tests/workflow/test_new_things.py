@@ -1,4 +1,4 @@
-"""A kind of measure, and a source of models, is one file: the examples of the documents, added, run, removed."""
+"""A kind of measure, an attack, and a source of models, is one file: the examples of the documents, added, run, removed."""
 
 import re
 import subprocess
@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 import yaml
 
+from gfscore.measures.samples import table_of
 from gfscore.tables.parquet_tables import read_table
 from gfscore.workflow.catalogue import CATALOGUE
 from made import gate_rule
+from small_audits import small_audit, trained_for_one_epoch
 from workflow.conftest import OVERLAY, SMALL
 
 pytestmark = pytest.mark.workflow
@@ -83,3 +85,37 @@ def test_a_new_source_of_models_is_one_file(fresh_copy):
     assert (scores["fast"] <= scores["clean"]).all() and 0 < scores["clean"].mean() < 0.5
     source.unlink()
     assert repository.snakemake(*options, check=False).returncode
+
+
+def test_a_new_attack_is_one_file(fresh_copy):
+    """It is run by a measure, named in its table, and stands in schema and docs."""
+    repository = fresh_copy()
+    config = repository.config()
+    attacks = [{"name": "corners", "tries": 20}, {"name": "fgsm"}]
+    audit = small_audit(config, dataset="new", models=["new/none/ERM"], measures=("clean", "great-softmax", "cornered"))
+    given = {
+        "run": ["new"],
+        "datasets": {"new": config["datasets"]["digits"] | {"models_of": "new"}},
+        "models": {"new": {"none": trained_for_one_epoch(config, ["ERM"])}},
+        "measures": {"cornered": {"kind": "adversarial", "norm": "linf", "eps": 0.2, "attacks": attacks}},
+        "audits": {"new": audit},
+    }
+    (repository.path / "new.yaml").write_text(yaml.safe_dump(given, sort_keys=False))
+    options = ("--configfile", "config.yaml", "new.yaml")
+    refused = repository.snakemake(*options, "--dry-run", check=False)
+    assert refused.returncode and "name 'corners' is unknown" in refused.text
+
+    attack = repository.path / "workflow_scripts/gfscore/attacks/corners.py"
+    attack.write_text(repository.read("docs/examples/corners.py"))
+    repository.snakemake(*options)
+    found = read_table(repository.path / "results/samples/cornered/new/none/ERM.parquet", table_of("adversarial"))
+    assert {"corners", "fgsm"} <= set(found["attack"].dropna()) <= {"corners", "fgsm", "clean"}
+    for tool, page, line in (
+        ("write_measures_page", "docs/measures.md", "| `attacks`: `corners` | tries: `100` |"),
+        ("write_config_schema", "rules/schemas/config.schema.json", '"const": "corners"'),
+    ):
+        subprocess.run([sys.executable, f"tools/{tool}.py"], cwd=repository.path, check=True)
+        assert line in repository.read(page)
+
+    attack.unlink()
+    assert "name 'corners' is unknown" in repository.snakemake(*options, "--dry-run", check=False).text

@@ -88,7 +88,7 @@ def test_training_batches_are_read_in_order(made, tmp_path):
     assert images.labels[[0, 10_000, 40_000]].tolist() == [9, 8, 5]
     assert images.sample_id[-1] == "cifar10-train-49999"
     (folder / "data_batch_3.bin").unlink()
-    with pytest.raises(InputError, match="no whole set data_batch_1"):
+    with pytest.raises(InputError, match="no complete set data_batch_1"):
         open_images({**TEST, "split": "train"}, tmp_path, classes=TEN)
 
 
@@ -160,7 +160,7 @@ def test_a_malicious_pickle_executes_nothing_and_is_refused(protocol, tmp_path):
     evidence = tmp_path / "executed"
     harmful = pickle.dumps({"data": Dangerous(evidence), "labels": [0]}, protocol=protocol)
     (tmp_path / "test_batch").write_bytes(harmful)
-    with pytest.raises(InputError, match=r"test_batch: the pickle asks for \w+\.system, .* nothing was run"):
+    with pytest.raises(InputError, match=r"test_batch: the pickle names \w+\.system, .* nothing was run"):
         open_images(TEST, tmp_path, classes=TEN)
     assert not evidence.exists()
 
@@ -201,7 +201,7 @@ SMALL = python2_pickle(np.arange(24, dtype=np.uint8).reshape(2, 12), [1, 2])
         ("test_batch", pickle.dumps({"data": [[1], [2, 3]], "labels": [[1], [2, 3]]}), "no uint8 data"),
         ("test_batch", pickle.dumps({"labels": [1]}), "no uint8 data"),
         ("test_batch", pickle.dumps({"data": 1, "labels": [2**70]}), "no uint8 data"),
-        ("elsewhere", b"", r"no whole set test_batch\[\.bin\] here or in cifar-10-batches-py"),
+        ("elsewhere", b"", r"no complete set test_batch\[\.bin\] here or in cifar-10-batches-py"),
     ],
 )
 def test_incomplete_files_are_refused(name, content, message, tmp_path):

@@ -48,10 +48,10 @@ def test_labels_that_no_32_bits_hold_are_refused(labels, arrays):
 
 
 def test_faults_are_named(arrays):
-    with pytest.raises(InputError, match="no corruption frost; there are fog, snow"):
+    with pytest.raises(InputError, match="no corruption frost; choose one of fog, snow"):
         open_images({**FOG, "corruption": "frost"}, arrays, classes=PAIR)
     crop = {"method": "squash", "size": 224, "interpolation": "bilinear"}
-    with pytest.raises(InputError, match="set the preprocessing method none, not squash"):
+    with pytest.raises(InputError, match="need the preprocessing method none, not squash"):
         open_images({**FOG, "preprocessing": crop}, arrays, classes=PAIR)
     path = arrays / "fog.npy"
     whole = path.read_bytes()

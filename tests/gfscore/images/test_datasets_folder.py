@@ -77,7 +77,7 @@ def test_faults_of_the_folders_are_named(root):
     with pytest.raises(InputError, match=r"n03/notes\.txt: not an image by its name"):
         open_images(FOLDER, root, classes=PAIR)
     (root / "loose.jpg").write_text("")
-    with pytest.raises(InputError, match=r"loose\.jpg lies beside the class folders"):
+    with pytest.raises(InputError, match=r"loose\.jpg lies outside the class folders"):
         open_images(FOLDER, root, classes=PAIR)
     with pytest.raises(InputError, match="absent: no such folder"):
         open_images(FOLDER, root / "absent", classes=PAIR)
@@ -309,7 +309,7 @@ def test_colours_of_16_bits_are_refused_and_not_cut(content):
 @pytest.mark.parametrize("kind", ["GIF", "WEBP", "TIFF", "PNG"])
 def test_animations_and_pages_are_refused(kind):
     first, second = Image.fromarray(pixels_of(0)), Image.fromarray(pixels_of(1))
-    with pytest.raises(InputError, match=r"^x: holds 2 pictures .*; save the one that is meant by itself$"):
+    with pytest.raises(InputError, match=r"^x: holds 2 pictures .* as a separate image$"):
         prepare(encoded(first, kind, save_all=True, append_images=[second]), NONE, name="x")
     assert prepare(encoded(first, kind), NONE, name="x").shape == (8, 9, 3)
 
@@ -376,15 +376,6 @@ def test_every_preprocessing_equals_torchvisions_to_the_bit():
                 np.testing.assert_array_equal(ours, np.asarray(transform(image)))
 
 
-def test_impossible_preprocessing_is_refused(root):
-    for change, message in (
-        ({"method": "crop"}, "'crop' is unknown; choose one of center_crop"),
-        ({"size": 300}, "256"),
-    ):
-        with pytest.raises(InputError, match=message):
-            open_images({**FOLDER, "preprocessing": {**CROP, **change}}, root, classes=PAIR)
-
-
 def test_a_described_folder_is_verified_without_decoding(root, tmp_path, monkeypatch):
     settings = {**FOLDER, "preprocessing": CROP}
     described = open_and_describe(settings, root, dataset="pets", classes=PAIR)[1]
@@ -398,7 +389,7 @@ def test_a_described_folder_is_verified_without_decoding(root, tmp_path, monkeyp
     assert len(decoded) == 1  # the first image, for the shape
     assert images.digest == described["digest"]
     (root / "n01/x.png").write_bytes(encoded(pixels_of(77)))
-    with pytest.raises(InputError, match="they changed since"):
+    with pytest.raises(InputError, match="delete that manifest"):
         open_described(manifest)
 
 

@@ -142,7 +142,7 @@ def test_a_column_that_stands_twice_is_named(tmp_path):
     for names in (["image", "label", "label"], ["image", "label", "image"]):
         columns = [{"image": images, "label": labels}[name] for name in names]
         pq.write_table(pa.Table.from_arrays(columns, names=names), tmp_path / "a.parquet")
-        with pytest.raises(InputError, match=rf"a\.parquet: column {names[2]} stands there 2 times; rename one"):
+        with pytest.raises(InputError, match=rf"a\.parquet: has 2 columns {names[2]}; rename one"):
             open_images(SETTINGS, tmp_path / "a.parquet", classes=PAIR)
 
 

@@ -13,11 +13,11 @@ from gfscore.attacks.goals import (
     lead_of_target,
 )
 from gfscore.attacks.gradient_ascent import cross_entropy
-from gfscore.attacks.settings import BALL_ATTACKS, expand
+from gfscore.attacks.registry import expand
 from gfscore.core.errors import InputError
 from gfscore.measures import KINDS
-from gfscore.measures.adversarial.batch import ATTACKS
 from gfscore.networks.classifier import Classifier, from_network
+from seeds import draws_of, seeds_of
 
 measure_batch = KINDS["adversarial"].load()
 
@@ -89,7 +89,9 @@ def margins(network, images, labels, norm):
 
 def measured(network, images, labels, *names, norm="linf", seed=0, **changes):
     settings = {"norm": norm, "eps": EPS[norm], "attacks": [entry(name, norm) for name in names]} | changes
-    return measure_batch(from_network(network), images, np.asarray(labels), settings=settings, seed=seed)
+    return measure_batch(
+        from_network(network), images, np.asarray(labels), settings=settings, seeds=seeds_of(images, seed)
+    )
 
 
 def small_network(seed=0, classes=5):
@@ -153,7 +155,7 @@ def test_fgsm_is_exact_for_two_classes():
 @pytest.mark.parametrize("norm", ["linf", "l2"])
 def test_autoattack_works_with_few_classes(monkeypatch, classes, norm):
     monkeypatch.setattr(
-        "gfscore.attacks.settings.VERSIONS",
+        "gfscore.attacks.autoattack.VERSIONS",
         {"standard": [entry(n) for n in ("apgd-ce", "apgd-targeted", "fab", "square")]},
     )
     network, images = linear(classes), grey(50)
@@ -188,7 +190,6 @@ def test_settings_that_cannot_work_are_refused():
     ):
         with pytest.raises(InputError, match=message):
             expand(attacks, 10)
-    assert set(ATTACKS) == set(BALL_ATTACKS) - {"autoattack"}
 
 
 def test_the_result_is_the_pointwise_worst_case(curved):
@@ -242,35 +243,13 @@ def test_a_batch_of_misclassified_samples_only_and_a_batch_of_one(curved, name, 
     assert measured(network, images[7:8], labels[7:8], name, norm=norm)["value"].shape == (1,)
 
 
-@pytest.mark.parametrize("name", SHORT)
-@pytest.mark.parametrize("norm", ["linf", "l2"])
-def test_examples_stay_in_the_ball_and_in_the_box(name, norm):
-    """Saturated pixels and a large ball: what leaves either would be caught by the assertion of measure_batch."""
-    network = small_network(1)
-    images = np.random.default_rng(0).integers(0, 2, (12, *SHAPE)).astype(np.float32)
-    labels = torch.from_numpy(predicted(network, images).astype(np.int64))
-    own = {key: value for key, value in entry(name, norm).items() if key != "name"}
-    if "targets" in own:
-        own["targets"] = 4
-    ball = {"norm": norm, "eps": 20 * EPS[norm]}
-    x, generator = torch.from_numpy(images), torch.Generator().manual_seed(0)
-    points, passes = ATTACKS[name](network, x, labels, ball=ball, generator=generator, **own)
-    points = points.detach()
-    order = float("inf") if norm == "linf" else 2
-    assert torch.linalg.vector_norm((points - x).flatten(1), ord=order, dim=1).max() <= ball["eps"] * 1.0001
-    assert points.min() >= 0
-    assert points.max() <= 1
-    assert (points != x).any()
-    assert passes.shape == (12,)
-
-
 def test_an_attack_that_leaves_the_ball_is_caught(curved, monkeypatch):
     network, images, labels = curved
 
-    def leaves(network, images, labels, *, ball, generator):
+    def leaves(network, images, labels, *, ball, draws):
         return (images + 2 * ball["eps"]).clamp(0, 1), torch.zeros(len(images), dtype=torch.int64)
 
-    monkeypatch.setitem(ATTACKS, "fgsm", leaves)
+    monkeypatch.setattr("gfscore.attacks.ball_attacks.fgsm", leaves)
     with pytest.raises(AssertionError, match="left the linf ball"):
         measured(network, images, labels, "fgsm")
 
@@ -352,8 +331,7 @@ def test_means_over_passes_keep_the_cross_entropy(curved, monkeypatch):
     x, y = torch.from_numpy(images), torch.from_numpy(labels.astype(np.int64))
     how = {"ball": {"norm": "linf", "eps": 0.1}, "steps": 1, "restarts": 1}
     for samples in (1, 2):
-        seeded = torch.Generator().manual_seed(0)
-        auto_pgd_on_cross_entropy(network, x, y, generator=seeded, gradient_samples=samples, **how)
+        auto_pgd_on_cross_entropy(network, x, y, draws=draws_of(x), gradient_samples=samples, **how)
     assert [goal.loss for goal in goals] == [lead_of_others, cross_entropy]
 
 
@@ -375,7 +353,7 @@ def test_logits_that_are_no_numbers_are_refused(curved, name, disturbed):
             )
             return torch.where(near[:, None] > 1e-2, disturbed, logits)
 
-    with pytest.raises(InputError, match="NaN or infinite for images that this measure made"):
+    with pytest.raises(InputError, match="NaN or infinite logits for images of this measure"):
         measured(Broken(), images, predicted(network, images), name)
 
 
@@ -417,7 +395,7 @@ def test_auto_pgd_halves_its_steps_and_ends_at_the_point_of_highest_loss():
             return torch.stack([torch.full_like(a, 5.0), away], dim=1)
 
     x = torch.full((1, 1, 1, 2), 0.5) + torch.tensor([0.03, -0.02])
-    options = {"ball": {"norm": "linf", "eps": 0.1}, "generator": torch.Generator().manual_seed(0), "goal": LESS_LIKELY}
+    options = {"ball": {"norm": "linf", "eps": 0.1}, "draws": draws_of(x), "goal": LESS_LIKELY}
     points, passes = auto_pgd(Valley(), x, torch.tensor([0]), steps=100, restarts=1, **options)
     np.testing.assert_allclose(points.flatten(), [0.503, 0.497], atol=2e-3)
     assert passes.tolist() == [101]
@@ -450,7 +428,7 @@ def test_gradients_of_a_network_that_draws_random_numbers_are_averaged():
     labels = torch.from_numpy(predicted(base, x.numpy()))
     options = {
         "ball": {"norm": "linf", "eps": 1e-4},
-        "generator": torch.Generator().manual_seed(0),
+        "draws": draws_of(x),
         "goal": LESS_LIKELY,
     }
     _, passes = auto_pgd(Noisy(), x, labels, steps=3, restarts=1, gradient_samples=4, **options)
@@ -464,7 +442,7 @@ def test_restarts_are_spent_on_standing_samples_only(curved):
 
     def spent(restarts):
         options = {"steps": 2, "step_size": 0.005, "restarts": restarts, "ball": ball}
-        return pgd(network, x, y, generator=torch.Generator().manual_seed(0), **options)[1]
+        return pgd(network, x, y, draws=draws_of(x), **options)[1]
 
     once, thrice = spent(1), spent(3)
     assert once.max() == 2
@@ -499,7 +477,7 @@ def test_the_network_is_left_as_it_was(curved):
 def test_fgsm_is_one_step_along_the_sign_of_the_gradient(curved):
     network, images, labels = curved
     x, y = torch.from_numpy(images[6:]), torch.from_numpy(labels[6:].astype(np.int64))
-    points, passes = fgsm(network, x, y, ball={"norm": "linf", "eps": 0.1}, generator=None)
+    points, passes = fgsm(network, x, y, ball={"norm": "linf", "eps": 0.1}, draws=draws_of(x))
     inner = x.requires_grad_()
     gradient = torch.autograd.grad(nn.functional.cross_entropy(network(inner), y, reduction="sum"), inner)[0]
     torch.testing.assert_close(points, (x + 0.1 * gradient.sign()).clamp(0, 1).detach())
@@ -511,9 +489,9 @@ def test_what_cannot_be_attacked_is_refused(curved):
     settings = {"norm": "linf", "eps": 0.1, "attacks": [{"name": "fgsm"}]}
     onnx = Classifier("", SHAPE, 5, None, run=lambda x: x)
     with pytest.raises(InputError, match="onnx has none"):
-        measure_batch(onnx, images, labels, settings=settings, seed=0)
+        measure_batch(onnx, images, labels, settings=settings, seeds=seeds_of(images))
     with pytest.raises(InputError, match="norm 'l1' is unknown"):
-        measure_batch(from_network(network), images, labels, settings=settings | {"norm": "l1"}, seed=0)
+        measure_batch(from_network(network), images, labels, settings=settings | {"norm": "l1"}, seeds=seeds_of(images))
 
     class Detached(nn.Module):
         def forward(self, x):

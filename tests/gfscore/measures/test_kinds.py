@@ -4,6 +4,7 @@ import importlib.util
 import math
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,8 @@ from gfscore.core.errors import InputError
 from gfscore.measures import KINDS, complete, measure_of
 from gfscore.measures.samples import table_of
 from gfscore.networks.classifier import Classifier, from_network
+from gfscore.statistics.draws import seeds_of_samples
+from seeds import seeds_of
 
 ROOT = Path(__file__).parents[3]
 SHAPE, CLASSES, SAMPLES = (3, 32, 32), 10, 3
@@ -45,7 +48,7 @@ def measured(name, classifier, images, labels, seed=0):
     kind, settings = KINDS[name], complete({"kind": name})
     if kind.needs == "logits":
         return kind.load()(classifier.logits(images), labels, settings=settings)
-    return kind.load()(classifier, images, labels, settings=settings, seed=seed)
+    return kind.load()(classifier, images, labels, settings=settings, seeds=seeds_of(images, seed))
 
 
 def test_declarations_import_nothing_heavy():
@@ -159,3 +162,36 @@ def test_radii_are_computed_here_or_elsewhere():
     assert "smoothing" not in complete({"kind": "certified", "largest_radius": 4.0})
     with pytest.raises(ValidationError, match="give one"):
         complete({"kind": "certified", "largest_radius": 4.0, "smoothing": {}})
+
+
+DRAWING = {"targeted": {"steps": 1, "step_size": 0.001}}
+"""Settings by which a random start decides how far an attack ends."""
+
+
+class Pixels(nn.Module):
+    """Logits that are pixels: no sums, whose rounding depends on the size of a batch."""
+
+    def forward(self, x):
+        return 5 * x[:, 0, 0, :CLASSES]
+
+
+@pytest.mark.parametrize("name", OF_NETWORKS)
+def test_a_sample_is_drawn_alike_in_every_batch_and_otherwise_by_another_seed(name):
+    rng = np.random.default_rng(5)
+    images = rng.uniform(0.3, 0.6, (8, *SHAPE)).astype(np.float32)
+    labels = images[:, 0, 0, :CLASSES].argmax(1)
+    images[np.arange(8), 0, 0, labels] += rng.uniform(0, 0.15, 8).astype(np.float32)
+    kind, settings = KINDS[name], complete({"kind": name} | DRAWING.get(name, {}))
+    run = partial(kind.load(), from_network(Pixels()), settings=settings)
+    seeds = seeds_of_samples(0, name, range(8))
+    whole = run(images, labels, seeds=seeds)
+    of_row = whole.get("row", np.arange(8))
+    for rows in ([6], [7, 1, 4], [0, 1, 2, 3, 4]):
+        part = run(images[rows], labels[rows], seeds=seeds[rows])
+        for place, row in enumerate(rows):
+            own = part.get("row", np.arange(len(rows))) == place
+            for column in part.keys() - {"row"}:
+                np.testing.assert_array_equal(part[column][own], whole[column][of_row == row], err_msg=column)
+    other = run(images, labels, seeds=seeds_of_samples(1, name, range(8)))
+    # Attacks for the nearest point start from the image.
+    assert any((other[column] != whole[column]).any() for column in whole) == (name != "minimal")

@@ -14,6 +14,7 @@ from gfscore.networks.classifier import Classifier, from_network
 from gfscore.networks.inference import reproducible_arithmetic
 from gfscore.statistics.margins import predictions
 from gfscore.statistics.sequential_tests import boundaries, characteristics
+from seeds import draws_of, seeds_of
 
 measure_batch = KINDS["probabilistic"].load()
 
@@ -59,7 +60,9 @@ def images_at(values):
 def measured(values, labels=None, *, network=None, seed=0, **changes):
     images = images_at(values)
     labels = np.ones(len(images), dtype=np.int64) if labels is None else np.asarray(labels)
-    return measure_batch(from_network(network or Threshold()), images, labels, settings=SETTINGS | changes, seed=seed)
+    return measure_batch(
+        from_network(network or Threshold()), images, labels, settings=SETTINGS | changes, seeds=seeds_of(images, seed)
+    )
 
 
 def at_probability(p):
@@ -178,7 +181,7 @@ def test_classifiers_without_gradients_are_measured_too():
 
     images = images_at([0.9, 0.55])
     classifier = Classifier("made", None, 2, None, run=run)
-    columns = measure_batch(classifier, images, np.array([1, 1]), settings=SETTINGS, seed=0)
+    columns = measure_batch(classifier, images, np.array([1, 1]), settings=SETTINGS, seeds=seeds_of(images))
     np.testing.assert_array_equal(columns["changes"], measured([0.9, 0.55])["changes"])
 
 
@@ -211,7 +214,7 @@ def test_an_empty_budget_leaves_everything_undecided():
         boundaries=boundaries(kappa=0.1, alpha=0.05, budget=0),
         perturbation=make_perturbation(SETTINGS["perturbation"]),
         reference="label",
-        generator=torch.Generator().manual_seed(0),
+        draws=draws_of(1),
     )
     assert outcome.states().tolist() == ["undecided"]
     assert outcome.draws.tolist() == [0]
@@ -268,7 +271,7 @@ def test_an_attack_object_serves_as_perturbation():
 
 def test_the_mode_of_the_model_comes_back_after_an_error():
     network = Threshold().train()
-    failing = Perturbation(lambda images, labels, generator: images[:1, :, :1], "failing")
+    failing = Perturbation(lambda images, labels, draws: images[:1, :, :1], "failing")
     with pytest.raises(InputError, match="failing"):
         binomial_test(network, perturbation=failing)(torch.from_numpy(images_at([0.9])), torch.tensor([1]))
     assert network.training
@@ -285,7 +288,9 @@ def test_logits_that_are_no_numbers_are_refused(reference):
     images = np.full((3, 1, 2, 2), 0.1, dtype=np.float32)
     settings = SETTINGS | {"reference": reference}
     with pytest.raises(InputError, match="NaN or infinite"):
-        measure_batch(from_network(Overflowing()), images, np.zeros(3, dtype=np.int64), settings=settings, seed=0)
+        measure_batch(
+            from_network(Overflowing()), images, np.zeros(3, dtype=np.int64), settings=settings, seeds=seeds_of(images)
+        )
     x, y = torch.from_numpy(images), torch.zeros(3, dtype=torch.int64)
     with pytest.raises(InputError, match="NaN or infinite"):
         ExactBinomialTest(Overflowing(), perturbation=SETTINGS["perturbation"], kappa=0.1, budget=100)(x, y)

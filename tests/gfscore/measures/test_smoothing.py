@@ -14,6 +14,7 @@ from gfscore.networks.batched import BatchedClassifier
 from gfscore.networks.classifier import Classifier, from_network
 from gfscore.networks.inference import reproducible_arithmetic
 from gfscore.statistics.certificates import allowed_refutations
+from seeds import draws_of, seeds_of
 
 measure_batch = KINDS["certified"].load()
 
@@ -59,7 +60,9 @@ def points(n, *, seed=0):
 
 def measured(images, labels, *, network=None, seed=0, **changes):
     classifier = from_network(network or HalfSpace())
-    return measure_batch(classifier, images, labels, settings={"smoothing": SMOOTHING | changes}, seed=seed)
+    return measure_batch(
+        classifier, images, labels, settings={"smoothing": SMOOTHING | changes}, seeds=seeds_of(images, seed)
+    )
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -124,8 +127,7 @@ def test_stopping_early_changes_no_outcome_and_saves_draws():
     classes[:50] = 1 - classes[:50]  # wrongly selected: these cannot be certified
     base = BatchedClassifier(from_network(HalfSpace()), batch_size=1000)
     for stop in (0, needed):
-        generator = torch.Generator().manual_seed(0)
-        votes, drawn = count_votes(base, x, classes, draws=200, needed=stop, sigma=0.5, generator=generator)
+        votes, drawn = count_votes(base, x, classes, draws=200, needed=stop, sigma=0.5, noise=draws_of(x))
         if stop == 0:
             assert (drawn == 200).all()
             continue
@@ -156,8 +158,7 @@ def test_more_images_than_a_batch_are_passed_in_parts():
     passes = []
     images, _ = points(10)
     base = BatchedClassifier(from_network(HalfSpace(passes=passes)), batch_size=4)
-    generator = torch.Generator().manual_seed(0)
-    found = select(base, torch.from_numpy(images + 1), draws=2, sigma=0.1, generator=generator)
+    found = select(base, torch.from_numpy(images + 1), draws=2, sigma=0.1, noise=draws_of(images))
     assert passes == [4, 4, 2, 4, 4, 2]
     assert found.tolist() == [1] * 10
 
@@ -178,7 +179,7 @@ def test_batches_are_halved_when_memory_runs_out():
 
 def test_noise_is_gaussian_independent_and_not_clipped():
     images = torch.stack([torch.zeros(1, 2, 2), torch.ones(1, 2, 2)])
-    noisy = noisy_copies(images, each=5000, sigma=0.5, generator=torch.Generator().manual_seed(0))
+    noisy = noisy_copies(images, sigma=0.5, noise=draws_of(images).copies(5000))
     noise = (noisy.reshape(2, 5000, 4) - images.reshape(2, 1, 4)).numpy()
     assert noise.std() == pytest.approx(0.5, rel=0.02)
     assert abs(noise.mean()) < 0.01
@@ -198,11 +199,11 @@ def test_classifiers_without_gradients_can_be_certified_but_not_attacked():
     images, _ = points(20)
     labels = np.ones(20, dtype=int)
     expected = measured(images, labels)["radius"]
-    found = measure_batch(classifier, images, labels, settings={"smoothing": SMOOTHING}, seed=0)
+    found = measure_batch(classifier, images, labels, settings={"smoothing": SMOOTHING}, seeds=seeds_of(images))
     np.testing.assert_array_equal(found["radius"], expected)
     sandwich = SMOOTHING | {"sandwich": {"steps": 2, "gradient_draws": 4}}
     with pytest.raises(InputError, match="write sandwich: null"):
-        measure_batch(classifier, images, labels, settings={"smoothing": sandwich}, seed=0)
+        measure_batch(classifier, images, labels, settings={"smoothing": sandwich}, seeds=seeds_of(images))
 
 
 def test_settings_that_certify_nothing_are_refused():
@@ -233,8 +234,7 @@ def test_wrong_certificates_are_refuted():
         "radius": 2 * np.abs(distance) + 0.3,  # an error of the certification
     }
     smoothing = SMOOTHING | {"estimation_samples": 1000, "sandwich": SANDWICH}
-    generator = torch.Generator().manual_seed(0)
-    refuted = attack_certificates(base, torch.from_numpy(images), claimed, smoothing=smoothing, generator=generator)
+    refuted = attack_certificates(base, torch.from_numpy(images), claimed, smoothing=smoothing, noise=draws_of(images))
     assert not refuted[claimed["abstained"]].any()
     assert refuted[~claimed["abstained"]].mean() > 0.95
 
@@ -250,7 +250,7 @@ def test_the_attack_stays_in_the_radius_and_goes_straight_to_the_plane():
         classes,
         radius,
         sigma=0.5,
-        generator=torch.Generator().manual_seed(0),
+        noise=draws_of(images),
         **SANDWICH,
     )
     step = (moved - torch.from_numpy(images)).flatten(1).numpy()
@@ -273,7 +273,7 @@ def test_the_attack_sees_gradients_where_the_network_is_sure_of_itself():
         torch.ones(3, dtype=torch.int64),
         torch.full((3,), 0.3),
         sigma=0.02,
-        generator=torch.Generator().manual_seed(0),
+        noise=draws_of(images),
         **SANDWICH,
     )
     step = (moved - torch.from_numpy(images)).flatten(1).numpy()
@@ -312,7 +312,7 @@ def test_radius_agrees_with_the_exact_one_when_draws_are_many():
         base,
         torch.from_numpy(images.astype(np.float32)),
         smoothing=smoothing,
-        generator=torch.Generator().manual_seed(0),
+        noise=draws_of(images),
     )
     assert 0.29 < columns["radius"][0] < 0.3
     assert columns["lower_bound"][0] == pytest.approx(norm.cdf(0.3 / 0.5), abs=0.006)
@@ -329,7 +329,13 @@ def test_logits_that_are_no_numbers_are_refused(disturbed):
 
     images = np.full((3, 1, 2, 2), 0.5, dtype=np.float32)
     with pytest.raises(InputError, match="NaN or infinite"):
-        measure_batch(from_network(Broken()), images, np.zeros(3, dtype=int), settings={"smoothing": SMOOTHING}, seed=0)
+        measure_batch(
+            from_network(Broken()),
+            images,
+            np.zeros(3, dtype=int),
+            settings={"smoothing": SMOOTHING},
+            seeds=seeds_of(images),
+        )
 
 
 def test_certificates_of_a_network_without_gradients_are_not_attacked():
@@ -341,5 +347,9 @@ def test_certificates_of_a_network_without_gradients_are_not_attacked():
     images = np.random.default_rng(0).random((20, 1, 2, 2), dtype=np.float32)
     with pytest.raises(InputError, match="write sandwich: null"):
         measure_batch(
-            from_network(Detached()), images, np.zeros(20, dtype=int), settings={"smoothing": smoothing}, seed=0
+            from_network(Detached()),
+            images,
+            np.zeros(20, dtype=int),
+            settings={"smoothing": smoothing},
+            seeds=seeds_of(images),
         )

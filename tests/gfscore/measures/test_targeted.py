@@ -9,6 +9,7 @@ from gfscore.core.errors import InputError
 from gfscore.measures import KINDS
 from gfscore.measures.targeted.batch import other_classes
 from gfscore.networks.classifier import from_network
+from seeds import seeds_of
 
 measure_batch = KINDS["targeted"].load()
 
@@ -45,7 +46,7 @@ def predicted(network, images):
 
 def measured(network, images, labels, norm="linf", **changes):
     settings = {"norm": norm, "eps": EPS[norm], "steps": 20, "step_size": EPS[norm] / 4, "restarts": 1} | changes
-    return measure_batch(from_network(network), images, np.asarray(labels), settings=settings, seed=0)
+    return measure_batch(from_network(network), images, np.asarray(labels), settings=settings, seeds=seeds_of(images))
 
 
 @pytest.mark.parametrize("norm", ["linf", "l2"])

@@ -138,7 +138,7 @@ def test_a_connection_that_hardly_moves_is_given_up_and_continued(server, tmp_pa
     server.script = [WHOLE | {"slow": True}, WHOLE]
     fetch(server, tmp_path / "m")
     assert (tmp_path / "m").read_bytes() == CONTENT
-    assert re.search(r"attempt 1 of 5 failed: only \d{1,2} bytes came in", capsys.readouterr().out)
+    assert re.search(r"attempt 1 of 5 failed: only \d{1,2} bytes received in", capsys.readouterr().out)
     assert re.fullmatch(r"bytes=\d{1,2}-", server.asked[1])
 
 
@@ -190,9 +190,9 @@ def test_a_refused_connection_is_tried_again_and_named(server, tmp_path):
         (PAGE, "is a web page, not a checkpoint"),
         (b"\n  <html>sign in</html>", "is a web page"),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "Git LFS pointer"),
-        (CONTENT[:-4], "another number than its safetensors header announces"),
+        (CONTENT[:-4], "which contradicts its safetensors header"),
         (b'{"error": "no such file"}', "is no PyTorch, safetensors or ONNX file"),
-        (b"PK\x03\x04 cut short", "is a PyTorch file cut short"),
+        (b"PK\x03\x04 cut short", "is a truncated PyTorch file"),
         (b"", "is empty"),
         (save({"weight": torch.zeros(3)}), f"has sha256 .*, expected {DIGEST[:12]}; correct the digest"),
     ],
@@ -200,7 +200,7 @@ def test_a_refused_connection_is_tried_again_and_named(server, tmp_path):
 def test_what_is_not_the_checkpoint_is_set_aside(server, tmp_path, body, message):
     for _ in range(2):
         server.script = [{"body": body}]
-        with pytest.raises(InputError, match=rf"{message}.*set aside as .*m\.rejected-download"):
+        with pytest.raises(InputError, match=rf"{message}.*kept as .*m\.rejected-download"):
             fetch(server, tmp_path / "m", sha256=DIGEST)
         assert names_in(tmp_path) == ["m.rejected-download"]
     assert server.asked == [None, None]
@@ -214,7 +214,7 @@ def test_redirects_lead_to_http_alone(server, tmp_path):
     fetch(server, tmp_path / "m", sha256=DIGEST)
     for number, away in enumerate(("ftp://127.0.0.1:1/model", "file:///etc/passwd", "http://[::1/model")):
         server.script = [{"status": 302, "headers": {"Location": away}}]
-        with pytest.raises(InputError, match="is or leads to no http or https address"):
+        with pytest.raises(InputError, match="redirects to another kind"):
             fetch(server, tmp_path / "n")
         assert len(server.asked) == 3 + number
 
@@ -234,7 +234,7 @@ def test_keys_in_addresses_are_not_told(server, tmp_path, capsys):
 
 @pytest.mark.parametrize("url", ["http://a..b/x", f"http://{64 * 'a'}/x", "http://[::1", "file:///etc/passwd", "m.pt"])
 def test_what_is_no_address_is_refused(tmp_path, url):
-    with pytest.raises(InputError, match=r"no http or https address|is no address"):
+    with pytest.raises(InputError, match=r"no http or https URL|is no valid URL"):
         download(url, tmp_path / "m", check=None)
 
 
@@ -287,7 +287,7 @@ def test_a_disk_that_refuses_locks_or_files_is_named(server, tmp_path, monkeypat
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     monkeypatch.setattr(fcntl, "flock", refused)
-    with pytest.raises(InputError, match=r"cannot be written or locked \(Input/output error\); .*whose locks work"):
+    with pytest.raises(InputError, match=r"cannot be written or locked \(Input/output error\); .*supports locks"):
         fetch(server, tmp_path / "n")
     assert server.asked == []
 
@@ -415,7 +415,7 @@ def test_a_digest_is_compared_without_parsing(tmp_path):
     path.write_bytes(b"anything")
     require_digest(path, hashlib.sha256(b"anything").hexdigest().upper())
     # Whoever placed it by hand has no other copy to be made again.
-    remedy = "delete it, so that it comes again; if you put it there, put the right one back"
+    remedy = "delete it and run again; if you put it there, restore the right file"
     with pytest.raises(InputError, match=rf"m: sha256 is .* expected 000000000000.* {remedy}"):
         require_digest(path, "0" * 64)
 

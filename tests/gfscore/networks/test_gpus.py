@@ -46,7 +46,7 @@ def test_every_job_holds_another_gpu_until_it_ends_however_it_ends(tmp_path):
 def test_locks_that_another_could_steer_are_refused(tmp_path):
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "locks").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(InputError, match="made by another user"):
+    with pytest.raises(InputError, match="belongs to another user"):
         hold_one_of(["one"], folder=tmp_path / "locks")
     (tmp_path / "elsewhere" / "one").symlink_to(tmp_path / "victim")
     with pytest.raises(OSError, match="one"):

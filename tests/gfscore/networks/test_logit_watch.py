@@ -70,7 +70,7 @@ def test_an_error_that_comes_of_no_number_is_told_by_its_cause():
 
 def test_complex_numbers_are_refused_by_the_classifier_itself():
     classifier = from_network(Constant(1j, 2 + 0j))
-    with pytest.raises(InputError, match=r"gives a torch\.complex64, but real logits"):
+    with pytest.raises(InputError, match=r"returns a torch\.complex64; make it"):
         classifier.logits(IMAGES)
-    with pytest.raises(InputError, match="but real logits"), watched(classifier) as running:
+    with pytest.raises(InputError, match="real logits"), watched(classifier) as running:
         running.logits(IMAGES)

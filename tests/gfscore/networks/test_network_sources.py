@@ -123,7 +123,9 @@ def test_code_that_changed_since_the_manifest_is_refused(write, tmp_path):
     manifest = {"architecture": NAME, **describe_network(NAME)}
     require_network(manifest)
     write(nets="from . import helper", helper="2")
-    with pytest.raises(InputError, match=r"^architectures/helper\.py: not the code of .*run the same command again"):
+    with pytest.raises(
+        InputError, match=r"^architectures/helper\.py: differs from the code of .*run the same command again"
+    ):
         require_network(manifest)
     require_network({"architecture": NAME})
     require_network({"architecture": "torchvision.models:resnet18"})

@@ -189,5 +189,5 @@ def test_a_fit_cut_short_says_so_and_bad_features_are_refused():
     _, taken = fit_head(features, labels, classes=3, penalty=0.01, iterations=2)
     assert taken == 2
     features[3, 1] = np.nan
-    with pytest.raises(InputError, match="features that are not finite"):
+    with pytest.raises(InputError, match="non-finite features"):
         fit_head(features, labels, classes=3, penalty=1, iterations=10)

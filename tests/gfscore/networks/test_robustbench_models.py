@@ -188,7 +188,7 @@ def test_masks_are_refused_with_file_and_model(tmp_path):
     content = weights_of(MMA)
     name = next(name for name in content if name.endswith("weight"))
     save(tmp_path, MMA, content | {name: content[name] > 0})
-    with pytest.raises(InputError, match=r"Ding2020MMA\.pt: does not fit .*no real numbers.*delete it so that"):
+    with pytest.raises(InputError, match=r"Ding2020MMA\.pt: does not fit .*no real numbers.*delete it to download"):
         open_saved(tmp_path, MMA)
 
 

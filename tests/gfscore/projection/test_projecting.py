@@ -41,7 +41,7 @@ def measured(logits, labels=(0, 1, 2, 0)):
         images,
         np.array(labels),
         settings=SETTINGS,
-        seed=0,
+        seeds=None,
         mapper=mapper,
         conditions=CONDITIONS,
     )

@@ -202,5 +202,5 @@ def test_layers_without_bounds_are_refused(name):
 )
 def test_a_map_in_front_that_gives_no_bounds_is_refused(front, image, eps):
     network = nn.Sequential(front, nn.Flatten(), nn.Linear(16, 3))
-    with pytest.raises(InputError, match="stands before the first layer"):
+    with pytest.raises(InputError, match="before the first layer"):
         certified(network, torch.full((1, 1, 4, 4), image), torch.tensor([0]), eps=eps)

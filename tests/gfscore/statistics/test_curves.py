@@ -158,7 +158,7 @@ def test_an_empty_range_is_an_error(low, high):
 def test_a_range_too_wide_to_settle_is_an_error_and_not_a_wrong_curve():
     logits = np.zeros((1, 1000))
     logits[0, 0] = 1.0
-    with pytest.raises(InputError, match="do not settle between T = 1e-06 and 1e\\+06 with 513 points"):
+    with pytest.raises(InputError, match="between T = 1e-06 and 1e\\+06 need more than 513 points"):
         sweep_class_scores(logits, np.array([0]), 1000, activation="softmax", low=1e-6, high=1e6)
 
 

@@ -76,7 +76,7 @@ def test_half_precision_overflow_is_an_error():
         ([[0, 1]], r"labels have shape \(1, 2\)"),
         ([0.5, 1.0], "labels have dtype float64, row 0 is 0.5; give whole"),
         ([1.0, np.nan], r"labels have dtype float64, row 1 is nan \(an empty cell\?\)"),
-        (["cat", "dog"], "labels have dtype <U3, row 0 is 'cat'; .* in the order of `classes`"),
+        (["cat", "dog"], "labels have dtype <U3, row 0 is 'cat'; .* in `classes`"),
         (np.array(["1", "dog"], dtype=object), "labels have dtype object, row 1 is 'dog'"),
         (["1", "2"], "labels have dtype <U1, row 0 is '1'"),
         ([True, False], "labels have dtype bool"),

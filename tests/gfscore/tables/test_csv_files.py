@@ -7,7 +7,7 @@ import pytest
 
 from gfscore.tables import csv_files
 from gfscore.tables.csv_files import MISSING, read_csv
-from gfscore.tables.malformed import Malformed
+from gfscore.tables.malformed import MalformedError
 
 
 def written(folder, text, name="a.csv"):
@@ -57,7 +57,7 @@ R_WITH_SEMICOLONS = '"";"x";"y"\n"1";0,5;2\n"2";1;3\n'
 @pytest.mark.parametrize(
     ("text", "separator", "expected", "remedy"),
     [
-        (R_WITH_SHORT_HEADER, ",", "row 2 has 3 fields, the header 2, as where", "row.names = FALSE"),
+        (R_WITH_SHORT_HEADER, ",", "row 2 has 3 fields, the header 2, as in files with row names", "row.names = FALSE"),
         (R_WITH_SEMICOLONS, ",", "its cells are separated by semicolons, not commas", "write it with commas"),
         ("sep=;\nx;y\n1;2\n", ",", "separated by semicolons", "write it with commas"),
         ("label;sample_id\n1;a\n", ",", "separated by semicolons", "write it with commas"),
@@ -68,7 +68,7 @@ R_WITH_SEMICOLONS = '"";"x";"y"\n"1";0,5;2\n"2";1;3\n'
 )
 def test_tables_in_forms_of_other_programs_are_refused_with_what_to_do(tmp_path, text, separator, expected, remedy):
     for name in ("a.csv", "a.csv.gz"):
-        with pytest.raises(Malformed, match=expected) as caught:
+        with pytest.raises(MalformedError, match=expected) as caught:
             read_csv(written(tmp_path, text, name), separator=separator)
         assert remedy in caught.value.remedy
 

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gfscore.core.errors import InputError
-from gfscore.core.label_numbers import numbered
+from gfscore.core.label_numbers import class_indices
 from gfscore.tables import parquet_files
 from gfscore.tables.logit_files import read_labels_file, read_logits_file
 
@@ -72,7 +72,7 @@ def test_a_name_that_is_nearly_a_class_is_refused(tmp_path, ending, names, forei
 def test_row_names_are_refused_with_how_to_leave_them_out(tmp_path, ending, names, nameless):
     """As many columns as classes together with them, or beside them."""
     path = table(tmp_path, names, ending, **{nameless: range(6)})
-    with pytest.raises(InputError, match=rf"a\.{ending}: column '{nameless}' has no name .*row\.names = FALSE, pandas"):
+    with pytest.raises(InputError, match=rf"a\.{ending}: column '{nameless}' has no name.*row\.names = FALSE, pandas"):
         read_logits_file(path, classes=CLASSES)
 
 
@@ -83,7 +83,7 @@ CELL = "cat,dog,frog\n1,2,3\n4,{},6\n"
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ('"","z0","z1","z2"\n"1",1,2,3\n', "column 'Unnamed: 0' has no name of its own.*R: row.names = FALSE"),
+        ('"","z0","z1","z2"\n"1",1,2,3\n', "column 'Unnamed: 0' has no name.*R: row.names = FALSE"),
         ('"cat","dog","frog"\n"1",1,2,3\n', "row 2 has 4 fields, the header 3.*R: row.names = FALSE"),
         ('"";"cat";"dog";"frog"\n"1";1,5;2;3\n', "separated by semicolons, not commas.*write it with commas"),
         ("cat,dog,cat\n1,2,3\n", r"\(two columns 'cat'\); rename one$"),
@@ -157,7 +157,7 @@ def test_parquet_that_is_no_table_of_logits_is_refused(tmp_path, columns, names,
 @pytest.mark.parametrize("shapes", [[3, 4, 5], [(), (), ()], [(6, 1)] * 3])
 def test_arrays_that_are_no_columns_are_refused(tmp_path, shapes):
     arrays = {name: np.ones(shape) for name, shape in zip(CLASSES, shapes, strict=True)}
-    with pytest.raises(InputError, match=r"a\.npz: the arrays cat \(.*are no columns of logits of one length"):
+    with pytest.raises(InputError, match=r"a\.npz: the arrays cat \(.*are not columns of logits of equal length"):
         read_logits_file(npz(tmp_path, **arrays), classes=CLASSES)
 
 
@@ -183,7 +183,7 @@ def test_numbers_count_the_classes_even_where_classes_are_called_by_numbers(tmp_
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ("dgo", r"row 2 is 'dgo', none of the 3 classes \(the nearest is 'dog'\); write each label as `classes`"),
+        ("dgo", r"row 2 is 'dgo', none of the 3 classes \(the nearest is 'dog'\); write each label as in `classes`"),
         ("Cat", r"row 2 is 'Cat', none of the 3 classes \(the nearest is 'cat'\)"),
         ("1", r"row 2 is '1', none of the 3 classes .* or all as whole numbers from 0"),
         (None, r"row 2 is nan, none of the 3 classes \(an empty cell, or"),
@@ -201,13 +201,13 @@ def test_a_name_that_is_no_class_is_named_with_the_nearest(tmp_path, wrong, mess
 
 @pytest.mark.parametrize(("classes", "labels"), [(["1", "2", "3"], ["3", "1", "2"]), (["1", "x"], ["x", "1"])])
 def test_a_name_that_reads_as_the_number_of_another_class_is_refused(classes, labels):
-    with pytest.raises(InputError, match=r"is '1': the name of class 0 and the place of another one; write all labels"):
-        numbered(np.array(labels, dtype=object), classes, "a.csv: label")
+    with pytest.raises(InputError, match=r"is '1': the name of class 0 and the index of another one; write all labels"):
+        class_indices(np.array(labels, dtype=object), classes, "a.csv: label")
 
 
 def test_names_that_read_as_their_own_number_or_as_none_are_names():
-    assert numbered(np.array(["1", "0"]), ["0", "1"], "a").tolist() == [1, 0]
-    assert numbered(np.array(["2024", "2023"]), ["2023", "2024"], "a").tolist() == [1, 0]
+    assert class_indices(np.array(["1", "0"]), ["0", "1"], "a").tolist() == [1, 0]
+    assert class_indices(np.array(["2024", "2023"]), ["2023", "2024"], "a").tolist() == [1, 0]
 
 
 def test_names_without_a_list_of_classes_say_how_to_give_one(tmp_path):
@@ -306,7 +306,7 @@ def test_lists_may_hold_what_their_file_can(tmp_path, monkeypatch):
     path = lists(tmp_path, pa.list_(pa.float64()), [[0.0] * 1000] * 1000)
     assert read_logits_file(path, classes=["c"] * 1000)[0].shape == (1000, 1000)
     monkeypatch.setattr(parquet_files, "PLAIN_VALUES", 10_000)
-    with pytest.raises(InputError, match=r"a\.parquet: .*its lists hold more than .*use_dict"):
+    with pytest.raises(InputError, match=r"a\.parquet: .*its lists hold more values than .*use_dict"):
         read_logits_file(path, classes=["c"] * 1000)
 
 

@@ -26,5 +26,5 @@ def test_more_rows_than_any_file_may_have_must_fit_into_it(path, monkeypatch):
     # 8 bytes of noise in each row
     opened_parquet(path).close()
     pq.write_table(pa.table({"label": np.zeros(50_000, dtype=np.int32)}), path)
-    with pytest.raises(ValueError, match="promises 50000 rows, 50000 in all row groups, in a file of"):
+    with pytest.raises(ValueError, match="claims 50000 rows, 50000 in all row groups, in a file of"):
         opened_parquet(path)

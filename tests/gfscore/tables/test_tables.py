@@ -10,16 +10,15 @@ import pytest
 
 import gfscore
 from gfscore import InputError
+from gfscore.tables.csv_export import as_cell, write_csv_beside
 from gfscore.tables.parquet_tables import (
     IDENTITY_KEY,
-    PartedTable,
-    as_cell,
+    TableFile,
     frame_of,
     read_identity,
     read_logits,
     read_table,
     typed_frame,
-    write_csv_beside,
     write_logits,
     write_parts,
     write_table,
@@ -215,17 +214,17 @@ def test_a_table_made_from_another_one_inherits_its_identity_but_not_its_kind(tm
 
 
 def test_a_file_of_another_model_is_refused(path_to_logits):
-    with pytest.raises(InputError, match=r"ERM\.parquet: its model is 'ERM', but 'TRADES' is asked for"):
+    with pytest.raises(InputError, match=r"ERM\.parquet: its model is 'ERM', but 'TRADES' is expected"):
         read_logits(path_to_logits, expect={"model": "TRADES"})
 
 
 def test_a_file_that_does_not_say_what_is_asked_is_refused(path_to_logits):
-    with pytest.raises(InputError, match=r"ERM\.parquet: its device is None, but 'cpu' is asked for"):
+    with pytest.raises(InputError, match=r"ERM\.parquet: its device is None, but 'cpu' is expected"):
         read_logits(path_to_logits, expect={"device": "cpu"})
 
 
 def test_another_kind_of_table_is_refused(path_to_logits):
-    with pytest.raises(InputError, match=r"ERM\.parquet: its table is 'logits', but 'samples' is asked for"):
+    with pytest.raises(InputError, match=r"ERM\.parquet: its table is 'logits', but 'samples' is expected"):
         read_table(path_to_logits, CATALOGUE["samples"])
 
 
@@ -251,13 +250,13 @@ def rewritten(path, target, **changes):
 @pytest.mark.parametrize("version", [0, 2, 99, None, "1"])
 def test_another_version_of_the_table_is_refused(path_to_logits, tmp_path, version):
     path = rewritten(path_to_logits, tmp_path / "old.parquet", table_version=version)
-    with pytest.raises(InputError, match=r"old\.parquet: its table_version is .*, but 1 is asked for; delete it"):
+    with pytest.raises(InputError, match=r"old\.parquet: its table_version is .*, but 1 is expected; delete it"):
         read_logits(path)
 
 
 def test_a_parquet_file_of_someone_else_is_refused(tmp_path):
     pd.DataFrame({"label": [1]}).to_parquet(tmp_path / "other.parquet")
-    with pytest.raises(InputError, match=r"other\.parquet: no identity metadata"):
+    with pytest.raises(InputError, match=r"other\.parquet: has no identity metadata"):
         read_table(tmp_path / "other.parquet", CATALOGUE["samples"])
 
 
@@ -416,10 +415,10 @@ def made_parts():
 def test_parts_are_row_groups_that_are_read_alone_and_a_table_together(tmp_path):
     parts = made_parts()
     write_parts(tmp_path / "t.parquet", CATALOGUE["scores"], parts, identity=IDENTITY)
-    table = PartedTable(tmp_path / "t.parquet", CATALOGUE["scores"], expect={"model": "ERM"})
+    table = TableFile(tmp_path / "t.parquet", CATALOGUE["scores"], expect={"model": "ERM"})
     assert table.identity == read_identity(tmp_path / "t.parquet")
     for place in (2, 0, 1):
-        pd.testing.assert_frame_equal(table.read(place), parts[place], check_dtype=False)
+        pd.testing.assert_frame_equal(table.read_part(place), parts[place], check_dtype=False)
     whole = read_table(tmp_path / "t.parquet", CATALOGUE["scores"])
     pd.testing.assert_frame_equal(whole, pd.concat(parts, ignore_index=True), check_dtype=False)
 
@@ -427,19 +426,19 @@ def test_parts_are_row_groups_that_are_read_alone_and_a_table_together(tmp_path)
 def test_a_parted_table_is_refused_as_any_other_and_a_damaged_part_by_its_file(tmp_path):
     path = tmp_path / "t.parquet"
     write_parts(path, CATALOGUE["scores"], made_parts(), identity=IDENTITY)
-    with pytest.raises(InputError, match=r"t\.parquet: its model is 'ERM', but 'TRADES' is asked for"):
-        PartedTable(path, CATALOGUE["scores"], expect={"model": "TRADES"})
-    with pytest.raises(InputError, match=r"t\.parquet: its table is 'scores', but 'samples' is asked for"):
-        PartedTable(path, CATALOGUE["samples"])
+    with pytest.raises(InputError, match=r"t\.parquet: its model is 'ERM', but 'TRADES' is expected"):
+        TableFile(path, CATALOGUE["scores"], expect={"model": "TRADES"})
+    with pytest.raises(InputError, match=r"t\.parquet: its table is 'scores', but 'samples' is expected"):
+        TableFile(path, CATALOGUE["samples"])
     with pytest.raises(InputError, match=r"gone\.parquet: no such file"):
-        PartedTable(tmp_path / "gone.parquet", CATALOGUE["scores"])
+        TableFile(tmp_path / "gone.parquet", CATALOGUE["scores"])
     raw = bytearray(path.read_bytes())
     first = pq.ParquetFile(path).metadata.row_group(0)
     raw[4 : 4 + first.total_byte_size // 2] = bytes(first.total_byte_size // 2)
     path.write_bytes(raw)
     with pytest.raises(InputError, match=r"t\.parquet: damaged"):
-        PartedTable(path, CATALOGUE["scores"]).read(0)
-    assert len(PartedTable(path, CATALOGUE["scores"]).read(2)) == 5
+        TableFile(path, CATALOGUE["scores"]).read_part(0)
+    assert len(TableFile(path, CATALOGUE["scores"]).read_part(2)) == 5
 
 
 @pytest.mark.parametrize("table", ["class_scores", "model_summary"])

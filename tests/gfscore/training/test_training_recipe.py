@@ -14,7 +14,7 @@ from gfscore.images.datasets import load_all, open_images
 from gfscore.networks.compatibility import import_torchvision
 from gfscore.networks.opening import build_network
 from gfscore.networks.resuming import TrainingProgress
-from gfscore.networks.trained import load_classifier, save_classifier
+from gfscore.networks.trained import load_network, save_classifier
 from gfscore.training import images as reading
 from gfscore.training.images import ReadImages, in_batches, training_images
 from gfscore.training.loop import train_classifier
@@ -217,7 +217,7 @@ def test_what_was_kept_is_used_only_for_the_same_training_and_whole(images, tmp_
         return capsys.readouterr().out
 
     assert "kept from an earlier" not in again({"seed": 1})
-    assert "going on after 3 epochs" in again({"seed": 1})
+    assert "resuming after 3 epochs" in again({"seed": 1})
     assert "belongs to other images, settings or another version" in again({"seed": 2})
     for content in (b"", b"nonsense", path.read_bytes()[:500]):
         path.write_bytes(content)
@@ -232,8 +232,8 @@ def test_finished_epochs_are_not_written_more_often_than_asked(images, tmp_path)
 
 def test_a_network_of_timm_is_trained_stored_and_read_again(images, tmp_path):
     network = train_classifier(load_all(images)[0], images.labels, **{**OF_TIMM, "recipe": None, "epochs": 8})
-    sha256 = save_classifier(tmp_path / "m.safetensors", network, metadata={})
-    loaded = load_classifier(tmp_path / "m.safetensors", sha256=sha256)
+    save_classifier(tmp_path / "m.safetensors", network, metadata={})
+    loaded = load_network(tmp_path / "m.safetensors")
     x = torch.from_numpy(load_all(images)[0])
     assert torch.equal(loaded(x), network(x))
     assert loaded.recipe["architecture"] == "timm/test_efficientnet"

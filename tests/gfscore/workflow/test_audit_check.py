@@ -2,9 +2,6 @@
 
 import json
 import shutil
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 from pyarrow.parquet import ParquetFile
@@ -19,8 +16,6 @@ from gfscore.tables.parquet_tables import read_table, write_table
 from gfscore.workflow.audit_check import check_audit, require_unchanged_audit
 from gfscore.workflow.catalogue import CATALOGUE
 from synthetic import AUDIT, synthetic_audit
-
-TOOL = Path(__file__).parents[3] / "tools/check_audit.py"
 
 
 @pytest.fixture(scope="module")
@@ -202,19 +197,3 @@ def test_a_folder_that_is_no_audit_is_refused(tmp_path):
         check_audit(tmp_path / "nowhere")
     with pytest.raises(InputError, match="holds no audit: neither a verdict nor tables"):
         check_audit(tmp_path)
-
-
-def test_the_tool_says_what_is_wrong_and_what_it_cannot_prove(folder):
-    def run(path):
-        return subprocess.run([sys.executable, TOOL, path], capture_output=True, text=True, check=False)
-
-    done = run(folder)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "All files are as they were written." in done.stdout and "cannot prove" in done.stdout
-    (folder / "report.html").write_text("PASS")
-    done = run(folder)
-    assert done.returncode == 1
-    assert "WRONG report.html: damaged, edited" in done.stdout and "1 wrong." in done.stdout
-    done = run(folder.parent)
-    assert done.returncode == 2
-    assert "holds no audit" in done.stderr and "Traceback" not in done.stderr

@@ -159,8 +159,8 @@ def laid(changes):
         (("measures", "minimal-l2", "attacks"), [{"name": "carlini-wagner"}], None),
         (("measures", "certified-l2", "largest_radius"), 1, ["largest_radius", "give one"]),
         # distances in steps of a byte, with their share of white
-        (("measures", "adversarial-linf", "eps"), 8, ["measures: adversarial-linf: eps: 8 in l_inf", "8/255"]),
-        (("measures", "adversarial-linf", "eps"), 8.5, ["8.5 in l_inf", "a share of white"]),
+        (("measures", "adversarial-linf", "eps"), 8, ["measures: adversarial-linf: eps: an l_inf distance of 8", "8/255"]),
+        (("measures", "adversarial-linf", "eps"), 8.5, ["l_inf distance of 8.5", "a number up to 1"]),
         (("measures", "adversarial-linf", "attacks"), [{"name": "pgd", "step_size": 8}], ["step_size", "8/255"]),
         (("measures", "targeted-linf", "step_size"), 8, ["measures: targeted-linf: step_size", "8/255"]),
         ((*BALL, "eps"), 8, ["perturbation: eps", "8/255"]),

@@ -1,6 +1,6 @@
 """Auto-PGD: gradient ascent with momentum whose step size follows the progress of each image.
 
-Tensors, `ball`, `generator` and what is returned are those of gfscore.attacks.ball_attacks.
+Tensors, `ball`, `draws` and what is returned are those of gfscore.attacks.ball_attacks.
 """
 
 from __future__ import annotations
@@ -8,16 +8,17 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from gfscore.attacks.goals import AWAY_THROUGH_TARGET, LESS_LIKELY, LESS_LIKELY_ON_AVERAGE
-from gfscore.attacks.gradient_ascent import per_image, project, random_in_ball, steepest
-from gfscore.attacks.search import Search, ascent, logits_of
+from gfscore.attacks.goals import AWAY_THROUGH_TARGET, LESS_LIKELY, LESS_LIKELY_ON_AVERAGE, OUT_OF_FIRST_PLACE
+from gfscore.attacks.gradient_ascent import per_image, project, steepest
+from gfscore.attacks.search import Search, ascent, logits_of, random_in_ball
 
 if TYPE_CHECKING:
-    from torch import Generator, Tensor
+    from torch import Tensor
     from torch.nn import Module
 
     from gfscore.attacks.goals import Goal
     from gfscore.attacks.gradient_ascent import Ball
+    from gfscore.statistics.draws import Draws
 
 MOMENTUM = 0.75
 RISES = 0.75
@@ -30,7 +31,7 @@ def auto_pgd(
     labels: Tensor,
     *,
     ball: Ball,
-    generator: Generator,
+    draws: Draws,
     steps: int,
     restarts: int,
     goal: Goal,
@@ -42,11 +43,11 @@ def auto_pgd(
     Where nothing was found the point is the one of highest loss. Source: Croce and Hein 2020, Algorithm 1.
     """
     search = Search(images, goal)
-    for _ in range(restarts):
+    for restart in range(restarts):
         if len(search.standing):
             _ascend(
                 network, images, labels, search,
-                ball=ball, generator=generator, steps=steps, gradient_samples=gradient_samples,
+                ball=ball, draws=draws.stream(restart), steps=steps, gradient_samples=gradient_samples,
             )  # fmt: skip
     return search.result
 
@@ -59,8 +60,13 @@ def auto_pgd_on_cross_entropy(
     return auto_pgd(network, images, labels, goal=goal, gradient_samples=gradient_samples, **how)
 
 
+def auto_pgd_on_logits_ratio(network: Module, images: Tensor, labels: Tensor, **how: Any) -> tuple[Tensor, Tensor]:
+    """Auto-PGD on the difference of logits ratio; needs K >= 3."""
+    return auto_pgd(network, images, labels, goal=OUT_OF_FIRST_PLACE, **how)
+
+
 def auto_pgd_targeted(
-    network: Module, images: Tensor, labels: Tensor, *, ball: Ball, generator: Generator, steps: int, targets: int
+    network: Module, images: Tensor, labels: Tensor, *, ball: Ball, draws: Draws, steps: int, targets: int
 ) -> tuple[Tensor, Tensor]:
     """Auto-PGD towards each of the `targets` likeliest wrong classes in turn, until any wrong class is predicted.
 
@@ -75,7 +81,8 @@ def auto_pgd_targeted(
     for rank in range(targets):
         if len(search.standing):
             aims = torch.stack([labels, rivals[:, rank]], dim=1)
-            _ascend(network, images, aims, search, ball=ball, generator=generator, steps=steps, gradient_samples=1)
+            how = {"ball": ball, "steps": steps, "gradient_samples": 1}
+            _ascend(network, images, aims, search, draws=draws.stream(rank), **how)
     return search.result
 
 
@@ -89,11 +96,11 @@ def checkpoints(steps: int) -> list[int]:
     return sorted(set(found))
 
 
-def _ascend(network, images, aims, search, *, ball, generator, steps, gradient_samples):
+def _ascend(network, images, aims, search, *, ball, draws, steps, gradient_samples):
     import torch
 
     state = {"x": images[search.standing], "y": aims[search.standing]}
-    state["points"] = state["before"] = state["best"] = _on_sphere(state["x"], ball=ball, generator=generator)
+    state["points"] = state["before"] = state["best"] = _on_sphere(state["x"], draws[search.standing], ball=ball)
     state = _look(network, state, search, gradient_samples)
     state |= {
         "best_loss": state["loss"],
@@ -164,8 +171,8 @@ def _judge(state, *, steps):
     state["rises"] = torch.zeros_like(state["rises"])
 
 
-def _on_sphere(images, *, ball, generator):
+def _on_sphere(images, draws, *, ball):
     # Uniform in the ball, then pushed to its edge: the longer starts of the paper's own program.
-    start = random_in_ball(images, generator=generator, **ball)
+    start = random_in_ball(images, draws, **ball)
     length = start.flatten(1).norm(p={"linf": math.inf, "l2": 2}[ball["norm"]], dim=1)
     return project(images + start * per_image(ball["eps"] / length.clamp_min(1e-30), images), images, **ball)

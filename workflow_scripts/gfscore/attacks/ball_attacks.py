@@ -1,10 +1,10 @@
 """Gradient attacks within a ball that let an image go as soon as it is fooled.
 
 Tensors as in gfscore.attacks.gradient_ascent: images (n, C, H, W) in [0, 1], labels (n,) int64; `ball` is {"norm":
-"linf" or "l2", "eps": radius}, `generator` a seeded torch Generator. An attack returns points (n, C, H, W) in the ball
-and in [0, 1] and the forward passes spent on each image, (n,) int64. Its caller judges the points, so a last one may be
-untested. The network's mode and gradients are left as they were. For training, where every image stays to the last
-step, see gfscore.attacks.gradient_ascent.
+"linf" or "l2", "eps": radius}, `draws` the random numbers of these images (gfscore.statistics.draws). An attack returns
+points (n, C, H, W) in the ball and in [0, 1] and the forward passes spent on each image, (n,) int64. Its caller judges
+the points, so a last one may be untested. The network's mode and gradients are left as they were. For training, where
+every image stays to the last step, see gfscore.attacks.gradient_ascent.
 """
 
 from __future__ import annotations
@@ -12,18 +12,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gfscore.attacks.goals import LESS_LIKELY
-from gfscore.attacks.gradient_ascent import project, random_in_ball, steepest
-from gfscore.attacks.search import Search, ascent, logits_of
+from gfscore.attacks.gradient_ascent import project, steepest
+from gfscore.attacks.search import Search, ascent, logits_of, random_in_ball
 
 if TYPE_CHECKING:
-    from torch import Generator, Tensor
+    from torch import Tensor
     from torch.nn import Module
 
     from gfscore.attacks.goals import Goal
     from gfscore.attacks.gradient_ascent import Ball
+    from gfscore.statistics.draws import Draws
 
 
-def fgsm(network: Module, images: Tensor, labels: Tensor, *, ball: Ball, generator: Generator) -> tuple[Tensor, Tensor]:
+def fgsm(network: Module, images: Tensor, labels: Tensor, *, ball: Ball, draws: Draws) -> tuple[Tensor, Tensor]:
     """One gradient step from the image to the edge of the ball. Source: Goodfellow et al. 2015, section 4."""
     search = Search(images, LESS_LIKELY)
     search.leave(_ascend(network, images, images, labels, search, ball=ball, steps=1, step_size=ball["eps"]))
@@ -36,7 +37,7 @@ def pgd(
     aims: Tensor,
     *,
     ball: Ball,
-    generator: Generator,
+    draws: Draws,
     steps: int,
     step_size: float,
     restarts: int,
@@ -50,12 +51,13 @@ def pgd(
     """
     step_size = 2.5 * ball["eps"] / steps if step_size is None else step_size
     search = Search(images, goal)
-    for left in reversed(range(restarts)):
+    for restart in range(restarts):
         x = images[search.standing]
-        start = project(x + random_in_ball(x, generator=generator, **ball), x, **ball)
+        own = draws.stream(restart)[search.standing]
+        start = project(x + random_in_ball(x, own, **ball), x, **ball)
         end = _ascend(network, start, x, aims[search.standing], search, ball=ball, steps=steps, step_size=step_size)
         search.leave(end)
-        if left and len(end):
+        if restart < restarts - 1 and len(end):
             search.spend(1)
             search.note(end, logits_of(network, end), aims[search.standing])
         if len(search.standing) == 0:

@@ -8,6 +8,7 @@ benchmarks/attacks.py compares them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gfscore.attacks.boundary import misclassified
@@ -15,16 +16,17 @@ from gfscore.attacks.library_networks import as_library_expects
 from gfscore.core.errors import InputError
 
 if TYPE_CHECKING:
-    from torch import Generator, Tensor
+    from torch import Tensor
     from torch.nn import Module
 
     from gfscore.attacks.gradient_ascent import Ball
+    from gfscore.statistics.draws import Draws
 
 _NORM = {"linf": "Linf", "l2": "L2"}
 
 
 def fab(
-    network: Module, images: Tensor, labels: Tensor, *, ball: Ball, generator: Generator, steps: int, targets: int
+    network: Module, images: Tensor, labels: Tensor, *, ball: Ball, draws: Draws, steps: int, targets: int
 ) -> tuple[Tensor, Tensor]:
     """Fast adaptive boundary attack towards each of the `targets` likeliest wrong classes in turn.
 
@@ -37,7 +39,7 @@ def fab(
     points = images.clone()
     passes = torch.zeros(len(images), dtype=torch.int64, device=images.device)
     standing = torch.arange(len(images), device=images.device)
-    with as_library_expects(network, seed=_seed_from(generator)) as counted:
+    with as_library_expects(network, seed=0) as counted:
         attack = FABAttack_PT(counted, norm=_NORM[ball["norm"]], eps=ball["eps"], n_iter=steps, device=images.device)
         for rank in range(targets):
             if len(standing) == 0:
@@ -58,10 +60,12 @@ def fab(
 
 
 def square(
-    network: Module, images: Tensor, labels: Tensor, *, ball: Ball, generator: Generator, queries: int
+    network: Module, images: Tensor, labels: Tensor, *, ball: Ball, draws: Draws, queries: int
 ) -> tuple[Tensor, Tensor]:
     """Square attack: random search over squares, which needs no gradients; at most `queries` + 1 passes.
 
+    Where the squares lie, and in l_inf their colours, all images share, whatever their batch: that is seeded by
+    `draws.common`. What else is random each image draws for itself.
     Raises InputError for images that are not square or, in l2, smaller than 5 pixels, on which the library fails.
     Source: Andriushchenko et al. 2020, Algorithms 1 to 3.
     """
@@ -76,12 +80,22 @@ def square(
         )
 
     class Square(SquareAttack):
+        standing, drawn = torch.arange(len(images), device=images.device), 0
+
         def margin_and_loss(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
             # A tie at the top is an error here, but starts the library on an empty batch.
             margin, loss = super().margin_and_loss(x, y)
+            self.standing = self.standing[margin > 0]
             return torch.where(margin == 0, -1e-30, margin), loss
 
-    with as_library_expects(network, seed=_seed_from(generator)) as counted:
+        def random_choice(self, shape: Sequence[int]) -> Tensor:
+            if len(shape) == images.ndim - 1:
+                return super().random_choice(shape)
+            # Signs of each image that is still attacked.
+            self.drawn += 1
+            return draws.stream(self.drawn)[self.standing].uniform(shape[1:]).sign()
+
+    with as_library_expects(network, seed=draws.common) as counted:
         attack = Square(
             counted, norm=_NORM[ball["norm"]], eps=ball["eps"], n_queries=queries, resc_schedule=False,
             device=images.device,
@@ -89,9 +103,3 @@ def square(
         attack.init_hyperparam(images)
         passes, points = attack.attack_single_run(images, labels)
     return points, passes.long()
-
-
-def _seed_from(generator):
-    import torch
-
-    return int(torch.randint(2**31, (1,), generator=generator, device=generator.device))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from gfscore.attacks.gradient_ascent import per_image, steepest
 from gfscore.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from gfscore.attacks.goals import Goal
     from gfscore.networks.classifier import Classifier
+    from gfscore.statistics.draws import Draws
 
 
 class Search:
@@ -119,6 +121,17 @@ def on_device(classifier: Classifier, images: ArrayLike, labels: ArrayLike) -> t
     device = next((value.device for value in chain(network.parameters(), network.buffers())), torch.device("cpu"))
     x = torch.from_numpy(np.ascontiguousarray(images, dtype=np.float32)).to(device)
     return network, x, torch.from_numpy(np.asarray(labels, dtype=np.int64)).to(device)
+
+
+def random_in_ball(images: Tensor, draws: Draws, *, norm: str, eps: float) -> Tensor:
+    """Perturbations drawn uniformly from the ball of radius eps, same shape as the images."""
+    shape = images.shape[1:]
+    if norm == "linf":
+        return draws.uniform(shape).mul_(eps)
+    direction = steepest(draws.normal(shape), norm="l2")
+    # Volume grows with the radius to the power of the dimension.
+    share = draws.stream(1).uniform(()).add_(1).mul_(0.5) ** (1 / images[0].numel())
+    return direction.mul_(per_image(eps * share, images))
 
 
 def distances(points: Tensor, images: Tensor, norm: str) -> Tensor:

@@ -1,1 +1,1 @@
-"""From samples to classes, disparity, comparison, agreement, groups and the verdict."""
+"""Class values, disparity, calibration, comparison and agreement of models, groups, and the verdict of an audit."""

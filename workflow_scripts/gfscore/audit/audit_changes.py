@@ -1,14 +1,14 @@
-"""What changed between two audits of the same data: an earlier release and a later one, say."""
+"""Changes of statistics between two audits of the same data, for example of an earlier and a later release."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from gfscore.audit.calibration.comparable import require_comparable_audits
 from gfscore.audit.metrics import BOUNDED
 from gfscore.audit.metrics.declaration import Metric
 from gfscore.audit.summary_tables import MODEL_SUMMARY
@@ -19,23 +19,34 @@ from gfscore.tables.parquet_tables import read_identity, read_table
 
 WHAT = ["dataset", "threat", "model", "measure", "calibration"]
 COST_ONLY = ("batch_size",)
-"""Settings of a measure that change what it costs, not what it is."""
+"""Settings of a measure that do not change its meaning."""
+
+REMEDY = "compare the rows whose calibration is none (T = 1), or calibrate all models in one audit"
+
+_MUST_AGREE = {
+    "measure": "the measure",
+    "models_digest": "the digest of the model set",
+    "split": "the split of the samples",
+    "t_star": "T*",
+    "t_star_by_model": "the T of each model",
+}
+"""Entries of calibration.json that must agree for calibrated scores to be comparable."""
 
 SAME = 1e-9
-"""Largest relative difference of one number in two files of one audit."""
+"""Tolerance of one number in two files of the same audit."""
 
 
 def audit_changes(first: Path | str, second: Path | str, *, calibration: str = UNCALIBRATED) -> pd.DataFrame:
-    """Statistics of every model in two audits beside each other, and whether their intervals are disjoint.
+    """Data frame of the statistics of all models in two audits, and whether their intervals are disjoint.
 
-    `first` and `second` are folders results/audits/<audit>. One row per model, measure and statistic that either audit
-    has at this calibration: `first`, `second` and `change` = second - first in the measure's unit, null where one of
-    the audits lacks the model or measure; `verdict` is better or worse where the intervals are disjoint, which is right
-    with probability at least 1 - alpha_1 - alpha_2 (union bound), whether or not the samples are the same: of `value`
-    by itself, of the others for all of a model together; else undecided; null without intervals; "not comparable" and
-    the settings that differ, for a measure, or an FP, with other settings. Raises InputError for audits of other data,
-    for rows calibrated on different models or at different temperatures, for audits without a model and measure in
-    common, for folders that hold no audit, and for an audit whose verdict is of another run than its table.
+    `first` and `second` are folders results/audits/<audit>. One row per model, measure and statistic of either audit at
+    `calibration`: `first`, `second` and `change` = second - first in the unit of the measure, null if one audit lacks
+    the model or measure; `verdict`: better or worse if the intervals are disjoint, else undecided; null without
+    intervals; "not comparable" and the settings that differ. Better and worse are correct with probability at least
+    1 - alpha_1 - alpha_2 (union bound), for `value` alone and for the other statistics of a model simultaneously.
+    Raises InputError for audits of different data, for scores calibrated on different models or at different
+    temperatures, for audits without a common model and measure, for folders that hold no audit, and for an audit whose
+    verdict is of another run than its table.
     """
     if calibration != UNCALIBRATED:
         require_comparable_audits(first, second)
@@ -61,16 +72,16 @@ def audit_changes(first: Path | str, second: Path | str, *, calibration: str = U
 
 
 def _identities_on_the_same_data(first: Path | str, second: Path | str) -> list[dict[str, Any]]:
-    # What both audits say of themselves: settings of their measures by name, and of FP.
+    # Identities of both audits, with the settings of their measures and of FP.
     paths = [Path(folder) / "model_summary.parquet" for folder in (first, second)]
     identities = [read_identity(path) for path in paths]
     for path, identity in zip(paths, identities, strict=True):
         if not {"dataset_digest", "measures", "fp_lambda"} <= set(identity):
-            raise InputError(f"{path} does not say which data and settings it is of; run its audit again")
+            raise InputError(f"{path} does not record its data and settings; run its audit again")
     ours, theirs = (identity["dataset_digest"] for identity in identities)
     if ours != theirs:
         raise InputError(
-            f"{first} and {second} are audits of other data: the digests of their datasets are {ours} and {theirs}; "
+            f"{first} and {second} are audits of different data: their datasets have the digests {ours} and {theirs}; "
             "audit both models on the same data"
         )
     return identities
@@ -82,15 +93,12 @@ def _summary(folder: Path | str, calibration: str) -> pd.DataFrame:
     require_one_run(folder, table)
     table = table[table["calibration"] == calibration]
     if table.empty:
-        raise InputError(f"{path} holds no rows at calibration {calibration!r}; name one that it has")
+        raise InputError(f"{path} holds no rows at calibration {calibration!r}; choose another one")
     return table.set_index(WHAT)
 
 
 def require_one_run(folder: Path | str, table: pd.DataFrame) -> None:
-    """Raise InputError unless verdict.json, where there is one, judged the values of `table`, the model_summary.
-
-    The targets `audit` and `gate` make a new verdict and leave the tables as they were.
-    """
+    """Raise InputError if verdict.json, if present, was made from other values than `table`, the model_summary."""
     path = Path(folder) / "verdict.json"
     if not path.is_file():
         return
@@ -99,18 +107,18 @@ def require_one_run(folder: Path | str, table: pd.DataFrame) -> None:
     for rule in read_json(path)["rules"]:
         for judged in rule["models"] if rule["statistic"] in compared else ():
             key = (rule["measure"], judged["threat"], judged["model"])
-            # An undefined value is null in the one file and NaN in the other.
+            # An undefined value is null in JSON and NaN in the table.
             pair = at_one[rule["statistic"]].get(key, np.inf), np.nan if judged["value"] is None else judged["value"]
             if not np.isclose(*pair, rtol=SAME, atol=SAME, equal_nan=True):
                 raise InputError(
-                    f"{folder}: verdict.json and model_summary.parquet are of two runs: {rule['statistic']} of "
-                    f"{judged['model']} is {judged['value']} and {pair[0]}; run all of the audit, then compare"
+                    f"{folder}: verdict.json and model_summary.parquet are from different runs: {rule['statistic']} of "
+                    f"{judged['model']} is {judged['value']} and {pair[0]}; run the whole audit again"
                 )
 
 
 def _of_metric(first: pd.DataFrame, second: pd.DataFrame, metric: Metric) -> pd.DataFrame:
     name = metric.name
-    # The joint bounds of the mean pay for those of every class, which this one comparison does not look at.
+    # The simultaneous bounds of `value` also cover all classes, which are not compared here.
     bounds = "value_alone" if name == "value" else name
     both = pd.concat([table[[name, f"{bounds}_low", f"{bounds}_high"]] for table in (first, second)], axis=1)
     both.columns = ["first", "first_low", "first_high", "second", "second_low", "second_high"]
@@ -123,3 +131,34 @@ def _of_metric(first: pd.DataFrame, second: pd.DataFrame, metric: Metric) -> pd.
     words: list[Any] = [None, "better", "worse"]
     both["verdict"] = np.select([~known, better, worse], words, "undecided")
     return both
+
+
+def require_comparable(
+    first: Mapping[str, Any],
+    second: Mapping[str, Any],
+    *,
+    names: tuple[str, str] = ("the first audit", "the second audit"),
+) -> None:
+    """Raise InputError unless the temperatures of two audits are comparable.
+
+    Takes the contents of two calibration.json. For each common objective, the measure, the digest of the model set, the
+    split of the samples and the chosen temperatures must agree, since a temperature depends on the models that it was
+    chosen on. Raises InputError also if there is no common objective.
+    """
+    shared = [objective for objective in first if objective in second]
+    if not shared:
+        raise InputError(f"{names[0]} and {names[1]} share no calibration objective; {REMEDY}")
+    for objective in shared:
+        for key, words in _MUST_AGREE.items():
+            ours, theirs = first[objective].get(key), second[objective].get(key)
+            if ours != theirs:
+                raise InputError(
+                    f"scores calibrated by {objective} are not comparable: {words} is {ours!r} in {names[0]}, but "
+                    f"{theirs!r} in {names[1]}; {REMEDY}"
+                )
+
+
+def require_comparable_audits(first: Path | str, second: Path | str) -> None:
+    """As require_comparable, for the folders of two audits, which hold calibration.json."""
+    calibrations = [read_json(Path(folder) / "calibration.json") for folder in (first, second)]
+    require_comparable(*calibrations, names=(str(first), str(second)))

@@ -1,4 +1,4 @@
-"""The tables of one audit, read together for the steps that show them."""
+"""The tables of one audit, read together for the steps that present them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gfscore.audit.table_names import COMPARISONS, CONFUSIONS, MEASURE_TABLES
 from gfscore.audit.tables import TABLES
 from gfscore.core.files import read_json
 from gfscore.core.identity import UNCALIBRATED
-from gfscore.tables.parquet_tables import read_identity, read_table
+from gfscore.tables.parquet_tables import TableFile
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AuditTables:
-    """What results/audits/<audit>/ holds, as data frames.
+    """The tables of results/audits/<audit>/ as data frames.
 
-    A table of what an audit does not measure is None: `calibration` and `sensitivity`, with `calibration_results` (the
-    contents of calibration.json) empty, where it searches no temperature. `comparison` holds the contents of
-    comparison.json, `measures` the tables of MEASURE_TABLES that the audit measures for, by their names.
+    A table that an audit has no measure for is None. Without a temperature search, `calibration` and `sensitivity` are
+    None and `calibration_results` (the contents of calibration.json) is empty. `comparison` holds the contents of
+    comparison.json, `measures` the present ones of MEASURE_TABLES by name.
     """
 
     class_scores: pd.DataFrame
@@ -46,7 +46,7 @@ class AuditTables:
     measures: dict[str, pd.DataFrame] = field(default_factory=dict)
 
     def of(self, table: str, measure: str, calibration: str = UNCALIBRATED) -> pd.DataFrame:
-        """Rows of one table for one measure and calibration, in their order."""
+        """Rows of one table for one measure and calibration, in the table's order."""
         frame = getattr(self, table)
         return frame[(frame["measure"] == measure) & (frame["calibration"] == calibration)].reset_index(drop=True)
 
@@ -54,15 +54,15 @@ class AuditTables:
 def read_audit_tables(files: Mapping[str, Any], *, audit: str) -> AuditTables:
     """AuditTables of the audit named `audit` from a mapping of paths.
 
-    `files` holds the tables by name, calibration_json and comparison_json; of the tables only class_scores,
-    model_summary and vulnerability must be among them. Raises InputError for a file that is missing, damaged or of
-    another audit.
+    `files` holds the tables by name, calibration_json and comparison_json; only class_scores, model_summary and
+    vulnerability are required. Raises InputError for a file that is missing, damaged or of another audit.
     """
 
     def table(name: str, declared: Table | None = None) -> pd.DataFrame | None:
-        if not files.get(name) or read_identity(files[name]).get("measured") is False:
+        if not files.get(name):
             return None
-        return read_table(files[name], declared or TABLES[name], expect={"audit": audit})
+        file = TableFile(files[name], declared or TABLES[name], expect={"audit": audit})
+        return None if file.identity.get("measured") is False else file.read()
 
     measures = {name: table(name) for name in MEASURE_TABLES}
 

@@ -1,4 +1,4 @@
-"""Checks of what was measured: does the classifier do what its publication says, and anything at all?"""
+"""Checks of logits: published accuracy, guessing, and exchanged classes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gfscore.audit.model_logits import ModelLogits
 
 CONFIDENCE = 0.999
-"""Of the interval on a subset of the published test set: one in a thousand right models is refused."""
+"""Confidence of the interval on a subset of the published test set: 0.1% of correct models are refused."""
 
 REMEDY = (
     "Usual causes: wrong preprocessing, another data split, a checkpoint of another model; correct the model's entry "
@@ -31,16 +31,32 @@ REMEDY = (
 
 
 def check_logits(
-    found: ModelLogits, class_names: Sequence[str], *, source: Path | str, gate: Mapping[str, Any]
+    evidence: ModelLogits, class_names: Sequence[str], *, source: Path | str, gate: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What the logits of a model do: number of samples, clean accuracy, whether they are accepted, and doubts.
+    """Result of the checks of a model's logits: number of samples, clean accuracy, acceptance, and warnings.
 
-    Takes ModelLogits, K names, the file that an error names, and the gate: `published` (accuracy or None), its
-    `tolerance`, the `samples` that it was measured on ("full", "subset", None: no comparison), `on_failure` ("stop",
-    "exclude"). Raises InputError for another accuracy unless such models are excluded, which the result then says. A
-    model that may be guessing, or whose classes look exchanged, is accepted with a warning.
+    Takes ModelLogits, K names, the file to name in errors, and the gate: `published` (accuracy or None), its
+    `tolerance`, the `samples` that it refers to ("full", "subset", or None for no comparison), `on_failure` ("stop" or
+    "exclude"). Raises InputError for a deviating accuracy unless `on_failure` is "exclude". A model that may be
+    guessing, or whose classes look exchanged, is accepted with a warning.
     """
-    predicted, labels = predictions(found.logits, found.labels), found.labels
+    predicted = predictions(evidence.logits, evidence.labels)
+    checked = check_answers(predicted, evidence.labels, class_names, source=source, gate=gate)
+    doubt = repeated(evidence.logits, evidence.labels)
+    if doubt:
+        print(f"warning: {doubt}")
+    return checked | {"warnings": [*checked["warnings"], *filter(None, [doubt])]}
+
+
+def check_answers(
+    predicted: NDArray[np.integer],
+    labels: NDArray[np.integer],
+    class_names: Sequence[str],
+    *,
+    source: Path | str,
+    gate: Mapping[str, Any],
+) -> dict[str, Any]:
+    """The same of the predictions (N,) and labels (N,) of a model, without a doubt that only logits raise."""
     correct = int(np.sum(predicted == labels))
     accepted, words = True, None
     if gate["published"] is not None and gate["samples"] is None:
@@ -54,8 +70,7 @@ def check_logits(
         if not accepted and gate["on_failure"] == "stop":
             raise InputError(f"{source}: {words}. {REMEDY}")
     guessing = guesses(predicted, labels)
-    doubts = guessing, exchanged(predicted, labels, class_names), repeated(found.logits, labels)
-    warnings = [doubt for doubt in doubts if doubt]
+    warnings = [warning for warning in (guessing, exchanged(predicted, labels, class_names)) if warning]
     for warning in warnings:
         print(f"warning: {warning}")
     return {
@@ -69,15 +84,15 @@ def check_logits(
 
 
 def selection_of(checks: Sequence[Mapping[str, Any]], models: Sequence[Mapping[str, str]]) -> dict[str, Any]:
-    """Which of the models of an audit are included and which are excluded, with the reason; contents of models.json.
+    """Models of an audit that are included and excluded, with the reasons: the contents of models.json.
 
-    Takes the results of check_logits with dataset, threat, model, of every model with logits; models that bring values
-    per sample are included. Of those included, `warned` says what their checks warn of, and `guessing` which may be
-    guessing. Raises InputError where no model is left.
+    Takes the results of check_logits with dataset, threat and model for all models with logits; models with values per
+    sample are always included. `warned` holds the warnings on included models, `guessing` those that may be guessing.
+    Raises InputError if no model is included.
     """
-    found = {label_of(check): check for check in checks}
-    refused = {label: check["words"] for label, check in found.items() if not check["accepted"]}
-    accepted = {label: check for label, check in found.items() if check["accepted"]}
+    by_label = {label_of(check): check for check in checks}
+    refused = {label: check["words"] for label, check in by_label.items() if not check["accepted"]}
+    accepted = {label: check for label, check in by_label.items() if check["accepted"]}
     included = [label_of(model) for model in models if label_of(model) not in refused]
     if not included:
         reasons = "; ".join(f"{label}: {words}" for label, words in refused.items())
@@ -88,19 +103,19 @@ def selection_of(checks: Sequence[Mapping[str, Any]], models: Sequence[Mapping[s
         "excluded": [{"model": label, "reason": words} for label, words in refused.items()],
         "warned": warned,
         "guessing": [label for label, check in accepted.items() if not check["better_than_guessing"]],
-        "clean_accuracy": {label: check["clean_accuracy"] for label, check in found.items()},
+        "clean_accuracy": {label: check["clean_accuracy"] for label, check in by_label.items()},
     }
 
 
 def published_accuracy_verdict(
     correct: int, samples: int, *, published: float, tolerance: float, subset: bool
 ) -> tuple[bool, str]:
-    """Whether a measured clean accuracy fits the published one: `(accepted, words)`.
+    """Whether a measured clean accuracy agrees with the published one, and a sentence on it: `(accepted, words)`.
 
-    Takes the number of `correct` answers among `samples`, the `published` accuracy and `tolerance`, fractions, and
-    whether the samples are a `subset` of the published test set. On the whole set the accuracies may differ by the
-    tolerance; on a subset the model is refused only when no accuracy within the tolerance lies in the Clopper-Pearson
-    interval, which happens to a right model with probability at most 1 - CONFIDENCE over the choice of samples.
+    Takes the number of `correct` predictions among `samples`, the `published` accuracy and `tolerance`, fractions, and
+    whether the samples are a `subset` of the published test set. On the full set the accuracies may differ by the
+    tolerance; on a subset the model is refused only if no accuracy within the tolerance is in the Clopper-Pearson
+    interval, which has probability at most 1 - CONFIDENCE for a correct model.
     """
     measured = correct / samples
     low = high = measured
@@ -113,10 +128,10 @@ def published_accuracy_verdict(
 
 
 ORDERS, ORDERS_SEED, DRAWN_AT_ONCE = 1000, 0, 1 << 22
-"""Of answers, the given one included; their seed, that a file is told the same at every look; numbers held at once."""
+"""Number of permutations, the observed one included; their seed; number of values in memory at a time."""
 
 ENOUGH = 5
-"""Samples that each class needs before it can look exchanged: of fewer, most go anywhere by chance."""
+"""Smallest number of samples of a class that is checked for exchange."""
 
 MOST_REPEATED = 0.01
 """Share of samples that may have the logits of another: a saturated network gives equal ones to different images."""
@@ -128,11 +143,11 @@ MOST_NAMED = 3
 
 
 def guesses(predicted: NDArray[np.integer], labels: NDArray[np.integer]) -> str | None:
-    """Whether a classifier may be guessing, in words, or None where its answers go with the labels.
+    """Warning that a classifier may be guessing; None if its predictions are associated with the labels.
 
-    Takes predictions and labels, (N,) integers. Answers that have nothing to do with the labels are right as often in
-    any other order: the classifier may be guessing where more than SIGNIFICANT of the orders are right as often or
-    more. With samples of one class only there is nothing to guess.
+    Takes predictions and labels, (N,) integers. Permutation test of the number of correct predictions: the classifier
+    may be guessing if more than a share SIGNIFICANT of the permutations of its predictions are correct at least as
+    often. None if all samples are of one class.
     """
     if len(np.unique(labels)) == 1:
         return None
@@ -166,16 +181,16 @@ def repeated(logits: NDArray[np.float32], labels: NDArray[np.integer]) -> str | 
 
 
 def _share_of_orders_as_right(predicted, labels):
-    # p-value of a one-sided permutation test of the number of right answers, or an upper bound of one that is small.
+    # p-value of a one-sided permutation test of the number of correct predictions, or an upper bound if it is small.
     from scipy.stats import permutation_test
 
     n = len(labels)
     classes = 1 + max(predicted.max(), labels.max())
-    given, true = (np.bincount(found, minlength=classes).astype(float) for found in (predicted, labels))
-    expected = given @ true / n
-    variance = (n * expected - given @ true**2 / n - true @ given**2 / n + expected**2) / (n - 1)
+    guessed, true = (np.bincount(values, minlength=classes).astype(float) for values in (predicted, labels))
+    expected = guessed @ true / n
+    variance = (n * expected - guessed @ true**2 / n - true @ guessed**2 / n + expected**2) / (n - 1)
     above = np.sum(predicted == labels) - expected
-    # Cantelli's inequality. It holds for any distribution, and drawing orders of many samples takes time.
+    # Cantelli's inequality holds for any distribution, and avoids permutations of many samples.
     bound = variance / (variance + above**2) if above > 0 else 1.0
     if bound <= SIGNIFICANT:
         return bound
@@ -193,15 +208,15 @@ def _share_of_orders_as_right(predicted, labels):
 
 
 def exchanged(predicted: NDArray[np.integer], labels: NDArray[np.integer], class_names: Sequence[str]) -> str | None:
-    """Which classes look exchanged, in words, or None: most samples of each are taken for the next one of a cycle.
+    """Warning about classes that look exchanged, or None: most samples of each are classified as the next of a cycle.
 
-    Takes predictions and labels, (N,) integers below K, and K names. Looks at classes of ENOUGH samples.
+    Takes predictions and labels, (N,) integers below K, and K names. Only classes with at least ENOUGH samples count.
     """
     n = np.bincount(labels, minlength=len(class_names))
-    taken, counts = np.unique(np.stack([labels, predicted]), axis=1, return_counts=True)
-    most = counts > n[taken[0]] / 2
-    # More than half go to one class at most.
-    goes = {int(own): int(other) for own, other in taken[:, most].T if own != other and n[own] >= ENOUGH}
+    pairs, counts = np.unique(np.stack([labels, predicted]), axis=1, return_counts=True)
+    most = counts > n[pairs[0]] / 2
+    # More than half of a class are classified as at most one class.
+    goes = {int(true): int(guess) for true, guess in pairs[:, most].T if true != guess and n[true] >= ENOUGH}
     cycles = [[class_phrase(class_names[k]) for k in cycle] for cycle in _cycles(goes)]
     if not cycles:
         return None
@@ -213,8 +228,8 @@ def exchanged(predicted: NDArray[np.integer], labels: NDArray[np.integer], class
 
 
 def _cycles(goes):
-    # Lists of keys that a mapping leads round in a circle, in the order of their first.
-    found, seen = [], set()
+    # Cycles of a mapping as lists of keys, by smallest start.
+    cycles, seen = [], set()
     for start in sorted(goes):
         at, way = start, []
         while at in goes and at not in seen:
@@ -222,8 +237,8 @@ def _cycles(goes):
             way.append(at)
             at = goes[at]
         if at in way:
-            found.append(way[way.index(at) :])
-    return found
+            cycles.append(way[way.index(at) :])
+    return cycles
 
 
 def _first_of(names):

@@ -1,4 +1,4 @@
-"""The table scores of an audit: the values of all measures from logits, one row group for each model and measure."""
+"""The table scores of an audit: values of all measures from logits, one row group per model and measure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pandas as pd
 from gfscore.core.errors import InputError
 from gfscore.core.identity import label_of
 from gfscore.measures.samples import SCORES
-from gfscore.tables.parquet_tables import PartedTable, write_parts
+from gfscore.tables.parquet_tables import TableFile, write_parts
 
 
 def write_scores(
@@ -21,7 +21,7 @@ def write_scores(
     *,
     identity: Mapping[str, Any],
 ) -> None:
-    """Write samples tables of (model, measure), given as triples (model, measure, data frame), into one file."""
+    """Write samples tables, given as triples (model, measure, data frame), into one file."""
     frames = [_with_key(frame, {**model, "measure": measure}) for model, measure, frame in parts]
     index = [[label_of(model), measure] for model, measure, _ in parts]
     write_parts(path, SCORES, frames, identity={**identity, "parts": index})
@@ -32,15 +32,15 @@ def _with_key(frame, key):
 
 
 class ScoresFile:
-    """The table scores as a file, read part by part."""
+    """The table scores, read one part at a time."""
 
     def __init__(self, path: Path | str) -> None:
-        """Opens the file; raises InputError where it is missing, damaged or another table."""
-        self._path, self._table = path, PartedTable(path, SCORES)
+        """Opens the file; raises InputError if it is missing, damaged or another table."""
+        self._path, self._table = path, TableFile(path, SCORES)
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """What the file says of itself: audit, classes, dataset_digest, and the identity of each model's `logits`."""
+        """Identity of the file: audit, classes, dataset_digest, and the identity of each model's `logits`."""
         return self._table.identity
 
     @cached_property
@@ -48,10 +48,10 @@ class ScoresFile:
         return {tuple(part): index for index, part in enumerate(self.identity["parts"])}
 
     def read(self, model: Mapping[str, str], measure: str) -> pd.DataFrame:
-        """Samples table of a model and measure; raises InputError where the file does not hold them."""
+        """Samples table of a model and measure; raises InputError if it is not in the file."""
         place = self._place.get((label_of(model), measure))
         if place is None:
             raise InputError(
                 f"{self._path}: holds no {measure} of {label_of(model)}; delete it and run the same command again"
             )
-        return self._table.read(place)
+        return self._table.read_part(place)

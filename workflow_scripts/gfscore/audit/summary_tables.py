@@ -1,4 +1,4 @@
-"""Columns of the tables that hold every metric of every model: model_summary and sensitivity."""
+"""The tables model_summary and sensitivity, whose columns are derived from the metrics."""
 
 import pyarrow as pa
 
@@ -36,26 +36,26 @@ MODEL_SUMMARY = Table(
     columns=(
         *SUMMARISED,
         *_numbers(FIRST, bounds=True),
-        ("value_alone_low", pa.float64(), "lower bound of value by an interval of this number alone"),
+        ("value_alone_low", pa.float64(), "lower bound of value, not simultaneous with others"),
         ("value_alone_high", pa.float64(), "upper bound, likewise"),
         ("wcr_class", pa.string(), "worst class, the first of ties"),
-        ("wcr_tied", pa.list_(pa.string()), "every class that attains the minimum"),
+        ("wcr_tied", pa.list_(pa.string()), "all classes that attain the minimum"),
         ("worst_class_set", pa.list_(pa.string()), "classes that may be the worst, given the intervals"),
         ("interval", pa.string(), "interval method"),
-        ("confidence", pa.float64(), "joint confidence of the bounds; of those of value_alone by themselves"),
+        ("confidence", pa.float64(), "simultaneous confidence of the bounds, except those of value_alone"),
         ("accuracy", pa.float64(), "clean accuracy on the same samples"),
-        ("published_clean_accuracy", pa.float64(), "clean accuracy as published, fraction"),
-        ("published_robust_accuracy", pa.float64(), "robust accuracy as published, fraction"),
-        ("robust_accuracy", pa.float64(), "robust accuracy that rank agreement uses"),
-        ("robust_accuracy_source", pa.string(), "where robust_accuracy comes from"),
+        ("published_clean_accuracy", pa.float64(), "published clean accuracy, fraction"),
+        ("published_robust_accuracy", pa.float64(), "published robust accuracy, fraction"),
+        ("robust_accuracy", pa.float64(), "robust accuracy used for rank correlations"),
+        ("robust_accuracy_source", pa.string(), "origin of robust_accuracy"),
         *_numbers(COMPANIONS, bounds=False),
         *_chance(tuple(metric for metric in AGAINST_CHANCE if metric not in APPENDED)),
-        ("between_class_sd", pa.float64(), "estimated spread of the true class values, corrected for noise"),
-        ("rdi_detectable", pa.float64(), "true RDI above which intervals so wide are sure to tell it from 0"),
+        ("between_class_sd", pa.float64(), "estimated standard deviation of the true class values, without noise"),
+        ("rdi_detectable", pa.float64(), "smallest true RDI that these intervals certainly distinguish from 0"),
         *(column for metric in APPENDED for column in _appended(metric)),
     ),
 )
-"""Aggregate and disparity of every model, measure and calibration, with intervals and noise floor."""
+"""Metrics of every model, measure and calibration, with intervals and noise floor."""
 
 SENSITIVITY = Table(
     name="sensitivity",
@@ -65,8 +65,8 @@ SENSITIVITY = Table(
         ("shift", pa.float64(), "constant added to every logit"),
         ("scale", pa.float64(), "factor of every logit: 1 / T for sigmoid and softmax"),
         *((metric.name, pa.float64(), f"{metric.meaning}, of the changed logits") for metric in FIRST),
-        ("place", pa.float64(), "place by aggregate under the same change, 1 for the largest; ties share the mean"),
+        ("place", pa.float64(), "rank by aggregate under the same change, 1 for the largest; ties get the mean rank"),
         *((metric.name, pa.float64(), f"{metric.meaning}, of the changed logits") for metric in APPENDED),
     ),
 )
-"""The same numbers of every score when its logits are shifted or scaled."""
+"""Metrics of every score after shifts and scales of the logits."""

@@ -1,10 +1,10 @@
-"""Which tables every audit has; those that it does not measure for have no rows. Imports nothing heavy."""
+"""Names of the tables of an audit; tables without measures have no rows. Imports nothing heavy."""
 
 COMPARISONS = ("comparisons", "model_comparisons", "rank_intervals", "lambda_swaps", "metric_ranks")
 """Tables that compare the models of an audit."""
 
 CONFUSIONS = ("confusions", "class_errors", "similarities")
-"""Tables of which class is taken for which."""
+"""Tables of confusions between classes."""
 
 MEASURE_TABLES = (
     *("falsification", "radius_curves", "class_distances", "log_rank_tests", "refutations", "class_shares"),
@@ -12,7 +12,7 @@ MEASURE_TABLES = (
     *("projection_scores", "projection_models", "projection_ranks", "projection_effects"),
     *("measure_agreement", "training_methods", "masking_signs"),
 )
-"""Tables of what an audit may measure, or compare, or not."""
+"""Tables that depend on the measures of an audit."""
 
 TABULATED = (
     *("calibration", "class_scores", "model_summary", "vulnerability", "class_pairs", "costs"),
@@ -21,4 +21,4 @@ TABULATED = (
 """Tables that tabulate_audit writes."""
 
 TABLES_OF_AUDIT = ("sensitivity", *TABULATED)
-"""Every table of results/audits/<audit>/."""
+"""All tables of results/audits/<audit>/."""

@@ -191,6 +191,8 @@ class Tabulation:
         }
 
     def _falsification(self):
+        if not self.inputs.logits:
+            return {}
         rows = falsification_rows(self.inputs, self.class_names, alpha=1 - self.settings["intervals"]["confidence"])
         return {"falsification": rows} if rows else {}
 

@@ -1,1 +1,1 @@
-"""What every layer rests on: errors, names and numbers as text, files written whole, versions of the software."""
+"""What every layer uses: errors, names and numbers as text, atomic writes, digests, versions of the software."""

@@ -1,16 +1,16 @@
-"""Addresses as messages and results show them: a query may hold a key to what lies there."""
+"""URLs as messages and results show them: without the query string, which may hold an access token."""
 
 from typing import Any
 
 
 def without_query(url: object) -> str:
-    """The address with `?...` for its query."""
+    """URL with its query string replaced by `?...`."""
     start, mark, _ = str(url).partition("?")
     return start + (mark and "?...")
 
 
 def without_queries(data: Any) -> Any:
-    """Plain data (mappings, lists, scalars) with every `url` in it as without_query shows it; other values as given."""
+    """Copy of plain data (mappings, lists, scalars) in which every value of a key `url` went through without_query."""
     if isinstance(data, dict):
         return {
             key: without_query(value) if key == "url" and isinstance(value, str) else without_queries(value)

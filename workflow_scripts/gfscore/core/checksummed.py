@@ -1,6 +1,6 @@
-"""Texts that carry their own checksum: a page with FAIL replaced by PASS is still a page.
+"""Text files that carry their own SHA-256, so that an edited page (FAIL replaced by PASS) is detected.
 
-They name the files that they were made from as well: a page beside a newer verdict is whole, and wrong.
+They also record the digests of the files that they were made from, so that a page beside a newer verdict is detected.
 """
 
 import hashlib
@@ -12,21 +12,21 @@ from gfscore.core.errors import InputError
 from gfscore.core.files import sha256_of_file, write_text
 
 COMMENTS = {".html": "<!-- {} -->", ".yaml": "# {}"}
-"""How a comment is written in each kind of file, by the ending of its name."""
+"""Comment syntax by file name suffix."""
 
 LAST_LINE = re.compile(rb"\n[^\n]{0,5}SHA-256 of everything above: ([0-9a-f]{64})[^\n]{0,4}\n\Z")
 MADE_FROM = re.compile(rb"^[^\n]{0,5}Made from ([\w.-]+), SHA-256: ([0-9a-f]{64})[^\n]{0,4}$", re.MULTILINE)
 
 
 def write_checksummed(path: Path | str, text: str, *, files: Iterable[object] = ()) -> None:
-    """Write a page (.html) or configuration (.yaml) atomically, with comments behind it: its SHA-256, and its sources'.
+    """Write a page (.html) or configuration (.yaml) atomically and append its SHA-256 as a comment.
 
-    Of `files` (paths; folders and others than paths are passed over) those beside it are named with their SHA-256: the
-    others are not handed on with it.
+    Those of `files` that lie in the same folder are recorded with their SHA-256 too; folders, files elsewhere and
+    values that are no paths are ignored.
     """
     comment = COMMENTS[Path(path).suffix]
-    folder, given = Path(path).parent.resolve(), sorted({Path(name) for name in files if isinstance(name, str | Path)})
-    beside = [name for name in given if name.is_file() and name.parent.resolve() == folder]
+    folder, paths = Path(path).parent.resolve(), sorted({Path(name) for name in files if isinstance(name, str | Path)})
+    beside = [name for name in paths if name.is_file() and name.parent.resolve() == folder]
     made_from = [comment.format(f"Made from {name.name}, SHA-256: {sha256_of_file(name)}") + "\n" for name in beside]
     above = (text if text.endswith("\n") else text + "\n") + "".join(made_from)
     digest = hashlib.sha256(above.encode()).hexdigest()
@@ -34,23 +34,23 @@ def write_checksummed(path: Path | str, text: str, *, files: Iterable[object] = 
 
 
 def require_checksum(path: Path | str) -> None:
-    """Raise InputError, naming the file, unless it is as write_checksummed left it, and so are the files it names."""
+    """Raise InputError, naming the file, if it or a file recorded in it changed since write_checksummed wrote it."""
     try:
         content = Path(path).read_bytes()
     except OSError as error:
-        raise InputError(f"{path}: not readable ({error.strerror}); ask for the file again") from error
-    found = LAST_LINE.search(content[-200:])
-    if not found:
+        raise InputError(f"{path}: not readable ({error.strerror}); request the file again") from error
+    checksum = LAST_LINE.search(content[-200:])
+    if not checksum:
         raise InputError(
-            f"{path}: damaged, edited, or of an earlier version: its last line is no checksum; ask for the file again"
+            f"{path}: damaged, edited, or of an earlier version: its last line is no checksum; request the file again"
         )
-    above = content[: len(content) - len(found[0]) + 1]
-    if hashlib.sha256(above).hexdigest() != found[1].decode():
-        raise InputError(f"{path}: damaged, or edited by hand: it does not have its checksum; ask for the file again")
+    above = content[: len(content) - len(checksum[0]) + 1]
+    if hashlib.sha256(above).hexdigest() != checksum[1].decode():
+        raise InputError(f"{path}: damaged, or edited by hand: its checksum does not match; request the file again")
     others = [name.decode() for name, digest in MADE_FROM.findall(above) if _digest(path, name) != digest.decode()]
     if others:
         raise InputError(
-            f"{path}: made from another {', another '.join(others)} than lies beside it; ask for both again"
+            f"{path}: made from another version of {', '.join(others)} than lies beside it; request all of them again"
         )
 
 

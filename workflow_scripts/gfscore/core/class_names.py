@@ -1,4 +1,4 @@
-"""Class names that people can read, where a data set names its classes by codes."""
+"""Readable class names for datasets that name their classes by codes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 WNID = re.compile(r"n\d{8}")
-"""WordNet's number of a noun, as ImageNet names its folders."""
+"""WordNet ID of a noun, as ImageNet names its folders."""
 
 
 def readable_class(name: str) -> str:
@@ -23,7 +23,7 @@ def readable_class(name: str) -> str:
 
 
 def readable_classes(names: Iterable[str]) -> list[str]:
-    """Readable names in the same order, and the bare meaning where all of them are wnids: "velvet"."""
+    """Readable names in the same order; where all of them are wnids, the meaning alone ("velvet")."""
     names = [str(name) for name in names]
     if names and all(WNID.fullmatch(name) and name in imagenet_names() for name in names):
         return [imagenet_names()[name] for name in names]
@@ -31,7 +31,7 @@ def readable_classes(names: Iterable[str]) -> list[str]:
 
 
 def classes_of(rows: DataFrame) -> list[str]:
-    """Readable names of the classes in table rows, in the order of their indices; each class may have several rows."""
+    """Readable names of the classes in a table, by class index; a class may have several rows."""
     return readable_classes(rows.drop_duplicates("class_index").sort_values("class_index")["class_name"])
 
 

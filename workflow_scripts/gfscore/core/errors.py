@@ -1,4 +1,4 @@
-"""What is raised when the input, not the code, is at fault."""
+"""The error that is raised when the input, not the code, is at fault."""
 
 from collections.abc import Collection, Sequence
 from difflib import get_close_matches
@@ -9,7 +9,7 @@ class InputError(ValueError):
 
 
 def unknown(what: str, name: object, known: Collection[object]) -> str:
-    """Message for a name that does not exist, with the nearest known one."""
+    """Error message for an unknown name, with the nearest known one."""
     close = get_close_matches(str(name), [str(item) for item in known], n=1, cutoff=0.4)
     hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(map(str, known)) or 'none'}"
     return f"{what} {name!r} is unknown; {hint}"

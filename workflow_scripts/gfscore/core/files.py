@@ -1,4 +1,4 @@
-"""Writing files so that a killed job leaves no half file behind, and digests of files."""
+"""Atomic writes, which leave no partial file behind when a job is killed, and digests of files."""
 
 import errno
 import hashlib
@@ -16,7 +16,7 @@ import numpy as np
 from gfscore.core.errors import InputError
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
-"""Errors of a disk that takes no more: full, above a limit, read-only."""
+"""Errors of a disk that cannot be written to: full, over quota, read-only."""
 
 CHECKSUM = "checksum"
 """Last key of every JSON file: SHA-256 of the rest, since a flipped bit in a number is still a number."""
@@ -24,7 +24,7 @@ CHECKSUM = "checksum"
 
 @contextmanager
 def atomic(path: Path | str) -> Iterator[Path]:
-    """Give a temporary path in the target's folder; on success flush it to disk and rename it to `path`.
+    """Yield a temporary path in the target's folder; on success flush it to disk and rename it to `path`.
 
     On an exception the temporary file is removed and `path` is left as it was.
     """
@@ -50,7 +50,7 @@ def atomic(path: Path | str) -> Iterator[Path]:
 
 @contextmanager
 def _named(path):
-    """An error of the disk names the file that was to be written: writers do not know it, or only a temporary name."""
+    """Replace the file name in an error of the disk by the target's: writers only know the temporary one."""
     try:
         yield
     except OSError as error:
@@ -66,11 +66,11 @@ def write_text(path: Path | str, text: str) -> None:
 
 
 def write_json(path: Path | str, data: Mapping[str, Any]) -> None:
-    """Write a mapping as JSON atomically, keys in the given order, then CHECKSUM; NaN becomes null.
+    """Write a mapping as JSON atomically, keys in their order, followed by CHECKSUM; NaN becomes null.
 
     Numpy scalars and arrays are written as numbers and lists. Raises ValueError for an infinite number.
     """
-    # Keys become text here, as a reader will find them.
+    # Through JSON once, so that the checksum is taken over keys as text, as a reader gets them.
     plain = json.loads(json.dumps(_without_nan(data), allow_nan=False))
     plain.pop(CHECKSUM, None)
     text = json.dumps(plain | {CHECKSUM: _checksum(plain)}, indent=2, ensure_ascii=False)
@@ -80,9 +80,9 @@ def write_json(path: Path | str, data: Mapping[str, Any]) -> None:
 def read_json(path: Path | str) -> dict[str, Any]:
     """Mapping that write_json wrote, without CHECKSUM.
 
-    Raises InputError naming the file when it is missing, malformed, no mapping, or was changed since it was written.
+    Raises InputError, naming the file, when it is missing, malformed, no mapping, or was changed since it was written.
     """
-    remedy = "delete it, so that it is made again"
+    remedy = "delete it and run the workflow again"
     try:
         data = json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
@@ -90,7 +90,7 @@ def read_json(path: Path | str) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise InputError(f"{path}: holds a {type(data).__name__}, not a mapping; {remedy}")
     if data.pop(CHECKSUM, None) != _checksum(data):
-        raise InputError(f"{path}: damaged, or edited by hand: it does not have its checksum; {remedy}")
+        raise InputError(f"{path}: damaged, or edited by hand: its checksum does not match; {remedy}")
     return data
 
 

@@ -1,12 +1,12 @@
-"""What names the values of a classifier on a dataset in every stage."""
+"""Names of a classifier on a dataset, the same in every stage."""
 
 from collections.abc import Mapping
 
 MODEL = "{dataset}/{threat}/{model}"
-"""The same tail in every stage: the data evaluated, the threat, the classifier."""
+"""End of the path of a model's file in every stage: data evaluated, threat model, classifier."""
 
 UNCALIBRATED = "none"
-"""Name in place of a calibration's: values at T = 1, and those of measures that have no temperature."""
+"""Value of the column `calibration` for values at T = 1 and for measures without a temperature."""
 
 
 def label_of(model: Mapping[str, str]) -> str:

@@ -1,4 +1,4 @@
-"""Labels of samples as users write them: numbers of classes, or their names."""
+"""Labels of samples as users write them, class indices or class names, converted to class indices."""
 
 from collections.abc import Sequence
 from difflib import get_close_matches
@@ -10,18 +10,18 @@ from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError, few
 
-WHOLE = "give whole numbers 0..K-1, which count the classes in the order of `classes`"
-"""Remedy for labels that are no numbers of classes."""
+WHOLE = "give whole numbers 0..K-1, the positions of the classes in `classes`"
+"""Remedy for labels that are no class indices."""
 
 SHOWN = 80
 """Characters of a label that an error shows."""
 
 
-def numbered(labels: NDArray[Any], classes: Sequence[str] | None, where: Path | str) -> NDArray[Any]:
-    """Labels (N,) as numbers where they are names of classes, which count in the order of `classes` (K names or None).
+def class_indices(labels: NDArray[Any], classes: Sequence[str] | None, where: Path | str) -> NDArray[Any]:
+    """Labels (N,) that are class names, replaced by their positions in `classes` (K names, or None if not listed).
 
-    Labels of another type stay as they are, for `not_whole` to judge: only text is a name. Raises InputError, naming
-    `where`, for text where no classes are listed, and for the first row that is none of them, with the nearest one.
+    Labels that are not text are returned unchanged (see `fault_of_labels`). Raises InputError, naming `where`, for text
+    where no classes are listed, and for the first row that is none of them, with the nearest class.
     """
     if labels.ndim != 1 or labels.dtype.kind not in "OSU" or not any(isinstance(v, str | bytes) for v in labels):
         return labels
@@ -30,45 +30,44 @@ def numbered(labels: NDArray[Any], classes: Sequence[str] | None, where: Path | 
         row = next(row for row, name in enumerate(names) if isinstance(name, str))
         raise InputError(
             f"{where}: row {row} is {repr(names[row])[:SHOWN]}, a name, but the dataset lists no classes; list all "
-            "names under its `classes` in config.yaml, in the order in which logits count them"
+            "names under its `classes` in config.yaml, in the order of the columns of logits"
         )
-    number = {name: place for place, name in enumerate(classes)}
-    # Read as a number, as the same column without its names would be, such a label may mean another class.
-    others = {name for name, place in number.items() if _place(name) in range(len(classes)) and _place(name) != place}
-    unclear = next((name for name in names if name in others), None)
+    index = {name: position for position, name in enumerate(classes)}
+    # A class name such as "3" is ambiguous: read as a number it may mean another class.
+    ambiguous = {
+        name for name, k in index.items() if _as_integer(name) in range(len(classes)) and _as_integer(name) != k
+    }
+    unclear = next((name for name in names if name in ambiguous), None)
     if unclear is not None:
         raise InputError(
-            f"{where}: row {names.index(unclear)} is {unclear!r}: the name of class {number[unclear]} and the place of "
+            f"{where}: row {names.index(unclear)} is {unclear!r}: the name of class {index[unclear]} and the index of "
             "another one; write all labels as whole numbers from 0"
         )
-    foreign = next((row for row, name in enumerate(names) if name not in number), None)
+    foreign = next((row for row, name in enumerate(names) if name not in index), None)
     if foreign is not None:
         name = names[foreign]
         empty = name is None or name in ("", "nan") or name != name  # noqa: PLR0124
         near = get_close_matches(name, classes, n=1) if isinstance(name, str) and not empty else []
-        hint = "an empty cell, or a name that means a missing value" if empty else _known(near, classes)
+        known = f"the nearest is {near[0]!r}" if near else f"which are {few(classes)}"
+        hint = "an empty cell, or a text that means a missing value" if empty else known
         raise InputError(
             f"{where}: row {foreign} is {repr(name)[:SHOWN]}, none of the {len(classes)} classes ({hint}); write each "
-            "label as `classes` of the dataset does, or all as whole numbers from 0"
+            "label as in `classes` of the dataset, or all as whole numbers from 0"
         )
-    return np.array([number[name] for name in names], dtype=np.int64)
+    return np.array([index[name] for name in names], dtype=np.int64)
 
 
-def _place(name):
+def _as_integer(name):
     try:
         return int(name)
     except ValueError:
         return None
 
 
-def _known(near, classes):
-    return f"the nearest is {near[0]!r}" if near else f"which are {few(classes)}"
+def fault_of_labels(labels: NDArray[Any]) -> str | None:
+    """Why labels (N,) are no whole numbers, with the first such row and the remedy; None if they are.
 
-
-def not_whole(labels: NDArray[Any]) -> str | None:
-    """What keeps labels (N,) from being whole numbers, in words that name the first such row, with the remedy, or None.
-
-    For labels without a list of classes; with one, `numbered` comes first.
+    Class names are converted by `class_indices` first.
     """
     if labels.dtype.kind in "iu":
         return None
@@ -80,7 +79,7 @@ def not_whole(labels: NDArray[Any]) -> str | None:
         fault += f", row {wrong[0]} is {values[wrong[0]]}"
         return f"{fault}{' (an empty cell?)' if np.isnan(labels[wrong[0]]) else ''}; {WHOLE}"
     if values:
-        # Beside one name the numbers of a column of text are text as well.
+        # In a column of text, numbers are text too: the first name is at fault.
         row = next((row for row, value in enumerate(values) if not str(value).strip().isdecimal()), 0)
         fault += f", row {row} is {repr(values[row])[:SHOWN]}"
     return f"{fault}; {WHOLE}"

@@ -1,4 +1,4 @@
-"""Names of models and classes as text for people: they come from outside and may hold anything."""
+"""Display of names of models and classes, which come from users and may hold any character."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 ELLIPSIS = "\u2026"
 REPLACEMENT = "\ufffd"
 
-STEERING = {
+CONTROL = {
     code: REPLACEMENT
     for codes in (range(32), range(127, 160), range(0x202A, 0x202F), range(0x2066, 0x206A))
     for code in codes
     if chr(code) not in "\t\n\r"
 }
-"""Characters that steer a terminal or turn the direction of text, for str.translate."""
+"""Control characters of terminals and of text direction, for str.translate."""
 
 
 def printable(name: object) -> str:
@@ -29,34 +29,34 @@ def printable(name: object) -> str:
 
 
 def visible(text: str) -> str:
-    """Text in one spelling in Unicode (NFKC), without the format characters (Cf), which show nothing themselves."""
+    """Text in Unicode normal form NFKC, without invisible format characters (category Cf)."""
     if text.isascii():
         return text
     return "".join(c for c in unicodedata.normalize("NFKC", text) if unicodedata.category(c) != "Cf")
 
 
 def spelling(name: str) -> str:
-    """What people can tell a name by: its visible text, however many blanks stand in it or around it."""
+    """What a reader can tell a name by: its visible text, with runs of blanks reduced to one."""
     return " ".join(visible(name).split())
 
 
 def spelled_alike(names: Iterable[str], *, key: Callable[[str], Hashable] = spelling) -> tuple[str, str] | None:
-    """The first two different names, `(name, other)`, that `key` makes the same; None where there are none."""
-    found: dict[Hashable, str] = {}
+    """First two different names, `(name, other)`, with the same `key`; None if there are none."""
+    seen: dict[Hashable, str] = {}
     for name in names:
-        other = found.setdefault(key(name), name)
+        other = seen.setdefault(key(name), name)
         if other != name:
             return other, name
     return None
 
 
 def harmless(text: str) -> str:
-    """Text of any number of lines without characters that steer a terminal, for logs and error messages."""
-    return text.translate(STEERING)
+    """Text of any number of lines without control characters of terminals, for logs and error messages."""
+    return text.translate(CONTROL)
 
 
 def shortened(name: object, limit: int) -> str:
-    """Printable name of at most `limit` characters; the middle goes, since names tell themselves apart at the ends."""
+    """Printable name of at most `limit` characters; the middle is cut, since names differ mostly at their ends."""
     text = printable(name)
     if len(text) <= limit:
         return text
@@ -65,7 +65,7 @@ def shortened(name: object, limit: int) -> str:
 
 
 def shortened_all(names: Iterable[object], limit: int) -> list[str]:
-    """Shortened names in the same order; names that only differ in what was cut get a number behind."""
+    """Shortened names in the same order; names that differ only in what was cut get a number appended."""
     result: list[str] = []
     seen: dict[str, int] = {}
     for name in names:
@@ -76,9 +76,9 @@ def shortened_all(names: Iterable[object], limit: int) -> list[str]:
 
 
 def model_labels(frame: DataFrame) -> list[str]:
-    """Label of each row's model: its name, preceded by threat or data set where the name alone is ambiguous.
+    """Label of each row's model: its name, preceded by threat and dataset where the name alone is ambiguous.
 
-    Takes a data frame with dataset, threat and model. Returns a list of str, one per row.
+    `frame` has the columns dataset, threat and model. Returns one str per row.
     """
     identities = frame[["dataset", "threat", "model"]].drop_duplicates()
     for columns in (["model"], ["threat", "model"], ["dataset", "threat", "model"]):
@@ -88,7 +88,7 @@ def model_labels(frame: DataFrame) -> list[str]:
 
 
 def marked_labels(frame: DataFrame, guessing: Collection[str], *, limit: int) -> list[str]:
-    """The same, shortened to `limit`, with a remark behind those of `guessing`: labels "threat/model"."""
+    """Shortened labels of model_labels, with a remark on the models in `guessing` (labels "threat/model")."""
     marks = [f"{row.threat}/{row.model}" in guessing for row in frame.itertuples()]
     return [
         f"{shortened(label, limit)} [may be guessing]" if marked else shortened(label, limit)
@@ -97,12 +97,12 @@ def marked_labels(frame: DataFrame, guessing: Collection[str], *, limit: int) ->
 
 
 def model_count(frame: DataFrame) -> int:
-    """How many models the rows of a data frame with dataset, threat and model are about."""
+    """Number of different models in a data frame with the columns dataset, threat and model."""
     return len(frame[["dataset", "threat", "model"]].drop_duplicates())
 
 
 def without_threat(labels: Sequence[str]) -> list[str]:
-    """Labels "threat/model" as the model's name alone, where that is unambiguous; the same order."""
+    """Labels "threat/model" reduced to the model's name where that is unambiguous, in the same order."""
     names = [label.split("/", 1)[-1] for label in labels]
     return names if len(set(names)) == len(names) else list(labels)
 

@@ -26,8 +26,8 @@ def lower_bound(value: float | None) -> str:
 def upper_bound(value: float | None, *, highest: float | None = None) -> str:
     """Upper bound to three significant digits, rounded up.
 
-    With `highest`, the end of the value's range, no number beyond it is printed: a bound too near to it gets up to five
-    digits, and the end itself is printed as end_of_range does.
+    With `highest`, the end of the value's range, no number above it is printed: a bound close to it gets up to five
+    digits, and the end itself is printed by end_of_range.
     """
     if highest is None or is_missing(value):
         return _printed(value, ROUND_CEILING)
@@ -39,12 +39,12 @@ def upper_bound(value: float | None, *, highest: float | None = None) -> str:
 
 
 def end_of_range(highest: float) -> str:
-    """End of a measure's range by its first five digits, "1.2533" for sqrt(pi/2): it names the end exactly."""
+    """Upper end of a measure's range to five digits, rounded down: "1.2533" for sqrt(pi/2)."""
     return f"{_rounded(_exact(highest), ROUND_FLOOR, MOST_DIGITS).normalize():f}".replace("-", MINUS)
 
 
 def interval(low: float | None, high: float | None, highest: float | None = None) -> str:
-    """Interval in words, "0.123 to 0.457", rounded outwards, but not beyond `highest`; "n/a" when an end is missing."""
+    """Interval in words, "0.123 to 0.457", rounded outwards but not above `highest`; "n/a" when an end is missing."""
     if is_missing(low) or is_missing(high):
         return MISSING
     return f"{lower_bound(low)} to {upper_bound(high, highest=highest)}"
@@ -62,12 +62,12 @@ def count(value: float | None) -> str:
 
 
 def model_count(models: int) -> str:
-    """So many models in words: "1 model", "17 models"."""
+    """Number of models in words: "1 model", "17 models"."""
     return "1 model" if models == 1 else f"{models} models"
 
 
 def setting(value: float | None) -> str:
-    """Number that a person chose (a threshold, a temperature), as it was written: never rounded to look better."""
+    """Number that a user chose (a threshold, a temperature) in full precision, without rounding."""
     if value is None or math.isnan(value):
         return MISSING
     return repr(float(value)).removesuffix(".0").replace("-", MINUS)
@@ -96,7 +96,7 @@ def is_missing(value: float | None) -> bool:
 
 
 def _exact(value):
-    # Beyond 12 digits lies rounding of the arithmetic: 0.29 is no less than 0.290, and 1.0000000000000002 is 1.
+    # Digits beyond the twelfth are rounding error of the arithmetic: 1.0000000000000002 is printed as 1.
     return Decimal(f"{value:.{ARITHMETIC_DIGITS}g}")
 
 

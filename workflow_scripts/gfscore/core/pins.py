@@ -1,4 +1,4 @@
-"""Digests of data that config.yaml insists on."""
+"""Comparison of data with the digest that config.yaml requires."""
 
 from pathlib import Path
 
@@ -6,6 +6,6 @@ from gfscore.core.errors import InputError
 
 
 def require_pinned(digest: str, pinned: str | None, *, where: Path | str, remedy: str) -> None:
-    """Raise InputError, naming `where` the digest was found and what to do, unless it is the pinned one, or none is."""
+    """Raise InputError, naming `where` and `remedy`, if a digest is pinned and `digest` differs from it."""
     if pinned is not None and pinned.lower() != digest:
         raise InputError(f"{where}: the data have digest {digest}, but config.yaml pins {pinned.lower()}; {remedy}")

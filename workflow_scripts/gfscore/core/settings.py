@@ -1,6 +1,6 @@
-"""What settings of the configuration are made of: closed models, and the kinds of values that many of them share.
+"""Base classes of configuration settings, and the types of values that many settings share.
 
-Imports nothing heavy, because every run of Snakemake reads it.
+Imports nothing heavy, because the Snakefile imports it.
 """
 
 import math
@@ -23,13 +23,13 @@ from pydantic_core import PydanticCustomError
 
 HALF = 0.5
 WHITE = 255
-"""Of a pixel of eight bits."""
+"""Largest value of an 8-bit pixel."""
 
 FRACTION = r"^\s*\d+(\.\d+)?\s*/\s*\d+(\.\d+)?\s*$"
 """A quotient of two numbers, "8/255"."""
 
 EXPONENT = re.compile(r"^\s*[+-]?\d+(\.\d*)?[eE][+-]?\d+\s*$")
-"""A number that YAML takes for a text because it has no decimal point or sign, "1e-4"."""
+"""A number that YAML 1.1 reads as text because it has no decimal point or no signed exponent, such as "1e-4"."""
 
 NAME = r"^[A-Za-z0-9_+][A-Za-z0-9._+-]*$"
 """Names become parts of paths and of pages: no separators, no quotes, no blanks."""
@@ -39,13 +39,13 @@ LONGEST_NAME = 100
 
 
 class Closed(BaseModel):
-    """Settings that know their keys: an unknown one is an error, and so is a value of another type."""
+    """Settings with a closed set of keys: an unknown key or a value of another type is an error."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, defer_build=True)
 
 
 class Sparse(Closed):
-    """Settings of which some are left out altogether where they are None: those named by `absent`."""
+    """Settings that are serialised without the keys in `absent` whose value is None."""
 
     absent: ClassVar[frozenset[str]] = frozenset()
 
@@ -55,19 +55,19 @@ class Sparse(Closed):
 
 
 class Entry(Sparse):
-    """Settings of an entry of the configuration; those named by `last` stand behind the ones of its own kind."""
+    """Settings of an entry of the configuration; the keys in `last` are serialised after all others."""
 
     last: ClassVar[tuple[str, ...]] = ()
 
     def explicit(self) -> dict[str, Any]:
-        """Every setting as plain values."""
-        found = self.model_dump(by_alias=True)
-        own = {key: value for key, value in found.items() if key not in self.last}
-        return own | {key: found[key] for key in self.last if key in found}
+        """All settings as plain values."""
+        values = self.model_dump(by_alias=True)
+        first = {key: value for key, value in values.items() if key not in self.last}
+        return first | {key: values[key] for key in self.last if key in values}
 
 
 def as_number(value: Any) -> Any:
-    """Float of a text like "8/255" or "1e-4"; whatever else is given as it is. Raises ValueError for a zero divisor."""
+    """Float of a text like "8/255" or "1e-4", other values unchanged; ValueError for a division by zero."""
     if not isinstance(value, str):
         return value
     if EXPONENT.match(value):
@@ -81,30 +81,30 @@ def as_number(value: Any) -> Any:
 
 
 def refusal(text: str, *at: str) -> PydanticCustomError:
-    """Error for a validator to raise: what is wrong, with the remedy, and the keys below the model where it stands."""
+    """Error for a validator to raise: fault and remedy in words, and the keys within the model that it concerns."""
     return PydanticCustomError("refused", "{text}", {"text": text, "at": at})
 
 
 def _number(value: Any) -> Any:
-    found = as_number(value)
-    if isinstance(found, bool) or not isinstance(found, int | float) or not math.isfinite(found):
+    number = as_number(value)
+    if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
         raise PydanticCustomError("no_number", "a number, or a fraction such as 8/255")
-    return found
+    return number
 
 
 Number = Annotated[
     int | float,
     BeforeValidator(_number, json_schema_input_type=float | Annotated[str, Field(pattern=FRACTION)]),
 ]
-"""A finite number, or a fraction such as "8/255"; whole numbers stay whole."""
+"""A finite number, or a fraction such as "8/255"; integers stay integers."""
 
 Positive = Annotated[Number, Field(gt=0)]
 Distance = Annotated[Positive, Field(description="A distance in pixels of [0, 1], or a fraction such as 8/255.")]
 Share = Annotated[Number, Field(ge=0, le=1)]
-"""A fraction of a whole, 0..1."""
+"""A proportion in [0, 1]."""
 
 InnerShare = Annotated[Number, Field(gt=0, lt=1)]
-"""A fraction of a whole that is neither nothing nor all."""
+"""A proportion strictly between 0 and 1."""
 
 
 def _confidence(value: float) -> float:
@@ -136,7 +136,7 @@ def _once(values: list[Any]) -> list[Any]:
 
 
 Unique = Annotated[list[T], AfterValidator(_once)]
-"""A list in which nothing stands twice."""
+"""A list without repeated values."""
 
 Norm = Literal["linf", "l2"]
 Device = Literal["cpu", "cuda"]
@@ -161,22 +161,22 @@ class Subset(Sparse):
 
 
 def longer_than_white(size: float) -> str:
-    """What is wrong with a distance in l_inf above 1, with the remedy."""
+    """Error message, with the remedy, for an l_inf distance above 1."""
     whole = size <= WHITE and size == int(size)
-    remedy = f"write {size:g}/{WHITE}" if whole else "give a share of white"
-    return f"{size:g} in l_inf is more than from black to white: pixels are in [0, 1]; {remedy}"
+    remedy = f"write {size:g}/{WHITE}" if whole else "give a number up to 1"
+    return f"an l_inf distance of {size:g} exceeds the pixel range [0, 1]; {remedy}"
 
 
-def never(_given: Any) -> bool:
-    """Condition that nothing meets."""
+def never(_entry: Any) -> bool:
+    """Predicate that is always false."""
     return False
 
 
 def path_ends(*ends: str) -> Callable[[Mapping[str, Any]], bool]:
-    """Whether the path of an entry ends in one of these, as a function of the entry."""
+    """Predicate of an entry: whether its `path` has one of these endings."""
     return lambda entry: str(entry.get("path", "")).lower().endswith(ends)
 
 
 def given(entry: Any, key: str) -> Any:
-    """A setting that an entry of the configuration states, None where it does not, or is no mapping."""
+    """Value of a key of a configuration entry; None where the entry lacks it or is no mapping."""
     return entry.get(key) if isinstance(entry, Mapping) else None

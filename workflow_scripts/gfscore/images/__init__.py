@@ -1,1 +1,1 @@
-"""Labelled images, their attributes and their corruptions, whatever they are stored in."""
+"""Datasets of labelled images from any source, attributes of their samples, and image corruptions."""

@@ -1,4 +1,4 @@
-"""Checks of image arrays whose layout a user declares."""
+"""Checks of users' image arrays and labels."""
 
 from pathlib import Path
 from typing import Any
@@ -7,14 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
-from gfscore.core.label_numbers import not_whole
+from gfscore.core.label_numbers import fault_of_labels
 
 
 def channels_first(x: NDArray[Any], channels: str, path: Path | str) -> NDArray[Any]:
-    """View of `x` as (N, C, H, W); `channels` says where C stands: "first", "last", or "none" for (N, H, W)."""
+    """View of `x` as (N, C, H, W); `channels` is the position of C: "first", "last", or "none" for (N, H, W)."""
     dimensions = {"first": 4, "last": 4, "none": 3}
-    if channels not in dimensions:
-        raise InputError(f"{path}: channels {channels!r} is not known; choose first, last or none")
     if x.ndim != dimensions[channels]:
         raise InputError(
             f"{path}: x has shape {x.shape}, but channels: {channels} means {dimensions[channels]} "
@@ -25,20 +23,20 @@ def channels_first(x: NDArray[Any], channels: str, path: Path | str) -> NDArray[
     images = x[:, None] if channels == "none" else x
     if images.shape[1] > 4:
         raise InputError(
-            f"{path}: x of shape {x.shape} has {images.shape[1]} channels, which no image has; "
+            f"{path}: x of shape {x.shape} has {images.shape[1]} channels, more than 4; "
             "set channels to first (N, C, H, W) or last (N, H, W, C)"
         )
     return images
 
 
 def channels_of(x: NDArray[Any], path: Path | str) -> str:
-    """Where the channels of images `x` stand, as `channels_first` takes it; InputError where its shape allows both."""
+    """Position of the channels of `x` in the form of channels_first; InputError where the shape is ambiguous."""
     if x.ndim == 3:
         return "none"
     places = [name for name, axis in (("first", 1), ("last", 3)) if x.ndim == 4 and x.shape[axis] in (1, 3)]
     if len(places) != 1:
         raise InputError(
-            f"{path}: x has shape {x.shape}, which does not tell where the channels stand; set channels to first "
+            f"{path}: x has shape {x.shape}, which does not determine the channel axis; set channels to first "
             "(N, C, H, W), last (N, H, W, C) or none (N, H, W)"
         )
     return places[0]
@@ -51,7 +49,7 @@ def require_pixels(images: NDArray[Any], scale: float, path: Path | str) -> None
     if images.size == 0:
         raise InputError(f"{path}: x has shape {images.shape}: no pixels")
     low, high = images.min(axis=(1, 2, 3)), images.max(axis=(1, 2, 3))
-    # NaN passes through min and max, so it lands here as well.
+    # NaN propagates through min and max, so it is refused here as well.
     wrong = np.flatnonzero(~(np.isfinite(low) & np.isfinite(high) & (low >= 0) & (high <= scale)))
     if wrong.size:
         row = wrong[0]
@@ -64,13 +62,13 @@ def require_pixels(images: NDArray[Any], scale: float, path: Path | str) -> None
 
 
 def whole_labels(y: NDArray[Any], n: int, where: Path | str) -> NDArray[np.int32]:
-    """Labels (n,) int32 from any numeric dtype; InputError for another length, fractions, negative and huge numbers.
+    """Labels (n,) as int32; InputError for another length, fractions, negative numbers and numbers beyond int32.
 
-    `where` names the labels as the user knows them: their file, and their name in it.
+    `where` names the labels in errors: their file, and their name in it.
     """
     if y.shape != (n,):
         raise InputError(f"{where}: shape {y.shape} for {n} images; give one label per image")
-    fault = not_whole(y)
+    fault = fault_of_labels(y)
     if fault:
         raise InputError(f"{where}: {fault}")
     wrong = np.flatnonzero((y < 0) | (y > np.iinfo(np.int32).max))

@@ -1,4 +1,4 @@
-"""The text files of CelebA: attributes and partition."""
+"""Readers of CelebA's text files of attributes and of the partition."""
 
 from __future__ import annotations
 
@@ -16,25 +16,27 @@ if TYPE_CHECKING:
 
 
 def read_attribute_list(path: Path | str) -> DataFrame:
-    """Attributes of list_attr_celeba.txt, a data frame of 1 (has it) and -1 (has not) by image name.
+    """Attributes of list_attr_celeba.txt: a data frame of 1 (present) and -1 (absent) by image name.
 
     The first line is the number of images, the second the names of the attributes. Raises InputError, naming the file
-    and line, for another number of rows or values, values that are neither, names that stand twice, and names of images
-    that lead into another folder.
+    and line, for another number of rows or values, values other than 1 and -1, repeated names, and names of images that
+    are paths.
     """
     import pandas as pd
 
     lines = _lines(path)
     names = lines[1].split() if len(lines) > 1 else []
     rows = [line.split() for line in lines[2:]]
-    # As text: a number of thousands of digits is none that Python would read.
+    # Compared as text, since int() refuses thousands of digits.
     if not names or lines[0].strip() != str(len(rows)):
         raise InputError(f"{path}: line 1 must be the number of images below, line 2 the attributes; restore the file")
     for number, row in enumerate(rows, start=3):
         if len(row) != len(names) + 1 or not set(row[1:]) <= {"1", "-1"}:
-            raise InputError(f"{path}: line {number} is not an image and {len(names)} times 1 or -1; restore the file")
+            raise InputError(
+                f"{path}: line {number} is not an image followed by {len(names)} values 1 or -1; restore the file"
+            )
         if "/" in row[0] or "\0" in row[0]:
-            raise InputError(f"{path}: line {number}: {row[0]!r} is no name of a file; restore the file")
+            raise InputError(f"{path}: line {number}: {row[0]!r} is no file name; restore the file")
     _require_unique(names, path)
     _require_unique([row[0] for row in rows], path)
     values = np.array([row[1:] for row in rows], dtype=np.int8).reshape(len(rows), len(names))
@@ -42,12 +44,12 @@ def read_attribute_list(path: Path | str) -> DataFrame:
 
 
 def read_partition(path: Path | str) -> dict[str, int]:
-    """Part of each image by list_eval_partition.txt, a mapping name -> 0 (training), 1 (validation) or 2 (test)."""
+    """Part of each image by list_eval_partition.txt: a mapping name -> 0 (training), 1 (validation) or 2 (test)."""
     parts = {}
     for number, line in enumerate(_lines(path), start=1):
         name, _, part = line.partition(" ")
         if part.strip() not in ("0", "1", "2"):
-            raise InputError(f"{path}: line {number} is not an image and 0, 1 or 2; restore the file")
+            raise InputError(f"{path}: line {number} is not an image followed by 0, 1 or 2; restore the file")
         if name in parts:
             raise InputError(f"{path}: line {number} names {name} a second time; restore the file")
         parts[name] = int(part)
@@ -57,7 +59,7 @@ def read_partition(path: Path | str) -> dict[str, int]:
 def _require_unique(names, path):
     if len(set(names)) < len(names):
         repeated = next(name for name, times in Counter(names).items() if times > 1)
-        raise InputError(f"{path}: {repeated} stands there twice; restore the file")
+        raise InputError(f"{path}: {repeated} is repeated; restore the file")
 
 
 def _lines(path):

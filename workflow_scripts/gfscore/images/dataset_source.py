@@ -1,6 +1,6 @@
-"""What a source of images declares: the settings of its entries, and how it is recognised without its name.
+"""Declaration of a source of images: the settings of its entries, and how entries without `source` are recognised.
 
-Imports nothing heavy, because declarations are read whenever a run is planned.
+Imports nothing heavy, because the Snakefile imports it.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,21 +15,21 @@ from gfscore.core.names import spelled_alike
 from gfscore.core.settings import Closed, Entry, InnerShare, Name, Seed, Sha256, Subset, Text, as_number, never, refusal
 
 FROM_GENERATOR = "from_generator"
-"""Rates of wrong labels that train_generator measured."""
+"""Value of label_error_rate: the rates that train_generator measured."""
 
 
 def _rates(value: Any) -> Any:
-    # One union would tell of each of its four members what is wrong with it.
+    # A union type would report an error for each of its four members.
     def is_rate(one: Any) -> bool:
         return isinstance(one, int | float) and not isinstance(one, bool) and 0 <= one < 1
 
-    found = [as_number(one) for one in value] if isinstance(value, list) else as_number(value)
-    if found is None or found == FROM_GENERATOR or is_rate(found):
-        return found
-    if isinstance(found, list) and len(found) > 1 and all(map(is_rate, found)):
-        return found
+    rates = [as_number(one) for one in value] if isinstance(value, list) else as_number(value)
+    if rates is None or rates == FROM_GENERATOR or is_rate(rates):
+        return rates
+    if isinstance(rates, list) and len(rates) > 1 and all(map(is_rate, rates)):
+        return rates
     raise refusal(
-        f"{value!r} does not fit; give null, a share below 1, a list with one share for each class, or {FROM_GENERATOR}"
+        f"{value!r} is no rate; give null, a number in [0, 1), a list of one such number per class, or {FROM_GENERATOR}"
     )
 
 
@@ -56,28 +56,28 @@ class DatasetSettings(Entry):
 
     source: str
     classes: list[Text] | None = Field(
-        None, min_length=2, description="Class names in label order; null to take those that the data themselves give."
+        None, min_length=2, description="Class names in label order; null for the names in the data."
     )
     models_of: Name | None = Field(
         None,
-        description="Zoo whose models are evaluated on this dataset: the one of its own name, where there is one; null "
-        "for data only trained on.",
+        description="Zoo whose models are evaluated on this dataset, by default the one of the same name; null for "
+        "data that are only trained on.",
     )
     label_error_rate: Rates = Field(
-        None, description="Share of wrong labels, one number or one per class; null when labels are assumed right."
+        None, description="Share of wrong labels, one number or one per class; null if labels are assumed correct."
     )
     published_accuracy: Literal["full", "subset"] | None = Field(
         None,
-        description="Whether these samples are those that accuracies were published on (full), some of them (subset), "
+        description="Whether these are the samples that published accuracies refer to (full), some of them (subset), "
         "or others (null).",
     )
     subset: Subset | None = Field(
         None,
-        description="Part of the samples to use, drawn at random with the class shares of the whole; null for all.",
+        description="Stratified random part of the samples to use; null for all.",
     )
-    digest: Sha256 | None = Field(None, description="SHA-256 that the data must have; null to record it at first use.")
+    digest: Sha256 | None = Field(None, description="SHA-256 that the data must have; null to accept any data.")
     attributes: dict[str, Any] | None = Field(
-        None, description="What makes groups of the samples, see docs/groups.md; null for none."
+        None, description="Attributes that define groups of samples, see docs/groups.md; null for none."
     )
 
     last = ("classes", "models_of", "label_error_rate", "published_accuracy", "subset", "digest", "attributes")
@@ -86,14 +86,14 @@ class DatasetSettings(Entry):
     def _names_are_distinct(self) -> Self:
         classes = self.classes or []
         if len(set(classes)) != len(classes):
-            raise refusal("a name stands more than once; name each class once", "classes")
+            raise refusal("a name is repeated; name each class once", "classes")
         alike = spelled_alike(classes)
         if alike:
             raise refusal(
                 f"{alike[0]!a} and {alike[1]!a} differ in blanks or Unicode spelling alone; rename one", "classes"
             )
         if self.label_error_rate == FROM_GENERATOR and self.source != "generated":
-            raise refusal("from_generator is for the source generated; give numbers or null", "label_error_rate")
+            raise refusal("from_generator needs the source `generated`; give numbers or null", "label_error_rate")
         return self
 
 
@@ -103,10 +103,10 @@ def _unknown_names(_settings: Any) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetSource:
-    """A source of images: `name`, the value of `source`; `settings`, the model of its entries.
+    """A source of images: `name`, the value of `source` in entries; `settings`, the pydantic model of entries.
 
-    `claims(entry)` says whether an entry without a source is of this one; `class_names(settings)` are the classes where
-    they are known without looking at the data, else None.
+    `claims(entry)`: whether an entry without `source` belongs to this one; `class_names(settings)`: the class names if
+    they are known without reading the data, else None.
     """
 
     name: str
@@ -117,29 +117,29 @@ class DatasetSource:
 
 @cache
 def dataset_sources() -> dict[str, DatasetSource]:
-    """Every source of images by its name."""
+    """All sources of images by name."""
     return {source.name: source for source in declarations("gfscore.images.sources", "SOURCE").values()}
 
 
 @cache
 def module_of(source: str) -> str:
-    """Module that opens a source, by its name; raises KeyError for an unknown one."""
-    modules = {found.name: module for module, found in declarations("gfscore.images.sources", "SOURCE").items()}
+    """Name of the module of a source of images."""
+    modules = {declared.name: module for module, declared in declarations("gfscore.images.sources", "SOURCE").items()}
     return f"gfscore.images.sources.{modules[source]}"
 
 
-# ---- what several sources share ----
+# ---- settings that several sources share ----
 
 Side = Annotated[int, Field(ge=1, le=8192, description="Side of the result in pixels.")]
 Interpolation = Annotated[Literal["bilinear", "bicubic"], Field(description="Filter of the resizing, antialiased.")]
 
 
 class CenterCrop(Closed):
-    """The short side resized, then the centre cut out."""
+    """Resize the shorter side, then crop the centre."""
 
     method: Literal["center_crop"]
     resize: Annotated[int, Field(ge=1, le=8192)] | None = Field(
-        256, description="Short side before the crop; null to crop only."
+        256, description="Shorter side before the crop; null to crop only."
     )
     size: Side = 224
     interpolation: Interpolation = "bilinear"
@@ -147,12 +147,12 @@ class CenterCrop(Closed):
     @model_validator(mode="after")
     def _fits(self) -> Self:
         if self.resize is not None and self.resize < self.size:
-            raise refusal(f"a short side of {self.resize} is below the crop of {self.size}; raise it", "resize")
+            raise refusal(f"a shorter side of {self.resize} is below the crop of {self.size}; raise it", "resize")
         return self
 
 
 class Squash(Closed):
-    """Resized to a square, whatever the aspect."""
+    """Resize to a square without keeping the aspect ratio."""
 
     method: Literal["squash"]
     size: Side = 224
@@ -160,24 +160,24 @@ class Squash(Closed):
 
 
 class AsStored(Closed):
-    """Pixels as they are stored; all images have one size."""
+    """Use pixels as stored; all images must have the same size."""
 
     method: Literal["none"]
 
 
 Preprocessing = Annotated[
     CenterCrop | Squash | AsStored,
-    Field(discriminator="method", description="How an image becomes an array; see docs/add-a-dataset.md."),
+    Field(discriminator="method", description="Conversion of an image to an array; see docs/add-a-dataset.md."),
 ]
 
 
 def as_stored() -> AsStored:
-    """The preprocessing of an entry that states none."""
+    """Default preprocessing."""
     return AsStored(method="none")
 
 
 class Part(Closed):
-    """One part of a seeded split in two, stratified by class."""
+    """One part of a seeded two-way split, stratified by class."""
 
     name: Literal["train", "test"] = Field(description="Which part.")
     test_share: InnerShare = Field(0.5, description="Share of each class in the test part.")

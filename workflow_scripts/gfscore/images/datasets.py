@@ -1,4 +1,4 @@
-"""Opening a dataset of any source: what is checked of all of them, their subsets and manifests."""
+"""Opening of datasets from any source, with the checks, subsets and manifests that all share."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -22,7 +22,7 @@ from gfscore.images.subsets import subset_rows
 def open_images(
     settings: Mapping[str, Any], path: Path | str | None = None, *, classes: Sequence[str] | None
 ) -> ImageSet:
-    """Image set that a dataset entry of the configuration describes.
+    """Image set of a dataset entry of the configuration.
 
     `settings` holds `source` and that source's own keys, `path` its file or folder where it has one, `classes` the K
     class names in label order; None for those that the data give, or the numbers of the labels where they give none.
@@ -58,10 +58,10 @@ def open_and_describe(
     classes: Sequence[str] | None,
     pinned: str | None = None,
 ) -> tuple[ImageSet, dict[str, Any]]:
-    """Image set and manifest of a dataset, a JSON-able mapping: what it is, its digest, and how to open it again.
+    """Image set of a dataset, and its manifest: a mapping for JSON with its description, digest and settings.
 
-    Raises InputError as `open_images` does, and when the digest of the data is not the `pinned` one, where there is
-    one. The manifest does not say what was pinned: the data are the same.
+    Raises InputError as `open_images` does, and when a digest is `pinned` and the data have another one. The manifest
+    does not record the pinned digest, since it does not change the data.
     """
     images = open_images(settings, path, classes=classes)
     require_pinned(images.digest, pinned, where=path or dataset, remedy="restore the data, or correct `digest`")
@@ -102,18 +102,17 @@ def image_digests(images: ImageSet, *, where: Path | str) -> NDArray[np.str_] | 
 
 
 def open_described(path_to_manifest: Path | str) -> tuple[ImageSet, dict[str, Any]]:
-    """Image set and manifest of a dataset that fetch_dataset described.
+    """Image set and manifest of a dataset, from the manifest that fetch_dataset wrote.
 
-    The digest is computed anew: of pixels where they are stored as such, of the encoded bytes (read, not
-    decoded) otherwise. Raises InputError as `open_images` does, and when the data are no longer those that the
-    manifest describes.
+    The digest is computed again, from the pixels if they are stored as such, else from the encoded bytes. Raises
+    InputError as `open_images` does, and when the digest differs from that of the manifest.
     """
     manifest = read_json(path_to_manifest)
     images = open_images(manifest["settings"], manifest["path"], classes=manifest["classes"])
     if images.digest != manifest["digest"]:
         raise InputError(
             f"{manifest['path'] or manifest['dataset']}: the data have digest {images.digest[:12]}, but "
-            f"{path_to_manifest} records {manifest['digest'][:12]}: they changed since; delete that "
+            f"{path_to_manifest} records {manifest['digest'][:12]}; if they were changed on purpose, delete that "
             "manifest and run the workflow again"
         )
     return images, manifest
@@ -125,7 +124,7 @@ def load_all(images: ImageSet) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
 
 
 def _require_utf8(where, classes, images):
-    # A name of a file is bytes; those that are no text stand as lone surrogates, which no table or page can hold.
+    # Python represents undecodable bytes of file names as lone surrogates, which cannot be written as UTF-8.
     for what, names in (("path", [str(where)]), ("class", classes), ("sample", images.sample_id)):
         try:
             "".join(names).encode()
@@ -137,7 +136,7 @@ def _require_utf8(where, classes, images):
 def _require_names(stored, classes, where):
     repeated = [name for index, name in enumerate(classes) if name in classes[:index]]
     if repeated:
-        raise InputError(f"{where}: class {repeated[0]!r} stands more than once in `classes`; name each class once")
+        raise InputError(f"{where}: class {repeated[0]!r} is repeated in `classes`; name each class once")
     alike = spelled_alike(classes)
     if alike:
         raise InputError(
@@ -152,7 +151,7 @@ def _require_names(stored, classes, where):
             f"{where}: the data have {len(stored)} classes, `classes` declares {len(classes)}; only in the data: "
             f"{', '.join(extra[:5]) or 'none'}; only declared: {', '.join(absent[:5]) or 'none'}; correct `classes`"
         )
-    # Other spellings are the user's choice; the same name at another label is a mistake in the order.
+    # Names may be spelled differently, but the same name at another label is a mistake in the order.
     place = {name: label for label, name in enumerate(stored)}
     for label, name in enumerate(classes):
         if place.get(name, label) != label:

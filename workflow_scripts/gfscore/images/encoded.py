@@ -1,4 +1,4 @@
-"""Encoded images (JPEG, PNG, ...) as a stream: decoded by a few threads, a bounded number ahead."""
+"""Image sets of encoded images (JPEG, PNG, ...), decoded by several threads a bounded number of images ahead."""
 
 import hashlib
 import os
@@ -18,7 +18,7 @@ from gfscore.images.decoding import describe, prepare
 from gfscore.images.image_set import ImageSet, unit_range
 
 WORKERS = min(8, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
-"""Decoding threads; Pillow and hashlib work outside the interpreter's lock."""
+"""Number of decoding threads; Pillow and hashlib release the interpreter's lock."""
 COVERS = "encoded images, labels, identifiers and preprocessing"
 
 Blob = tuple[str, Callable[[], bytes]]
@@ -37,13 +37,13 @@ def from_encoded(
     class_names: Sequence[str] | None = None,
     where: Path | str = "labels",
 ) -> ImageSet:
-    """Image set of encoded images, of which a few batches are in memory at a time.
+    """Image set of encoded images, of which only a few batches are in memory at a time.
 
-    `blobs(rows)` yields, for rows (n,) ascending, pairs (name, load): the name for error messages, and a function
-    that returns the bytes; `labels` (N,), `sample_id` (N,), N >= 1; `preprocessing` as in `_preprocessing.prepare`;
-    `where` names the labels in errors. `content_digest` is the SHA-256 of the line "gfscore encoded images 1 C H
-    W", the preprocessing in words and a newline, then per sample its identifier in UTF-8, a zero byte, the label as
-    little-endian int32 and the 32 bytes of the SHA-256 of the encoded image: every byte is read, nothing decoded.
+    `blobs(rows)` yields, for ascending rows (n,), pairs (name, load): the name for error messages, and a function that
+    returns the bytes; `labels` (N,), `sample_id` (N,), N >= 1; `preprocessing` as in `decoding.prepare`; `where` names
+    the labels in errors. `content_digest` is the SHA-256 of the line "gfscore encoded images 1 C H W", the
+    preprocessing in words and a newline, then per sample its identifier in UTF-8, a zero byte, the label as
+    little-endian int32 and the 32 bytes of the SHA-256 of the encoded image.
     """
     # ASSUME: equal bytes decode to equal pixels; another version of Pillow's decoders may round differently by 1/255.
     words = describe(preprocessing)
@@ -58,7 +58,7 @@ def from_encoded(
 
     def of_rows(rows: NDArray[np.int64]) -> ImageSet:
         def stream(batch_size: int) -> Iterator[NDArray[np.float32]]:
-            # One batch ahead, so that decoding goes on while the network computes.
+            # One batch ahead, so that images are decoded while the network computes.
             images = in_order(decode, blobs(rows), ahead=batch_size + WORKERS)
             names = iter(sample_id[rows])
             while batch := list(islice(images, batch_size)):
@@ -85,7 +85,7 @@ def from_encoded(
 
 
 def in_order(function: Callable[[Item], Result], items: Iterable[Item], *, ahead: int) -> Iterator[Result]:
-    """Yield function(item) in the order of `items`, computed by WORKERS threads; at most `ahead` results wait."""
+    """Yield function(item) in the order of `items`, computed by WORKERS threads at most `ahead` items in advance."""
     waiting: deque[Future[Result]] = deque()
     with ThreadPoolExecutor(WORKERS) as pool:
         try:
@@ -96,7 +96,7 @@ def in_order(function: Callable[[Item], Result], items: Iterable[Item], *, ahead
             while waiting:
                 yield waiting.popleft().result()
         finally:
-            # After an error, or when the reader stops early, the rest is not decoded for nothing.
+            # After an error, or when the reader stops early.
             for future in waiting:
                 future.cancel()
 
@@ -107,7 +107,7 @@ def _content(blob):
         return load()
     except OSError as error:
         raise InputError(
-            f"{name}: cannot be read ({error.strerror or error}); put it back, or fetch it again"
+            f"{name}: cannot be read ({error.strerror or error}); restore it, or download it again"
         ) from error
 
 
@@ -115,5 +115,5 @@ def _require_shape(image, shape, name):
     if image.shape != (shape[1], shape[2], shape[0]):
         raise InputError(
             f"{name}: {image.shape[1]}x{image.shape[0]} pixels, but the first image has {shape[2]}x{shape[1]}; "
-            "images of several sizes need the preprocessing center_crop or squash"
+            "images of different sizes need the preprocessing center_crop or squash"
         )

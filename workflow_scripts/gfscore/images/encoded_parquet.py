@@ -1,4 +1,4 @@
-"""Encoded images out of Parquet files, a few rows in memory at a time."""
+"""Encoded images and labels in Parquet files, read a few rows at a time."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
 
 BATCH = 64
-"""Rows decoded from Parquet's own encoding at a time."""
+"""Rows read from Parquet at a time."""
 
 
 @contextmanager
 def opened(file: Path | str, column: str) -> Iterator[ParquetFile]:
-    """Open a Parquet file that has a column; InputError, naming the file, when it is damaged or has none."""
+    """Open a Parquet file with a given column; InputError, naming the file, if it is damaged or lacks the column."""
     import pyarrow as pa
 
     require_regular(file)
@@ -33,16 +33,16 @@ def opened(file: Path | str, column: str) -> Iterator[ParquetFile]:
         with _whole(file) as parquet:
             names = parquet.schema_arrow.names
             if column not in names:
-                raise InputError(f"{file}: no column {column}, only {', '.join(names)}")
+                raise InputError(f"{file}: no column {column}, only {', '.join(names)}; correct the name")
             if names.count(column) > 1:
-                raise InputError(f"{file}: column {column} stands there {names.count(column)} times; rename one")
+                raise InputError(f"{file}: has {names.count(column)} columns {column}; rename one")
             yield parquet
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{file}: not a whole Parquet file ({error}); copy or download it again") from error
 
 
 def _whole(file):
-    # Only here: whoever reads images may raise a ValueError of another kind.
+    # Not around the yield above, since the caller may raise ValueError for other reasons.
     try:
         return opened_parquet(file)
     except InputError:
@@ -52,9 +52,9 @@ def _whole(file):
 
 
 def encoded_images(file: Path | str, column: str, rows: NDArray[np.int64]) -> Iterator[tuple[str, Callable[[], bytes]]]:
-    """Yield, for `rows` (n,) ascending, the name of the row and a function that returns its encoded image.
+    """Yield, for ascending `rows` (n,), the name of the row and a function that returns its encoded image.
 
-    Row groups without a wanted row are not read. The function raises InputError for a row without bytes.
+    Row groups without any of the rows are not read. The function raises InputError for a row without bytes.
     """
     end = 0
     with opened(file, column) as parquet:
@@ -76,7 +76,7 @@ def _bytes_of(value, file, row):
 
 
 def labels_in(file: Path | str, column: str) -> NDArray[Any]:
-    """Labels (n,) of a file, int32 or str, also stored by dictionary; InputError for missing values and other types."""
+    """Labels (n,) of a file, int32 or str; InputError for missing values and other types."""
     import pyarrow as pa
 
     with opened(file, column) as parquet:
@@ -92,10 +92,10 @@ def labels_in(file: Path | str, column: str) -> NDArray[Any]:
     return values.to_numpy().astype(str) if text else whole_labels(values.to_numpy(), len(values), f"{file}: {column}")
 
 
-def numbered(labels: list[NDArray[Any]], path: Path | str) -> tuple[list[NDArray[Any]], tuple[str, ...] | None]:
-    """Labels of several files as whole numbers, and the names of the classes in order, or None for numbers.
+def class_indices(labels: list[NDArray[Any]], path: Path | str) -> tuple[list[NDArray[Any]], tuple[str, ...] | None]:
+    """Labels of several files as class indices, and the sorted class names if labels are names, else None.
 
-    Raises InputError, naming `path`, for files of both kinds.
+    Raises InputError, naming `path`, if labels are numbers in some files and names in others.
     """
     kinds = {values.dtype.kind for values in labels if len(values)}
     if len(kinds) > 1:

@@ -1,4 +1,4 @@
-"""Labelled images in a fixed order, read in batches: what every source returns."""
+"""ImageSet, the labelled images that every source returns."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
@@ -20,10 +20,9 @@ DIGITS = 32
 class ImageSet:
     """N labelled images in a fixed order, read in batches.
 
-    `sample_id` (N,) str, unique; `labels` (N,) int32; `image_shape` (C, H, W); `preprocessing` names what was
-    done to the stored pixels, in words; `stream(batch_size)` yields float32 arrays (n, C, H, W) in [0, 1], n
-    <= batch_size, in the order of `sample_id`, from the first sample on at every call. So a source too large
-    for memory implements `stream` alone.
+    `sample_id` (N,) str, unique; `labels` (N,) int32; `image_shape` (C, H, W); `preprocessing` describes in words what
+    was done to the stored pixels; `stream(batch_size)` yields float32 arrays (n, C, H, W) in [0, 1], n <= batch_size,
+    in the order of `sample_id`, starting with the first sample at every call.
 
     More that a source may give: `class_names`, the K names that the data themselves give to labels 0..K-1;
     `content_digest()`, a SHA-256 (hex) that stands for the data without decoding them, and `digest_covers`, what
@@ -47,7 +46,7 @@ class ImageSet:
         return len(self.labels)
 
     def batches(self, batch_size: int) -> Iterator[NDArray[np.float32]]:
-        """Yield the images, (n, C, H, W) float32 in [0, 1], in order; InputError for pixels that are not."""
+        """Yield the images, (n, C, H, W) float32 in [0, 1], in order; InputError for another shape, dtype or range."""
         seen = 0
         for images in self.stream(batch_size):
             if images.dtype != np.float32 or images.shape[1:] != self.image_shape:
@@ -55,7 +54,7 @@ class ImageSet:
                     f"images from row {seen} on are {images.dtype} {images.shape[1:]}; "
                     f"expected float32 {self.image_shape}: check the preprocessing of this dataset"
                 )
-            # Written so that NaN, for which every comparison is false, is refused too.
+            # Negated, so that NaN, for which every comparison is false, is refused too.
             if not (images.min() >= 0 and images.max() <= 1):
                 raise InputError(f"images from row {seen} on have pixels outside [0, 1]: check the value range")
             seen += len(images)
@@ -64,9 +63,9 @@ class ImageSet:
             raise InputError(f"{seen} images for {len(self)} labels; give one label per image")
 
     def full_batches(self, batch_size: int) -> Iterator[NDArray[np.float32]]:
-        """The same, each of `batch_size` images but the last: what does not depend on the source has one division.
+        """Yield the images in batches of exactly `batch_size`, except the last.
 
-        A subset's stream gives what each batch of the whole holds of it: anything from 1 to `batch_size`.
+        The stream of a subset may yield smaller batches, so results could otherwise depend on the source.
         """
         waiting, count = [], 0
         for batch in self.batches(batch_size):
@@ -80,7 +79,7 @@ class ImageSet:
             yield np.concatenate(waiting)
 
     def select(self, rows: NDArray[np.int64]) -> "ImageSet":
-        """Image set of the samples `rows` (n,), ascending, each once; the stream stays a stream."""
+        """Image set of the samples `rows` (n,), ascending and distinct."""
         if self.choose is not None:
             return self.choose(rows)
 
@@ -122,11 +121,11 @@ class ImageSet:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 (hex) of the data: equal digests mean equal samples, labels and identifiers, in the same order.
+        """SHA-256 (hex) of samples, labels and identifiers in their order.
 
-        The source's `content_digest` where it has one. Otherwise the pixels are hashed: the line "gfscore
-        image set 1 C H W", then per sample its identifier in UTF-8, a zero byte, the label as little-endian
-        int32 and the pixels as little-endian float32 in C order.
+        The source's `content_digest` if it has one. Otherwise that of the line "gfscore image set 1 C H W", then per
+        sample its identifier in UTF-8, a zero byte, the label as little-endian int32 and the pixels as little-endian
+        float32 in C order.
         """
         if self.content_digest is not None:
             return self.content_digest()
@@ -166,9 +165,9 @@ def from_pixels(
     class_names: Sequence[str] | None = None,
     where: Path | str = "labels",
 ) -> ImageSet:
-    """Image set of stored bytes: `pixels` (N, H, W, C) uint8, an array or a memory map that is read batch by batch.
+    """Image set of `pixels` (N, H, W, C) uint8, divided by 255; an array, or a memory map that is read batch by batch.
 
-    Pixels are divided by 255. `labels` (N,) whole numbers, which `where` names in errors, `sample_id` (N,) str.
+    Takes `labels` (N,) whole numbers, which `where` names in errors, and `sample_id` (N,) str.
     """
 
     def stream(batch_size: int) -> Iterator[NDArray[np.float32]]:
@@ -187,5 +186,5 @@ def from_pixels(
 
 
 def unit_range(pixels: ArrayLike) -> NDArray[np.float32]:
-    """Images (n, C, H, W) float32 in [0, 1] from bytes (n, H, W, C) uint8."""
+    """Images (n, C, H, W) float32 in [0, 1] from pixels (n, H, W, C) uint8."""
     return np.ascontiguousarray(np.moveaxis(np.asarray(pixels), -1, 1), dtype=np.float32) / np.float32(255)

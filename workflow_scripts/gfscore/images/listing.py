@@ -1,4 +1,4 @@
-"""Which images of a folder belong to a dataset: those of its class folders, or those that a list names."""
+"""Images of a dataset in a folder: those in class folders, or those named in a list."""
 
 import os
 from collections.abc import Sequence
@@ -8,14 +8,14 @@ from gfscore.core.errors import InputError
 from gfscore.core.regular import regular_bytes
 
 ENDINGS = (".jpeg", ".jpg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif", ".ppm", ".pgm")
-"""Ends of the names of images, whatever their case."""
+"""File name suffixes of images, in any case."""
 
 LABEL_DIGITS = 9
-"""Digits of a label at most: labels are numbers of 32 bits."""
+"""Largest number of digits of a label, a 32-bit number."""
 
 
 def visible(folder: Path | str) -> list[os.DirEntry[str]]:
-    """Entries of a folder whose names do not start with a dot, sorted by name; InputError when it is none."""
+    """Entries of a folder whose names do not start with a dot, sorted by name; InputError if it is no folder."""
     try:
         with os.scandir(folder) as entries:
             return sorted((entry for entry in entries if not entry.name.startswith(".")), key=lambda entry: entry.name)
@@ -24,18 +24,18 @@ def visible(folder: Path | str) -> list[os.DirEntry[str]]:
 
 
 def class_folders(root: Path | str, declared: Sequence[str] | None) -> list[str]:
-    """Class folders in label order: `declared` when it is not None, else every folder in `root`, sorted by name.
+    """Class folders in label order: `declared` if it is not None, else all folders in `root`, sorted by name.
 
-    Raises InputError, naming the folder, for one that is missing or not declared, and for images beside folders.
+    Raises InputError for a folder that is missing or not declared, and for images outside the class folders.
     """
     entries = visible(root)
-    found = [entry.name for entry in entries if _is(entry.is_dir)]
-    loose = [entry.name for entry in entries if entry.name not in found and is_image(entry.name)]
+    folders = [entry.name for entry in entries if _is(entry.is_dir)]
+    loose = [entry.name for entry in entries if entry.name not in folders and is_image(entry.name)]
     if loose:
-        raise InputError(f"{root}: {loose[0]} lies beside the class folders; move it into one, or write a `list`")
+        raise InputError(f"{root}: {loose[0]} lies outside the class folders; move it into one, or write a `list`")
     if declared is None:
-        return found
-    for what, names in (("missing", set(declared) - set(found)), ("not in `folders`", set(found) - set(declared))):
+        return folders
+    for what, names in (("missing", set(declared) - set(folders)), ("not in `folders`", set(folders) - set(declared))):
         if names:
             raise InputError(f"{root}: class folder {min(names)} is {what} ({len(names)} such); correct `folders`")
     return list(declared)
@@ -49,12 +49,12 @@ def images_of(root: Path | str, folders: Sequence[str]) -> tuple[list[str], list
         wrong = [entry.name for entry in entries if not (is_image(entry.name) and _is(entry.is_file))]
         if wrong:
             what = (
-                "no regular file (a link whose file is not there, say)"
+                "no regular file (for example a broken link)"
                 if is_image(wrong[0])
                 else f"not an image by its name ({' '.join(ENDINGS)})"
             )
             raise InputError(
-                f"{root}/{folder}/{wrong[0]}: {what}; class folders hold nothing but images: remove or convert it"
+                f"{root}/{folder}/{wrong[0]}: {what}; class folders may hold only images: remove or convert it"
             )
         if not entries:
             raise InputError(f"{root}/{folder}: no images in this class folder; add some, or remove the class")
@@ -66,16 +66,16 @@ def images_of(root: Path | str, folders: Sequence[str]) -> tuple[list[str], list
 def images_in_list(
     path: Path | str, root: Path | str, declared: Sequence[str] | None
 ) -> tuple[list[str], list[int], Sequence[str] | None]:
-    """Relative paths, labels, and the class folders in label order, of the images that a text file names, in its order.
+    """Relative paths, labels, and the class folders in label order, of the images in a text file, in its order.
 
-    A line is a path relative to `root`, then, after a tab or blank, the label: a class folder (one of
-    `declared`, or of those in `root`), else a number from 0. Without a label the path's first folder is it. Paths and
-    class folders may hold blanks. Two spellings of one path, such as a//b and a/b, become the same.
-    The class folders are None when numbers stand in place of undeclared names. InputError names the line.
+    A line is a path relative to `root` and, after a tab or blank, the label: a class folder (one of `declared`, or a
+    folder in `root`) or a number from 0. Without a label the first folder of the path is the label. Paths and class
+    folders may contain blanks; paths are normalised (a//b to a/b). The class folders are None if none are declared and
+    labels are numbers. Raises InputError, naming the line.
     """
     folders = declared or [entry.name for entry in visible(root) if _is(entry.is_dir)]
     known = {name: label for label, name in enumerate(folders)}
-    names, labels, numbered = [], [], False
+    names, labels, has_numbers = [], [], False
     for number, line in _lines(path):
         name, label = _parted(line, known)
         place = PurePosixPath(name)
@@ -84,27 +84,27 @@ def images_in_list(
             raise InputError(f"{path}: line {number} leads outside the dataset's folder ({name}); correct it")
         if "\0" in name:
             raise InputError(f"{path}: line {number} holds a zero byte ({name!r}); correct it")
-        # Of thousands of digits Python makes no number.
+        # int() refuses thousands of digits.
         if label not in known and not (label.isdecimal() and len(label) <= LABEL_DIGITS):
             raise InputError(
                 f"{path}: line {number} has label {label[:80]}, neither a class folder nor a number of a class; "
                 "correct it"
             )
-        numbered = numbered or label not in known
+        has_numbers = has_numbers or label not in known
         names.append(str(place))
         labels.append(known[label] if label in known else int(label))
     if not names:
         raise InputError(f"{path}: the list names no image; write one relative path per line")
-    return names, labels, declared or (None if numbered else folders)
+    return names, labels, declared or (None if has_numbers else folders)
 
 
 def _parted(line, known):
-    # Path and label of a line, None where it has none; `known` holds the class folders.
+    # Path and label (None if missing) of a line; `known` holds the class folders.
     if "\t" in line:
         name, _, label = line.rpartition("\t")
         return name.strip(), label.strip()
     blanks = [place for place, sign in enumerate(line) if sign == " "]
-    # The longest class folder that a line ends with: great white, not white.
+    # The longest class folder that the line ends with: "great white", not "white".
     for place in blanks:
         if line[place + 1 :] in known:
             return line[:place].strip(), line[place + 1 :]
@@ -115,7 +115,7 @@ def _parted(line, known):
 
 def _lines(path):
     try:
-        # Editors of Windows put a mark in front, which would be part of the first name.
+        # utf-8-sig removes a byte order mark, as Windows editors write it.
         lines = regular_bytes(path).decode("utf-8-sig").splitlines()
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: the list cannot be read ({error}); save it as UTF-8") from error
@@ -125,7 +125,7 @@ def _lines(path):
 
 
 def _is(kind):
-    # A link that leads to itself is of no kind.
+    # A link to itself raises an error.
     try:
         return kind()
     except OSError:

@@ -1,4 +1,4 @@
-"""Reading the one kind of pickle that CIFAR is published as, without running what a pickle may name."""
+"""Reader of the pickles that CIFAR is published as, which calls none of the functions that a pickle may name."""
 
 import os
 import pickle
@@ -12,11 +12,11 @@ from gfscore.core.errors import InputError
 
 
 def load_plain(path: Path | str) -> dict[str, Any]:
-    """Mapping from str to values of a pickle made of dicts, lists, numbers, texts, bytes and uint8 arrays.
+    """Dict of a pickle that consists of dicts, lists, numbers, texts, bytes and uint8 arrays; keys become str.
 
-    Python 2's byte strings stay bytes, except as keys. A pickle names functions to be called on loading; here
-    such names lead to stand-ins of this module, or to a refusal before anything is called. Raises InputError,
-    naming the file, for any other name, for a truncated or malformed file, and when it holds no dict.
+    Byte strings of Python 2 remain bytes, except as keys. Functions named in the pickle are replaced by stand-ins of
+    this module. Raises InputError, naming the file, for any other name, for a truncated or malformed file, and if it
+    holds no dict.
     """
     try:
         with Path(path).open("rb") as file:
@@ -26,7 +26,7 @@ def load_plain(path: Path | str) -> dict[str, Any]:
         raise
     except FileNotFoundError as error:
         raise InputError(f"{path}: there is no such file; check `path` of this dataset") from error
-    # A malformed pickle ends in an exception of nearly any type.
+    # Malformed pickles raise errors of many types.
     except Exception as error:
         raise InputError(f"{path}: not a whole pickle of CIFAR ({error}); unpack the archive again") from error
     if not isinstance(content, dict):
@@ -35,7 +35,7 @@ def load_plain(path: Path | str) -> dict[str, Any]:
 
 
 def load_names(path: Path | str, key: str) -> tuple[str, ...] | None:
-    """Names, a tuple of str, that a pickle as in `load_plain` holds as a list under `key`; None for none of them."""
+    """List of names under `key` of a pickle (see `load_plain`) as a tuple; None if it is missing or empty."""
     names = load_plain(path).get(key, [])
     if not (isinstance(names, list) and all(isinstance(name, str | bytes) for name in names)):
         raise InputError(f"{path}: {key} is no list of names; unpack the archive again")
@@ -46,8 +46,8 @@ def load_names(path: Path | str, key: str) -> tuple[str, ...] | None:
 
 
 def _require_possible_memo(file):
-    # The reader makes a table as long as the largest number under which something is to be remembered. Each takes a
-    # byte of the file at least, and whoever writes a pickle counts from 0.
+    # The unpickler allocates a table as long as the largest memo index; an index cannot exceed the size of the file,
+    # since indices count from 0 and each takes at least one byte.
     size = os.fstat(file.fileno()).st_size
     for operation, number, _ in pickletools.genops(file):
         if operation.name in ("PUT", "BINPUT", "LONG_BINPUT") and not (number is not None and 0 <= number < size):
@@ -56,7 +56,7 @@ def _require_possible_memo(file):
 
 
 class _Reader(pickle.Unpickler):
-    """Unpickler that knows three names, none of which leads outside this module."""
+    """Unpickler that resolves only the names in _STAND_INS."""
 
     def __init__(self, file: BinaryIO, **options: Any) -> None:
         super().__init__(file, **options)
@@ -66,14 +66,14 @@ class _Reader(pickle.Unpickler):
         known = _STAND_INS.get((module.replace("numpy._core", "numpy.core"), name))
         if known is None:
             raise InputError(
-                f"{self.path}: the pickle asks for {module}.{name}, which CIFAR files do not need; nothing was run. "
-                "Do not load this file elsewhere; get CIFAR from its authors"
+                f"{self.path}: the pickle names {module}.{name}, which CIFAR files do not need; nothing was run. "
+                "Do not load this file elsewhere; download CIFAR from its authors"
             )
         return known
 
 
 class _Name:
-    """A name that a pickle may call and do nothing else with: no state, no attribute, no subclass."""
+    """A name that a pickle may only call: it has no state, no attributes and no subclasses."""
 
     __slots__ = ("_make",)
 
@@ -81,11 +81,11 @@ class _Name:
         self._make = make
 
     def __call__(self, *arguments):
-        """Make what the name stands for."""
+        """Return the value that the name stands for."""
         return self._make(*arguments)
 
     def __setstate__(self, state):
-        """Refuse state, by which a pickle could change this object."""
+        """Refuse state, with which a pickle could change this object."""
         raise ValueError("state for a name")
 
 
@@ -101,7 +101,7 @@ class _Type:
 
 
 class _Bytes(np.ndarray):
-    """Array that takes the state of a pickled array only if it is one of bytes in C order."""
+    """Array that accepts the state of a pickled array only for uint8 in C order."""
 
     def __setstate__(self, state):
         _, shape, kind, fortran, content = state
@@ -124,6 +124,6 @@ _STAND_INS = {
     ("numpy.core.multiarray", "_reconstruct"): _Name(_empty),
     ("numpy", "ndarray"): _Name(_empty),
     ("numpy", "dtype"): _Name(_Type),
-    # Python 3 writes bytes into older pickles as a call of this.
+    # Python 3 writes bytes in older pickle protocols as a call of this function.
     ("_codecs", "encode"): _Name(_bytes_of),
 }

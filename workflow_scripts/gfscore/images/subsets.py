@@ -13,10 +13,10 @@ from gfscore.core.errors import InputError
 def draw_subset(labels: NDArray[np.integer], *, samples: int, seed: int, where: Path | str) -> NDArray[np.int64]:
     """Rows of a stratified random subset, (samples,) int64, ascending.
 
-    `labels` (N,) int, `samples` n. Every class gets one sample; the other n - K are shared out in proportion
-    to what remains of each class, largest remainder first (the lower label on a tie), so classes of one size
-    get equal numbers up to one. Within a class the draw is uniform without replacement. The same labels and
-    seed give the same rows. Raises InputError, naming `where`, for n above N or below the number of classes.
+    `labels` (N,) int, `samples` n. Every class gets one sample; the other n - K are allocated in proportion to the
+    remaining samples of each class by largest remainders (ties to the lower label), so classes of equal size get equal
+    numbers up to one. Within a class the draw is uniform without replacement. The same labels and seed give the same
+    rows. Raises InputError, naming `where`, for n above N or below the number of classes.
     """
     classes, counts = np.unique(labels, return_counts=True)
     k, n = len(classes), len(labels)
@@ -45,7 +45,7 @@ def subset_rows(labels: NDArray[np.integer], subset: Mapping[str, Any], *, where
 
 
 def in_test_part(labels: NDArray[np.integer], *, share: float, seed: int) -> NDArray[np.bool_]:
-    """Which samples are in the test part of a seeded split, (N,) bool: of each class a share, rounded."""
+    """Mask (N,) bool of the test part of a seeded split; of each class a share, rounded."""
     generator = np.random.default_rng(seed)
     chosen = np.zeros(len(labels), dtype=bool)
     for label in np.unique(labels):
@@ -56,7 +56,7 @@ def in_test_part(labels: NDArray[np.integer], *, share: float, seed: int) -> NDA
 
 def _shares(counts, samples):
     k, n = len(counts), counts.sum()
-    # Whole-number arithmetic: a quota of exactly 3 must not become 2.9999.
+    # Integer arithmetic, so that a quota of exactly 3 does not become 2.9999.
     weighted = (samples - k) * (counts - 1)
     whole, rest = np.divmod(weighted, max(n - k, 1))
     left = samples - k - whole.sum()

@@ -89,6 +89,10 @@ def _none(_settings: Any, *, classes: float, thorough: bool) -> Iterator[Mistake
     return iter(())
 
 
+def _nothing(_settings: Any) -> tuple[str, ...]:
+    return ()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Kind(Generic[S]):
     """A kind of measure: all that the rest of the house needs to know of it."""
@@ -105,7 +109,7 @@ class Kind(Generic[S]):
     """What computes it, "module:name", returns columns of its samples table.
 
     From logits it is called as function(logits, labels, settings=...), with all N samples; of a network as
-    function(classifier, images, labels, settings=..., seed=...), batch by batch: see
+    function(classifier, images, labels, settings=..., seeds=...), batch by batch: see
     gfscore.measures.job.measure_in_batches.
     """
     value: str
@@ -124,6 +128,8 @@ class Kind(Generic[S]):
     """Whether the network is differentiated."""
     attacks: bool = False
     """Whether an adversary looks for what the classifier gets wrong."""
+    named: Callable[[S], tuple[str, ...]] = _nothing
+    """Modules that declare what its settings name, attacks say."""
     predicts: bool = False
     """Whether its predictions are the classifier's answers to what it was shown, so that confusions are counted."""
     elsewhere: Callable[[S], bool] | None = None

@@ -19,6 +19,7 @@ from gfscore.measures import progress
 from gfscore.networks import inference, passes
 from gfscore.networks.opening import open_classifier
 from gfscore.networks.thread_count import threads_for
+from gfscore.statistics.draws import seeds_of_samples
 from gfscore.statistics.margins import predictions
 from gfscore.tables.parquet_tables import write_table
 from gfscore.tables.table import Table
@@ -42,8 +43,8 @@ def measure_in_batches(
     """Write the samples table of one measure of one model.
 
     `files` maps dataset, model and checkpoint (or None) to paths, as extract_logits takes them. `measure_batch(
-    classifier, images, labels, *, settings, seed)` takes a Classifier, images (n, C, H, W) float32 in
-    [0, 1], labels (n,) int64 and the seed of the batch, and returns one array per column of `table`
+    classifier, images, labels, *, settings, seeds)` takes a Classifier, images (n, C, H, W) float32 in
+    [0, 1], labels (n,) int64 and a seed of each sample, (n,) uint64, and returns one array per column of `table`
     but sample_id, label and clean_prediction; with several rows per sample also `row`, the index of each row's sample
     in the batch. `settings` are the measure's entry in config.yaml, of which `subset` and `seed` are used here; `how`
     holds batch_size and version. `of_samples` maps the identifiers (n,) of a batch to more keyword arguments
@@ -51,13 +52,17 @@ def measure_in_batches(
     not fit into memory is halved.
     """
     images, dataset = open_described(files["dataset"])
+    rows = np.arange(len(images.labels))
     model = read_json(files["model"])
     of_data = {"image_shape": dataset["image_shape"], "classes": len(dataset["classes"])}
     threads = threads_for(model, files["checkpoint"])
     classifier = open_classifier(model, files["checkpoint"], **of_data, threads=threads)
     inference.require_fit(classifier, dataset, source=files["checkpoint"] or model["path"])
     if settings["subset"] is not None:
-        images = images.select(subset_rows(images.labels, settings["subset"], where=f"measures: {measure}"))
+        rows = subset_rows(images.labels, settings["subset"], where=f"measures: {measure}")
+        images = images.select(rows)
+    # Of its row in the dataset, so that a sample is drawn alike in any subset and batch.
+    seeds = seeds_of_samples(settings["seed"], settings["kind"], rows)
     device = inference.device_of(classifier, "auto")
     if classifier.network is not None:
         classifier.network.to(device).eval()
@@ -68,7 +73,7 @@ def measure_in_batches(
 
     def compute(part: int) -> pd.DataFrame:
         start, batch = stream.at(part)
-        how_measured = {"settings": settings, "table": table, "of_samples": of_samples}
+        how_measured = {"settings": settings, "table": table, "of_samples": of_samples, "seeds": seeds}
         return _measured(measure_batch, running, images, batch, start=start, **how_measured)
 
     with inference.reproducible_arithmetic(threads=threads), passes.counted(classifier) as running:
@@ -101,15 +106,14 @@ class _Positioned:
         raise IndexError(f"there is no batch {number}")
 
 
-def _measured(measure_batch, classifier, images, batch, *, start, settings, table, of_samples):
-    labels = np.asarray(images.labels[start : start + len(batch)], dtype=np.int64)
-    # The seed belongs to the place in the dataset, so that an interrupted job draws what an undisturbed one draws.
-    seed = int(np.random.SeedSequence([settings["seed"], start]).generate_state(1)[0])
+def _measured(measure_batch, classifier, images, batch, *, start, settings, table, of_samples, seeds):
+    here = slice(start, start + len(batch))
+    labels = np.asarray(images.labels[here], dtype=np.int64)
     columns = None
     try:
         clean = predictions(classifier.logits(batch), labels)
-        own = of_samples(images.sample_id[start : start + len(batch)])
-        columns = dict(measure_batch(classifier, batch, labels, settings=settings, seed=seed, **own))
+        own = of_samples(images.sample_id[here])
+        columns = dict(measure_batch(classifier, batch, labels, settings=settings, seeds=seeds[here], **own))
     # onnxruntime's errors derive from Exception alone.
     except Exception as error:
         if len(batch) == 1 or not inference.out_of_memory(error):
@@ -119,7 +123,7 @@ def _measured(measure_batch, classifier, images, batch, *, start, settings, tabl
         half = (len(batch) + 1) // 2
         print(f"out of memory with {len(batch)} images at a time: {half} from here")
         parts = [(start, batch[:half]), (start + half, batch[half:])]
-        rest = {"settings": settings, "table": table, "of_samples": of_samples}
+        rest = {"settings": settings, "table": table, "of_samples": of_samples, "seeds": seeds}
         return pd.concat(
             [_measured(measure_batch, classifier, images, part, start=at, **rest) for at, part in parts],
             ignore_index=True,

@@ -1,1 +1,1 @@
-"""Classifiers of every source: checkpoints, architectures, and the passes of images to logits."""
+"""Classifiers of every source: checkpoints, architectures, and inference from images to logits."""

@@ -1,6 +1,6 @@
-"""Which files of architectures/ make a network, found without running any of them, and their digest.
+"""Source files in architectures/ that define a network, found without executing them, and their digest.
 
-Imports nothing heavy, because every run of Snakemake reads it.
+Imports nothing heavy, because the Snakefile imports it.
 """
 
 from __future__ import annotations
@@ -20,32 +20,31 @@ OWN = re.compile(rf"{PACKAGE}(\.\w+)+")
 
 
 def network_files(name: str) -> list[Path]:
-    """Files that define an architecture `package.module:callable`: its own, and all that they import in architectures/.
+    """Files that define an architecture `package.module:callable`: its module and those it imports in architectures/.
 
-    A sorted list of paths, as the folder is relative or absolute; empty for a network of an installed package. Followed
-    are imports anywhere in a file, relative ones too, the `__init__.py` of packages on the way, and names of modules
-    that stand in quotes (for importlib). A file that is no valid Python belongs to them, and names none. Raises
-    InputError for one that cannot be read.
+    A sorted list of paths, relative or absolute as the folder is; empty for a network of an installed package. Follows
+    imports anywhere in a file, relative ones too, the `__init__.py` of parent packages, and quoted module names (for
+    importlib). A file that is not valid Python is included, but not followed. Raises InputError for a file that cannot
+    be read.
     """
     module = str(name).split(":", maxsplit=1)[0].split(".")
     if module[0] != PACKAGE:
         return []
     root = folder()
-    found: set[Path] = set()
+    visited: set[Path] = set()
     waiting = _files_of(root, tuple(module[1:]))
     while waiting:
         path = waiting.pop()
-        found.add(path)
-        waiting |= {file for parts in _modules_named_in(path, root) for file in _files_of(root, parts)} - found
-    return sorted(found)
+        visited.add(path)
+        waiting |= {file for parts in _modules_named_in(path, root) for file in _files_of(root, parts)} - visited
+    return sorted(visited)
 
 
 def describe_network(name: str) -> dict[str, Any]:
-    """Digest of the code of an architecture, for a manifest; an empty mapping for one of an installed package.
+    """Digest of the code of an architecture for a manifest; an empty mapping for a network of an installed package.
 
-    `architecture_files` are the mappings of path (architectures/..., wherever the folder is) and sha256 (hex) of
-    `network_files`, sorted by path; `architecture_sha256` is the SHA-256 of their lines as sha256sum prints them, so
-    that `sha256sum <paths> | sha256sum` gives it.
+    `architecture_files` lists path (architectures/..., wherever the folder is) and sha256 (hex) of all network_files,
+    sorted by path; `architecture_sha256` is the output of `sha256sum <paths> | sha256sum`.
     """
     files = sorted(
         (f"{PACKAGE}/{path.relative_to(folder()).as_posix()}", hashlib.sha256(_content(path)).hexdigest())
@@ -61,30 +60,30 @@ def describe_network(name: str) -> dict[str, Any]:
 
 
 def require_network(manifest: Mapping[str, Any]) -> None:
-    """Refuse, by InputError, code of a network that is not what the manifest of its checkpoint records.
+    """Raise InputError if the code of a network differs from the digests in the manifest of its checkpoint.
 
-    A manifest without digest (a network of an installed package, or written before digests were) is not compared.
+    A manifest without digests (a network of an installed package) is not compared.
     """
     recorded = manifest.get("architecture_files")
     if recorded is None:
         return
-    found = describe_network(manifest["architecture"]).get("architecture_files", [])
-    differing = {file["path"] for file in recorded + found if file not in recorded or file not in found}
+    present = describe_network(manifest["architecture"]).get("architecture_files", [])
+    differing = {file["path"] for file in recorded + present if file not in recorded or file not in present}
     if differing:
         raise InputError(
-            f"{few(sorted(differing))}: not the code of {manifest['architecture']} that the checkpoint's manifest "
-            "records: it changed during the run; run the same command again"
+            f"{few(sorted(differing))}: differs from the code of {manifest['architecture']} in the checkpoint's "
+            "manifest, so it changed during the run; run the same command again"
         )
 
 
 def _files_of(root, parts):
-    # Importing a module runs the packages above it too. The folder itself is none: its __init__.py is never run.
+    # Importing a module also runs its parent packages, except the folder itself, whose __init__.py is never run.
     stems = [root.joinpath(*parts[:depth]) for depth in range(1, len(parts) + 1)]
     return {file for stem in stems for file in (stem.with_suffix(".py"), stem / "__init__.py") if file.is_file()}
 
 
 def _modules_named_in(path, root):
-    # Modules that a file names, as parts of their names below the folder.
+    # Yields the modules that a file names, as tuples of the parts of their names below the folder.
     package = path.relative_to(root).parent.parts
     for node in _nodes(path):
         if isinstance(node, ast.Import):
@@ -98,13 +97,13 @@ def _modules_named_in(path, root):
         level = getattr(node, "level", 0)
         for parts in (tuple(name.split(".")) for name in names):
             if level:
-                # More dots than packages lead out of the folder, which Python refuses when it gets there.
+                # More dots than parent packages leave the folder, which Python refuses at import.
                 if level <= len(package) + 1:
                     yield package[: len(package) + 1 - level] + parts
             elif parts[0] == PACKAGE:
                 yield parts[1:]
             else:
-                # Without the folder's name they resolve where a file puts its folder, or this one, on sys.path.
+                # Without the folder's name, they may resolve if a file adds a folder to sys.path.
                 yield parts
                 yield package + parts
 
@@ -113,11 +112,10 @@ def _nodes(path):
     text = _content(path)
     try:
         with warnings.catch_warnings():
-            # An odd escape in a docstring is no matter of a plan.
+            # Ignore invalid escapes in docstrings.
             warnings.simplefilter("ignore")
             return ast.walk(ast.parse(text, filename=str(path)))
-    # No valid Python: the step that builds the network says so with file and line, other networks do not wait for it.
-    # Brackets nested too deep run the parser out of memory of its own.
+    # Not valid Python: the step that builds the network reports it. Brackets nested too deep raise MemoryError.
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ()
 

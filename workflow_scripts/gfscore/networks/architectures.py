@@ -1,7 +1,7 @@
-"""Networks for images of any size from 8x8 on.
+"""Networks for images of at least 8x8 pixels.
 
-None has batch statistics or dropout: a sample's logits then do not depend on the batch that it is in, which
-adversarial training and the audit both rely on.
+None uses batch statistics or dropout, so that the logits of a sample do not depend on its batch, as adversarial
+training and the audit require.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ def small_convnet(
 ) -> nn.Module:
     """Three 3x3 convolutions and a hidden linear layer.
 
-    `width` is the number of channels of the first convolution (the others have twice as many), `pool` the
-    side of the grid that the last feature map is averaged to, so that any image size gives the same number of
-    weights.
+    `width` is the number of channels of the first convolution (the others have twice as many), `pool` the side of the
+    grid that the last feature map is averaged to, which makes the number of weights independent of the image size.
     """
     from torch import nn
 
@@ -43,11 +42,10 @@ def small_convnet(
 def patch_mixer(
     in_channels: int, image_size: tuple[int, int], classes: int, *, patch: int = 2, width: int = 48, depth: int = 2
 ) -> nn.Module:
-    """MLP-Mixer: the image as a sequence of patches, mixed over positions and over channels in turn.
+    """MLP-Mixer: a sequence of image patches, mixed alternately over positions and over channels.
 
-    `patch` is a patch's side in pixels (a side of the image that it does not divide is padded with zeros),
-    `width` the number of channels per patch, `depth` the number of mixer blocks. No convolution sees more
-    than its own patch. Source: Tolstikhin et al. 2021, MLP-Mixer.
+    `patch` is the side of a patch in pixels (images are padded with zeros to a multiple of it), `width` the number of
+    channels per patch, `depth` the number of mixer blocks. Source: Tolstikhin et al. 2021, MLP-Mixer.
     """
     from torch import nn
 
@@ -72,10 +70,10 @@ def residual_network(
 ) -> nn.Module:
     """Residual network for small images: a 3x3 stem, four stages of basic blocks, global average pooling.
 
-    `width` is the number of channels of the first stage, doubled by each further one while the sides halve,
-    `blocks` the number of blocks per stage; 64 and 2 are the ResNet-18 of the CIFAR literature. Where that
-    has batch normalisation, this has group normalisation, with as many parameters. Sources: He et al. 2016,
-    sections 3 and 4.2; Wu and He 2018, Group Normalization.
+    `width` is the number of channels of the first stage, doubled at each further stage while the sides are halved,
+    `blocks` the number of blocks per stage; 64 and 2 are the ResNet-18 of the CIFAR literature, with group
+    normalisation in place of batch normalisation. Sources: He et al. 2016, sections 3 and 4.2; Wu and He 2018, Group
+    Normalization.
     """
     from torch import nn
 
@@ -97,7 +95,7 @@ def _average_pool(side):
         """Mean over the cells of a grid of `side` x `side` that covers a feature map."""
 
         def forward(self, features: Tensor) -> Tensor:
-            # Equal to the bit, but where cells are equal, or single pixels, several times as fast, backwards too.
+            # The same values as adaptive_avg_pool2d; several times as fast if all cells are equal or single pixels.
             height, width = features.shape[-2:]
             if height == width == side:
                 return features
@@ -111,7 +109,7 @@ def _average_pool(side):
 def _rectifier():
     from torch import nn
 
-    # In place: what it overwrites is needed by no gradient, and fresh memory costs as much as the work on it.
+    # In place, which saves memory: no gradient needs the input.
     return nn.ReLU(inplace=True)
 
 
@@ -128,9 +126,9 @@ def _basic_block(in_channels, channels, stride):
 def _convolution(in_channels, channels, side=3, *, stride=1):
     from torch import nn
 
-    # 16 channels per group, among the best of Wu and He's choices; gcd, because groups must be of equal size.
+    # 16 channels per group, among the best choices of Wu and He; gcd, because groups must be of equal size.
     groups = math.gcd(channels, max(1, channels // 16))
-    # No bias: the normalisation would subtract it again.
+    # No bias, since the normalisation would remove it.
     convolution = nn.Conv2d(in_channels, channels, side, stride=stride, padding=side // 2, bias=False)
     return [convolution, nn.GroupNorm(groups, channels)]
 

@@ -1,4 +1,4 @@
-"""How many images a forward pass takes, found from the network."""
+"""Choice of the number of images per forward pass from the size of the network."""
 
 from __future__ import annotations
 
@@ -13,25 +13,24 @@ if TYPE_CHECKING:
     from gfscore.networks.classifier import Classifier
 
 MOST = {"cpu": 256, "cuda": 1024}
-"""Images per pass at most, by device: more are no faster."""
+"""Largest number of images per pass by device; more are not faster."""
 
 NEAR = 32 << 20
-"""Bytes that the largest layer reads and writes per pass on a processor, so that they stay near it."""
+"""Bytes that the largest layer may read and write per pass on a CPU, so that they stay in its caches."""
 
 SHARE = 8
-"""On a GPU the largest layer may take one in so many bytes of its memory: others live at the same time."""
+"""The largest layer may take 1/SHARE of a GPU's memory, since several layers are in memory at the same time."""
 
 TYPICAL = 10
-"""Size of a usual network's largest layer, in images, where the network cannot be asked."""
+"""Typical size of a network's largest layer relative to the image, used if there is no torch network."""
 
 
 def fitting_batch_size(classifier: Classifier, image_shape: tuple[int, ...], device: str) -> int:
-    """Images per forward pass that suit a network: a power of two from 1 to MOST[device].
+    """Number of images per forward pass, a power of two from 1 to MOST[device].
 
-    `classifier` is a Classifier whose network, if it has one, is on the device ("cpu" or "cuda");
-    `image_shape` (C, H, W). One grey image is classified to see how large the layers are. On a processor the answer
-    depends on the network alone, on a GPU on the size of its memory too, whatever else runs there: what is left free
-    would give other batches, and so other last digits, from run to run.
+    `classifier` is a Classifier whose network, if any, is on the device ("cpu" or "cuda"); `image_shape` (C, H, W). A
+    grey image is classified to measure the sizes of the layers. On a CPU the result depends on the network alone, on a
+    GPU also on its total memory; the free memory is not used, since it varies and the batch size changes rounding.
     """
     import torch
 
@@ -41,19 +40,19 @@ def fitting_batch_size(classifier: Classifier, image_shape: tuple[int, ...], dev
 
 
 def _largest_layer(classifier, image_shape):
-    # Bytes that one image's largest layer reads and writes.
+    # Bytes that the largest layer reads and writes per image.
     import torch
 
     sizes = [TYPICAL * 4 * math.prod(image_shape)]
     if classifier.network is None:
         return sizes[0]
 
-    def note(_layer: torch.nn.Module, given: tuple[Any, ...], output: Any) -> None:
-        tensors = [value for value in (*given, output) if isinstance(value, torch.Tensor)]
+    def record(_layer: torch.nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
+        tensors = [value for value in (*inputs, output) if isinstance(value, torch.Tensor)]
         sizes.append(sum(value.numel() * value.element_size() for value in tensors))
 
     layers = [layer for layer in classifier.network.modules() if not any(True for _ in layer.children())]
-    hooks = [layer.register_forward_hook(note) for layer in layers]
+    hooks = [layer.register_forward_hook(record) for layer in layers]
     try:
         classifier.logits(np.full((1, *image_shape), 0.5, dtype=np.float32))
     finally:

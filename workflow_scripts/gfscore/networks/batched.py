@@ -1,4 +1,4 @@
-"""Logits of many images, so many at a time."""
+"""Logits of many images in batches."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 class BatchedClassifier:
-    """A classifier that takes any number of images and passes `batch_size` at a time through the network.
+    """A classifier of any number of images that passes at most `batch_size` at a time through the network.
 
-    `classifier` is a Classifier, with or without gradients. A batch that does not fit into memory is
-    halved, and the smaller size is kept; the logits do not depend on it but for rounding.
+    `classifier` is a Classifier, with or without gradients. If memory runs out, the batch size is halved for good; the
+    logits depend on it only by rounding.
     """
 
     def __init__(self, classifier: Classifier, *, batch_size: int) -> None:
-        """Keep the classifier, and find the device of its network."""
+        """`batch_size`: images per pass."""
         import torch
 
         self.classifier, self.batch_size = classifier, batch_size

@@ -1,7 +1,7 @@
-"""Networks that the workflow itself trains, by name.
+"""Construction of the networks that the workflow trains, by name.
 
-A new architecture is one function in architectures.py and one line in ARCHITECTURES. Besides those there is every
-network of the timm collection, untrained, as timm/<its name there>.
+A new architecture is one function in architectures.py and one line in ARCHITECTURES. Every network of the timm
+collection is available, untrained, as timm/<name>.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ ARCHITECTURES: dict[str, Callable[..., nn.Module]] = {
     "patch_mixer": architectures.patch_mixer,
     "residual_network": architectures.residual_network,
 }
-"""Architecture name in config.yaml -> function that builds it."""
+"""Functions that build architectures, by their name in config.yaml."""
 
 TIMM = "timm/"
-"""What the name of a network of the timm collection begins with."""
+"""Prefix of the names of timm's networks."""
 
 SMALLEST_SIDE = 8
 
@@ -33,12 +33,12 @@ SMALLEST_SIDE = 8
 def build_network(
     name: str, *, in_channels: int, image_size: Sequence[int], classes: int, seed: int = 0, **arguments: Any
 ) -> nn.Module:
-    """Freshly initialised network from images (n, C, H, W) in [0, 1] to logits (n, K), a torch module.
+    """Newly initialised torch module from images (n, C, H, W) in [0, 1] to logits (n, K).
 
     `name` is a key of ARCHITECTURES or timm/<name> (see `_of_timm`), `in_channels` C, `image_size` (H, W) with both at
-    least 8, `classes` K, `seed` determines the weights, `arguments` are the architecture's own. The attribute `recipe`
-    of the result holds what is needed to build it again. Raises InputError for an unknown name or argument, and for
-    smaller images.
+    least 8, `classes` K, `seed` that of the weights, `arguments` those of the architecture. The attribute `recipe` of
+    the result holds the arguments to build it again. Raises InputError for an unknown name or argument, and for smaller
+    images.
     """
     import torch
 
@@ -50,8 +50,7 @@ def build_network(
         raise InputError(f"architecture {name!r} needs images of at least 8x8 pixels, got {height}x{width}")
     if not timm:
         _require_known(name, arguments)
-    # The initialisation draws from torch's global generator of the CPU: fork and seed that one alone, so that nobody
-    # else's draws move.
+    # The initialisation uses torch's global CPU generator, which is forked so that other draws do not change.
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         if timm:
@@ -76,9 +75,8 @@ def _require_known(name, arguments):
 
 
 def _of_timm(name, in_channels, classes, arguments):
-    # `arguments` are those of timm.create_model (drop_path_rate, img_size of a transformer, ...). Pixels are moved to
-    # [-1, 1] first, as most of these networks are meant to see them. Many have batch statistics, which attacks in
-    # training move too.
+    # `arguments` are those of timm.create_model (drop_path_rate, img_size of a transformer, ...). Pixels are rescaled
+    # to [-1, 1], as most of these networks expect. Many use batch statistics, which attacks during training update too.
     from torch import nn
 
     settings = {"architecture": name.removeprefix(TIMM), "arguments": arguments, "image_shape": [in_channels]}

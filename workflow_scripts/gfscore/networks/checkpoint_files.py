@@ -1,7 +1,7 @@
-"""Files of checkpoints: found or fetched, and checked without unpickling them.
+"""Checkpoint files: download, digests, and checks that do not unpickle anything.
 
-The only rule about content that holds for all is that of the digest: pinned in config.yaml, or else recorded beside the
-file when it is first seen and enforced from then on. Imports no torch, so that fetching works on a login node.
+The digest of every file is enforced: the one pinned in config.yaml, or else the one recorded in a file next to the
+checkpoint when it was first used. Imports no torch, so that downloads work on a login node.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ NEEDS_PINNED_DIGEST = (
 
 
 def obtain(path: Path | str, *, url: str | None = None, sha256: str | None = None) -> str:
-    """SHA-256 (hex) of a checkpoint that is in place and whole, downloaded from `url` when it was absent.
+    """SHA-256 (hex) of a complete checkpoint at `path`, downloaded from `url` if it is missing.
 
-    Without `sha256` the digest in `<path>.sha256` is enforced, or recorded there at the first time (the format of
-    sha256sum). Raises InputError. A file that is refused stays where it is, unused: it may be the only copy.
+    Without `sha256` the digest in `<path>.sha256` is enforced, or recorded there at the first use (in the format of
+    sha256sum). Raises InputError. A refused file is left in place, since it may be the only copy.
     """
     path = Path(path)
     require_regular(path)
-    # Where a digest is pinned nothing is written, so that files may lie in folders of others.
+    # With a pinned digest nothing is written, so that the folder may be read-only.
     expected = sha256.lower() if sha256 else recorded_digest(path)
     if not path.exists():
         if not url:
@@ -36,7 +36,7 @@ def obtain(path: Path | str, *, url: str | None = None, sha256: str | None = Non
                 f"{path}: there is no such checkpoint, and the entry has no url; put the file there, or correct `path` "
                 "in config.yaml"
             )
-        # Here, because every job that opens a classifier imports this module, and only this one needs a network.
+        # Imported late, because every job that opens a classifier imports this module.
         from gfscore.networks.downloads import download
 
         download(url, path, check=require_checkpoint, sha256=expected)
@@ -49,7 +49,7 @@ def obtain(path: Path | str, *, url: str | None = None, sha256: str | None = Non
                 f"{path}: sha256 is {found[:12]}, but {expected[:12]} is {record} if this file is the right one"
             )
     except InputError as error:
-        again = "move it away and run again, to fetch it anew" if url else "put the right file in place"
+        again = "move it away and run again to download it" if url else "put the right file in place"
         raise InputError(f"{error}; else {again}; nothing was changed") from error
     if not expected:
         _record(path, found)
@@ -57,24 +57,23 @@ def obtain(path: Path | str, *, url: str | None = None, sha256: str | None = Non
 
 
 def require_digest(path: Path | str, sha256: str) -> None:
-    """Refuse a file whose SHA-256 is not `sha256` (hex), or that cannot be read, by InputError; nothing is parsed."""
+    """Raise InputError for a file that cannot be read or whose SHA-256 is not `sha256` (hex); nothing is parsed."""
     require_regular(path)
     try:
-        found = sha256_of_file(path)
+        digest = sha256_of_file(path)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); train or fetch this model first") from error
-    if found != sha256.lower():
+    if digest != sha256.lower():
         raise InputError(
-            f"{path}: sha256 is {found[:12]}, expected {sha256[:12]}: the file is damaged or another one. If "
-            "the workflow made or downloaded it, delete it, so that it comes again; if you put it there, put the right "
-            "one back"
+            f"{path}: sha256 is {digest[:12]}, expected {sha256[:12]}: the file is damaged or a different one. If the "
+            "workflow made or downloaded it, delete it and run again; if you put it there, restore the right file"
         )
 
 
 def require_checkpoint(path: Path | str, name: object = None) -> None:
-    """Refuse, by InputError, a file whose first bytes or inner sizes show that it is no whole checkpoint.
+    """Raise InputError for a file that is no complete checkpoint by its first bytes or the sizes in its header.
 
-    Known are PyTorch files (zip and pickle), safetensors and ONNX. `name` is what the error calls the file. Nothing is
+    Known formats are PyTorch (zip and pickle), safetensors and ONNX. `name` is used for the file in errors. Nothing is
     unpickled.
     """
     path, name = Path(path), name or path
@@ -96,7 +95,7 @@ def require_checkpoint(path: Path | str, name: object = None) -> None:
         _require_whole_zip(path, name)
     elif head[8:9] == b"{":
         _require_whole_safetensors(path, name, size)
-    # A pickle opens with PROTO; ONNX, a protocol buffer, with its field 1, the version of the format.
+    # A pickle begins with PROTO; ONNX, a protocol buffer, with field 1, the version of the format.
     elif head[:1] not in (b"\x80", b"\x08"):
         raise InputError(
             f"{name}: is no PyTorch, safetensors or ONNX file (it starts with {head[:12]!r}); {again}, or convert it"
@@ -104,14 +103,14 @@ def require_checkpoint(path: Path | str, name: object = None) -> None:
 
 
 def recorded_digest(path: Path | str) -> str | None:
-    """Digest recorded beside a checkpoint, or None; InputError when the record is malformed."""
+    """Digest recorded next to a checkpoint, or None; InputError for a malformed record."""
     record = _record_of(path)
     require_regular(record)
     if not record.exists():
         return None
     digest = record.read_text(encoding="utf-8", errors="replace").split(" ")[0].strip().lower()
     if len(digest) != 64 or set(digest) - set("0123456789abcdef"):
-        raise InputError(f"{record}: holds no sha256; delete it, so that it is made again")
+        raise InputError(f"{record}: holds no sha256; delete it to record the digest again")
     return digest
 
 
@@ -134,16 +133,16 @@ def _require_whole_zip(path, name):
     try:
         with zipfile.ZipFile(path) as file:
             file.infolist()
-    # A damaged directory fails inside zipfile in many ways: features that it does not know, text that is none.
+    # zipfile raises errors of many types for damaged files.
     except Exception as error:
-        raise InputError(f"{name}: is a PyTorch file cut short ({error}); download or copy it again") from error
+        raise InputError(f"{name}: is a truncated PyTorch file ({error}); download or copy it again") from error
 
 
 def _require_whole_safetensors(path, name, size):
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
         if length > min(size, 100_000_000):
-            raise InputError(f"{name}: is a safetensors file cut short; download or copy it again")
+            raise InputError(f"{name}: is a truncated safetensors file; download or copy it again")
         try:
             header = json.loads(file.read(length))
             ends = [value["data_offsets"][1] for key, value in header.items() if key != "__metadata__"]
@@ -151,6 +150,6 @@ def _require_whole_safetensors(path, name, size):
             raise InputError(f"{name}: has a damaged safetensors header; download or copy it again") from error
     if not all(isinstance(end, int) for end in ends) or size != 8 + length + max(ends, default=0):
         raise InputError(
-            f"{name}: has {size} bytes, another number than its safetensors header announces: cut short or damaged; "
-            "download or copy it again"
+            f"{name}: has {size} bytes, which contradicts its safetensors header: truncated or damaged; download or "
+            "copy it again"
         )

@@ -1,4 +1,4 @@
-"""Reading weights from files that nobody vouches for, without running anything that they contain."""
+"""Reading of weights from untrusted checkpoint files without executing code that they contain."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ ALLOWED = {
     "builtins.dict": "the same",
     "builtins.list": "the same",
 }
-"""What real checkpoints name besides tensors, and why. None of it is built: an inert stand-in takes its place."""
+"""Names that real checkpoints contain besides tensors, and why. They are replaced by inert stand-ins."""
 
 MAPPINGS = {"collections.defaultdict": "the state of an optimiser"}
-"""The same for what must hold items: an empty dict takes its place."""
+"""Names of mappings, which are replaced by empty dicts."""
 
 
 class _Unused:
-    """Stand-in for a value beside the weights: takes whatever the file gives it and keeps nothing."""
+    """Inert stand-in for a value that is no tensor: ignores its arguments and state."""
 
     def __new__(cls, *_: object, **__: object) -> Self:
         return super().__new__(cls)
@@ -52,12 +52,12 @@ class _Unused:
 
 
 def load_checkpoint(settings: Mapping[str, Any], path: Path | str) -> Any:
-    """Content of a checkpoint as nested dicts and lists of tensors on the CPU; everything else is inert.
+    """Content of a checkpoint as nested dicts and lists of tensors on the CPU; other values are inert stand-ins.
 
-    Knows safetensors and what torch.save writes. `settings`: `trust_pickle` and `sha256`. A file that holds more than
-    tensors and ALLOWED is refused, and nothing of it runs, unless `trust_pickle` is true and `sha256` is pinned: then
-    it is unpickled in full, which runs whatever it says. Raises InputError, saying what the file asks for, and for a
-    truncated or damaged file.
+    Reads safetensors and the formats of torch.save. `settings`: `trust_pickle` and `sha256`. A file that holds more
+    than tensors and the names in ALLOWED is refused without executing anything, unless `trust_pickle` is true and
+    `sha256` is pinned: then it is unpickled in full, which executes its code. Raises InputError, naming what the file
+    would import, and for a truncated or damaged file.
     """
     trusted = settings.get("trust_pickle", False)
     if trusted and not settings.get("sha256"):
@@ -71,11 +71,10 @@ def load_checkpoint(settings: Mapping[str, Any], path: Path | str) -> Any:
     stand_ins: list[Any] = [(_Unused, name) for name in ALLOWED] + [(_empty_mapping, name) for name in MAPPINGS]
     try:
         with torch.serialization.safe_globals(stand_ins), warnings.catch_warnings():
-            # They tell of archives and protocols that are refused by an error next.
+            # Warnings about archives and protocols, which are followed by an error.
             warnings.simplefilter("ignore")
             return torch.load(path, map_location="cpu", weights_only=True)
-    # A file from anywhere can make the reader stumble in any way, a length that no memory holds included; every one
-    # means that it is not read.
+    # An untrusted file may cause an error of any type, MemoryError included.
     except Exception as error:
         if trusted:
             return _unpickled(path, settings["sha256"])
@@ -99,17 +98,17 @@ def _safetensors(path):
 def _unpickled(path, pinned):
     import torch
 
-    # Compared once more right here: nothing but the pin stands between a file and its code.
-    found = sha256_of_file(path)
-    if found not in [digest.lower() for digest in ([pinned] if isinstance(pinned, str) else pinned)]:
-        raise InputError(f"{path}: sha256 is {found[:12]}, not a pinned one, so it is not unpickled; correct the pin")
-    print(f"{path}: trust_pickle is true and the digest is the pinned one: unpickling in full")
+    # Compared again here, since only the pinned digest protects against the file's code.
+    digest = sha256_of_file(path)
+    if digest not in [known.lower() for known in ([pinned] if isinstance(pinned, str) else pinned)]:
+        raise InputError(f"{path}: sha256 is {digest[:12]}, not a pinned one, so it is not unpickled; correct the pin")
+    print(f"{path}: trust_pickle is true and the digest is pinned: unpickling in full")
     try:
         return torch.load(path, map_location="cpu", weights_only=False)
     except Exception as error:
         raise InputError(
             f"{path}: cannot be unpickled even when trusted ({type(error).__name__}: {error}); install the package "
-            "that it needs, or convert it to a state dict where it was made"
+            "that it needs, or convert it to a state dict on the machine where it was saved"
         ) from error
 
 
@@ -118,18 +117,18 @@ def _refusal(path, error):
     if "TorchScript" in text or "tar" in text.split():
         return (
             f"{path}: refused: a TorchScript or tar archive holds code. If you trust it, save its weights with "
-            "torch.save(torch.jit.load(path).state_dict(), other_path), and name the network's own code as architecture"
+            "torch.save(torch.jit.load(path).state_dict(), other_path), and name the network's code as architecture"
         )
     named = re.search(r"GLOBAL (\S+)", text)
     if named:
         return (
-            f"{path}: refused, nothing in it was run: besides weights it asks for {named.group(1)}, which could run "
-            "code. Ask its author for a state dict (torch.save(model.state_dict(), ...)) or a safetensors file; if you "
+            f"{path}: refused, nothing in it was run: besides weights it imports {named.group(1)}, which could run "
+            "code. Request a state dict (torch.save(model.state_dict(), ...)) or a safetensors file; if you "
             "trust it with your account, set trust_pickle: true and pin its sha256"
         )
-    # What torch says of pickles is how to run them.
+    # torch's message about pickles advises to unpickle them.
     first = type(error).__name__ if not text or "weights_only" in text else text.strip().splitlines()[0][:200]
     return (
-        f"{path}: nothing in it was run: damaged or cut short, no PyTorch checkpoint, or of a pickle protocol "
-        f"above 2 ({first}); download or copy it again, or save it with torch.save's default where it was made"
+        f"{path}: nothing in it was run: damaged or truncated, no PyTorch checkpoint, or of a pickle protocol above 2 "
+        f"({first}); download or copy it again, or save it again with the defaults of torch.save"
     )

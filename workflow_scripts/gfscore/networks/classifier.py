@@ -1,4 +1,4 @@
-"""What every source of models gives: a function from images to logits, with or without gradients."""
+"""Classifier, the common interface of all model sources: a function from images to logits, maybe with gradients."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 class Classifier:
     """Image classifier from (n, C, H, W) float32 in [0, 1] to logits (n, K) float32.
 
-    `architecture` in words; `image_shape` (C, H, W) and `classes` K, None where the source does not say; `network` a
-    torch module of the same map, everything that is done to the pixels included, so that attacks differentiate through
-    it, or None where there are no gradients; `run` does the work where there is no network; `preprocessing` what the
-    classifier itself does to the pixels, in words, empty for nothing.
+    `architecture` in words; `image_shape` (C, H, W) and `classes` K, None if the source does not state them; `network`
+    a torch module of the same function, preprocessing included, so that attacks differentiate through it, or None if
+    there are no gradients; `run` the function if there is no network; `preprocessing` the classifier's preprocessing in
+    words, empty for none.
     """
 
     architecture: str
@@ -36,19 +36,18 @@ class Classifier:
 
     @property
     def device(self) -> str:
-        """Where the network is, as torch names it: that of its first weight, "cpu" without any."""
+        """Torch device of the first weight of the network, "cpu" without weights."""
         values = () if self.network is None else chain(self.network.parameters(), self.network.buffers())
         return next((str(value.device) for value in values), "cpu")
 
     def logits(self, images: NDArray[np.float32], *, device: str | None = None) -> NDArray[np.float32]:
-        """Logits (n, K) float32 of images (n, C, H, W) float32 in [0, 1], computed where the network is.
+        """Logits (n, K) float32 of images (n, C, H, W) float32 in [0, 1], computed on the device of the network.
 
-        Raises InputError for a network that gives something else than a tensor of real numbers. Whoever knows the
-        `device` says so: to look for it at every pass costs a small network 4% of its speed, and to enter torch's
-        inference mode anew 1%.
+        Raises InputError for a network whose output is no tensor of real numbers. Passing the known `device`, and
+        calling in torch's inference mode, makes small networks 4% and 1% faster.
         """
         if self.network is None:
-            assert self.run is not None  # what has no network has a function
+            assert self.run is not None  # without a network there is a function
             return self.run(images)
         import torch
 
@@ -57,8 +56,8 @@ class Classifier:
             if not isinstance(logits, torch.Tensor) or logits.is_complex():
                 kind = logits.dtype if isinstance(logits, torch.Tensor) else type(logits).__name__
                 raise InputError(
-                    f"the classifier ({self.architecture or type(self.network).__name__}) gives a {kind}, but real "
-                    "logits of shape (n, K) are needed; let it return them alone"
+                    f"the classifier ({self.architecture or type(self.network).__name__}) returns a {kind}; make it "
+                    "return only a tensor of real logits (n, K)"
                 )
             return logits.float().cpu().numpy()
 
@@ -71,7 +70,7 @@ def from_network(
     classes: int | None = None,
     preprocessing: str = "",
 ) -> Classifier:
-    """Classifier made of a torch module from images (n, C, H, W) in [0, 1] to logits (n, K), set to eval mode."""
+    """Classifier of a torch module from images (n, C, H, W) in [0, 1] to logits (n, K), which is set to eval mode."""
     network = network.eval()
     return Classifier(architecture, image_shape, classes, network, preprocessing=preprocessing)
 
@@ -79,12 +78,12 @@ def from_network(
 def classes_given(run: Callable[[NDArray[np.float32]], Any], image_shape: Sequence[int], *, where: object) -> int:
     """Number of classes K of a classifier, from the logits of two grey images.
 
-    `run` maps (2, C, H, W) float32 in [0, 1] to its output, `where` names the classifier in errors. Raises InputError
-    when it refuses images of `image_shape`, or gives something else than one row of at least 2 logits per image.
+    `run` maps (2, C, H, W) float32 in [0, 1] to the classifier's output, `where` names the classifier in errors. Raises
+    InputError if it fails on images of `image_shape`, or does not return one row of at least 2 logits per image.
     """
     try:
         output = run(np.full((2, *image_shape), 0.5, dtype=np.float32))
-    # Whatever code a model consists of may raise anything; that it cannot take these images is what matters here.
+    # The code of a model may raise anything.
     except Exception as error:
         raise InputError(
             f"{where}: fails on images of shape {tuple(image_shape)} ({first_line(error)}); correct image_shape, or "
@@ -92,15 +91,14 @@ def classes_given(run: Callable[[NDArray[np.float32]], Any], image_shape: Sequen
         ) from error
     shape = getattr(output, "shape", None)
     if shape is None or len(shape) != 2 or shape[0] != 2 or shape[1] < 2:
-        given = type(output).__name__ if shape is None else f"shape {tuple(shape)}"
+        kind = type(output).__name__ if shape is None else f"shape {tuple(shape)}"
         raise InputError(
-            f"{where}: gives {given} for 2 images, but logits of shape (2, K) are needed; name an architecture that "
-            "returns them alone"
+            f"{where}: returns {kind} for 2 images; name an architecture that returns only logits, of shape (2, K)"
         )
     return int(shape[1])
 
 
 def first_line(error: BaseException) -> str:
-    """First line of an exception's text, or its type where it has none; at most 300 characters."""
+    """First line of an exception's text, or its type if the text is empty; at most 300 characters."""
     lines = str(error).strip().splitlines()
     return (lines[0] if lines else type(error).__name__)[:300]

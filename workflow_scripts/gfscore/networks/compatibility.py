@@ -1,7 +1,7 @@
-"""Importing torchvision and RobustBench where their published packages do not import by themselves.
+"""Workarounds for importing torchvision and RobustBench where their published packages fail to import.
 
-Each mend applies only where it is needed, leaves nothing behind in sys.modules, and says when it can go. A release
-that was not checked is refused by name instead of failing somewhere inside.
+Each workaround is applied only where it is needed, leaves nothing in sys.modules, and states when it can be removed.
+Releases that were not tested are refused.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from typing import Any
 from gfscore.core.errors import InputError
 
 CHECKED = {"robustbench": "1.1.1", "timm": "1.0.9"}
-"""Releases that the mends, the table of supported models and the loading procedure were checked with."""
+"""Releases with which the workarounds, the table of supported models and the loading procedure were tested."""
 
 INSTALL = "run make setup"
 
 NMS = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
-"""Signature of torchvision's two non-maximum suppressions, the operators that its Python part describes on import."""
+"""Signature of torchvision's two operators for non-maximum suppression."""
 
 
 def import_torchvision() -> ModuleType:
-    """The torchvision module, also beside a torch for which its compiled part was not built.
+    """The torchvision module, even if its compiled part does not match the installed torch.
 
     Raises InputError when torchvision is missing or still cannot be imported.
     """
@@ -39,23 +39,23 @@ def import_torchvision() -> ModuleType:
     except (ImportError, RuntimeError) as error:
         import torch
 
-        wanted = next(
-            (r for r in metadata.requires("torchvision") or [] if r.split()[0].startswith("torch")), "another"
+        required = next(
+            (r for r in metadata.requires("torchvision") or [] if r.split()[0].startswith("torch")), "another release"
         )
         raise InputError(
-            f"torchvision {installed} cannot be imported beside torch {torch.__version__} ({error}); it was built for "
-            f"{wanted}: install the pair that requirements.lock names"
+            f"torchvision {installed} cannot be imported with torch {torch.__version__} ({error}); it requires "
+            f"{required}: install the releases in requirements.lock"
         ) from error
 
 
 def mend_torchvision() -> None:
-    """Make torchvision importable, by whichever package imports it, where its compiled part cannot load.
+    """Make torchvision importable, by any package, where its compiled part cannot be loaded.
 
-    Broken: on import torchvision registers shape functions for two of its compiled operators; where that part cannot
-    load (a CUDA build of torchvision beside a CPU build of torch), torch refuses to describe operators that do not
-    exist. Mended by declaring their signatures first. Models, transforms and data sets then work; non-maximum
-    suppression and torchvision's own image readers do not, and nothing here uses them. The mend can go when
-    torchvision registers them only if its compiled part is there, as it already does with its other operators.
+    Problem: on import torchvision registers shape functions for two of its compiled operators; if that part cannot be
+    loaded (a CUDA build of torchvision with a CPU build of torch), torch raises an error, since the operators do not
+    exist. Workaround: declare their signatures first. Models and transforms then work; non-maximum suppression and
+    torchvision's image readers do not, and are not used here. It can be removed when torchvision registers these
+    functions only if its compiled part was loaded, as it does for its other operators.
     """
     if "torchvision" in sys.modules or find_spec("torchvision") is None or _compiled_part_loads():
         return
@@ -67,12 +67,12 @@ def mend_torchvision() -> None:
 
 
 def import_robustbench() -> ModuleType:
-    """The robustbench module 1.1.1, on a machine with GPU or without; reaches no network.
+    """The robustbench module 1.1.1, on machines with or without a GPU; without network access.
 
-    Broken: it imports `pkg_resources`, which setuptools dropped in release 81, for one file name; and `autoattack`,
-    while the distribution that it depends on installs this module as `pyautoattack`. Mended by stand-ins of these
-    names during the import. They can go when RobustBench reads its file through importlib.resources, and imports the
-    name that it installs. Raises InputError when a package is missing or of a release that was not checked.
+    Problem: it imports `pkg_resources`, which setuptools removed in release 81, for one file name; and `autoattack`,
+    whereas its dependency installs this module as `pyautoattack`. Workaround: stand-ins for these modules during the
+    import. They can be removed when RobustBench reads its file through importlib.resources and imports `pyautoattack`.
+    Raises InputError when a package is missing or of a release that was not tested.
     """
     for name, checked in CHECKED.items():
         _require_release(name, checked)
@@ -80,7 +80,7 @@ def import_robustbench() -> ModuleType:
         return sys.modules["robustbench"]
     import_torchvision()
     with _stand_ins(), warnings.catch_warnings():
-        # It uses old names of timm and of the standard library; nothing that a user could change.
+        # Deprecation warnings, which a user cannot act on.
         warnings.simplefilter("ignore")
         try:
             robustbench: Any = import_module("robustbench")
@@ -89,7 +89,7 @@ def import_robustbench() -> ModuleType:
     if not hasattr(robustbench.utils, "download_gdrive_new"):
         raise InputError(
             f"{Path(robustbench.__file__).parent}: not the files of robustbench {CHECKED['robustbench']}; torchattacks "
-            "carries an older copy that overwrites them: keep it in another environment and reinstall robustbench"
+            "overwrites them with an older copy: install it in another environment and reinstall robustbench"
         )
     return robustbench
 
@@ -103,10 +103,10 @@ def version_of(distribution: str) -> str:
 
 
 def _require_release(name, checked):
-    found = version_of(name)
-    if found != checked:
+    installed = version_of(name)
+    if installed != checked:
         raise InputError(
-            f"{name} {found} is installed, but only {checked} was checked; pip install {name}=={checked}, or run "
+            f"{name} {installed} is installed, but only {checked} was tested; pip install {name}=={checked}, or run "
             "studies/survey_robustbench.py with the new release, compare its table and correct CHECKED in "
             "gfscore/networks/compatibility.py"
         )
@@ -139,7 +139,7 @@ def _stand_ins():
     try:
         yield
     finally:
-        # Other packages ask for these names to find out what is installed.
+        # Other packages import these names to detect what is installed.
         for name in modules:
             del sys.modules[name]
 

@@ -1,8 +1,7 @@
-"""Downloads that go on where they stopped and never leave half a file where a whole one is expected.
+"""Resumable downloads that never leave an incomplete file under the final name.
 
-The library requests asks, follows redirects and proxies, and times out. What it lacks is here: to go on with a part,
-to end what has no end, and a file's name only for what is whole and checked. Only fetch_checkpoint uses this: no other
-step touches a network.
+Adds to the library requests: resumption, limits of size and rate, and renaming after the checks. Used by
+fetch_checkpoint alone, the only step with network access.
 """
 
 from __future__ import annotations
@@ -24,54 +23,54 @@ from gfscore.core.errors import InputError
 from gfscore.core.files import sha256_of_file
 
 ATTEMPTS, PAUSE, SILENCE = 5, 5.0, 60.0
-"""Attempts at a file; seconds before the second one, doubled for each further one; seconds of silence that end one."""
+"""Attempts per file; seconds before the second one, doubled for each further one; seconds without data that end one."""
 
 RETRIED = {408, 425, 429, 500, 502, 503, 504}
-"""HTTP statuses that another attempt may mend; any other error status is final."""
+"""HTTP statuses after which the download is tried again; other error statuses are final."""
 
 LEAST_RATE, RATE_PERIOD = 1024, 60.0
-"""Bytes a second, on average over so many seconds, below which an attempt ends: a trickle never times out."""
+"""Smallest average rate in bytes per second over a period in seconds; a slower attempt is ended."""
 
 LARGEST = 1 << 34
-"""Bytes of a file, whatever its server states: twice the largest published classifiers."""
+"""Largest accepted size of a file in bytes, twice that of the largest published classifiers."""
 
 REMEDY = "check `url`, or download the file in a browser and put it in place by hand"
 
 
 def download(url: str, path: Path | str, *, check: Callable[[Path, str], object], sha256: str | None = None) -> None:
-    """Fetch `url` to `path`, unless another job has done so meanwhile; the file appears whole or not at all.
+    """Download `url` to `path` unless another job did so meanwhile; the file appears only when it is complete.
 
-    `check(path, name)` raises InputError for content that is not wanted; `sha256` (hex, or None) is compared too. A
-    refused download is set aside as `<path>.rejected-download`. With `sha256`, which says what it must become, a
-    `<path>.part` of an earlier run is continued. Raises InputError, naming address, reason and remedy.
+    `check(path, name)` raises InputError for unsuitable content; `sha256` (hex, or None) is compared too. A refused
+    download is kept as `<path>.rejected-download`. With `sha256`, a `<path>.part` of an earlier run is continued.
+    Raises InputError, naming URL, reason and remedy.
     """
     path, part, address = Path(path), Path(f"{path}.part"), direct_address(url)
     print(f"{path}: downloading from {without_query(url)}, as soon as no other job works on this file")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        # The system takes a lock away with its process, however that ends.
+        # The operating system releases the lock when the process ends.
         with FileLock(f"{path}.lock"):
             if not path.exists():
                 _fetch(address, part, pinned=bool(sha256))
                 _install(part, path, url, check=check, sha256=sha256)
     except OSError as error:
         raise InputError(
-            f"{error.filename or part}: cannot be written or locked ({error.strerror}); check space and rights, or put "
-            "the file on a disk whose locks work"
+            f"{error.filename or part}: cannot be written or locked ({error.strerror}); check free space and "
+            "permissions, or put the file on a file system that supports locks"
         ) from error
 
 
 def direct_address(url: str) -> str:
-    """Address of the file itself behind a Google Drive link, which else leads to a page; others stay.
+    """URL of the file itself for a Google Drive link, which would lead to a web page; other URLs are unchanged.
 
-    ASSUME: `confirm=t` answers Google Drive's question about files too large for its virus scan.
+    ASSUME: `confirm=t` confirms Google Drive's warning about files too large for its virus scan.
     """
     try:
         parts = urlsplit(url)
     except ValueError as error:
-        raise InputError(f"url {without_query(url)!r} is no address ({error}); {REMEDY}") from error
+        raise InputError(f"url {without_query(url)!r} is no valid URL ({error}); {REMEDY}") from error
     if parts.scheme not in ("http", "https"):
-        raise InputError(f"url {without_query(url)!r} is no http or https address; {REMEDY}")
+        raise InputError(f"url {without_query(url)!r} is no http or https URL; {REMEDY}")
     if parts.hostname not in ("drive.google.com", "docs.google.com"):
         return url
     named = re.search(r"/d/([\w-]+)", parts.path)
@@ -86,7 +85,7 @@ def direct_address(url: str) -> str:
 def _fetch(address, part, *, pinned):
     reason: object
     with requests.Session() as session:
-        # Compressed bytes are not those of the file, and could not be continued.
+        # Without compression, which would change the bytes and prevent resumption.
         session.headers.update({"User-Agent": "gfscore", "Accept-Encoding": "identity"})
         for attempt in range(ATTEMPTS):
             time.sleep(PAUSE * 2 ** (attempt - 1) if attempt else 0)
@@ -100,12 +99,12 @@ def _fetch(address, part, *, pinned):
             except InputError:
                 raise
             except ValueError as error:
-                # What requests and urllib3 raise for an address, this one or one that it leads to.
+                # requests and urllib3 raise it for an invalid URL, also after a redirect.
                 raise InputError(
-                    f"{without_query(address)}: is or leads to no http or https address; {REMEDY}"
+                    f"{without_query(address)}: is no http or https URL, or redirects to another kind; {REMEDY}"
                 ) from error
             except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
-                # The message of requests repeats the address, with what is secret in it; its cause does not.
+                # The message of requests repeats the URL with its query, which may be secret; its cause does not.
                 reason = getattr(next(iter(error.args), None), "reason", None) or error
             print(f"{part}: attempt {attempt + 1} of {ATTEMPTS} failed: {reason}")
     raise InputError(
@@ -115,8 +114,8 @@ def _fetch(address, part, *, pinned):
 
 
 def _attempt(session, address, part, *, pinned):
-    # If-Range holds the version of the file that an earlier attempt began. Without it, or a pin that tells the right
-    # file in the end, two halves might be glued together that belong to different files.
+    # If-Range holds the version of the file of an earlier attempt. Without it or a pinned digest, parts of different
+    # files might be concatenated.
     if not (pinned or session.headers.get("If-Range")):
         part.unlink(missing_ok=True)
     have = part.stat().st_size if part.exists() else 0
@@ -125,10 +124,10 @@ def _attempt(session, address, part, *, pinned):
         continued = answer.status_code == requests.codes.partial_content
         if answer.status_code == requests.codes.requested_range_not_satisfiable:
             part.unlink(missing_ok=True)
-            raise requests.ConnectionError("the server has no such range; starting over")
+            raise requests.ConnectionError("the server does not have this range; starting over")
         answer.raise_for_status()
         if not continued:
-            # A weak ETag ("W/...") promises the same meaning, not the same bytes.
+            # A weak ETag ("W/...") does not guarantee equal bytes.
             tag = answer.headers.get("ETag", "")
             session.headers["If-Range"] = tag if tag.startswith('"') else answer.headers.get("Last-Modified")
         with part.open("ab" if continued else "wb") as file:
@@ -138,18 +137,18 @@ def _attempt(session, address, part, *, pinned):
 def _copy(body, file, part):
     most = min(LARGEST, file.tell() + shutil.disk_usage(part.parent).free // 2)
     since, before = time.monotonic(), file.tell()
-    # Raises an error of urllib3 where less comes than the server stated.
+    # urllib3 raises an error if fewer bytes arrive than the server announced.
     while block := body.read1(1 << 20):
         if file.tell() + len(block) > most:
             part.unlink()
             raise InputError(
-                f"{part}: more than {most / 1e9:.2f} GB, which is half of the free disk or the most accepted; {REMEDY}"
+                f"{part}: more than {most / 1e9:.2f} GB, half of the free disk space or the largest size; {REMEDY}"
             )
         file.write(block)
         now = time.monotonic()
         if now - since > RATE_PERIOD:
             if file.tell() - before < LEAST_RATE * (now - since):
-                raise requests.Timeout(f"only {file.tell() - before} bytes came in {now - since:.0f} seconds")
+                raise requests.Timeout(f"only {file.tell() - before} bytes received in {now - since:.0f} seconds")
             print(f"{part}: {file.tell() / 1e6:.1f} MB")
             since, before = now, file.tell()
 
@@ -157,14 +156,14 @@ def _copy(body, file, part):
 def _install(part, path, url, *, check, sha256):
     try:
         check(part, f"{path} (from {without_query(url)})")
-        found = sha256_of_file(part)
-        if sha256 and found != sha256:
+        digest = sha256_of_file(part)
+        if sha256 and digest != sha256:
             raise InputError(
-                f"{path}: what {without_query(url)} gives has sha256 {found[:12]}, expected {sha256[:12]}; correct the "
-                "digest if you know the new one to be right, or " + REMEDY
+                f"{path}: the file at {without_query(url)} has sha256 {digest[:12]}, expected {sha256[:12]}; correct "
+                "the digest if you know that the new one is right, or " + REMEDY
             )
     except InputError as error:
         rejected = part.replace(f"{path}.rejected-download")
-        raise InputError(f"{error}; what came was set aside as {rejected}") from error
+        raise InputError(f"{error}; the download was kept as {rejected}") from error
     print(f"{path}: {part.stat().st_size} bytes")
     part.replace(path)

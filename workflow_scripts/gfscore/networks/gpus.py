@@ -1,4 +1,4 @@
-"""One GPU per job on a machine that has several and no scheduler to hand them out."""
+"""Assignment of one GPU per job on a machine with several GPUs and no scheduler."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from gfscore.core.errors import InputError
 
 @cache
 def hold_gpu() -> None:
-    """Make a GPU that no other job holds torch's current device, for the life of the process.
+    """Set torch's current device to a GPU that no other job holds, for the lifetime of the process.
 
-    Does nothing where a job sees one GPU only, as SLURM arranges it. Where all are held, waits for one.
+    Does nothing if only one GPU is visible, as in SLURM jobs. Waits if all are held.
     """
     import torch
 
@@ -27,15 +27,15 @@ def hold_gpu() -> None:
 
 
 def hold_one_of(names: Sequence[str], *, folder: Path) -> int:
-    """Index of the first name that no other process holds, held until this process ends, however it ends.
+    """Index of the first name that no other process holds; it is held until this process ends.
 
-    `folder` is where processes of this machine leave their locks; where all names are held, waits for one of them.
-    Raises InputError for a folder that another user could steer.
+    `folder` holds the lock files of this machine. Waits if all names are held. Raises InputError for a folder of
+    another user.
     """
     folder.mkdir(mode=0o700, exist_ok=True)
     if folder.is_symlink() or folder.stat().st_uid != os.getuid():
-        raise InputError(f"{folder}: made by another user, so that GPUs cannot be shared out by it; have it removed")
-    # Never closed: the operating system takes a lock away with the last process that has its file open.
+        raise InputError(f"{folder}: belongs to another user, so its locks cannot be trusted; have it removed")
+    # Never closed: the operating system releases a lock when the process ends.
     locks = [os.open(folder / name, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600) for name in names]
     for index, lock in enumerate(locks):
         try:

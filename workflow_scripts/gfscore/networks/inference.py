@@ -1,4 +1,4 @@
-"""From a classifier and images to logits."""
+"""Inference: logits of the images of a dataset, in reproducible arithmetic."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 
 AHEAD = 2
-"""Loads that may be ready before their turn: with one, whatever takes longer than usual makes the other side wait."""
+"""Number of chunks of images that are loaded in advance."""
 
 LOADED = 1 << 21
-"""Bytes of a load, if a batch has less: to hand one over between threads costs as much as the passes on tiny images."""
+"""Smallest size of a chunk in bytes: handing over tiny ones between threads costs as much as the forward passes."""
 
 
 def extract_logits(
@@ -44,17 +44,15 @@ def extract_logits(
     compiled: bool = False,
     where: str | None = None,
 ) -> tuple[NDArray[np.str_], NDArray[np.int32], NDArray[np.float32]]:
-    """Logits of every sample of an image set.
+    """Logits of all samples of an image set: `(sample_id (N,) str, labels (N,) int32, logits (N, K) float32)`.
 
-    `classifier` is a Classifier, or a torch module from (n, C, H, W) float32 in [0, 1] to (n, K), used in
-    eval mode; `images` an ImageSet; `batch_size` images per forward pass, by default as many as suit
-    network and device (see `fitting_batch_size`); `device` "cpu", "cuda" or "auto" (see `device_of`); `precision` and
-    `compiled` as in gfscore.networks.precision.
-    When memory runs out, the batch is halved, down to single images. Values
-    that are not finite are passed on as they are, for score_models to refuse. Returns `(sample_id, labels, logits)`:
-    (N,) str, (N,) int32, (N, K) float32. Raises InputError, naming the classifier as `where` (by default its
-    architecture), for output that is not one row of logits per image, and for logits that depend on the batch or on
-    chance (see gfscore.networks.batch_invariance).
+    `classifier` is a Classifier, or a torch module from (n, C, H, W) float32 in [0, 1] to (n, K), which is set to eval
+    mode; `images` an ImageSet; `batch_size` the images per forward pass, by default chosen by `fitting_batch_size`;
+    `device` "cpu", "cuda" or "auto" (see `device_of`); `precision` and `compiled` as in gfscore.networks.precision.
+    When memory runs out, the batch size is halved, down to single images. Non-finite logits are returned, since
+    score_models refuses them. Raises InputError, naming the classifier as `where` (by default its architecture), for
+    output that is not one row of logits per image, and for logits that are random or depend on the batch (see
+    gfscore.networks.batch_invariance).
     """
     import torch
 
@@ -72,9 +70,9 @@ def extract_logits(
         run, start = partial(running.logits, device=device), 0
         twice, plain = rows_computed_twice(len(images)), precision == FULL and not compiled
         for batch in made_ahead(_page_locked(batch, device) for batch in images.batches(loaded)):
-            # A reduced size is kept: the next batches would run out of memory likewise.
+            # A reduced batch size is kept for the next chunks.
             block, size = _forward(run, batch, size, blocks, where)
-            # In its batch, so that hours are not spent first. A compiled network would be compiled anew for one image.
+            # Checked chunk by chunk, to fail early. Uncompiled, since compiling for one image takes long.
             rows = twice[(twice >= start) & (twice < start + len(batch))] - start
             require_invariant(partial(classifier.logits, device=device), batch, rows, block, plain=plain, where=where)
             blocks.append(block)
@@ -85,9 +83,9 @@ def extract_logits(
 def measured_drift(
     classifier: Classifier, images: Any, logits: NDArray[np.float32], *, precision: str, compiled: bool, **how: Any
 ) -> dict[str, str]:
-    """What faster arithmetic did to logits (N, K), for their identity; empty where it is plain float32.
+    """Differences of logits (N, K) from those in float32, for their identity; empty for plain float32.
 
-    A sample of the images is computed again in float32; `how` is device and threads of `extract_logits`.
+    A part of the images is computed again in float32; `how` are device and threads of `extract_logits`.
     """
     if classifier.network is None or (precision == FULL and not compiled):
         return {}
@@ -97,7 +95,7 @@ def measured_drift(
 
 
 def made_ahead(items: Iterator[Item]) -> Iterator[Item]:
-    """Yield the items of an iterator, of which another thread makes the next ones meanwhile, AHEAD at most."""
+    """Yield the items of an iterator, which another thread computes up to AHEAD items in advance."""
     with ThreadPoolExecutor(1) as pool:
         following = deque(pool.submit(next, items, None) for _ in range(AHEAD))
         while (item := following.popleft().result()) is not None:
@@ -106,7 +104,7 @@ def made_ahead(items: Iterator[Item]) -> Iterator[Item]:
 
 
 def _page_locked(batch, device):
-    # A GPU fetches from page-locked memory by itself, and nearly twice as fast.
+    # Transfers to a GPU are nearly twice as fast from page-locked memory.
     if device == "cpu":
         return batch
     import torch
@@ -115,16 +113,16 @@ def _page_locked(batch, device):
 
 
 def require_fit(classifier: Classifier, dataset: Mapping[str, Any], *, source: object) -> None:
-    """Refuse a classifier made for other images or classes than those of a dataset, by InputError.
+    """Raise InputError if a classifier's image shape or number of classes differs from that of a dataset.
 
-    `source` is the checkpoint, named in the error; `classifier` is a Classifier, `dataset` the manifest of
-    fetch_dataset. What the classifier does not say is not compared.
+    `source` is the checkpoint, named in the error; `dataset` the manifest of fetch_dataset. What the classifier does
+    not state is not compared.
     """
     shape, name = classifier.image_shape, dataset["dataset"]
     if shape is not None and list(shape) != dataset["image_shape"]:
         raise InputError(
             f"{source}: made for images of shape {list(shape)}, but {name} has {dataset['image_shape']}; evaluate it "
-            "on images of its own shape (models_of and preprocessing in config.yaml)"
+            "on images of that shape (models_of and preprocessing in config.yaml)"
         )
     if classifier.classes is not None and classifier.classes != len(dataset["classes"]):
         raise InputError(
@@ -136,10 +134,10 @@ def require_fit(classifier: Classifier, dataset: Mapping[str, Any], *, source: o
 def identity_of(
     dataset: Mapping[str, Any], model: Mapping[str, Any], *, device: str, preprocessing: str = ""
 ) -> dict[str, str]:
-    """Identity that a logits file repeats in its metadata: names, digests and arithmetic, str to str.
+    """Identity metadata of a logits file: names, digests and arithmetic, str to str.
 
-    `dataset` is the manifest of fetch_dataset, `model` that of train_model or fetch_checkpoint; the dataset named is
-    the one evaluated. `preprocessing` is what the classifier itself does to the pixels, empty for nothing.
+    `dataset` is the manifest of fetch_dataset for the evaluated dataset, `model` that of train_model or
+    fetch_checkpoint; `preprocessing` that of the classifier, in words, empty for none.
     """
     import torch
 
@@ -150,7 +148,7 @@ def identity_of(
         "dataset_digest": dataset["digest"],
         "checkpoint_sha256": model["sha256"],
         "architecture": model["architecture"],
-        # Only networks that are defined in architectures/ have code that the versions of packages do not name.
+        # Networks defined in architectures/ are not identified by the versions of packages.
         **{key: model[key] for key in ["architecture_sha256"] if key in model},
         "preprocessing": "; ".join(filter(None, [dataset["preprocessing"], preprocessing])),
         "dtype": "float32",
@@ -160,9 +158,9 @@ def identity_of(
 
 
 def resolve_device(device: str) -> str:
-    """Name of the device to use: "auto" is "cuda" where there is one, else "cpu"; others stay.
+    """Device to use: "auto" is "cuda" if available, else "cpu"; other names are returned unchanged.
 
-    Of several GPUs "cuda" is one that no other job holds (see gfscore.networks.gpus).
+    Of several GPUs, "cuda" is one that no other job holds (see gfscore.networks.gpus).
     """
     import torch
 
@@ -174,43 +172,42 @@ def resolve_device(device: str) -> str:
 
 
 def require_device(device: str) -> None:
-    """Refuse "cuda" where there is no CUDA device, by InputError: what was to take hours would take weeks."""
+    """Raise InputError for "cuda" if there is no CUDA device."""
     import torch
 
     if device == "cuda" and not torch.cuda.is_available():
         raise InputError(
-            f"device cuda is asked for, but torch {torch.__version__} finds no CUDA device; run this on a machine with "
-            "a GPU and a CUDA build of torch (README.md), or write device: cpu in the model's entry and be very patient"
+            f"device is cuda, but torch {torch.__version__} finds no CUDA device; run this on a machine with a GPU and "
+            "a CUDA build of torch (README.md), or set device: cpu in the model's entry, which is much slower"
         )
     if device == "cuda":
         hold_gpu()
 
 
 def device_of(classifier: Classifier, device: str) -> str:
-    """Name of the device that a classifier runs on: the resolved one, or "cpu" where it has no torch network."""
+    """Device that a classifier runs on: the resolved one, or "cpu" without a torch network."""
     return "cpu" if classifier.network is None else resolve_device(device)
 
 
 @contextmanager
 def reproducible_arithmetic(*, threads: int = 1) -> Iterator[None]:
-    """Run torch in plain float32, with deterministic kernels, on so many threads; restore what was set.
+    """Run torch in plain float32 with deterministic kernels and a fixed number of threads; restore the settings after.
 
-    Another number of threads sums in another order, which training amplifies to other weights; on small
-    networks one thread is also the fastest. TensorFloat-32, a GPU's default for convolutions, keeps 10 bits
-    of mantissa. The setting by which products of matrices on a GPU repeat stays with the process.
+    The number of threads changes the order of sums, and training amplifies the differences; for small networks one
+    thread is also the fastest. TensorFloat-32, a GPU's default for convolutions, has only 10 bits of mantissa. The
+    environment variable for deterministic matrix products on a GPU remains set.
     """
     import torch
 
-    # Read once per process, at the first product on a GPU: without it cuBLAS may sum in another order at every run.
+    # Read at the first product on a GPU; without it cuBLAS may sum in a different order at every run.
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     filling: Any = torch.utils.deterministic
     before = torch.get_num_threads(), torch.get_deterministic_debug_mode(), filling.fill_uninitialized_memory
     torch.set_num_threads(threads)
-    # Only a warning: some kernels have no deterministic form on a GPU. torch.use_deterministic_algorithms does as much,
-    # but imports the compiler first, which takes more than a second.
+    # Only a warning, since some GPU kernels have no deterministic version. torch.use_deterministic_algorithms does the
+    # same, but imports the compiler, which takes more than a second.
     torch.set_deterministic_debug_mode("warn")
-    # Deterministic kernels come with a NaN in every fresh number, to find code that reads what nobody wrote. It costs a
-    # tenth of a forward pass.
+    # Deterministic mode also fills new memory with NaN, which costs a tenth of a forward pass.
     filling.fill_uninitialized_memory = False
     try:
         with tensor_float(allowed=False):
@@ -243,17 +240,16 @@ def _require_rows(logits, images, before, where):
     classes = before[0].shape[1] if before else logits.shape[1] if logits.ndim == 2 else "K"
     if logits.shape != (images, classes):
         raise InputError(
-            f"{where}: gives shape {logits.shape} for {images} images, but ({images}, {classes}) is needed: one row of "
-            "logits per image, also for a single one (squeeze() would drop that row); correct the architecture"
+            f"{where}: returns shape {logits.shape} for {images} images, expected ({images}, {classes}): one row of "
+            "logits per image, also for a single image (squeeze() drops that row); correct the architecture"
         )
 
 
 def out_of_memory(error: BaseException) -> bool:
-    """Whether an exception says that memory ran out, on the CPU or on a GPU."""
+    """Whether an exception means that the CPU or a GPU ran out of memory."""
     import torch
 
-    # The CPU allocators of torch and onnxruntime, the libraries of a GPU and its driver, which loads kernels and holds
-    # what torch's own allocator does not, raise errors without a type of their own.
+    # The CPU allocators of torch and onnxruntime, and the libraries and driver of a GPU, raise untyped errors.
     words = (
         "DefaultCPUAllocator",
         "not enough memory",

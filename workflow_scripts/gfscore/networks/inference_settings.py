@@ -1,4 +1,4 @@
-"""Settings of how classifiers are run. Imports nothing heavy."""
+"""Settings of inference. Imports nothing heavy."""
 
 from typing import Literal
 
@@ -8,17 +8,17 @@ from gfscore.core.settings import Closed, ImagesAtOnce
 
 
 class InferenceSettings(Closed):
-    """How classifiers are run."""
+    """Settings of inference."""
 
     batch_size: ImagesAtOnce = Field(
         256,
-        description="Images at a time of all measures that disturb images, halved when memory runs out; what they draw "
-        "at random depends on it. extract_logits finds its own.",
+        description="Images per batch of all measures that perturb images, halved when memory runs out; their random "
+        "draws depend on it. extract_logits chooses its own.",
     )
     precision: Literal["float32", "tf32", "bfloat16"] = Field(
         "float32",
-        description="Arithmetic of extract_logits alone; any but float32 adds the measured drift to the logits file.",
+        description="Arithmetic of extract_logits only; unless float32, its deviation is recorded in the logits file.",
     )
     compiled: bool = Field(
-        False, description="Whether extract_logits runs networks through torch.compile; minutes per model."
+        False, description="Whether extract_logits uses torch.compile, which takes minutes per model."
     )

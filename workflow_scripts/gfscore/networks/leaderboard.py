@@ -1,7 +1,7 @@
-"""Entries of the RobustBench leaderboard: published accuracies, which models can be audited, where their files lie.
+"""Entries of the RobustBench leaderboard: published accuracies, supported models, and URLs of their files.
 
-Imports nothing heavy, because every run of Snakemake reads it. Accuracies are fractions. Sources: the model
-descriptions of RobustBench (Croce et al. 2021) and, for what can be loaded, robustbench 1.1.1 as surveyed by
+Imports nothing heavy, because the Snakefile imports it. Accuracies are fractions. Sources: the model descriptions of
+RobustBench (Croce et al. 2021) and, for the supported models, robustbench 1.1.1 as surveyed by
 studies/survey_robustbench.py.
 """
 
@@ -19,10 +19,10 @@ from gfscore.core.errors import InputError, unknown
 SUPPORTED = "supported"
 
 TOLERANCES = {"cifar10": 0.005, "cifar100": 0.005, "imagenet": 0.02}
-"""Largest accepted distance from the published clean accuracy: half a point covers other versions of the arithmetic.
+"""Largest accepted difference from the published clean accuracy: half a point covers differences in arithmetic.
 
-On ImageNet RobustBench measured on 5,000 images, whose accuracy is up to two points (three standard errors) from that
-on all 50,000.
+RobustBench's ImageNet accuracies are of 5,000 images, which are up to two points (three standard errors) from those of
+all 50,000.
 """
 
 LOADING = {
@@ -31,18 +31,18 @@ LOADING = {
     "ensemble": "RobustBench's own procedure, one file per member",
     "torchvision": "torchvision's weights",
 }
-"""How a checkpoint gets into the definition, key -> words."""
+"""Procedures of loading a checkpoint, in words."""
 
 
 @dataclass(frozen=True)
 class Listing:
     """One leaderboard entry.
 
-    `clean_accuracy` and `autoattack_accuracy`, `external_accuracy`, `corruption_accuracy` are fractions, None where
-    not listed; `eps` the radius as listed ("8/255", "0.5", empty). `external_accuracy` is a stronger attack's result,
-    which the leaderboard ranks by where there is one. `status` is "supported" or says what is missing, `reason` why;
-    `loading` is a key of LOADING; `preprocessing` and `image_side` (pixels) are what the published accuracy was
-    measured with; `files` the addresses of the checkpoint's files, in order.
+    `clean_accuracy`, `autoattack_accuracy`, `external_accuracy` and `corruption_accuracy` are fractions, None if not
+    listed; `eps` is the radius as listed ("8/255", "0.5", empty). `external_accuracy` is the result of a stronger
+    attack, by which the leaderboard ranks if there is one. `status` is "supported" or what is missing, `reason` the
+    reason; `loading` is a key of LOADING; `preprocessing` and `image_side` (pixels) are those of the published
+    accuracy; `files` are the URLs of the checkpoint's files, in order.
     """
 
     dataset: str
@@ -69,7 +69,7 @@ class Listing:
 
 
 def listings(dataset: str | None = None, threat: str | None = None) -> list[Listing]:
-    """Entries of one data set and threat, or of all, in the leaderboard file's order (alphabetical)."""
+    """Entries of one dataset and threat, or of all, in alphabetical order."""
     return [
         listing
         for (of_dataset, of_threat, _), listing in _table().items()
@@ -78,16 +78,16 @@ def listings(dataset: str | None = None, threat: str | None = None) -> list[List
 
 
 def models_of(dataset: str, threat: str) -> list[str]:
-    """Names of every supported model of a data set ("cifar10", ...) and threat ("Linf", "L2", "corruptions").
+    """Names of all supported models of a dataset ("cifar10", ...) and threat ("Linf", "L2", "corruptions").
 
-    Raises InputError for a pair that the leaderboard does not have.
+    Raises InputError for a pair that is not on the leaderboard.
     """
     _require_pair(dataset, threat)
     return [listing.model for listing in listings(dataset, threat) if listing.supported]
 
 
 def listing_of(dataset: str, threat: str, model: str) -> Listing:
-    """Entry of one model, supported or not; raises InputError, naming the nearest one, when there is none."""
+    """Entry of one model, supported or not; raises InputError, naming the nearest one, for an unknown model."""
     _require_pair(dataset, threat)
     if (dataset, threat, model) not in _table():
         known = [listing.model for listing in listings(dataset, threat)]
@@ -96,12 +96,12 @@ def listing_of(dataset: str, threat: str, model: str) -> Listing:
 
 
 def require_supported(dataset: str, threat: str, model: str) -> Listing:
-    """Entry of one model that can be loaded; raises InputError with the reason when it cannot, or is unknown."""
+    """Entry of one supported model; raises InputError with the reason for an unsupported or unknown one."""
     listing = listing_of(dataset, threat, model)
     if not listing.supported:
         raise InputError(
             f"RobustBench {dataset}/{threat}/{model} cannot be audited: {listing.reason}; choose another model, or "
-            "bring its weights with source torch"
+            "use its weights with source torch"
         )
     return listing
 
@@ -109,9 +109,9 @@ def require_supported(dataset: str, threat: str, model: str) -> Listing:
 def entry(dataset: str, threat: str, model: str, *, folder: Path | str) -> dict[str, Any]:
     """Entry of config.yaml for a supported leaderboard model, a mapping.
 
-    `folder` is where checkpoints lie or are to be put. The published robust accuracy is AutoAttack's: it is listed
-    for every Linf and L2 model and comparable between them, where the external one is not; None for corruptions, whose
-    accuracy is no worst case. Raises InputError as `require_supported` does.
+    `folder` is the folder of checkpoints. The published robust accuracy is that of AutoAttack, which is listed for
+    every Linf and L2 model and, unlike external results, comparable between them; None for corruptions, whose accuracy
+    is no worst case. Raises InputError as `require_supported` does.
     """
     listing = require_supported(dataset, threat, model)
     return {
@@ -130,7 +130,7 @@ def entry(dataset: str, threat: str, model: str, *, folder: Path | str) -> dict[
 
 
 def checkpoint_files(dataset: str, threat: str, model: str, *, folder: Path | str) -> list[Path]:
-    """Paths of the files of a supported model's checkpoint, where RobustBench's load_model looks for them.
+    """Paths of the files of a supported model's checkpoint, in the layout of RobustBench's load_model.
 
     {folder}/{dataset}/{threat}/{model}.pt; members of an ensemble {model}.pt_m0.pt, {model}.pt_m1.pt, ...
     Raises InputError as `require_supported` does.
@@ -143,9 +143,9 @@ def checkpoint_files(dataset: str, threat: str, model: str, *, folder: Path | st
 
 
 def download_urls(dataset: str, threat: str, model: str) -> list[str]:
-    """Addresses of the files of `checkpoint_files`, in the same order.
+    """URLs of the files of `checkpoint_files`, in the same order.
 
-    ASSUME: these addresses, from the package's own tables, still lead to the files; none was fetched here.
+    ASSUME: these URLs, from the tables of the package, are still valid; none was tested here.
     """
     return list(require_supported(dataset, threat, model).files)
 
@@ -189,7 +189,7 @@ def _listing(row, support):
 
 
 def _fraction(percent):
-    # Rounded, so that 65.04 becomes 0.6504 and not 0.6504000000000001.
+    # Rounded, so that 65.04 becomes 0.6504, not 0.6504000000000001.
     return round(float(percent) / 100, 6) if percent else None
 
 

@@ -1,7 +1,7 @@
-"""Whether every pass of a measure gave numbers: of NaN and infinite logits no class follows.
+"""Detection of NaN and infinite logits in the forward passes of a measure.
 
-NaN compares as false with everything, so that it would pass for a robust image in one measure and for a wrong one in
-another.
+Comparisons with NaN are false, so an image with NaN logits would count as robust in one measure and as misclassified
+in another.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ if TYPE_CHECKING:
 
 @contextmanager
 def watched(classifier: Classifier) -> Iterator[Classifier]:
-    """Yield a Classifier whose logits are looked at in every pass, whoever makes it; they stay as they are.
+    """Yield the Classifier with a check of the logits of every forward pass.
 
-    Raises InputError at the end, or in place of any exception in between, where a logit was NaN or +infinity. -infinity
-    is a class that is ruled out.
+    Raises InputError at the end, or in place of another exception, if a logit was NaN or +infinity. A logit of
+    -infinity is allowed: it excludes a class.
     """
     largest = _Largest()
     if classifier.network is None:
-        assert classifier.run is not None  # what has no network has a function
+        assert classifier.run is not None  # without a network there is a function
         running, hook = replace(classifier, run=largest.of_function(classifier.run)), None
     else:
-        # Attacks call the network itself, so it is the one place that all passes go through.
+        # A hook, since attacks call the network directly.
         running, hook = classifier, classifier.network.register_forward_hook(largest.of_pass)
     try:
         yield running
-    # Whatever it is, it may well come of what is no number, which says more.
+    # The exception is probably a consequence of the NaN.
     except Exception as error:
         if not largest.finite():
             raise _refused(classifier) from error
@@ -52,34 +52,34 @@ def watched(classifier: Classifier) -> Iterator[Classifier]:
 
 
 def refusing_nan(measure_batch: Callable[..., Any]) -> Callable[..., Any]:
-    """Function like `measure_batch`, whose first argument is a classifier, that refuses as `watched` does."""
+    """Decorator of a function whose first argument is a Classifier: runs it under `watched`."""
 
     @wraps(measure_batch)
-    def refusing(classifier: Classifier, *given: Any, **settings: Any) -> Any:
+    def refusing(classifier: Classifier, *arguments: Any, **settings: Any) -> Any:
         with watched(classifier) as running:
-            return measure_batch(running, *given, **settings)
+            return measure_batch(running, *arguments, **settings)
 
     return refusing
 
 
 class _Largest:
-    """Largest logit so far: NaN once there was one, since a maximum hands it on."""
+    """Largest logit so far; NaN if there was one, since maxima propagate NaN."""
 
     def __init__(self) -> None:
         self._value: Any = None
 
-    def of_pass(self, _network: torch.nn.Module, _given: object, logits: Any) -> None:
+    def of_pass(self, _network: torch.nn.Module, _inputs: object, logits: Any) -> None:
         import torch
 
-        # What is no tensor, or complex, whoever asked for it refuses.
+        # Other outputs are refused by the caller.
         if not isinstance(logits, torch.Tensor) or logits.is_complex() or not logits.numel():
             return
         largest = logits.detach().amax()
         if self._value is None:
-            # A tensor of inference mode could not be changed outside it.
+            # A tensor created in inference mode could not be modified outside of it.
             with torch.inference_mode(False):
                 self._value = torch.full((), -torch.inf, device=logits.device)
-        # In place and on the device: a GPU is waited for once, at the end.
+        # In place and on the device, so that a GPU is synchronised only once, at the end.
         torch.maximum(self._value, largest, out=self._value)
 
     def of_function(
@@ -100,8 +100,8 @@ class _Largest:
 def _refused(classifier):
     name = classifier.architecture or type(classifier.network).__name__
     return InputError(
-        f"the classifier ({name}) gives logits that are NaN or infinite for images that this measure made of the data "
-        "(by noise, an attack or a corruption): no class follows from them; look for a division by what can be 0, such "
-        "as an image's own standard deviation, a logarithm or an overflow in the model, and mend it (a small constant "
-        "in the divisor), or take the model out of this measure"
+        f"the classifier ({name}) returns NaN or infinite logits for images of this measure (with noise, an attack or "
+        "a corruption), so no class can be predicted; look for a division by 0, such as by an image's standard "
+        "deviation, a logarithm of 0 or an overflow in the model, and correct it (a small constant in the divisor), or "
+        "exclude the model from this measure"
     )

@@ -1,6 +1,6 @@
-"""Manifests of checkpoints: whose a checkpoint is, its files with their digests, how to open it.
+"""Manifests of checkpoints: the model's identity, its files with their digests, and its settings.
 
-Imports no torch, so that fetching works on a login node.
+Imports no torch, so that downloads work on a login node.
 """
 
 from __future__ import annotations
@@ -16,15 +16,13 @@ from gfscore.networks.model_source import module_of
 
 
 def describe_checkpoint(settings: Mapping[str, Any], *, identity: Mapping[str, str]) -> dict[str, Any]:
-    """Manifest of a checkpoint, a JSON-able mapping: whose it is, its files with their digests, how to open it.
+    """Manifest of a checkpoint, a mapping for JSON; missing files are downloaded.
 
-    Of a network defined in architectures/ it has the digest of that code too (see gfscore.networks.architecture_files).
-
-    `settings` is the model's entry: `source`, `path` (where the file lies or is to be put), `sha256` (hex, or None to
-    record it now) and `url` (or None for a file placed by hand; the manifest hides its query), with the source's own
-    keys; `identity` holds dataset (the zoo), threat and model. Fetches what is missing. Raises InputError, naming file
-    and remedy, for a file that is absent and has no url, that cannot be downloaded, that is no checkpoint, or that has
-    another digest.
+    `settings` is the model's entry: `source`, `path` of the file, `sha256` (hex, or None to record it now) and `url`
+    (or None for a file placed by hand; the manifest omits its query), with the keys of the source; `identity` holds
+    dataset (the zoo), threat and model. For a network defined in architectures/ the manifest includes the digest of its
+    code (see gfscore.networks.architecture_files). Raises InputError, naming file and remedy, for a file that is
+    missing without a url, cannot be downloaded, is no checkpoint, or has another digest.
     """
     if settings.get("trust_pickle") and not settings.get("sha256"):
         raise InputError(f"{'/'.join(identity.values())}: {NEEDS_PINNED_DIGEST}")
@@ -46,15 +44,14 @@ def describe_checkpoint(settings: Mapping[str, Any], *, identity: Mapping[str, s
 
 
 def files_of(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Files of a model entry: mappings with path, url (or None) and sha256 (or None), the first the one to open.
+    """Files of a model entry: mappings with path, url (or None) and sha256 (or None), the main file first.
 
-    A source may know better than config.yaml (several files, addresses in a table of its own): then its module has a
-    function of this name.
+    A source whose files are not in the entry (several files, URLs in a table) has a function of this name.
     """
-    own = _of_source(settings, "files_of")
-    return own(settings) if own else [{key: settings.get(key) for key in ("path", "url", "sha256")}]
+    of_source = _of_source(settings, "files_of")
+    return of_source(settings) if of_source else [{key: settings.get(key) for key in ("path", "url", "sha256")}]
 
 
 def _of_source(settings, name):
-    # Function of the module of a source, None where it has none of this name.
+    # Function of the module of a source, None if it has none of this name.
     return getattr(module_of(settings["source"]), name, None)

@@ -1,4 +1,4 @@
-"""An exported network, run by onnxruntime on the CPU (source `onnx`): logits only, no gradients."""
+"""Classifiers of the source `onnx`: networks run by onnxruntime on the CPU, without gradients."""
 
 from __future__ import annotations
 
@@ -21,13 +21,12 @@ if TYPE_CHECKING:
 def open_classifier(
     settings: Mapping[str, Any], path: Path | str, *, image_shape: tuple[int, int, int], classes: int, threads: int
 ) -> Classifier:
-    """Classifier in an ONNX file with one image input (n, C, H, W) float32; measures that need gradients cannot use it.
+    """Classifier in an ONNX file with one image input (n, C, H, W) float32.
 
-    `settings`: `image_shape` (C, H, W), `output` (name of the output that holds the logits, None where there is one)
-    and the preprocessing (see gfscore.networks.preprocessing). A file made for a fixed number of images is given
-    blocks of that size, the last one filled up.
-    `threads` are those of one operator. Raises InputError, naming file and remedy,
-    for a damaged file, weights kept in other files, and inputs or outputs of another kind.
+    `settings`: `image_shape` (C, H, W), `output` (name of the output with the logits, None if there is only one) and
+    the preprocessing (see gfscore.networks.preprocessing). A file with a fixed batch size gets blocks of that size, the
+    last one padded. `threads` are those of one operator. Raises InputError, naming file and remedy, for a damaged file,
+    weights stored in other files, and unsuitable inputs or outputs.
     """
     del image_shape, classes
     session = _session(path, threads)
@@ -56,16 +55,15 @@ def open_classifier(
 
 
 def require_usable(path: str | Path) -> None:
-    """Refuse, by InputError, a file that is no ONNX, or whose weights lie elsewhere; nothing is run."""
+    """Raise InputError for a file that is not ONNX or whose weights are in other files; nothing is executed."""
     graph_in(Path(path).read_bytes(), where=path)
 
 
 def graph_in(content: bytes, *, where: str | Path) -> onnx.ModelProto:
-    """Graph that the content of an ONNX file describes; no other file is opened.
+    """Graph of an ONNX file's content; no other file is opened.
 
-    Raises InputError, naming the file `where`, for content that is no ONNX, and for a tensor anywhere in it (weights,
-    attributes of nodes, bodies of If, Loop and Scan, functions) that is stored in another file: no digest covers that
-    file, and onnxruntime looks for it in the working directory.
+    Raises InputError, naming the file `where`, for content that is not ONNX, and for any tensor (weights, attributes of
+    nodes, bodies of If, Loop and Scan, functions) that is stored in another file, since no digest covers that file.
     """
     import onnx
     from google.protobuf.message import DecodeError
@@ -111,7 +109,7 @@ def _session(path, threads):
     graph_in(content, where=path)
     try:
         return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
-    # onnxruntime raises a dozen types without a common base of its own.
+    # onnxruntime's errors have no common base class.
     except Exception as error:
         raise InputError(
             f"{path}: onnxruntime {onnxruntime.__version__} cannot open it ({first_line(error)}); export it again as "
@@ -128,7 +126,7 @@ def _input_of(session, shape, path):
     (only,) = inputs
     if only.type != "tensor(float)":
         raise InputError(f"{path}: input {only.name!r} is {only.type}; export it for float32 images (n, C, H, W)")
-    # Symbolic dimensions are text or None: any size goes.
+    # Symbolic dimensions are text or None and accept any size.
     fits = len(only.shape) == 4 and all(
         not isinstance(has, int) or has == needs for has, needs in zip(only.shape[1:], shape, strict=True)
     )

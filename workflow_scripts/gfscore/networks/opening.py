@@ -1,4 +1,4 @@
-"""Classifiers of every source under one interface, whatever they are stored in."""
+"""Opening of classifiers of any source."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ def open_classifier(
     classes: int,
     threads: int = 1,
 ) -> Classifier:
-    """Classifier that a manifest of train_model, train_probe or fetch_checkpoint describes, on the CPU in eval mode.
+    """Classifier described by a manifest of train_model, train_probe or fetch_checkpoint, on the CPU in eval mode.
 
-    `path` replaces the manifest's own (what was trained here has none); `image_shape` (C, H, W) and `classes` K are
-    those of the data to be classified. The SHA-256 of every file is compared with the manifest's before any byte is
-    parsed, and that of the code of its network before any of it runs. Raises InputError, naming file and remedy, for an
-    unknown source, another digest, and whatever the source refuses.
+    `path` replaces that of the manifest (trained models have none there); `image_shape` (C, H, W) and `classes` K are
+    those of the data. The SHA-256 of every file is verified before it is parsed, and that of the network's code before
+    it is executed. Raises InputError, naming file and remedy, for an unknown source, another digest, and as the source
+    does.
     """
     opening = module_of(manifest.get("source", "trained"))
     path = path or manifest["path"]
-    # A probe's head is `path`, its backbone stands among the files.
+    # For a probe, `path` is the head, and the files include the backbone.
     digests = {str(path): manifest["sha256"]} | {file["path"]: file["sha256"] for file in manifest.get("files", [])}
     for file, sha256 in digests.items():
         require_digest(file, sha256)
@@ -42,5 +42,5 @@ def open_classifier(
 
 
 def with_image_shape(settings: Mapping[str, Any], image_shape: Sequence[int]) -> Mapping[str, Any]:
-    """Settings of a network with the shape (C, H, W) of the images where they state none of their own."""
+    """Settings of a network with the images' shape (C, H, W) in place of an `image_shape` of None."""
     return {**settings, "image_shape": list(image_shape)} if settings.get("image_shape", ()) is None else settings

@@ -1,4 +1,4 @@
-"""How many images a job passed through the classifier: counts of its process, as its processor time is."""
+"""Counts of the forward and backward passes of a process, in images, for the cost table."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ _made: dict[str, int] = {}
 
 @contextmanager
 def counted(classifier: Classifier, *, compiled: bool = False) -> Iterator[Classifier]:
-    """Yield a Classifier of which every pass is counted, whoever makes it; its logits stay as they are.
+    """Yield a Classifier with the same logits whose passes are counted.
 
-    `forwards` counts the images of every pass that came to its end, `backwards` an image once for every time that its
-    logits were differentiated: where one pass serves the gradients of several classes, once for each. `compiled` says
-    that the network will be given to torch.compile.
+    `forwards` counts the images of all completed forward passes, `backwards` those of all backward passes; gradients
+    of several classes from one forward pass count separately. `compiled`: whether the network will be compiled by
+    torch.compile.
     """
     _add({"forwards": 0, "backwards": 0})
     if classifier.network is None:
         yield replace(classifier, run=_counting(classifier.run))
         return
-    note = _note
+    record = _record
     if compiled:
         import torch
 
-        # Within the graph, a number that changes with every pass would have it compiled anew.
-        note = torch.compiler.disable(note)
-    # Attacks call the network itself, so it is the one place that all passes go through.
-    hook = classifier.network.register_forward_hook(note)
+        # A number that changes with every pass would cause recompilation.
+        record = torch.compiler.disable(record)
+    # A hook, since attacks call the network directly.
+    hook = classifier.network.register_forward_hook(record)
     try:
         yield classifier
     finally:
@@ -44,17 +44,17 @@ def counted(classifier: Classifier, *, compiled: bool = False) -> Iterator[Class
 
 
 def made() -> dict[str, int]:
-    """What was counted in this process so far, number by name; empty where nothing ever was."""
+    """Counts of this process so far, by name; empty before the first use of `counted`."""
     return dict(_made)
 
 
 def made_since(before: Mapping[str, int]) -> dict[str, int]:
-    """The same since `made` returned `before`."""
+    """Counts since `made` returned `before`, by name."""
     return {name: number - before.get(name, 0) for name, number in _made.items()}
 
 
 def add_kept(numbers: Mapping[str, int]) -> None:
-    """Count passes that an earlier process made, as `made_since` returned them there."""
+    """Add counts of an earlier process, as `made_since` returned them there."""
     _add(numbers)
 
 
@@ -72,13 +72,12 @@ def _counting(run):
     return counting
 
 
-def _note(_network, given, logits):
-    images = given[0].shape[0]
+def _record(_network, inputs, logits):
+    images = inputs[0].shape[0]
     _made["forwards"] += images
-    # What is no tensor, whoever asked for it refuses.
     if getattr(logits, "requires_grad", False):
 
-        def note(_gradient: torch.Tensor) -> None:
+        def record(_gradient: torch.Tensor) -> None:
             _made["backwards"] += images
 
-        logits.register_hook(note)
+        logits.register_hook(record)

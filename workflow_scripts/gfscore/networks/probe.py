@@ -1,4 +1,4 @@
-"""A linear probe (source `probe`): pooled features of a frozen timm backbone, classified by logistic regression.
+"""Classifiers of the source `probe`: logistic regression on pooled features of a frozen timm backbone.
 
 Source: linear evaluation of DINOv2 (Oquab et al. 2023, section 7.1), with scikit-learn's solver in place of SGD.
 """
@@ -26,11 +26,12 @@ if TYPE_CHECKING:
 
 
 def open_backbone(settings: Mapping[str, Any], path: Path | str, *, image_shape: Sequence[int]) -> Classifier:
-    """Frozen network from images (n, C, h, w) in [0, 1] to pooled features (n, d), as a Classifier of d "classes".
+    """Frozen network from images (n, C, h, w) in [0, 1] to pooled features (n, d), as a Classifier with d "classes".
 
-    `settings` are the keys of the source `timm`, `path` the backbone's weights, whose digest was verified before; a
-    classifier layer among them is left out. `image_shape` (C, h, w) is that of the data: another height or width than
-    the backbone's are resized. Raises InputError for other channels, and as the source `timm` does.
+    `settings` are those of the source `timm`, `path` is the file of the backbone's weights, whose digest was verified
+    before; the weights of its classifier layer are ignored. `image_shape` (C, h, w) is that of the data; images of
+    another size than the backbone's are resized. Raises InputError for another number of channels, and as the source
+    `timm` does.
     """
     from gfscore.networks.checkpoints import load_checkpoint
 
@@ -54,10 +55,10 @@ def open_backbone(settings: Mapping[str, Any], path: Path | str, *, image_shape:
 def fit_probe(
     backbone: Classifier, train: Any, test: Any, *, classes: int, penalty: float, iterations: int, threads: int = 1
 ) -> tuple[nn.Linear, dict[str, Any]]:
-    """Head of a probe, a torch Linear(d, K), and what the fit gave, a JSON-able mapping; shares are 0..1.
+    """Head of a probe, a torch Linear(d, K), and the results of the fit, a mapping for JSON with accuracies in 0..1.
 
-    `backbone` as from `open_backbone`, used on a GPU where there is one; `train` and `test` are ImageSets with labels
-    in 0..`classes`-1. Nothing is random: on one machine, with as many threads, two fits give the same numbers.
+    `backbone` as from `open_backbone`, used on a GPU if there is one; `train` and `test` are ImageSets with labels in
+    0..`classes`-1. Deterministic for a given machine and number of threads.
     """
     from threadpoolctl import threadpool_limits
 
@@ -80,28 +81,27 @@ def fit_probe(
 def fit_head(
     features: NDArray[np.floating], labels: NDArray[np.integer], *, classes: int, penalty: float, iterations: int
 ) -> tuple[nn.Linear, int]:
-    """Multinomial logistic regression of labels on features, as a torch Linear(d, K), and the iterations it took.
+    """Multinomial logistic regression: a torch Linear(d, K), and the number of iterations.
 
-    Minimises the cross-entropy summed over the samples, plus `penalty` / 2 times the squared norm of the weights (not
-    of the bias) by at most `iterations` steps of L-BFGS; fewer are enough when the gradient vanishes before. Takes
-    `features` (N, d) and `labels` (N,), each of 0..`classes`-1 present. The problem is convex: no seed. Raises
-    InputError for features that are not finite.
-    Source: scikit-learn, LogisticRegression, C = 1 / `penalty`.
+    Minimises the cross-entropy summed over the samples plus `penalty` / 2 times the squared norm of the weights
+    (without the bias) by at most `iterations` steps of L-BFGS. Takes `features` (N, d) and `labels` (N,), all of
+    0..`classes`-1 present. The problem is convex, so no seed is needed. Raises InputError for features that are not
+    finite. Source: scikit-learn, LogisticRegression, C = 1 / `penalty`.
     """
     import torch
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
 
     if not np.isfinite(features).all():
-        raise InputError("the backbone gives features that are not finite; check its weights, mean and std")
+        raise InputError("the backbone returns non-finite features; check its weights, mean and std")
     model = LogisticRegression(C=1 / penalty, solver="lbfgs", max_iter=iterations)
     with warnings.catch_warnings():
-        # The manifest says whether it converged.
+        # The manifest states whether it converged.
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(features.astype(np.float64), labels)
     weight, bias = model.coef_, model.intercept_
     if classes == 2:
-        # scikit-learn then gives one row, the difference of the two logits.
+        # scikit-learn then returns one row, the difference of the two logits.
         weight, bias = np.concatenate([-weight, weight]) / 2, np.concatenate([-bias, bias]) / 2
     head: Any = torch.nn.Linear(weight.shape[1], classes)
     head.load_state_dict({"weight": torch.from_numpy(weight).float(), "bias": torch.from_numpy(bias).float()})
@@ -114,9 +114,9 @@ def open_classifier(
 ) -> Classifier:
     """Classifier of backbone and head, with gradients from the pixels of the data to the logits.
 
-    `settings` as for `open_backbone`, their `path` the backbone's weights; `path` is the head that train_probe stored.
-    The digests of both files were verified before. Raises InputError as `open_backbone` does, and for a head that is
-    none, or was fitted on other features.
+    `settings` as for `open_backbone`, with `path` of the backbone's weights; `path` is the head written by train_probe.
+    The digests of both files were verified before. Raises InputError as `open_backbone` does, and for a file that is no
+    head or was fitted on other features.
     """
     del threads
     import torch
@@ -151,7 +151,7 @@ def name_of(settings: Mapping[str, Any]) -> str:
 
 
 def words_of(settings: Mapping[str, Any]) -> str:
-    """What a probe does to the pixels, in words."""
+    """Preprocessing of a probe in words."""
     height, width = settings["image_shape"][1:]
     return f"resized to {height}x{width} where the size differs (bilinear, antialiased), {description(settings)}"
 
@@ -166,7 +166,7 @@ def _resizing(network, size):
 
         def forward(self, images: torch.Tensor) -> torch.Tensor:
             if tuple(images.shape[-2:]) != size:
-                # Inside the classifier, so that attacks stay on the pixels of the data.
+                # Part of the classifier, so that attacks perturb the pixels of the data.
                 images = torch.nn.functional.interpolate(images, size, mode="bilinear", antialias=True)
             return self.network(images)
 

@@ -1,4 +1,4 @@
-"""A training that was interrupted goes on after the last epoch that was kept."""
+"""Resumption of an interrupted training after the last saved epoch."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     import torch
 
 KEPT_EVERY_S = 20.0
-"""Seconds of training between two saves: at most so much, or one epoch, is lost when a job is killed."""
+"""Seconds of training between two saves."""
 
 
 class TrainingProgress:
-    """State of a training after an epoch, in one file.
+    """State of a training after an epoch, saved in one file.
 
-    `path` is the file, `identity` a JSON-able value of everything that decides the numbers: what was kept under another
-    identity is not used. The caller removes the file (gfscore.measures.progress.forget its folder) once the result is
-    safely written. `every_s` is the time between two saves.
+    `path` is the file; `identity` a value for JSON of all that determines the result: a state of another identity is
+    not used. `every_s` is the time between two saves in seconds. The caller removes the file after the result is
+    written (gfscore.measures.progress.forget removes its folder).
     """
 
     def __init__(self, path: Path | str, identity: object, *, every_s: float = KEPT_EVERY_S) -> None:
@@ -35,9 +35,9 @@ class TrainingProgress:
     def keep(
         self, epochs: int, *, parts: Mapping[str, Any], memory: Mapping[str, torch.Tensor], generator: torch.Generator
     ) -> None:
-        """Write the state after so many epochs, unless the last save was less than `every_s` ago.
+        """Save the state after `epochs` epochs, unless the last save was less than `every_s` ago.
 
-        `parts` maps names to objects with state_dict, `memory` names to tensors, `generator` is a torch Generator.
+        `parts` maps names to objects with state_dict, `memory` names to tensors; `generator` is a torch Generator.
         """
         if time.monotonic() - self._saved < self.every_s:
             return
@@ -48,12 +48,12 @@ class TrainingProgress:
         with atomic(self.path) as temporary:
             torch.save(state | {"generator": generator.get_state()}, temporary)
         self._saved = time.monotonic()
-        print(f"{epochs} epochs done and kept")
+        print(f"{epochs} epochs done and saved")
 
     def restore(
         self, *, parts: Mapping[str, Any], memory: Mapping[str, torch.Tensor], generator: torch.Generator
     ) -> int:
-        """Put a kept state back in place and return its number of epochs; 0 where there is none that can be used."""
+        """Restore the saved state and return its number of epochs; 0 if there is none or it cannot be used."""
         state = self._kept()
         if state is None:
             return 0
@@ -62,7 +62,7 @@ class TrainingProgress:
         for name, tensor in memory.items():
             tensor.copy_(state["memory"][name])
         generator.set_state(state["generator"])
-        print(f"going on after {state['epochs']} epochs, kept from an earlier attempt")
+        print(f"resuming after {state['epochs']} epochs of an earlier attempt")
         return state["epochs"]
 
     def _kept(self):
@@ -71,13 +71,13 @@ class TrainingProgress:
         if not self.path.is_file():
             return None
         try:
-            # torch does not compare the checksums that it writes, and a flipped bit in a weight is still a weight.
+            # torch does not verify the checksums that it writes.
             with zipfile.ZipFile(self.path) as file:
                 if wrong := file.testzip():
-                    raise ValueError(f"{wrong} has another checksum")
+                    raise ValueError(f"the checksum of {wrong} does not match")
             state = torch.load(self.path, weights_only=True, map_location="cpu")
             same = state["identity"] == self.identity
-        # Damaged files fail inside the reader in many ways; the epochs are trained again, and only that is asked.
+        # Damaged files raise errors of many types; the training then starts from the beginning.
         except Exception as error:
             print(f"{self.path}: not used, since it is damaged ({error})")
             return None

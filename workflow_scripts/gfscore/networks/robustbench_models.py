@@ -1,7 +1,7 @@
-"""Source `robustbench`: RobustBench's own model definitions with checkpoints that are already on disk.
+"""Classifiers of the source `robustbench`: RobustBench's model definitions with checkpoints that are on disk.
 
-RobustBench's `load_model` downloads, unpickles and repairs in one go. Here its repairs (prefixes, renamed layers,
-members of ensembles) run unchanged, while reading is left to the caller and downloading is impossible.
+RobustBench's `load_model` downloads, unpickles and adapts checkpoints. Here its adaptations (prefixes, renamed layers,
+members of ensembles) run unchanged, but reading is left to the caller and downloads are disabled.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from torch import nn
 
 CLASSES = {"cifar10": 10, "cifar100": 100, "imagenet": 1000}
-"""Data set -> K."""
+"""Number of classes by dataset."""
 
 CONSTANTS = {"mu", "sigma", "mean", "std", "num_batches_tracked"}
-"""Last parts of the names of buffers that a definition fills by itself, so that a checkpoint may lack them."""
+"""Last parts of the names of buffers that a definition sets itself, so that a checkpoint may lack them."""
 
 
 def files_of(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Files of a checkpoint: mappings with path, url and sha256 (hex, or None), one per member of an ensemble.
 
-    `settings` as from `leaderboard.entry`; its `sha256` is a digest, a list of them in the order of the
-    members, or None. Raises InputError for a model that is not supported, and for another number of digests.
+    `settings` as from `leaderboard.entry`; its `sha256` is a digest, a list of digests in the order of the members, or
+    None. Raises InputError for an unsupported model and for a wrong number of digests.
     """
     key = settings["dataset"], settings["threat"], settings["model"]
     paths = leaderboard.checkpoint_files(*key, folder=settings["path"])
@@ -57,9 +57,9 @@ def open_classifier(
 ) -> Classifier:
     """Classifier of the leaderboard with gradients; normalisation is part of RobustBench's definition.
 
-    `settings` as from `leaderboard.entry`, `path` the first file of its checkpoint, in RobustBench's
-    folders; `image_shape` (C, H, W) and `classes` K are those of the data. Raises InputError as `load_network` does,
-    and for data that the network cannot classify.
+    `settings` as from `leaderboard.entry`, `path` the first file of its checkpoint in RobustBench's folder layout;
+    `image_shape` (C, H, W) and `classes` K are those of the data. Raises InputError as `load_network` does, and for
+    images or classes that do not fit the network.
     """
     from gfscore.networks.checkpoints import load_checkpoint
 
@@ -72,7 +72,7 @@ def open_classifier(
     architecture = leaderboard.listing_of(**key).architecture
     classifier = from_network(network, architecture=architecture, image_shape=image_shape, classes=known)
     if key["dataset"] != "imagenet" and tuple(image_shape) != (3, 32, 32):
-        # Some definitions accept other sizes, and answer badly.
+        # Some definitions accept other sizes, but with poor accuracy.
         raise InputError(f"{where}: made for images of shape (3, 32, 32), got {tuple(image_shape)}; correct models_of")
     classes_given(classifier.logits, image_shape, where=where)
     return classifier
@@ -83,10 +83,10 @@ def load_network(
 ) -> nn.Module:
     """Published classifier in eval mode on the CPU, a torch module from (n, 3, H, W) in [0, 1] to logits (n, K).
 
-    `folder` holds the files of `leaderboard.checkpoint_files`; `read` gives the content of one: tensors
-    in nested mappings. Opens no connection. Raises InputError for a model that is not supported, a missing file, and
-    weights that do not fit the definition, of which none may be absent. Source: RobustBench (Croce et al. 2021),
-    robustbench 1.1.1, utils.load_model.
+    `folder` holds the files of `leaderboard.checkpoint_files`; `read` returns the content of one, tensors in nested
+    mappings. No network access. Raises InputError for an unsupported model, a missing file, and weights that are
+    incomplete or do not fit the definition. Source: RobustBench (Croce et al. 2021), robustbench 1.1.1,
+    utils.load_model.
     """
     files = leaderboard.checkpoint_files(dataset, threat, model, folder=folder)
     for file in files:
@@ -99,31 +99,36 @@ def load_network(
         return assemble(folder, dataset=dataset, threat=threat, model=model, read=read)
     except InputError:
         raise
-    # Every way in which a foreign file can disagree with the definition.
+    # Files that do not fit the definition raise errors of many types.
     except Exception as error:
         named = ", ".join(str(file) for file in files)
         raise InputError(
             f"{named}: does not fit RobustBench's definition of {dataset}/{threat}/{model} ({_condensed(error)}); "
-            "check that the file belongs to this model, or delete it so that it is fetched again"
+            "check that the file belongs to this model, or delete it to download it again"
         ) from error
 
 
 def assemble(folder: Path | str, *, dataset: str, threat: str, model: str, read: Callable[[Path], Any]) -> nn.Module:
-    """As `load_network`, for `read` of any origin: no file needs to exist, errors are those of torch."""
+    """As `load_network`, but without checks of the files and with the errors of torch."""
     import_robustbench()
     from robustbench.utils import load_model
 
     only_file = Path(folder, dataset, threat, f"{model}.pt")
     name = name_in_timm(dataset, threat, model)
     if name:
-        with _numbers_kept():
+        with _refusing_conversions():
             return _from_timm(name, read(only_file), CLASSES[dataset]).eval()
-    with _published_loading(read), _numbers_kept(), _constants_on_the_cpu(), _pretrained_from(lambda: read(only_file)):
+    with (
+        _published_loading(read),
+        _refusing_conversions(),
+        _constants_on_the_cpu(),
+        _pretrained_from(lambda: read(only_file)),
+    ):
         return load_model(model, model_dir=folder, dataset=dataset, threat_model=threat).eval()
 
 
 def define(*, dataset: str, threat: str, model: str) -> nn.Module:
-    """RobustBench's definition of a model with arbitrary weights, a torch module: what a checkpoint has to fit."""
+    """RobustBench's definition of a model, a torch module with arbitrary weights."""
     import_robustbench()
     from robustbench.model_zoo import model_dicts
     from robustbench.model_zoo.enums import BenchmarkDataset, ThreatModel
@@ -139,9 +144,9 @@ def define(*, dataset: str, threat: str, model: str) -> nn.Module:
 
 
 def name_in_timm(dataset: str, threat: str, model: str) -> str | None:
-    """Name under which RobustBench registers a model with timm, None for one that it builds itself.
+    """Name under which RobustBench registers a model with timm, None for a model that it builds itself.
 
-    Its tables give such models another, older name, which does not exist; its load_model forms this one.
+    RobustBench's tables contain outdated names; its load_model forms this one.
     """
     import_robustbench()
     import timm
@@ -153,7 +158,7 @@ def name_in_timm(dataset: str, threat: str, model: str) -> str | None:
 def _from_timm(name, checkpoint, classes):
     import timm
 
-    # timm's own conversions and its strict comparison run on the mapping given here, instead of on a download.
+    # timm's conversions and strict comparison are applied to this checkpoint instead of a download.
     overlay = {"state_dict": checkpoint}
     return timm.create_model(name, num_classes=classes, pretrained=True, pretrained_cfg_overlay=overlay)
 
@@ -166,8 +171,8 @@ def _published_loading(read):
     published = utils._safe_load_state_dict
 
     def load_completely(network: Any, name: str, state: dict[str, Any], dataset: Any) -> Any:
-        # RobustBench accepts any missing weight of an ImageNet model whose normalisation constants are missing too;
-        # the network would then answer at random.
+        # RobustBench accepts any missing weights of an ImageNet model without normalisation constants, which would
+        # leave random weights.
         absent = [key for key in network.state_dict() if key not in state and key.split(".")[-1] not in CONSTANTS]
         if absent:
             raise RuntimeError(f"{len(absent)} weights are missing, the first is {absent[0]}")
@@ -175,9 +180,9 @@ def _published_loading(read):
 
     with _replaced(
         utils,
-        # The two names of torch that load_model of this release uses.
+        # The two attributes of torch that load_model of this release uses.
         torch=SimpleNamespace(load=lambda path, **_: read(Path(path)), device=torch.device),
-        # A missing file is the reader's error.
+        # The reader reports missing files.
         download_gdrive_new=lambda *_: None,
         _safe_load_state_dict=load_completely,
     ):
@@ -185,8 +190,8 @@ def _published_loading(read):
 
 
 @contextmanager
-def _numbers_kept():
-    # RobustBench, timm and torchvision each load in a way of their own, and all end in this method of a network.
+def _refusing_conversions():
+    # Refuses weights that loading would convert; RobustBench, timm and torchvision all use this method of torch.
     import torch
 
     published = torch.nn.Module.load_state_dict
@@ -204,7 +209,7 @@ def _numbers_kept():
 
 @contextmanager
 def _pretrained_from(weights):
-    # The ImageNet baseline is torchvision's ResNet-50, whose definition asks torchvision to download its weights.
+    # The ImageNet baseline is torchvision's ResNet-50, whose definition would download its weights.
     from torchvision.models import _api
 
     with _replaced(_api, load_state_dict_from_url=lambda *_, **__: weights()):
@@ -213,8 +218,8 @@ def _pretrained_from(weights):
 
 @contextmanager
 def _constants_on_the_cpu():
-    # One definition (BiT, in Bai2023Improving) puts two normalisation constants on a GPU when it is built, and moves
-    # them to wherever the images are when it is used; without a GPU they may as well stay.
+    # One definition (BiT, in Bai2023Improving) moves two normalisation constants to a GPU when it is built, and to the
+    # device of the images when it is used; without a GPU the first move is skipped.
     import torch
 
     if torch.cuda.is_available():
@@ -237,6 +242,6 @@ def _replaced(owner, **attributes):
 
 
 def _condensed(error):
-    # torch puts what is wrong with the weights below its first line.
+    # torch describes the mismatch of weights below its first line.
     text = " ".join(f"{type(error).__name__}: {error}".split())
     return text if len(text) <= 300 else f"{text[:300]}..."

@@ -1,4 +1,4 @@
-"""From the content of a checkpoint to weights that fit a network: wrappers, prefixes, averaged weights."""
+"""Extraction of weights from the content of a checkpoint (wrappers, averaged weights), and loading them (prefixes)."""
 
 from __future__ import annotations
 
@@ -12,25 +12,23 @@ if TYPE_CHECKING:
     import torch
 
 WRAPPERS = ("state_dict", "model_state_dict", "model", "net", "network", "params", "last")
-"""Keys under which training scripts keep the weights of a network, the most specific first."""
+"""Keys under which training scripts store the weights of a network, the most specific first."""
 
 AVERAGED = ("state_dict_ema", "ema_state_dict", "model_ema", "ema_model", "ema_model_state_dict", "params_ema", "ema")
-"""Keys under which they keep its exponential moving average."""
+"""Keys under which they store the exponential moving average of the weights."""
 
 COUNTER = "n_averaged"
-"""What torch's AveragedModel keeps beside the weights."""
+"""Counter that torch's AveragedModel stores with the weights."""
 
 SHOWN = 3
 
 
 def weights_of(content: Any, path: Path | str, *, which: str) -> dict[str, torch.Tensor]:
-    """State dict, name -> tensor, within the content of a checkpoint.
+    """State dict (tensors by name) in the content of a checkpoint.
 
-    `which` is "model" for the weights themselves or "ema" for their moving average. A list of one state dict counts as
-    that one. Raises InputError, listing the keys that there are, when there is none.
+    `which` is "model" for the weights or "ema" for their moving average. A list of one state dict counts as that one.
+    Raises InputError, listing the keys of the content, if there is none.
     """
-    if which not in ("model", "ema"):
-        raise InputError(f"{path}: weights {which!r} is not known; choose model or ema")
     found = content
     if which == "ema":
         if not isinstance(content, Mapping) or not (keys := [key for key in AVERAGED if key in content]):
@@ -38,7 +36,7 @@ def weights_of(content: Any, path: Path | str, *, which: str) -> dict[str, torch
                 f"{path}: no averaged weights under {', '.join(AVERAGED)}; it has {_keys(content)}; set weights: model"
             )
         found = content[keys[0]]
-    # Wrappers within wrappers; a file cannot make this go on for ever.
+    # Nested wrappers, up to a depth of 4.
     for _ in range(4):
         found = _module_weights(found)
         if isinstance(found, list | tuple) and len(found) == 1:
@@ -51,7 +49,7 @@ def weights_of(content: Any, path: Path | str, *, which: str) -> dict[str, torch
                 break
             if len(inner) > 1 and all(_is_state_dict(_module_weights(found[key])) for key in inner[:2]):
                 raise InputError(
-                    f"{path}: holds weights under {inner[0]} and under {inner[1]}; save those of one network alone"
+                    f"{path}: holds weights under {inner[0]} and under {inner[1]}; save only those of one network"
                 )
             found = found[inner[0]]
     if not isinstance(found, Mapping) or not _is_state_dict(found):
@@ -63,24 +61,24 @@ def weights_of(content: Any, path: Path | str, *, which: str) -> dict[str, torch
 
 
 def load_weights(network: torch.nn.Module, weights: Mapping[str, torch.Tensor], path: Path | str) -> torch.nn.Module:
-    """Put a state dict into a network; prefixes that stand before every name are taken off where that makes it fit.
+    """Load a state dict into a network; prefixes common to all names are removed if that makes it fit.
 
-    Raises InputError, listing the first missing, unexpected and misshapen names, when it does not fit.
+    Raises InputError, listing the first missing, unexpected and misshapen names, if it does not fit.
     """
     wanted = network.state_dict()
     for name, value in weights.items():
         _require_plain(name, value, path)
     weights = {name: value for name, value in weights.items() if name != COUNTER or name in wanted}
     fitting = min(_without_prefixes(weights), key=lambda named: len(wanted.keys() ^ named.keys()))
-    # torch before 0.4.1 did not store this counter, and evaluation does not use it.
+    # torch before 0.4.1 did not store this counter, which evaluation does not use.
     needed = [name for name in wanted if not name.endswith("num_batches_tracked")]
     missing = [name for name in needed if name not in fitting]
     unexpected = [name for name in fitting if name not in wanted]
     if missing and (beside := _beside_a_prefix(weights, needed)):
         prefix, others = beside
         raise InputError(
-            f"{path}: the weights fit under {prefix}*, but the file holds {_listed(others)} beside them; save the "
-            "network's own state dict alone"
+            f"{path}: the weights fit under {prefix}*, but the file also holds {_listed(others)}; save only the state "
+            "dict of the network"
         )
     if missing or unexpected:
         raise InputError(
@@ -100,12 +98,12 @@ def load_weights(network: torch.nn.Module, weights: Mapping[str, torch.Tensor], 
     if changed := changed_by_loading(fitting, wanted):
         stored = str(fitting[changed[0]].dtype).removeprefix("torch.")
         raise InputError(
-            f"{path}: the weights are no numbers of the architecture's kind: {_listed(changed)} ({stored}); save them "
-            "as floating-point numbers"
+            f"{path}: weights have another type than in the architecture: {_listed(changed)} ({stored}); save them as "
+            "floating-point numbers"
         )
     try:
         network.load_state_dict(fitting, strict=False)
-    # Architectures may load in ways of their own, and torch has kinds of tensors that nobody has met yet.
+    # Architectures may override loading and raise anything.
     except Exception as error:
         raise InputError(
             f"{path}: the weights cannot be loaded into the architecture ({type(error).__name__}: {str(error)[:200]}); "
@@ -115,14 +113,14 @@ def load_weights(network: torch.nn.Module, weights: Mapping[str, torch.Tensor], 
 
 
 def changed_by_loading(weights: Mapping[str, Any], wanted: Mapping[str, torch.Tensor]) -> list[str]:
-    """Names of the tensors that torch would load as other numbers: complex ones and masks, where others are wanted.
+    """Names of the tensors whose values would change in loading: complex and boolean ones for real parameters.
 
-    Takes two state dicts, that of a file and that of the network; what only one of them has is left out.
+    Takes two state dicts, that of a file and that of the network; names that only one of them has are ignored.
     """
     import torch
 
     def is_changed(value: torch.Tensor, place: torch.Tensor) -> bool:
-        # It drops imaginary parts, and makes 0 and 1 of a mask.
+        # torch drops imaginary parts, and converts booleans to 0 and 1.
         if value.is_complex():
             return not place.is_complex()
         return value.dtype == torch.bool and place.dtype != torch.bool
@@ -140,7 +138,7 @@ def _require_plain(name, value, path):
     }  # fmt: skip
     if kind := next((kind for kind, is_so in kinds.items() if is_so), None):
         raise InputError(
-            f"{path}: {str(name)[:80]} is a tensor that is {kind}; save the weights as ordinary tensors of numbers"
+            f"{path}: {str(name)[:80]} is a tensor that is {kind}; save the weights as dense tensors of numbers"
         )
 
 
@@ -157,12 +155,12 @@ def _module(value):
 
 
 def _module_weights(value):
-    # Whole modules come out of trusted pickles only.
+    # Modules occur in trusted pickles only.
     return value.state_dict() if _module(value) else value
 
 
 def _without_prefixes(weights):
-    # DataParallel (module.), torch.compile (_orig_mod.) and wrappers of any name stand before all names.
+    # DataParallel (module.), torch.compile (_orig_mod.) and other wrappers prefix all names.
     named = weights
     yield named
     while named and all("." in str(name) for name in named) and len({str(n).partition(".")[0] for n in named}) == 1:
@@ -171,8 +169,8 @@ def _without_prefixes(weights):
 
 
 def _beside_a_prefix(weights, needed):
-    # A prefix under which all needed names stand, and the names outside it, `(prefix, names)`; None without one.
-    # In the order of the file: of several, the same one is named in every run.
+    # First prefix (in the order of the file) under which all needed names are, and the names outside it,
+    # `(prefix, names)`; None without one.
     first = needed[0]
     for prefix in (str(name).removesuffix(first) for name in weights if str(name).endswith(first)):
         if prefix and all(prefix + name in weights for name in needed):

@@ -1,4 +1,4 @@
-"""A network of the timm collection by name, and with weights from a local file (source `timm`)."""
+"""Classifiers of the source `timm`: networks of the timm collection with weights from a local file."""
 
 from __future__ import annotations
 
@@ -9,27 +9,26 @@ from typing import TYPE_CHECKING, Any
 
 from gfscore.core.errors import InputError
 from gfscore.networks.callables import PRETRAINED
-from gfscore.networks.checkpoint import with_weights
+from gfscore.networks.torch_models import with_weights
 
 if TYPE_CHECKING:
     from torch import nn
 
     from gfscore.networks.classifier import Classifier
 
-OURS = (*PRETRAINED, "num_classes", "in_chans", "cache_dir")
-"""Arguments that follow from the data, or that would fetch weights."""
+RESERVED = (*PRETRAINED, "num_classes", "in_chans", "cache_dir")
+"""Arguments that follow from the data, or that would download weights."""
 
 
 def build_timm(settings: Mapping[str, Any], path: Path | str, *, classes: int) -> nn.Module:
-    """Network of timm with arbitrary weights, a torch module; without a last layer where `classes` is 0.
+    """Network of timm with arbitrary weights, a torch module; without a classifier layer if `classes` is 0.
 
-    `settings` hold `architecture`, timm's name, `arguments`, those of timm.create_model, and `image_shape` (C, H, W).
-    Raises InputError, naming `path`, for an unknown name, with the nearest known one, and for arguments that are
-    not the user's to give.
+    `settings` hold `architecture` (timm's name), `arguments` (of timm.create_model) and `image_shape` (C, H, W). Raises
+    InputError, naming `path`, for an unknown name, with the nearest known one, and for arguments in RESERVED.
     """
     from gfscore.networks.compatibility import import_torchvision
 
-    # timm imports torchvision, which beside a CPU build of torch needs help.
+    # timm imports torchvision, which may need mending for a CPU build of torch.
     import_torchvision()
     import timm
 
@@ -38,13 +37,13 @@ def build_timm(settings: Mapping[str, Any], path: Path | str, *, classes: int) -
         close = get_close_matches(str(name), timm.list_models(), n=1)
         hint = f"did you mean {close[0]!r}?" if close else "timm.list_models() lists the names"
         raise InputError(f"{path}: timm {timm.__version__} has no architecture {name!r}; {hint}")
-    refused = [key for key in arguments if key in OURS]
+    refused = [key for key in arguments if key in RESERVED]
     if refused:
         raise InputError(f"{path}: argument {refused[0]!r} follows from the data and `path`; remove it from arguments")
     shape = {"num_classes": classes, "in_chans": settings["image_shape"][0]}
     try:
         return timm.create_model(name, pretrained=False, **shape, **arguments)
-    # Hundreds of architectures, each with checks of its own: what they refuse is the user's to correct.
+    # The code of an architecture may raise anything.
     except Exception as error:
         raise InputError(
             f"{path}: timm's {name} cannot be built with {arguments} ({type(error).__name__}: {error}); correct its "
@@ -55,11 +54,10 @@ def build_timm(settings: Mapping[str, Any], path: Path | str, *, classes: int) -
 def open_classifier(
     settings: Mapping[str, Any], path: Path | str, *, image_shape: tuple[int, int, int], classes: int, threads: int
 ) -> Classifier:
-    """Classifier of timm's architecture `architecture`, made for C channels and K classes; nothing is downloaded.
+    """Classifier with timm's `architecture` for C channels and K classes; nothing is downloaded.
 
-    `settings` as for the source `torch`, the architecture being timm's name and `arguments` those of
-    timm.create_model (img_size of a transformer). Raises InputError for an unknown name, with the nearest known one,
-    for an argument that is not the user's to give, and for weights that do not fit.
+    `settings` as for the source `torch`, with timm's name as `architecture` and `arguments` of timm.create_model
+    (img_size of a transformer). Raises InputError as `build_timm` does, and for weights that do not fit.
     """
     del image_shape, threads
     return with_weights(build_timm(settings, path, classes=classes), settings, path)

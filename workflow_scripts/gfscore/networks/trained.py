@@ -1,4 +1,4 @@
-"""Trained classifiers as safetensors files: weights and how to build the network, no code."""
+"""Classifiers of the source `trained`: safetensors files of weights and the arguments to build the network."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from gfscore.core.errors import InputError
 from gfscore.core.files import atomic
 from gfscore.networks.building import build_network
-from gfscore.networks.checkpoint_files import require_digest
 from gfscore.networks.classifier import Classifier, from_network
 
 if TYPE_CHECKING:
@@ -21,13 +20,13 @@ HEADER_KEY = "gfscore"
 
 
 def save_classifier(path: Path | str, network: nn.Module, *, metadata: Mapping[str, Any]) -> str:
-    """Write a network made by `build_network` to a safetensors file, atomically; returns its sha256 (hex).
+    """Write a network built by `build_network` to a safetensors file, atomically; returns its sha256 (hex).
 
-    `metadata` is a JSON-able mapping stored beside the recipe. Equal weights and metadata give equal bytes.
+    `metadata` is a mapping for JSON, stored with the recipe. Equal weights and metadata give equal bytes.
     """
     from safetensors.torch import save
 
-    # One key only: safetensors keeps its metadata in a hash map, whose order differs between runs.
+    # A single key, since the order of safetensors' metadata differs between runs.
     header = json.dumps({"recipe": network.recipe, "metadata": metadata}, sort_keys=True)
     weights = {name: value.detach().cpu().contiguous() for name, value in network.state_dict().items()}
     content = save(weights, metadata={HEADER_KEY: header})
@@ -36,30 +35,24 @@ def save_classifier(path: Path | str, network: nn.Module, *, metadata: Mapping[s
     return hashlib.sha256(content).hexdigest()
 
 
-def load_classifier(path: Path | str, *, sha256: str) -> nn.Module:
-    """Trained classifier in eval mode on the CPU: images (n, C, H, W) in [0, 1] to logits (n, K).
-
-    `sha256` (hex) is compared before anything is parsed. The result has `recipe` (architecture, in_channels,
-    image_size, classes, arguments) and `metadata`. Raises InputError naming the file and the remedy for a
-    missing file, another digest, a file not written by `save_classifier`, and weights that do not fit the
-    architecture.
-    """
-    require_digest(path, sha256)
-    return _load(path)
-
-
 def open_classifier(
     settings: Mapping[str, Any], path: Path | str, *, image_shape: tuple[int, int, int], classes: int, threads: int
 ) -> Classifier:
-    """Classifier that train_model stored; its own header says what it takes and gives. InputError as above."""
+    """Classifier written by train_model; shape and classes are those in its header. InputError as load_network."""
     del settings, image_shape, classes, threads
-    network = _load(path)
+    network = load_network(path)
     recipe = network.recipe
     shape = (recipe["in_channels"], *recipe["image_size"])
     return from_network(network, architecture=recipe["architecture"], image_shape=shape, classes=recipe["classes"])
 
 
-def _load(path):
+def load_network(path: Path | str) -> Any:
+    """Trained network in eval mode on the CPU: images (n, C, H, W) in [0, 1] to logits (n, K).
+
+    The result has `recipe` (architecture, in_channels, image_size, classes, arguments) and `metadata`. Raises
+    InputError, naming the file and the remedy, for a file not written by `save_classifier`, and for weights that do not
+    fit the architecture.
+    """
     from safetensors import SafetensorError
     from safetensors.torch import load
 
@@ -87,7 +80,7 @@ def _built(recipe, path):
             classes=recipe["classes"],
             **recipe["arguments"],
         )
-    # A recipe that this version did not write can be wrong in any way.
+    # A recipe of another version may cause any error.
     except Exception as error:
         raise InputError(f"{path}: its network cannot be built ({error}); train the model again") from error
 
@@ -100,6 +93,6 @@ def _header(content, path):
         return {key: header[key] for key in ("recipe", "metadata")}
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(
-            f"{path}: no header of a classifier trained by this workflow; name its architecture's source in "
+            f"{path}: no header of a classifier trained by this workflow; state the source of its architecture in "
             "config.yaml, or train the model again"
         ) from error

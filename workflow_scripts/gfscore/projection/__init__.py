@@ -1,1 +1,1 @@
-"""Projection fairness: how far latent dimensions of an image can move before a prediction changes."""
+"""Projection fairness: how far latent dimensions of an image can be moved before a prediction changes."""

@@ -1,11 +1,11 @@
-"""How far one latent dimension of an image can move before a classifier's prediction changes.
+"""Search for the smallest move of a latent dimension that changes a classifier's prediction.
 
-Source: "Is the fairness metric truly fair?", section 5 and Algorithm 1, read as follows. The perturbation replaces
-dimension d by mu_d +- sigma_d m / M; the printed algorithm starts from z = mu, so mu is the sample's own code. A
-dimension with ends, as an attribute has, is moved no further than them: one that is at an end can only be moved away
-from it, and of its other side there is nothing to find. Every m = 1..M is tried: the printed loop ends before it tests
-m = M. The prediction is compared with that on the undisturbed reconstruction, f(U(z)), as in its Eq. 1, not with f(x).
-# ASSUME: no change of the prediction hides between two neighbouring steps, and comes back before the second.
+Source: "Is the fairness metric truly fair?", section 5 and Algorithm 1, interpreted as follows. The perturbation
+replaces dimension d by mu_d +- sigma_d m / M; the printed algorithm starts from z = mu, so mu is the code of the
+sample. A dimension with limits, such as an attribute, is not moved beyond them: at a limit it can only be moved away
+from it, and the other side is undefined. Every m = 1..M is tried; the printed loop ends before m = M. The prediction is
+compared with that of the unperturbed reconstruction, f(U(z)), as in Eq. 1, not with f(x).
+# ASSUME: the prediction does not change and change back between two neighbouring steps.
 """
 
 from __future__ import annotations
@@ -22,12 +22,11 @@ from gfscore.networks.inference import out_of_memory
 
 @dataclass(frozen=True)
 class Boundaries:
-    """Boundaries of n samples along D latent dimensions, in units of sigma, or of the way to a nearer end.
+    """Boundaries of n samples along D latent dimensions, in units of sigma, or of the distance to a nearer limit.
 
     `reference` (n,) int64 is the prediction f(U(z)); `up` and `down` (n, D) float64 in [0, 1] are u+ and u-, the
-    smallest tried moves that change it, 1 where none does: there `up_censored` and `down_censored` (n, D) bool are set,
-    and the true value is larger or there is none. NaN, not censored, on a side that has no room to move. `evaluations`
-    counts the images classified.
+    smallest moves that change it. Where no move does, they are 1 and `up_censored` or `down_censored` (n, D) bool is
+    true. At a limit they are NaN and not censored. `evaluations` is the number of classified images.
     """
 
     reference: NDArray[np.int64]
@@ -50,15 +49,14 @@ def search_boundaries(
     dimensions: NDArray[np.integer] | None = None,
     limits: tuple[float, float] | None = None,
 ) -> Boundaries:
-    """Fairness boundaries of every sample along every latent dimension, by a scan and bisection of the first change.
+    """Boundaries of all samples along all latent dimensions, by a scan in steps and bisection of the first change.
 
-    `decode` maps codes (b, Z) to images, `classify` images to predictions (b,) int, both for any b; `latents` (n, Z)
-    are the codes, of which the columns `dimensions` (D,) are moved, all by default; `sigma` (D,) or (n, D) positive is
-    the unit of each; `limits` (low, high) are the ends of what a column may become: where one is nearer than sigma, the
-    way to it is the unit, and where the code stands on it, that side is not searched. `steps` is M, `bisections` halves
-    the last step so often: a boundary is then exact to a share of 1 / (M 2^bisections) of its unit. Whatever has
-    changed is dropped, and as many steps of the others are tried together as fit into `batch_size` images; batches that
-    do not fit into memory are halved. Raises InputError for a sigma that is not positive and finite.
+    `decode` maps codes (b, Z) to images, `classify` images to predictions (b,) int; `latents` (n, Z) are the codes, of
+    which the columns `dimensions` (D,) are moved, by default all; `sigma` (D,) or (n, D) > 0 is the unit of each;
+    `limits` (low, high) bound the values of a column: the distance to a limit nearer than sigma becomes the unit, and a
+    side without any distance is not searched. `steps` is M; `bisections` halve the step of the first change, which
+    makes a boundary exact to 1 / (M 2^bisections) of its unit. `batch_size` images are classified together; it is
+    halved if memory runs out. Raises InputError for a sigma that is not positive and finite.
     """
     latents = np.asarray(latents)
     dimensions = np.arange(latents.shape[1]) if dimensions is None else np.asarray(dimensions)
@@ -67,7 +65,7 @@ def search_boundaries(
     unusable = ~((sigma > 0) & np.isfinite(sigma)).all(axis=0)
     if unusable.any():
         raise InputError(
-            f"sigma of latent dimension {int(dimensions[unusable][0])} is not positive and finite: the mapper does "
+            f"sigma of latent dimension {int(dimensions[unusable][0])} is not positive and finite, so the mapper does "
             "not use it; train the mapper with fewer dimensions, a smaller beta or for more epochs"
         )
     predictor = _Predictor(decode, classify, batch_size)
@@ -82,7 +80,7 @@ def search_boundaries(
 
 
 class _Predictor:
-    """Predictions on decoded codes, so many at a time as fit into memory."""
+    """Predictions on decoded codes, in batches that fit into memory."""
 
     def __init__(
         self,
@@ -93,12 +91,12 @@ class _Predictor:
         self.decode, self.classify, self.batch_size, self.evaluations = decode, classify, batch_size, 0
 
     def __call__(self, codes_of: Callable[[slice], NDArray[np.float32]], count: int) -> NDArray[np.int64]:
-        # codes_of(slice) makes the codes of a batch only when it is their turn.
-        found, start = [], 0
+        # `codes_of` returns the codes of a batch, so that not all are in memory.
+        predicted, start = [], 0
         while start < count:
             stop = min(start + self.batch_size, count)
             try:
-                found.append(np.asarray(self.classify(self.decode(codes_of(slice(start, stop)))), dtype=np.int64))
+                predicted.append(np.asarray(self.classify(self.decode(codes_of(slice(start, stop)))), dtype=np.int64))
                 start = stop
             # onnxruntime's errors derive from Exception alone.
             except Exception as error:
@@ -107,11 +105,11 @@ class _Predictor:
                 self.batch_size = (self.batch_size + 1) // 2
                 print(f"out of memory: {self.batch_size} decoded images at a time from here")
         self.evaluations += count
-        return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
+        return np.concatenate(predicted) if predicted else np.zeros(0, dtype=np.int64)
 
 
 class _Lines:
-    """All moves of a search: upwards for every sample and dimension, then downwards."""
+    """Directions of a search: upwards for every sample and dimension, then downwards."""
 
     def __init__(
         self,
@@ -135,18 +133,18 @@ class _Lines:
         self.reference = predictor(lambda rows: latents[rows], n)
 
     def changed(self, lines: NDArray[np.int64], shares: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Whether the prediction differs at each share (L,) of the way along lines (L,); bool (L,)."""
+        """Whether the prediction changes at a share (L,) of the distance along each of `lines` (L,): bool (L,)."""
 
         def codes(rows: slice) -> NDArray[np.float32]:
-            own, made = lines[rows], self.latents[self.sample[lines[rows]]].copy()
-            made[np.arange(len(own)), self.column[own]] = self.start[own] + self.reach[own] * shares[rows]
-            return made
+            part, moved = lines[rows], self.latents[self.sample[lines[rows]]].copy()
+            moved[np.arange(len(part)), self.column[part]] = self.start[part] + self.reach[part] * shares[rows]
+            return moved
 
         return self.predictor(codes, len(lines)) != self.reference[self.sample[lines]]
 
 
 def _scan(lines, steps):
-    # Number of the first step that changes the prediction, by line; 0 where none does.
+    # Number of the first step that changes the prediction, for each line; 0 if none does.
     first, active, done = np.zeros(lines.count, dtype=np.int64), np.flatnonzero(lines.possible), 0
     while len(active) and done < steps:
         block = min(steps - done, max(1, lines.predictor.batch_size // len(active)))
@@ -160,7 +158,7 @@ def _scan(lines, steps):
 
 
 def _bisect(lines, reached, low, high, bisections):
-    # The prediction is the old one at `low` and another at `high`, before and after every halving.
+    # Invariant: the prediction is unchanged at `low` and changed at `high`.
     for _ in range(bisections):
         middle = (low + high) / 2
         changed = lines.changed(reached, middle)

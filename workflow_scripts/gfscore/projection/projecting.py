@@ -1,4 +1,4 @@
-"""Boundaries of one classifier along the latent dimensions of a mapper, batch by batch."""
+"""Boundaries of a classifier along the latent dimensions of a mapper, for the job of a measure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gfscore.projection.mappers.stored import Mapper
 
 KIND = "projection"
-"""Kind that the settings of a projection name in its samples tables."""
+"""Kind of the settings in the samples tables of projections."""
 
 
 @refusing_nan
@@ -28,26 +28,26 @@ def measure_batch(
     labels: NDArray[np.integer],
     *,
     settings: Mapping[str, Any],
-    seed: object,
+    seeds: object,
     mapper: Mapper,
     conditions: NDArray[np.float32] | None = None,
 ) -> dict[str, NDArray[Any]]:
-    """Boundaries of n images, one row per image and latent dimension, as measure_in_batches takes them.
+    """Columns of the boundaries of n images, one row per image and latent dimension.
 
     `mapper` is a Mapper of gfscore.projection.mappers.stored,
     `conditions` (n, A) those of a conditional one; `settings` hold steps,
     bisections, batch_size and sigma: "aggregated" for the mapper's own unit, or "posterior" for each sample's
     posterior standard deviation; a condition goes to the other end of its range with either. Nothing is drawn, so
-    `seed` is not used. Neither are `labels`: elsewhere a tie at the top counts against the label, here it would make a
-    classifier disagree with itself, so every prediction is the first of the largest logits.
+    `seeds` are not used. Neither are `labels`: elsewhere a tie at the top counts against the label, here it would make
+    a classifier disagree with itself, so every prediction is the first of the largest logits.
     """
-    del seed, labels
+    del seeds, labels
 
-    def classify(shown: NDArray[np.float32]) -> NDArray[np.int64]:
-        return classifier.logits(shown).argmax(axis=1)
+    def classify(decoded: NDArray[np.float32]) -> NDArray[np.int64]:
+        return classifier.logits(decoded).argmax(axis=1)
 
     codes, spread = mapper.encode(images, conditions)
-    found = search_boundaries(
+    boundaries = search_boundaries(
         mapper.decode,
         classify,
         codes,
@@ -59,19 +59,19 @@ def measure_batch(
     rows = np.repeat(np.arange(len(images)), len(mapper.names))
     return {
         "row": rows,
-        "prediction": found.reference[rows],
+        "prediction": boundaries.reference[rows],
         "clean_prediction": classify(images)[rows],
-        "value": tolerance(found.up, found.down).ravel(),
-        "censored": (found.up_censored | found.down_censored).ravel(),
+        "value": tolerance(boundaries.up, boundaries.down).ravel(),
+        "censored": (boundaries.up_censored | boundaries.down_censored).ravel(),
         "dimension": np.tile(np.array(mapper.names, dtype=object), len(images)),
-        **{name: getattr(found, name).ravel() for name in ("up", "down", "up_censored", "down_censored")},
+        **{name: getattr(boundaries, name).ravel() for name in ("up", "down", "up_censored", "down_censored")},
     }
 
 
 def require_same_shape(manifest: Mapping[str, Any], dataset: Mapping[str, Any], *, source: object) -> None:
-    """Refuse a mapper made for images of another shape than a dataset's, by InputError; takes their manifests."""
+    """Raise InputError, naming `source`, if the image shapes in the manifests of a mapper and a dataset differ."""
     if manifest["image_shape"] != dataset["image_shape"]:
         raise InputError(
             f"{source}: made for images of shape {manifest['image_shape']}, but {dataset['dataset']} has "
-            f"{dataset['image_shape']}; project on a mapper that was trained on images of the same shape"
+            f"{dataset['image_shape']}; use a mapper that was trained on images of the same shape"
         )

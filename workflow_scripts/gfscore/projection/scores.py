@@ -1,7 +1,7 @@
-"""Tolerance, Deviation and Coupling: what boundaries along latent dimensions say about a classifier.
+"""Tolerance, Deviation and Coupling of a classifier, from its boundaries along latent dimensions.
 
-Source: "Is the fairness metric truly fair?", section 5.2. Its printed Deviation is half its Tolerance in every cell of
-its Tables 1 and 3, which contradicts its formula; the formula is what is computed here.
+Source: "Is the fairness metric truly fair?", section 5.2. In its Tables 1 and 3 the Deviation is half the Tolerance in
+every cell, which contradicts its formula; here the formula is computed.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ from numpy.typing import ArrayLike, NDArray
 
 
 def tolerance(up: ArrayLike, down: ArrayLike) -> NDArray[np.float64]:
-    """Tolerance: mean reach of a latent dimension to either side before the prediction changes, in units of sigma.
+    """Tolerance: mean of the largest moves to both sides without a change of the prediction, in units of sigma.
 
-    Takes u+ and u- in [0, 1], arrays of one shape, NaN for a side without room to move: then the other one counts
-    alone. 1: no move up to sigma changes the prediction, as for a constant classifier; 0: every move does. Higher is
-    better. It is the paper's (a+ - a-) / sigma divided by 2, so that it lies in [0, 1] like its tables; of an attribute
-    it is (a+ - a-) divided by its whole range, the share of it that is tolerated.
+    Takes u+ and u- in [0, 1], arrays of one shape; NaN on one side (at a limit) leaves the other side alone. 1: no move
+    up to sigma changes the prediction, as for a constant classifier; 0: every move does. Higher is better. It is the
+    paper's (a+ - a-) / sigma divided by 2, which is in [0, 1] as in its tables; for an attribute it is (a+ - a-)
+    divided by the range.
     """
     up, down = np.asarray(up, dtype=np.float64), np.asarray(down, dtype=np.float64)
     return (np.where(np.isnan(up), down, up) + np.where(np.isnan(down), up, down)) / 2
 
 
 def deviation(up: ArrayLike, down: ArrayLike) -> NDArray[np.float64]:
-    """Deviation: distance of the middle of the tolerated range from where it started, in units of sigma.
+    """Deviation: distance of the middle of the tolerated range from the start, in units of sigma.
 
-    Takes what `tolerance` takes. 0: both sides alike, censored ones included; at most 1 - tolerance; lower is better.
-    NaN where one side has no room to move: its middle would be 1 - tolerance under another name.
+    Arguments as `tolerance` takes them. 0 if both sides are equal, censored ones included; at most 1 - tolerance; lower
+    is better. NaN at a limit, where it would equal 1 - tolerance.
     """
     return np.abs(np.asarray(up, dtype=np.float64) - np.asarray(down, dtype=np.float64)) / 2
 
@@ -34,9 +34,8 @@ def deviation(up: ArrayLike, down: ArrayLike) -> NDArray[np.float64]:
 def coupling(tolerances: ArrayLike) -> float:
     """Coupling as printed: -sum P_d log P_d with P_d = 1 - Tol_d / max Tol, natural logarithm, 0 log 0 = 0.
 
-    Takes Tolerances (D,) in [0, 1]. The P_d are no distribution, so the number has no fixed range: it is 0 when all
-    dimensions are tolerated alike, and 0 too when one is tolerated and all others not at all. NaN when every Tolerance
-    is 0.
+    Takes Tolerances (D,) in [0, 1]. The P_d do not sum to 1, so the value has no fixed range: it is 0 if all
+    Tolerances are equal, and also if all but one are 0. NaN if all are 0.
     """
     tolerances = np.asarray(tolerances, dtype=np.float64)
     largest = tolerances.max()
@@ -46,7 +45,7 @@ def coupling(tolerances: ArrayLike) -> float:
 def coupling_entropy(tolerances: ArrayLike) -> float:
     """Normalised entropy of w_d = (1 - Tol_d) / sum: how evenly the dimensions influence the prediction.
 
-    Takes Tolerances (D,) in [0, 1]. 1: all alike; 0: one alone. NaN when no dimension has any influence, and for a
+    Takes Tolerances (D,) in [0, 1]. 1: all equally; 0: only one. NaN if no dimension has any influence, and for a
     single dimension.
     """
     tolerances = np.asarray(tolerances, dtype=np.float64)
@@ -59,17 +58,17 @@ def coupling_entropy(tolerances: ArrayLike) -> float:
 def effective_dimensions(tolerances: ArrayLike) -> float:
     """Effective number of latent dimensions that influence the prediction, exp of the entropy of w_d.
 
-    Between 1, one dimension alone, and D, all alike; NaN when none has any influence.
+    Between 1 (only one dimension) and D (all equally); NaN if none has any influence.
     """
     weights = _weights(np.asarray(tolerances, dtype=np.float64))
     return np.nan if weights is None else float(np.exp(_entropy(weights)))
 
 
 def is_constant(reference: ArrayLike, censored: ArrayLike) -> bool:
-    """Whether a classifier gives every decoded image the same class: then its Tolerance is 1 and says nothing.
+    """Whether a classifier predicts the same class for all decoded images, which makes its Tolerance meaningless.
 
-    Takes its predictions (n,) on the reconstructions, made without a look at labels so that a tie is no difference, and
-    which moves change none of them, bool or a share, of any shape.
+    Takes its predictions (n,) on the reconstructions, and `censored`, whether (bool) or how often (share) moves do not
+    change the prediction, of any shape.
     """
     return len(np.unique(reference)) == 1 and bool(np.min(censored) == 1)
 

@@ -1,7 +1,7 @@
-"""Proven robustness of small feed-forward networks: linear bounds on the logits over an l_inf ball.
+"""Proven robustness of small feed-forward networks by linear bounds on the logits over an l_inf ball.
 
-For networks that are a sequence of convolutions, linear layers and ReLUs. What is proven holds for every point of the
-ball, up to float32 rounding; what is not proven may still be robust.
+For networks that are a sequence of convolutions, linear layers and ReLUs. A proof holds for every point of the ball, up
+to float32 rounding; without a proof an image may still be robust.
 """
 
 from __future__ import annotations
@@ -19,15 +19,14 @@ if TYPE_CHECKING:
 
 
 def certified(network: Module, images: Tensor, labels: Tensor, *, eps: float | Tensor) -> Tensor:
-    """Whether no perturbation of l_inf norm at most `eps` changes a right prediction, (n,) bool on the same device.
+    """Whether the prediction is proven correct for all perturbations of l_inf norm at most `eps`, (n,) bool.
 
-    Takes a torch module in eval mode that is a sequence (nested Sequentials are opened) of Conv2d padded with zeros,
-    Linear, ReLU and Flatten; images (n, C, H, W) in [0, 1]; labels (n,) int64; `eps` a number or a tensor that
-    broadcasts over the images. False means not proven. Before the first of these layers there may be other maps
-    without parameters, such as a normalisation. They are trusted: none of their outputs may fall when a pixel rises, or
-    what is proven is wrong. Only the ends of the balls are checked for it. Raises InputError for any other layer, and
-    where the ends are not finite or in the wrong order, as behind a map that decreases. Source: Zhang et al. 2018
-    (CROWN), with the pixel range [0, 1] cut off the ball.
+    Takes a torch module in eval mode that is a sequence (possibly nested) of zero-padded Conv2d, Linear, ReLU and
+    Flatten; images (n, C, H, W) in [0, 1]; labels (n,) int64; `eps` a number or a tensor that broadcasts over the
+    images. False means not proven. The first layers may be other maps without parameters, such as a normalisation.
+    Raises InputError for any other layer, and if the image of a ball's ends under the first maps is not finite or in
+    the wrong order. Source: Zhang et al. 2018 (CROWN), with the ball intersected with the pixel range [0, 1].
+    # ASSUME: every output of the first maps is non-decreasing in every pixel; only the ends of the balls are checked.
     """
     import torch
 
@@ -47,9 +46,9 @@ def certified(network: Module, images: Tensor, labels: Tensor, *, eps: float | T
 def certified_radii(
     network: Module, images: Tensor, labels: Tensor, *, largest: float, steps: int = 12
 ) -> NDArray[np.float64]:
-    """Proven l_inf radius of each image, (n,) float64 on the CPU: 0 where nothing is proven, at most `largest`.
+    """Proven l_inf radius of each image, (n,) float64 in [0, `largest`]; 0 if nothing is proven.
 
-    Bisection over the radius; each returned value is one that `certified` proved.
+    Found by bisection; each returned radius was proven by `certified`.
     """
     import torch
 
@@ -65,20 +64,20 @@ def certified_radii(
 
 
 def _ends(first, images, *, eps):
-    # Bounds on what the maps in front make of the balls.
+    # Bounds on the images of the balls under the first maps.
     low, high = (first((images + sign * eps).clamp(0, 1)) for sign in (-1, 1))
-    # Of NaN neither holds.
+    # False for NaN.
     if not ((low <= high) & low.isfinite() & high.isfinite()).all():
         raise InputError(
-            "what stands before the first layer gives no bounds: of a pixel range low to high it makes values that are "
-            "not finite or not in this order; give maps that rise with every pixel, finite images and eps of at least 0"
+            "the maps before the first layer give no bounds: they map a pixel range low to high to values that are not "
+            "finite or not in this order; give maps that are non-decreasing in every pixel, finite images and eps >= 0"
         )
     return low, high
 
 
 @dataclass
 class _Chain:
-    """Layers so far, with bounds on the input of every ReLU among them."""
+    """Layers so far, with bounds on the input of every ReLU."""
 
     low: Tensor
     high: Tensor
@@ -107,7 +106,7 @@ class _Chain:
         return self.lower(identity).reshape(-1, *shape), -self.lower(-identity).reshape(-1, *shape)
 
     def _interval(self):
-        # Through a single linear map, interval arithmetic is exact and far cheaper.
+        # For a single linear map, interval arithmetic is exact and far cheaper.
         centre, reach = (self.low + self.high) / 2, (self.high - self.low) / 2
         for layer, _ in self.done:
             centre, reach = layer(centre), _magnitude(layer, reach)
@@ -146,7 +145,7 @@ def _magnitude(layer, reach):
 
 
 def _back(layer, coefficients, shape, bounds):
-    # Coefficients of the layer's output -> of its input (of `shape`), and what is added to the constant.
+    # Converts coefficients of the layer's output to those of its input (of `shape`), and a term of the constant.
     from torch import nn
     from torch.nn import functional
 
@@ -156,7 +155,7 @@ def _back(layer, coefficients, shape, bounds):
     if isinstance(layer, nn.ReLU):
         return _back_through_relu(coefficients, *bounds)
     if isinstance(layer, nn.Linear):
-        # Of an input that is not flat, a linear layer maps every row.
+        # A linear layer maps every row of an input with more dimensions.
         added = 0 if layer.bias is None else (coefficients @ layer.bias).reshape(n, functions, -1).sum(2)
         return coefficients @ layer.weight, added
     added = 0 if layer.bias is None else coefficients.sum((3, 4)) @ layer.bias
@@ -173,7 +172,7 @@ def _back_through_relu(coefficients, low, high):
     low, high = low[:, None], high[:, None]
     unstable = (low < 0) & (high > 0)
     upper_slope = torch.where(unstable, high / (high - low).clamp(min=1e-12), (low >= 0).to(low.dtype))
-    # Below, the line through 0 that leaves the smaller triangle.
+    # Lower bound: the line through 0 with the smaller area to the ReLU.
     lower_slope = torch.where(unstable, (high > -low).to(low.dtype), upper_slope)
     negative = coefficients.clamp(max=0)
     added = (negative * torch.where(unstable, -upper_slope * low, 0)).flatten(2).sum(2)
@@ -200,11 +199,11 @@ def _layers(network):
     for layer in [*learned, *layers]:
         if not _has_bounds(layer):
             raise InputError(
-                f"bounds through {layer} are not known; give a sequence of linear layers, ReLUs and convolutions with "
-                f"zero padding in numbers, without groups or dilation"
+                f"there are no bounds for {layer}; give a sequence of linear layers, ReLUs and convolutions with "
+                "numeric zero padding, without groups or dilation"
             )
     if not layers or not isinstance(layers[-1], nn.Linear):
-        raise InputError("the network must end with a linear layer that gives the logits")
+        raise InputError("the network must end with a linear layer that returns the logits; give another network")
     return nn.Sequential(*opened[:start]), layers
 
 
@@ -217,7 +216,7 @@ def _known():
 def _has_bounds(layer):
     from torch import nn
 
-    # A layer derived from these may compute something else of the same weights.
+    # A subclass may compute something else.
     if all(type(layer).forward is not kind.forward for kind in _known()):
         return False
     if not isinstance(layer, nn.Conv2d):
@@ -229,7 +228,7 @@ def _has_bounds(layer):
 def _opened(module):
     from torch import nn
 
-    # A block derived from Sequential may add its input to its output.
+    # A subclass of Sequential may be a residual block.
     if isinstance(module, nn.Sequential) and type(module).forward is nn.Sequential.forward:
         return [part for child in module for part in _opened(child)]
     return [module]

@@ -1,1 +1,1 @@
-"""Numbers in, numbers out: margins of logits, class values, bounds, tests, ranks, sample sizes."""
+"""Functions of arrays: margins of logits, class values, confidence bounds, tests, ranks, sample sizes."""

@@ -17,7 +17,7 @@ TRUNCATION = 0.75
 """Largest share of the capital that one value may lose; the authors' choice for a fixed number of values."""
 
 PRIOR_MEAN, PRIOR_VARIANCE = 0.5, 0.25
-"""What the first bet takes for the mean and the variance; each counts as one value afterwards."""
+"""Initial estimates of mean and variance, each weighted like one value."""
 
 HALVINGS = 40
 
@@ -32,7 +32,7 @@ def lower_bounds(values: NDArray[np.float64], n: NDArray[np.integer], *, alpha: 
     """
     low = np.zeros(len(n))
     starts = np.cumsum(n) - n
-    for members in _alike_in_size(n):
+    for members in _blocks_by_size(n):
         width = n[members].max()
         columns = np.arange(width)
         known = columns < n[members][:, None]
@@ -41,8 +41,8 @@ def lower_bounds(values: NDArray[np.float64], n: NDArray[np.integer], *, alpha: 
     return low
 
 
-def _alike_in_size(n):
-    # Classes of one block differ in size by a factor below two, so that padding wastes little.
+def _blocks_by_size(n):
+    # Indices of classes in blocks whose sizes differ by a factor below two, so that padding wastes little.
     present = np.flatnonzero(n > 0)
     octave = np.frexp(n[present])[1]
     return [present[octave == value] for value in np.unique(octave)]
@@ -60,10 +60,10 @@ def _bisect(rows, known, n, target):
 
 
 def _bets(rows, known, n, target):
-    # sqrt(2 log(1/alpha) / (n variance)), the variance estimated from the values before each one.
-    seen = np.cumsum(known, axis=1)
-    mean = (PRIOR_MEAN + np.cumsum(rows, axis=1)) / (1 + seen)
+    # sqrt(2 log(1/alpha) / (n variance)), with the variance estimated from the values before each bet.
+    count = np.cumsum(known, axis=1)
+    mean = (PRIOR_MEAN + np.cumsum(rows, axis=1)) / (1 + count)
     squares = np.cumsum((rows - mean) ** 2 * known, axis=1)
-    variance = (PRIOR_VARIANCE + squares) / (1 + seen)
+    variance = (PRIOR_VARIANCE + squares) / (1 + count)
     before = np.concatenate([np.full((len(n), 1), PRIOR_VARIANCE), variance[:, :-1]], axis=1)
     return np.sqrt(2 * target / (n[:, None] * before))

@@ -1,11 +1,11 @@
 """Tests and confidence bounds of the mean of bounded differences, by betting a constant fraction on every sample.
 
-Whoever bets lambda (d_i - m) on each sample has the wealth W = prod_i (1 + lambda (d_i - m)). If the d_i are
-independent and their means average at most m, then E[W] = prod_i (1 + lambda (mu_i - m)) <= 1 by the inequality of the
-arithmetic and geometric means, for every constant lambda >= 0. So an average of such wealths over several lambda is an
-e-value, 1 / W is a p-value (Markov), and the means m that are not refused form a confidence interval. Nothing is
-approximate, the order of the samples does not matter, and the d_i need not have the same distribution: a fixed number
-of samples of each class is as good as independent draws.
+Betting lambda (d_i - m) on each sample yields the wealth W = prod_i (1 + lambda (d_i - m)). If the d_i are independent
+and their means average at most m, then E[W] = prod_i (1 + lambda (mu_i - m)) <= 1 by the inequality of the arithmetic
+and geometric means, for every constant lambda >= 0. So the average of such wealths over several lambda is an e-value,
+1 / W is a p-value (Markov), and the means m that are not rejected form a confidence interval. The statements are exact,
+do not depend on the order of the samples, and need no identical distributions: a fixed number of samples per class is
+as good as independent draws.
 # ASSUME: the samples are independent; their number was not chosen by looking at their values.
 Source: Waudby-Smith and Ramdas 2024 (constant bets, section 4); Wasserman, Ramdas and Balakrishnan 2020 (mixtures).
 """
@@ -19,20 +19,20 @@ from gfscore.core.errors import InputError
 from gfscore.statistics.intervals import require_alpha
 
 MOST_AT_STAKE = 0.95
-"""Largest share of the wealth that one sample may cost."""
+"""Largest share of the wealth that one sample may lose."""
 
 RATIO = 1.5
-"""Ratio of neighbouring bets: a finer grid gains little, and every bet takes a share of the wealth to begin with."""
+"""Ratio of neighbouring bets; a finer grid gains little, because the initial wealth is divided among all bets."""
 
 BISECTIONS = 30
 
 # Products of so few factors, each at least 1 - MOST_AT_STAKE, neither vanish nor overflow.
 FACTORS_PER_PRODUCT = 64
 
-# Columns are taken together as long as their samples stay in the processor's cache.
+# Elements of a block of columns, so that it stays in the processor's cache.
 BLOCK_ELEMENTS = 1 << 19
 
-# Differences that take many values show it among so many of them, and are not searched for the few.
+# Number of differences that are examined first to see whether they take at most three values.
 PROBED = 1000
 
 
@@ -41,11 +41,11 @@ def one_sided_p_values(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """P-values of "the mean is at most 0" and "the mean is at least 0", for each column.
 
-    Takes `differences` (n, H) float64 within [-bound, bound], n samples of each of H hypotheses, and the level `alpha`
-    that one test is made for, which tunes the bets and does not affect validity. Where differences are known to lie
-    between two numbers only, `differences` are the smaller ones and `upper` (n, H) the larger ones. Returns
-    `(above, below)`, each (H,) float64 in (0, 1]: a small `above` says that the mean is positive. Exact level for every
-    n: P(p <= a) <= a under the null. Raises InputError for a difference beyond the bound.
+    Takes `differences` (n, H) float64 within [-bound, bound], n samples of each of H hypotheses, and `alpha`, the level
+    that the bets are tuned for, which does not affect validity. Where a difference is only known to lie between two
+    numbers, `differences` and `upper` (n, H) are these. Returns `(above, below)`, each (H,) float64 in (0, 1]: a small
+    `above` is evidence of a positive mean. Valid for every n: P(p <= a) <= a under the null hypothesis. Raises
+    InputError for a difference beyond the bound.
     """
     differences = _require_bounded(differences, bound)
     upper = differences if upper is None else _require_bounded(upper, bound)
@@ -63,8 +63,8 @@ def mean_bounds(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Confidence interval of the mean of each column: `(low, high)`, each (H,) float64 within [-bound, bound].
 
-    Takes what one_sided_p_values takes; each interval holds with probability at least 1 - alpha. Excludes 0 where
-    twice the smaller one-sided p-value, its bets made for alpha / 2, is below alpha.
+    Arguments as one_sided_p_values takes them; each interval holds with probability at least 1 - alpha. It excludes 0
+    where twice the smaller one-sided p-value, with bets tuned for alpha / 2, is below alpha.
     """
     differences = _require_bounded(differences, bound)
     upper = differences if upper is None else _require_bounded(upper, bound)
@@ -80,9 +80,9 @@ def lower_mean_bounds(differences: ArrayLike, *, bound: float, alpha: float) -> 
 
 
 def bets(n: int, *, bound: float, alpha: float) -> NDArray[np.float64]:
-    """Fractions lambda to average over, (J,) ascending, in 1 / unit of the differences.
+    """Grid of fractions lambda to average over, (J,) ascending, in units of 1 / difference.
 
-    From the best one at the largest possible variance, sqrt(2 log(1/alpha) / n) / bound, to the largest one allowed.
+    From the optimum for the largest possible variance, sqrt(2 log(1/alpha) / n) / bound, to MOST_AT_STAKE / bound.
     """
     require_alpha(alpha)
     lowest = min(MOST_AT_STAKE, math.sqrt(2 * math.log(1 / alpha) / max(n, 1)))
@@ -92,7 +92,7 @@ def bets(n: int, *, bound: float, alpha: float) -> NDArray[np.float64]:
 
 def _lower_bound(differences, *, bound, alpha):
     # The wealth falls as m grows, since a bet that would risk too much at m is cut to MOST_AT_STAKE / (bound + m).
-    # Bisection keeps the end at which the wealth still refuses m, so the bound errs to the safe side.
+    # Bisection returns the end at which the wealth still rejects m, so the bound is conservative.
     grid = bets(len(differences), bound=bound, alpha=alpha)
     threshold = math.log(1 / alpha)
     low = np.full(differences.shape[1], -float(bound))
@@ -100,14 +100,14 @@ def _lower_bound(differences, *, bound, alpha):
     rows, counts = _counted(differences)
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
-        refused = _log_wealth(rows, counts, middle, bound=bound, grid=grid) >= threshold
-        low, high = np.where(refused, middle, low), np.where(refused, high, middle)
+        rejected = _log_wealth(rows, counts, middle, bound=bound, grid=grid) >= threshold
+        low, high = np.where(rejected, middle, low), np.where(rejected, high, middle)
     return low
 
 
 def _counted(differences: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.integer] | None]:
-    # `(rows, counts)`: the differences (n, H), each for itself, and None; or where they take at most three values, as
-    # those of right and wrong answers do, these values (V, H) and how many samples of each column have them.
+    # `(rows, counts)`: the differences (n, H) and None; or where they take at most three values, as those of 0/1
+    # measures do, these values (V, H) and the number of samples of each column that have them.
     if differences.size and len(np.unique(differences.flat[:PROBED])) <= 3:
         ends = differences.min(), differences.max()
         between = differences[(differences != ends[0]) & (differences != ends[1])]
@@ -145,7 +145,7 @@ def _require_bounded(differences: ArrayLike, bound: float) -> NDArray[np.float64
     differences = np.asarray(differences, dtype=np.float64)
     if not bound > 0:
         raise InputError(f"the bound of the differences must be positive, got {bound!r}")
-    # Rounding of a difference of two values in range may leave it by one part in 1e12.
+    # The difference of two values within the range may exceed the bound by rounding.
     if differences.size and not np.abs(differences).max() <= bound * (1 + 1e-12):
         raise InputError(f"a difference lies beyond {bound:g}, the length of the measure's range, or is NaN")
     return differences

@@ -1,4 +1,4 @@
-"""Confidence bounds of class values, one side and one class at a time or all together.
+"""Confidence bounds of class values, for one class and side or simultaneously.
 
 # ASSUME: samples of a class are independent draws from that class's distribution.
 """
@@ -24,10 +24,10 @@ from gfscore.statistics.intervals import (
 )
 
 HALF = 0.5
-"""Half the length of [0, 1]: values less it lie within as much of 0."""
+"""Centre of [0, 1]: values minus it lie in [-1/2, 1/2]."""
 
 ROUNDING = 1e-9
-"""Share of a range by which a value may lie outside it and still count as its end."""
+"""Tolerance of values outside their range, relative to its length."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ class ClassBounds:
     """Confidence bounds of the K class values of one measure, at any level.
 
     `samples`: ClassSamples with values in `value_range` (lowest, highest); `method` in METHODS; `label_error_rates`:
-    share of wrong labels that the bounds allow for, (K,) or None when the labels are assumed right; `upper_samples`:
-    the same samples with the largest values that they may have, for upper bounds, where some values are undecided.
+    share of wrong labels that the bounds allow for, (K,) or None when the labels are assumed correct; `upper_samples`:
+    the same samples with their largest possible values, for upper bounds, where some values are undecided.
     """
 
     samples: ClassSamples
@@ -46,7 +46,7 @@ class ClassBounds:
     upper_samples: ClassSamples | None = None
 
     def __post_init__(self) -> None:
-        """Raise InputError for an unknown method, and for values that the method gives no guarantee for."""
+        """Raise InputError for an unknown method, and for values for which the method has no guarantee."""
         if self.method not in METHODS:
             raise InputError(f"interval method {self.method!r} is unknown; choose one of {', '.join(METHODS)}")
         unit = np.concatenate([self._unit(self.samples), self._unit(self.largest)])
@@ -64,11 +64,11 @@ class ClassBounds:
 
     @property
     def largest(self) -> ClassSamples:
-        """ClassSamples that upper bounds are made of."""
+        """ClassSamples that upper bounds are computed from."""
         return self.samples if self.upper_samples is None else self.upper_samples
 
     def lower(self, alpha: float) -> NDArray[np.float64]:
-        """Lower bounds (K,): each holds for its own class with probability at least 1 - alpha, not for all together."""
+        """Lower bounds (K,), each with confidence at least 1 - alpha for its class alone."""
         return self.ends(self._one_side(self._unit(self.samples), alpha), np.ones(len(self.n)))[0]
 
     def upper(self, alpha: float) -> NDArray[np.float64]:
@@ -76,25 +76,25 @@ class ClassBounds:
         return self.ends(np.zeros(len(self.n)), 1 - self._one_side(1 - self._unit(self.largest), alpha))[1]
 
     def interval(self, alpha: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Bounds `(low, high)`, each (K,): with probability at least 1 - alpha every class value lies between its own.
+        """Simultaneous bounds `(low, high)`, each (K,), of all class values with confidence at least 1 - alpha.
 
-        By the union bound over 2K sides. A class without samples gets the whole range, so that it passes no gate; the
-        measured value always lies between the bounds.
+        By the union bound over 2K sides. A class without samples gets the whole range, so that it passes no gate. The
+        observed class value always lies between its bounds.
         """
         require_alpha(alpha)
         side = alpha / (2 * len(self.n))
         return self.lower(side), self.upper(side)
 
     def lower_aggregate(self, alpha: float) -> float:
-        """Lower bound of the aggregate alone, the mean over all samples, with probability at least 1 - alpha.
+        """Lower bound of the aggregate, the mean over all samples, with confidence at least 1 - alpha.
 
-        The samples of all classes together make it, without a union over classes. It holds for the numbers of samples
-        that the classes have, whether these were fixed by design or drawn.
+        Computed from all samples together, without a union bound over classes. It is conditional on the numbers of
+        samples per class, which may be fixed by design or random.
         """
         return self.aggregate_ends(self._together(self._unit(self.samples), alpha), 1.0, n=self.n)[0]
 
     def upper_aggregate(self, alpha: float) -> float:
-        """Upper bound of the aggregate alone, likewise."""
+        """Upper bound of the aggregate, likewise."""
         return self.aggregate_ends(0.0, 1 - self._together(1 - self._unit(self.largest), alpha), n=self.n)[1]
 
     def _unit(self, samples):
@@ -110,7 +110,7 @@ class ClassBounds:
     def ends(
         self, low: NDArray[np.float64], high: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Bounds of means in a range of length 1, `low` and `high` (K,), as bounds of the true class values."""
+        """Bounds of the class values, from bounds `low` and `high` (K,) of the means rescaled to [0, 1]."""
         lowest, highest = self.value_range
         low, high = lowest + (highest - lowest) * low, lowest + (highest - lowest) * high
         if self.label_error_rates is None:
@@ -118,7 +118,7 @@ class ClassBounds:
         return correct_for_label_errors(low, high, self.label_error_rates, value_range=self.value_range)
 
     def aggregate_ends(self, low: float, high: float, *, n: NDArray[np.integer]) -> tuple[float, float]:
-        """Bounds of the mean over n samples per class in a range of length 1 as bounds of the true aggregate."""
+        """Bounds of the aggregate, from bounds of the mean over `n` (K,) samples rescaled to [0, 1]."""
         if self.label_error_rates is not None and n.sum() > 0:
             low = least_mean(low, self.label_error_rates, n=n)
             high = 1 - least_mean(1 - high, self.label_error_rates, n=n)
@@ -130,7 +130,7 @@ def _lower_means(method, unit, n, alpha):
     require_alpha(alpha)
     samples = ClassSamples(values=np.clip(unit, 0, 1), n=n)
     mean = np.where(n > 0, samples.summary.mean, 0)
-    # A running bound may end above the mean of all values; giving way to it costs no coverage.
+    # A bound that is computed sample by sample may exceed the mean; lowering it to the mean keeps the coverage.
     return np.clip(np.minimum(method(samples, alpha), mean), 0, 1)
 
 
@@ -144,17 +144,18 @@ def _clopper_pearson(samples, alpha):
 
 
 def _empirical_bernstein(samples, alpha):
-    found = samples.summary
-    return _below(found, empirical_bernstein_half_width(found.n, found.variance, classes=1, alpha=2 * alpha, width=1))
+    summary = samples.summary
+    half_width = empirical_bernstein_half_width(summary.n, summary.variance, classes=1, alpha=2 * alpha, width=1)
+    return _below(summary, half_width)
 
 
 def _hoeffding(samples, alpha):
     return _below(samples.summary, hoeffding_half_width(samples.n, classes=1, alpha=2 * alpha, width=1))
 
 
-def _below(found, half_width):
-    # An absent class has mean NaN and an infinite half-width.
-    return np.where(found.n > 0, found.mean, 0) - half_width
+def _below(summary, half_width):
+    # A class without samples has mean NaN and an infinite half-width.
+    return np.where(summary.n > 0, summary.mean, 0) - half_width
 
 
 METHODS = {
@@ -175,10 +176,10 @@ def _clopper_pearson_together(samples, alpha):
 
 
 METHODS_TOGETHER = METHODS | {"betting": _constant_betting, "clopper_pearson": _clopper_pearson_together}
-"""The same for samples of all classes as one, which are independent but not alike: their classes' means differ.
+"""Interval methods for the samples of all classes together, which are independent but not identically distributed.
 
-Hoeffding's and the empirical Bernstein bound need no likeness. Bets that follow the values seen before do, constant
-ones do not.
+Hoeffding's bound, the empirical Bernstein bound and constant bets do not need identical distributions; bets that depend
+on earlier values do.
 """
 
 
@@ -192,11 +193,11 @@ def bounds_of(
     label_error_rates: ArrayLike | None = None,
     upper_values: ArrayLike | None = None,
 ) -> ClassBounds:
-    """ClassBounds of `values` (N,) of a Measure by `labels` (N,), as config's section `intervals` asks for them.
+    """ClassBounds of `values` (N,) of a Measure by `labels` (N,), with the settings `intervals` of the configuration.
 
     `intervals` holds `method`, `binary` (the method of 0/1 measures) and `seed` (order of the samples). `upper_values`
-    (N,) are the largest values that undecided samples may have. The bounds allow for wrong labels and for the share of
-    samples, `measure.error_rate`, whose value a test may have wrong: either way for values that lie anywhere.
+    (N,) are the largest possible values where samples are undecided. The bounds allow for wrong labels and for the
+    share `measure.error_rate` of wrong values, whatever these samples' true values are.
     """
     seed = intervals["seed"]
     return ClassBounds(
@@ -209,7 +210,7 @@ def bounds_of(
 
 
 def _wrong_shares(label_error_rates, error_rate, classes):
-    # Share of values that say nothing about their class: a wrong label, or a wrong decision on a right one.
+    # Share of samples with a wrong label, or a correct label and a wrong value.
     if label_error_rates is None and error_rate == 0:
         return None
     labels = np.zeros(classes) if label_error_rates is None else np.asarray(label_error_rates, dtype=np.float64)

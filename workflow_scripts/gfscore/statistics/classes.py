@@ -1,4 +1,4 @@
-"""From one number per sample to one number per class."""
+"""Class values: means of one number per sample within each class."""
 
 from dataclasses import dataclass
 
@@ -30,9 +30,9 @@ class ClassValues:
 def class_values(values: ArrayLike, labels: ArrayLike, classes: int) -> ClassValues:
     """Mean and variance of a measure within each class.
 
-    Takes `values` (N,), `labels` (N,) in 0..K-1 and the number of classes K. A class without samples gets NaN, never
-    a silent 0 that would become the worst class. Raises InputError for a value that is NaN, since its class would
-    look like one without samples. Source: GF-Score, Definition 1 (Eq. 2).
+    Takes `values` (N,), `labels` (N,) in 0..K-1 and the number of classes K. A class without samples gets NaN, not 0,
+    which would make it the worst class. Raises InputError for a NaN among the values. Source: GF-Score, Definition 1
+    (Eq. 2).
     """
     values, labels = require_values(values), np.asarray(labels, dtype=np.intp)
     n, mean = _counts_and_means(values, labels, classes)
@@ -54,9 +54,9 @@ def _counts_and_means(values, labels, classes):
 
 @dataclass(frozen=True)
 class ClassSamples:
-    """The values behind class values: `values` (N,) float64, class after class, and `n` (K,) int64.
+    """Samples grouped by class: `values` (N,) float64, class after class, and `n` (K,) int64 samples per class.
 
-    Within each class they stand in a random order that does not depend on them, as betting needs.
+    The order within a class is random and does not depend on the values, as betting requires.
     """
 
     values: NDArray[np.float64]
@@ -71,7 +71,7 @@ class ClassSamples:
 def class_samples(values: ArrayLike, labels: ArrayLike, classes: int, *, seed: int) -> ClassSamples:
     """ClassSamples of `values` (N,) by `labels` (N,) in 0..K-1.
 
-    The order within a class is drawn from `seed` and the number of samples alone, so it is the same for every model.
+    The order within a class depends on `seed` and the number of samples alone, so it is the same for every model.
     Raises InputError for a value that is NaN.
     """
     values, labels = require_values(values), np.asarray(labels)
@@ -81,7 +81,7 @@ def class_samples(values: ArrayLike, labels: ArrayLike, classes: int, *, seed: i
 
 
 def require_values(values: ArrayLike) -> NDArray[np.float64]:
-    """Values (N,) as float64; raises InputError for NaN, since its class would look like one without samples."""
+    """Values (N,) as float64; raises InputError for NaN, which would mark the class as one without samples."""
     values = np.asarray(values, dtype=np.float64)
     if np.isnan(values).any():
         raise InputError(f"row {np.isnan(values).argmax()} has no value (NaN); every sample must be measured")

@@ -1,4 +1,4 @@
-"""How far a measured disparity lies from the true one, by the number of samples: the bound, and what really happens."""
+"""Deviation of the observed RDI from the true one by the number of samples, for comparison with its bound."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ BLOCK = 1 << 22
 
 @dataclass(frozen=True)
 class Deviations:
-    """|RDI of a draw - RDI of all samples| for S sample sizes `n` (S,), `draws` each: `values` (S, draws)."""
+    """|RDI of a draw - RDI of all samples|: `values` (S, draws) for the S sample sizes `n` (S,)."""
 
     n: NDArray[np.integer]
     values: NDArray[np.float64]
 
     def quantile(self, share: float) -> NDArray[np.float64]:
-        """Deviation that this share of the draws stays within, (S,)."""
+        """Quantile of the deviations at each sample size, (S,)."""
         return np.quantile(self.values, share, axis=1, method="inverted_cdf")
 
 
@@ -30,23 +30,23 @@ def rdi_deviations(
     draws: int,
     rng: np.random.Generator,
 ) -> Deviations:
-    """Deviations of RDI when every class is measured on n of its samples, drawn with replacement.
+    """Deviations of RDI when every class is estimated from n of its samples, drawn with replacement.
 
-    Takes per-sample `values` (N,) and `labels` (N,), the sample `sizes` per class, how often to draw at each and a
-    numpy Generator. The samples at hand are the population, so that its RDI is known exactly and draws are independent:
-    Eq. 12 of the GF-Score paper must hold for them at every n. Classes without samples take no part.
+    Takes per-sample `values` (N,) and `labels` (N,), the sample `sizes` per class, the number of draws at each and a
+    numpy Generator. The samples serve as the population, so its RDI is known exactly and draws are independent: Eq. 12
+    of the GF-Score paper must hold for them at every n. Classes without samples are left out.
     """
     values, labels = np.asarray(values, dtype=np.float64), np.asarray(labels)
-    own = [values[labels == label] for label in np.unique(labels)]
-    truth = np.ptp([sample.mean() for sample in own])
-    found = np.empty((len(sizes), draws))
+    by_class = [values[labels == label] for label in np.unique(labels)]
+    truth = np.ptp([sample.mean() for sample in by_class])
+    deviations = np.empty((len(sizes), draws))
     for row, n in enumerate(sizes):
         low, high = np.full(draws, np.inf), np.full(draws, -np.inf)
-        for sample in own:
+        for sample in by_class:
             means = _means(sample, n, draws, rng)
             low, high = np.minimum(low, means), np.maximum(high, means)
-        found[row] = np.abs(high - low - truth)
-    return Deviations(np.asarray(sizes), found)
+        deviations[row] = np.abs(high - low - truth)
+    return Deviations(np.asarray(sizes), deviations)
 
 
 def _means(sample, n, draws, rng):

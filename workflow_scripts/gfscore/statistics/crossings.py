@@ -1,8 +1,8 @@
 """Temperatures at which the ranking of smooth curves changes.
 
-Curves are expanded in short Chebyshev series on pieces of log T. A series proves on its whole piece that two curves
-are apart, or tied; pieces where it proves neither are halved until they are narrower than LEAF. So no change of order
-is stepped over, as a grid does.
+Curves are expanded in short Chebyshev series on pieces of log T. A series proves for its whole piece that two curves
+are apart, or tied; pieces where it proves neither are halved until they are narrower than LEAF. Unlike a grid, this
+misses no change of order.
 """
 
 from collections.abc import Callable
@@ -18,17 +18,16 @@ DEGREE = 16
 """Degree of the series on one piece."""
 
 FEWEST_PIECES, MOST_PIECES = 64, 4096
-"""Pieces that the search begins with, short enough that the series of a class score is exact to rounding; and the
-most that it doubles them to."""
+"""Initial number of pieces, at which the series of a class score is exact to rounding; and the largest number."""
 
 LEAF = 1e-8
 """Width in log T at which a change of ranking counts as located."""
 
 RESOLUTION = 1e-6
-"""Length in log T below which a stretch of temperatures is taken for a crossing: none is chosen from it."""
+"""Length in log T below which an interval of temperatures counts as a single crossing."""
 
 NOISE = 1e-14
-"""A difference that changes less than this over a piece changes by rounding only; halving further locates nothing."""
+"""Change of a difference over a piece that is rounding error; such a piece is not halved further."""
 
 PAIRS_AT_ONCE = 1 << 12
 
@@ -44,11 +43,11 @@ _HALVES = [np.polynomial.chebyshev.chebvander((_POINTS + side) / 2, DEGREE).T @ 
 def rank_boundaries(
     curves: Callable[[NDArray[np.float64]], NDArray[np.float64]], *, low: float, high: float
 ) -> NDArray[np.float64]:
-    """Boundaries (S + 1,) of the S stretches of [low, high] on which the ranking of C curves is constant, ascending.
+    """Boundaries (S + 1,), ascending, of S intervals of [low, high] on which the ranking of C curves is constant.
 
-    `curves` maps temperatures (T,) to values (T, C), smooth in log T. Between two neighbouring boundaries
-    ranking.ranks gives the same ranks, ties included, up to changes that last less than RESOLUTION in log T; a
-    boundary may stand where nothing changes. Raises InputError when curves are too rough for MOST_PIECES series.
+    `curves` maps temperatures (T,) to values (T, C), smooth in log T. Between neighbouring boundaries ranking.ranks
+    gives the same ranks, ties included, except for changes that last less than RESOLUTION in log T; the ranking may
+    also be equal on both sides of a boundary. Raises InputError when curves are too rough for MOST_PIECES series.
     """
     edges, series = _pieces(curves, low, high)
     first, second = np.triu_indices(series.shape[1], 1)
@@ -62,9 +61,9 @@ def rank_boundaries(
 
 
 def joined(boundaries: NDArray[np.float64], *, low: float, high: float) -> NDArray[np.float64]:
-    """Boundaries without the stretches shorter than RESOLUTION, (S + 1,) ascending from `low` to `high`.
+    """Boundaries without intervals shorter than RESOLUTION, (S + 1,) ascending from `low` to `high`.
 
-    Boundaries that lie that close together become one, in the middle between the stretches on both sides.
+    Boundaries that are that close together are replaced by one in their middle.
     """
     boundaries = np.unique(np.clip(np.concatenate([boundaries, [low, high]]), low, high))
     kept = np.diff(np.log(boundaries)) > RESOLUTION
@@ -90,7 +89,7 @@ def _pieces(curves, low, high):
 
 
 def _changes(differences, starts, width):
-    # Ends, in log T, of the short pieces on which |difference| passes the tolerance of ties.
+    # Ends, in log T, of the smallest pieces on which |difference| crosses the tolerance of ties.
     ends = []
     while len(differences):
         middle, spread = np.abs(differences[:, 0]), np.abs(differences[:, 1:]).sum(axis=1)

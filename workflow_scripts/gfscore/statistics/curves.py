@@ -1,7 +1,7 @@
 """Class scores as smooth functions of the temperature.
 
-A class score is an analytic function of log T, so its values at a few Chebyshev points determine it everywhere
-between them: a whole calibration reads a small table instead of the logits.
+A class score is an analytic function of log T, so its values at a few Chebyshev points determine it everywhere between
+them, and a calibration needs a small table instead of the logits.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 TOLERANCE = 1e-10
 """Largest interpolation error, relative to the score's range [0, B]."""
 
-# Nested point sets: each holds the one before, so refining wastes no evaluation.
+# Nested point sets: each contains the previous one, whose values are reused.
 POINTS = (65, 129, 257, 513)
 
 
 @dataclass(frozen=True, eq=False)
 class ScoreCurves:
-    """Class scores over temperatures; two of them are equal where they are one.
+    """Class scores over temperatures.
 
     `temperatures` (P,) Chebyshev points in log T, ascending; `values` (P, K) class scores there, NaN for a class
     without samples; `n` (K,) samples per class.
@@ -40,7 +40,7 @@ class ScoreCurves:
 
     @classmethod
     def of_rows(cls, rows: DataFrame, classes: int) -> Self:
-        """From rows of the table sweep of one model with K `classes`: temperature by temperature, class by class."""
+        """ScoreCurves from one model's rows of the table sweep, sorted by temperature and class (K `classes`)."""
         points = rows[["temperature", "value"]].to_numpy().reshape(-1, classes, 2)
         return cls(points[:, 0, 0].copy(), points[:, :, 1].copy(), rows["n"].to_numpy()[:classes])
 
@@ -55,7 +55,7 @@ class ScoreCurves:
         result = np.full((len(temperatures), len(self.n)), np.nan)
         series = chebyshev.chebvander(position, len(self.values) - 1)
         result[:, present] = series @ _coefficients(self.values[:, present])
-        # Interpolation noise must not leave the range of the score.
+        # Rounding of the interpolation must not make a score negative.
         return np.maximum(result, 0)
 
 
@@ -65,8 +65,8 @@ def sweep_class_scores(
     """Class scores over the temperatures [low, high], as ScoreCurves.
 
     Takes `logits` (N, K), `labels` (N,), K, an activation of margins.ACTIVATIONS and 0 < low < high. Doubles the
-    number of Chebyshev points in log T until the curve's last coefficients are below TOLERANCE.
-    Raises InputError if it does not settle at the largest point set.
+    number of Chebyshev points in log T until the last coefficients are below TOLERANCE.
+    Raises InputError if they are not at the largest point set.
     """
     if not 0 < low < high:
         raise InputError(f"temperature range must satisfy 0 < low < high, got {low}, {high}")
@@ -81,12 +81,12 @@ def sweep_class_scores(
         if tail.max() <= TOLERANCE:
             return ScoreCurves(temperatures=temperatures, values=values, n=n)
     raise InputError(
-        f"class scores do not settle between T = {low:g} and {high:g} with {POINTS[-1]} points; narrow the range"
+        f"class scores between T = {low:g} and {high:g} need more than {POINTS[-1]} points; narrow the range"
     )
 
 
 def _refined(values, temperatures, scores_at):
-    # Class scores at every temperature, of which those at every other one may be known already.
+    # Class scores at every temperature; `values`, if given, are those at every other one.
     if values is None:
         return scores_at(temperatures)
     refined = np.empty((len(temperatures), values.shape[1]))
@@ -95,7 +95,7 @@ def _refined(values, temperatures, scores_at):
 
 
 def chebyshev_points(points: int, low: float, high: float) -> NDArray[np.float64]:
-    """Chebyshev points of the second kind in log T on [low, high], ascending (P,): every other one of 2 P - 1."""
+    """Chebyshev points of the second kind in log T on [low, high], ascending, (P,)."""
     position = np.cos(np.pi * np.arange(points)[::-1] / (points - 1))
     temperatures = np.exp(_from_unit(position, low, high))
     temperatures[[0, -1]] = low, high

@@ -1,8 +1,8 @@
-"""Probabilistic robustness: from the outcomes of single inputs to the share of robust inputs.
+"""Probabilistic robustness: bounds of the share of robust inputs from the test outcomes of single inputs.
 
-An input is robust, z = 1, when at most a share kappa of its perturbed copies is classified otherwise. A sequential test
-says robust, not robust, or stays undecided, each call wrong with probability at most alpha_test; these functions bound
-P(z = 1), per class and overall, allowing for wrong calls, undecided inputs and the drawing of inputs.
+An input is robust, z = 1, when at most a share kappa of its perturbed copies is classified differently. A sequential
+test decides robust or not robust, or remains undecided; each decision is wrong with probability at most alpha_test.
+These functions bound P(z = 1), per class and overall, allowing for wrong decisions, undecided inputs and sampling.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ def share_interval(
 ) -> tuple[NDArray[np.float64] | np.float64, NDArray[np.float64] | np.float64]:
     """Bounds of the share of robust inputs P(z = 1), `(low, high)`, float64 of the counts' shape, within [0, 1].
 
-    Takes `robust` and `undecided` inputs among `n` (numbers or arrays); an undecided one counts as not robust in the
-    lower bound and as robust in the upper. n = 0 gives (0, 1). `alpha_test` in [0, 0.5) bounds both error rates of the
-    test. Forms:
+    Takes the numbers of `robust` and `undecided` inputs among `n` (numbers or arrays); an undecided input counts as not
+    robust in the lower bound and as robust in the upper. n = 0 gives (0, 1). `alpha_test` in [0, 0.5) bounds both error
+    rates of the test. Forms:
 
     `corrected`: [(L - alpha_test) / (1 - alpha_test), U / (1 - alpha_test)], with L and U Clopper-Pearson bounds of the
-    share called robust. Holds with probability at least 1 - `alpha_ci` over inputs and perturbations.
+    share decided as robust. Holds with probability at least 1 - `alpha_ci` over inputs and perturbations.
     # ASSUME: the inputs are independent draws from the data of interest.
 
     `paper`: the exact-binomial paper's Eq. 7 as printed, [(k/n - alpha_test) / (1 + alpha_test), k / (n (1 -
-    alpha_test))], with k/n in place of P(w). Loose below, and no confidence interval: it ignores the drawing of inputs
-    and does not use `alpha_ci`.
+    alpha_test))], with k/n in place of P(w). Its lower end is loose, and it is no confidence interval: it ignores the
+    sampling of inputs and does not use `alpha_ci`.
 
     Raises InputError for an unknown form and for an alpha outside its range.
     """
@@ -66,7 +66,7 @@ def class_shares(
 ) -> DataFrame:
     """Robust inputs per class, then overall: a data frame of K + 1 rows.
 
-    Takes `states` (N,), each one of STATES, `labels` (N,) in 0..K-1 and the K names. Columns class_index (-1 for all),
+    Takes `states` (N,) in STATES, `labels` (N,) in 0..K-1 and the K class names. Columns class_index (-1 for all),
     class_name ("all"), n, robust, not_robust, undecided, low, high. The K class intervals hold jointly with probability
     at least 1 - alpha_ci (each at alpha_ci/K), the overall one on its own; see `share_interval`.
     """
@@ -96,12 +96,11 @@ def training_methods_table(
     """Table 1 of the exact-binomial paper: one row per training method, shares as fractions.
 
     `methods` maps the name of a training method to its samples tables, a mapping clean, adversarial, probabilistic ->
-    data frame. Only samples that stand in all three count, so that a row's numbers are of the same samples.
-    Columns: training, n, accuracy, attack_failure_rate (classified right though attacked: the paper's "attack failure
-    rate"), robust (share called robust), undecided, observation (lower bound of P(z = 1) as the paper prints it, Eq. 7)
-    and robust_low, robust_high (the corrected interval, confidence 1 - alpha_ci). `alpha` is the level of the test,
-    which the paper takes for its error rate; `alpha_test` bounds the rate itself. Raises InputError for a method whose
-    tables have no sample in common.
+    data frame. Only samples in all three tables count. Columns: training, n, accuracy, attack_failure_rate (share
+    classified correctly under attack), robust (share decided as robust), undecided, observation (lower bound of
+    P(z = 1) as the paper prints it, Eq. 7) and robust_low, robust_high (the corrected interval, confidence
+    1 - alpha_ci). `alpha` is the level of the test, which the paper takes for its error rate; `alpha_test` bounds the
+    actual error rate. Raises InputError for a method whose tables have no sample in common.
     """
     import pandas as pd
 
@@ -155,4 +154,4 @@ FORMS = {"corrected": _corrected, "paper": _as_printed}
 """Forms of the interval by name."""
 
 VALUES = {STATES[ROBUST]: 1.0, STATES[NOT_ROBUST]: 0.0, STATES[0]: 0.0}
-"""Value of the measure by state; an undecided one is censored."""
+"""Value of the measure by state; undecided samples are censored."""

@@ -1,6 +1,6 @@
-"""Whether decisions about probabilistic robustness can be reached, and how often they are wrong.
+"""Error rates of the tests of probabilistic robustness, and whether their budgets suffice.
 
-Imports nothing heavy by itself, because config.yaml is checked with it.
+Imports nothing heavy at the top, because it validates config.yaml.
 """
 
 from collections.abc import Mapping
@@ -11,21 +11,21 @@ from gfscore.core.numbers import setting, upper_bound
 from gfscore.statistics.thresholds import threshold
 
 ANYTIME = "anytime"
-"""The test that keeps its alpha at any budget."""
+"""The test whose error rate is at most alpha at any budget."""
 
 USELESS = 0.5
-"""Error rate from which on a decision says no more than a coin."""
+"""Error rate of a coin toss, from which on a decision carries no information."""
 
 
 def error_rate(settings: Mapping[str, Any]) -> float:
     """Largest probability, below 0.5, that a decision or certificate of a measure with these settings is wrong.
 
-    Takes alpha, and for other tests than `anytime` also kappa, test and budget: over all neighbourhoods, of which the
-    worst one has p at kappa. Raises InputError where the rate is not below 0.5, for which there are no bounds.
+    Takes alpha, and for tests other than `anytime` also kappa, test and budget; the worst case over all neighbourhoods
+    is p = kappa. Raises InputError if the rate is not below 0.5, for which there are no bounds.
     """
     if settings.get("test", ANYTIME) == ANYTIME:
         return float(settings["alpha"])
-    # Here and not above, because measures are read where nothing heavy is imported.
+    # Imported late, because declarations of measures must be light.
     from gfscore.statistics.sequential_tests import wrong_call_rate
 
     kappa = threshold(settings["kappa"])
@@ -33,28 +33,28 @@ def error_rate(settings: Mapping[str, Any]) -> float:
     if rate >= USELESS:
         raise InputError(
             f"test {settings['test']} at kappa {kappa:g}, alpha {settings['alpha']:g} and budget {settings['budget']} "
-            f"decides wrongly with a probability of up to {upper_bound(rate)}, so that nothing can be bounded by its "
-            f"decisions; take the test {ANYTIME}, or a smaller alpha or budget"
+            f"decides wrongly with a probability of up to {upper_bound(rate)}, so its decisions give no bounds; use "
+            f"the test {ANYTIME}, or a smaller alpha or budget"
         )
     return rate
 
 
 def require_budget(settings: Mapping[str, Any]) -> None:
-    """Raise InputError for a budget within which a measure with these settings could call no image robust."""
+    """Raise InputError for a budget within which no image could be decided as robust."""
     from gfscore.statistics.sequential_tests import clean_draws
 
     kappa, alpha, test, budget = threshold(settings["kappa"]), settings["alpha"], settings["test"], settings["budget"]
     if kappa > 0 and budget < (needed := clean_draws(kappa=kappa, alpha=alpha, test=test)):
         raise InputError(
             f"budget {budget} is too small: at kappa {kappa:g} and alpha {alpha:g} the test {test} needs "
-            f"{needed} draws without a change to call an image robust; raise the budget to several times that"
+            f"{needed} draws without a change to decide that an image is robust; raise the budget to several times that"
         )
 
 
 def caution(measure: str, settings: Mapping[str, Any]) -> str | None:
-    """Sentence on a measure, by its name, whose test exceeds its level; None for any other measure.
+    """Warning about a measure whose test exceeds its level alpha; None for any other measure.
 
-    Takes the measure's settings, with its kind.
+    Takes the measure's name and its settings, which include its kind.
     """
     if settings["kind"] != "probabilistic" or settings.get("test", ANYTIME) == ANYTIME:
         return None

@@ -1,6 +1,6 @@
-"""Which confidence bounds samples to come may be expected to give.
+"""Prediction of the confidence bounds that further samples would give.
 
-A prediction, not a guarantee: it supposes that each class keeps the distribution it has shown so far.
+No guarantee: it assumes that further samples of each class follow the empirical distribution of the present ones.
 """
 
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ from gfscore.statistics.classes import ClassSamples
 from gfscore.statistics.intervals import empirical_bernstein_half_width, hoeffding_half_width
 
 ATOMS = 64
-"""Number of values that stand for the distribution of a class, each the mean of an equal share of its samples."""
+"""Number of values that represent the distribution of a class, each the mean of an equal share of its samples."""
 
 HALVINGS = 24
 
@@ -26,12 +26,12 @@ TINY = np.finfo(float).tiny
 
 @dataclass(frozen=True)
 class ExpectedBounds:
-    """Bounds that more samples would probably give; made by expected_bounds.
+    """Predicted confidence bounds for a larger number of samples, returned by expected_bounds.
 
-    Has the bounds and the `n` of ClassBounds, so that every statistic takes it too. `observed`: ClassBounds of
-    the samples at hand. Rescaled to the range [0, 1]: `shown` (K, ATOMS), the atoms of each class; `largest`
-    (K, ATOMS), those of the values that upper bounds use; `variance` (K,). `samples`: how many per class to expect;
-    `reserve`: by how many standard errors the new means may lie on the unfavourable side.
+    Has the methods and the `n` of ClassBounds, so that gate statistics accept either. `observed`: ClassBounds of the
+    present samples. Rescaled to [0, 1]: `shown` (K, ATOMS), the atoms of each class; `largest` (K, ATOMS), those of the
+    values for upper bounds; `variance` (K,). `samples`: number of samples per class to predict for; `reserve`: number
+    of standard errors by which future means are assumed to be less favourable.
     """
 
     observed: ClassBounds
@@ -42,12 +42,12 @@ class ExpectedBounds:
     reserve: float
 
     def of(self, samples: int) -> Self:
-        """The same for another number of samples per class; a class keeps those that it has beyond it."""
+        """Prediction for another number of samples per class; a class that has more keeps its number."""
         return replace(self, samples=samples)
 
     @property
     def n(self) -> NDArray[np.int64]:
-        """Samples per class, (K,); 0 for a class that has shown no distribution."""
+        """Samples per class, (K,); 0 for a class without present samples."""
         present = self.observed.n
         return np.where(present > 0, np.maximum(present, self.samples), 0)
 
@@ -60,11 +60,11 @@ class ExpectedBounds:
         return self.observed.ends(np.zeros(len(self.n)), 1 - self._one_side(1 - self.largest, alpha))[1]
 
     def lower_aggregate(self, alpha: float) -> float:
-        """Expected lower bound of the aggregate alone, at level alpha."""
+        """Expected lower bound of the aggregate, at level alpha."""
         return self.observed.aggregate_ends(self._together(self.shown, alpha), 1.0, n=self.n)[0]
 
     def upper_aggregate(self, alpha: float) -> float:
-        """Expected upper bound of the aggregate alone, likewise."""
+        """Expected upper bound of the aggregate, likewise."""
         return self.observed.aggregate_ends(0.0, 1 - self._together(1 - self.largest, alpha), n=self.n)[1]
 
     def _one_side(self, unit, alpha):
@@ -81,38 +81,38 @@ class ExpectedBounds:
 
 
 def expected_bounds(observed: ClassBounds, *, reserve: float = 0.0) -> ExpectedBounds:
-    """The bounds that more samples would give, if each class kept the distribution that it shows, as ExpectedBounds.
+    """Predicted bounds if further samples follow the present distribution of their class, as ExpectedBounds.
 
-    Takes ClassBounds; `reserve` (>= 0): the means of the samples to come may lie this many standard errors on the
-    unfavourable side. Ask `of(n)` for n samples per class.
+    Takes ClassBounds and the `reserve` (>= 0), a number of standard errors by which future means are assumed to be less
+    favourable. `of(n)` of the result predicts for n samples per class.
     """
     lowest, highest = observed.value_range
     width = highest - lowest
-    # One sample shows no variance.
+    # The variance of a single sample is unknown.
     variance = np.nan_to_num(observed.samples.summary.variance / width**2, nan=PRIOR_VARIANCE)
     shown, largest = ((atoms(samples) - lowest) / width for samples in (observed.samples, observed.largest))
     return ExpectedBounds(observed, shown, largest, variance=variance, samples=0, reserve=reserve)
 
 
 def atoms(samples: ClassSamples) -> NDArray[np.float64]:
-    """ATOMS values per class that stand for ClassSamples, (K, ATOMS): means of equal shares of the sorted samples.
+    """Means of equal shares of the sorted samples of each class, (K, ATOMS).
 
-    Their mean is the class's own; a class without samples gets zeros.
+    Their mean is the class value; a class without samples gets zeros.
     """
-    found = np.zeros((len(samples.n), ATOMS))
+    result = np.zeros((len(samples.n), ATOMS))
     starts = np.cumsum(samples.n) - samples.n
     for k in np.flatnonzero(samples.n):
         ordered = np.sort(samples.values[starts[k] : starts[k] + samples.n[k]])
         # Area under the quantile function up to each share.
         area = np.concatenate([[0.0], np.cumsum(ordered)]) / len(ordered)
         shares = np.linspace(0, 1, ATOMS + 1)
-        found[k] = np.diff(np.interp(shares, np.linspace(0, 1, len(ordered) + 1), area)) * ATOMS
-    return found
+        result[k] = np.diff(np.interp(shares, np.linspace(0, 1, len(ordered) + 1), area)) * ATOMS
+    return result
 
 
 @dataclass(frozen=True)
 class _Expected:
-    # Classes in a range of length 1: atoms (K, ATOMS), n (K,) samples to come, variance (K,).
+    # Classes rescaled to [0, 1]: atoms (K, ATOMS), predicted numbers of samples n (K,), variance (K,).
 
     atoms: NDArray[np.float64]
     n: NDArray[np.int64]
@@ -128,7 +128,7 @@ class _Expected:
 
 
 def _pooled(unit, n, variance):
-    # The samples of all classes as those of one; the inverse of its distribution function, cut like that of a class.
+    # Pools the samples of all classes into one class, whose quantile function gives the atoms.
     total, weights = n.sum(), np.repeat(n / (n.sum() * ATOMS), ATOMS)
     order = np.argsort(unit, axis=None)
     area, shares = (np.append(0, np.cumsum(part)) for part in ((unit.ravel() * weights)[order], weights[order]))
@@ -154,7 +154,7 @@ def _clopper_pearson(expected, alpha, reserve):
 
 
 def _betting(expected, alpha, reserve):
-    # Log capital against m after n values: n times its mean growth, less `reserve` standard deviations.
+    # Log capital against m after n values: n times its mean growth, minus `reserve` standard deviations.
     target, n = np.log(1 / alpha), expected.n
     bets = np.sqrt(2 * target / (PRIOR_VARIANCE + n * expected.variance))
     refuted, kept = np.zeros(len(n)), np.ones(len(n))
@@ -167,7 +167,7 @@ def _betting(expected, alpha, reserve):
 
 
 def _constant_betting(expected, alpha, reserve):
-    # Likewise of constant bets, whose average counts, and of one class.
+    # Likewise for constant bets, whose wealths are averaged, and one class.
     values, n, target = expected.atoms[0], expected.n[0], np.log(1 / alpha)
     fractions = bets(n, bound=HALF, alpha=alpha)
     refuted, kept = 0.0, values.mean()

@@ -12,21 +12,20 @@ class IntervalSettings(Closed):
 
     method: Literal["betting", "empirical_bernstein", "hoeffding"] = Field(
         "betting",
-        description="Of measures that have values between the ends of their range: betting, the tightest, "
+        description="For measures with values between the ends of their range: betting (the tightest), "
         "empirical_bernstein, or hoeffding (GF-Score, Eq. 11); each holds for every sample size.",
     )
     binary: Literal["clopper_pearson", "betting", "empirical_bernstein", "hoeffding"] = Field(
-        "clopper_pearson", description="Of measures that are 0 or 1: clopper_pearson, exact, or one of the above."
+        "clopper_pearson", description="For measures that are 0 or 1: clopper_pearson (exact), or one of the above."
     )
     confidence: Confidence = 0.95
     seed: Seed = Field(
         0,
-        description="Seed of the order in which betting sees the samples; changing it after a look at the results "
-        "voids their guarantee.",
+        description="Seed of the order of the samples in betting; choosing it by the results voids the guarantee.",
     )
     bootstrap_resamples: int = Field(
         199,
         ge=99,
         le=1_000_000,
-        description="Resamples of the approximate intervals in class_scores, which neither report nor gate uses.",
+        description="Resamples of the approximate intervals in class_scores, which report and gate do not use.",
     )

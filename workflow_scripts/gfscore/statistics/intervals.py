@@ -1,7 +1,7 @@
-"""Half-widths of confidence intervals of class values, and their bounds where labels may be wrong.
+"""Half-widths of confidence intervals of class values, and corrections for wrong labels.
 
-All class intervals hold simultaneously: with probability at least 1 - alpha over the samples, every class's true
-value lies in its interval.  # ASSUME: samples of a class are independent draws from that class's distribution.
+The class intervals hold simultaneously: with probability at least 1 - alpha over the samples, every true class value
+lies in its interval.  # ASSUME: samples of a class are independent draws from that class's distribution.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ def hoeffding_half_width(n: ArrayLike, *, classes: int, alpha: float, width: flo
 
 
 def rdi_bound(n_min: ArrayLike, *, classes: int, alpha: float, width: float) -> NDArray[np.float64] | np.float64:
-    """Largest distance of the measured RDI from the true one, with probability at least 1 - alpha (GF-Score, Eq. 12).
+    """Bound of |observed RDI - true RDI| with confidence at least 1 - alpha: GF-Score, Eq. 12.
 
-    Twice the class half-width at the smallest class.
+    Twice the half-width of the class with the fewest samples, `n_min`.
     """
     return 2 * hoeffding_half_width(n_min, classes=classes, alpha=alpha, width=width)
 
@@ -35,7 +35,7 @@ def rdi_bound(n_min: ArrayLike, *, classes: int, alpha: float, width: float) -> 
 def empirical_bernstein_half_width(
     n: ArrayLike, variance: ArrayLike, *, classes: int, alpha: float, width: float
 ) -> NDArray[np.float64]:
-    """Half-width of simultaneous empirical Bernstein intervals: tighter than Hoeffding when the variance is small.
+    """Half-width of simultaneous empirical Bernstein intervals, narrower than Hoeffding's for a small variance.
 
     sqrt(2 V log(4K/alpha) / n) + 7 width log(4K/alpha) / (3 (n - 1)), V the unbiased sample variance (K,).
     Infinite where n < 2. Source: Maurer and Pontil 2009, Theorem 4, both sides, union over K classes.
@@ -59,10 +59,10 @@ def correct_for_label_errors(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Bounds of the class values when a share of the labels may be wrong.
 
-    If the measured mean m mixes right labels (share 1 - eta) with wrong ones whose values lie anywhere in
-    [a, b], the class value lies in [(m - eta b)/(1 - eta), (m - eta a)/(1 - eta)], clipped to [a, b].
+    If the observed mean m mixes correctly labelled samples (share 1 - eta) with wrongly labelled ones whose values lie
+    anywhere in [a, b], the class value lies in [(m - eta b)/(1 - eta), (m - eta a)/(1 - eta)], clipped to [a, b].
     Takes bounds `low`, `high` (K,) of m and `error_rate` eta (scalar or (K,)) in [0, 1). Derived here.
-    # ASSUME: the rightly labelled samples of a class are drawn from that class, and eta is the share of wrong labels.
+    # ASSUME: the correctly labelled samples of a class are drawn from that class, and eta is the share of wrong labels.
     """
     lowest, highest = value_range
     eta = _require_rate(error_rate)
@@ -79,11 +79,12 @@ def _require_rate(error_rate):
 
 
 def least_mean(low: float, error_rate: ArrayLike, *, n: NDArray[np.integer]) -> float:
-    """Smallest mean over the samples of classes, of values in [0, 1], when a share of each class's labels may be wrong.
+    """Lower bound of the mean over all samples, values in [0, 1], when a share of each class's labels may be wrong.
 
-    Takes a lower bound `low` of the mean as labelled, rates eta (K,) in [0, 1) and samples per class `n` (K,). A class
-    that lacks d to 1 may truly lack d / (1 - eta), at most 1: most is lost if the wrongest classes lack all they can.
-    With one rate for all classes it is correct_for_label_errors.
+    Takes a lower bound `low` of the mean over the samples as labelled, rates eta (K,) in [0, 1) and samples per class
+    `n` (K,). If a class's observed mean is 1 - d, its true mean may be as low as 1 - d / (1 - eta), at least 0. The
+    worst case has the largest possible d in the classes with the largest eta. With one rate for all classes it equals
+    correct_for_label_errors.
     """
     eta = _require_rate(error_rate)
     order = np.argsort(-eta)
@@ -94,14 +95,16 @@ def least_mean(low: float, error_rate: ArrayLike, *, n: NDArray[np.integer]) -> 
 
 
 def samples_for_half_width(half_width: float, *, classes: int, alpha: float, width: float) -> int:
-    """Fewest samples per class for Hoeffding intervals of a half-width: 1,883 at .05, K = 10, alpha = .05, width B.
+    """Smallest number of samples per class for Hoeffding intervals of a given half-width.
+
+    1,883 for half-width 0.05, K = 10, alpha = 0.05 and width sqrt(pi/2).
 
     Raises InputError for a half-width that is not positive and an alpha outside (0, 1).
     """
     require_alpha(alpha)
     if half_width <= 0:
         raise InputError(f"half-width must be positive, got {half_width}")
-    # From one below, since the ceiling of a rounded quotient may be one off on either side.
+    # Start one below, since rounding may shift the ceiling by one.
     n = max(1, math.ceil(width**2 * math.log(2 * classes / alpha) / (2 * half_width**2)) - 1)
     while hoeffding_half_width(n, classes=classes, alpha=alpha, width=width) > half_width:
         n += 1

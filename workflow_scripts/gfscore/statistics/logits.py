@@ -1,4 +1,4 @@
-"""What logits must be before anything is computed from them."""
+"""Validation of logits and labels."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,17 +8,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gfscore.core.errors import InputError
-from gfscore.core.label_numbers import not_whole
+from gfscore.core.label_numbers import fault_of_labels
 from gfscore.statistics.margins import predictions
 
 ROWS_NAMED_IN_ERRORS = 3
 PROBABILITY_TOLERANCE = 1e-3
-"""By which the sum of a row of probabilities may be off, relative to the sum."""
+"""Relative tolerance of the sum of a row of probabilities."""
 TOTALS = {1: "probabilities", 100: "probabilities in percent", 255: "probabilities as bytes"}
-"""What the rows sum to that are no logits, and what they are."""
+"""Row sums that reveal probabilities in place of logits."""
 
 MOST_CHANGED = 1e-3
-"""Share of the samples whose prediction may be another one in float32: near-ties, which no measure can tell apart."""
+"""Share of the samples whose prediction may change by rounding to float32 (near-ties)."""
 
 
 def require_logits(
@@ -29,13 +29,12 @@ def require_logits(
     source: Path | str = "logits",
     allow_probabilities: bool = False,
 ) -> tuple[NDArray[np.floating], NDArray[np.int32]]:
-    """Return logits and labels in canonical form, or refuse them.
+    """Logits and labels in canonical form: `(logits, labels)`, float32 or float64 (N, K) and int32 (N,).
 
-    Parameters: `logits` (N, K) of any real dtype, `labels` (N,) integers, `classes` the expected K,
-    `source` the file or argument named in errors. Returns `(logits, labels)` as float32 or float64 (N, K) and
-    int32 (N,). Raises InputError for a wrong shape, K < 2, N = 0, a label outside 0..K-1, a non-finite logit
-    (naming its row), and, unless `allow_probabilities`, for what are no logits: probabilities (also in percent or as
-    bytes), and values that all lie in [0, 1], some of them above 0.5.
+    Takes `logits` (N, K) of any real dtype, `labels` (N,) integers, the expected number of `classes` K, and `source`,
+    the file or argument named in errors. Raises InputError for a wrong shape, K < 2, N = 0, a label outside 0..K-1, a
+    non-finite logit (naming its row), and, unless `allow_probabilities`, for probabilities (also in percent or as
+    bytes) and values that all lie in [0, 1], some of them above 0.5.
     """
     logits = _array(logits, source)
     if logits.dtype.kind not in "fiu":
@@ -68,28 +67,27 @@ def require_logits(
 
 
 def require_rows(array: ArrayLike, manifest: Mapping[str, Any], *, source: Path | str) -> None:
-    """Refuse, by InputError, an array of another number of rows than a dataset has samples, by its manifest.
+    """Raise InputError, naming `source`, if an array has another number of rows than the dataset has samples.
 
-    `source` is the file that is named. What has no rows at all passes: require_logits refuses it for its shape.
+    `manifest` is the dataset's. A scalar passes, since require_logits refuses it for its shape.
     """
     rows, samples = np.shape(array)[:1], manifest["samples"]
     if rows in ((), (samples,)):
         return
     remedy = "give one row per sample, in the order of the dataset"
     if manifest["settings"].get("subset"):
-        remedy = "these are its `subset`: give their rows alone, or set subset: null"
+        remedy = "this is its `subset`: give only the rows of the subset, or set subset: null"
     raise InputError(f"{source}: {rows[0]} rows, but {manifest['dataset']} has {samples} samples; {remedy}")
 
 
 def stored_logits(
     logits: NDArray[np.floating], labels: NDArray[np.integer], *, source: Path | str
 ) -> NDArray[np.float32]:
-    """Logits (N, K) as the workflow's files hold them: float32.
+    """Logits (N, K) as float32, the dtype of the workflow's files.
 
-    Takes what require_logits returned, and `source` for errors. Raises InputError for a number beyond float32 (naming
-    its row), and when more than MOST_CHANGED of the predictions would be others.
+    Takes the logits and labels that require_logits returned, and `source` for errors. Raises InputError for a number
+    beyond float32 (naming its row), and if more than MOST_CHANGED of the predictions would change.
     """
-    # Exact: there is nothing to compare.
     if np.can_cast(logits.dtype, np.float32):
         return logits.astype(np.float32, copy=False)
     with np.errstate(over="ignore"):
@@ -97,15 +95,15 @@ def stored_logits(
     beyond = np.flatnonzero(~np.isfinite(stored).all(axis=1))
     if beyond.size:
         raise InputError(
-            f"{source}: row {beyond[0]} holds a number beyond those of float32, in which logits are stored "
-            f"({len(beyond)} such rows); divide all logits by one number, which is a temperature"
+            f"{source}: row {beyond[0]} holds a number beyond the range of float32, in which logits are stored "
+            f"({len(beyond)} such rows); divide all logits by one number, which acts as a temperature"
         )
     changed = int(np.count_nonzero(predictions(stored, labels) != predictions(logits, labels)))
     if changed > MOST_CHANGED * len(logits):
         raise InputError(
-            f"{source}: stored in float32, {changed} of {len(logits)} predictions would be others, since the logits of "
-            "a row differ by too little beside their size; take a common part out of each row, or multiply all logits "
-            "by one number, which is a temperature"
+            f"{source}: stored in float32, {changed} of {len(logits)} predictions would change, because the logits of "
+            "a row differ too little relative to their size; subtract a common offset from each row, or multiply all "
+            "logits by one number, which acts as a temperature"
         )
     return stored
 
@@ -114,12 +112,12 @@ def _array(logits: ArrayLike, source: Path | str) -> NDArray[Any]:
     _refuse_masked(logits, source)
     try:
         logits = np.asarray(logits)
-    # Tensors of torch that numpy cannot show: bfloat16, on a GPU, or with a gradient.
+    # Tensors of torch that numpy cannot convert: bfloat16, on a GPU, or with a gradient.
     except (TypeError, RuntimeError, ValueError) as error:
         raise InputError(
-            f"{source}: no array of numbers ({error}); of a tensor of torch give tensor.detach().float().cpu().numpy()"
+            f"{source}: no array of numbers ({error}); pass a torch tensor as tensor.detach().float().cpu().numpy()"
         ) from error
-    # ml_dtypes' type, which numpy does not know as a number; every value of it is one of float32.
+    # The dtype of ml_dtypes, whose values float32 represents exactly.
     return logits.astype(np.float32) if logits.dtype.name == "bfloat16" else logits
 
 
@@ -135,7 +133,7 @@ def _require_labels(labels: ArrayLike, source: Path | str) -> NDArray[Any]:
     labels = np.asarray(labels)
     if labels.ndim != 1:
         raise InputError(f"{source}: labels have shape {labels.shape}; expected (samples,)")
-    fault = not_whole(labels)
+    fault = fault_of_labels(labels)
     if fault:
         raise InputError(f"{source}: labels have {fault}")
     return labels.astype(np.int64) if labels.dtype.kind == "f" else labels
@@ -161,7 +159,7 @@ def _refuse_probabilities(logits, source):
         return
     sums, whole = logits.sum(axis=1, dtype=np.float64), not np.any(logits % 1)
     for total, kind in TOTALS.items():
-        # Each of K shares that were cut to whole numbers lacks less than one.
+        # Rounding K shares down to whole numbers loses less than 1 each.
         tolerance = logits.shape[1] if whole and total > 1 else PROBABILITY_TOLERANCE * total
         if logits.max() <= total + tolerance and np.all(np.abs(sums - total) <= tolerance):
             raise InputError(
@@ -169,10 +167,10 @@ def _refuse_probabilities(logits, source):
                 "Give the values before the softmax (their logarithm serves for the softmax score); "
                 "if they really are logits, say so with allow_probabilities"
             )
-    # Sigmoids say yes to something; what stays below is taken for small logits.
+    # Outputs of a sigmoid exceed 0.5 somewhere; smaller values may be small logits.
     if 0.5 < logits.max() <= 1:
         raise InputError(
             f"{source}: every value lies in [0, 1], so these are outputs of a sigmoid, or similarities without their "
-            "scale, not logits. Give the values before the sigmoid, or times the scale; "
+            "scale, not logits. Give the values before the sigmoid, or multiplied by the scale; "
             "if they really are logits, say so with allow_probabilities"
         )

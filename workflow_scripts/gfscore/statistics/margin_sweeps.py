@@ -1,4 +1,4 @@
-"""Class scores at many temperatures at once: what no temperature changes is done once."""
+"""Class scores at many temperatures, sharing all work that does not depend on the temperature."""
 
 from collections.abc import Callable
 
@@ -18,14 +18,13 @@ from gfscore.statistics.margins import (
 from gfscore.statistics.scale import SCALE
 
 CHUNK_ELEMENTS = 1 << 14
-"""Exponentials taken at once: input and output stay in the processor's nearest caches."""
+"""Exponentials per block, so that input and output stay in the processor's first-level caches."""
 
 ROWS = 1 << 10
-"""Samples in a block of many classes: enough that adding up the classes costs less than their exponentials."""
+"""Samples per block if there are many classes, so that summing over classes costs less than their exponentials."""
 
 NEGLIGIBLE = -37.5
-"""Exponents below this less ln K add nothing to a float64 sum of K exponentials of which one is 1."""
-
+"""Exponents below this minus ln K do not change a float64 sum of K exponentials of which one is 1."""
 
 TERMS = 12
 RADIUS = 0.4
@@ -35,20 +34,21 @@ RADIUS = 0.4
 def class_scores_by_temperature(
     logits: ArrayLike, labels: ArrayLike, classes: int, *, activation: str
 ) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
-    """Function from temperatures (P,) to the class scores there, (P, K) float64, NaN for a class without samples.
+    """Function from temperatures (P,) to class scores (P, K) float64, NaN for a class without samples.
 
-    A class score is the mean of margins.scores over its samples. Takes finite `logits` (N, K), `labels` (N,) int in
-    0..K-1, the number of classes and a key of ACTIVATIONS. Only correctly classified samples are looked at, class after
-    class. Raises InputError for an unknown activation; the function for a temperature that is not a positive number.
+    A class score is the mean of margins.scores over the samples of a class. Takes finite `logits` (N, K), `labels` (N,)
+    int in 0..K-1, the number of classes and a key of ACTIVATIONS. Raises InputError for an unknown activation; the
+    function raises it for a temperature that is not a positive number.
     """
     require_activation(activation)
+    # Only correctly classified samples have a score above 0; they are processed class by class.
     logits, labels = real_logits(logits), np.asarray(labels)
     n = np.bincount(labels, minlength=classes)
     own, rival = own_and_rival(logits, labels)
     rows = np.flatnonzero(own > rival)
-    # Short integers are sorted by radix.
-    brief = labels[rows].astype(np.int16 if classes <= 1 << 15 else np.int32)
-    rows = rows[np.argsort(brief, kind="stable")]
+    # numpy sorts 16-bit integers by radix.
+    short = labels[rows].astype(np.int16 if classes <= 1 << 15 else np.int32)
+    rows = rows[np.argsort(short, kind="stable")]
     own, rival, label = own[rows], rival[rows], labels[rows]
     step = _rows_at_once(activation, logits.shape[1])
 
@@ -76,8 +76,8 @@ def _rows_at_once(activation, k):
 
 
 def _margins(activation, z, own, rival, temperatures):
-    # Margins (rows,) at one temperature after the other, from logits (rows, K).
-    # Differences beyond the largest float64 become infinite, and the exponentials of those are right.
+    # Yields the margins (rows,) at each temperature, from logits (rows, K).
+    # Differences that overflow become infinite, and their exponentials are correct.
     with np.errstate(over="ignore", invalid="ignore"):
         if activation == "softmax" and z.shape[1] > FEW_CLASSES:
             yield from _softmax_of_many_classes(z, own, rival, temperatures)
@@ -88,8 +88,8 @@ def _margins(activation, z, own, rival, temperatures):
 
 
 def _softmax_of_many_classes(z, own, rival, temperatures):
-    # Classes in descending order, so that those which a temperature leaves nothing of are all last, and those of one
-    # chunk have nearly one logit.
+    # Logits in descending order, so that classes with a negligible exponential come last, and those of a chunk have
+    # similar logits.
     z = np.ascontiguousarray(np.sort(z, axis=1)[:, ::-1].T)
     step = max(1, CHUNK_ELEMENTS // len(own))
     inverse = 1 / np.asarray(temperatures, dtype=np.float64)
@@ -118,11 +118,11 @@ def _add_series(totals, which, differences, radius, inverse):
         moments[m] = np.add.reduce(power, axis=0)
         power *= offsets
         power /= m + 1
-    for some in np.array_split(which, -(-len(which) // TERMS)):
-        exponents = np.maximum(np.multiply.outer(inverse[some], middle), FLOOR)
+    for part in np.array_split(which, -(-len(which) // TERMS)):
+        exponents = np.maximum(np.multiply.outer(inverse[part], middle), FLOOR)
         np.exp(exponents, out=exponents)
-        exponents *= np.vander(inverse[some] * radius, TERMS, increasing=True) @ moments
-        totals[some] += exponents
+        exponents *= np.vander(inverse[part] * radius, TERMS, increasing=True) @ moments
+        totals[part] += exponents
 
 
 def _add_exponentials(totals, which, differences, inverse):

@@ -10,17 +10,16 @@ from gfscore.core.errors import InputError
 from gfscore.statistics.scale import SCALE
 
 BLOCK_ELEMENTS = 1 << 17
-"""Rows are scored in blocks whose float64 copy stays in the processor's cache."""
+"""Elements of a block of rows, so that its float64 copy stays in the processor's cache."""
 
 FEW_CLASSES = 64
 """Up to this many classes a block is stored with one row per class: numpy is slow along many short rows."""
 
-
 FLOOR = -700.0
-"""Exponents below this are replaced by it where exp(x) is added to 1: the sum is the same, and underflow is slow."""
+"""Smaller exponents are replaced by this one where exp(x) is added to 1: the sum is the same, and underflow is slow."""
 
 MODERATE = 32.0
-"""Up to this size of logit / T the plain exponentials keep 14 digits and stay far from overflow."""
+"""Up to this size of logit / T, exponentials without a shift keep 14 digits and do not overflow."""
 
 
 def scores(logits: ArrayLike, labels: ArrayLike, *, activation: str, temperature: float = 1.0) -> NDArray[np.float64]:
@@ -39,7 +38,7 @@ def scores(logits: ArrayLike, labels: ArrayLike, *, activation: str, temperature
     if activation == "softmax" and logits.shape[1] <= FEW_CLASSES and _moderate(logits, temperature):
         _softmax_without_shift(logits, labels, temperature, out=result)
         return result
-    # Quotients beyond the largest float64 become infinite, and the exponentials of those are right.
+    # Quotients that overflow become infinite, and their exponentials are correct.
     with np.errstate(over="ignore"):
         for rows, *sample in _worth_scoring(logits, labels, others=activation != "sigmoid"):
             result[rows] = ACTIVATIONS[activation](*sample, once=True)(float(temperature))
@@ -48,7 +47,7 @@ def scores(logits: ArrayLike, labels: ArrayLike, *, activation: str, temperature
 
 
 def _worth_scoring(logits, labels, *, others):
-    # Blocks as below. Exponentials of many classes cost more than leaving out the rows whose score is 0 anyway.
+    # Blocks as _blocks gives; with many classes only the correctly classified rows, since all others score 0.
     for rows, z, own, rival in _blocks(logits, labels, others=others and logits.shape[1] <= FEW_CLASSES):
         if z is not None or not others:
             yield rows, z, own, rival
@@ -59,13 +58,13 @@ def _worth_scoring(logits, labels, *, others):
 
 
 def _moderate(logits, temperature):
-    # As Python's numbers: single precision would overflow at a temperature that it does not hold.
+    # As Python floats: float32 would overflow at an extreme temperature.
     lowest, highest = float(logits.min(initial=0)), float(logits.max(initial=0))
     return -MODERATE * temperature <= lowest and highest <= MODERATE * temperature
 
 
 def _softmax_without_shift(logits, labels, temperature, *, out):
-    # Softmax scores at one temperature, from moderate logits: a sixth faster than by differences from the own logit.
+    # Softmax scores at one temperature from moderate logits, a sixth faster than by differences from the true logit.
     for rows, *sample in _blocks(logits, labels, others=True, aside=FLOOR * temperature):
         z, own, rival = sample
         gap = _gap(own, rival)
@@ -107,13 +106,13 @@ def predictions(logits: ArrayLike, labels: ArrayLike) -> NDArray[np.int32]:
     logits, labels = real_logits(logits), np.asarray(labels)
     predicted = labels.astype(np.int32)
     for rows, _, own, rival in _blocks(logits, labels):
-        # Written so that NaN, for which every comparison is false, is looked at too.
+        # Negated, so that NaN, for which every comparison is false, counts as wrong.
         wrong = rows.start + np.flatnonzero(~(own > rival))
         others = logits[wrong]
         if np.isnan(others).any():
             raise InputError(
-                "the classifier gives NaN in place of a logit, of which no class follows; look for a division by what "
-                "can be 0, or a logarithm, in the model"
+                "the classifier returns NaN in place of a logit, so no class can be predicted; look for a division "
+                "by 0 or a logarithm of 0 in the model"
             )
         others[np.arange(len(wrong)), labels[wrong]] = -np.inf
         predicted[wrong] = others.argmax(axis=1)
@@ -121,18 +120,17 @@ def predictions(logits: ArrayLike, labels: ArrayLike) -> NDArray[np.int32]:
 
 
 def real_logits(logits: ArrayLike) -> NDArray[np.floating]:
-    """Logits (N, K) as float32 or float64: half precision and integers have no fast arithmetic of their own."""
+    """Logits (N, K) as float32 or float64, other types converted to float64."""
     logits = np.asarray(logits)
     return logits if logits.dtype in (np.float32, np.float64) else logits.astype(np.float64)
 
 
 def _blocks(logits, labels, *, others=False, aside=None):
-    # Rows of each block as a slice; where the `others` are asked for, their logits (K, rows) float64, class by class,
-    # else None; own and rival logits (rows,) float64. Among the others the own logit stands as it is, or as `aside`,
-    # which is below all.
+    # Yields for each block: the rows as a slice; if `others`, all logits (K, rows) float64, else None; own and rival
+    # logits (rows,) float64. If `aside` is given, it replaces the own logit among all logits.
     n, k = logits.shape
     step = min(n, max(1, BLOCK_ELEMENTS // k))
-    # Taken once, since fresh memory costs as much as the work on it.
+    # Allocated once, since allocating costs as much as the arithmetic.
     buffer = np.empty(step * k, np.float64 if others else logits.dtype)
     for start in range(0, n, step):
         rows = slice(start, min(start + step, n))
@@ -149,7 +147,7 @@ def _split(logits, labels, buffer, *, others, aside):
         place += labels * np.intp(n)
     z[...] = logits.T
     own = flat.take(place)
-    # Out of the running.
+    # Excludes the own logit from the maximum.
     flat[place] = -np.inf if aside is None else aside
     rival = z.max(axis=0)
     if others and aside is None:
@@ -157,10 +155,10 @@ def _split(logits, labels, buffer, *, others, aside):
     return z if others else None, own.astype(np.float64, copy=False), rival.astype(np.float64, copy=False)
 
 
-# Each activation takes logits (K, rows) in any layout (sigmoid looks at none), own and rival logits (rows,) float64,
-# and whether it is asked for one temperature only, when it may overwrite them all: fresh memory costs as much as the
-# work on it. It does once what no temperature changes, and returns a function from T to the margins max(m, 0), (rows,).
-# A misclassified row has gap 0 and so margin 0: all else is finite, or an infinite divisor.
+# Each activation takes logits (K, rows) in any layout (unused by sigmoid), own and rival logits (rows,) float64, and
+# `once`, whether it is called for one temperature only and may overwrite them. It does all work that is independent of
+# the temperature, and returns a function from T to the margins max(m, 0), (rows,). A misclassified row has gap 0 and
+# so margin 0, since all other factors are finite or infinite divisors.
 
 
 def _gap(own, rival):
@@ -169,8 +167,8 @@ def _gap(own, rival):
 
 
 def _sigmoid_margin(own, rival, gap):
-    # sig(own) - sig(rival) without cancellation; the gap own - rival >= 0 is given, since both may be infinite. All
-    # three are overwritten.
+    # sig(own) - sig(rival) without cancellation; the gap own - rival >= 0 is passed, since both may be infinite.
+    # Overwrites all three.
     np.negative(own, out=own)
     for exponents in (own, rival):
         np.maximum(exponents, FLOOR, out=exponents)
@@ -202,7 +200,7 @@ def _softmax(z, own, rival, *, once=False):
     gap = _gap(own, rival)
     differences = np.subtract(z, own, out=z if z.dtype == own.dtype else None)
     lowest = differences.min(initial=0)
-    # Steps are done in place.
+    # All operations are in place.
     scaled = differences if once else np.empty_like(differences)
 
     def margins(temperature: float) -> NDArray[np.float64]:
@@ -223,7 +221,7 @@ def _sigmoid_of_softmax(z, own, rival, *, once=False):
 
 
 def _softmax_of_sigmoid(z, own, rival, *, once=False):
-    # The outputs of the first layer take the place of logits; only their differences are known without cancellation.
+    # The outputs of the sigmoid replace the logits; their differences are computed without cancellation.
     smaller = np.minimum(z, own)
     differences = -_sigmoid_margin(own.copy(), smaller, own - smaller)
     nearest = -_sigmoid_margin(own.copy(), rival.copy(), _gap(own, rival))

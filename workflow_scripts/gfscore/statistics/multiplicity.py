@@ -6,17 +6,17 @@ from numpy.typing import ArrayLike, NDArray
 from gfscore.core.errors import InputError
 
 SIGNIFICANT = 0.05
-"""Level at which sentences and figures call something found: p-values, adjusted for how many were looked at, up to it.
+"""Level of adjusted p-values at which text and figures call a difference significant.
 
-Gates and intervals have levels of their own in the configuration.
+Gates and intervals have their own levels in the configuration.
 """
 
 
 def holm(p_values: ArrayLike, *, family: int) -> NDArray[np.float64]:
-    """P-values adjusted by Holm 1979: refusing those <= alpha makes any wrong refusal with probability <= alpha.
+    """P-values adjusted by Holm 1979, which control the family-wise error rate.
 
     Takes `p_values` (H,) and the size of the `family`, at least H: hypotheses of the family that were not tested count
-    as never refused. Valid under any dependence between the tests. Returns (H,) float64 in [0, 1].
+    as never rejected. Valid under any dependence between the tests. Returns (H,) float64 in [0, 1].
     """
     p_values = _require_family(p_values, family)
     order = np.argsort(p_values, kind="stable")
@@ -27,16 +27,16 @@ def holm(p_values: ArrayLike, *, family: int) -> NDArray[np.float64]:
 
 
 def benjamini_hochberg(p_values: ArrayLike, *, family: int) -> NDArray[np.float64]:
-    """P-values adjusted by Benjamini and Hochberg 1995: refusing those <= q makes at most q of them wrong on average.
+    """P-values adjusted by Benjamini and Hochberg 1995, which control the false discovery rate.
 
-    Takes what holm takes. Proven for independent or positively dependent tests only.
-    # ASSUME: comparisons that share a model are dependent enough in the right way; simulations agree, no proof does.
+    Arguments as holm takes them. Proven for independent or positively dependent tests only.
+    # ASSUME: comparisons that share a model are positively dependent; simulations support this, no proof does.
     """
     return _false_discovery(p_values, family, "bh")
 
 
 def benjamini_yekutieli(p_values: ArrayLike, *, family: int) -> NDArray[np.float64]:
-    """P-values adjusted by Benjamini and Yekutieli 2001: as benjamini_hochberg, proven under any dependence."""
+    """P-values adjusted by Benjamini and Yekutieli 2001: false discovery rate under any dependence."""
     return _false_discovery(p_values, family, "by")
 
 

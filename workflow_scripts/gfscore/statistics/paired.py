@@ -1,13 +1,13 @@
-"""Which of several models is better, class by class and on the whole, on the same samples.
+"""Paired comparison of models on the same samples, per class and overall.
 
-Every statement rests on paired differences: two models' values of the same sample, subtracted.
+All statements are based on the differences of two models' values of the same sample.
 # ASSUME: models are compared on the samples as labelled; wrong labels are not corrected for.
 """
 
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
@@ -26,10 +26,10 @@ ELEMENTS_AT_ONCE = 1 << 24
 class Differences:
     """Differences of H comparisons, first model minus second, arrays (H,).
 
-    `low`, `high`: bounds that hold for the whole family together. `p`: two-sided, of this comparison alone. `holm`,
-    `bh`, `by`: adjusted for the family, both directions. `sign_flip_p`, `sign_flip_adjusted`: asymptotic, alone and
-    adjusted for the family; NaN where too few samples differ for it (sign_flips.trusted), and where values are
-    decisions of a test, undecided or wrong now and then.
+    `low`, `high`: simultaneous bounds of the family. `p`: two-sided p-value of the single comparison. `holm`, `bh`,
+    `by`: p-values adjusted for the family and both directions. `sign_flip_p`, `sign_flip_adjusted`: asymptotic
+    p-values, single and adjusted; NaN where too few samples differ (sign_flips.trusted), and where values are
+    decisions of a test, which may be undecided or wrong.
     """
 
     value: NDArray[np.float64]
@@ -47,10 +47,10 @@ class Differences:
 class Comparison:
     """Comparison of M models on the K' classes that have samples.
 
-    `order` (M,): models from the largest aggregate to the smallest. `pairs` (P, 2): the pairs listed, the model of the
-    larger aggregate first; `every_pair` says whether these are all. `classes` (K',): classes with samples.
-    `by_class`: Differences of all pairs of the first class, then of the next. `overall`: Differences of the aggregates,
-    one per pair. `best`, `worst` (M,): ends of the interval of each model's rank.
+    `order` (M,): models by descending aggregate. `pairs` (P, 2): the listed pairs, the model with the larger aggregate
+    first; `every_pair`: whether these are all pairs. `classes` (K',): classes with samples. `by_class`: Differences of
+    all pairs for the first class, then for the next. `overall`: Differences of the aggregates, one per pair. `best`,
+    `worst` (M,): ends of the confidence interval of each model's rank.
     """
 
     order: NDArray[np.int64]
@@ -77,16 +77,15 @@ def compare(
 ) -> Comparison:
     """Compare M >= 2 models on the same N samples.
 
-    Takes `values` (M, N) within `value_range`, `labels` (N,), `alpha`, the `most` comparisons (pairs x classes) to
-    list, the number of sign `flips`, and a numpy Generator for them. Lists every pair if that makes no more
-    comparisons, else the pairs with the model of the largest aggregate; every correction is for all pairs, so that
-    choosing this model by its result costs no guarantee. Three families stand apart, each with error probability at
-    most alpha: the differences of classes, those of aggregates, and the ranks. Bounds hold for a whole family together;
-    refusing where Holm's p-value is at most alpha makes any wrong statement, about the direction too, that rarely.
-    `upper_values` (M, N) are the largest values that undecided samples may have and `error_rate` in [0, 1) the largest
-    probability that a value is wrong: a model is then better only if its `values` are so against the other's
-    `upper_values`, whichever of the values are wrong. Raises InputError for fewer than two models. Sources: those of
-    the modules that this one puts together.
+    Takes `values` (M, N) within `value_range`, `labels` (N,), `alpha`, the largest number `most` of comparisons (pairs
+    x classes) to list, the number of sign `flips`, and a numpy Generator for them. Lists every pair if these are at
+    most `most` comparisons, else the pairs with the model of the largest aggregate; all corrections are for all pairs,
+    so that selecting this model by its result keeps the guarantee. Three families each have an error probability of at
+    most alpha: differences of classes, differences of aggregates, and ranks. Bounds are simultaneous within a family;
+    rejecting where Holm's p-value is at most alpha has a family-wise error rate of at most alpha, wrong directions
+    included. `upper_values` (M, N) are the largest possible values of undecided samples, `error_rate` in [0, 1) the
+    largest probability that a value is wrong; statements then hold whatever the true values are. Raises InputError for
+    fewer than two models. Sources: see the modules that are combined here.
     """
     values = np.asarray(values, dtype=np.float64)
     if len(values) < 2:
@@ -108,7 +107,7 @@ def compare(
     everything = np.arange(values.shape[1])
     overall = _differences(
         [_parts(pairing, everything, pairs, alpha=alpha, family=len(every))],
-        [_all_joined(by_sign)],
+        [reduce(sign_flips.SignFlips.joined, by_sign)],
         pairs,
         every,
         family=len(every),
@@ -124,7 +123,7 @@ def compare(
 
 @dataclass(frozen=True)
 class _Pairing:
-    # Smallest and largest values (M, N) of M models, the length of their range, and how often a value is wrong.
+    # Smallest and largest possible values (M, N) of M models, length of their range, probability of a wrong value.
     values: NDArray[np.float64]
     upper_values: NDArray[np.float64]
     length: float
@@ -142,11 +141,11 @@ class _Pairing:
         *,
         alpha: float,
     ) -> tuple[NDArray[Any], ...]:
-        # A function of the paired differences (n, P), a few pairs at a time: two arrays (P,).
+        # Arrays (P,) of a function of the paired differences (n, P), computed for a few pairs at a time.
         smallest = np.ascontiguousarray(self.values[:, rows].T)
         largest = smallest if self.known else np.ascontiguousarray(self.upper_values[:, rows].T)
         # A value v that is wrong with probability e has a mean from (1 - e) v to (1 - e) v + e, in units of the range.
-        # So the true difference is positive only if that of smallest and largest values is above e.
+        # So the true difference is certainly positive only if the difference of extremes exceeds e.
         shift = self.error_rate * self.length
         step = max(1, ELEMENTS_AT_ONCE // max(1, len(rows)))
         results = []
@@ -158,13 +157,13 @@ class _Pairing:
 
 
 def _parts(pairing, rows, pairs, *, alpha, family):
-    # Mean, bounds, both one-sided p-values, and whether signs may be flipped, of the pairs on some samples, each (P,).
+    # For the pairs on some samples, each (P,): mean, bounds, both one-sided p-values, whether sign flips are valid.
     means = pairing.values[:, rows].mean(axis=1)
     ends = pairing.in_blocks(mean_bounds, rows, pairs, alpha=alpha / family)
     low, high = (np.clip(end / (1 - pairing.error_rate), -pairing.length, pairing.length) for end in ends)
     above, below = pairing.in_blocks(one_sided_p_values, rows, pairs, alpha=alpha / (2 * family))
     (enough,) = pairing.in_blocks(_enough_for_signs, rows, pairs, alpha=alpha)
-    # Random signs allow neither for values between two numbers nor for wrong ones.
+    # Sign flips allow neither for undecided values nor for wrong ones.
     return means[pairs[:, 0]] - means[pairs[:, 1]], low, high, above, below, enough & pairing.known
 
 
@@ -175,7 +174,7 @@ def _enough_for_signs(differences, **_):
 def _differences(parts, by_sign, pairs, every, *, family):
     value, low, high, above, below, trusted = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     one_sided = np.concatenate([above, below])
-    # A comparison is two hypotheses, one per direction, so that a refusal says which model is better.
+    # A comparison is two hypotheses, one per direction, so that a rejection says which model is better.
     by_holm, bh, by = (
         method(one_sided, family=2 * family).reshape(2, -1).min(axis=0)
         for method in (holm, benjamini_hochberg, benjamini_yekutieli)
@@ -194,10 +193,3 @@ def _differences(parts, by_sign, pairs, every, *, family):
         np.where(trusted, np.concatenate([sign_flips.p_values(of_group) for of_group in statistics]), np.nan),
         np.where(trusted, sign_flips.adjusted_p_values(observed, largest), np.nan),
     )
-
-
-def _all_joined(by_sign):
-    joined = by_sign[0]
-    for flips in by_sign[1:]:
-        joined = joined.joined(flips)
-    return joined

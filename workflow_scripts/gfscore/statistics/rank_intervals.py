@@ -14,10 +14,10 @@ def rank_intervals(
     """Simultaneous confidence intervals of the ranks of M models, 1 for the best.
 
     Takes one-sided p-values `(first_better, second_better)`, each (P,), of all P = M (M - 1) / 2 `pairs` (P, 2) of
-    model indices, the number of `models`, and `alpha`. Holm's procedure over both directions of all pairs says which
-    models differ; a model's rank is then at least 1 + the number of models significantly better and at most M - the
-    number significantly worse. Returns `(best, worst)`, each (M,) int64. With probability at least 1 - alpha every
-    model's true rank lies between, models of equal value sharing all ranks they could take.
+    model indices, the number of `models`, and `alpha`. Holm's procedure over both directions of all pairs finds the
+    models that differ; a model's rank is then at least 1 + the number of significantly better models and at most M -
+    the number of significantly worse ones. Returns `(best, worst)`, each (M,) int64. With probability at least
+    1 - alpha every model's true rank lies between; models of equal value may take any of their shared ranks.
     Source: Mogstad, Romano, Shaikh and Wilhelm 2024, Theorem 3.1.
     """
     pairs = np.asarray(pairs).reshape(-1, 2)

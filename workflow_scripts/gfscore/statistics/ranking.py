@@ -1,4 +1,4 @@
-"""Rank agreement between scores and accuracies, and rankings of classes."""
+"""Rank correlations, and rankings of classes."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 EXACT_UP_TO = 9
-"""Largest number of models whose orderings (9! = 362,880) are enumerated for an exact p-value."""
+"""Largest number of models whose permutations (9! = 362,880) are enumerated for an exact p-value."""
 
 ROUNDING = 1e-12
-"""Largest difference of two rank correlations that are equal but for rounding."""
+"""Tolerance of rank correlations that differ by rounding only."""
 
 
 def ranks(values: ArrayLike) -> NDArray[np.float64]:
@@ -31,7 +31,7 @@ def ranks(values: ArrayLike) -> NDArray[np.float64]:
     values = np.asarray(values, dtype=np.float64)
     order = np.argsort(values, axis=-1)
     apart = np.diff(np.take_along_axis(values, order, axis=-1), axis=-1) > TIE_TOLERANCE
-    # Places in order of the first and the last value of each run of ties, whose mean is the rank of all in it.
+    # First and last position of each run of ties, whose mean is the rank of all values in it.
     places = np.arange(values.shape[-1])
     bounds = np.ones((*values.shape[:-1], 1), dtype=bool)
     first = np.where(np.concatenate([bounds, apart], axis=-1), places, 0)
@@ -46,9 +46,8 @@ def ranks(values: ArrayLike) -> NDArray[np.float64]:
 def spearman(x: ArrayLike, y: ArrayLike) -> NDArray[np.float64] | np.float64:
     """Spearman rank correlation along the last axis, ties given average ranks; in [-1, 1].
 
-    Takes arrays (..., M) that broadcast against each other. NaN where one side is constant or fewer than two
-    values are given: a ranking without any order agrees with nothing. Pairs with a NaN are left out, for 1-d input.
-    Raises InputError when a NaN stands in input of more dimensions.
+    Takes arrays (..., M) that broadcast against each other. NaN where one side is constant or has fewer than two
+    values. For 1-d input pairs with a NaN are left out; for more dimensions a NaN raises InputError.
     """
     x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     missing = np.isnan(x).any() or np.isnan(y).any()
@@ -68,10 +67,10 @@ def spearman(x: ArrayLike, y: ArrayLike) -> NDArray[np.float64] | np.float64:
 
 
 def exact_p_value(rho: float, models: int) -> float:
-    """Two-sided probability that |Spearman's rho| of a random order of M models is at least |rho|, without ties.
+    """Exact two-sided permutation p-value of Spearman's `rho` of M models without ties.
 
-    By enumeration of all M! orders, for 2 <= M <= 9; 0.0833 for rho = .9 at M = 5. NaN when rho is NaN (undefined).
-    Raises InputError for another M.
+    By enumeration of all M! permutations, for 2 <= M <= 9; 0.0833 for rho = 0.9 at M = 5. NaN when rho is NaN. Raises
+    InputError for another M.
     """
     _require_few(models)
     untied = np.arange(models)
@@ -79,7 +78,10 @@ def exact_p_value(rho: float, models: int) -> float:
 
 
 def exact_p_value_of(x: ArrayLike, y: ArrayLike) -> float:
-    """The same for `x` and `y` (M,) as they are, ties included; pairs with a NaN are left out."""
+    """Exact two-sided permutation p-value of Spearman's rho of `x` and `y` (M,), ties included; as exact_p_value.
+
+    Pairs with a NaN are left out.
+    """
     x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     known: NDArray[np.bool_] = ~(np.isnan(x) | np.isnan(y))
     x, y, rho = x[known], y[known], float(spearman(x, y))
@@ -102,21 +104,21 @@ def share_of_orders(x: NDArray[Any], y: NDArray[Any], orders: NDArray[np.integer
 
 @cache
 def every_order(items: int) -> NDArray[np.int8]:
-    """All orders of 0..M-1, (M!, M) int8, the identity first; for M up to EXACT_UP_TO."""
+    """All permutations of 0..M-1, (M!, M) int8, the identity first; for M up to EXACT_UP_TO."""
     orders = np.zeros((1, 1), dtype=np.int8)
     for last in range(1, items):
-        # The last item at every place of every order of the others.
+        # The last item at every position in every permutation of the others.
         orders = np.concatenate([np.insert(orders, place, last, axis=1) for place in range(last, -1, -1)])
     return orders
 
 
 def vulnerability(values: ArrayLike, class_names: Sequence[str]) -> DataFrame:
-    """How often each class is the weakest or the strongest, over models.
+    """Number of models for which each class is the worst or the best.
 
-    Takes class values (M, K), higher is better, NaN for a class without samples, and K names. Models are compared on
-    the same classes: those that each of them has samples of. Returns a data frame sorted from the most to the least
-    vulnerable class, the others last: class_index, class_name, mean_rank (1 = weakest; NaN for the others),
-    times_worst and times_best (a tie counts for every class in it), models. Source: GF-Score, Figure 4.
+    Takes class values (M, K), higher is better, NaN for a class without samples, and K names. Only classes with samples
+    of every model are ranked. Returns a data frame sorted from the most to the least vulnerable class, unranked ones
+    last: class_index, class_name, mean_rank (1 = worst; NaN if unranked), times_worst and times_best (ties count for
+    every class), models. Source: GF-Score, Figure 4.
     """
     import pandas as pd
 
@@ -143,6 +145,6 @@ def vulnerability(values: ArrayLike, class_names: Sequence[str]) -> DataFrame:
 
 
 def spearman_or_none(x: ArrayLike, y: ArrayLike) -> float | None:
-    """Spearman rank correlation as a plain number, or None where it is undefined, for JSON."""
+    """Spearman rank correlation as a float, or None where it is undefined, for JSON."""
     rho = float(spearman(x, y))
     return None if math.isnan(rho) else rho

@@ -1,4 +1,4 @@
-"""The scale of the attack-free margin score. Imports nothing heavy."""
+"""Scale of the attack-free margin score. Imports nothing heavy."""
 
 import math
 

@@ -1,8 +1,8 @@
-"""Sequential tests of a probability: draw until it is known to lie on one side of a threshold.
+"""Sequential tests of whether a probability lies below or above a threshold.
 
-The hypothesis pair is p <= kappa ("robust": changes are rare) against p > kappa ("not robust"), p the probability that
-one draw is a change. After n draws with k changes a test says robust, not robust, or draws on; what is undecided when
-the budget is spent stays undecided. Pure functions of counts: no classifier, no images, no randomness.
+The hypotheses are p <= kappa ("robust": changes are rare) and p > kappa ("not robust"), where p is the probability that
+a draw is a change. After n draws with k changes a test decides robust or not robust, or continues; an input is
+undecided when the budget is spent. Functions of counts only: no classifier, no images, no randomness.
 """
 
 import math
@@ -16,18 +16,18 @@ from numpy.typing import ArrayLike, NDArray
 from gfscore.core.errors import InputError, unknown
 
 STATES = ("undecided", "robust", "not_robust")
-"""Outcomes of a test; their positions are the codes of `Boundaries.decide`."""
+"""Outcomes of a test; their positions are the codes that `Boundaries.decide` returns."""
 
 UNDECIDED, ROBUST, NOT_ROBUST = range(3)
 
 
 @dataclass(frozen=True, eq=False)
 class Boundaries:
-    """When a sequential test decides, by the number of draws n = 0..budget.
+    """Decision boundaries of a sequential test after n = 0..budget draws.
 
-    `robust` (budget + 1,) int64: robust is called when the changes are at most this, -1 where no count suffices;
-    `not_robust` (budget + 1,) int64: not robust is called when they are at least this, n + 1 where none suffices.
-    The two never overlap, and neither falls as draws are added.
+    `robust` (budget + 1,) int64: the test decides robust if there are at most this many changes, -1 where no number
+    suffices; `not_robust` (budget + 1,) int64: it decides not robust if there are at least this many, n + 1 where none
+    suffices. The two never overlap, and both are non-decreasing in n.
     """
 
     robust: NDArray[np.int64]
@@ -39,15 +39,15 @@ class Boundaries:
         return len(self.robust) - 1
 
     def decide(self, changes: Any, draws: Any) -> Any:
-        """Codes (positions in STATES) of tests that have seen `changes` (..., n) among `draws`, (n,) or a slice."""
+        """Codes (positions in STATES) of tests with `changes` (..., n) among `draws`, (n,) or a slice."""
         return ROBUST * (changes <= self.robust[draws]) + NOT_ROBUST * (changes >= self.not_robust[draws])
 
     def robust_from(self, changes: int) -> int:
-        """Fewest draws at which robust is called with so many `changes`, an int; budget + 1 where none suffices."""
+        """Smallest number of draws at which the test decides robust despite `changes`; budget + 1 if there is none."""
         return int(np.searchsorted(self.robust, changes))
 
     def on(self, device: Any) -> "Boundaries":
-        """The same, of tensors on a device."""
+        """Boundaries as tensors on a device."""
         import torch
 
         robust, not_robust = (torch.from_numpy(limits).to(device) for limits in (self.robust, self.not_robust))
@@ -56,7 +56,7 @@ class Boundaries:
 
 @dataclass(frozen=True)
 class Characteristics:
-    """What a test does at one true probability: shares of each outcome, and the draws it needs on average."""
+    """Operating characteristics of a test at one true probability: probability of each outcome, expected draws."""
 
     robust: float
     not_robust: float
@@ -68,11 +68,11 @@ class Characteristics:
 def boundaries(*, kappa: float, alpha: float, budget: int, test: str = "anytime") -> Boundaries:
     """Decision boundaries of a sequential test for p <= `kappa`, looked at after every draw.
 
-    `test` is a key of TESTS: `anytime` calls robust wrongly with probability at most `alpha` whatever p > kappa, and
-    not robust wrongly with probability at most alpha whatever p <= kappa, at any budget and under any stopping rule.
-    `repeated_exact` is the paper's and has no such guarantee: repeating a fixed-alpha test after every draw, it is
+    `test` is a key of TESTS. `anytime` decides robust with probability at most `alpha` for any p > kappa, and not
+    robust with probability at most alpha for any p <= kappa, at any budget and under any stopping rule.
+    `repeated_exact` is the paper's test and has no such guarantee: repeating a fixed-alpha test after every draw, it is
     wrong in 18.8% (robust) and 27.7% (not robust) of cases at p = kappa = 0.01, alpha = 0.05, budget 3,000.
-    kappa in [0, 1]: at 0 nothing can be called robust and one change decides; at 1 everything is robust without a draw.
+    kappa in [0, 1]: at 0 one change decides and nothing can be robust; at 1 everything is robust without a draw.
     Raises InputError for an unknown test, kappa outside [0, 1], a negative budget, or alpha outside (0, 0.5).
     Source: exact-binomial paper, Eqs. 2 and 3; anytime: Ville's inequality for the likelihood ratio mixed over
     Beta(1/2, 1/2) truncated to the alternative.
@@ -85,8 +85,8 @@ def boundaries(*, kappa: float, alpha: float, budget: int, test: str = "anytime"
         never = np.full(budget + 1, -1)
         return Boundaries(never, np.ones_like(never)) if kappa == 0 else Boundaries(draws, draws + 1)
     says_robust, says_not_robust = TESTS[test]
-    # For k changes robust is called from some number of draws on, and not robust up to some number: each boundary is
-    # found by bisection for every k at once, of which there are few where kappa is small.
+    # For k changes the test decides robust from some number of draws on, and not robust up to some number: each
+    # boundary is found by bisection for all k at once, which are few if kappa is small.
     few = np.arange(int(kappa * budget) + 1)
     from_draws = _first(lambda n, k: says_robust(n, k, kappa, alpha), few, budget)
     many = np.arange(1, _changes_that_decide(says_not_robust, kappa, alpha, budget) + 1)
@@ -104,12 +104,12 @@ def require_level(kappa: float, alpha: float, test: str = "anytime") -> None:
         raise InputError(f"kappa must lie in 0..1, got {kappa!r}")
     if not 0 < alpha < 0.5:
         raise InputError(
-            f"alpha must lie strictly between 0 and 0.5, got {alpha!r}: from 0.5 on both sides could be called at once"
+            f"alpha must lie strictly between 0 and 0.5, got {alpha!r}: from 0.5 on the two decisions would overlap"
         )
 
 
 def clean_draws(*, kappa: float, alpha: float, test: str = "anytime") -> int:
-    """Fewest draws, all without a change, after which a test calls robust: no budget below it can call anything robust.
+    """Smallest number of draws, all without a change, after which a test decides robust: the smallest useful budget.
 
     At kappa = 0.01 and alpha = 0.05: 299 for `repeated_exact`, 377 for `anytime`. `kappa` in (0, 1].
     """
@@ -125,22 +125,21 @@ def clean_draws(*, kappa: float, alpha: float, test: str = "anytime") -> int:
 
 
 def zero_failure_draws(kappa: float, alpha: float) -> int:
-    """Fewest draws n, all without a change, at which (1 - kappa)^n <= alpha: ceil(ln alpha / ln(1 - kappa)).
+    """Smallest n with (1 - kappa)^n <= alpha: ceil(ln alpha / ln(1 - kappa)).
 
-    What a single test with a number of draws fixed beforehand needs: 29, 299, 2,995 and 29,956 for kappa = 1e-1 to
-    1e-4 at alpha = 0.05. `kappa` and `alpha` in (0, 1).
+    The number of draws without a change that a test with a fixed number of draws needs: 29, 299, 2,995 and 29,956 for
+    kappa = 1e-1 to 1e-4 at alpha = 0.05. `kappa` and `alpha` in (0, 1).
     """
     return math.ceil(math.log(alpha) / math.log1p(-kappa))
 
 
 def characteristics(limits: Boundaries, probability: float) -> Characteristics:
-    """Exact behaviour of a sequential test where each draw is a change with a given probability.
+    """Exact operating characteristics of a sequential test if each draw is a change with probability p.
 
-    Takes Boundaries and p in [0, 1]. The distribution of the number of changes among the undecided is followed draw by
-    draw: no simulation, error of rounding only. With p > kappa, `robust` is the rate of wrong calls; with p <= kappa,
-    `not_robust` is.
+    Takes Boundaries and p in [0, 1]. Computed by the distribution of the number of changes without a decision, draw by
+    draw. For p > kappa, `robust` is the error rate; for p <= kappa, `not_robust` is.
     """
-    # Probability of `first`, first + 1, ... changes and no decision: only counts between the boundaries are carried.
+    # Probability of `first`, first + 1, ... changes and no decision: only counts between the boundaries are kept.
     undecided, first = np.ones(1), 0
     robust = not_robust = expected = 0.0
     for n, (low, high) in enumerate(zip(limits.robust.tolist(), limits.not_robust.tolist(), strict=True)):
@@ -163,11 +162,11 @@ def characteristics(limits: Boundaries, probability: float) -> Characteristics:
 
 @lru_cache(maxsize=16)
 def wrong_call_rate(*, kappa: float, alpha: float, budget: int, test: str = "anytime") -> float:
-    """Largest probability that a test calls an input wrongly, whatever its p; arguments as `boundaries` takes them.
+    """Largest probability, over all p, of a wrong decision; arguments as `boundaries` takes them.
 
-    Of `anytime` it is at most `alpha`, which is returned. Of any other test it is exact for the budget: the larger of
-    both rates at p = kappa, since "robust" grows rarer with p and "not robust" more frequent. 0 at kappa 0 or 1, where
-    no wrong call is possible.
+    For `anytime` it is at most `alpha`, which is returned. For other tests it is exact for the budget: the larger error
+    rate at p = kappa, since the probability of robust falls with p and that of not robust rises. 0 at kappa 0 or 1,
+    where no decision can be wrong.
     """
     require_level(kappa, alpha, test)
     if test == "anytime":
@@ -179,11 +178,11 @@ def wrong_call_rate(*, kappa: float, alpha: float, budget: int, test: str = "any
 
 
 def log_evidence(n: ArrayLike, k: ArrayLike, kappa: float, *, side: str) -> NDArray[np.float64]:
-    """Logarithm of the evidence against the opposite of a `side`, "robust" or "not_robust", (n, k) int arrays.
+    """Logarithm of the evidence for a `side`, "robust" or "not_robust", after `n` draws with `k` changes (int arrays).
 
     ln of E = integral of L(q) d pi(q) / L(kappa), L(q) = q^k (1 - q)^(n - k), pi = Beta(1/2, 1/2) restricted to
     q < kappa (robust) or q > kappa (not robust) and renormalised. Under every p on the other side E is at most a
-    non-negative supermartingale that starts at 1, so P(E ever reaches 1/alpha) <= alpha. Never NaN; -inf where the
+    non-negative supermartingale with initial value 1, so P(E ever reaches 1/alpha) <= alpha. Never NaN; -inf where the
     posterior mass of the side underflows, which happens only where E is far below 1.
     """
     from scipy.special import betainc, betaincc, betaln
@@ -198,19 +197,19 @@ def log_evidence(n: ArrayLike, k: ArrayLike, kappa: float, *, side: str) -> NDAr
 
 
 def _first(holds, changes, budget):
-    # Per number of changes k the least n in k..budget at which holds(n, k), budget + 1 where none does; a condition
-    # that holds at some n holds at every larger one.
+    # For each number of changes k, the smallest n in k..budget with holds(n, k), budget + 1 if there is none; holds is
+    # monotone in n.
     low, high = np.minimum(changes, budget + 1), np.full(len(changes), budget + 1)
     while (open_ := low < high).any():
         middle = (low + high) // 2
-        found = holds(middle, changes)
-        high = np.where(open_ & found, middle, high)
-        low = np.where(open_ & ~found, middle + 1, low)
+        held = holds(middle, changes)
+        high = np.where(open_ & held, middle, high)
+        low = np.where(open_ & ~held, middle + 1, low)
     return low
 
 
 def _changes_that_decide(says_not_robust, kappa, alpha, budget):
-    # Least number of changes that decides after the whole budget, or the budget where none does.
+    # Smallest number of changes that decides not robust after the whole budget, or the budget if none does.
     low, high = 0, budget
     while low < high:
         middle = (low + high) // 2
@@ -245,4 +244,4 @@ TESTS = {
     "anytime": (_evidence_robust, _evidence_not_robust),
     "repeated_exact": (_tail_robust, _tail_not_robust),
 }
-"""Tests by name: whether n draws with k changes say robust, and whether they say not robust."""
+"""Tests by name: whether n draws with k changes decide robust, and whether they decide not robust."""

@@ -7,13 +7,13 @@ from numpy.typing import ArrayLike, NDArray
 TOLERANCE = 1e-9
 
 SMALLEST_VARIANCE = 1e-4
-"""In units of the mean square: keeps the statistic finite when all differences are equal."""
+"""Smallest variance in units of the mean square, which keeps the statistic finite when all differences are equal."""
 
 ENOUGH = 25
-"""Effective number of samples in each direction from which the test is trusted.
+"""Effective number of samples of each sign from which the test is valid.
 
-Simulated: one model constant at q, the other 1 with probability q = .01, .05 or .2. Of such pairs with at least 25
-samples in both directions at most 6% are refused at level 5%; with one or five in the rarer direction 41% and 17%.
+Simulated: one model constant at q, the other 1 with probability q = .01, .05 or .2. With at least 25 samples of each
+sign at most 6% of such pairs are rejected at level 5%; with one or five samples of the rarer sign 41% and 17%.
 """
 
 ELEMENTS_AT_ONCE = 1 << 22
@@ -22,23 +22,23 @@ ELEMENTS_AT_ONCE = 1 << 22
 class SignFlips:
     """Paired differences of M models under random signs, one sign per sample for all models.
 
-    Exact where the differences are symmetric about 0 under the null, as those of right and wrong answers are; otherwise
-    asymptotic in the number of samples. Source: Hemerik, Goeman and Finos 2020; the adjustment is the single-step maxT
-    of Westfall and Young 1993.
-    # ASSUME: enough samples differ for the central limit theorem to hold; betting needs no such thing.
+    Exact where the differences are symmetric about 0 under the null, as for 0/1 measures; otherwise asymptotic in the
+    number of samples. Source: Hemerik, Goeman and Finos 2020; the adjustment is the single-step maxT of Westfall and
+    Young 1993.
+    # ASSUME: enough samples differ for the central limit theorem to hold; betting does not need this.
     """
 
     def __init__(self, values: NDArray[np.float64], *, flips: int, rng: np.random.Generator) -> None:
-        """Take `values` (n, M), the number of sign vectors, and a numpy Generator; the first sign vector is all +1."""
+        """`values` (n, M), the number of random sign vectors, and a numpy Generator; a vector of +1 is put first."""
         self._groups = [values]
-        # A few sign vectors at a time: all of them would be `flips` copies of a column.
+        # A few sign vectors at a time, to bound the memory.
         step = max(1, ELEMENTS_AT_ONCE // max(1, len(values)))
         counts = (min(step, flips - start) for start in range(0, flips, step))
         signs = (rng.choice(np.array([-1.0, 1.0]), size=(count, len(values))) for count in counts)
         self._sums = np.vstack([np.ones(len(values)) @ values, *(drawn @ values for drawn in signs)])
 
     def joined(self, other: "SignFlips") -> "SignFlips":
-        """The same for the samples of both: each keeps its signs."""
+        """Sign flips of the samples of both, each with its own signs."""
         joined = object.__new__(SignFlips)
         joined._groups = self._groups + other._groups
         joined._sums = self._sums + other._sums
@@ -53,7 +53,7 @@ class SignFlips:
         sums = self._sums[:, pairs[:, 0]] - self._sums[:, pairs[:, 1]]
         if n < 2:
             return np.zeros(sums.shape)
-        # Signs leave the sum of squares as it is, so t grows with the sum alone.
+        # The sum of squares does not depend on the signs.
         squares = np.zeros(len(pairs))
         for values in self._groups:
             differences = values[:, pairs[:, 0]] - values[:, pairs[:, 1]]
@@ -65,7 +65,7 @@ class SignFlips:
     def largest(self, pairs: NDArray[np.integer]) -> NDArray[np.float64]:
         """Largest statistic over the pairs under each sign vector, (1 + flips,)."""
         n = sum(map(len, self._groups))
-        # The statistic grows with the square of the sum over the sum of squares, which takes far less to compute.
+        # The statistic is monotone in (squared sum) / (sum of squares), which is far cheaper to compute.
         sums, greatest = np.ascontiguousarray(self._sums.T), np.zeros(len(self._sums))
         groups = [np.ascontiguousarray(values.T) for values in self._groups]
         starts = np.flatnonzero(np.diff(pairs[:, 0], prepend=-1))
@@ -81,11 +81,10 @@ class SignFlips:
 
 
 def trusted(differences: NDArray[np.float64]) -> tuple[NDArray[np.bool_]]:
-    """Whether the test may be believed, for each column of paired `differences` (n, H): `(trusted,)`, (H,) bool.
+    """Whether the test is valid, for each column of paired `differences` (n, H): `(trusted,)`, (H,) bool.
 
-    True where all differences have one size, as those of right and wrong answers, so that the test is the exact
-    conditional one; and where samples of each sign are effectively ENOUGH. k equal differences count as k, one that
-    outweighs the others as little more than 1 (Kish's effective number, sum^2 / sum of squares).
+    True where all differences that are not 0 have the same size, as for 0/1 measures, which makes the test exact; and
+    where the effective number of samples (Kish: sum^2 / sum of squares) of each sign is at least ENOUGH.
     """
     size = np.abs(differences)
     largest = size.max(axis=0, initial=0.0)
@@ -104,7 +103,7 @@ def p_values(statistics: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def adjusted_p_values(observed: ArrayLike, largest: NDArray[np.float64]) -> NDArray[np.float64]:
-    """P-values of observed statistics, adjusted for the family with the `largest` ones (1 + flips,) under signs."""
+    """P-values of observed statistics, adjusted for the family by the `largest` statistics (1 + flips,) under flips."""
     ordered = np.sort(largest)
     reached = len(ordered) - np.searchsorted(ordered, np.asarray(observed) * (1 - TOLERANCE), side="left")
     return reached / len(ordered)

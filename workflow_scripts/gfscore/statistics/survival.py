@@ -1,7 +1,7 @@
-"""Survival of samples under minimal-norm attacks: how far an adversarial example is, and whether classes differ.
+"""Survival analysis of minimal adversarial distances, and tests of whether classes differ.
 
-A distance found is an event, a censored one a sample on which every attack failed up to the largest distance searched.
-Attacks that fail prove nothing, so survival here is an upper bound on that of the true distances.
+A distance that an attack found is an event; a sample on which every attack failed up to the largest distance searched
+is censored. A failed attack proves nothing, so the survival is an upper bound of that of the true distances.
 """
 
 import math
@@ -13,18 +13,18 @@ from numpy.typing import ArrayLike, NDArray
 from gfscore.core.errors import InputError
 
 BLOCK = 1024
-"""Distances at a time whose samples at risk are counted, so that memory does not grow with N times K."""
+"""Distances processed together, so that memory does not grow with N times K."""
 
 RANK_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
 class ClassDistances:
-    """What attacks found in each class.
+    """Results of minimal-norm attacks per class, arrays (K,).
 
-    Per class (K,): `n` samples; `misclassified`, at distance 0; `found` and `censored`, which with them sum to n;
-    `success_rate`, the share found among the correctly classified, NaN without any; `median` distance over all
-    samples, NaN when it lies among the censored ones or the class is empty.
+    `n` samples; `misclassified`, at distance 0; `found` and `censored`, which with `misclassified` sum to n;
+    `success_rate`, the share found among the correctly classified, NaN if there are none; `median` distance over all
+    samples, NaN if it is censored or the class is empty.
     """
 
     n: NDArray[np.int64]
@@ -37,10 +37,10 @@ class ClassDistances:
 
 @dataclass(frozen=True)
 class LogRank:
-    """Whether classes differ in survival.
+    """Result of a log-rank test of equal survival of the classes.
 
     `statistic` >= 0, larger for more difference; `degrees_of_freedom`; `p_value` in [0, 1], NaN when there is nothing
-    to compare; `observed` and `expected` (K,): samples lost per class, and how many if all classes were alike.
+    to compare; `observed` and `expected` (K,): events per class, and their expectation under the null hypothesis.
     """
 
     statistic: float
@@ -53,20 +53,20 @@ class LogRank:
 def survival_curves(
     values: ArrayLike, censored: ArrayLike, labels: ArrayLike, classes: int, *, radii: ArrayLike
 ) -> NDArray[np.float64]:
-    """Share of each class whose distance exceeds r, (K, R), an upper bound on the share truly that robust.
+    """Share of each class whose distance exceeds r, (K, R): an upper bound of the share that is robust at r.
 
     Takes `values` (N,) >= 0, `censored` (N,) bool, `labels` (N,) int, the number of classes and `radii` (R,) >= 0.
-    Misclassified samples, at distance 0, are in no share. NaN for a class without samples, and from the smallest
-    censored distance on, where nobody looked.
+    Misclassified samples have distance 0. NaN for a class without samples, and from the class's smallest censored
+    distance on.
     """
     values, censored, labels = _checked(values, censored, labels)
     radii = np.asarray(radii, dtype=np.float64)
     curves = np.full((classes, len(radii)), np.nan)
     for k in np.unique(labels):
-        own = labels == k
-        ordered = np.sort(values[own])
+        members = labels == k
+        ordered = np.sort(values[members])
         curves[k] = 1 - np.searchsorted(ordered, radii, side="right") / len(ordered)
-        curves[k, radii >= values[own & censored].min(initial=np.inf)] = np.nan
+        curves[k, radii >= values[members & censored].min(initial=np.inf)] = np.nan
     return curves
 
 
@@ -86,7 +86,7 @@ def class_distances(values: ArrayLike, censored: ArrayLike, labels: ArrayLike, c
 
 
 def median_distance(values: NDArray[np.float64], censored: NDArray[np.bool_]) -> float:
-    """Median distance, misclassified samples counted at 0; NaN when it is censored, or without samples."""
+    """Median distance, 0 for misclassified samples; NaN if it is censored or there are no samples."""
     if len(values) == 0:
         return math.nan
     beyond = np.where(censored, np.inf, values)
@@ -95,9 +95,9 @@ def median_distance(values: NDArray[np.float64], censored: NDArray[np.bool_]) ->
 
 
 def mean_distance(values: NDArray[np.float64]) -> float:
-    """Mean distance, censored samples counted at the largest distance searched, misclassified ones at 0.
+    """Restricted mean distance: the largest distance searched for censored samples, 0 for misclassified ones.
 
-    A restricted mean: comparable only between models measured with the same largest distance. NaN without samples.
+    Comparable only between models with the same largest distance. NaN without samples.
     """
     return float(np.mean(values)) if len(values) else math.nan
 
@@ -105,11 +105,10 @@ def mean_distance(values: NDArray[np.float64]) -> float:
 def log_rank(values: ArrayLike, censored: ArrayLike, labels: ArrayLike, classes: int) -> LogRank:
     """Log-rank test that all classes have the same survival, as LogRank with the chi-square p-value.
 
-    Arguments as `survival_curves` takes them; classes without samples are left out. The p-value is that of K - 1
-    degrees of freedom and holds for large classes; use `log_rank_permutation` for small ones. Censoring must not
-    depend on the class, which one largest distance for all ensures. NaN when fewer than two classes have samples or
-    nothing was found. Source: Mantel 1966; Peto and Peto 1972; variance with ties after Kalbfleisch and Prentice 2002,
-    Eq. 1.18.
+    Arguments as `survival_curves` takes them; classes without samples are left out. The p-value has K - 1 degrees of
+    freedom and is valid for large classes; use `log_rank_permutation` for small ones. Censoring must not depend on the
+    class, which a common largest distance ensures. NaN when fewer than two classes have samples or no distance was
+    found. Source: Mantel 1966; Peto and Peto 1972; variance with ties after Kalbfleisch and Prentice 2002, Eq. 1.18.
     """
     from scipy.special import chdtrc
 
@@ -131,11 +130,12 @@ def log_rank_permutation(
     permutations: int,
     rng: np.random.Generator,
 ) -> LogRank:
-    """Log-rank test whose p-value comes from shuffled class membership: P(p <= alpha) <= alpha for every N and K.
+    """Log-rank test with a permutation p-value: P(p <= alpha) <= alpha for every N and K.
 
-    Arguments as `log_rank` takes them, the number of shuffles and a numpy Generator. The null is that samples are
-    exchangeable between classes. The statistic is sum_k (O_k - E_k)^2 / n_k over its mean scale under shuffling, which
-    needs no covariance and is near the chi-square one. Sources: Peto and Peto 1972; Phipson and Smyth 2010 for the +1.
+    Arguments as `log_rank` takes them, the number of permutations and a numpy Generator. The null hypothesis is that
+    samples are exchangeable between classes. The statistic is sum_k (O_k - E_k)^2 / n_k in units of its mean scale
+    under permutation, which needs no covariance and is close to the chi-square statistic. Sources: Peto and Peto 1972;
+    Phipson and Smyth 2010 for the +1.
     """
     values, censored, labels = _checked(values, censored, labels)
     plain = log_rank(values, censored, labels, classes)
@@ -150,17 +150,17 @@ def log_rank_permutation(
         return float(np.sum(excess[n > 0] ** 2 / n[n > 0]) / scale)
 
     observed = statistic(labels)
-    # Equal statistics of different orders must not differ by rounding.
+    # Tolerance for equal statistics that differ by rounding.
     reached = sum(statistic(rng.permutation(labels)) >= observed * (1 - 1e-9) - 1e-12 for _ in range(permutations))
     return replace(plain, statistic=observed, p_value=(1 + reached) / (1 + permutations))
 
 
 def _log_rank_scores(values, censored):
-    # Whether each sample was lost minus the hazard it was exposed to; the sum over a class is O_k - E_k.
+    # Event indicator of each sample minus its cumulative hazard; the sum over a class is O_k - E_k.
     times, place = np.unique(values, return_inverse=True)
-    lost = np.bincount(place, weights=~censored, minlength=len(times))
+    events = np.bincount(place, weights=~censored, minlength=len(times))
     at_risk = len(values) - np.concatenate([[0], np.cumsum(np.bincount(place))[:-1]])
-    return ~censored - np.cumsum(lost / at_risk)[place]
+    return ~censored - np.cumsum(events / at_risk)[place]
 
 
 def _statistic(values, censored, labels, classes):
@@ -171,7 +171,7 @@ def _statistic(values, censored, labels, classes):
     times, first = np.unique(values, return_index=True)
     deaths = np.add.reduceat(event.astype(np.float64), first) if len(first) else np.zeros(0)
     expected, covariance = np.zeros(classes), np.zeros((classes, classes))
-    # At risk just before each time: everyone not yet passed.
+    # Samples at risk just before each time.
     remaining = np.bincount(labels, minlength=classes).astype(np.float64)
     for start in range(0, len(times), BLOCK):
         block = slice(start, start + BLOCK)
@@ -187,7 +187,7 @@ def _statistic(values, censored, labels, classes):
         expected += lost @ share
         weight = lost * (total - lost) / np.maximum(total - 1, 1)
         covariance += np.diag(weight @ share) - (share * weight[:, None]).T @ share
-    # The rows sum to 0, so that the rank is K - 1, or less where classes are never at risk together.
+    # The rows sum to 0, so the rank is at most K - 1, and less if classes are never at risk together.
     spread, directions = np.linalg.eigh(covariance)
     chosen = spread > RANK_TOLERANCE * max(spread[-1], 1e-300)
     rank = int(chosen.sum())

@@ -1,1 +1,1 @@
-"""Parquet tables of results/, and the files of logits, arrays and values per sample that users hand in."""
+"""Parquet tables of results/, and readers of users' files: logits, arrays, values per sample."""

@@ -1,4 +1,4 @@
-"""Data frames that are kept from run to run, by what they were made of. Anybody may delete them."""
+"""Cache of data frames from run to run, keyed by a digest of their inputs and code; it may be deleted at any time."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from gfscore.tables.parquet_tables import read_table, write_table
 from gfscore.tables.table import Table
 
 WORTH_KEEPING = 1.0
-"""Seconds that making a frame takes; quicker ones are made again."""
+"""Seconds of computation from which a frame is stored."""
 
 
 class KeptFrames:
-    """Frames in a folder, each named after the SHA-256 of what it was made of, the code among it."""
+    """Folder of frames, each named after the SHA-256 of its inputs and of the code that computes it."""
 
     def __init__(self, folder: Path | str, *, code: Iterable[Path | str]) -> None:
-        """Takes the folder, which need not exist, and the files of code that make the frames."""
+        """`folder` need not exist; `code` are the source files that compute the frames."""
         self._folder = Path(folder)
         state = hashlib.sha256()
         for path in sorted(map(str, code)):
@@ -31,7 +31,7 @@ class KeptFrames:
         self._code = state.hexdigest()
 
     def get(self, table: Table, made_of: Mapping[str, Any], make: Callable[[], pd.DataFrame]) -> pd.DataFrame:
-        """Frame of a table: the kept one of these settings and digests (plain values), or what `make` returns."""
+        """Frame of `table`: the stored one with the inputs `made_of` (plain values), else the result of `make`."""
         described = json.dumps([self._code, table.name, table.version, made_of], sort_keys=True)
         key = hashlib.sha256(described.encode()).hexdigest()
         path = self._folder / f"{key}.parquet"
@@ -39,7 +39,7 @@ class KeptFrames:
             try:
                 return read_table(path, table, expect={"key": key})
             except InputError:
-                print(f"{path}: not as it was written; made again")
+                print(f"{path}: damaged; computed again")
         started = time.monotonic()
         frame = make()
         if time.monotonic() - started > WORTH_KEEPING:

@@ -1,4 +1,4 @@
-"""Columns that name what a row is about, shared by many tables."""
+"""Key columns that many tables share."""
 
 import pyarrow as pa
 
@@ -15,4 +15,4 @@ SUMMARISED = (
     ("calibration", pa.string(), "none, or the objective that chose the temperature"),
     ("temperature", pa.float64(), "temperature of the score; null except for great"),
 )
-"""Columns that name values of a measure, of one model, at one temperature."""
+"""Key columns of values of one model, measure and temperature."""

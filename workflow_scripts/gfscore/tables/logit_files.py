@@ -1,4 +1,4 @@
-"""Logits and labels that somebody already has, in the file formats people keep them in."""
+"""Readers of users' files of logits and labels: .npz, .npy, .csv, .parquet."""
 
 import re
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError, few
-from gfscore.core.label_numbers import numbered
+from gfscore.core.label_numbers import class_indices
 from gfscore.tables.csv_files import MISSING, read_csv
 from gfscore.tables.malformed import ROW_NAMES, WITHOUT_ROW_NAMES, unreadable
 from gfscore.tables.numpy_files import opened, whole_array
@@ -27,13 +27,13 @@ def read_logits_file(
     """Logits of a file: `(logits (N, K), labels (N,) or None, sample_id (N,) str or None)`.
 
     `.npz` holds an array `logits` and optionally `labels` (or `label`, `y`) and `sample_id`; `.npy` the logits alone;
-    `.csv` and `.parquet` one column per class, named like `classes`, or in label order under names that are no class's,
-    or (Parquet) one list column `logits`, and optionally `label` and `sample_id`. Labels are numbers of classes, or
-    names out of `classes`. Nothing is unpickled. Raises InputError naming the file.
+    `.csv` and `.parquet` one column per class, named as in `classes` or in label order under other names, or (Parquet)
+    one list column `logits`, and optionally `label` and `sample_id`. Labels are class indices or names in `classes`.
+    Nothing is unpickled. Raises InputError, naming the file.
     """
     columns = _columns(path, bare="logits", classes=classes)
-    name, labels = _labels(columns, path, but=classes if set(classes) <= set(columns) else ())
-    labels = None if labels is None else numbered(labels, classes, f"{path}: {name}")
+    name, labels = _labels(columns, path, exclude=classes if set(classes) <= set(columns) else ())
+    labels = None if labels is None else class_indices(labels, classes, f"{path}: {name}")
     sample_id = columns.pop(SAMPLE_ID, None)
     if "logits" in columns:
         logits = columns["logits"]
@@ -44,7 +44,7 @@ def read_logits_file(
         )
     else:
         logits = _side_by_side({name: columns[name] for name in _class_columns(columns, classes, path)}, path)
-    return logits, labels, _names(sample_id, len_of=logits, path=path)
+    return logits, labels, _sample_ids(sample_id, rows_of=logits, path=path)
 
 
 def read_labels_file(
@@ -52,8 +52,8 @@ def read_labels_file(
 ) -> tuple[NDArray[Any], NDArray[np.str_] | None, str]:
     """Labels of a file: `(labels (N,), sample_id (N,) str or None, name)`, in the formats of read_logits_file.
 
-    Labels are numbers of classes, or names out of `classes` (None where none are listed). `name` is what the file calls
-    the labels. Raises InputError naming the file.
+    Labels are class indices or names in `classes` (None where none are listed). `name` is the name of the array or
+    column of labels in the file. Raises InputError, naming the file.
     """
     columns = _columns(path, bare="labels", classes=classes or ())
     name, labels = _labels(columns, path)
@@ -61,36 +61,36 @@ def read_labels_file(
         raise InputError(f"{path}: no labels; name the array or column one of {', '.join(LABELS)}")
     if labels.ndim != 1:
         raise InputError(f"{path}: {name}: shape {labels.shape}; expected (samples,)")
-    labels = numbered(labels, classes, f"{path}: {name}")
-    return labels, _names(columns.get(SAMPLE_ID), len_of=labels, path=path), name
+    labels = class_indices(labels, classes, f"{path}: {name}")
+    return labels, _sample_ids(columns.get(SAMPLE_ID), rows_of=labels, path=path), name
 
 
-def _labels(columns, path, but=()):
-    # Name and labels taken out of the columns, or None twice; `but` are names of classes, which may be called so.
-    found = {name: columns.pop(name) for name in LABELS if name in columns and name not in but}
-    name, labels = next(iter(found.items()), (None, None))
-    # The same labels under two names mean one thing; an empty cell would differ from itself.
-    if labels is not None and len(found) > 1 and not all(np.array_equal(labels, others) for others in found.values()):
-        raise InputError(f"{path}: {' and '.join(found)} differ, and each may be the labels; keep one")
+def _labels(columns, path, exclude=()):
+    # Removes the labels from the columns: `(name, labels)`, or None twice. `exclude`: class names, such as "y".
+    present = {name: columns.pop(name) for name in LABELS if name in columns and name not in exclude}
+    name, labels = next(iter(present.items()), (None, None))
+    if labels is not None and not all(np.array_equal(labels, others) for others in present.values()):
+        raise InputError(f"{path}: {' and '.join(present)} differ, and each may be the labels; keep one")
     return name, labels
 
 
-def _names(sample_id, *, len_of, path):
-    # Identifiers (N,) str, one for each row of `len_of`.
+def _sample_ids(sample_id, *, rows_of, path):
+    # Identifiers (N,) str, one for each row of `rows_of`.
     if sample_id is None:
         return None
-    if sample_id.ndim != 1 or sample_id.shape != len_of.shape[:1]:
+    if sample_id.ndim != 1 or sample_id.shape != rows_of.shape[:1]:
         raise InputError(
-            f"{path}: {SAMPLE_ID} has shape {sample_id.shape} beside an array of shape {len_of.shape}; give one per row"
+            f"{path}: {SAMPLE_ID} has shape {sample_id.shape} beside an array of shape {rows_of.shape}; give one per "
+            "row"
         )
-    # Numbers with a gap come as fractions with NaN, texts with a gap as objects with None, or empty ones from CSV.
+    # A missing identifier is NaN in a column of numbers, None among texts, and an empty text in CSV.
     texts = sample_id.tolist() if sample_id.dtype.kind in "OSU" else []
     empty = np.array([text in (None, "", b"") for text in texts])
     missing = np.isnan(sample_id) if sample_id.dtype.kind == "f" else empty
     if missing.any():
         raise InputError(f"{path}: row {np.argmax(missing)} has no {SAMPLE_ID}; give one per row")
     try:
-        # numpy by itself takes bytes for ASCII.
+        # numpy decodes bytes as ASCII.
         texts = [text.decode() if isinstance(text, bytes) else text for text in texts]
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: a {SAMPLE_ID} is not UTF-8 ({error}); write the file again") from error
@@ -98,12 +98,12 @@ def _names(sample_id, *, len_of, path):
 
 
 def _side_by_side(columns, path):
-    # Columns (N,) of numbers as one array (N, K).
+    # Array (N, K) of columns of numbers (N,).
     shapes = {name: column.shape for name, column in columns.items()}
     if len(set(shapes.values())) > 1 or len(next(iter(shapes.values()))) != 1:
         raise InputError(
-            f"{path}: the arrays {', '.join(f'{name} {shape}' for name, shape in islice(shapes.items(), 5))} are no "
-            "columns of logits of one length; name an array (samples, classes) `logits`"
+            f"{path}: the arrays {', '.join(f'{name} {shape}' for name, shape in islice(shapes.items(), 5))} are not "
+            "columns of logits of equal length; name an array (samples, classes) `logits`"
         )
     if not len(next(iter(columns.values()))):
         raise InputError(f"{path}: holds a header and no rows; write the file again")
@@ -113,11 +113,11 @@ def _side_by_side(columns, path):
 
 
 def _require_numbers(column, where):
-    # Cells (N,) that are empty or text: a file says no more about why, unlike a NaN in an array.
+    # In a text file an empty cell, which is read as NaN, is a missing logit.
     if column.dtype.kind == "f" and np.isnan(column).any():
         raise InputError(
             f"{where}: row {np.isnan(column).argmax()} is empty or no number ({np.isnan(column).sum()} such rows); "
-            "write every logit as a number, and where the model gave none, find out why (half precision?)"
+            "write every logit as a number, and find out why the model gave none (half precision?)"
         )
     if column.dtype.kind not in "OSU":
         return
@@ -134,7 +134,7 @@ def _require_numbers(column, where):
 
 
 def _is_number(cell):
-    # As the readers understand it: Python takes 1_000 and the digits of any script too.
+    # Stricter than float(), which accepts 1_000 and digits of any script.
     if isinstance(cell, str) and not (cell.isascii() and "_" not in cell):
         return False
     try:
@@ -149,27 +149,27 @@ def _class_columns(columns, classes, path):
     nameless = next((name for name in columns if ROW_NAMES.match(name) and name not in classes), None)
     if nameless is not None:
         raise InputError(
-            f"{path}: column {nameless!r} has no name of its own, as row names have none; {WITHOUT_ROW_NAMES}"
+            f"{path}: column {nameless!r} has no name, so it probably holds row names; {WITHOUT_ROW_NAMES}"
         )
     if len(columns) != len(classes):
         raise InputError(
             f"{path}: {len(columns)} columns of logits ({few(list(columns))}) for {len(classes)} "
             "classes; give one column per class, an optional `label` and `sample_id`, and nothing else"
         )
-    known = {_bare(name) for name in classes}
-    if any(_bare(name) in known for name in columns):
-        # Their order cannot be trusted: one column is named by mistake.
+    known = {_folded(name) for name in classes}
+    if any(_folded(name) in known for name in columns):
+        # Some columns are named as classes, so their order cannot be taken for the label order.
         foreign = next(name for name in columns if name not in classes)
         raise InputError(
             f"{path}: column {foreign!r} is none of the classes ({few(classes)}); name every column "
-            "exactly as its class, or none of them, which then stand in label order"
+            "exactly as its class, or none of them and put them in label order"
         )
     _require_ascending(columns, path)
     return list(columns)
 
 
 def _require_ascending(columns, path):
-    # Names such as logit_0, p10 or 7 are read as the numbers of their classes by everybody but us.
+    # Readers take names such as logit_0, p10 or 7 for class indices, so their order must agree.
     parts = {name: part for name in columns if (part := _NUMBERED.fullmatch(name.strip()))}
     if len(parts) < len(columns) or len({(part[1].casefold(), part[3].casefold()) for part in parts.values()}) > 1:
         return
@@ -184,7 +184,7 @@ def _require_ascending(columns, path):
 _NUMBERED = re.compile(r"(.*?)([0-9]{1,9})([^0-9]*)", re.DOTALL)
 
 
-def _bare(name):
+def _folded(name):
     return name.strip().casefold()
 
 
@@ -201,7 +201,7 @@ def _columns(path, *, bare, classes):
     except InputError:
         raise
     except Exception as error:
-        # Damaged files fail inside the readers in many ways; each means the same to the user.
+        # The readers raise errors of many types for damaged files.
         raise unreadable(path, suffix, error) from error
 
 
@@ -211,12 +211,12 @@ def _read_npz(path, _bare, _classes):
 
 
 def _read_npy(path, bare, _classes):
-    # Mapped first: that compares the size that the header promises with that of the file.
+    # Memory-mapped, because that compares the size in the header with the size of the file.
     return {bare: np.array(opened(path, mmap_mode="r"))}
 
 
 def _read_csv(path, _bare, classes):
-    # Where a class is called NA, say, that is no missing label.
+    # A class may be called NA or null, which then is no missing label.
     named = [name for name in LABELS if name not in classes] if set(MISSING) & set(classes) else []
     frame = read_csv(path, text=(SAMPLE_ID, *named))
     columns = {name: frame[name].to_numpy() for name in frame.columns}
@@ -234,7 +234,7 @@ def _read_parquet(path, _bare, _classes):
 
 
 def _values(column, name):
-    # Values (N,) of a column, (N, K) of lists that are all as long.
+    # Values of a column, (N,), or (N, K) for lists of equal length.
     import pyarrow.compute as pc
 
     if not is_list(column.type):
@@ -243,7 +243,7 @@ def _values(column, name):
     if column.null_count or len(pc.unique(lengths)) > 1:
         raise ValueError(f"the lists of {name} are missing in some rows, or differ in length")
     values = column.flatten().to_numpy(zero_copy_only=False)
-    # Lists are told as numbers of 64 bits, whatever they are stored in.
+    # Lists are read as 64-bit numbers, whatever type they are stored in.
     if values.dtype.kind in "fiu" and values.dtype != np.uint64:
         values = values.astype(np.promote_types(values.dtype, np.int64), copy=False)
     return values.reshape(len(column), -1)

@@ -1,4 +1,4 @@
-"""Arrays out of .npz archives whose headers nobody vouches for."""
+"""Reading of untrusted .npy and .npz files in bounded memory, without unpickling."""
 
 import math
 from pathlib import Path
@@ -8,38 +8,38 @@ import numpy as np
 from numpy.typing import NDArray
 
 LARGEST_RATIO = 1032
-"""Bytes that deflate can make of one; an archive that promises more lies (RFC 1951: 258 bytes of 2 bits)."""
+"""Largest compression ratio of deflate (RFC 1951: 258 bytes from 2 bits)."""
 
 
 def opened(path: Path | str, **how: Any) -> Any:
-    """What numpy.load gives for a .npy or .npz file, with nothing unpickled; ValueError for a file that is neither."""
+    """Result of numpy.load for a .npy or .npz file, without unpickling; ValueError for any other file."""
     try:
         return np.load(path, allow_pickle=False, **how)
     except ValueError as error:
-        # numpy takes what it does not know for a pickle, and says how to run it.
+        # For an unknown format numpy assumes a pickle, and its message advises to allow pickles.
         if "unsafely" in str(error):
             raise ValueError("neither a .npy nor a .npz file") from error
         raise
 
 
 def whole_array(archive: np.lib.npyio.NpzFile, name: str) -> NDArray[Any]:
-    """Array `name` of an open .npz file (numpy.lib.npyio.NpzFile), after comparing what its headers promise.
+    """Array `name` of an open .npz file, after checking that its headers are consistent.
 
-    Memory is asked for only when the archive's directory, the array's shape and the file can all be true: so it is
-    bounded by LARGEST_RATIO times the size of the file. Raises ValueError otherwise, zipfile.BadZipFile for another
-    checksum, and whatever the reader raises for damaged bytes.
+    Memory is allocated only if the archive's directory, the array's shape and the size of the file agree, so it is
+    bounded by LARGEST_RATIO times the size of the file. Raises ValueError otherwise, zipfile.BadZipFile for a wrong
+    checksum, and numpy's errors for damaged bytes.
     """
     assert archive.zip is not None  # it is open
     member = archive.zip.getinfo(name if name in archive.zip.namelist() else f"{name}.npy")
     if member.file_size > LARGEST_RATIO * max(member.compress_size, 1):
-        raise ValueError(f"array {name} promises {member.file_size} bytes out of {member.compress_size}")
+        raise ValueError(f"array {name} claims {member.file_size} bytes compressed to {member.compress_size}")
     with archive.zip.open(member) as file:
-        # Version 3 is for arrays with field names outside ASCII, which nothing here has.
+        # Version 3 is only for field names outside ASCII, which are not supported.
         shape, _, dtype = _HEADERS[np.lib.format.read_magic(file)](file)
-        promised = file.tell() + math.prod(shape) * dtype.itemsize
-    # Objects have no size of their own and are refused by the reader.
-    if not dtype.hasobject and promised != member.file_size:
-        raise ValueError(f"array {name} has {member.file_size} bytes, its header promises {promised}")
+        expected = file.tell() + math.prod(shape) * dtype.itemsize
+    # Arrays of objects have no fixed size; numpy refuses them.
+    if not dtype.hasobject and expected != member.file_size:
+        raise ValueError(f"array {name} has {member.file_size} bytes, but its header implies {expected}")
     return archive[name]
 
 

@@ -1,11 +1,10 @@
-"""Every Parquet table of results/: one writer, one reader.
+"""Writer and reader of the Parquet tables of results/.
 
-Each file repeats its identity (dataset, model, digests, versions) as key-value metadata, and the reader refuses a
-file whose identity differs from what is asked of it.
+Each file holds its identity (dataset, model, digests, versions) as key-value metadata, and the reader refuses a file
+whose identity differs from the expected one.
 """
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import chain
@@ -20,29 +19,25 @@ from numpy.typing import ArrayLike, NDArray
 
 from gfscore.core.errors import InputError
 from gfscore.core.files import atomic
-from gfscore.core.names import REPLACEMENT, harmless, visible
 from gfscore.tables.parquet_files import opened_parquet
 from gfscore.tables.table import ATTRIBUTES, LOGITS, Table
 
 IDENTITY_KEY = b"gfscore"
-FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")
-"""Signs that make a spreadsheet compute what a text says, when it begins with one."""
-
 GROUP_ELEMENTS = 1 << 24
-"""Logits of one row group: what is read in one go, 64 MiB; more is put together group by group."""
+"""Logits per row group, 64 MiB: larger files are read group by group."""
 
 
 def write_table(path: Path | str, table: Table, frame: pd.DataFrame, *, identity: Mapping[str, Any]) -> None:
     """Write a data frame as a Table, atomically.
 
-    `identity` maps names to plain values and goes into the file's metadata together with the table's name and
-    version. Raises KeyError when a column is missing or foreign: that is an error of the code, not of the input.
+    `identity` maps names to plain values; it is stored in the file's metadata together with the table's name and
+    version. Raises KeyError for a missing or unknown column, which is an error of the code, not of the input.
     """
     _write(path, table, [_arrays(table, frame)], identity)
 
 
 def write_parts(path: Path | str, table: Table, frames: Sequence[pd.DataFrame], *, identity: Mapping[str, Any]) -> None:
-    """Write data frames as one Table, atomically, each as a row group of its own, which PartedTable reads alone."""
+    """Write data frames as one Table, atomically, each as a row group that TableFile can read alone."""
     _write(path, table, [_arrays(table, frame) for frame in frames], identity)
 
 
@@ -83,8 +78,8 @@ def _list_array(rows):
 def write_attributes(path: Path | str, frame: pd.DataFrame, *, identity: Mapping[str, Any]) -> None:
     """Write the attributes of a dataset's samples, atomically.
 
-    `frame` holds sample_id and one column per attribute: categories as str, None where missing; an attribute need not
-    vary. `identity` must hold `categories`, which maps each attribute to its categories in their order.
+    `frame` holds sample_id and one column per attribute: categories as str, None where missing. `identity` must hold
+    `categories`, which maps each attribute to the ordered list of its categories.
     """
     names = list(frame.columns)
     columns = tuple((name, pa.string(), "category") for name in names)
@@ -95,21 +90,20 @@ def write_attributes(path: Path | str, frame: pd.DataFrame, *, identity: Mapping
 def read_attributes(
     path: Path | str, *, expect: Mapping[str, Any] | None = None
 ) -> tuple[pd.DataFrame, dict[str, list[str]]]:
-    """Read attributes: `(frame, categories)`, a data frame as write_attributes takes it and categories by attribute.
+    """Read attributes: `(frame, categories)`, in the form that write_attributes takes.
 
-    Rows stand in the order of the dataset; a missing value is None. Raises InputError as read_table does, and for a
-    value that is none of the categories.
+    Rows are in the order of the dataset. Raises InputError as read_table does, and for a value outside the categories.
     """
     file = _open(path)
     _require_identity(file, path, ATTRIBUTES, expect or {})
     categories, schema = _identity(file, path).get("categories"), file.schema_arrow
-    # The identity keeps its keys in alphabetical order, the columns stand in the order of config.yaml.
+    # Keys of the identity are in alphabetical order, the columns in the order of config.yaml.
     names = sorted(["sample_id", *categories]) if isinstance(categories, dict) else []
     if sorted(schema.names) != names or not all(pa.types.is_string(field.type) for field in schema):
         raise InputError(f"{path}: its columns are not those of its categories; {_remedy(path)}")
     frame = _decoded(path, file.read).to_pandas()
     frame = frame.astype(object).where(frame.notna(), None)
-    # Nothing but this ties the footer, where the categories stand, to the checksums of the columns.
+    # No checksum covers the footer, which holds the categories.
     for name, order in categories.items():
         foreign = set(frame[name]) - {None, *order}
         if foreign:
@@ -118,7 +112,7 @@ def read_attributes(
 
 
 def _write(path, table, parts, identity, *, columns=None, rows_per_group=None):
-    # Arrays of the columns for each of the parts.
+    # `parts`: for each row group, the arrays of the columns.
     declared = columns or table.columns
     metadata = {**identity, "table": table.name, "table_version": table.version}
     schema = pa.schema([pa.field(name, kind) for name, kind, _ in declared]).with_metadata(
@@ -132,11 +126,11 @@ def _write(path, table, parts, identity, *, columns=None, rows_per_group=None):
             temporary,
             schema,
             compression="zstd",
-            # A flipped bit in a float is still a float: without checksums nobody would notice.
+            # Without checksums a flipped bit in a number would go unnoticed.
             write_page_checksum=True,
-            # Names of samples do not recur.
+            # Sample identifiers do not recur.
             use_dictionary=[name for name, kind, _ in declared if pa.types.is_string(kind) and name != "sample_id"],
-            # Floats compress a tenth better when their bytes are stored plane by plane.
+            # Floats compress a tenth better with their bytes split into streams.
             column_encoding={name: "BYTE_STREAM_SPLIT" for name in floats},
         ) as writer,
     ):
@@ -145,14 +139,14 @@ def _write(path, table, parts, identity, *, columns=None, rows_per_group=None):
 
 
 def read_identity(path: Path | str) -> dict[str, Any]:
-    """Identity metadata of a table file, a dictionary; raises InputError when the file is no table of ours."""
+    """Identity metadata of a table; raises InputError when this workflow did not write the file."""
     return _identity(_open(path), path)
 
 
 def _identity(file, path):
     metadata = file.schema_arrow.metadata or {}
     if IDENTITY_KEY not in metadata:
-        raise InputError(f"{path}: no identity metadata, so it was not written by this workflow; {_remedy(path)}")
+        raise InputError(f"{path}: has no identity metadata, so this workflow did not write it; {_remedy(path)}")
     try:
         identity = json.loads(metadata[IDENTITY_KEY])
     except (ValueError, RecursionError) as error:
@@ -165,10 +159,10 @@ def _identity(file, path):
 def read_table(path: Path | str, table: Table, *, expect: Mapping[str, Any] | None = None) -> pd.DataFrame:
     """Read a Table as a data frame.
 
-    `expect` maps identity names to the values the file must carry. Raises InputError, naming the file, when it is
-    missing, damaged, another table or version, or of another identity.
+    `expect` maps names of the identity to the values that the file must have. Raises InputError, naming the file, when
+    it is missing, damaged, another table or version, or of another identity.
     """
-    return _frame(_decoded(path, _checked(path, table, expect).read), table)
+    return TableFile(path, table, expect=expect).read()
 
 
 def _frame(read, table):
@@ -179,16 +173,20 @@ def _frame(read, table):
     return frame
 
 
-class PartedTable:
-    """Table of write_parts, whose parts are read one at a time; `identity` is what it says of itself."""
+class TableFile:
+    """An open table: its `identity`, and its rows, together or one part of write_parts at a time."""
 
     def __init__(self, path: Path | str, table: Table, *, expect: Mapping[str, Any] | None = None) -> None:
-        """Takes what read_table takes, and raises InputError as it does."""
+        """Takes the arguments of read_table, and raises InputError as it does."""
         self._path, self._table, self._file = path, table, _checked(path, table, expect)
         self.identity: dict[str, Any] = _identity(self._file, path)
 
-    def read(self, part: int) -> pd.DataFrame:
-        """One part as a data frame; raises InputError where it is damaged."""
+    def read(self) -> pd.DataFrame:
+        """All rows as a data frame; raises InputError if the file is damaged."""
+        return _frame(_decoded(self._path, self._file.read), self._table)
+
+    def read_part(self, part: int) -> pd.DataFrame:
+        """Rows of one part as a data frame; raises InputError if it is damaged."""
         return _frame(_decoded(self._path, partial(self._file.read_row_group, part, use_threads=False)), self._table)
 
 
@@ -197,7 +195,7 @@ def read_logits(
 ) -> tuple[NDArray[Any], NDArray[np.int32], NDArray[np.float32]]:
     """Read a logits file: `(sample_id (N,) str, label (N,) int32, logits (N, K) float32)`.
 
-    Raises InputError as read_table does, when there is no row, and when rows differ in length.
+    Raises InputError as read_table does, for a file without rows, and for rows that differ in length.
     """
     file = _checked(path, LOGITS, expect)
     n = file.metadata.num_rows
@@ -209,7 +207,7 @@ def read_logits(
     first = _columns_of(next(groups), path)
     if len(first[0]) == n:
         return first
-    # Row group by row group, so that the logits stand in memory once.
+    # Row group by row group, so that only one copy of the logits is in memory.
     columns = [np.empty((n, *column.shape[1:]), column.dtype) for column in first]
     start = 0
     for part in chain([first], (_columns_of(group, path, columns[2].shape[1], start) for group in groups)):
@@ -221,7 +219,7 @@ def read_logits(
 
 
 def _columns_of(table, path, classes=None, start=0):
-    # Columns of rows that begin at row `start` of the file.
+    # `(sample_id, label, logits)` of rows, the first of which is row `start` of the file.
     rows = table.column("logits").combine_chunks()
     lengths = np.diff(rows.offsets.to_numpy())
     classes = lengths[0] if classes is None else classes
@@ -236,12 +234,12 @@ def _columns_of(table, path, classes=None, start=0):
 
 
 def _remedy(path):
-    return f"delete it and run the same command again, or do both at once by adding -R {path} to the command"
+    return f"delete it and run the same command again, or add -R {path} to the command"
 
 
 def _open(path):
     if not Path(path).is_file():
-        raise InputError(f"{path}: no such file; run the workflow to make it")
+        raise InputError(f"{path}: no such file; run the workflow to create it")
     try:
         return opened_parquet(path)
     except (OSError, ValueError, pa.ArrowException) as error:
@@ -249,7 +247,7 @@ def _open(path):
 
 
 def _checked(path, table, expect):
-    # The open file, when its identity and columns are those of the table.
+    # The open file, if its identity and columns are those of the table.
     file = _open(path)
     _require_identity(file, path, table, expect or {})
     schema = file.schema_arrow
@@ -271,79 +269,18 @@ def _require_identity(file, path, table, expect):
     for name, value in expected.items():
         if identity.get(name) != value:
             raise InputError(
-                f"{path}: its {name} is {identity.get(name)!r}, but {value!r} is asked for; {_remedy(path)}"
+                f"{path}: its {name} is {identity.get(name)!r}, but {value!r} is expected; {_remedy(path)}"
             )
 
 
 def typed_frame(table: Table, rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """Rows (mappings) of a table as read_table would give them once they are written."""
+    """Data frame of rows (mappings) as read_table would return it after they were written."""
     schema = pa.schema([pa.field(name, kind) for name, kind, _ in table.columns])
     return _frame(pa.Table.from_arrays(_arrays(table, frame_of(table, rows)), schema=schema), table)
 
 
-def write_table_and_csv(path: Path | str, table: Table, frame: pd.DataFrame, *, identity: Mapping[str, Any]) -> None:
-    """Write a table as write_table does, then the CSV beside it, from the table as it is read.
-
-    So the CSV can be made again from the Parquet file, byte for byte: a column has the kind that is declared.
-    """
-    write_table(path, table, frame, identity=identity)
-    write_csv_beside(path, read_table(path, table))
-
-
-def write_csv_beside(path_to_parquet: Path | str, frame: pd.DataFrame) -> None:
-    """Write a data frame as CSV beside the Parquet file, as csv_text makes it."""
-    with atomic(Path(path_to_parquet).with_suffix(".csv")) as temporary:
-        temporary.write_bytes(csv_text(frame).encode())
-
-
-def csv_text(frame: pd.DataFrame) -> str:
-    """Table as CSV, lists joined by '|', numbers in full precision.
-
-    Names come from outside: none of them steers a terminal, and none is a formula to a spreadsheet (as_cell).
-    """
-    plain = frame.copy()
-    for column in plain.select_dtypes(exclude=["number", "bool"]):
-        items = plain[column].astype(object)
-        if items.map(lambda item: isinstance(item, list)).any():
-            plain[column] = items.map(as_cell)
-        else:
-            # Names recur: each is looked at once.
-            plain[column] = items.map({item: as_cell(item) for item in items.dropna().unique()})
-    return plain.to_csv(index=False, lineterminator="\n")
-
-
-def as_cell(item: Any) -> Any:
-    """Value of a cell of CSV: text that a spreadsheet would take for a formula gets an apostrophe in front.
-
-    So does what follows a semicolon or a new line, where spreadsheets of many countries begin another cell, quotes or
-    not. Numbers that are text, such as a group "-1", stay as they are.
-    """
-    text = "|".join(item) if isinstance(item, list) else item
-    if not isinstance(text, str) or _is_number(text):
-        return text
-    # A lone carriage return ends a row for most readers, and is not quoted by the writer.
-    parts = (f"'{part}" if _is_formula(part) else part for part in _CELLS.split(text))
-    return harmless("".join(parts)).replace("\r", REPLACEMENT)
-
-
-_CELLS = re.compile("([;\n])")
-
-
-def _is_formula(text):
-    # Signs that show nothing do not keep a spreadsheet from computing.
-    return visible(text).startswith(FORMULA_SIGNS) and not _is_number(text)
-
-
-def _is_number(text):
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
 def frame_of(table: Table, rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """Data frame with the columns of a table from a list of mappings; absent keys become null, foreign ones raise."""
+    """Data frame of a table from a list of mappings; missing keys become null, unknown ones raise KeyError."""
     names = table.column_names
     foreign = {key for row in rows for key in row} - set(names)
     if foreign:

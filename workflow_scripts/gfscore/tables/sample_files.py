@@ -1,4 +1,4 @@
-"""Per-sample values that somebody computed elsewhere."""
+"""Reader of users' files of certified radii."""
 
 from pathlib import Path
 
@@ -19,11 +19,12 @@ def read_certified_radii(
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
     """Certified radii of a smoothed classifier: `(rows (n,), prediction (n,) int32, radius (n,) float64)`.
 
-    Reads the tab-separated form idx, label, predict, radius, correct, time of Cohen et al. 2019 (also gzipped), where
-    idx counts the samples of the dataset and predict -1 is an abstention, whose radius is 0 (or missing). `labels` (N,)
-    are the dataset's, which has K = `classes`. Raises InputError, naming file and line, for missing columns, an idx
-    outside 0..N-1 or repeated, another label than the dataset's, a predict outside -1..K-1, a correct that is no 0 or
-    1 or disagrees with them, and a radius that is negative, not finite, above `largest_radius`, or of an abstention.
+    Reads the tab-separated format idx, label, predict, radius, correct, time of Cohen et al. 2019 (also gzipped): idx
+    is the position of the sample in the dataset, predict -1 an abstention, whose radius is 0 or missing. `labels` (N,)
+    and K = `classes` are the dataset's. Raises InputError, naming file and line, for missing columns, an idx that is
+    repeated or outside 0..N-1, a label that differs from the dataset's, a predict outside -1..K-1, a correct that is
+    not 0 or 1 or contradicts label and predict, and a radius that is negative, not finite, above `largest_radius`, or
+    positive at an abstention.
     """
     import pandas as pd
 
@@ -32,7 +33,7 @@ def read_certified_radii(
     except FileNotFoundError as error:
         raise InputError(f"{path}: there is no such file; check `path` in config.yaml") from error
     except Exception as error:
-        # Damaged files fail inside the reader in many ways; each means the same to the user.
+        # The reader raises errors of many types for damaged files.
         raise unreadable(path, "tab-separated text", error) from error
     missing = [name for name in COLUMNS if name not in frame.columns]
     if missing:
@@ -43,9 +44,11 @@ def read_certified_radii(
         rows, label, prediction, correct = (_whole(frame[name]) for name in COLUMNS if name != "radius")
         radius = frame["radius"].to_numpy(np.float64, copy=True)
     except (ValueError, TypeError, OverflowError) as error:
-        raise InputError(f"{path}: a value is no number of its kind ({error}); write the file again") from error
+        raise InputError(
+            f"{path}: a value is no number of the expected type ({error}); write the file again"
+        ) from error
     _refuse(path, (rows < 0) | (rows >= len(labels)), rows, f"idx is outside 0..{len(labels) - 1}")
-    _refuse(path, pd.Series(rows).duplicated().to_numpy(), rows, "idx stands twice")
+    _refuse(path, pd.Series(rows).duplicated().to_numpy(), rows, "idx is repeated")
     _refuse(path, label != labels[rows], label, "label differs from the dataset's")
     abstained, foreign = prediction == ABSTAINED, (prediction < ABSTAINED) | (prediction >= classes)
     _refuse(path, foreign, prediction, f"predict is outside -1..{classes - 1}")
@@ -58,7 +61,7 @@ def read_certified_radii(
 
 
 def _whole(column):
-    # int32, so that nothing is cut off later; a fraction or an infinite number equals no whole one.
+    # A fraction, an infinite number or one beyond int32 differs from its conversion to int32.
     with np.errstate(invalid="ignore"):
         whole = column.to_numpy().astype(np.int32)
     if (whole != column.to_numpy()).any():
@@ -70,6 +73,6 @@ def _refuse(path, bad, values, what):
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
         raise InputError(
-            f"{path}: line {row + 2}: {what} ({values[row]}); {int(bad.sum())} such lines; give the file that "
-            "was made on this dataset, and a `largest_radius` of the measure that covers its radii"
+            f"{path}: line {row + 2}: {what} ({values[row]}); {int(bad.sum())} such lines; give the file that was "
+            "computed on this dataset, and a `largest_radius` of the measure not below its radii"
         )

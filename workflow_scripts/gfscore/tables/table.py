@@ -1,4 +1,4 @@
-"""What a table of results/ is, and the tables that belong to no measure and no audit."""
+"""Declaration of the tables of results/, and the tables that belong to no measure and no audit."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ Column = tuple[str, pa.DataType, str]
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """Kind of table; its `version` is raised when the meaning of a column changes. It stands with its owner."""
+    """Name, version and columns of a table; `version` is raised when the meaning of a column changes."""
 
     name: str
     version: int
@@ -47,4 +47,4 @@ DATASET = Table(
 """The samples of a dataset in order, for what needs no images."""
 
 ATTRIBUTES = Table(name="attributes", version=1, columns=(SAMPLE_ID,))
-"""Its other columns, one string per attribute, are named by config.yaml."""
+"""Further columns, one string per attribute, are named by config.yaml."""

@@ -1,1 +1,1 @@
-"""Training of classifiers and of the generative model of the embedded data."""
+"""Training of classifiers and of the class-conditional generative model."""

@@ -17,9 +17,9 @@ from gfscore.statistics.binomial import clopper_pearson
 class ClassMixtures:
     """One Gaussian mixture per class over the first D principal components of the images.
 
-    `mean` (P,) and `basis` (D, P) map images with P pixels to D coordinates; `weights` (K, G), `centres` (K,
-    G, D) and `factors` (K, G, D, D), lower Cholesky factors of the covariances, describe G Gaussians for each
-    of K classes. `image_shape` is (C, H, W).
+    `mean` (P,) and `basis` (D, P) map images with P pixels to D coordinates; `weights` (K, G), `centres` (K, G, D) and
+    `factors` (K, G, D, D), lower Cholesky factors of the covariances, describe G Gaussians for each of K classes.
+    `image_shape` is (C, H, W).
     """
 
     mean: NDArray[np.float64]
@@ -47,10 +47,10 @@ def fit_mixtures(
 ) -> ClassMixtures:
     """Class-conditional Gaussian mixtures fitted by expectation-maximisation.
 
-    Takes `images` (N, C, H, W) in [0, 1], `labels` (N,), `classes` K, the number of principal components
-    `dimensions`, of Gaussians per class `mixture_components`, and `regularisation`, the variance (pixels
-    squared) added to every coordinate. Raises InputError for a class with fewer samples than Gaussians, or
-    more dimensions than the data span.
+    Takes `images` (N, C, H, W) in [0, 1], `labels` (N,), `classes` K, the number `dimensions` of principal components,
+    the number `mixture_components` of Gaussians per class, and `regularisation`, the variance (pixels squared) added to
+    every coordinate. Raises InputError for a class with fewer samples than Gaussians, and for more dimensions than the
+    data span.
     """
     from sklearn.decomposition import PCA
     from sklearn.mixture import GaussianMixture
@@ -65,7 +65,7 @@ def fit_mixtures(
             f"class {counts.argmin()} has {counts.min()} training samples for {mixture_components} Gaussians; "
             "lower mixture_components"
         )
-    # Sums over several threads end in another last digit from run to run.
+    # The rounding of sums over several threads varies from run to run.
     with threadpool_limits(1):
         pca = PCA(dimensions, svd_solver="full").fit(flat)
         coordinates = pca.transform(flat)
@@ -101,42 +101,42 @@ def sample_images(
 def write_samples(path: Path | str, mixtures: ClassMixtures, samples_per_class: int, *, seed: int) -> None:
     """Write generated images x and labels y to an .npz file, atomically; equal arguments give equal bytes."""
     images, labels = sample_images(mixtures, samples_per_class, seed=seed)
-    # Given a name instead of an open file, numpy would append .npz to the temporary one.
+    # An open file, since numpy would append .npz to the temporary name.
     with atomic(path) as temporary, temporary.open("wb") as file:
         np.savez(file, x=images, y=labels)
 
 
 NEIGHBOURS = 3
-"""Real images that vote on the class of a generated one."""
+"""Number of nearest real images that vote on the class of a generated one."""
 
 CONFIDENCE = 0.95
-"""Joint confidence, over classes, of the bounds on the label-error rates."""
+"""Simultaneous confidence of the upper bounds of all classes' label error rates."""
 
 
 def label_error_rates(
     mixtures: ClassMixtures, images: NDArray[np.float32], labels: NDArray[np.integer], *, draws: int, seed: int
 ) -> NDArray[np.float64]:
-    """Upper bounds of the share eta_k of a class's draws that show another class, (K,) float64 in [0, 1].
+    """Upper bounds of the share of generated images that show another class than intended, (K,) float64 in [0, 1].
 
-    Estimated on `draws` fresh draws per class. A draw counts as an error when either of two judges names another class
-    than the intended one: Bayes' rule under the fitted mixtures at equal class weights, or the majority of its nearest
-    real `images` (N, C, H, W) with `labels` (N,), as pixels. The bounds are Clopper-Pearson's, for all classes
-    together with probability CONFIDENCE over the draws.
+    Estimated on `draws` new images per class. An image counts as wrong if either of two classifiers disagrees with the
+    intended class: Bayes' rule for the fitted mixtures with equal class weights, or the majority of its nearest
+    neighbours among the real `images` (N, C, H, W) with `labels` (N,). The Clopper-Pearson bounds hold simultaneously
+    for all classes with probability CONFIDENCE over the draws.
     """
-    # ASSUME: a person would name another class no more often than one of the two judges does. Both are fitted to the
-    # images that the generator was fitted to; the second one does not share the generator's form.
+    # ASSUME: a human would disagree no more often than at least one of the two classifiers does. Both are fitted to
+    # the images that the generator was fitted to; the second does not use the form of the generator.
     from sklearn.neighbors import KNeighborsClassifier
 
-    judge = KNeighborsClassifier(NEIGHBOURS).fit(images.reshape(len(images), -1), labels)
+    neighbours = KNeighborsClassifier(NEIGHBOURS).fit(images.reshape(len(images), -1), labels)
     generator = np.random.default_rng(seed)
     alpha = 2 * (1 - CONFIDENCE) / mixtures.classes
     bounds = []
     for label in range(mixtures.classes):
         coordinates = _draw(mixtures, label, draws, generator)
-        overlap = log_densities(mixtures, coordinates).argmax(axis=1) != label
-        unlike = judge.predict(_pixels(mixtures, coordinates)) != label
+        by_density = log_densities(mixtures, coordinates).argmax(axis=1) != label
+        by_neighbours = neighbours.predict(_pixels(mixtures, coordinates)) != label
         # The upper end of a two-sided interval at 2 alpha is a one-sided bound at alpha.
-        bounds.append(clopper_pearson(int(np.sum(overlap | unlike)), draws, alpha=alpha)[1])
+        bounds.append(clopper_pearson(int(np.sum(by_density | by_neighbours)), draws, alpha=alpha)[1])
     return np.array(bounds)
 
 
@@ -163,7 +163,7 @@ def log_densities(mixtures: ClassMixtures, coordinates: NDArray[np.float64]) -> 
 def _draw(mixtures, label, n, generator):
     gaussian = generator.choice(mixtures.weights.shape[1], size=n, p=mixtures.weights[label])
     noise = generator.standard_normal((n, mixtures.basis.shape[0]))
-    # One einsum over all draws would copy a (D, D) factor for each of them.
+    # A single einsum would need a (D, D) factor per draw.
     result = np.empty_like(noise)
     for g in range(mixtures.weights.shape[1]):
         rows = gaussian == g

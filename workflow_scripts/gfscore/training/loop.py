@@ -1,4 +1,4 @@
-"""Training of image classifiers, one loop for every method."""
+"""Training of image classifiers: the loop of all methods, and the accuracies afterwards."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gfscore.networks.resuming import TrainingProgress
 
 ATTACKED_AT_ONCE = 256
-"""Images attacked together after a training; halved, and begun anew, where memory runs out."""
+"""Images per batch of the attack after a training; if memory runs out, the attack restarts with half as many."""
 
 
 def train_classifier(
@@ -47,34 +47,25 @@ def train_classifier(
 ) -> nn.Module:
     """Classifier trained by one of METHODS, a torch module in eval mode on the CPU.
 
-    Takes `images` (N, C, H, W) float32 in [0, 1], an array or gfscore.training.images.ReadImages, which gives the same
-    weights, and `labels` (N,) in 0..`classes`-1;
-    `architecture` with its `arguments` (see gfscore.networks.building); `threat`, a mapping with norm ("linf" or "l2"),
-    eps and step_size (pixels in [0, 1]) and steps, for the methods that perturb; `coefficients`, the method's
-    own. Adam with decoupled weight decay; the learning rate rises to `learning_rate` and falls to zero once
-    over the training, by one cycle or by a `recipe` (gfscore.training.recipe.Trainer). `progress`, a
-    TrainingProgress, keeps finished epochs and goes on after those that it finds: on the CPU the weights are those of
-    an uninterrupted training. `seed` determines weights, order and perturbations:
-    on one machine two trainings on the CPU end in the same weights; on a GPU they may differ, since not every
-    kernel sums in a fixed order. `device` is "cpu" or "cuda"; the images stay in main memory and go there batch
-    by batch. Raises InputError for unknown names, for missing or unknown coefficients, and for "cuda" without a
-    CUDA device.
+    Takes `images` (N, C, H, W) float32 in [0, 1], an array or gfscore.training.images.ReadImages, and `labels` (N,) in
+    0..`classes`-1; `architecture` with its `arguments` (see gfscore.networks.building); `threat`, a mapping with norm
+    ("linf" or "l2"), eps and step_size (pixels in [0, 1]) and steps, for the methods that perturb; `coefficients` of
+    the method. Adam with decoupled weight decay; the learning rate rises to `learning_rate` and falls to zero, by one
+    cycle or by a `recipe` (gfscore.training.recipe.Trainer). `progress` saves finished epochs and resumes after them.
+    `seed` determines initial weights, order and perturbations: on one machine the result on the CPU is deterministic,
+    interrupted or not; on a GPU it may vary, since some kernels are not deterministic. `device` is "cpu" or "cuda"; the
+    images are transferred batch by batch. Raises InputError for unknown names, for missing or unknown coefficients, and
+    for "cuda" without a CUDA device.
     """
     import torch
 
     require_device(device)
     with reproducible_arithmetic():
-        # Drawn on the CPU whatever the device, so that the device does not change the order of the samples.
+        # On the CPU for every device, so that the order of the samples does not depend on the device.
         generator = torch.Generator().manual_seed(seed)
         objective = make_objective(method, Setup(classes, threat or {}, generator), coefficients or {})
-        network = build_network(
-            architecture,
-            in_channels=images.shape[1],
-            image_size=images.shape[2:],
-            classes=classes,
-            seed=seed,
-            **(arguments or {}),
-        ).to(device)
+        of_images = {"in_channels": images.shape[1], "image_size": images.shape[2:], "classes": classes}
+        network = build_network(architecture, **of_images, seed=seed, **(arguments or {})).to(device)
         y = torch.from_numpy(np.asarray(labels, dtype=np.int64))
         steps = {"steps": -(-len(y) // batch_size), "epochs": epochs}
         rates: dict[str, Any] = {"learning_rate": learning_rate, "weight_decay": weight_decay}
@@ -94,12 +85,12 @@ def train_classifier(
 def describe_training(
     network: nn.Module, train: ImageSet, test: ImageSet, *, settings: Mapping[str, Any], attack: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What a trained classifier is and how accurate it became, a JSON-able mapping; shares are 0..1.
+    """Settings and accuracies of a trained classifier, a mapping for JSON; accuracies are fractions.
 
-    `train` and `test` are ImageSets, `settings` the arguments of `train_classifier`, whose `device` the
-    accuracies are measured on; `attack` holds norm, eps, step_size, steps, restarts and seed of the PGD that
-    robust accuracy, overall and per class in label order, is measured with on the test set. The network ends
-    on the CPU. Raises InputError for "cuda" without a CUDA device.
+    `train` and `test` are ImageSets, `settings` the arguments of `train_classifier`, whose `device` is used here too;
+    `attack` holds norm, eps, step_size, steps, restarts and seed of the PGD attack for robust accuracy on the test set,
+    overall and per class in label order. The network is moved to the CPU in the end. Raises InputError for "cuda"
+    without a CUDA device.
     """
     import torch
 
@@ -129,11 +120,11 @@ def describe_training(
 
 
 def _survivors(network, images, attack):
-    # float32 at full size takes several times the memory of a step of training, and a network that was trained for days
-    # must not be lost to that. A smaller size begins anew, so that what is drawn depends on the size alone.
+    # The attack may need more memory than the training. With a smaller batch size it restarts, so that the random draws
+    # depend on the size alone.
     size, trainable = ATTACKED_AT_ONCE, [value for value in network.parameters() if value.requires_grad]
     for value in trainable:
-        # An attack needs no gradients of weights, nor what they would be computed from.
+        # Attacks need no gradients of weights.
         value.requires_grad_(False)
     try:
         while True:
@@ -142,7 +133,7 @@ def _survivors(network, images, attack):
             except Exception as error:
                 if size == 1 or not out_of_memory(error):
                     raise
-            # Outside the handler, whose exception holds on to the tensors that filled the memory.
+            # Outside the handler, since the exception refers to the tensors that filled the memory.
             size = (size + 1) // 2
             print(f"out of memory: attacked {size} images at a time from here")
     finally:

@@ -1,9 +1,9 @@
-"""What each training method minimises.
+"""Objectives of the training methods.
 
-An objective is made once per training by a function `(setup, *, coefficients)` and then called with a
-network, a batch of images (n, C, H, W) in [0, 1] and labels (n,) int64; it returns the scalar loss to
-differentiate. What it remembers from batch to batch are tensors in its attribute `memory`, a mapping, changed in place,
-so that an interrupted training can go on. A new method is one such function and one line in METHODS.
+An objective is created once per training by a function `(setup, *, coefficients)`, and called with a network, a batch
+of images (n, C, H, W) in [0, 1] and labels (n,) int64; it returns the scalar loss to differentiate. Its state, if any,
+is a mapping of tensors in its attribute `memory`, modified in place, so that an interrupted training can be resumed. A
+new method is one such function and one line in METHODS.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ Objective = Callable[["nn.Module", "Tensor", "Tensor"], "Tensor"]
 
 @dataclass(frozen=True)
 class Setup:
-    """What an objective may use: `classes` K, `threat` (norm, eps, step_size, steps), a torch `generator`."""
+    """Arguments of all objectives: `classes` K, `threat` (norm, eps, step_size, steps), a torch `generator`."""
 
     classes: int
     threat: Mapping[str, Any]
     generator: torch.Generator
 
     def attack(self, *keys: str) -> dict[str, Any]:
-        """Values of the threat named by `keys`, as a mapping; InputError for a missing one."""
+        """Values of the threat for `keys`, as a mapping; InputError for a missing one."""
         missing = [key for key in keys if (self.threat or {}).get(key) is None]
         if missing:
             raise InputError(f"this training method needs threat.{missing[0]}; add it to the model's entry")
@@ -52,12 +52,11 @@ def erm(setup: Setup) -> Objective:
 
 
 def erm_with_augmentation(setup: Setup, *, rotation: float, shift: float, scale: float, flip: bool) -> Objective:
-    """Empirical risk minimisation on randomly warped images (Simard et al. 2003; Krizhevsky et al. 2012).
+    """Empirical risk minimisation on randomly transformed images (Simard et al. 2003; Krizhevsky et al. 2012).
 
-    Each image is rotated by up to `rotation` degrees, moved by up to `shift` of its side, and enlarged by a
-    factor between 1 - `scale` and 1 + `scale`, uniformly and independently; with `flip` it is mirrored left
-    to right with probability 1/2. Digits and letters must not be mirrored: the mirror image is another
-    character, or none.
+    Each image is rotated by up to `rotation` degrees, translated by up to `shift` of its side, and scaled by a factor
+    between 1 - `scale` and 1 + `scale`, uniformly and independently; with `flip` it is flipped horizontally with
+    probability 1/2, which is unsuitable for digits and letters.
     """
 
     def objective(network: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
@@ -98,7 +97,7 @@ def trades(setup: Setup, *, beta: float) -> Objective:
 
         with torch.no_grad():
             target = network(images)
-        # The divergence and its gradient are zero at x itself: PGD's random start is what gets away from it.
+        # The divergence and its gradient are zero at x itself, so PGD needs its random start.
         adversarial = pgd(
             network,
             images,
@@ -126,13 +125,14 @@ def mart(setup: Setup, *, lam: float) -> Objective:
 def probabilistic(setup: Setup, *, rho: float, samples: int) -> Objective:
     """Probabilistically robust learning: CVaR of the loss over random perturbations.
 
-    Source: Robey et al. 2022, Algorithm 1. For each image, `samples` perturbations are drawn uniformly from
-    the ball; what counts is the mean of the worst share `rho` of their losses. rho = 1 is the average case,
-    rho -> 0 the worst of the samples.
+    Source: Robey et al. 2022, Algorithm 1. For each image, `samples` perturbations are drawn uniformly from the ball;
+    its loss is the mean of the largest share `rho` of their losses. rho = 1 is the average, rho -> 0 the worst case.
     """
     ball = setup.attack("norm", "eps")
     if not 0 < rho <= 1 or rho * samples < 1:
-        raise InputError(f"PRL needs 0 < rho <= 1 and rho * samples >= 1, got rho {rho}, samples {samples}")
+        raise InputError(
+            f"PRL needs 0 < rho <= 1 and rho * samples >= 1, got rho {rho}, samples {samples}; correct them"
+        )
 
     def objective(network: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
         repeated = images.repeat_interleave(samples, dim=0)
@@ -146,11 +146,10 @@ def probabilistic(setup: Setup, *, rho: float, samples: int) -> Objective:
 def worst_class(setup: Setup, *, rate: float, floor: float) -> Objective:
     """Class-fair adversarial training: cross-entropy of PGD examples, weighted towards the worst class.
 
-    The class weights play against the network by exponentiated gradient: after each batch the weight of class
-    k is multiplied by exp(`rate` times its mean adversarial loss); a class not in it is left as it is. A
-    share `floor` of the weight stays uniform, so that no class is given up. Sources: Sagawa et al. 2020,
-    Algorithm 1 (group DRO); Li and Liu 2023 (WAT) for classes under attack, who take the losses from a
-    validation set; here it is the training batch.
+    The class weights are updated by exponentiated gradient: after each batch the weight of class k is multiplied by
+    exp(`rate` times its mean adversarial loss); classes without samples in the batch are unchanged. A share `floor` of
+    the weight remains uniform. Sources: Sagawa et al. 2020, Algorithm 1 (group DRO); Li and Liu 2023 (WAT) for classes
+    under attack, with losses of a validation set in place of the training batch.
     """
     import torch
 
@@ -187,7 +186,7 @@ def mart_loss(clean: Tensor, adversarial: Tensor, labels: Tensor, *, lam: float)
     section 3.
     """
     others = adversarial.scatter(1, labels[:, None], -float("inf"))
-    # 1 - p_k as a sum over the rest: exact also where p_k rounds to 1.
+    # 1 - p_k as a sum over the other classes, which is accurate where p_k rounds to 1.
     without_rival = adversarial.scatter(1, others.argmax(1, keepdim=True), -float("inf"))
     log_rest = without_rival.logsumexp(1) - adversarial.logsumexp(1)
     boosted = cross_entropy(adversarial, labels) - log_rest
@@ -196,12 +195,11 @@ def mart_loss(clean: Tensor, adversarial: Tensor, labels: Tensor, *, lam: float)
 
 
 def conditional_value_at_risk(losses: Tensor, *, rho: float, steps: int = 30) -> Tensor:
-    """Mean of the worst share rho of each row, (n, M) -> (n,): min over alpha of alpha + E[(loss - alpha)_+] / rho.
+    """Mean of the largest share rho of each row, (n, M) -> (n,): min over alpha of alpha + E[(loss - alpha)_+] / rho.
 
-    The inner problem is convex in the one number alpha, so its `steps` halve an interval by the sign of the
-    subgradient 1 - P(loss > alpha) / rho, where the paper takes a few fixed steps along it; what remains is
-    2^-steps of the row's range. Sources: Rockafellar and
-    Uryasev 2000, Theorem 1; Robey et al. 2022, Algorithm 1.
+    The inner problem is convex in alpha, so it is solved by `steps` bisections by the sign of the subgradient
+    1 - P(loss > alpha) / rho, to 2^-steps of the row's range, where the paper takes a few fixed gradient steps.
+    Sources: Rockafellar and Uryasev 2000, Theorem 1; Robey et al. 2022, Algorithm 1.
     """
     import torch
 
@@ -209,18 +207,18 @@ def conditional_value_at_risk(losses: Tensor, *, rho: float, steps: int = 30) ->
         low, high = losses.amin(1), losses.amax(1)
         for _ in range(steps):
             alpha = (low + high) / 2
-            # The slack absorbs rho * M that should be whole, such as 0.3 * 10, but is not in binary.
+            # The tolerance absorbs rounding of rho * M, such as 0.3 * 10.
             rising = (losses > alpha[:, None]).sum(1) <= rho * losses.shape[1] + 1e-9
             low, high = torch.where(rising, low, alpha), torch.where(rising, alpha, high)
-    # At alpha the minimum is the mean of the tail above it, with the next loss making up the share rho. Written so,
-    # its gradient is exact also where losses tie.
+    # The minimum is the mean of the tail above alpha, completed to the share rho by the next loss. This form has the
+    # exact gradient also for tied losses.
     tail = losses > high[:, None]
     missing = (1 - tail.sum(1) / (rho * losses.shape[1])).clamp_min(0)
     return (losses * tail).mean(1) / rho + missing * losses.masked_fill(tail, -float("inf")).amax(1)
 
 
 def class_means(losses: Tensor, labels: Tensor, *, classes: int) -> tuple[Tensor, Tensor]:
-    """Mean loss of each class in the batch, 0 for an absent one, and 1 or 0 for presence: (K,), (K,)."""
+    """Mean loss of each class in the batch, 0 for absent classes, and an indicator of presence: (K,), (K,)."""
     import torch
 
     members = torch.zeros(classes, len(labels), device=losses.device)
@@ -230,15 +228,15 @@ def class_means(losses: Tensor, labels: Tensor, *, classes: int) -> tuple[Tensor
 
 
 def exponentiated_gradient(weights: Tensor, losses: Tensor, *, rate: float) -> Tensor:
-    """Class weights (K,) after one step towards the classes of high loss; they stay positive and sum to 1."""
-    # The lower end keeps a weight that rounds to zero from staying there for ever.
+    """Class weights (K,) after one step towards the classes of high loss; they are positive and sum to 1."""
+    # Clamped, since a weight of 0 would never grow again.
     return (weights.clamp_min(1e-8).log() + rate * losses).softmax(0)
 
 
 def warp(
     images: Tensor, *, rotation: float, shift: float, scale: float, flip: bool, generator: torch.Generator
 ) -> Tensor:
-    """Images under random affine maps, bilinear, zero outside; see `erm_with_augmentation` for the ranges."""
+    """Images under random affine maps, bilinear with zeros outside; see `erm_with_augmentation` for the ranges."""
     import torch
     from torch.nn import functional
 
@@ -247,7 +245,7 @@ def warp(
 
     angle, size = uniform(math.radians(rotation)), 1 + uniform(scale)
     mirror = 1 - 2 * (torch.rand(len(images), generator=generator) < 0.5).float() if flip else torch.ones(len(images))
-    # affine_grid's coordinates run from -1 to 1: a whole side is 2.
+    # affine_grid's coordinates run from -1 to 1, so a side has length 2.
     across, down = uniform(2 * shift), uniform(2 * shift)
     cosine, sine = torch.cos(angle) / size, torch.sin(angle) / size
     rows = torch.stack([mirror * cosine, -sine, across, mirror * sine, cosine, down], dim=1)
@@ -266,11 +264,11 @@ METHODS: dict[str, Callable[..., Objective]] = {
     "PRL": probabilistic,
     "WORST_CLASS": worst_class,
 }
-"""Training method in config.yaml -> function that makes its objective."""
+"""Functions that create objectives, by the name of the training method in config.yaml."""
 
 
 def make_objective(method: str, setup: Setup, coefficients: Mapping[str, float]) -> Objective:
-    """Objective of a training method; InputError for an unknown method and for other coefficients than its own."""
+    """Objective of a training method; InputError for an unknown method, and for missing or unknown coefficients."""
     if method not in METHODS:
         raise InputError(f"training method {method!r} is unknown; choose one of {', '.join(METHODS)}")
     known = list(inspect.signature(METHODS[method]).parameters)[1:]

@@ -1,4 +1,4 @@
-"""How a classifier is trained besides what is minimised: schedule, clipping, precision, augmentation."""
+"""Training steps: optimiser, schedule, gradient clipping, precision, augmentation."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
 PLAIN: dict[str, Any] = {"clip_norm": None, "mixed_precision": False, "augmentation": None}
-"""What a training without a recipe does: nothing of it; its learning rate goes through one cycle."""
+"""Settings of a training without a recipe, whose learning rate follows one cycle."""
 
 
 class Trainer:
     """Steps of AdamW on an objective by a recipe.
 
     `recipe` is None for one cycle of the learning rate (Smith and Topin 2019) in float32, or a mapping: `schedule`
-    ("cosine"), `warmup_epochs`, `clip_norm` (largest l2 norm of the gradient, None for any), `mixed_precision` (float16
-    on a GPU, bfloat16 on the CPU, where it saves nothing), `augmentation` (None, or `scale` and `ratio` of a random
-    crop, `flip`, the share of mirror images, `colour_jitter`). Weight decay is decoupled and of all parameters.
-    Raises InputError for a warm-up as long as the training.
+    ("cosine"), `warmup_epochs`, `clip_norm` (largest l2 norm of the gradient, or None), `mixed_precision` (float16 on a
+    GPU, bfloat16 on the CPU), `augmentation` (None, or the arguments of `augmentation`). Weight decay is decoupled and
+    applies to all parameters. Raises InputError for a warm-up as long as the training.
     """
 
     def __init__(
@@ -39,7 +38,7 @@ class Trainer:
         device: str,
         recipe: Mapping[str, Any] | None,
     ) -> None:
-        """Make optimiser and schedule; `steps` are those of an epoch, `device` is "cpu" or "cuda"."""
+        """Create optimiser and schedule; `steps` per epoch, `device` "cpu" or "cuda"."""
         import torch
 
         self.network, self.objective, self.device = network, objective, device
@@ -53,13 +52,13 @@ class Trainer:
         else:
             factor = cosine_with_warmup(total, warmup=recipe["warmup_epochs"] * steps)
             self.schedule = torch.optim.lr_scheduler.LambdaLR(self.optimiser, factor)
-        # Gradients of float16 underflow unless the loss is scaled; bfloat16 has the exponents of float32.
+        # float16 gradients underflow unless the loss is scaled; bfloat16 has the exponent range of float32.
         self.scaler = torch.amp.GradScaler(device, enabled=self.recipe["mixed_precision"] and device == "cuda")
         self.augment = augmentation(self.recipe["augmentation"])
 
     @property
     def parts(self) -> dict[str, Any]:
-        """What has to be kept to go on with the training, by name: objects with state_dict and load_state_dict."""
+        """Objects with state_dict and load_state_dict that must be saved to resume the training, by name."""
         names = ("network", "optimiser", "schedule", "scaler")
         return {name: getattr(self, name) for name in names}
 
@@ -82,12 +81,12 @@ class Trainer:
 
 
 def cosine_with_warmup(steps: int, *, warmup: float) -> Callable[[int], float]:
-    """Factor of the learning rate by step: a line up to 1 at step `warmup`, then half a cosine down to 0 at `steps`.
+    """Factor of the learning rate by step: linear up to 1 at step `warmup`, then half a cosine down to 0 at `steps`.
 
-    Raises InputError for a warm-up that leaves no step. Source: Loshchilov and Hutter 2017, without restarts.
+    Raises InputError if `warmup` is not below `steps`. Source: Loshchilov and Hutter 2017, without restarts.
     """
     if warmup >= steps:
-        raise InputError(f"a warm-up of {warmup:g} of {steps} steps leaves none to train with; lower warmup_epochs")
+        raise InputError(f"a warm-up of {warmup:g} of {steps} steps leaves none for training; lower warmup_epochs")
 
     def factor(step: int) -> float:
         if step < warmup:
@@ -98,12 +97,12 @@ def cosine_with_warmup(steps: int, *, warmup: float) -> Callable[[int], float]:
 
 
 def augmentation(settings: Mapping[str, Any] | None) -> Callable[[Tensor], Tensor]:
-    """Function from images (n, C, H, W) in [0, 1] to randomly changed ones of the same shape; None changes nothing.
+    """Function from images (n, C, H, W) in [0, 1] to augmented ones of the same shape; the identity for None.
 
-    The transformations are timm's for training, each image by itself: a crop of a share `scale` of the image with an
-    aspect `ratio`, both (low, high), resized back by bilinear or bicubic interpolation; mirrored left to right with
-    probability `flip`; brightness, contrast and saturation changed by factors of up to 1 +- `colour_jitter` (colour
-    images only). Drawn from Python's and torch's global generators: see `seeded`.
+    timm's training transformations, independent for each image: a crop of a share `scale` of the area with an aspect
+    `ratio`, both (low, high), resized back by bilinear or bicubic interpolation; a horizontal flip with probability
+    `flip`; brightness, contrast and saturation changed by factors of up to 1 +- `colour_jitter` (colour images only).
+    Uses Python's and torch's global random generators: see `seeded`.
     """
     if settings is None:
         return lambda images: images
@@ -120,7 +119,7 @@ def augmentation(settings: Mapping[str, Any] | None) -> Callable[[Tensor], Tenso
 def _of_timm(settings, size):
     from gfscore.networks.compatibility import import_torchvision
 
-    # timm imports torchvision, which beside a CPU build of torch needs help.
+    # timm imports torchvision, which may need mending for a CPU build of torch.
     import_torchvision()
     from timm.data import create_transform
 
@@ -132,10 +131,10 @@ def _of_timm(settings, size):
 
 @contextmanager
 def seeded(*seed: int) -> Iterator[None]:
-    """Seed the global generators of Python and torch by whole numbers, and put them back afterwards.
+    """Seed the global random generators of Python and torch by integers, and restore them afterwards.
 
-    Dropout, drop-path and timm's augmentation draw from them. Seeded anew for each epoch, they need not be kept when a
-    training is interrupted.
+    Dropout, drop-path and timm's augmentation use them. They are seeded for each epoch, so their states need not be
+    saved with an interrupted training.
     """
     import numpy as np
     import torch

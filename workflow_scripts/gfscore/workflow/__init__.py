@@ -1,1 +1,1 @@
-"""What Snakemake asks: the config checked and looked up, where files stand, what a job does around its step."""
+"""Configuration checks and defaults, paths of files for Snakemake's rules, and logging and errors of jobs."""

@@ -1,4 +1,4 @@
-"""Whether the files of a finished audit are as the workflow wrote them, for who is given the folder alone."""
+"""Integrity check of the files of a finished audit, from its folder alone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from gfscore.core.checksummed import require_checksum
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, sha256_of_file
 from gfscore.core.folder_digests import NAME, changed_files
-from gfscore.tables.parquet_tables import csv_text, read_identity, read_table
+from gfscore.tables.csv_export import csv_text
+from gfscore.tables.parquet_tables import read_identity, read_table
 from gfscore.workflow.catalogue import CATALOGUE
 
 if TYPE_CHECKING:
@@ -26,34 +27,36 @@ EXPECTED = (
     *("models.json", "verdict.json", "calibration.json", "comparison.json"),
     *("report.html", "dashboard.html", "config.yaml"),
 )
-"""Files that every audit has once `make audit` is through, besides those that are checked against them."""
+"""Files of every complete audit, besides those that are checked against them, such as CSV files."""
 
 CRATE = Path("exports/ro-crate")
 
-MOST_NAMED = 3
+MAX_LISTED = 3
 
 
 @dataclass
 class Checked:
-    """What a check found: `counts` by kind of file, `faults` (sentences that name files), `unchecked` (paths)."""
+    """Result of a check: `counts` by kind of file, `faults` (sentences that name files), `unchecked` (paths)."""
 
     counts: dict[str, int] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
     unchecked: list[Path] = field(default_factory=list)
 
     def read(self, kind: str, reader: Callable[..., Any], *arguments: Any) -> Any:
-        """What the reader returns; None, and a fault more, where it raises InputError."""
+        """Result of the reader; None if it raises InputError, which is added to the faults."""
         self.counts[kind] = self.counts.get(kind, 0) + 1
         try:
             return reader(*arguments)
         except InputError as error:
-            # The remedy of the error, to make the file again, is none for who did not make it.
+            # Without the remedy, to make the file again, which somebody who received the folder cannot follow.
             self.faults.append(str(error).rpartition("; ")[0])
             return None
 
 
-def check_audit(folder: Path | str) -> Checked:
+def check_audit(folder: Path | str, *, figures: bool = True) -> Checked:
     """Check the files of results/audits/<audit> against their checksums and each other: Checked.
+
+    Without `figures` the folder need not have any.
 
     Tables are read with the checksums of their pages, JSON files, HTML pages and the configuration with their own, each
     CSV is made again from its Parquet file and compared byte for byte, figures are compared with checksums.json beside
@@ -77,7 +80,8 @@ def check_audit(folder: Path | str) -> Checked:
         checked.read("pages, by the checksums in their last lines", require_checksum, path)
     if (folder / "config.yaml").is_file():
         checked.read("configuration, by the checksum in its last line", require_checksum, folder / "config.yaml")
-    _check_figures(folder / "figures", checked)
+    if figures or (folder / "figures").exists():
+        _check_figures(folder / "figures", checked)
     _check_crate(folder, audit, checked)
     known = {".parquet", ".csv", ".json", ".html"}
     checked.unchecked += [
@@ -94,29 +98,29 @@ def check_audit(folder: Path | str) -> Checked:
 
 
 def require_unchanged_audit(folder: Path | str) -> None:
-    """Raise InputError that lists the first files of a finished audit which are not as the workflow wrote them."""
+    """Raise InputError, listing the first faulty files, unless an audit's files are as the workflow wrote them."""
     faults = check_audit(folder).faults
     if faults:
-        more = f"; and {len(faults) - MOST_NAMED} more" if len(faults) > MOST_NAMED else ""
+        more = f"; and {len(faults) - MAX_LISTED} more" if len(faults) > MAX_LISTED else ""
         raise InputError(
-            f"{'; '.join(faults[:MOST_NAMED])}{more}: a crate would vouch for what the workflow did not write; move "
-            "files of your own elsewhere, delete files of the audit, and run the same command again"
+            f"{'; '.join(faults[:MAX_LISTED])}{more}: a crate may hold only files as the workflow wrote them; move "
+            "your own files elsewhere, delete the named files of the audit, and run the same command again"
         )
 
 
 def _check_tables(folder: Path, checked: Checked) -> str | None:
-    # Name of the audit, by the tables that can be read.
+    # Returns the name of the audit according to the readable tables.
     audits: dict[Path, Any] = {}
     for path in sorted(folder.glob("*.parquet")):
         frame = checked.read("tables (Parquet), by the checksums of their pages", _table, path, audits)
         csv = path.with_suffix(".csv")
         if frame is None:
             continue
-        checked.read("tables (CSV), made again from Parquet", _require_same_csv, csv, frame)
+        checked.read("tables (CSV), made again from Parquet", _require_equal_csv, csv, frame)
         if path.stem == "model_summary" and (folder / "verdict.json").is_file():
             checked.read("verdict, by the values of model_summary", _require_one_run, folder, frame)
     checked.faults += [
-        f"{csv}: there is no Parquet file of it"
+        f"{csv}: has no Parquet file beside it"
         for csv in sorted(folder.glob("*.csv"))
         if not csv.with_suffix(".parquet").is_file()
     ]
@@ -132,34 +136,32 @@ def _table(path: Path, audits: dict[Path, Any]) -> DataFrame:
     identity = read_identity(path)
     table = identity.get("table")
     if table != path.stem or table not in CATALOGUE:
-        raise InputError(f"{path}: holds the table {table!r}; give it its name")
+        raise InputError(f"{path}: contains the table {table!r}; rename the file accordingly")
     if identity.get("table_version") != CATALOGUE[table].version:
         raise InputError(
-            f"{path}: not checked: version {identity.get('table_version')!r} of this table, here "
-            f"{CATALOGUE[table].version}; take the version of gfscore that verdict.json names in `software`"
+            f"{path}: not checked: it has version {identity.get('table_version')!r} of this table, and this gfscore "
+            f"reads {CATALOGUE[table].version}; use the gfscore version that verdict.json names in `software`"
         )
     audits[path] = identity.get("audit")
     return read_table(path, CATALOGUE[table])
 
 
-def _require_same_csv(path: Path, frame: DataFrame) -> None:
+def _require_equal_csv(path: Path, frame: DataFrame) -> None:
     if not path.is_file():
-        raise InputError(f"{path}: missing; ask for it")
+        raise InputError(f"{path}: missing; run the audit again")
     found, expected = path.read_bytes(), csv_text(frame).encode()
     if found == expected:
         return
     pairs = zip(found.split(b"\n"), expected.split(b"\n"), strict=False)
     line = next((line for line, (one, other) in enumerate(pairs, 1) if one != other), "the last")
-    raise InputError(
-        f"{path}: edited or damaged: differs from its Parquet file, first in line {line}; ask for both again"
-    )
+    raise InputError(f"{path}: edited or damaged: differs from its Parquet file, first in line {line}; make both again")
 
 
 def _require_one_run(folder: Path, frame: DataFrame) -> None:
     try:
         require_one_run(folder, frame)
     except (KeyError, TypeError) as error:
-        raise InputError(f"{folder / 'verdict.json'}: not made like a verdict ({error}); ask for it again") from error
+        raise InputError(f"{folder / 'verdict.json'}: is not a verdict ({error}); make it again") from error
 
 
 def _check_figures(folder: Path, checked: Checked) -> None:
@@ -176,7 +178,7 @@ def _check_figures(folder: Path, checked: Checked) -> None:
 
 
 def _check_crate(folder: Path, audit: str | None, checked: Checked) -> None:
-    # Copies in the crate by the digests of its metadata, and the files of the audit by those of their copies.
+    # Copies in the crate must have the digests in its metadata, and so must the originals in the audit.
     crate = folder / CRATE
     path = crate / "ro-crate-metadata.json"
     if not path.is_file():
@@ -185,13 +187,13 @@ def _check_crate(folder: Path, audit: str | None, checked: Checked) -> None:
         entities = json.loads(path.read_text(encoding="utf-8"))["@graph"]
         recorded = {unquote(item["@id"]): item["sha256"] for item in entities if "sha256" in item}
     except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError):
-        checked.faults.append(f"{path}: not readable as the metadata of a crate")
+        checked.faults.append(f"{path}: is not readable as the metadata of a crate")
         return
     checked.counts["files of the crate, by the digests in its metadata"] = len(recorded)
     start = f"results/audits/{audit}/"
     for name, digest in recorded.items():
         copy = crate / name
-        # A crate from elsewhere may name any path of this machine.
+        # The metadata of a foreign crate may name any path of this machine.
         if not copy.resolve().is_relative_to(crate.resolve()):
             checked.faults.append(f"{path}: names a file outside the crate, {name}")
         elif not copy.is_file() or sha256_of_file(copy) != digest:

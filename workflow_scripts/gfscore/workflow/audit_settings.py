@@ -1,4 +1,4 @@
-"""Settings of an audit, and what it asks for where its entry leaves something out.
+"""Settings of an audit and their defaults.
 
 Imports nothing heavy, because every run of Snakemake reads it.
 """
@@ -13,19 +13,19 @@ from gfscore.audit.groups.settings import GroupSettings
 from gfscore.audit.verdicts.rule_settings import RuleSettings
 from gfscore.core.settings import Closed, Name, Text, Unique
 
-RIGHT_MORE_OFTEN_THAN_NOT = 0.5
-"""Clean accuracy that the gate asks of every class where an audit states no gate."""
+DEFAULT_CLEAN_ACCURACY = 0.5
+"""Least clean accuracy of every class in the default gate."""
 
-FIRST_MEASURES = ("clean", "great-softmax")
-"""Measures of an audit that names none; attacks join them where its models give gradients."""
+DEFAULT_MEASURES = ("clean", "great-softmax")
+"""Default measures of an audit; an attack is added if its models have gradients."""
 
-UNDER_ATTACK = {"L2": "adversarial-l2-0.5"}
-UNDER_OTHER_ATTACK = "adversarial-linf-8of255"
-"""Attacks of an audit that names no measures, by the threat that all its models are made for."""
+ATTACK_BY_THREAT = {"L2": "adversarial-l2-0.5"}
+DEFAULT_ATTACK = "adversarial-linf-8of255"
+"""Default attacks, by the threat model that all models are trained for."""
 
 
 class AuditSettings(Closed):
-    """Models on one dataset, judged together."""
+    """Settings of an audit: models on one dataset that are judged together."""
 
     title: Text | None = Field(None, description="Heading of the report: its name where it is left out.")
     dataset: Name = Field(description="Data evaluated.")
@@ -61,29 +61,29 @@ class AuditSettings(Closed):
 
 
 def title_of(name: str) -> str:
-    """Heading of an audit by its name: "cifar10-l2" becomes "Cifar10 l2"."""
-    words = name.replace("-", " ").replace("_", " ").strip() or name
-    return words[:1].upper() + words[1:]
+    """Default title of an audit: "cifar10-l2" becomes "Cifar10 l2"."""
+    message = name.replace("-", " ").replace("_", " ").strip() or name
+    return message[:1].upper() + message[1:]
 
 
-def usual_measures(threats: Sequence[str], *, gradients: bool, logits: bool) -> list[str]:
-    """Names of the measures of an audit that names none, for models made for these threats.
+def default_measures(threats: Sequence[str], *, gradients: bool, logits: bool) -> list[str]:
+    """Names of the default measures of an audit, by the threat models of its models.
 
-    `gradients` and `logits` say whether every model gives them.
+    `gradients`, `logits`: whether every model has them.
     """
     if not logits:
         return ["clean"]
-    attack = UNDER_ATTACK.get(threats[0], UNDER_OTHER_ATTACK) if len(set(threats)) == 1 else UNDER_OTHER_ATTACK
-    return [*FIRST_MEASURES, *([attack] if gradients else [])]
+    attack = ATTACK_BY_THREAT.get(threats[0], DEFAULT_ATTACK) if len(set(threats)) == 1 else DEFAULT_ATTACK
+    return [*DEFAULT_MEASURES, *([attack] if gradients else [])]
 
 
 def explicit_audit(
     name: str, settings: AuditSettings, models: list[str], measures: Mapping[str, Any], attributes: list[str]
 ) -> dict[str, Any]:
-    """Every setting of an audit, as plain values.
+    """Complete settings of an audit as plain values, defaults filled in.
 
-    `models` are its models by name, `measures` its measures with their settings, `attributes` the names that its
-    dataset's entry lists.
+    `models`: names of its models; `measures`: its measures with their settings; `attributes`: names that the entry of
+    its dataset lists.
     """
     kinds = {measure: entry["kind"] for measure, entry in measures.items()}
     scores = [measure for measure, kind in kinds.items() if kind == "great"]
@@ -99,7 +99,7 @@ def explicit_audit(
     if groups:
         groups["attributes"] = groups["attributes"] or attributes
     accuracies = [measure for measure, kind in kinds.items() if kind == "clean"]
-    usual_rules = [RuleSettings(measure=measure, at_least=RIGHT_MORE_OFTEN_THAN_NOT) for measure in accuracies[:1]]
+    usual_rules = [RuleSettings(measure=measure, at_least=DEFAULT_CLEAN_ACCURACY) for measure in accuracies[:1]]
     rules = settings.gate or usual_rules
     return {
         "title": settings.title or title_of(name),

@@ -1,4 +1,4 @@
-"""Every kind of table that a run leaves, by its name."""
+"""All tables that a run writes, by name."""
 
 from collections.abc import Iterator
 
@@ -7,16 +7,16 @@ from gfscore.audit.tables import TABLES
 from gfscore.measures.samples import SAMPLES_TABLES, SCORES
 from gfscore.tables.table import ATTRIBUTES, DATASET, LOGITS, Table
 
-BEHIND = {"class_scores": MODEL_SUMMARY, "calibration": SENSITIVITY}
-"""Tables whose columns follow from the metrics, by the one that they come behind."""
+FOLLOWED_BY = {"class_scores": MODEL_SUMMARY, "calibration": SENSITIVITY}
+"""Tables whose columns depend on the metrics, by the table after which they are listed."""
 
 
 def _every_table() -> Iterator[Table]:
     yield from (DATASET, LOGITS, ATTRIBUTES, *SAMPLES_TABLES, SCORES)
     for name, table in TABLES.items():
         yield table
-        if name in BEHIND:
-            yield BEHIND[name]
+        if name in FOLLOWED_BY:
+            yield FOLLOWED_BY[name]
 
 
 CATALOGUE = {table.name: table for table in _every_table()}

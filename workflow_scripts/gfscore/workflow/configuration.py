@@ -1,4 +1,4 @@
-"""What a run is asked for: files and command line read, every default filled in, and all of it consistent.
+"""Complete and consistent configuration of a run, from files and the command line.
 
 Imports nothing heavy, because every run of Snakemake reads it.
 """
@@ -13,18 +13,18 @@ from gfscore.workflow import plan
 from gfscore.workflow.audit_checks import attribute_mistakes, audit_mistakes
 from gfscore.workflow.config_files import Place, read_configuration
 from gfscore.workflow.names import case_mistakes, path_mistakes, text_mistakes
-from gfscore.workflow.resolution import Resolution, told
+from gfscore.workflow.resolution import Resolution, message_of
 from gfscore.workflow.resolving import resolve
-from gfscore.workflow.setting_mistakes import Mistake
+from gfscore.workflow.setting_mistakes import ConfigMistake
 
 SHIPPED = "config.yaml"
-"""File that is read where no other is named: the demo."""
+"""Default configuration file: the demo."""
 
 
 def configured(paths: Iterable[Path | str], given: Mapping[str, Any], *, thorough: bool = True) -> Resolution:
-    """The configuration that files and command line make, complete; of the file SHIPPED where no path is given.
+    """Complete configuration from files, by default the file SHIPPED, and the command line (`given`).
 
-    `thorough`: also what takes longest to find, whether the tests of neighbourhoods in the audits to run can decide.
+    `thorough` includes the slowest check: whether the sequential tests of the audits to run can reach a decision.
     Raises InputError, listing every mistake with file, line, value, the nearest known name and the remedy.
     """
     resolution = resolve(read_configuration(list(paths) or [SHIPPED], given))
@@ -33,15 +33,15 @@ def configured(paths: Iterable[Path | str], given: Mapping[str, Any], *, thoroug
 
 
 def require_consistent(resolution: Resolution, *, thorough: bool = True) -> None:
-    """Raise InputError unless the names in a resolved configuration exist and its entries fit each other."""
+    """Raise InputError unless the names in a resolved configuration exist and its entries are consistent."""
     mistakes = [*_mistakes(resolution.config)]
     if thorough and not mistakes:
         mistakes = [*_test_mistakes(resolution.config)]
     if mistakes:
-        raise InputError(told(mistakes, resolution.asked))
+        raise InputError(message_of(mistakes, resolution.written))
 
 
-def _mistakes(config: dict[str, Any]) -> Iterator[Mistake]:
+def _mistakes(config: dict[str, Any]) -> Iterator[ConfigMistake]:
     for zoo, threats in config["models"].items():
         for threat, models in threats.items():
             for name, entry in models.items():
@@ -53,8 +53,8 @@ def _mistakes(config: dict[str, Any]) -> Iterator[Mistake]:
         yield from _dataset_names(config, ("datasets", name), entry, "fitted_on")
         rates, classes = entry["label_error_rate"], entry["classes"]
         if isinstance(rates, list) and classes and len(rates) != len(classes):
-            words = f"{len(rates)} rates for {len(classes)} classes; give one for each"
-            yield Mistake(("datasets", name, "label_error_rate"), words)
+            message = f"{len(rates)} rates for {len(classes)} classes; give one for each"
+            yield ConfigMistake(("datasets", name, "label_error_rate"), message)
         attributes = entry["attributes"]
         if attributes is not None:
             place = ("datasets", name, "attributes")
@@ -72,27 +72,29 @@ def _mistakes(config: dict[str, Any]) -> Iterator[Mistake]:
 
 def measure_mistakes(
     place: Place, entry: Mapping[str, Any], *, classes: int | None = None, thorough: bool = False
-) -> Iterator[Mistake]:
-    """Yield what is wrong with the settings of a measure beyond their types, for so many classes where known."""
+) -> Iterator[ConfigMistake]:
+    """Yield the mistakes in a measure's settings beyond their types; `classes` is their number, None if unknown."""
     kind = KINDS[entry["kind"]]
     for found in kind.mistakes(kind.parse(entry), classes=classes, thorough=thorough):
-        yield Mistake((*place, *found.key), found.words)
+        yield ConfigMistake((*place, *found.key), found.words)
 
 
-def _test_mistakes(config: dict[str, Any]) -> Iterator[Mistake]:
+def _test_mistakes(config: dict[str, Any]) -> Iterator[ConfigMistake]:
     measures = {name: entry for audit in config["run"] for name, entry in plan.measures_of(config, audit).items()}
     for name, entry in measures.items():
         yield from measure_mistakes(("measures", name), entry, thorough=True)
 
 
-def _dataset_names(config: dict[str, Any], place: Place, entry: Mapping[str, Any], *keys: str) -> Iterator[Mistake]:
+def _dataset_names(
+    config: dict[str, Any], place: Place, entry: Mapping[str, Any], *keys: str
+) -> Iterator[ConfigMistake]:
     for key in keys:
         name = entry.get(key)
         if name is not None and name not in config["datasets"]:
-            yield Mistake((*place, key), unknown("dataset", name, config["datasets"]))
+            yield ConfigMistake((*place, key), unknown("dataset", name, config["datasets"]))
 
 
-def _mapper_mistakes(config: dict[str, Any], name: str, entry: Mapping[str, Any]) -> Iterator[Mistake]:
+def _mapper_mistakes(config: dict[str, Any], name: str, entry: Mapping[str, Any]) -> Iterator[ConfigMistake]:
     for key in ("train_on", "evaluate_on"):
         yield from _dataset_names(config, ("mappers", name), entry, key)
         if entry[key] in config["datasets"]:

@@ -1,4 +1,4 @@
-"""What a job cost: wall time, processor time, memory, and the time that a GPU was held."""
+"""Cost of a job: wall time, CPU time, peak memory and GPU time."""
 
 import sys
 import time
@@ -14,11 +14,11 @@ LOGS, COSTS = "results/logs", "results/costs"
 
 @contextmanager
 def recorded_cost(path: Path | str | None) -> Iterator[None]:
-    """Write what the block cost to a JSON file, if it succeeds; nothing where `path` is None.
+    """Write the cost of the block to a JSON file if it succeeds; nothing if `path` is None.
 
-    wall_s, cpu_s (all threads, and processes that ended) and gpu_s (wall time times the GPUs allocated, which is one
+    wall_s, cpu_s (all threads and finished child processes) and gpu_s (wall time times the number of GPUs, which is one
     for a job that used CUDA) in seconds, without the start of Python; peak_memory_mib of the whole process; forwards
-    and backwards as gfscore.networks.passes counts them, where it counted any.
+    and backwards as counted by gfscore.networks.passes, if any.
     """
     started, before = (time.monotonic(), _cpu_seconds()), passes.made()
     yield
@@ -29,7 +29,7 @@ def recorded_cost(path: Path | str | None) -> Iterator[None]:
 
 
 def cost_file(path_to_log: Path | str) -> Path | None:
-    """Where the cost of a job is recorded: as its log, in the folder of costs; None for a log that stands elsewhere."""
+    """Path of a job's cost record, which corresponds to that of its log; None for a log outside results/logs."""
     path = Path(path_to_log)
     if not path.is_relative_to(LOGS):
         return None
@@ -46,12 +46,12 @@ def _cpu_seconds() -> float:
 def _peak_memory_mib() -> float:
     status = Path("/proc/self/status")
     if status.is_file():
-        # Not getrusage's figure: on Linux that counts the process that started this one, too.
+        # On Linux the value of getrusage includes the parent process.
         line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
         return int(line.split()[1]) / 1024
     import resource
 
-    # macOS counts bytes, the other systems KiB.
+    # In bytes on macOS, in KiB on other systems.
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20 if sys.platform == "darwin" else 1 << 10)
 
 

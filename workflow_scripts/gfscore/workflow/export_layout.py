@@ -1,4 +1,4 @@
-"""Which files an audit's exports are made of, and where they stand.
+"""Paths of an audit's exports and of their inputs.
 
 Imports nothing heavy, because every run of Snakemake reads it. Expects a complete configuration.
 """
@@ -15,28 +15,28 @@ WORKFLOW = (
     *("rules/**/*", "workflow_scripts/**/*", "envs/*", "profiles/**/*"),
     *("config.yaml", "configs/*.yaml", "requirements.lock", "tools/install.py", "LICENSE", "CITATION.cff", "README.md"),
 )
-"""What the workflow is made of, besides its Snakefile, as patterns."""
+"""Glob patterns of the workflow's files, besides its Snakefile."""
 
 LEFTOVERS = {"__pycache__", ".ruff_cache"}
-"""Folders that tools leave behind."""
+"""Cache folders of tools, left out of exports."""
 
 
 def export_results(config: Mapping[str, Any], audit: str) -> list[str]:
-    """Folders with the exports of an audit."""
+    """Folders of an audit's exports."""
     return [f"results/audits/{audit}/exports/{name}" for name in EXPORTS]
 
 
 def workflow_files(root: Path) -> list[str]:
-    """The Snakefile, then every file that it is made of, relative to the folder `root` (pathlib.Path)."""
+    """Paths of the Snakefile and all other files of the workflow, relative to the folder `root`."""
     found = {path for pattern in WORKFLOW for path in root.glob(pattern) if path.is_file()}
     found = {path for path in found if not LEFTOVERS.intersection(path.parts)}
     return ["Snakefile", *sorted(path.relative_to(root).as_posix() for path in found)]
 
 
 def manifests(config: Mapping[str, Any], audit: str) -> list[str | list[str]]:
-    """Manifests of the data and classifiers behind an audit, with their digests, and the choice of models."""
+    """Manifests of the datasets and classifiers of an audit, which contain their digests."""
     found = [f"results/datasets/{name}.json" for name in plan.datasets_of(config, audit)]
-    # Classifiers that come as logits or samples have no manifest.
+    # Models given as logits or samples have no manifest.
     return found + [
         layout.checkpoint_file(config, **model, extension="json")
         for model in plan.models_of(config, audit)
@@ -45,6 +45,6 @@ def manifests(config: Mapping[str, Any], audit: str) -> list[str | list[str]]:
 
 
 def deposited_results(config: Mapping[str, Any], audit: str) -> list[str]:
-    """What an audit found, without the verdict."""
+    """Results of an audit without the verdict."""
     verdict = f"results/audits/{audit}/verdict.json"
     return [path for path in layout.audit_results(config, audit) if path != verdict]

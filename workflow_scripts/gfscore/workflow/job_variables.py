@@ -1,4 +1,4 @@
-"""Environment variables of the jobs of a run, which change nothing but their speed."""
+"""Environment variables of jobs, which affect only their speed."""
 
 import os
 
@@ -8,12 +8,12 @@ VARIABLES = {
     "MALLOC_ARENA_MAX": "1",
     "OMP_WAIT_POLICY": "passive",
 }
-"""glibc, where it is used, keeps what is freed, up to a gigabyte, in one heap for all threads: a network takes the same
-memory at every pass, and fresh pages from the system cost as much as the work on small images. A thread that waits for
-others sleeps: beside other work, one that spins slows them down up to ten times."""
+"""glibc keeps up to a gigabyte of freed memory in one heap for all threads, since a network allocates the same memory
+at every pass, and on small images new pages cost as much as the computation. Waiting OpenMP threads sleep, since
+spinning ones slow down concurrent jobs up to ten times."""
 
 
 def set_job_variables() -> None:
-    """Set them for every process started from here, unless its user says otherwise."""
+    """Set VARIABLES for all child processes, unless the user has set them."""
     for name, value in VARIABLES.items():
         os.environ.setdefault(name, value)

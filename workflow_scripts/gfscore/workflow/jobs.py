@@ -1,4 +1,4 @@
-"""What every job does around its step: a log file, a record of its cost, and a one-line error for bad input."""
+"""Context of every job: a log file, a record of its cost, and one-line messages for input errors."""
 
 import io
 import os
@@ -19,35 +19,35 @@ from gfscore.workflow.costs import cost_file, recorded_cost
 
 @contextmanager
 def logged_job(path_to_log: Path | str) -> Iterator[None]:
-    """Send what the step prints to its log file; end the process with status 1 and a clear line on an error.
+    """Redirect output of the step to its log file; on an error, print a message and exit with status 1.
 
-    An InputError is the user's to mend, and so is a disk that takes no more (NO_ROOM): the message alone goes to the
-    log and to stderr. Any other exception is ours, so its traceback goes along. An interruption (Ctrl-C) is one line,
-    and the process still ends by its signal. What a successful step cost is recorded (see gfscore.workflow.costs).
+    For an InputError or a full disk (NO_ROOM), which the user can correct, the log and stderr get the message alone;
+    for any other exception, a bug, also the traceback. An interruption (Ctrl-C) is reported in one line, and the
+    process ends by the signal. The cost of a successful step is recorded, see gfscore.workflow.costs.
     """
-    path, interruptions = Path(path_to_log), _noted_interruptions()
+    path, interruptions = Path(path_to_log), _record_interruptions()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         log = _Log(path.open("wb"), encoding="utf-8", errors="backslashreplace", line_buffering=True)
     except OSError as error:
         _fail(_described(error, path))
-    # Not `with`: closing a log on a full disk raises, and would hide what happened.
+    # Not `with`: closing a log on a full disk raises, which would hide the original error.
     try:
         with redirect_stdout(log), redirect_stderr(log), recorded_cost(cost_file(path)):
             yield
     except (Exception, KeyboardInterrupt) as error:
-        # Of either kind: libraries that are interrupted in the middle of something raise errors of their own.
+        # Any exception after an interruption: interrupted libraries may raise their own.
         if not (interruptions or isinstance(error, KeyboardInterrupt)):
             _fail(_described(error, path), log)
         _tell(f"interrupted, see {path}; run the same command again to go on", log)
-        # As a shell expects. Python would do so too, after its traceback, unless some library runs code at exit.
+        # Shells expect an end by the signal. Python does so itself, but prints a traceback and runs exit handlers.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         signal.raise_signal(signal.SIGINT)
     _close(log)
 
 
-def _noted_interruptions() -> list[int]:
-    # List that every interruption (SIGINT) is added to; empty for ever where the signal is ignored, as under nohup.
+def _record_interruptions() -> list[int]:
+    # List to which every SIGINT is appended; stays empty if the signal is ignored, as under nohup.
     noted: list[int] = []
 
     def note(number: int, frame: FrameType | None) -> None:
@@ -60,10 +60,10 @@ def _noted_interruptions() -> list[int]:
 
 
 class _Log(io.TextIOWrapper):
-    """Text file in which names from outside steer no terminal that shows it."""
+    """Text file with terminal control sequences escaped, since names from outside may contain them."""
 
     def write(self, text: str) -> int:
-        """As every text file does."""
+        """Write the escaped text."""
         super().write(harmless(text))
         return len(text)
 
@@ -80,7 +80,8 @@ def _described(error: BaseException, path: Path) -> str:
         return traceback.format_exc()
     where = error.filename or path
     return (
-        f"error: {where}: {os.strerror(error.errno)}; make room, or the folder writable, and run the same command again"
+        f"error: {where}: {os.strerror(error.errno)}; free space or make the folder writable, and run the same command "
+        "again"
     )
 
 
@@ -90,7 +91,7 @@ def _fail(message: str, log: TextIO | None = None) -> NoReturn:
 
 
 def _tell(message: str, log: TextIO | None) -> None:
-    # First here: where the disk is full the log takes nothing more.
+    # stderr first, since a full disk may prevent writing the log.
     print(harmless(message), file=sys.stderr, flush=True)
     if log is not None:
         with suppress(OSError):

@@ -1,7 +1,7 @@
-"""Where the files of results/ stand that a step of the workflow asks for.
+"""Paths of the inputs and outputs of the workflow's steps.
 
-Every function takes a complete configuration and the name of an audit or dataset. Imports nothing
-heavy, because every run of Snakemake reads it.
+Every function takes a complete configuration and the name of an audit or dataset. Imports nothing heavy, because every
+run of Snakemake reads it.
 """
 
 import hashlib
@@ -23,30 +23,30 @@ from gfscore.networks.thread_count import OF_LARGE, threads_for_size
 from gfscore.workflow import plan
 from gfscore.workflow.projection_layout import projection_results
 
-SMALL = 1 << 20
-"""Bytes of a file that is read whenever a run is planned, as Snakemake itself does."""
+MAX_HASHED_BYTES = 1 << 20
+"""Largest size in bytes of a file that is hashed whenever a run is planned, as Snakemake itself does."""
 
 
 def logit_files(config: Mapping[str, Any], audit: str) -> list[str]:
-    """Logits of every model of an audit that has any, but files of the user that are missing."""
+    """Paths of the logits of an audit's models, without missing files of the user."""
     models = [model for model in plan.models_of(config, audit) if plan.has_logits(config, **model)]
     files = [plan.logits_file(config, **model) for model in models]
     return [file for file in files if file.startswith("results/") or present(file)]
 
 
-def given_states(config: Mapping[str, Any], audit: str) -> dict[str, str | list[int] | None]:
-    """What tells the logits that users placed from others in their place, by path."""
+def user_logit_states(config: Mapping[str, Any], audit: str) -> dict[str, str | list[int] | None]:
+    """State (see `state`) of the logit files of the user, by path."""
     models = [model for model in plan.models_of(config, audit) if plan.entry_of(config, **model)["source"] == "logits"]
     return {file: state(file) for file in (plan.logits_file(config, **model) for model in models)}
 
 
 def sample_files(config: Mapping[str, Any], audit: str) -> list[str]:
-    """Sample tables of an audit that stand in files of their own, the measures of the first model first."""
+    """Paths of the sample tables of an audit that are not computed from logits, by model, then measure."""
     return _samples_of(config, plan.subject_of(config, audit))
 
 
 def judged_sample_files(config: Mapping[str, Any], audit: str) -> list[str]:
-    """Those of the measures that its gate reads: a verdict waits for no other."""
+    """As sample_files, for the measures that the gate reads; a verdict depends on no others."""
     return _samples_of(config, plan.judged_subject_of(config, audit))
 
 
@@ -60,7 +60,7 @@ def _samples_of(config: Mapping[str, Any], subject: Mapping[str, Any]) -> list[s
 
 
 def pin_checks(config: Mapping[str, Any], audit: str) -> list[str]:
-    """Checks of the datasets of an audit whose digest is pinned, which may have happened after they were fetched."""
+    """Paths of the digest checks of an audit's datasets with a pinned digest, which may be pinned after fetching."""
     pinned = [name for name in plan.datasets_of(config, audit) if plan.pinned_digest_of(config, name)]
     return [f"results/checks/{name}.json" for name in pinned]
 
@@ -68,9 +68,9 @@ def pin_checks(config: Mapping[str, Any], audit: str) -> list[str]:
 def checkpoint_file(
     config: Mapping[str, Any], dataset: str, threat: str, model: str, *, extension: str
 ) -> str | list[str]:
-    """Checkpoint of a model (safetensors) or its manifest (json), one for all data of its zoo.
+    """Path of a model's checkpoint (safetensors) or manifest (json), one for all datasets of its zoo.
 
-    Classifiers of others stay where their manifest says, so they have no checkpoint file in results/.
+    Fetched classifiers have no checkpoint in results/, [], since their manifest names its path.
     """
     zoo = plan.zoo_of(config, dataset)
     if plan.entry_of(config, dataset, threat, model)["source"] in plan.FITTED:
@@ -79,17 +79,17 @@ def checkpoint_file(
 
 
 def threads_of_model(config: Mapping[str, Any], dataset: str, threat: str, model: str) -> int:
-    """Threads that the arithmetic of a classifier takes, as far as its checkpoint is there to tell."""
+    """Number of threads for a classifier, by the size of its checkpoint if it exists."""
     if plan.trained_on_cpu(config, dataset, threat, model):
         return 1
     path = plan.entry_of(config, dataset, threat, model).get("path")
-    return threads_for_size(Path(path).stat().st_size) if path and Path(path).is_file() else OF_LARGE
+    return threads_for_size(Path(path).stat().st_size) if path and _is_file(path) else OF_LARGE
 
 
 def placed_checkpoint(config: Mapping[str, Any], zoo: str, threat: str, model: str) -> str | list[str]:
-    """Checkpoint file of an entry without url, so that another file in its place is noticed; nothing for other entries.
+    """Checkpoint file of an entry without url, as an input, so that its replacement is noticed; [] for other entries.
 
-    Nothing either where the file is missing: fetch_checkpoint says what to do about it.
+    Also [] if the file is missing, which fetch_checkpoint reports.
     """
     entry = plan.zoo_entry_of(config, zoo, threat, model)
     own = entry["source"] != "robustbench" and not entry["url"]
@@ -97,46 +97,52 @@ def placed_checkpoint(config: Mapping[str, Any], zoo: str, threat: str, model: s
 
 
 def present(path: str | None) -> str | list[str]:
-    """A file of the user as a job's input, where there is one, else nothing: the step that reads it says what to do.
+    """A file of the user as a job's input if it exists, else [], and the step that reads it reports it.
 
-    An input that is missing would not do. For Snakemake what was made of it before is up to date then, whatever path
-    the configuration has now. InputError for a file from the future, beyond CLOCKS_APART: nothing made of it is newer;
-    and for one in a folder that may not be entered.
+    With a missing file as input, Snakemake would consider earlier outputs up to date, whatever path the configuration
+    has now. Raises InputError for a file in a folder without permission, and for a modification time more than
+    MAX_CLOCK_DIFFERENCE in the future, since no output would be newer.
     """
-    try:
-        if not path or not Path(path).is_file():
-            return []
-    except OSError as error:
-        raise InputError(
-            f"{path}: cannot be looked at ({error.strerror}); make its folder accessible, or move it"
-        ) from error
+    if not path or not _is_file(path):
+        return []
     ahead = Path(path).stat().st_mtime - time.time()
-    if ahead > CLOCKS_APART:
+    if ahead > MAX_CLOCK_DIFFERENCE:
         raise InputError(
-            f"{path}: its time of change lies {ahead / 3600:.1f} hours in the future, so all that is made of it would "
-            f"be out of date at once; set it to now with: touch {path}"
+            f"{path}: its modification time is {ahead / 3600:.1f} hours in the future, so everything made from it "
+            f"would be out of date; set it to now with: touch {path}"
         )
     return path
 
 
+def _is_file(path: str) -> bool:
+    # Path.is_file raises PermissionError in a folder without permission.
+    try:
+        return Path(path).is_file()
+    except OSError as error:
+        raise InputError(
+            f"{path}: cannot be accessed ({error.strerror}); make its folder accessible, or move it"
+        ) from error
+
+
 def given_file(config: Mapping[str, Any], dataset: str, threat: str, model: str) -> str | list[str]:
-    """File of values per sample that a model's entry names; nothing where it is missing."""
+    """File of values per sample that a model's entry names; [] if it is missing."""
     return present(plan.entry_of(config, dataset, threat, model)["path"])
 
 
-CLOCKS_APART = 60
-"""Seconds by which the clocks of machines that share files may differ; Snakemake itself tells of less."""
+MAX_CLOCK_DIFFERENCE = 60
+"""Largest difference in seconds between the clocks of machines that share files; Snakemake warns of smaller ones."""
 
 
 def state(file: Any) -> str | list[int] | None:
-    """What tells a file that a user placed from another one; None for none, a missing one, or one of results/.
+    """Value that identifies the content of a user's file; None for a missing file or one in results/.
 
-    Its SHA-256 up to SMALL bytes, so that a copy is the same file, and size and time of change (ns) beyond.
+    The SHA-256 digest up to MAX_HASHED_BYTES, so that a copy counts as the same file; size and modification time (ns)
+    of larger files.
     """
-    if not file or file.startswith("results/") or not Path(file).is_file():
+    if not file or file.startswith("results/") or not _is_file(file):
         return None
     found = Path(file).stat()
-    if found.st_size <= SMALL:
+    if found.st_size <= MAX_HASHED_BYTES:
         return hashlib.sha256(Path(file).read_bytes()).hexdigest()
     return [found.st_size, found.st_mtime_ns]
 
@@ -144,7 +150,7 @@ def state(file: Any) -> str | list[int] | None:
 def classifier_files(
     config: Mapping[str, Any], dataset: str, threat: str, model: str
 ) -> dict[str, str | list[str] | list[Path]]:
-    """What a job needs that shows images to a classifier, by the names of its inputs."""
+    """Inputs, by name, of a job in which a classifier classifies images."""
     of_model = {"dataset": dataset, "threat": threat, "model": model}
     zoo = plan.zoo_of(config, dataset)
     return {
@@ -157,7 +163,7 @@ def classifier_files(
 
 
 def trained_manifests(config: Mapping[str, Any], audit: str) -> list[str | list[str]]:
-    """Manifests of the classifiers of an audit that the workflow trains: they record the measured robust accuracy."""
+    """Manifests of the classifiers of an audit that the workflow trains, which contain the measured robust accuracy."""
     return [
         checkpoint_file(config, **model, extension="json")
         for model in plan.models_of(config, audit)
@@ -166,7 +172,7 @@ def trained_manifests(config: Mapping[str, Any], audit: str) -> list[str | list[
 
 
 def fetched_manifests(config: Mapping[str, Any], audit: str) -> list[str]:
-    """Manifests of the checkpoints, or backbones, of an audit that are fetched or placed by hand."""
+    """Manifests of the checkpoints and backbones of an audit that are downloaded or provided by the user."""
     zoo = plan.zoo_of(config, plan.dataset_of(config, audit))
     return [
         f"results/checkpoints/{zoo}/{model['threat']}/{model['model']}.json"
@@ -176,69 +182,69 @@ def fetched_manifests(config: Mapping[str, Any], audit: str) -> list[str]:
 
 
 def dataset_file(config: Mapping[str, Any], audit: str, *, extension: str) -> str:
-    """Manifest (json) or samples (parquet) of the data that an audit evaluates."""
+    """Manifest (json) or samples (parquet) of the dataset that an audit evaluates."""
     return f"results/datasets/{plan.dataset_of(config, audit)}.{extension}"
 
 
 def generator_manifest(config: Mapping[str, Any], audit: str) -> str | list[str]:
-    """Manifest of the generator that measured an audit's label-error rates; nothing when config states them."""
+    """Manifest of the generator that measured an audit's label error rates; [] if config states them."""
     measured = plan.label_error_rate_of(config, audit) == "from_generator"
     return f"results/generated/{plan.dataset_of(config, audit)}.json" if measured else []
 
 
 def path_of_images(config: Mapping[str, Any], dataset: str) -> str | None:
-    """File or folder that holds the images of a dataset; None where they ship with a package."""
+    """File or folder of a dataset's images; None if they are part of a package."""
     entry = config["datasets"][dataset]
     return f"results/generated/{dataset}.npz" if entry["source"] == "generated" else entry.get("path")
 
 
 def stored_images(config: Mapping[str, Any], dataset: str) -> str | list[str]:
-    """The same where it is one file, which jobs depend on; nothing for folders, whose times of change say little.
+    """As path_of_images, if it is a file that jobs can depend on; [] for folders, whose modification times say little.
 
-    Nothing either where it is missing, unless the workflow makes it.
+    Also [] if it is missing, unless the workflow makes it.
     """
     entry = config["datasets"][dataset]
     if entry["source"] == "generated":
         return cast(str, path_of_images(config, dataset))
-    # The file that names the images of a folder decides which there are.
+    # For a folder, the file that lists its images.
     return present(path_of_images(config, dataset)) or present(entry.get("list"))
 
 
 def attributes_reference(config: Mapping[str, Any], dataset: str) -> str | list[str]:
-    """Manifest of the dataset whose samples fix the thresholds of a dataset's attributes; nothing where none does."""
+    """Manifest of the dataset that fixes the thresholds of a dataset's attributes; [] without one."""
     name = plan.attributes_of(config, dataset).get("fixed_on")
     return f"results/datasets/{name}.json" if name else []
 
 
 def attributes_file(config: Mapping[str, Any], dataset: str) -> str | list[str]:
-    """File that a dataset's attributes are read from; nothing where that is the dataset itself.
+    """File of a dataset's attributes; [] if they are part of the dataset, or the file is missing.
 
-    Nothing either where the file is missing: read_attributes says what to do about it.
+    read_attributes reports a missing file.
     """
     return present(plan.attributes_of(config, dataset).get("path"))
 
 
 def attributes_table(config: Mapping[str, Any], audit: str) -> str | list[str]:
-    """Attributes of the samples that an audit evaluates; nothing when it compares no groups."""
+    """Path of the attributes of an audit's samples; [] without groups."""
     dataset = plan.dataset_of(config, audit)
     return f"results/attributes/{dataset}.parquet" if plan.groups_of(config, audit) else []
 
 
 def gate_attributes(config: Mapping[str, Any], audit: str) -> str | list[str]:
-    """The same when a rule of its gate judges groups."""
+    """As attributes_table, but [] unless a rule of the gate judges groups."""
     rules = config["audits"][audit]["gate"]
     judged = any(rule["statistic"] == gate_rules.GROUP_GAP for rule in rules)
     return attributes_table(config, audit) if judged else []
 
 
 def architecture_files(config: Mapping[str, Any], zoo: str, threat: str, model: str) -> list[Path]:
-    """Files of the project's folder architectures/ that make a network, in order; nothing for all other networks."""
+    """Files of the folder architectures/ that define a network, in order; [] for other networks."""
     entry = plan.zoo_entry_of(config, zoo, threat, model)
     return _network_files(entry["architecture"], folder()) if entry["source"] == "torch" else []
 
 
 def checkpoint_state(config: Mapping[str, Any], zoo: str, threat: str, model: str) -> str | list[Any] | None:
-    """What tells an entry's checkpoint and the code of its network from others in their places; None for neither."""
+    """State of a user's checkpoint and digest of the code of its network; None without either."""
     entry = plan.zoo_entry_of(config, zoo, threat, model)
     placed = state(placed_checkpoint(config, zoo, threat, model))
     digest = _network_digest(entry["architecture"], folder()) if entry["source"] == "torch" else None
@@ -247,7 +253,7 @@ def checkpoint_state(config: Mapping[str, Any], zoo: str, threat: str, model: st
 
 @cache
 def _network_files(architecture: str, home: Path | str) -> list[Path]:
-    # Once in a run, since every job that opens a classifier asks; by the folder, so that another one is another answer.
+    # Cached, since every job that loads a classifier needs it; `home` is a key, so that other folders are not mixed up.
     return network_files(architecture)
 
 
@@ -257,7 +263,7 @@ def _network_digest(architecture: str, home: Path | str) -> str | None:
 
 
 def cost_records(config: Mapping[str, Any], audit: str) -> list[dict[str, Any]]:
-    """Where the cost of every job stands that an audit's values come from, with what it was spent on, in order."""
+    """Path of the cost record of every job of an audit, with step, model and measure, in order."""
     records: list[dict[str, Any]] = []
     for model in plan.models_of(config, audit):
         source = plan.entry_of(config, **model)["source"]
@@ -281,14 +287,14 @@ def _cost(
     measure: str | None = None,
     folder: str | None = None,
 ) -> dict[str, Any]:
-    # As the job's log: in a folder named after the measure, or after what else tells its jobs apart.
+    # The path of the job's log: in a folder named after the measure, or what else distinguishes its jobs.
     folder = folder or measure
     path = f"results/costs/{step}/{f'{folder}/' if folder else ''}{MODEL.format(**place)}.json"
     return {"step": step, **(model or place), "measure": measure, "path": path}
 
 
 def table_settings(config: Mapping[str, Any], audit: str) -> dict[str, Any]:
-    """What the tables of an audit are made with, beside its values."""
+    """Settings of the tables of an audit."""
     settings = {name: config[name] for name in ("intervals", "disparity", "comparison", "confusions")}
     return settings | {
         "calibration": _calibration_settings(config, audit),
@@ -301,28 +307,28 @@ def table_settings(config: Mapping[str, Any], audit: str) -> dict[str, Any]:
 
 
 def _calibration_settings(config: Mapping[str, Any], audit: str) -> dict[str, Any] | None:
-    asked, great = config["audits"][audit]["calibration"], config["great"]
-    if not asked:
+    calibration, great = config["audits"][audit]["calibration"], config["great"]
+    if not calibration:
         return None
     shared = {name: great[name] for name in ("temperatures", "stability_window", "resampling")}
-    own = {"objectives": asked["objectives"], "split": asked["split"]}
+    own = {"objectives": calibration["objectives"], "split": calibration["split"]}
     return shared | own | {"distances": plan.distance_measure(config, audit)}
 
 
 def audit_results(config: Mapping[str, Any], audit: str) -> list[str]:
-    """Every file of results/audits/<audit>/: naming them all heals the loss of any of them."""
+    """Paths of all files in results/audits/<audit>/, so that any missing one is made again."""
     names = [f"{table}.{extension}" for table in TABLES_OF_AUDIT for extension in ("parquet", "csv")]
     names += [f"{name}.json" for name in ("calibration", "comparison", "models", "verdict")]
     names += ["config.yaml", "figures", "report.html", "dashboard.html"]
     return [f"results/audits/{audit}/{name}" for name in names]
 
 
-# What a target of the Snakefile names, beside its own file, is every file that this one stands on: a step that fails
-# loses its output, and what stands on a file that is gone must not count as up to date.
+# A target of the Snakefile names its file and every file that it depends on: a failed step deletes its output, and
+# files that depend on a deleted one must not count as up to date.
 
 
 def logit_results(config: Mapping[str, Any], audit: str) -> list[str]:
-    """Checked logits of an audit, every file that they stand on, and the checks of pinned digests."""
+    """Checked logits of an audit, all files that they depend on, and the checks of pinned digests."""
     models = plan.models_of(config, audit)
     datasets = plan.datasets_of(config, audit)
     files: list[Any] = [
@@ -339,24 +345,24 @@ def logit_results(config: Mapping[str, Any], audit: str) -> list[str]:
 
 
 def sample_results(config: Mapping[str, Any], audit: str) -> list[str]:
-    """Values per sample of an audit, and every file that they stand on."""
+    """Values per sample of an audit, and all files that they depend on."""
     attributes: Any = attributes_table(config, audit)
     return logit_results(config, audit) + sample_files(config, audit) + ([attributes] if attributes else [])
 
 
 def verdict_results(config: Mapping[str, Any], audit: str) -> list[str]:
-    """Verdict of an audit, and every file that it stands on: not the measures that its gate does not read."""
+    """Verdict of an audit, and all files that it depends on, without measures that the gate does not read."""
     attributes: Any = gate_attributes(config, audit)
     judged = judged_sample_files(config, audit) + ([attributes] if attributes else [])
     return [f"results/audits/{audit}/verdict.json", *logit_results(config, audit), *judged]
 
 
 def model_results(config: Mapping[str, Any], audit: str) -> list[str]:
-    """Every file per model that an audit stands on."""
+    """All files per model that an audit depends on."""
     return sample_results(config, audit) + projection_results(config, audit)
 
 
 def report_results(config: Mapping[str, Any], audit: str) -> list[str]:
-    """Report of an audit, and every file that it stands on."""
+    """Report of an audit, and all files that it depends on."""
     dashboard = f"results/audits/{audit}/dashboard.html"
     return [path for path in audit_results(config, audit) if path != dashboard] + model_results(config, audit)

@@ -1,4 +1,4 @@
-"""Names and texts of a configuration that others read: file systems, Snakemake, and the page of its report.
+"""Checks of names and texts that file systems, Snakemake or the page of its report would misinterpret.
 
 Imports nothing heavy, because every run of Snakemake reads it.
 """
@@ -11,22 +11,22 @@ from typing import Any
 from gfscore.networks import leaderboard
 from gfscore.workflow import plan
 from gfscore.workflow.config_files import Place
-from gfscore.workflow.setting_mistakes import Mistake
+from gfscore.workflow.setting_mistakes import ConfigMistake
 
-OF_SNAKEMAKE = set("{}<>")
-"""Characters that mean something to Snakemake in the name of a file."""
+RESERVED_CHARACTERS = set("{}<>")
+"""Characters with a meaning for Snakemake in file names."""
 
-NO_PATH = {errno.ENAMETOOLONG, errno.EINVAL}
-"""Errors of the system for a path that no file can have."""
+INVALID_PATH = {errno.ENAMETOOLONG, errno.EINVAL}
+"""Error codes of the system for invalid paths."""
 
 ENDS = ("</", "<!--")
-"""What ends a script in a page, or changes where it ends, even within quotes."""
+"""Strings that end a script in an HTML page, or change where it ends, even within quotes."""
 
 
-def case_mistakes(config: Mapping[str, Any]) -> Iterator[Mistake]:
-    """Yield the names of one section that differ in case alone: on macOS and Windows they would share their files."""
+def case_mistakes(config: Mapping[str, Any]) -> Iterator[ConfigMistake]:
+    """Yield names in one section that differ only in case, which on macOS and Windows would share their files."""
     sections: dict[Place, Any] = {(name,): config[name] for name in ("audits", "datasets", "measures", "mappers")}
-    # RobustBench's models need no entry, so its names are there as well.
+    # Includes RobustBench's models, which need no entry.
     zoos = [*config["models"], *(listing.dataset for listing in leaderboard.listings())]
     sections["models",] = dict.fromkeys(zoos)
     for zoo, threats in config["models"].items():
@@ -38,12 +38,12 @@ def case_mistakes(config: Mapping[str, Any]) -> Iterator[Mistake]:
         for names in alike.values():
             if len(names) > 1:
                 what = " and ".join(map(repr, names))
-                words = f"{what} differ in case alone and would share files on macOS; rename one"
-                yield Mistake((*place, names[-1]), words)
+                message = f"{what} differ only in case and would share files on macOS; rename one"
+                yield ConfigMistake((*place, names[-1]), message)
 
 
-def path_mistakes(place: Place, entry: Mapping[str, Any]) -> Iterator[Mistake]:
-    """Yield the paths of an entry that no file can have, or that Snakemake would read otherwise."""
+def path_mistakes(place: Place, entry: Mapping[str, Any]) -> Iterator[ConfigMistake]:
+    """Yield the invalid paths of an entry and those that Snakemake would misinterpret."""
     for key in ("path", "list"):
         path = entry.get(key)
         if not isinstance(path, str):
@@ -51,17 +51,17 @@ def path_mistakes(place: Place, entry: Mapping[str, Any]) -> Iterator[Mistake]:
         try:
             Path(path).stat()
         except (OSError, ValueError) as error:
-            # A null byte, half a character, or a name or path longer than the file system takes.
-            if isinstance(error, ValueError) or error.errno in NO_PATH:
+            # A null byte, half a surrogate pair, or a name or path that is too long for the file system.
+            if isinstance(error, ValueError) or error.errno in INVALID_PATH:
                 reason = getattr(error, "strerror", None) or error
-                yield Mistake((*place, key), f"no file can have the path {path[:100]!r} ({reason}); correct it")
-        if set(path) & OF_SNAKEMAKE:
-            words = f"Snakemake takes braces and angle brackets in {path!r} for its own; rename it"
-            yield Mistake((*place, key), words)
+                yield ConfigMistake((*place, key), f"no file can have the path {path[:100]!r} ({reason}); correct it")
+        if set(path) & RESERVED_CHARACTERS:
+            message = f"{path!r} contains braces or angle brackets, which Snakemake interprets; rename it"
+            yield ConfigMistake((*place, key), message)
 
 
-def text_mistakes(config: Mapping[str, Any]) -> Iterator[Mistake]:
-    """Yield titles, contacts and architectures that would end a script of Snakemake's own report."""
+def text_mistakes(config: Mapping[str, Any]) -> Iterator[ConfigMistake]:
+    """Yield titles, contacts and architectures that would end a script of Snakemake's report."""
     texts: dict[Place, Any] = {("report", "contact"): config["report"]["contact"]}
     texts |= {("audits", name, "title"): audit["title"] for name, audit in config["audits"].items()}
     for zoo, threats in config["models"].items():
@@ -71,4 +71,4 @@ def text_mistakes(config: Mapping[str, Any]) -> Iterator[Mistake]:
     for place, text in texts.items():
         for end in ENDS:
             if end in (text or ""):
-                yield Mistake(place, f"{end} in {text!r} would end a script of Snakemake's report; leave it out")
+                yield ConfigMistake(place, f"{end} in {text!r} would end a script of Snakemake's report; leave it out")

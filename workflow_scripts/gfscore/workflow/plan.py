@@ -1,4 +1,4 @@
-"""What a configuration asks for: audits, their models, measures and data, looked up by name.
+"""Queries of a configuration: audits with their models, measures and datasets.
 
 Imports nothing heavy, because every run of Snakemake reads it. Expects a complete configuration: see
 gfscore.workflow.resolving.
@@ -15,25 +15,25 @@ from gfscore.networks import leaderboard
 from gfscore.networks.model_source import PUBLISHED, model_sources
 
 CHECKPOINTS = "checkpoints"
-"""Folder of downloaded checkpoints, beside config.yaml; it may be a link to a larger disk."""
+"""Folder of downloaded checkpoints, beside config.yaml; may be a link to a larger disk."""
 NOTHING = "(?!)"
 """Regular expression that matches nothing."""
 
 STEPS = {"logits": "score_models", "network": "measure_model"}
-"""Step that computes a measure, by what its kind needs."""
+"""Step that computes a measure, by the input that its kind needs."""
 
 GIVEN = {"logits", "samples"}
-"""Sources of models that no image can be shown to."""
+"""Sources of models given as values, which cannot classify images."""
 
 FETCHED = {name for name, source in model_sources().items() if source.fetched}
-"""Sources whose checkpoint fetch_checkpoint finds or downloads; of a probe, the backbone."""
+"""Sources whose checkpoint, for a probe the backbone, is located or downloaded by fetch_checkpoint."""
 
 FITTED = {name for name, source in model_sources().items() if source.fitted}
-"""Sources whose weights, all of them or the last layer's, the workflow finds itself."""
+"""Sources whose weights, all or those of the last layer, the workflow trains."""
 
 
 def one_of(names: Iterable[str]) -> str:
-    """Regular expression that matches these names alone, and nothing without any."""
+    """Regular expression that matches exactly these names; nothing if there are none."""
     return "|".join(map(re.escape, names)) or NOTHING
 
 
@@ -50,14 +50,14 @@ def models_of(config: Mapping[str, Any], audit: str) -> list[dict[str, str]]:
 
 
 def known_models(config: Mapping[str, Any], zoo: str, threat: str) -> list[str]:
-    """Names of a zoo's models under one threat: entries of config, then RobustBench entries that need none."""
+    """Names of a zoo's models for one threat model: entries of config, then models of RobustBench without an entry."""
     entries = list(config["models"].get(zoo, {}).get(threat, {}))
     listed = [listing.model for listing in leaderboard.listings(zoo, threat) if listing.supported]
     return entries + [name for name in listed if name not in entries]
 
 
 def described_models(config: Mapping[str, Any], audit: str) -> list[dict[str, Any]]:
-    """Models of an audit with what the report says about each: training method and architecture, None if unknown."""
+    """Models of an audit with their training `method` and `architecture`, None if unknown, for the report."""
     described = []
     for model in models_of(config, audit):
         training = entry_of(config, **model).get("training", {})
@@ -66,34 +66,34 @@ def described_models(config: Mapping[str, Any], audit: str) -> list[dict[str, An
 
 
 def zoo_of(config: Mapping[str, Any], dataset: str) -> str:
-    """Key of the models that are evaluated on a dataset."""
+    """Zoo (key of `models`) whose models are evaluated on a dataset."""
     return config["datasets"][dataset]["models_of"]
 
 
 def entry_of(config: Mapping[str, Any], dataset: str, threat: str, model: str) -> Mapping[str, Any]:
-    """Settings of one model: its entry, or what RobustBench's table says about it."""
+    """Settings of a model: its entry, or else those from RobustBench's table."""
     return zoo_entry_of(config, zoo_of(config, dataset), threat, model)
 
 
 def trained_on_cpu(config: Mapping[str, Any], dataset: str, threat: str, model: str) -> bool:
-    """Whether the workflow trains a classifier on the CPU: then it is so small that several threads only slow it."""
+    """Whether the workflow trains a classifier on the CPU; such small ones are slowed down by several threads."""
     return entry_of(config, dataset, threat, model).get("training", {}).get("device") == "cpu"
 
 
 def zoo_entry_of(config: Mapping[str, Any], zoo: str, threat: str, model: str) -> Mapping[str, Any]:
-    """The same, by the zoo instead of a dataset that its models are evaluated on."""
+    """As entry_of, by the zoo instead of a dataset."""
     entries = config["models"].get(zoo, {}).get(threat, {})
     return entries[model] if model in entries else leaderboard.entry(zoo, threat, model, folder=CHECKPOINTS)
 
 
 def checkpoint_settings_of(config: Mapping[str, Any], zoo: str, threat: str, model: str) -> dict[str, Any]:
-    """Settings that decide a fetched classifier: what was published about it does not."""
+    """Settings that determine a fetched classifier: its entry without published figures."""
     entry = zoo_entry_of(config, zoo, threat, model)
     return {key: value for key, value in entry.items() if key not in PUBLISHED}
 
 
 def subjects_from(config: Mapping[str, Any], sources: Collection[str]) -> str:
-    """Regular expression that matches "dataset/threat/model" for every model that comes from one of the sources."""
+    """Regular expression that matches "dataset/threat/model" for every model from one of the sources."""
     subjects = [
         f"{dataset}/{threat}/{model}"
         for dataset, settings in config["datasets"].items()
@@ -105,7 +105,7 @@ def subjects_from(config: Mapping[str, Any], sources: Collection[str]) -> str:
 
 
 def zoo_models_from(config: Mapping[str, Any], source: str) -> str:
-    """Regular expression that matches "zoo/threat/model" for every entry of a source."""
+    """Regular expression that matches "zoo/threat/model" for every model from a source."""
     names = [
         f"{zoo}/{threat}/{model}"
         for zoo, threats in config["models"].items()
@@ -117,12 +117,12 @@ def zoo_models_from(config: Mapping[str, Any], source: str) -> str:
 
 
 def has_logits(config: Mapping[str, Any], dataset: str, threat: str, model: str) -> bool:
-    """Whether a model comes with logits, or with values per sample only."""
+    """Whether a model has logits, not only values per sample."""
     return entry_of(config, dataset, threat, model)["source"] != "samples"
 
 
 def serves(source: str, entry: Mapping[str, Any]) -> bool:
-    """Whether models of a source give what a measure needs, an entry of the section `measures`."""
+    """Whether models of a source provide the inputs of a measure, an entry of the section `measures`."""
     kind, gives = kind_of(entry), model_sources()[source].gives
     settings = kind.parse(entry)
     if kind.elsewhere and kind.elsewhere(settings) != (gives == "samples"):
@@ -135,7 +135,7 @@ def serves(source: str, entry: Mapping[str, Any]) -> bool:
 
 
 def shows_images(config: Mapping[str, Any], dataset: str, threat: str, model: str) -> bool:
-    """Whether images can be shown to a model, so that it classifies changed ones."""
+    """Whether a model can classify images, such as perturbed ones."""
     return model_sources()[entry_of(config, dataset, threat, model)["source"]].gives in ("gradients", "predictions")
 
 
@@ -145,39 +145,39 @@ def classes_of(config: Mapping[str, Any], dataset: str) -> list[str]:
 
 
 def image_settings_of(config: Mapping[str, Any], dataset: str) -> dict[str, Any]:
-    """Settings that decide the images of a dataset: its source and that source's own keys."""
+    """Settings that determine the images of a dataset: its source and the keys of that source."""
     other = {"classes", "models_of", "label_error_rate", "published_accuracy", "fitted_on", "generator", "path"}
     other |= {"attributes", "digest"}
     return {key: value for key, value in config["datasets"][dataset].items() if key not in other}
 
 
 def pinned_digest_of(config: Mapping[str, Any], dataset: str) -> str | None:
-    """Digest that a dataset must have, or None where none is pinned."""
+    """Pinned digest of a dataset, or None."""
     return config["datasets"][dataset]["digest"]
 
 
 def attributes_of(config: Mapping[str, Any], dataset: str) -> Any:
-    """How the attributes of a dataset's samples are found, or None where it has none."""
+    """Settings of the attributes of a dataset's samples, or None without attributes."""
     return config["datasets"][dataset]["attributes"]
 
 
 def attribute_names(attributes: Mapping[str, Any]) -> list[str]:
-    """Names of the attributes that an entry `attributes` lists as its columns; none where it takes all there are."""
+    """Names of the columns that an entry `attributes` lists; none if it reads all columns."""
     return [column if isinstance(column, str) else column["column"] for column in attributes["columns"] or ()]
 
 
 def groups_of(config: Mapping[str, Any], audit: str) -> dict[str, Any] | None:
-    """Attributes by which an audit compares groups, and how; None when it does not."""
+    """Settings of an audit's comparison of groups, or None."""
     return config["audits"][audit]["groups"]
 
 
 def projection_of(config: Mapping[str, Any], audit: str) -> str | None:
-    """Mapper that an audit projects its classifiers on, or None when it projects none."""
+    """Mapper of an audit's projections, or None."""
     return config["audits"][audit]["projection"]
 
 
 def label_error_rate_of(config: Mapping[str, Any], audit: str) -> float | list[float] | str | None:
-    """Share of wrong labels in an audit's dataset: None, a number, one per class, or "from_generator"."""
+    """Rate of label errors in an audit's dataset: None, a number, one per class, or "from_generator"."""
     return config["datasets"][dataset_of(config, audit)]["label_error_rate"]
 
 
@@ -187,13 +187,13 @@ def measures_of(config: Mapping[str, Any], audit: str) -> dict[str, Any]:
 
 
 def calibrated_measure(config: Mapping[str, Any], audit: str) -> str | None:
-    """The measure whose temperature an audit searches, or None."""
+    """Measure whose temperature an audit calibrates, or None."""
     calibration = config["audits"][audit]["calibration"]
     return calibration and calibration["measure"]
 
 
 def distance_measure(config: Mapping[str, Any], audit: str) -> str | None:
-    """The measure of attack distances in l2 that an audit calibrates by, or None when it does not."""
+    """Measure of the l2 attack distances that an audit is calibrated with, or None."""
     calibration = config["audits"][audit]["calibration"]
     if not calibration or "attack_distance" not in calibration["objectives"]:
         return None
@@ -206,9 +206,9 @@ def _l2_distances(config: Mapping[str, Any], audit: str) -> list[str]:
 
 
 def subject_of(config: Mapping[str, Any], audit: str) -> dict[str, Any]:
-    """Models, measures, calibrated measure and files of logits of an audit: what its values are values of.
+    """Models, measures, calibrated measure and files of logits of an audit.
 
-    `given` says what models of somebody else come as, by label: "logits" or "samples".
+    `given` maps the labels of models that are given as values to their source, "logits" or "samples".
     """
     models = models_of(config, audit)
     sources = {label_of(model): entry_of(config, **model)["source"] for model in models}
@@ -222,14 +222,14 @@ def subject_of(config: Mapping[str, Any], audit: str) -> dict[str, Any]:
 
 
 def logits_file(config: Mapping[str, Any], dataset: str, threat: str, model: str) -> str:
-    """File with the logits of a model: one of results/, or the one that its entry names."""
+    """Path of a model's logits: in results/, or the file that its entry names."""
     entry = entry_of(config, dataset, threat, model)
     computed = f"results/logits/{MODEL.format(dataset=dataset, threat=threat, model=model)}.parquet"
     return entry["path"] if entry["source"] == "logits" else computed
 
 
 def logit_checks(config: Mapping[str, Any], audit: str) -> list[dict[str, Any]]:
-    """What is asked of the logits of each model of an audit that has any."""
+    """Settings of the check of the logits, for each model of an audit that has logits."""
     return [
         {
             "model": model,
@@ -242,9 +242,9 @@ def logit_checks(config: Mapping[str, Any], audit: str) -> list[dict[str, Any]]:
 
 
 def judged_subject_of(config: Mapping[str, Any], audit: str) -> dict[str, Any]:
-    """The same with the measures alone that the gate of an audit reads: those of its rules, and what refutes them.
+    """As subject_of, with only the measures that the gate reads: those of its rules, and the attacks that falsify them.
 
-    Where none of these is computed from logits, one that is comes with them, so that it must be of the same network.
+    If none of these is computed from logits, one that is is added, to verify that all values are of the same network.
     """
     rules = config["audits"][audit]["gate"]
     judged = {rule["measure"] for rule in rules}
@@ -265,12 +265,12 @@ def published_accuracies(config: Mapping[str, Any], audit: str) -> list[dict[str
 
 
 def published_samples(config: Mapping[str, Any], audit: str) -> str | None:
-    """On which samples of an audit's dataset published accuracies were measured: "full", "subset", None for neither."""
+    """Samples of an audit's dataset that published accuracies refer to: "full", "subset", or None for neither."""
     return config["datasets"][dataset_of(config, audit)]["published_accuracy"]
 
 
 def uncompared_datasets(config: Mapping[str, Any]) -> list[str]:
-    """Datasets of the audits to run whose models state clean accuracies that are compared with nothing, sorted."""
+    """Datasets, sorted, of the audits to run whose published clean accuracies are not compared with measured ones."""
     audits = [audit for audit in config["run"] if published_samples(config, audit) is None]
     stated = {
         dataset_of(config, audit): known["published_clean_accuracy"]
@@ -282,7 +282,7 @@ def uncompared_datasets(config: Mapping[str, Any]) -> list[str]:
 
 
 def accuracy_gate(config: Mapping[str, Any], dataset: str, threat: str, model: str) -> dict[str, Any]:
-    """What the measured clean accuracy of a model is compared with: published, tolerance, and on which samples."""
+    """Settings of the comparison of a model's clean accuracy with the published one."""
     entry = entry_of(config, dataset, threat, model)
     return {
         "published": entry["published_clean_accuracy"],
@@ -293,7 +293,7 @@ def accuracy_gate(config: Mapping[str, Any], dataset: str, threat: str, model: s
 
 
 def datasets_of(config: Mapping[str, Any], audit: str) -> list[str]:
-    """Names of every dataset that an audit touches, for evaluation or training, sorted."""
+    """Names, sorted, of all datasets that an audit uses for evaluation or training."""
     names = {dataset_of(config, audit)}
     for model in models_of(config, audit):
         entry = entry_of(config, **model)
@@ -307,32 +307,38 @@ def datasets_of(config: Mapping[str, Any], audit: str) -> list[str]:
 
 
 def fetched_datasets_of(config: Mapping[str, Any], audit: str) -> list[str]:
-    """Names of the datasets of an audit that come from outside, sorted: not those that the workflow generates."""
+    """Names, sorted, of the datasets of an audit that the workflow does not generate."""
     return [name for name in datasets_of(config, audit) if config["datasets"][name]["source"] != "generated"]
 
 
 def modules_of_kinds(
     config: Mapping[str, Any], audit: str | None = None, measure: str | None = None, **others: Any
 ) -> tuple[str, ...]:
-    """Modules that declare the kinds of measures which a job is about, and what computes one; a sorted tuple of names.
+    """Names, sorted, of the modules of the kinds of measures that a job depends on.
 
-    Of a job about one measure all that its kind consists of; of one about an audit, or the whole run, the declarations
-    of its measures; of one about a model alone, nothing.
+    With those of the attacks that these measures name. Of a job about one measure all that its kind consists of; of one
+    about an audit, or the whole run, the declarations of its measures; of one about a model alone, nothing.
     """
     if measure:
         kind = kind_of(config["measures"][measure])
-        named = [kind.module, *(part.split(":")[0] for part in (kind.function, kind.imported) if part)]
-        return tuple(sorted(set(named)))
+        named = [part.split(":")[0] for part in (kind.function, kind.imported) if part]
+        return tuple(sorted({*_declarations_of(config["measures"][measure]), *named}))
     audits = [audit] if audit else [] if others else config["run"]
     entries = [entry for name in audits for entry in measures_of(config, name).values()]
-    return tuple(sorted({kind_of(entry).module for entry in entries}))
+    return tuple(sorted({module for entry in entries for module in _declarations_of(entry)}))
+
+
+def _declarations_of(entry):
+    # Modules that declare a measure's kind, and what its settings name.
+    kind = kind_of(entry)
+    return kind.module, *kind.named(kind.parse(entry))
 
 
 def step_of(config: Mapping[str, Any], measure: str) -> str:
-    """Step that computes a measure, of models that do not bring its values."""
+    """Step that computes a measure, for models whose values are not imported."""
     return STEPS[kind_of(config["measures"][measure]).needs]
 
 
 def names_of_network_measures(config: Mapping[str, Any]) -> str:
-    """Regular expression that matches the names of the measures that show images to a network; nothing without any."""
+    """Regular expression that matches the names of the measures that need a network; nothing if there are none."""
     return one_of(name for name, entry in config["measures"].items() if kind_of(entry).needs == "network")

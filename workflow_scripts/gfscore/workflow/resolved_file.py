@@ -1,4 +1,4 @@
-"""The configuration of one audit as a file: every value, with where it comes from, to read and to run again.
+"""Complete configuration of one audit as a file, with the origin of each value.
 
 Imports nothing heavy, because every run of Snakemake reads it.
 """
@@ -15,18 +15,18 @@ from gfscore.workflow.resolution import Resolution
 from gfscore.workflow.resolving import WHOLE
 
 HEAD = """\
-# What the audit {audit} was asked for: every value, with where it comes from (default, a file, or the command line).
-# It can be run as it is: snakemake --configfile with this file.
+# Complete configuration of the audit {audit}, with the origin of each value: default, a file, or the command line.
+# To run it again: snakemake --configfile with this file.
 """
 
 PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_/-]*(\.[A-Za-z0-9_/-]+)*")
-"""Texts that YAML reads as texts without quotes, but for RESERVED."""
+"""Strings that need no quotes in YAML, except RESERVED."""
 
 RESERVED = {"null", "true", "false", "yes", "no", "on", "off", "y", "n"}
 
 
 def of_audit(config: dict[str, Any], audit: str) -> dict[str, Any]:
-    """The part of a complete configuration that an audit rests on, with the entries of RobustBench's models."""
+    """Part of a complete configuration that an audit depends on, with entries for RobustBench's models."""
     models: dict[str, Any] = {}
     zoo = plan.zoo_of(config, plan.dataset_of(config, audit))
     for model in plan.models_of(config, audit):
@@ -45,9 +45,9 @@ def of_audit(config: dict[str, Any], audit: str) -> dict[str, Any]:
 
 
 def rendered(resolution: Resolution, audit: str) -> str:
-    """Text of results/audits/<audit>/config.yaml, the same for the same values of the same origin.
+    """Text of results/audits/<audit>/config.yaml; a function of the values and their origins.
 
-    Queries of addresses are left out, since they may hold keys.
+    Queries of URLs are left out, since they may contain keys.
     """
     return HEAD.format(audit=audit) + "\n".join(_lines(of_audit(resolution.config, audit), resolution, ())) + "\n"
 
@@ -85,7 +85,7 @@ def _flow(value: Any) -> str:
     if isinstance(value, str):
         return _text(value)
     if isinstance(value, float):
-        # YAML reads 1e-05 as a text.
+        # YAML would read 1e-05 as a string.
         text = repr(value)
         return text if "." in text or "e" not in text else text.replace("e", ".0e")
     return json.dumps(value)

@@ -1,4 +1,4 @@
-"""From what a user wrote to every setting of a run: defaults, derived names, and where each value comes from.
+"""Resolving a configuration: from what the user wrote to the complete settings of a run.
 
 Imports nothing heavy, because every run of Snakemake reads it.
 """
@@ -8,12 +8,9 @@ from typing import Any
 from pydantic import BaseModel
 
 from gfscore.audit.calibration.calibration_settings import GreatSettings
-from gfscore.audit.check_settings import CheckSettings
-from gfscore.audit.classwise.confusion_settings import ConfusionSettings
-from gfscore.audit.comparison.comparison_settings import ComparisonSettings
-from gfscore.audit.disparity_settings import DisparitySettings
+from gfscore.audit.settings import CheckSettings, ComparisonSettings, ConfusionSettings, DisparitySettings
 from gfscore.core.errors import unknown
-from gfscore.images.attributes._declared import attribute_sources
+from gfscore.images.attribute_source import attribute_sources
 from gfscore.images.dataset_source import dataset_sources
 from gfscore.networks import leaderboard
 from gfscore.networks.inference_settings import InferenceSettings
@@ -35,30 +32,30 @@ WHOLE: dict[str, type[BaseModel]] = {
     "comparison": ComparisonSettings,
     "report": ReportSettings,
 }
-"""Sections that hold settings themselves."""
+"""Sections that are settings themselves, with their models."""
 
 ENTRIES = ("audits", "datasets", "models", "measures", "mappers")
-"""Sections that hold entries, by names of the user."""
+"""Sections of entries, by names that the user chooses."""
 
 SECTIONS = ("run", *ENTRIES, *WHOLE)
 
 
-def resolve(asked: Marked) -> Resolution:
-    """Every setting of a configuration that read_configuration read, which is changed on the way.
+def resolve(written: Marked) -> Resolution:
+    """Resolve a configuration from read_configuration, which is changed.
 
-    Raises InputError, which lists all that is wrong with file, line, value, the nearest known name and the remedy, for
-    unknown keys, values that do not fit, and names that lead nowhere as far as a name, a source or a default depends on
-    them (gfscore.workflow.configuration checks the others).
+    Raises InputError, listing the mistakes with file, line, value, the nearest known name and the remedy, for unknown
+    keys, invalid values, and unknown names that a derived name, a source or a default depends on
+    (gfscore.workflow.configuration checks the other names).
     """
-    state = State(asked, {section: {} for section in SECTIONS})
-    for key in asked:
+    state = State(written, {section: {} for section in SECTIONS})
+    for key in written:
         if key not in SECTIONS:
-            state.refuse(unknown("section", key, SECTIONS), key)
+            state.add_mistake(unknown("section", key, SECTIONS), key)
     for section in (*ENTRIES, *WHOLE):
         state.require_mapping(section)
     state.stop_at_mistakes()
     for section, model in WHOLE.items():
-        found = state.parsed(model, asked[section], (section,))
+        found = state.parsed(model, written[section], (section,))
         state.config[section] = found.model_dump() if found else {}
     name_files(state)
     expand_models(state)
@@ -66,22 +63,22 @@ def resolve(asked: Marked) -> Resolution:
     resolve_models(state)
     resolve_measures(state)
     for name, entry in state.entries("mappers"):
-        kind = state.chosen("kind", entry, mapper_kinds(), ("mappers", name))
+        kind = state.choose("kind", entry, mapper_kinds(), ("mappers", name))
         found = kind and state.parsed(kind.settings, entry, ("mappers", name))
         state.config["mappers"][name] = found and found.explicit()
     state.stop_at_mistakes()
     resolve_audits(state)
     resolve_run(state)
     state.stop_at_mistakes()
-    return Resolution(state.config, asked)
+    return Resolution(state.config, written)
 
 
 def _resolve_datasets(state: State) -> None:
-    zoos = dict.fromkeys([*state.asked["models"], *(listing.dataset for listing in leaderboard.listings())])
+    zoos = dict.fromkeys([*state.written["models"], *(listing.dataset for listing in leaderboard.listings())])
     resolved = state.config["datasets"]
     for name, entry in state.entries("datasets"):
         place = ("datasets", name)
-        source = state.chosen("source", entry, dataset_sources(), place)
+        source = state.choose("source", entry, dataset_sources(), place)
         found = source and state.parsed(source.settings, {**entry, "source": source.name}, place)
         if not found:
             continue
@@ -91,20 +88,20 @@ def _resolve_datasets(state: State) -> None:
         if "models_of" not in found.model_fields_set:
             explicit["models_of"] = name if name in zoos else None
         elif explicit["models_of"] not in (None, *zoos):
-            state.refuse(unknown("zoo", explicit["models_of"], zoos), *place, "models_of")
+            state.add_mistake(unknown("zoo", explicit["models_of"], zoos), *place, "models_of")
             del resolved[name]
         if explicit["attributes"] is not None:
             explicit["attributes"] = _attributes(state, name)
     for explicit in resolved.values():
         if explicit["source"] == "generated" and explicit["classes"] is None:
-            # Drawn class by class of what it is fitted on.
+            # A generator has the classes of the dataset that it is fitted on.
             explicit["classes"] = resolved.get(explicit["fitted_on"], {}).get("classes")
 
 
 def _attributes(state: State, dataset: str) -> Any:
     place = ("datasets", dataset, "attributes")
     state.require_mapping(*place)
-    entry = state.asked["datasets"][dataset]["attributes"]
-    source = state.chosen("source", entry, attribute_sources(), place)
+    entry = state.written["datasets"][dataset]["attributes"]
+    source = state.choose("source", entry, attribute_sources(), place)
     found = source and state.parsed(source.settings, entry, place)
     return found.explicit() if found else None

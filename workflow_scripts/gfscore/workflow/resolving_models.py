@@ -1,4 +1,4 @@
-"""Entries of models: what their zoo shares, files that audits name, sources that go without saying.
+"""Resolving models: defaults of their zoo, files that audits name, and sources that follow from other keys.
 
 Imports nothing heavy, because every run of Snakemake reads it.
 """
@@ -10,31 +10,31 @@ from typing import Any
 from gfscore.core.errors import unknown
 from gfscore.networks.model_source import model_sources
 from gfscore.networks.sources import robustbench
-from gfscore.workflow.config_files import Mark, Marked, MarkedList, laid_over, shown
+from gfscore.workflow.config_files import Mark, Marked, MarkedList, merge, shown
 from gfscore.workflow.plan import CHECKPOINTS
 from gfscore.workflow.resolution import State
 
 THREATS = ("none", "Linf", "L2", "corruptions")
-"""Threat models, as RobustBench spells them; none for models that are made for no particular one."""
+"""Threat models, as RobustBench spells them; "none" for models without a particular one."""
 
 DEFAULTS = "defaults"
-"""Key of a zoo, beside the threats, whose settings all its entries share."""
+"""Key of a zoo, beside the threat models, for the defaults of its entries."""
 
-WHOLE_KEYS = ("arguments",)
-"""Settings of a model that take the place of shared ones as a whole: they belong to the architecture beside them."""
+REPLACED_KEYS = ("arguments",)
+"""Mappings of a model that replace the defaults as a whole, since they belong to its architecture."""
 
-BY_THEMSELVES = ("onnx", "logits", "samples")
-"""Sources whose files need no word beside them."""
+CLAIMED_BY_FILE = ("onnx", "logits", "samples")
+"""Sources of models that need only a file, without further settings."""
 
 
 def name_files(state: State) -> None:
-    """Give each file that an audit names as a model an entry of its own, in the zoo of the audit's dataset.
+    """Add an entry for each file that an audit names as a model, in the zoo of the audit's dataset.
 
-    Its name is the file's without its ending, with four characters of its digest where another file has that name.
+    Its name is the file's without extension, followed by four characters of its digest if another file has that name.
     """
-    for entry in state.asked["audits"].values():
+    for entry in state.written["audits"].values():
         names: Any = entry.get("models") if isinstance(entry, Marked) else None
-        dataset = state.asked["datasets"].get(entry.get("dataset")) if isinstance(names, MarkedList) else None
+        dataset = state.written["datasets"].get(entry.get("dataset")) if isinstance(names, MarkedList) else None
         if not isinstance(dataset, Marked):
             continue
         zoo = dataset.get("models_of") or entry["dataset"]
@@ -44,14 +44,14 @@ def name_files(state: State) -> None:
 
 
 def _is_file(state: State, name: str) -> bool:
-    part: Any = state.asked["models"]
+    part: Any = state.written["models"]
     for step in name.split("/"):
         part = part.get(step) if isinstance(part, Marked) else None
-    return part is None and any(model_sources()[source].claims({"path": name}) for source in BY_THEMSELVES)
+    return part is None and any(model_sources()[source].claims({"path": name}) for source in CLAIMED_BY_FILE)
 
 
 def _entry_of_file(state: State, zoo: str, path: str, mark: Mark) -> str:
-    place = state.asked["models"]
+    place = state.written["models"]
     for step in (zoo, "none"):
         if not isinstance(place.get(step), Marked):
             place[step] = Marked()
@@ -67,24 +67,24 @@ def _entry_of_file(state: State, zoo: str, path: str, mark: Mark) -> str:
 
 
 def expand_models(state: State) -> None:
-    """Lay each entry over the settings that its zoo shares."""
+    """Merge the defaults of each zoo into its entries."""
     for zoo, threats in state.entries("models"):
         shared = threats.pop(DEFAULTS, None)
         if shared is not None and not isinstance(shared, Marked):
-            state.refuse(f"{shown(shared)} does not fit; give a mapping", "models", zoo, DEFAULTS)
+            state.add_mistake(f"{shown(shared)} does not fit; give a mapping", "models", zoo, DEFAULTS)
             shared = None
         for threat in list(threats):
             if threat not in THREATS:
-                state.refuse(unknown("threat", threat, [*THREATS, DEFAULTS]), "models", zoo, threat)
+                state.add_mistake(unknown("threat", threat, [*THREATS, DEFAULTS]), "models", zoo, threat)
                 continue
             state.require_mapping("models", zoo, threat)
             for name, entry in state.entries("models", zoo, threat):
-                threats[threat][name] = entry if shared is None else laid_over(shared, entry, whole=WHOLE_KEYS)
+                threats[threat][name] = entry if shared is None else merge(shared, entry, whole=REPLACED_KEYS)
 
 
 def resolve_models(state: State) -> None:
-    """Complete every entry; needs expanded models and resolved datasets."""
-    for zoo, threats in state.asked["models"].items():
+    """Resolve the section `models`; models must be expanded and datasets resolved."""
+    for zoo, threats in state.written["models"].items():
         found = state.config["models"].setdefault(zoo, {})
         for threat in THREATS:
             if threat in threats:
@@ -96,7 +96,7 @@ def resolve_models(state: State) -> None:
 
 def _model(state: State, entry: Marked, zoo: str, threat: str, name: str) -> Any:
     place = ("models", zoo, threat, name)
-    source = state.chosen("source", entry, model_sources(), place)
+    source = state.choose("source", entry, model_sources(), place)
     if source is None:
         return None
     data = {**entry, "source": source.name}
@@ -108,7 +108,7 @@ def _model(state: State, entry: Marked, zoo: str, threat: str, name: str) -> Any
         evaluating = [of for of, dataset in state.config["datasets"].items() if dataset["models_of"] == zoo]
         if zoo in evaluating or len(evaluating) == 1:
             explicit["evaluate_on"] = zoo if zoo in evaluating else evaluating[0]
-        elif len(state.config["datasets"]) == len(state.asked["datasets"]):
-            words = f"is missing, and {len(evaluating)} datasets evaluate the models of {zoo!r}; name one"
-            state.refuse(words, *place, "evaluate_on")
+        elif len(state.config["datasets"]) == len(state.written["datasets"]):
+            message = f"is missing, and {len(evaluating)} datasets evaluate the models of {zoo!r}; name one"
+            state.add_mistake(message, *place, "evaluate_on")
     return explicit

@@ -1,14 +1,14 @@
-"""Where the jobs of a run look for Python modules."""
+"""Python's search path for the jobs of a run."""
 
 import os
 from pathlib import Path
 
 
-def search_first(folder: Path | str) -> None:
-    """Let every job started from here look into a folder before all others.
+def prepend_to_python_path(folder: Path | str) -> None:
+    """Prepend a folder to PYTHONPATH, for all child processes.
 
-    A gfscore that is installed too, or stands on the user's PYTHONPATH, may be another than the workflow's own.
-    Snakemake drops the variable within conda environments, which hold no gfscore.
+    A gfscore that is installed or on the user's PYTHONPATH may be another version than the workflow's. Snakemake
+    removes the variable in conda environments, which contain no gfscore.
     """
     others = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, dict.fromkeys([str(folder), *others])))

@@ -1,4 +1,4 @@
-"""What pydantic finds wrong with settings, in words for who writes them: the value, what fits, the nearest known name.
+"""Messages for pydantic's validation errors, with the value, what is valid, and the nearest known name.
 
 Imports nothing heavy, because every run of Snakemake reads it.
 """
@@ -13,10 +13,10 @@ from gfscore.core.errors import unknown
 from gfscore.core.settings import NAME
 from gfscore.workflow.config_files import Place, shown
 
-NAMES_MAY = "may hold only letters, digits and . _ + - and starts with no . or -"
+NAMES_MAY = "may contain only letters, digits and . _ + - and must not start with . or -"
 
-WANTED = {
-    "int_type": "a whole number",
+EXPECTED_TYPES = {
+    "int_type": "an integer",
     "float_type": "a number",
     "finite_number": "a finite number",
     "string_type": "a text",
@@ -27,7 +27,7 @@ WANTED = {
     "model_attributes_type": "a mapping",
     "none_required": "null",
 }
-"""What should have stood in place of a value of another type, by the type of pydantic's error."""
+"""Expected value, by the type of pydantic's error."""
 
 BOUNDS = {
     "greater_than": ("gt", "not above", "more than"),
@@ -37,28 +37,28 @@ BOUNDS = {
 }
 
 
-class Mistake(NamedTuple):
-    """What is wrong with a configuration: where, and a sentence with the value and the remedy."""
+class ConfigMistake(NamedTuple):
+    """A mistake in a configuration: its path, and a message with the value and the remedy."""
 
     place: Place
-    words: str
+    message: str
 
 
-def mistakes_of(error: ValidationError, model: type[BaseModel], data: Any, at: Place) -> Iterator[Mistake]:
-    """Yield each mistake that pydantic found in `data`, an entry that stands `at` a place of the configuration.
+def mistakes_of(error: ValidationError, model: type[BaseModel], data: Any, at: Place) -> Iterator[ConfigMistake]:
+    """Yield each mistake that pydantic found in `data`, an entry at the path `at` of the configuration.
 
-    Where a value fits none of several forms, one sentence names them all, or says what the nearest one lacks.
+    For a value with several valid forms, one message names them all, or what the nearest one lacks.
     """
     found: dict[Place, list[Any]] = {}
     for one in error.errors(include_url=False):
         found.setdefault(_place(one, data), []).append(one)
     for place, errors in found.items():
-        near = [one for one in errors if one["type"] not in WANTED] or errors
-        yield Mistake((*at, *place), _words(near, model, data, place))
+        near = [one for one in errors if one["type"] not in EXPECTED_TYPES] or errors
+        yield ConfigMistake((*at, *place), _message(near, model, data, place))
 
 
 def _place(error: Any, data: Any) -> Place:
-    # What pydantic adds to tell the forms of a union apart is no key.
+    # Without the steps that pydantic inserts to distinguish the members of a union.
     place: list[str | int] = []
     part, steps = data, list(error["loc"])
     for number, step in enumerate(steps):
@@ -76,19 +76,19 @@ def _place(error: Any, data: Any) -> Place:
     return tuple(place)
 
 
-def _words(errors: list[Any], model: type[BaseModel], data: Any, place: Place) -> str:
+def _message(errors: list[Any], model: type[BaseModel], data: Any, place: Place) -> str:
     error = errors[0]
     kind = error["type"]
     if kind == "extra_forbidden":
         return unknown("key", place[-1], _keys_at(model, data, place[:-1]))
     if kind in BOUNDS:
-        return _beyond(error, place)
-    if kind in WANTED:
-        return _of_another_type(errors)
+        return _outside_bound(error, place)
+    if kind in EXPECTED_TYPES:
+        return _wrong_type(errors)
     return SENTENCES.get(kind, _other)(error, place)
 
 
-def _beyond(error: Any, place: Place) -> str:
+def _outside_bound(error: Any, place: Place) -> str:
     key, what, remedy = BOUNDS[error["type"]]
     value, bound = error["input"], error["ctx"][key]
     if place[-1:] == ("confidence",) and value > 1:
@@ -96,31 +96,31 @@ def _beyond(error: Any, place: Place) -> str:
     return f"{shown(value)} is {what} {shown(bound)}; give {remedy} {shown(bound)}"
 
 
-def _of_another_type(errors: list[Any]) -> str:
+def _wrong_type(errors: list[Any]) -> str:
     value, kind = errors[0]["input"], errors[0]["type"]
     if kind == "int_type" and isinstance(value, float) and value.is_integer():
         return f"{shown(value)} has a decimal point; write {int(value)}"
     if kind == "string_type" and not isinstance(value, dict | list) and value is not None:
-        return f"{shown(value)} is no text to YAML; put quotes around what you wrote"
-    wanted = " or ".join(dict.fromkeys(WANTED[one["type"]] for one in errors))
+        return f"{shown(value)} is not a string in YAML; put quotes around it"
+    wanted = " or ".join(dict.fromkeys(EXPECTED_TYPES[one["type"]] for one in errors))
     return f"{shown(value)} does not fit; give {wanted}"
 
 
-def _of_another_form(error: Any, _place: Place) -> str:
+def _wrong_pattern(error: Any, _place: Place) -> str:
     value, pattern = error["input"], error["ctx"]["pattern"]
     if pattern == NAME:
         return f"name {value!r} {NAMES_MAY}; rename it"
     if "{64}" in pattern:
-        return f"{value!r} is no SHA-256 of 64 digits from 0 to f; copy it again"
-    return f"{value!r} has another form than {pattern}; correct it"
+        return f"{value!r} is not a SHA-256 digest of 64 hexadecimal digits; copy it again"
+    return f"{value!r} does not match {pattern}; correct it"
 
 
-def _none_of_a_few(error: Any, _place: Place) -> str:
+def _unknown_literal(error: Any, _place: Place) -> str:
     known = [name or number for name, number in re.findall(r"'([^']*)'|(\d+)", error["ctx"]["expected"])]
     return unknown("value", error["input"], known)
 
 
-def _of_another_length(error: Any, _place: Place) -> str:
+def _wrong_length(error: Any, _place: Place) -> str:
     short, context = error["type"].endswith("short"), error["ctx"]
     wanted = f"short; give at least {context['min_length']}" if short else f"long; give at most {context['max_length']}"
     return f"{shown(error['input'])} is too {wanted}"
@@ -138,23 +138,23 @@ SENTENCES: dict[str, Callable[[Any, Place], str]] = {
     "union_tag_invalid": lambda error, place: unknown(
         str(place[-1]), error["ctx"]["tag"], re.findall("'([^']*)'", error["ctx"]["expected_tags"])
     ),
-    "literal_error": _none_of_a_few,
-    "string_pattern_mismatch": _of_another_form,
+    "literal_error": _unknown_literal,
+    "string_pattern_mismatch": _wrong_pattern,
     "no_number": lambda error, place: f"{shown(error['input'])} does not fit; give {error['msg']}",
-    **dict.fromkeys(("too_short", "too_long", "string_too_short", "string_too_long"), _of_another_length),
+    **dict.fromkeys(("too_short", "too_long", "string_too_short", "string_too_long"), _wrong_length),
 }
-"""What is said of other errors of pydantic, by their type."""
+"""Message for the other errors of pydantic, by their type."""
 
 
 def _keys_at(model: type[BaseModel], data: Any, place: Place) -> list[str]:
-    # Keys that the settings have which stand there.
+    # Keys of the settings at a path.
     models, part = [model], data
     for step in place:
         part = part[step]
         if isinstance(step, str):
             fields = [field for one in models for name, field in _fields(one) if name == step]
             models = [inner for field in fields for inner in _models_in(field.annotation)]
-        named = [one for one in models if _is_named_by(one, part)]
+        named = [one for one in models if _selected_by(one, part)]
         models = named or models
     return list(dict.fromkeys(name for one in models for name, _ in _fields(one)))
 
@@ -171,8 +171,8 @@ def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
             yield from _models_in(part)
 
 
-def _is_named_by(model: type[BaseModel], data: Any) -> bool:
-    # Whether a key of the data, its method or family say, names this form.
+def _selected_by(model: type[BaseModel], data: Any) -> bool:
+    # Whether a key of the data, such as `method` or `family`, selects this model.
     return isinstance(data, Mapping) and any(
         get_origin(field.annotation) is Literal and data.get(name) in get_args(field.annotation)
         for name, field in _fields(model)

@@ -1,4 +1,4 @@
-"""Which files a script consists of: itself, the modules of this package that it imports, and the data beside them.
+"""Source files of a script: itself, the modules of this package that it imports, and data files beside them.
 
 Imports nothing heavy, because every run of Snakemake reads it.
 """
@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 PACKAGE = "gfscore"
-# Expressions, because parsing all files of the package would be a fifth of the time that a dry run takes.
+# Regular expressions, since parsing all files of the package would take a fifth of the time of a dry run.
 MODULE = rf"{PACKAGE}[\w.]*"
 FROM = re.compile(rf"^[ \t]*from[ \t]+({MODULE})[ \t]+import[ \t]+(\([^)]*\)|.*)", flags=re.MULTILINE)
 IMPORT = re.compile(r"^[ \t]*import[ \t]+(.*)", flags=re.MULTILINE)
@@ -19,17 +19,13 @@ DISCOVERY = re.compile(r"\biter_modules\(__path__\)")
 
 
 def sources_of(path_to_script: Path | str, *modules: str) -> list[Path]:
-    """Script and the modules of the package that it imports, transitively, with their data; a sorted list of paths.
+    """Paths, sorted, of a script and of the modules of the package that it imports, transitively, with data files.
 
-    So too of more `modules`, by name, that it finds by itself.
-
-    Found without running anything: import statements anywhere in the file, module names that stand as text in a
-    registry (gfscore.images.attributes.digits, in quotes), names of CSV files beside a module
-    (imagenet_classes.csv, in quotes), and all files of a package that discovers its modules by iter_modules of
-    pkgutil. So a step that looks through the metrics has a new file among its code, and one that uses a single metric
-    has that file alone. The sources of images, found by their files, belong to fetch_dataset: it has a version
-    (versions.yaml). What is imported for types alone (if TYPE_CHECKING) changes no result and is left out.
-    gfscore/__init__.py is left out: it holds no computation, and would tie every script to every other.
+    `modules` names further modules that the script imports by name at run time. No code is run. Counted are import
+    statements anywhere in a file, quoted module names ("gfscore.images.attributes.digits") and names of CSV files
+    beside a module, and all files of a package that discovers its modules with pkgutil.iter_modules: a new metric
+    changes the steps that use all metrics. Imports for types (if TYPE_CHECKING) and gfscore/__init__.py, which affect
+    no result, are not counted.
     """
     folder = Path(path_to_script).parent
     found, waiting = set(), {Path(path_to_script), *files_of(modules, folder)}
@@ -43,7 +39,7 @@ def sources_of(path_to_script: Path | str, *modules: str) -> list[Path]:
 
 @cache
 def named_in(path: Path, folder: Path) -> set[Path]:
-    """Files of the package in a folder that one file imports or names, a set of paths."""
+    """Paths of the package's files in a folder that one file imports or names."""
     text = TYPES.sub("", path.read_text(encoding="utf-8"))
     names = set(TEXT.findall(text))
     for module, imported in FROM.findall(text):
@@ -56,7 +52,7 @@ def named_in(path: Path, folder: Path) -> set[Path]:
 
 
 def files_of(names: Iterable[str], folder: Path) -> set[Path]:
-    """Files in a folder of those names that are modules of the package, a set of paths."""
+    """Paths in a folder of the modules of the package among `names`."""
     stems = [folder / name.replace(".", "/") for name in names if name.startswith(f"{PACKAGE}.")]
     candidates = [file for stem in stems for file in (stem.with_suffix(".py"), stem / "__init__.py")]
     return {file for file in candidates if file.is_file()}

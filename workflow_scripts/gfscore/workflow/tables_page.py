@@ -1,4 +1,4 @@
-"""What docs say of tables and metrics, as Markdown, from what the package declares."""
+"""Documentation of tables and metrics as Markdown, from their declarations."""
 
 from collections.abc import Iterable, Sequence
 
@@ -33,7 +33,7 @@ FILES = {
     "`reason`), `undecided` values, the number of `classes`, the pairs that are listed (`pairs_listed`; where not "
     "`every_pair`, those with the model `reference`) and corrected for (`pairs_corrected_for`), the joint `confidence`",
 }
-"""JSON of an audit -> its keys."""
+"""Description of the keys of an audit's JSON files."""
 
 FOOTER = "Made by `tools/write_tables_page.py` from what the package declares; a test fails when the two differ.\n"
 
@@ -47,7 +47,7 @@ PLACES = {
     "scores": "`results/scores/<audit>.parquet`",
     "sweeps": "`results/sweeps/<audit>.parquet`",
 }
-"""Where a table lies that is not one of the audit's."""
+"""Paths of the tables outside results/audits/."""
 
 KINDS = {
     pa.string(): "text",
@@ -80,13 +80,13 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |\n" for line in lines)
 
 
-MADE = ("<!-- metrics: made by tools/write_tables_page.py -->\n", "<!-- end of metrics -->\n")
-"""Lines between which the table of metrics stands in a page."""
+MARKERS = ("<!-- metrics: made by tools/write_tables_page.py -->\n", "<!-- end of metrics -->\n")
+"""Lines that enclose the table of metrics in a page."""
 
 
 def with_metrics(text: str) -> str:
-    """A page in which the table of metrics, between the lines MADE, is that of the declared ones."""
-    start, end = MADE
+    """The page with the table between MARKERS replaced by the table of the declared metrics."""
+    start, end = MARKERS
     before, rest = text.split(start)
     return f"{before}{start}{_metrics()}{end}{rest.split(end)[1]}"
 

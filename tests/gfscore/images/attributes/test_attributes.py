@@ -10,7 +10,7 @@ import pytest
 
 from gfscore.audit.groups.grouping import Grouping
 from gfscore.core.errors import InputError
-from gfscore.images.attributes import Dataset, attributes_of, identity_of
+from gfscore.images.attribute_values import Dataset, attributes_of, identity_of
 from gfscore.images.attributes.digits import measurements
 from gfscore.images.image_set import from_arrays
 from gfscore.tables.parquet_tables import read_attributes, write_attributes
@@ -73,9 +73,7 @@ def test_texts_that_look_like_nothing_are_values_and_empty_cells_are_missing(tmp
 
 
 def test_an_attribute_does_not_take_the_place_of_the_names_of_the_samples(tmp_path):
-    with pytest.raises(
-        InputError, match=r"people\.csv\): column sample_id is called like the one of the samples' names"
-    ):
+    with pytest.raises(InputError, match=r"people\.csv\): column sample_id .*rename it in the data"):
         read(table(tmp_path, {"sample_id": list("fmfm")}))
 
 
@@ -85,7 +83,7 @@ def test_a_sample_may_be_called_NA_and_numbers_with_an_empty_cell_stay_numbers(t
     assert found == {"age": ["young", None, "old"], "rings": ["2", None, "10"]}
     assert categories["rings"] == ["2", "10"]
     (tmp_path / "people.csv").write_text("who,age\nNA,20\nb,NA\n")
-    with pytest.raises(InputError, match=r"column age cannot be cut, since not all are numbers .*NA"):
+    with pytest.raises(InputError, match=r"column age cannot be cut, since not all values are numbers .*NA"):
         read(settings | {"columns": [AGE]}, dataset(["NA", "b"]))
 
 
@@ -165,9 +163,9 @@ def test_attributes_stand_in_the_order_in_which_they_were_written(tmp_path):
 
 
 def test_samples_that_do_not_match_are_refused(tmp_path):
-    with pytest.raises(InputError, match="are named like 'x', the dataset's like 'a'"):
+    with pytest.raises(InputError, match="such as 'x', the dataset's are such as 'a'"):
         read(table(tmp_path, {"sex": ["f"]}, ids=["x"]))
-    with pytest.raises(InputError, match="sample 'a' stands 2 times"):
+    with pytest.raises(InputError, match="sample 'a' has 2 rows"):
         read(table(tmp_path, {"sex": ["f", "m"]}, ids=["a", "a"]))
     many = [f"s{index}" for index in range(101)]
     with pytest.raises(InputError, match="101 values, more than 100 groups"):
@@ -211,7 +209,7 @@ def test_two_columns_of_one_name_are_refused_with_the_file(tmp_path):
     with pytest.raises(InputError, match=r"people\.parquet: .*\(two columns 'sex'\); rename one$"):
         read({"source": "table", "path": path, "key": "who", "columns": ["sex"], "missing": "drop"})
     data = dataset([f"people/{row:06d}" for row in range(4)], source="parquet", path=path)
-    with pytest.raises(InputError, match=r"people\.parquet: .*column sex stands there 2 times"):
+    with pytest.raises(InputError, match=r"people\.parquet: .*has 2 columns sex"):
         read({"source": "columns", "columns": ["sex"], "missing": "drop"}, data)
 
 
@@ -298,7 +296,9 @@ def test_values_beyond_all_numbers_are_not_cut(tmp_path, name, values, named, en
 @pytest.mark.parametrize("kind", ["datetime64[ns]", "timedelta64[ns]"])
 def test_dates_are_not_cut_as_the_integers_that_store_them(tmp_path, kind):
     settings = table(tmp_path, {"age": np.arange(4).astype(kind)}, name="people.parquet") | {"columns": [AGE]}
-    with pytest.raises(InputError, match=r"people\.parquet\): column age .*dates or times \(.*; write them as numbers"):
+    with pytest.raises(
+        InputError, match=r"people\.parquet\): column age .*dates or times \(.*; convert them to numbers"
+    ):
         read(settings)
 
 
@@ -322,7 +322,7 @@ def test_the_table_keeps_categories_in_order_and_missing_values(tmp_path):
     assert again["sample_id"].tolist() == IDS
     assert again["age"].tolist() == ["young", None, "old", "middle"]
     assert order == {"age": ["young", "middle", "old"]}
-    with pytest.raises(InputError, match="its dataset is 'toy', but 'other' is asked for"):
+    with pytest.raises(InputError, match="its dataset is 'toy', but 'other' is expected"):
         read_attributes(path, expect={"dataset": "other"})
     with pytest.raises(InputError, match="its table is 'attributes'"):
         from gfscore.tables.parquet_tables import read_table

@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from gfscore.core.errors import InputError
-from gfscore.images.attributes import Dataset, attributes_of
+from gfscore.images.attribute_values import Dataset, attributes_of
 from gfscore.images.datasets import load_all, open_and_describe, open_images
 
 NAMES = [f"{number:06d}.jpg" for number in range(1, 7)]
@@ -57,15 +57,15 @@ def test_attributes_of_the_same_images(folder):
     ("file", "change", "expected"),
     [
         ("list_attr_celeba.txt", ("6\n", "7\n"), "line 1 must be the number of images below"),
-        ("list_attr_celeba.txt", ("-1  1 -1", "-1  1"), "line 3 is not an image and 3 times 1 or -1"),
-        ("list_attr_celeba.txt", ("-1  1 -1", "-1  0 -1"), "line 3 is not an image and 3 times 1 or -1"),
+        ("list_attr_celeba.txt", ("-1  1 -1", "-1  1"), "line 3 is not an image followed by 3 values"),
+        ("list_attr_celeba.txt", ("-1  1 -1", "-1  0 -1"), "line 3 is not an image followed by 3 values"),
         ("list_attr_celeba.txt", ("Smiling", "Smile"), "attribute 'Smiling' is unknown; did you mean 'Smile'"),
-        ("list_attr_celeba.txt", ("000002.jpg", "000001.jpg"), "000001.jpg stands there twice"),
-        ("list_attr_celeba.txt", ("Male Smiling", "Male Male"), "Male stands there twice"),
-        ("list_attr_celeba.txt", ("000001.jpg", "../01.jpg"), r"line 3: '../01.jpg' is no name of a file"),
+        ("list_attr_celeba.txt", ("000002.jpg", "000001.jpg"), "000001.jpg is repeated"),
+        ("list_attr_celeba.txt", ("Male Smiling", "Male Male"), "Male is repeated"),
+        ("list_attr_celeba.txt", ("000001.jpg", "../01.jpg"), r"line 3: '../01.jpg' is no file name"),
         ("list_eval_partition.txt", ("000002.jpg", "000001.jpg"), "line 2 names 000001.jpg a second time"),
         ("list_eval_partition.txt", ("000001.jpg 0\n", ""), "000001.jpg and 0 other images .* are in no part"),
-        ("list_eval_partition.txt", ("1.jpg 0", "1.jpg 3"), "line 1 is not an image and 0, 1 or 2"),
+        ("list_eval_partition.txt", ("1.jpg 0", "1.jpg 3"), "line 1 is not an image followed by 0, 1 or 2"),
         ("list_eval_partition.txt", ("jpg 2", "jpg 1"), "no image of the split test"),
     ],
 )

@@ -13,6 +13,8 @@ from gfscore.images.corruptions.parameters import LENGTHS, PARAMETERS, parameter
 from gfscore.images.corruptions.plasma import plasma
 from gfscore.measures import KINDS
 from gfscore.networks.opening import Classifier, from_network
+from gfscore.statistics.draws import RowGenerators
+from seeds import seeds_of
 
 measure_batch = KINDS["corruption"].load()
 
@@ -28,7 +30,7 @@ def scene(side=32, channels=3, n=3):
 
 
 def corrupted(images, name, severity, seed=0):
-    return corrupt(images, name, severity, rng=np.random.default_rng(seed))
+    return corrupt(images, name, severity, rng=RowGenerators(seeds_of(images, seed)))
 
 
 @pytest.mark.parametrize("name", CORRUPTIONS)
@@ -83,7 +85,7 @@ def test_other_sizes_scale_lengths_only():
 
 @pytest.mark.parametrize(("name", "severity"), [("rain", 1), ("fog", 0), ("fog", 6)])
 def test_unknown_names_and_severities(name, severity):
-    with pytest.raises(InputError, match="unknown; choose of"):
+    with pytest.raises(InputError, match="unknown; choose one of"):
         parameters_of(name, severity, 32)
 
 
@@ -133,14 +135,16 @@ def test_a_corruption_is_the_same_in_parts_of_any_size(name, monkeypatch):
 @pytest.mark.parametrize("delta", [1, 2, 4])
 def test_glass_is_the_published_walk_from_pixel_to_pixel(delta):
     images = np.random.default_rng(0).random((3, 2, 21, 18)).astype(np.float32)
-    expected, rng = images.astype(np.float64), np.random.default_rng(1)
-    for _ in range(2):
-        for row in range(21 - delta, delta, -1):
-            for column in range(18 - delta, delta, -1):
-                down, right = rng.integers(-delta, delta, (2, 3))
-                expected[:, :, row, column] = expected[np.arange(3), :, row + down, column + right]
+    expected = images.astype(np.float64)
+    for image, rng in zip(expected, RowGenerators(seeds_of(images)), strict=True):
+        for _ in range(2):
+            drawn = rng.integers(-delta, delta, (20 - 2 * delta + 1, 17 - 2 * delta + 1, 2))
+            for row in range(21 - delta, delta, -1):
+                for column in range(18 - delta, delta, -1):
+                    down, right = drawn[21 - delta - row, 18 - delta - column]
+                    image[:, row, column] = image[:, row + down, column + right]
     # A blur so narrow that it is none
-    result = np.concatenate(list(glass_blur(images, (0.01, delta, 2), np.random.default_rng(1))))
+    result = np.concatenate(list(glass_blur(images, (0.01, delta, 2), RowGenerators(seeds_of(images)))))
     np.testing.assert_array_equal(result, expected)
     assert not np.array_equal(result, images)
 
@@ -233,13 +237,15 @@ def test_one_row_per_corruption_severity_and_sample():
     images = np.stack([np.full((1, 32, 32), value, dtype=np.float32) for value in (0.3, 0.47, 0.8)])
     labels = np.array([0, 0, 1])
     settings = {"corruptions": ["brightness", "contrast"], "severities": [1, 5]}
-    columns = measure_batch(classifier, images, labels, settings=settings, seed=0)
+    columns = measure_batch(classifier, images, labels, settings=settings, seeds=seeds_of(images))
     assert columns["row"].tolist() == [0, 1, 2] * 4
     assert columns["corruption"].tolist() == ["brightness"] * 6 + ["contrast"] * 6
     assert columns["severity"].tolist() == ([1] * 3 + [5] * 3) * 2
     # .3 of brightness turns both dark images into the bright class; contrast keeps the mean.
     assert columns["value"].tolist() == [1, 0, 1, 0, 0, 1] + [1, 1, 1] * 2
-    alone = measure_batch(classifier, images, labels, settings={"corruptions": ["contrast"], "severities": [5]}, seed=0)
+    alone = measure_batch(
+        classifier, images, labels, settings={"corruptions": ["contrast"], "severities": [5]}, seeds=seeds_of(images)
+    )
     assert alone["prediction"].tolist() == columns["prediction"][-3:].tolist()
 
 
@@ -287,4 +293,4 @@ def test_logits_that_are_no_numbers_are_refused():
     settings = {"corruptions": ["contrast"], "severities": [5]}
     labels = classifier.logits(images).argmax(1)
     with pytest.raises(InputError, match="NaN"):
-        measure_batch(classifier, images, labels, settings=settings, seed=0)
+        measure_batch(classifier, images, labels, settings=settings, seeds=seeds_of(images))

@@ -105,7 +105,7 @@ def test_an_interrupted_training_ends_where_an_undisturbed_one_does(settings, tm
     monkeypatch.undo()
     assert calls == [1, 2]
     resumed, again = fitted(settings, tmp_path, every_s=0)
-    assert "going on after 2 epochs" in capsys.readouterr().out
+    assert "resuming after 2 epochs" in capsys.readouterr().out
     assert same(weights_of(expected), weights_of(resumed))
     assert again == losses
 
@@ -189,10 +189,12 @@ def test_conditions_by_hand():
 
 def test_categories_that_the_mapper_does_not_know_are_refused_instead_of_counting_as_another():
     frame = pd.DataFrame({"sample_id": ["a", "b", "c"], "age": ["Old", "young", None], "one": ["x", "x", "y"]})
-    with pytest.raises(InputError, match=r"toy\.parquet: age holds 'Old', but the mapper knows only 'young', 'old'"):
+    with pytest.raises(
+        InputError, match=r"toy\.parquet: age holds 'Old', but the mapper was trained with 'young', 'old'"
+    ):
         conditions_of(frame, {"age": ["young", "old"]}, source="toy.parquet")
     # A mapper that saw a single category moves nothing of it, but was not trained on another one either.
-    with pytest.raises(InputError, match="one holds 'y', but the mapper knows only 'x'"):
+    with pytest.raises(InputError, match="one holds 'y', but the mapper was trained with 'x'"):
         conditions_of(frame, {"one": ["x"]}, source="toy.parquet")
     with pytest.raises(
         InputError, match=r"toy\.parquet: attribute 'ages' is unknown; did you mean 'age'\?; the mapper"

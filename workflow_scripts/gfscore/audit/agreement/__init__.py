@@ -1,1 +1,1 @@
-"""Measures against each other: agreement of ranks, refutations by attacks, survival over distance."""
+"""Comparison of measures with each other: rank correlations, falsification by attacks, survival over distance."""

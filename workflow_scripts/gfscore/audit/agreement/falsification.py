@@ -1,7 +1,7 @@
-"""Where attacks refute the attack-free margin score as a statement about distances.
+"""Falsification of the attack-free margin score by attack distances.
 
-The score g is proposed as a lower bound on the distance to the nearest adversarial example. One example that was found
-nearer than g disproves that for its sample; that none was found proves nothing, because attacks can fail.
+The score g is proposed as a lower bound of the distance to the nearest adversarial example. An adversarial example
+nearer than g disproves this for its sample; a failed attack proves nothing.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from gfscore.statistics.scale import SCALE
 
 @dataclass(frozen=True)
 class Distances:
-    """Distances of one model's minimal measure, one row per sample.
+    """Distances of one model by a measure of kind minimal, one row per sample.
 
     `sample_id` (N,) unique; `value` (N,) float64, 0 for a misclassified sample; `censored` (N,) bool; `norm` of the
-    measure; `largest`, the largest distance searched, which no value exceeds.
+    measure; `largest`, the largest distance searched.
     """
 
     sample_id: NDArray[np.str_]
@@ -36,14 +36,13 @@ class Distances:
 
 @dataclass(frozen=True)
 class Falsified:
-    """Samples of one group, a class or a whole model, whose score a found adversarial example contradicts.
+    """Falsification of the scores of one class or of all samples.
 
-    `n` samples measured both ways; `correct` of them classified correctly; `violations`, those among the correct whose
-    score exceeds the distance of an adversarial example found; `rate` their share in [0, 1], 0 being no contradiction
-    and no confirmation; `low` and `high` its Clopper-Pearson interval, these four NaN without correct samples;
-    `censored` of the n; `mean_score` and `mean_distance` over the n, misclassified samples at 0, NaN without samples;
-    `p_mean` the p-value of "the mean score is at most the mean distance found", one-sided and by betting: exact for
-    every n, 1 without samples.
+    `n` samples with score and distance; `correct`, those classified correctly; `violations`, the correct ones whose
+    score exceeds the distance of an adversarial example; `rate` their share in [0, 1], of which 0 is no confirmation;
+    `low` and `high` its Clopper-Pearson interval; rate, low and high are NaN without correct samples; `censored` of the
+    n; `mean_score` and `mean_distance` over the n, misclassified samples at 0, NaN without samples; `p_mean`, the
+    one-sided p-value by betting of "the mean score is at most the mean distance", valid for every n, 1 without samples.
     """
 
     n: int
@@ -60,7 +59,7 @@ class Falsified:
 
 @dataclass(frozen=True)
 class Falsification:
-    """Falsification of one model's score at one temperature: `classes`, a list of K Falsified, and the `model`."""
+    """Falsification of one model's scores at one temperature: by class (K items of Falsified), and of all samples."""
 
     temperature: float
     confidence: float
@@ -80,16 +79,16 @@ def falsification(
 ) -> Falsification:
     """Falsification rate of the attack-free score of one model, per class and overall.
 
-    Takes `sample_id` (N,), `labels` (N,) and `logits` (N, K) of the scored samples and Distances, which may be of a
-    subset; they are joined by sample_id. `alpha` is the error of each interval, which is not simultaneous over
-    classes; it holds for samples drawn independently, and for the attack that was run. The rate is a lower bound on
-    the share of samples whose score exceeds the true distance. A sample counts as correct when both measurements
-    classify it so. Raises InputError for distances in another norm than l2, an unknown or a repeated sample.
+    Takes `sample_id` (N,), `labels` (N,) and `logits` (N, K) of the scored samples and Distances of the same samples or
+    a subset, joined by sample_id. `alpha` is the error of each interval, which is not simultaneous over classes; it
+    holds for independent samples and for the attacks that were run. The rate is a lower bound of the share of samples
+    whose score exceeds the true distance. A sample counts as correct if both measures classify it correctly. Raises
+    InputError for distances in a norm other than l2, and for an unknown or repeated sample.
     """
     if distances.norm != "l2":
         raise InputError(
-            f"the attack-free score is proposed as an l2 distance and cannot be compared with {distances.norm} ones; "
-            "measure minimal perturbations with norm: l2"
+            f"the attack-free score is proposed as an l2 distance and cannot be compared with {distances.norm} "
+            "distances; measure minimal perturbations with norm: l2"
         )
     rows = _rows_of(distances.sample_id, np.asarray(sample_id))
     labels, logits = np.asarray(labels)[rows], np.asarray(logits)[rows]
@@ -114,17 +113,17 @@ def falsification(
 def contradicted(
     score: NDArray[np.float64], correct: NDArray[np.bool_], value: NDArray[np.float64], censored: NDArray[np.bool_]
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which samples count as correct, and which of their scores an adversarial example contradicts: two (N,) bool.
+    """Samples that both measures classify correctly, and those of them whose score is contradicted: two (N,) bool.
 
-    Takes `score` (N,), `correct` (N,) bool, clean correctness where the score was measured, and `value` and `censored`
-    (N,) of the minimal measure. A sample counts as correct when both measurements classify it so.
+    Takes `score` (N,) and `correct` (N,) bool of the score's measure, and `value` and `censored` (N,) of the measure of
+    kind minimal.
     """
     right = correct & ((value > 0) | censored)
     return right, right & ~censored & (score > value)
 
 
 def sentence(result: Falsification, *, name: str) -> str:
-    """What a Falsification says of one model, in plain words; `name` is the model's."""
+    """Sentence on a Falsification of the model called `name`."""
     found, temperature = result.model, f"T = {setting(result.temperature)}"
     of_correct = f"{count(found.correct)} correctly classified samples"
     if found.correct == 0:
@@ -146,7 +145,7 @@ def sentence(result: Falsification, *, name: str) -> str:
 
 
 def _p_value_of_means(excess, largest, alpha):
-    # The excess of a score over a distance lies from -largest to SCALE.
+    # The difference of score and distance is between -largest and SCALE.
     bound = max(SCALE, largest)
     return float(one_sided_p_values(np.clip(excess, -bound, bound)[:, None], bound=bound, alpha=alpha)[0][0])
 
@@ -162,14 +161,14 @@ def _falsified(g, value, censored, right, violated, *, p_mean, alpha):
 
 
 def _rows_of(wanted, among):
-    # Row of each wanted sample among all of them.
+    # Row of each sample of `wanted` in `among`.
     rows = {name: row for row, name in enumerate(among)}
     if len(rows) < len(among) or len(set(wanted)) < len(wanted):
-        raise InputError("a sample_id occurs twice; distances and scores are joined by it, so each must be unique")
+        raise InputError("a sample_id is repeated; make them unique, since distances and scores are joined by it")
     unknown = [name for name in wanted if name not in rows]
     if unknown:
         raise InputError(
-            f"{len(unknown)} samples have a distance but no logits, {unknown[0]!r} the first; "
-            "measure both on one dataset"
+            f"{len(unknown)} samples have a distance but no logits, the first is {unknown[0]!r}; measure both on the "
+            "same dataset"
         )
     return np.array([rows[name] for name in wanted], dtype=np.int64)

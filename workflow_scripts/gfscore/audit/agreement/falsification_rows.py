@@ -1,4 +1,4 @@
-"""The attack-free score against attack distances: rows of the table falsification, and what gate rules judge."""
+"""Rows of the table falsification, and bounds of the falsification rate for gate rules."""
 
 from __future__ import annotations
 
@@ -31,10 +31,11 @@ CONTRADICTION = Measure(
 
 
 def falsification_rows(inputs: AuditInputs, class_names: Sequence[str], *, alpha: float) -> list[dict[str, Any]]:
-    """Rows of falsification: each model, great variant, l2 minimal measure and temperature, classes then all.
+    """Rows of falsification by model, measure of kind great, l2 measure of kind minimal, and temperature.
 
-    Takes AuditInputs with logits of every model, K names and the error of each interval. At a temperature that was
-    chosen on the samples that are counted, rows carry no interval; a split audit counts those that report.
+    For each, one row per class, then one for all samples. Takes AuditInputs with the logits of all models, K names and
+    the error of each interval. Rows at a temperature that was chosen on the same samples have no interval; an audit
+    with split samples counts those that report.
     """
     rows, distances_of = [], falsifying(inputs.measures)
     for model, own in inputs.by_model() if distances_of else ():
@@ -52,7 +53,7 @@ def falsification_rows(inputs: AuditInputs, class_names: Sequence[str], *, alpha
 
 
 def falsifying(measures: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Names of the measures whose distances the score can be held against: of kind minimal, in l2."""
+    """Names of the measures whose distances the score can be compared with: those of kind minimal in l2."""
     return [name for name, entry in measures.items() if entry["kind"] == "minimal" and entry["norm"] == "l2"]
 
 
@@ -64,10 +65,11 @@ def add_contradictions(
     class_names: Sequence[str],
     intervals: Mapping[str, Any],
 ) -> None:
-    """Give each Candidate bounds of the falsification rate at T = 1 for the rules that judge it.
+    """Add bounds of the falsification rate at T = 1 to each Candidate, for the rules that judge it.
 
-    Takes AuditInputs of an audit with one l2 minimal measure. The samples are those classified right by both measures.
-    # ASSUME: labels are right, and correct samples are independent draws from the correct samples of the class.
+    Takes AuditInputs of an audit with one l2 measure of kind minimal. Uses the samples that both measures classify
+    correctly.
+    # ASSUME: labels are correct, and correct samples are independent draws from the correct samples of the class.
     """
     judged = [rule for rule in rules if rule["statistic"] == FALSIFICATION]
     if not judged:
@@ -98,7 +100,7 @@ def _contradictions(own, measure, against):
     both = distances.merge(scores, on="sample_id", suffixes=("_distance", ""), validate="one_to_one")
     if len(both) < len(distances):
         raise InputError(
-            f"{own.path(against)}: samples without a score in {own.path(measure)}; measure both on one dataset"
+            f"{own.path(against)}: samples without a score in {own.path(measure)}; measure both on the same dataset"
         )
     columns = (both[name].to_numpy() for name in ("value", "correct", "value_distance", "censored"))
     right, violated = contradicted(*columns)
@@ -116,7 +118,7 @@ def _distances(samples, largest):
 
 
 def _temperatures(calibrations, label):
-    # T = 1, then each chosen temperature, with how the samples were split.
+    # T = 1, then each chosen temperature: `(objective, temperature, split of the samples)`.
     yield UNCALIBRATED, 1.0, None
     for objective, result in calibrations.items():
         temperature = chosen_temperature(result, label)

@@ -1,4 +1,4 @@
-"""Rows of the tables about distances and certified radii: curves over the radius, summaries, tests, refutations."""
+"""Rows of the tables on distances and certified radii: curves, summaries, log-rank tests, refutations."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
     from gfscore.audit.inputs import AuditInputs
 
 POINTS = 41
-"""Radii of a curve, evenly spaced from 0 to the largest that a sample can have."""
+"""Number of radii of a curve, evenly spaced from 0 to the largest possible radius."""
 
 ROUNDING = 1e-9
-"""Share by which a radius may fall short of the one it is compared with: what processors round differently."""
+"""Relative tolerance of comparisons of radii, since rounding differs between processors."""
 
 
 def radius_tables(
     inputs: AuditInputs, class_names: Sequence[str], *, confidence: float, permutations: int, seed: int
 ) -> dict[str, list[dict[str, Any]]]:
-    """Rows of radius_curves, class_distances, log_rank_tests and refutations, of what an audit measures.
+    """Rows of radius_curves, class_distances, log_rank_tests and refutations that an audit has measures for.
 
-    Takes AuditInputs, K names, the confidence of the bounds, and the number and seed of the shuffles of the log-rank
-    test.
+    Takes AuditInputs, K names, the confidence of the bounds, and the number and seed of the permutations of the
+    log-rank test.
     """
     kinds = {settings["kind"] for settings in inputs.measures.values()}
     tables = {"minimal": ("radius_curves", "class_distances", "log_rank_tests"), "certified": ("radius_curves",)}
@@ -65,12 +65,12 @@ def curve_rows(
 ) -> list[dict[str, Any]]:
     """Rows of radius_curves of one model and measure of kind minimal or certified: classes, then all samples.
 
-    Takes the samples table, K names, the measure's settings and the confidence of the bounds, which hold at each
-    radius, for all classes together and for all samples by themselves.
+    Takes the samples table, K names, the measure's settings and the confidence of the bounds at each radius, which are
+    simultaneous over classes; that of all samples holds alone.
     """
     trace = _survival if settings["kind"] == "minimal" else _certified
     smoothing = settings.get("smoothing")
-    # The measure's range ends a little above the largest certificate, where every curve would be 0.
+    # The range of the measure ends slightly above the largest certificate.
     largest = largest_certificate(smoothing) if smoothing else measure_of(settings).value_range[1]
     radii = np.linspace(0, largest, POINTS)
     rows = []
@@ -88,13 +88,13 @@ def curve_rows(
 
 
 def _classes_then_all(labels, class_names):
-    # Indices and names of the groups, and the group of each sample.
+    # `(indices of the groups, their names, group of each sample (N,))`, by class, then for all samples.
     yield range(len(class_names)), class_names, labels
     yield [ALL], [ALL_NAME], np.zeros_like(labels)
 
 
 def _survival(samples, labels, radii, *, settings, n, alpha):
-    # What attacks leave is an upper bound on robustness, so only its upper confidence bound says anything.
+    # The share that withstands attacks is an upper bound of robustness, so only an upper confidence bound is valid.
     values, censored = samples["value"].to_numpy(), samples["censored"].to_numpy()
     share = survival.survival_curves(values, censored, labels, len(n), radii=radii)
     broken = np.round((1 - np.nan_to_num(share)) * n[:, None])
@@ -109,7 +109,7 @@ def _certified(samples, labels, radii, *, settings, n, alpha):
     )
     unknown = np.full(share.shape, np.nan)
     if "smoothing" not in settings:
-        # Nobody said how sure radii are that were computed elsewhere.
+        # The error probability of imported radii is unknown.
         return share, unknown, unknown
     certified = np.round(np.nan_to_num(share) * n[:, None])
     low = corrected_certified_accuracy(
@@ -122,7 +122,7 @@ def _certified(samples, labels, radii, *, settings, n, alpha):
 
 
 def distance_rows(key: Mapping[str, str], samples: pd.DataFrame, class_names: Sequence[str]) -> list[dict[str, Any]]:
-    """Rows of class_distances of one model and minimal measure: classes, then all samples."""
+    """Rows of class_distances of one model and measure of kind minimal: classes, then all samples."""
     values, censored, labels = (samples[name].to_numpy() for name in ("value", "censored", "label"))
     rows = []
     for indices, names, groups in _classes_then_all(labels, class_names):
@@ -139,7 +139,7 @@ def distance_rows(key: Mapping[str, str], samples: pd.DataFrame, class_names: Se
 def log_rank_row(
     key: Mapping[str, str], samples: pd.DataFrame, classes: int, *, permutations: int, rng: np.random.Generator
 ) -> dict[str, Any]:
-    """Row of log_rank_tests of one model and minimal measure: whether distances differ between classes."""
+    """Row of log_rank_tests of one model and measure of kind minimal."""
     values, censored, labels = (samples[name].to_numpy() for name in ("value", "censored", "label"))
     plain = survival.log_rank(values, censored, labels, classes)
     shuffled = survival.log_rank_permutation(values, censored, labels, classes, permutations=permutations, rng=rng)
@@ -156,9 +156,9 @@ def log_rank_row(
 
 
 def refutation_row(key: Mapping[str, str], samples: pd.DataFrame, *, alpha: float) -> dict[str, Any]:
-    """Row of refutations of one model and smoothed measure whose certificates were attacked; `alpha` of each."""
-    looked_at = samples[samples["attacked"].notna()]
-    attacked, refuted = (int(looked_at[name].astype(bool).sum()) for name in ("attacked", "refuted"))
-    allowed = allowed_refutations(len(looked_at), alpha=alpha)
-    counts = {"n": len(looked_at), "attacked": attacked, "refuted": refuted, "allowed": allowed}
+    """Row of refutations of one model and smoothed measure whose certificates, of error `alpha`, were attacked."""
+    rows = samples[samples["attacked"].notna()]
+    attacked, refuted = (int(rows[name].astype(bool).sum()) for name in ("attacked", "refuted"))
+    allowed = allowed_refutations(len(rows), alpha=alpha)
+    counts = {"n": len(rows), "attacked": attacked, "refuted": refuted, "allowed": allowed}
     return {**key, **counts, "alpha": alpha, "within_chance": refuted <= allowed}

@@ -1,4 +1,4 @@
-"""Whether two measures rank classes, or models, alike."""
+"""Rank correlation of two measures over classes or models, with interval and p-value."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def rank_agreement(
 ) -> RankAgreement:
     """RankAgreement of `x` and `y` (n,), pairs with a NaN left out.
 
-    The p-value is exact for up to EXACT_UP_TO pairs, ties included; beyond that it is taken from so many
-    `permutations`, drawn from `seed`, the order at hand counted. The interval is approximate: Fisher's z with the
-    variance (1 + rho^2 / 2) / (n - 3). Source: Bonett and Wright 2000; Phipson and Smyth 2010 for the p-value.
-    # ASSUME: for the interval, that classes (or models) are independent draws from a wider population of them.
+    The p-value is exact for up to EXACT_UP_TO pairs, ties included; beyond that it is computed from random
+    `permutations` with `seed`, including the observed order. The interval is approximate: Fisher's z with variance
+    (1 + rho^2 / 2) / (n - 3). Source: Bonett and Wright 2000; Phipson and Smyth 2010 for the p-value.
+    # ASSUME: for the interval, classes (or models) are independent draws from a larger population.
     """
     from scipy.special import ndtri
 

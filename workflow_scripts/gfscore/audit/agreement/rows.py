@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gfscore.attacks.settings import expand
+from gfscore.attacks.registry import expand
 from gfscore.audit.agreement.gradient_masking import Attacked, masking_warnings
 from gfscore.audit.agreement.ranks import rank_agreement
 from gfscore.core.identity import UNCALIBRATED
@@ -30,10 +30,10 @@ def agreement_tables(
     methods: Sequence[Mapping[str, Any]],
     ranking: Mapping[str, Any],
 ) -> dict[str, list[dict[str, Any]]]:
-    """Rows of measure_agreement, training_methods and masking_signs, of what an audit measures enough for.
+    """Rows of measure_agreement, training_methods and masking_signs that an audit has measures for.
 
-    Takes AuditInputs, the table class_scores, K names, `methods`, mappings with threat, model and method (the training
-    method or None), and confidence, permutations and seed of the rank correlations.
+    Takes AuditInputs, the table class_scores, K names, `methods` (mappings with threat, model and the training method
+    or None), and confidence, permutations and seed of the rank correlations.
     """
     trained = {(model["threat"], model["model"]): model["method"] for model in methods}
     kinds, rows = {settings["kind"] for settings in inputs.measures.values()}, {}
@@ -49,9 +49,9 @@ def agreement_tables(
 def agreement_rows(
     class_scores: pd.DataFrame, measures: Sequence[str], *, confidence: float, permutations: int, seed: int
 ) -> list[dict[str, Any]]:
-    """Rows of measure_agreement: every pair of `measures` (names), over the classes of each model, then over models.
+    """Rows of measure_agreement for all pairs of `measures` (names), over the classes of each model, then over models.
 
-    Takes the table class_scores, of which the rows at T = 1 count.
+    Uses the rows of class_scores at T = 1.
     """
     scores = class_scores[class_scores["calibration"] == UNCALIBRATED]
     settings = {"confidence": confidence, "permutations": permutations, "seed": seed}
@@ -83,8 +83,8 @@ def training_rows(
 ) -> list[dict[str, Any]]:
     """Rows of training_methods: Table 1 of the exact-binomial paper for every adversarial and probabilistic measure.
 
-    Takes AuditInputs and `methods`, the training method of each model by (threat, model), None where unknown: such
-    models have no row.
+    Takes AuditInputs and `methods`, the training method of each model by (threat, model); models with None are left
+    out.
     """
     clean, *_ = _of_kind(inputs, "clean")
     rows = []
@@ -108,7 +108,7 @@ def training_rows(
 
 
 def masking_rows(inputs: AuditInputs, classes: int) -> list[dict[str, Any]]:
-    """Rows of masking_signs: signs that gradients misled the attacks of an audit (AuditInputs) with K classes."""
+    """Rows of masking_signs: signs of gradient masking in the attacks of an audit with K classes."""
     rows = []
     for model, own in inputs.by_model():
         measures = {

@@ -1,1 +1,1 @@
-"""The temperature at which attack-free scores rank models best: objectives, search, and how sure it is."""
+"""Choice of the temperature of attack-free scores: objectives, search, and uncertainty."""

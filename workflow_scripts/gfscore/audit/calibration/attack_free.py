@@ -1,8 +1,8 @@
 """Objectives that choose the temperature of the attack-free margin score without attacks.
 
-Each objective has a name and they are never mixed up: what the GF-Score paper defines (Eq. 8) is not what its
-reported numbers measure (docs/what-reproduces.md). Here each is defined as a function of the temperature; where the
-rank objectives are constant, and largest, is found in rank_objectives.
+What the GF-Score paper defines (Eq. 8) is not what its reported numbers measure (docs/what-reproduces.md), so each has
+a separate name. Here they are defined as functions of the temperature; rank_objectives finds where the rank objectives
+are constant, and largest.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from gfscore.statistics.curves import ScoreCurves
 
 Objective = Callable[[NDArray[np.float64]], NDArray[np.float64]]
-"""Function from temperatures (T,) to a value of each."""
+"""Function from temperatures (T,) to values (T,) or (T, M)."""
 
 STABILITY_STEPS = 10
-"""Steps into which each half of the stability window [T - delta, T + delta] is divided."""
+"""Steps in each half of the stability window [T - delta, T + delta]."""
 
 
 def cross_model_accuracy(curves: Sequence[ScoreCurves], class_accuracy: NDArray[np.float64]) -> Objective:
@@ -43,15 +43,15 @@ def aggregates(curves: Sequence[ScoreCurves]) -> Objective:
 
 
 def aggregate_accuracy(curves: Sequence[ScoreCurves], class_accuracy: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Clean accuracy over all samples (M,) from class accuracies (M, K) and the samples that M ScoreCurves count."""
+    """Clean accuracy over all samples (M,), from class accuracies (M, K) and the class sizes of M ScoreCurves."""
     return np.array([_aggregate(row[None], curve.n)[0] for row, curve in zip(class_accuracy, curves, strict=True)])
 
 
 def within_model_class_accuracy(curves: Sequence[ScoreCurves], class_accuracy: NDArray[np.float64]) -> Objective:
     """Mean over models of the Spearman over classes between class scores at T and class accuracies.
 
-    What the GF-Score paper's reported numbers really are (docs/what-reproduces.md). Same arguments as
-    cross_model_accuracy; models whose class accuracies are all equal have no order to agree with and are left out.
+    This is what the numbers reported in the GF-Score paper are (docs/what-reproduces.md). Arguments as in
+    cross_model_accuracy; models whose class accuracies are all equal are left out.
     """
 
     def objective(temperatures: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -67,7 +67,7 @@ def within_model_class_accuracy(curves: Sequence[ScoreCurves], class_accuracy: N
 def ranking_stability(
     curves: Sequence[ScoreCurves], *, delta: float, low: float, high: float, endpoints_only: bool = False
 ) -> Objective:
-    """Eq. 9: mean over models of how stable the ranking of classes is under small changes of T.
+    """Eq. 9: mean over models of the stability of the ranking of classes under small changes of T.
 
     For each model the smallest Spearman between its class scores at T and at any T' in [T - delta, T + delta],
     clipped to [low, high]; the window is sampled at 2 * STABILITY_STEPS + 1 points, or at its two ends only with
@@ -101,20 +101,20 @@ def log_loss(logits: NDArray[np.floating], labels: NDArray[np.integer], temperat
 def likelihood_temperature(
     logits: NDArray[np.floating], labels: NDArray[np.integer], *, low: float, high: float
 ) -> float:
-    """Temperature that minimises the log-loss of one model on held-out samples (temperature scaling).
+    """Temperature in [low, high] that minimises the log-loss of one model on held-out samples (temperature scaling).
 
-    Takes `logits` (N, K), `labels` (N,) of the held-out part and the search bounds. Returns T in [low, high].
-    The log-loss is convex in 1/T, so a bounded search finds the minimum. Source: Guo et al. 2017.
+    Takes `logits` (N, K) and `labels` (N,) of the held-out samples. The log-loss is convex in 1/T, so a bounded search
+    finds the minimum. Source: Guo et al. 2017.
     """
     from scipy.optimize import minimize_scalar
 
-    found = minimize_scalar(
+    minimum = minimize_scalar(
         lambda log_t: log_loss(logits, labels, float(np.exp(log_t))),
         bounds=(np.log(low), np.log(high)),
         method="bounded",
         options={"xatol": 1e-6},
     )
-    return float(np.exp(found.x))
+    return float(np.exp(minimum.x))
 
 
 def class_calibration_error(
@@ -140,8 +140,8 @@ def class_calibration_error(
 
 
 def _shifted(logits, temperature):
-    # Rows as a slice and z / T less its maximum, float64 and free to be overwritten, block by block: the likelihood
-    # objective goes over all logits hundreds of times, and copies of them all would be most of its time and memory.
+    # Yields blocks: rows as a slice, and z / T minus its row maximum, a float64 copy. Blocks keep time and memory low,
+    # since the likelihood objective passes over all logits hundreds of times.
     step = max(1, BLOCK_ELEMENTS // logits.shape[1])
     for start in range(0, len(logits), step):
         rows = slice(start, start + step)

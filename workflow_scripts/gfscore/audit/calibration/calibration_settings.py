@@ -1,4 +1,4 @@
-"""Settings of the search for temperatures, and of an audit's calibration. Imports nothing heavy."""
+"""Settings of the temperature search and of an audit's calibration. Imports nothing heavy."""
 
 from typing import Literal, Self
 
@@ -18,10 +18,10 @@ from gfscore.core.settings import (
 )
 
 LONGEST_GRID = 100_000
-"""Temperatures in one phase of a search, beyond which it would only look endless."""
+"""Largest number of temperatures in one phase of a search."""
 
 ATTACK_DISTANCE = "attack_distance"
-"""Objective that needs distances in l2 of a measure of kind minimal."""
+"""Objective that needs the l2 distances of a measure of kind minimal."""
 
 Objective = Literal[
     "cross_model_accuracy",
@@ -60,17 +60,17 @@ class Temperatures(Closed):
 
 
 class Resampling(Closed):
-    """How the uncertainty of a searched temperature is measured."""
+    """Resampling for the uncertainty of a searched temperature."""
 
     bootstrap: Resamples = Field(999, description="Resamples of the models.")
     confidence: Confidence = 0.95
     permutations: Resamples = Field(
-        9999, description="Random orders of the accuracies where there are too many to enumerate."
+        9999, description="Random permutations of the accuracies if there are too many to enumerate."
     )
 
 
 class GreatSettings(Closed):
-    """The attack-free margin score: its temperatures, and how it moves when logits are shifted or scaled."""
+    """The attack-free margin score: its temperatures, and its sensitivity to shifts and scales of the logits."""
 
     temperatures: Temperatures = Field(default_factory=Temperatures)
     stability_window: Positive = Field(
@@ -80,19 +80,19 @@ class GreatSettings(Closed):
     shifts: list[Number] = Field(
         [-8, -4, -2, -1, 0, 1, 2, 4, 8],
         min_length=1,
-        description="Constants added to every logit: they change no prediction, but move sigmoid scores.",
+        description="Constants added to all logits, which change sigmoid scores but no prediction.",
     )
     scales: list[Positive] = Field(
         [0.25, 0.5, 1, 2, 4],
         min_length=1,
-        description="Factors of every logit: they change no prediction; a factor is the temperature 1 / factor.",
+        description="Factors of all logits, equivalent to the temperature 1 / factor.",
     )
 
 
 class Split(Closed):
-    """Samples that choose the temperature, while the others report."""
+    """Split of the samples into those that choose the temperature and those that report the scores."""
 
-    share: InnerShare = Field(description="Share of each class that chooses.")
+    share: InnerShare = Field(description="Share of each class that chooses the temperature.")
     seed: Seed = 0
 
 
@@ -100,16 +100,15 @@ class CalibrationSettings(Closed):
     """The temperature search of an audit."""
 
     measure: Name | None = Field(
-        None, description="The great variant whose temperature is searched: the audit's first where it is left out."
+        None, description="Measure of kind great whose temperature is searched; by default the audit's first."
     )
     objectives: Unique[Objective] | None = Field(
         None,
         min_length=1,
-        description="Named objectives: all where they are left out, attack_distance only with a measure of kind "
-        "minimal in l2.",
+        description="Objectives, by default all; attack_distance only with an l2 measure of kind minimal.",
     )
     split: Split | None = Field(
         None,
-        description="Samples that choose the temperature; null: all choose it and report it, so scores at it carry no "
-        "interval.",
+        description="Split of the samples; null: all samples choose the temperature and report, so the calibrated "
+        "scores have no intervals.",
     )

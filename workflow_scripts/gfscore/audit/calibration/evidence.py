@@ -1,4 +1,4 @@
-"""What calibration needs to know about the models of an audit, from their values and logits."""
+"""Evidence on the models of an audit for calibration, from their values and logits."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def evidence_of_models(
     seed: int,
     split: Mapping[str, Any] | None,
 ) -> list[ModelEvidence]:
-    """ModelEvidence of the models that take part in an audit (AuditInputs).
+    """ModelEvidence of the models of an audit.
 
-    Takes the score of each over the temperature by label, `accuracies` of each entry of `inputs.models` (those of
-    accuracies_of), the minimal measure in l2 whose `distances` are looked at, or None, and `seed` and `split` as
-    model_evidence does.
+    Takes AuditInputs, the score curves by model label, the `accuracies` of each entry of `inputs.models` (from
+    accuracies_of), the name of the l2 measure of kind minimal that gives `distances`, or None, and `seed` and `split`
+    as in model_evidence.
     """
     known = {label_of(model): of_model for model, of_model in zip(inputs.models, accuracies, strict=True)}
     return [
@@ -65,15 +65,15 @@ def model_evidence(
     seed: int,
     split: Mapping[str, Any] | None,
 ) -> ModelEvidence:
-    """ModelEvidence of one model from its ModelSamples, and `curves`, its score over the temperature.
+    """ModelEvidence of one model from its ModelSamples and its score `curves`.
 
-    `robust_accuracy` is a fraction or NaN. Without a `split` all samples choose the temperature that the models share
-    and report it, and `seed` decides which half is held out for the likelihood objective. A split (share and seed)
-    parts the samples, the same ones in every model, into those that choose every temperature and those that report it,
-    and their distances with them. Raises InputError when no sample that chooses has a distance.
+    `robust_accuracy` is a fraction or NaN. Without a `split` all samples both choose the common temperature and report
+    the scores, and `seed` determines the half that is held out for the likelihood objective. A split (share and seed)
+    divides the samples, equally in all models, into those that choose every temperature and those that report. Raises
+    InputError if no choosing sample has a distance.
     """
-    found = inputs.logits_of(own.model)
-    sample_id, labels, logits = found.sample_id, found.labels, found.logits
+    evidence = inputs.logits_of(own.model)
+    sample_id, labels, logits = evidence.sample_id, evidence.labels, evidence.logits
     classes = logits.shape[1]
     report_curves = curves
     correct = predictions(logits, labels) == labels
@@ -98,27 +98,27 @@ def model_evidence(
         report_distance=report_distance,
         robust_accuracy=robust_accuracy,
         attack_distance=attack_distance,
-        checkpoint=found.identity["checkpoint_sha256"],
-        dataset_digest=found.identity["dataset_digest"],
+        checkpoint=evidence.identity["checkpoint_sha256"],
+        dataset_digest=evidence.identity["dataset_digest"],
         read_parts=partial(_parts, inputs, own.model, held_out),
     )
 
 
 def _parts(inputs, model, held_out):
-    found = inputs.logits_of(model)
-    return tuple((found.logits[part], found.labels[part]) for part in (held_out, ~held_out))
+    evidence = inputs.logits_of(model)
+    return tuple((evidence.logits[part], evidence.labels[part]) for part in (held_out, ~held_out))
 
 
 def _mean_distances(own, measure, *, parts):
-    # Over the samples that choose the temperature and over those that report it, of which `parts` are the names.
+    # Mean distance over the choosing and over the reporting samples, whose identifiers are `parts`.
     if measure is None:
         return float("nan"), float("nan")
     rows = own[measure]
     of_parts = [rows.loc[rows["sample_id"].isin(part), "value"].to_numpy() for part in parts]
     if not len(of_parts[0]):
         raise InputError(
-            f"{own.path(measure)}: none of its {len(rows)} samples is among those that choose the temperature; give "
-            "the measure a larger `subset`, or set `split: null` in the audit's calibration"
+            f"{own.path(measure)}: none of its {len(rows)} samples is among those that choose the temperature; use a "
+            "larger `subset` for the measure, or set `split: null` in the audit's calibration"
         )
     return [mean_distance(values) for values in of_parts]
 
@@ -128,11 +128,11 @@ def accuracies_of(
     published: Iterable[Mapping[str, Any]],
     paths_to_manifests: Iterable[Path | str],
 ) -> list[dict[str, Any]]:
-    """Published and robust accuracies of each model, as the columns of model_summary.
+    """Published and robust accuracies of each model, as columns of model_summary.
 
-    `models` are mappings with dataset, threat, model, `published` their published accuracies (fractions or None). The
-    robust accuracy is the one that a checkpoint's manifest records, else the published one, else NaN; its source says
-    which.
+    `models` are mappings with dataset, threat, model; `published` their published accuracies (fractions or None). The
+    robust accuracy is that in the checkpoint's manifest, else the published one, else NaN; robust_accuracy_source
+    states its origin.
     """
     manifests = {label_of(manifest): manifest for manifest in map(read_json, paths_to_manifests)}
     rows = []

@@ -1,4 +1,4 @@
-"""How sure a searched temperature is: models resampled, models left out, accuracies permuted."""
+"""Uncertainty of a searched temperature: bootstrap, leave-one-out, permutation of accuracies."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from gfscore.audit.calibration.temperature_search import EQUAL, UndefinedObjecti
 from gfscore.statistics.ranking import EXACT_UP_TO, every_order
 
 if TYPE_CHECKING:
-    from gfscore.audit.calibration.rank_objectives import AcrossModels, MeanOverModels
+    from gfscore.audit.calibration.piecewise_objectives import AcrossModels, MeanOverModels
     from gfscore.audit.calibration.temperature_search import Optimum
 
 
 def bootstrap(
     objective: AcrossModels | MeanOverModels, *, models: int, draws: int, confidence: float, rng: np.random.Generator
 ) -> dict[str, Any]:
-    """Percentile bootstrap over models of T* and of the objective there; approximate, no guarantee.
+    """Percentile bootstrap over models of T* and of the objective there: approximate, without a guarantee.
 
-    Takes an objective of rank_objectives, the number of models M, how many resamples to draw, and the confidence.
-    Each resample draws M models with replacement and searches the stretches of the objective anew; the fine part of the
-    paper's grid stays where all models together put it. Returns a mapping: `interval` (the method), `confidence`,
-    `draws`, `undefined` (resamples without any order, left out), `t_star` and `best` as [low, high], or None when every
-    resample is undefined. The maximum of a search is biased upwards, and so is `best`.
+    Takes a piecewise objective, the number of models M, the number of resamples, and the confidence. Each
+    resample draws M models with replacement and searches the stretches of the objective again; on the paper's grid, the
+    fine part is that of all models. Returns a mapping: `interval` (the method), `confidence`, `draws`, `undefined`
+    (resamples where the objective is undefined, left out), `t_star` and `best` as [low, high], or None if all resamples
+    are undefined. `best`, the maximum of a search, is biased upwards.
     """
-    found = _optima(objective, rng.multinomial(models, np.full(models, 1 / models), size=draws))
-    known = [each for each in found if each is not None]
+    optima = _optima(objective, rng.multinomial(models, np.full(models, 1 / models), size=draws))
+    known = [optimum for optimum in optima if optimum is not None]
     tail = (1 - confidence) / 2
     ends = {
-        name: np.quantile([getattr(each, name) for each in known], [tail, 1 - tail]).tolist() if known else None
+        name: np.quantile([getattr(item, name) for item in known], [tail, 1 - tail]).tolist() if known else None
         for name in ("t_star", "best")
     }
     described = {"interval": "percentile bootstrap over models, approximate", "confidence": confidence}
@@ -37,25 +37,25 @@ def bootstrap(
 
 
 def leave_one_out(objective: AcrossModels | MeanOverModels, *, models: int) -> list[Optimum | None]:
-    """Optimum without each of the M models, as a list of M; None where the rest has no order; grids as in bootstrap."""
+    """Optimum without each of the M models, a list of M; None if undefined; grids as in bootstrap."""
     return _optima(objective, 1 - np.eye(models))
 
 
 def permutation_p_value(
     objective: AcrossModels | MeanOverModels, *, draws: int, rng: np.random.Generator
 ) -> dict[str, Any] | None:
-    """Probability that the search finds at least as large an agreement when the accuracies are permuted.
+    """Permutation p-value of the largest agreement with the accuracies.
 
-    The maximum over T is taken anew under each permutation, so choosing T is paid for: under exchangeable accuracies
-    P(p <= a) <= a for every a. Of the paper's grid only the coarse part is searched, in the observed order too, because
-    the observed accuracies placed the fine part. All orders of up to EXACT_UP_TO accuracies are enumerated; beyond,
-    `draws` random ones, and (1 + reached) / (1 + draws) is valid too. Returns a mapping with `p`, `orders` (their
-    number) and `method`, or None for an objective without accuracies (ranking stability).
+    The maximum over T is computed for each permutation, which accounts for the search: if accuracies are exchangeable,
+    P(p <= a) <= a for every a. Of the paper's grid only the coarse part is searched, since the fine part depends on the
+    observed accuracies. Up to EXACT_UP_TO accuracies all permutations are enumerated; beyond, `draws` random ones are
+    used with (1 + reached) / (1 + draws). Returns a mapping with `p`, `orders` (number of permutations) and `method`,
+    or None for an objective without accuracies (ranking stability).
     """
     items = objective.permuted_items
     if items < 2:
         return None
-    # An objective without accuracies has nothing to permute, and has returned.
+    # Objectives without accuracies have no items and returned above.
     with_accuracies: Any = objective
     enumerated = items <= EXACT_UP_TO
     orders = every_order(items) if enumerated else rng.permuted(np.tile(np.arange(items), (draws, 1)), axis=1)

@@ -1,4 +1,4 @@
-"""What calibration knows about the models of an audit, and how their scores rank them."""
+"""Evidence on models for calibration, and rank correlations of their scores."""
 
 from __future__ import annotations
 
@@ -19,25 +19,24 @@ Part = tuple[NDArray[np.floating], NDArray[np.integer]]
 """Logits (n, K) and labels (n,) of some samples."""
 
 CLEAN, ROBUST, DISTANCE = "clean accuracy", "robust accuracy", "attack distance"
-"""Numbers that the models' aggregate scores are compared with; keys of `agreement` in calibration.json."""
+"""Quantities that aggregate scores are correlated with; keys of `agreement` in calibration.json."""
 
 
 def alone(against: str) -> str:
-    """Key of `baseline` in calibration.json: rank agreement of clean accuracy alone with one of the numbers above."""
+    """Key of `baseline` in calibration.json: rank correlation of clean accuracy with one of these quantities."""
     return f"clean accuracy alone vs {against}"
 
 
 @dataclass(frozen=True)
 class ModelEvidence:
-    """What calibration knows about one model.
+    """Evidence on one model for calibration.
 
-    On the samples that choose T: `curves`, its class scores over T; `class_accuracy` (K,), its clean accuracy per
-    class, NaN without samples; `attack_distance`, the mean distance to the adversarial examples found (misclassified
-    samples at 0). On the samples that report what was chosen, which are the same ones unless the audit splits them:
-    `report_curves`, `clean_accuracy` and the mean distance `report_distance`. `robust_accuracy` is a fraction; it and
-    the distances are NaN when unknown. `checkpoint` and `dataset_digest` identify what was measured; `read_parts` reads
-    two disjoint parts of the samples, each (logits, labels), which choose a model's own T and report it: the logits of
-    all models together need not fit in memory.
+    On the samples that choose T: `curves`, class scores over T; `class_accuracy` (K,), clean accuracy per class, NaN
+    without samples; `attack_distance`, the mean distance to adversarial examples (0 for misclassified samples). On the
+    samples that report, which are the same unless the audit splits them: `report_curves`, `clean_accuracy` and the mean
+    distance `report_distance`. `robust_accuracy` is a fraction; it and the distances are NaN if unknown. `checkpoint`
+    and `dataset_digest` identify model and data; `read_parts` reads two disjoint parts of the samples, each (logits,
+    labels), which choose a separate T of the model and report it, so that not all logits are in memory.
     """
 
     name: str
@@ -54,16 +53,16 @@ class ModelEvidence:
 
 
 def models_digest(models: Sequence[ModelEvidence]) -> str:
-    """SHA-256 over the models and data a temperature was chosen on; scores with different digests do not compare."""
+    """SHA-256 of the models and data that a temperature was chosen on; other digests mean incomparable scores."""
     described = sorted([model.name, model.checkpoint, model.dataset_digest] for model in models)
     return hashlib.sha256(json.dumps(described).encode()).hexdigest()
 
 
 def agreement_at(models: Sequence[ModelEvidence], chosen: Mapping[str, float | None]) -> dict[str, Any]:
-    """Rank agreement of the models' aggregates at T = 1 and at a temperature of each, and that of clean accuracy alone.
+    """Rank correlations of the aggregates at T = 1 and at the chosen temperatures, and of clean accuracy.
 
-    Takes M ModelEvidence and their temperatures by name, None where there is none. Returns `agreement` and `baseline`
-    as calibration.json holds them; None where a ranking has no order.
+    Takes M ModelEvidence and the chosen temperatures by name, None if there is none. Returns `agreement` and `baseline`
+    of calibration.json, with None for an undefined correlation.
     """
     temperatures = np.array([chosen[model.name] or np.nan for model in models])
     scores = attack_free.aggregates([model.report_curves for model in models])
@@ -80,9 +79,9 @@ def agreement_at(models: Sequence[ModelEvidence], chosen: Mapping[str, float | N
 def agreement(
     models: Sequence[ModelEvidence], before: NDArray[np.float64], after: NDArray[np.float64]
 ) -> dict[str, dict[str, float | None]]:
-    """Spearman of aggregates (M,) `before` and `after` calibration with clean and with robust accuracy, by name.
+    """Spearman correlation of aggregates (M,) `before` and `after` calibration with clean and robust accuracy, by name.
 
-    With attack distances too, where every model has one.
+    Also with attack distances if every model has one.
     """
     return {
         name: {"before": spearman_or_none(before, values), "after": spearman_or_none(after, values)}
@@ -91,15 +90,15 @@ def agreement(
 
 
 def attack_distances(models: Sequence[ModelEvidence]) -> NDArray[np.float64]:
-    """Mean attack distance of each model on the samples that choose T, (M,), NaN where it was not measured."""
+    """Mean attack distance of each model on the samples that choose T, (M,), NaN if not measured."""
     return np.array([model.attack_distance for model in models])
 
 
 def _against(models):
-    # What aggregates are held against, (M,) by name; attack distances only where every model has one.
-    found = {
+    # Quantities (M,) by name that aggregates are correlated with; attack distances only if every model has one.
+    quantities = {
         CLEAN: np.array([model.clean_accuracy for model in models]),
         ROBUST: np.array([model.robust_accuracy for model in models]),
     }
     distances = np.array([model.report_distance for model in models])
-    return found if np.isnan(distances).any() else found | {DISTANCE: distances}
+    return quantities if np.isnan(distances).any() else quantities | {DISTANCE: distances}

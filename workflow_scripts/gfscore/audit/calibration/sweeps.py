@@ -1,4 +1,4 @@
-"""The table sweeps: class scores of every model over the whole temperature range."""
+"""The table sweeps: class scores of all models over the temperature range."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ if TYPE_CHECKING:
 
 
 def sweep_frame(
-    found: ModelLogits, key: Mapping[str, str], *, activation: str, low: float, high: float
+    evidence: ModelLogits, key: Mapping[str, str], *, activation: str, low: float, high: float
 ) -> pd.DataFrame:
-    """Rows of sweeps of one model, from T = `low` to T = `high`; `key` names dataset, threat, model, measure."""
-    classes = found.logits.shape[1]
-    curves = sweep_class_scores(found.logits, found.labels, classes, activation=activation, low=low, high=high)
+    """Rows of sweeps of one model, from T = `low` to T = `high`; `key` holds dataset, threat, model, measure."""
+    logits, labels = evidence.logits, evidence.labels
+    classes = logits.shape[1]
+    curves = sweep_class_scores(logits, labels, classes, activation=activation, low=low, high=high)
     points = len(curves.temperatures)
-    accuracy = class_means(predictions(found.logits, found.labels) == found.labels, found.labels, classes)
+    accuracy = class_means(predictions(logits, labels) == labels, labels, classes)
     return pd.DataFrame(
         {
             **key,

@@ -1,4 +1,4 @@
-"""Where an objective of the temperature is largest, on stretches of temperatures or on the paper's grid."""
+"""Maximisation of an objective over stretches of temperatures or the paper's grid."""
 
 from __future__ import annotations
 
@@ -12,19 +12,16 @@ from gfscore.core.errors import InputError
 from gfscore.statistics.crossings import RESOLUTION
 
 EQUAL = 1e-12
-"""Objectives no further apart differ by rounding only, and are the same optimum."""
+"""Tolerance of equal objective values."""
 
 
 class UndefinedObjectiveError(InputError):
-    """An objective has no value at any temperature, so that there is none to choose."""
+    """An objective is undefined at every temperature."""
 
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """The range [low, high] that is searched, and the paper's two-phase grid over it.
-
-    The grid is coarse over the range, then fine within `fine_radius` of the best coarse point.
-    """
+    """Search range [low, high], and the paper's two-phase grid: coarse, then fine around the best coarse point."""
 
     low: float
     high: float
@@ -33,9 +30,9 @@ class SearchSettings:
     fine_radius: float
 
     def coarse(self) -> NDArray[np.float64]:
-        """Coarse temperatures (T,), from `low` in steps of `coarse_step`, never above `high`."""
+        """Coarse temperatures (T,), from `low` up to at most `high` in steps of `coarse_step`."""
         steps = int((self.high - self.low) / self.coarse_step + 1e-9)
-        # Rounded as the fine grid is, so that a temperature of both is one temperature.
+        # Rounded like the fine grid, so that common temperatures are equal.
         return np.round(self.low + self.coarse_step * np.arange(steps + 1), 12)
 
     def fine(self, center: float) -> NDArray[np.float64]:
@@ -47,9 +44,9 @@ class SearchSettings:
 
 @dataclass(frozen=True)
 class Stretches:
-    """Stretches of temperature, ascending: from `first` (S,) to `last` (S,), on each of which an objective is constant.
+    """Intervals [`first`, `last`] of temperatures, each (S,) ascending, on each of which an objective is constant.
 
-    They border on each other, or are single temperatures (first = last) of a grid.
+    They are adjacent, or single temperatures (first = last) of a grid.
     """
 
     first: NDArray[np.float64]
@@ -71,17 +68,17 @@ class Stretches:
         return np.sqrt(self.first * self.last)
 
     def holding(self, temperatures: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Index of the stretch that holds each temperature, (T,); a boundary belongs to the stretch above it."""
+        """Index of the stretch that contains each temperature, (T,); a boundary belongs to the stretch above it."""
         return np.clip(np.searchsorted(self.first, temperatures, side="right") - 1, 0, len(self.first) - 1)
 
 
 @dataclass(frozen=True)
 class Optimum:
-    """The largest value of an objective and where it is attained.
+    """Maximum of an objective and the temperatures where it is attained.
 
-    `stretches` are the (first, last) of every unbroken run of optimal temperatures, ascending; `interval` is the widest
-    of them in log T, and `t_star` its middle, or the nearest temperature that no crossing falls on; `edge` says
-    whether any run touches the end of the search, where the optimum is not to be trusted; `best` is the value.
+    `stretches`: (first, last) of all connected ranges of optimal temperatures, ascending; `interval`: the widest of
+    them in log T; `t_star`: its middle, or the nearest temperature that is no crossing; `edge`: whether a range touches
+    an end of the search range, which makes the optimum unreliable; `best`: the maximum.
     """
 
     t_star: float
@@ -92,11 +89,11 @@ class Optimum:
 
 
 def optimum(stretches: Stretches, values: NDArray[np.float64]) -> Optimum:
-    """Optimum of an objective whose values (S,) on Stretches are given, NaN where undefined.
+    """Optimum of an objective with `values` (S,) on Stretches, NaN where undefined.
 
-    Raises UndefinedObjectiveError when the objective is undefined everywhere.
+    Raises UndefinedObjectiveError if all values are NaN.
     """
-    # NaN where every value is.
+    # NaN only if all values are.
     best = float(np.fmax.reduce(values))
     if np.isnan(best):
         raise UndefinedObjectiveError(
@@ -121,7 +118,7 @@ def optimum(stretches: Stretches, values: NDArray[np.float64]) -> Optimum:
 
 
 def _middle_of(stretches, start, stop):
-    # Temperature nearest to the middle of the run, but off the boundaries within it: there scores are tied.
+    # Temperature nearest to the middle of the range that is no boundary within it, where scores are tied.
     run = slice(start, stop)
     first, last = stretches.first[run], stretches.last[run]
     middle = np.sqrt(first[0] * last[-1])
@@ -137,9 +134,9 @@ def two_phase_grid(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Temperatures (T,) of the paper's two-phase grid, ascending, and an objective's values (T,) there.
 
-    `objective` maps temperatures (T,) to values (T,), NaN where undefined; `settings` are SearchSettings. The fine
-    phase refines the surroundings of the first best coarse temperature only, as the paper's does.
-    Raises UndefinedObjectiveError when the objective is undefined on the coarse grid. Source: GF-Score, section 3.4.
+    `objective` maps temperatures (T,) to values (T,), NaN where undefined. As in the paper, the fine phase refines only
+    the first best coarse temperature. Raises UndefinedObjectiveError if the objective is undefined on the coarse grid.
+    Source: GF-Score, section 3.4.
     """
     coarse = settings.coarse()
     coarse_values = objective(coarse)

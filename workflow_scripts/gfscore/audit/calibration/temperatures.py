@@ -1,4 +1,4 @@
-"""The temperatures of one audit: every named objective, searched, with its rank agreements before and after."""
+"""Calibration of an audit: the temperature of each objective, with rank correlations before and after."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
     from gfscore.statistics.curves import ScoreCurves
 
 Searched = tuple[dict[str, Any], Sequence[float] | NDArray[np.float64], Sequence[float] | NDArray[np.float64]]
-"""Entry in calibration.json, and the searched curve: temperatures and values there."""
+"""Entry of calibration.json, and temperatures and values of the searched curve."""
 
 CURVE_POINTS = 25
-"""Temperatures at which the held-out log-loss is recorded, evenly spaced in log T."""
+"""Number of temperatures at which the held-out log-loss is recorded, evenly spaced in log T."""
 
 
 @dataclass(frozen=True)
 class Resampling:
-    """How the uncertainty of a search is measured.
+    """Resampling for the uncertainty of a search.
 
-    `bootstrap` resamples of the models at `confidence`, and `permutations` of the accuracies where there are too many
-    orders to enumerate, drawn from `seed`.
+    `bootstrap`: resamples of the models, for intervals with `confidence`; `permutations`: random permutations of the
+    accuracies if there are too many to enumerate; `seed` of both.
     """
 
     bootstrap: int
@@ -55,13 +55,12 @@ def calibrate(
     resampling: Resampling,
     split: Mapping[str, Any] | None = None,
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Search the temperature of each named objective.
+    """Search the temperature of each objective: `(results, rows)`.
 
-    Takes ModelEvidence of M models, names of OBJECTIVES, SearchSettings, delta of Eq. 9, Resampling, and how the
-    samples of the models were split (share and seed, None when they were not), which is recorded. Returns
-    `(results, rows)`: per objective its entry in calibration.json (docs/reading-an-audit.md), and the searched curves
-    as rows (objective, temperature, value). An objective that has no optimum (all accuracies equal) says so under
-    `undefined`.
+    Takes ModelEvidence of M models, names of OBJECTIVES, SearchSettings, delta of Eq. 9, Resampling, and the split of
+    the samples (share and seed, or None), which is recorded. `results` are the entries of calibration.json by objective
+    (docs/reading-an-audit.md), with the reason under `undefined` if an objective has no optimum (all accuracies equal);
+    `rows` are the searched curves (objective, temperature, value).
     """
     results, rows = {}, []
     for name in objectives:
@@ -79,8 +78,8 @@ def calibrate(
 
 @dataclass(frozen=True)
 class Search:
-    """What an objective's search takes: M ModelEvidence, SearchSettings, delta of Eq. 9, Resampling, and a number that
-    tells the objectives' random draws apart."""
+    """Arguments of the search of one objective: M ModelEvidence, SearchSettings, delta of Eq. 9, Resampling, and the
+    number of the random stream of the objective."""
 
     models: list[ModelEvidence]
     settings: SearchSettings
@@ -99,30 +98,30 @@ def _shared(objective_of: Callable[[Search], Any]) -> Callable[[Search], Searche
         try:
             objective = objective_of(search)
             values = objective.values(np.ones((1, len(search.models))))[0]
-            found = optimum(objective.stretches, values)
+            best = optimum(objective.stretches, values)
         except UndefinedObjectiveError as error:
             return _result(undefined=str(error)), [], []
         result = _result(
             search="exact" if objective.exact else "grid",
-            t_star=found.t_star,
-            interval=list(found.interval),
-            stretches=[list(stretch) for stretch in found.stretches],
-            edge=found.edge,
-            best=found.best,
+            t_star=best.t_star,
+            interval=list(best.interval),
+            stretches=[list(stretch) for stretch in best.stretches],
+            edge=best.edge,
+            best=best.best,
             at_one=float(values[objective.stretches.holding(np.array([1.0]))[0]]),
             paper_grid=_paper_grid(objective.stretches, values, search.settings),
             **_uncertainty(objective, search),
         )
-        return result, *_drawn(objective.stretches, values)
+        return result, *_curve_points(objective.stretches, values)
 
     return run
 
 
 def _paper_grid(stretches, values, settings):
-    # What the paper's two-phase grid finds of the same objective: its first best temperature.
-    temperatures, there = two_phase_grid(lambda each: values[stretches.holding(each)], settings)
-    found = optimum(Stretches.at(temperatures), there)
-    return {"t_star": found.stretches[0][0], "best": found.best, "edge": found.edge}
+    # Result of the paper's two-phase grid for the same objective: its first best temperature.
+    temperatures, on_grid = two_phase_grid(lambda t: values[stretches.holding(t)], settings)
+    best = optimum(Stretches.at(temperatures), on_grid)
+    return {"t_star": best.stretches[0][0], "best": best.best, "edge": best.edge}
 
 
 def _uncertainty(objective, search):
@@ -138,24 +137,24 @@ def _uncertainty(objective, search):
 
 
 def _without_each(objective, models):
-    # What is chosen without each model, and how the scores of the others agree then.
-    found = inference.leave_one_out(objective, models=len(models))
-    temperatures = np.array([1.0, *(each.t_star if each else 1.0 for each in found)])
+    # Temperature chosen without each model, and rank correlations of the other models there.
+    optima = inference.leave_one_out(objective, models=len(models))
+    temperatures = np.array([1.0, *(best.t_star if best else 1.0 for best in optima)])
     scores = attack_free.aggregates([model.report_curves for model in models])(temperatures)
     result = {}
-    for index, (model, each) in enumerate(zip(models, found, strict=True)):
+    for index, (model, best) in enumerate(zip(models, optima, strict=True)):
         before, after = (np.delete(scores[row], index) for row in (0, index + 1))
         others = models[:index] + models[index + 1 :]
-        result[model.name] = each and {
-            "t_star": each.t_star,
-            "best": each.best,
+        result[model.name] = best and {
+            "t_star": best.t_star,
+            "best": best.best,
             "agreement": agreement(others, before, after),
         }
     return result
 
 
-def _drawn(stretches, values):
-    # The curve as points: both ends of every run of stretches with one value, or every temperature of a grid.
+def _curve_points(stretches, values):
+    # The curve as points: both ends of all runs of stretches with equal values, or all temperatures of a grid.
     if (stretches.first == stretches.last).all():
         return stretches.first, values
     new = np.flatnonzero(np.concatenate([[True], ~np.isclose(np.diff(values), 0, rtol=0, atol=EQUAL)]))
@@ -167,30 +166,30 @@ def _drawn(stretches, values):
 def _likelihood(search: Search) -> Searched:
     settings = search.settings
     temperatures = np.geomspace(settings.low, settings.high, CURVE_POINTS)
-    by_model = {model.name: _own_likelihood(*model.read_parts(), temperatures, settings) for model in search.models}
-    chosen = {name: found["t_star"] for name, found in by_model.items()}
+    by_model = {model.name: _likelihood_of(*model.read_parts(), temperatures, settings) for model in search.models}
+    chosen = {name: of_model["t_star"] for name, of_model in by_model.items()}
     lowest, highest = min(chosen.values()), max(chosen.values())
 
     def mean_of(name: str) -> NDArray[np.float64]:
-        return np.mean([found[name] for found in by_model.values()], axis=0)
+        return np.mean([of_model[name] for of_model in by_model.values()], axis=0)
 
     result = _result(
         search="minimisation",
         t_star_by_model=chosen,
         interval=[lowest, highest],
-        # The bounded search stops within its tolerance of a bound that it runs into.
+        # The bounded search stops within its tolerance of a bound.
         edge=lowest < settings.low * 1.001 or highest > settings.high / 1.001,
         best=float(mean_of("best")),
         at_one=float(mean_of("at_one")),
-        class_calibration_error={name: found["class_calibration_error"] for name, found in by_model.items()},
+        class_calibration_error={name: of_model["class_calibration_error"] for name, of_model in by_model.items()},
     )
     return result, temperatures, mean_of("curve")
 
 
-def _own_likelihood(
+def _likelihood_of(
     held_out: Part, report: Part, temperatures: NDArray[np.float64], settings: SearchSettings
 ) -> dict[str, Any]:
-    # What one model contributes; its logits are let go before those of the next are read.
+    # Results of one model, whose logits are released before those of the next are read.
     t_star = attack_free.likelihood_temperature(*held_out, low=settings.low, high=settings.high)
     return {
         "t_star": t_star,
@@ -236,5 +235,5 @@ OBJECTIVES: dict[str, Callable[[Search], Searched]] = {
     "ranking_stability_endpoints": _shared(lambda search: _stability(search, endpoints_only=True)),
     "likelihood": _likelihood,
 }
-"""Objectives by name. `likelihood` gives each model its own temperature; its value is minus the log-loss, so that
-higher is better everywhere. `best` and `at_one` of it are measured on samples that the temperature did not see."""
+"""Objectives by name; higher is better. `likelihood` chooses a separate temperature for each model by minus the
+log-loss, and its `best` and `at_one` are measured on samples that did not choose the temperature."""

@@ -1,1 +1,1 @@
-"""Which class a classifier takes for which, and what that says of targeted attacks."""
+"""Confusions between classes, similarity of errors, and success of targeted attacks by class."""

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Predicted:
-    """Predictions of one model for one measure: names, and a data frame with label, prediction and conditions.
+    """Predictions of one model under one measure: a data frame with label, prediction and conditions.
 
-    `several_copies`: of each sample there are several rows.
+    `several_copies`: whether there are several rows per sample.
     """
 
     model: dict[str, str]
@@ -45,7 +45,7 @@ class Predicted:
 def confusion_tables(
     inputs: AuditInputs, class_names: Sequence[str], *, shuffles: int, models: int, seed: int
 ) -> dict[str, list[dict[str, Any]]]:
-    """Rows of confusions, class_errors and similarities of an audit (AuditInputs), as similarity_rows takes it."""
+    """Rows of confusions, class_errors and similarities of an audit; arguments as in similarity_rows."""
     predicted = list(predictions_of(inputs))
     return {
         "confusions": [row for item in predicted for row in confusion_rows(item, len(class_names))],
@@ -55,7 +55,7 @@ def confusion_tables(
 
 
 def predictions_of(inputs: AuditInputs) -> Iterator[Predicted]:
-    """Predicted of each model that takes part in an audit (AuditInputs) and measure that predicts, one at a time."""
+    """Yield Predicted for each model of an audit and each measure with predictions."""
     for model, own in inputs.by_model():
         for measure in own:
             settings = inputs.measures[measure]
@@ -66,7 +66,7 @@ def predictions_of(inputs: AuditInputs) -> Iterator[Predicted]:
 
 
 def confusion_rows(predicted: Predicted, classes: int) -> list[dict[str, Any]]:
-    """Rows of confusions: the cells that are not empty, all corruptions and severities together."""
+    """Rows of confusions: the non-zero cells, summed over corruptions and severities."""
     matrix = confusion_matrix(predicted.samples["label"], predicted.samples["prediction"], classes)
     return [
         {**predicted.key, "true_index": true, "predicted_index": guess, "count": matrix[true, guess]}
@@ -75,16 +75,16 @@ def confusion_rows(predicted: Predicted, classes: int) -> list[dict[str, Any]]:
 
 
 def confusion_matrices(confusions: pd.DataFrame, classes: int) -> dict[str, NDArray[np.float64]]:
-    """Confusion matrices (K, K) of counts by model label, in the order of these confusions rows of one measure."""
-    found = {}
+    """Confusion matrices (K, K) of counts by model label, from the rows of confusions of one measure."""
+    matrices = {}
     for label, rows in confusions.assign(label=model_labels(confusions)).groupby("label", sort=False):
-        found[label] = np.zeros((classes, classes))
-        found[label][rows["true_index"], rows["predicted_index"]] = rows["count"]
-    return found
+        matrices[label] = np.zeros((classes, classes))
+        matrices[label][rows["true_index"], rows["predicted_index"]] = rows["count"]
+    return matrices
 
 
 def error_rows(predicted: Predicted, class_names: Sequence[str]) -> list[dict[str, Any]]:
-    """Rows of class_errors: for the measure as a whole and, under corruptions, for each kind and severity."""
+    """Rows of class_errors of a measure, and for corruptions also of each corruption and severity."""
     rows = _error_rows(predicted.key, predicted.samples, class_names, {})
     if predicted.kind == "corruption":
         for (corruption, severity), part in predicted.samples.groupby(["corruption", "severity"], sort=False):
@@ -108,10 +108,10 @@ def _error_rows(key, samples, class_names, condition):
 def similarity_rows(
     predicted: Sequence[Predicted], class_names: Sequence[str], *, shuffles: int, models: int, seed: int
 ) -> list[dict[str, Any]]:
-    """Rows of similarities: every pair of the first `models` models of the audit, measure by measure.
+    """Rows of similarities for all pairs of the first `models` models of the audit, by measure.
 
-    `predicted` are all Predicted of the audit; measures with several rows per sample are left out. Only samples that
-    both models have are compared: all together, then, for the agreement alone, those of each class.
+    `predicted` are all Predicted of the audit; measures with several rows per sample are left out. Compares the samples
+    that both models have: all together, and, for the agreement, also by class.
     """
     rows, classes = [], len(class_names)
     single = [item for item in predicted if not item.several_copies]

@@ -1,4 +1,4 @@
-"""How alike two classifiers err, and how alike they would look by chance."""
+"""Similarity of the predictions and errors of two classifiers, with a baseline by chance."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from gfscore.audit.classwise.confusion import confusion_matrix, row_shares, shar
 
 @dataclass(frozen=True)
 class Similarity:
-    """One measure of how alike two classifiers predict the same samples.
+    """Similarity of two classifiers on the same samples.
 
-    `value` of the pair; `baseline` its mean when what the classifiers share is shuffled away; `p_value`, the share of
-    shuffles that reach the value (one-sided, the observed order counted), NaN where the value is undefined.
+    `value` of the pair; `baseline`, its mean over random permutations; `p_value`, the share of permutations that reach
+    the value (one-sided, the observed order included), NaN where the value is undefined.
     """
 
     value: float
@@ -26,22 +26,20 @@ class Similarity:
 def similarities(
     labels: ArrayLike, first: ArrayLike, second: ArrayLike, classes: int, *, shuffles: int, rng: np.random.Generator
 ) -> tuple[dict[str, Similarity], list[Similarity]]:
-    """Similarity of two classifiers' predictions of the same N samples: `(by_name, by_class)`.
+    """Similarities of two classifiers' predictions of the same N samples: `(by_name, by_class)`.
 
-    Takes `labels`, `first`, `second` (N,) int, K and a numpy Generator. `by_class` lists for each of the K classes the
-    agreement on its samples, right or wrong alike, shuffled among them; NaN without samples. `by_name` maps these names
-    to the Similarity on all samples. Cosines of non-negative vectors are near 1 whatever the classifiers do, so each
-    value stands beside a baseline:
-    confusion_cosine  of the row-normalised confusion matrices; shuffled by renaming the second's classes, so that
-                      both still have a heavy diagonal (the renaming moves rows and columns together)
-    error_cosine      the same without the diagonal: which classes are taken for which, once wrong
-    recall_cosine     of the recalls; shuffled likewise
-    agreement         share of samples with equal predictions; shuffled among the samples of each true class
-    kappa             Cohen's kappa of the predictions; shuffled likewise
-    error_overlap     samples that both get wrong over those that either gets wrong; shuffled likewise
-    A renaming that changes nothing is one in K!, so p-values of the cosines hardly get below 1/K!: for two or three
-    classes they cannot be small.
-    Source: class-wise analysis paper, appendix B, which prints the first without a baseline.
+    Takes `labels`, `first`, `second` (N,) int, K and a numpy Generator. `by_class` holds for each of the K classes the
+    agreement on its samples, NaN without samples. `by_name` maps these names to the Similarity on all samples, each
+    with a baseline, since cosines of non-negative vectors are always near 1:
+    confusion_cosine  of the row-normalised confusion matrices; permuted by renaming the classes of the second in rows
+                      and columns, which keeps its diagonal
+    error_cosine      the same without the diagonal
+    recall_cosine     of the recalls; permuted likewise
+    agreement         share of samples with equal predictions; permuted among the samples of each true class
+    kappa             Cohen's kappa of the predictions; permuted likewise
+    error_overlap     samples misclassified by both over those misclassified by either; permuted likewise
+    The identity is one of K! renamings, so p-values of the cosines are hardly below 1/K!.
+    Source: class-wise analysis paper, appendix B, which reports the first without a baseline.
     """
     labels, first, second = (np.asarray(values, dtype=np.int64) for values in (labels, first, second))
     matrices = [row_shares(confusion_matrix(labels, predicted, classes)) for predicted in (first, second)]
@@ -80,7 +78,7 @@ def _of_samples(labels, first, second, classes):
     either = (first != labels) | (second != labels)
     both = (first != labels) & (second != labels)
     agreement = float(np.mean(first == second))
-    # An abstention is a prediction of its own.
+    # Abstentions count as an additional class.
     counts = [np.bincount(np.where(p < 0, classes, p), minlength=classes + 1) / len(p) for p in (first, second)]
     chance = float(counts[0] @ counts[1])
     return {
@@ -116,6 +114,6 @@ def _against(others, value):
     others = np.asarray(others, dtype=np.float64)
     if np.isnan(value) or not len(others):
         return float("nan"), float("nan")
-    # Rounding must not make a shuffle that changes nothing look smaller than the observed order.
+    # Tolerance for permutations that give the observed value up to rounding.
     reached = np.count_nonzero(others >= value - 1e-12)
     return float(np.nanmean(others)), (1 + reached) / (1 + len(others))

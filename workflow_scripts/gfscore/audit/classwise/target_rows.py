@@ -1,4 +1,4 @@
-"""Rows of the tables about targeted attacks, and whether CFPS or recall predicts which classes they reach."""
+"""Rows of the tables on targeted attacks, and whether CFPS or recall better predicts their success by class."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class Contest:
-    """Whether CFPS or 1 - recall predicts targeted success better, over M models.
+    """Comparison of CFPS and 1 - recall as predictors of targeted success, over M models.
 
-    `models` with a defined difference; `mean` of rho_cfps - rho_miss_rate, in [-2, 2], NaN without models; `p`
-    two-sided, in (0, 1], NaN likewise.
+    `models`: number with a defined difference; `mean` of rho_cfps - rho_miss_rate, in [-2, 2], NaN without models; `p`:
+    two-sided p-value, in (0, 1], NaN likewise.
     """
 
     models: int
@@ -41,10 +41,10 @@ class Contest:
 
 
 def target_tables(inputs: AuditInputs, class_names: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
-    """Rows of target_success, target_matrix and target_predictors by these names, from AuditInputs and K names.
+    """Rows of target_success, target_matrix and target_predictors by table name, from AuditInputs and K names.
 
-    Nothing without a measure of targeted attacks. CFPS and recall are those of the audit's first measure of kind clean;
-    without one, of the undisturbed predictions of the attacked samples.
+    Empty without a measure of kind targeted. CFPS and recall are those of the audit's first measure of kind clean, or
+    else of the clean predictions of the attacked samples.
     """
     if not any(settings["kind"] == "targeted" for settings in inputs.measures.values()):
         return {}
@@ -100,9 +100,9 @@ def _of_one(key, samples, errors, class_names, *, errors_of):
 def predictors(
     success: NDArray[np.float64], *, cfps: NDArray[np.float64], miss_rate: NDArray[np.float64]
 ) -> dict[str, int | float]:
-    """How well CFPS and 1 - recall rank the classes by targeted success, all (K,): columns of target_predictors.
+    """Columns of target_predictors: Spearman correlation over classes of CFPS and of 1 - recall with targeted success.
 
-    Only classes count for which all three are known, so that both are judged on the same ones.
+    All arguments are (K,). Only classes where all three are defined count.
     """
     known = ~(np.isnan(success) | np.isnan(cfps) | np.isnan(miss_rate))
     by_cfps, by_miss = (float(spearman(values[known], success[known])) for values in (cfps, miss_rate))
@@ -111,11 +111,11 @@ def predictors(
 
 
 def contest(differences: ArrayLike, *, seed: int = 0, draws: int = 9999) -> Contest:
-    """Contest of `differences` (M,), NaN left out: a sign-flip test of their mean, exact for up to EXACT_MODELS.
+    """Contest of `differences` (M,), without NaN: a sign-flip test of their mean, exact for up to EXACT_MODELS models.
 
-    Beyond that `draws` random signs from `seed`, the signs at hand counted. The null is that each difference is as
-    likely negative as positive. At most 2 of 2^M signs are as extreme as it gets, so M = 5 cannot get below p = 0.0625.
-    # ASSUME: models are independent, which models of one family or training set are not.
+    For more models, `draws` random sign vectors with `seed` are used, with the observed signs included. The null
+    hypothesis is that the differences are symmetric about 0. p is at least 2 / 2^M, which is 0.0625 for M = 5.
+    # ASSUME: models are independent, which does not hold for models of one family or training set.
     """
     known = np.asarray(differences, dtype=np.float64)
     known = known[~np.isnan(known)]

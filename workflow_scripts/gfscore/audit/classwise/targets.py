@@ -1,4 +1,4 @@
-"""Which classes are easily reached by targeted attacks, and from where."""
+"""Success of targeted attacks by target and source class."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ from gfscore.core.errors import InputError
 class TargetSuccess:
     """Success of targeted attacks by target class t, over the samples of all other classes.
 
-    All (K,) float64, NaN where undefined; x' is the attacked sample, y its label. `n` samples with y != t;
-    `success` P(f(x') = t | y != t), in [0, 1]; `clean` P(f(x) = t | y != t), without any attack; `excess`, success
-    minus clean, in [-1, 1], 0 where the attack changes nothing; `among_misclassified` P(f(x') = t | y != t,
-    f(x') != y), in [0, 1]. `matrix` (K, K): P(f(x') = t | y = s) in row s (source) and column t, NaN on the diagonal
-    and in rows without samples.
+    Each (K,) float64, NaN where undefined; x' is the attacked sample, y its label. `n` samples with y != t; `success`
+    P(f(x') = t | y != t), in [0, 1]; `clean` P(f(x) = t | y != t), without attack; `excess`, success minus clean, in
+    [-1, 1]; `among_misclassified` P(f(x') = t | y != t, f(x') != y), in [0, 1]. `matrix` (K, K): P(f(x') = t | y = s)
+    in row s (source) and column t, NaN on the diagonal and in rows without samples.
     """
 
     n: NDArray[np.float64]
@@ -35,17 +34,17 @@ def target_success(
 ) -> TargetSuccess:
     """TargetSuccess of the rows of a targeted measure, one row per sample and target.
 
-    Takes arrays (R,) int: the sample's label, the target, the prediction under attack and without it; `classes` K.
-    Source classes count by their samples, so `success` is the mean of a column of the matrix weighted by them.
-    Raises InputError for a row whose target is its label. Source: class-wise analysis paper, section 5.
+    Takes arrays (R,) int: label, target, prediction under attack and without it; `classes` K. `success` is the mean of
+    a column of the matrix weighted by the samples of the source classes. Raises InputError for a row whose target is
+    its label. Source: class-wise analysis paper, section 5.
     """
     labels, targets, predictions, clean = (
         np.asarray(values, dtype=np.int64) for values in (labels, targets, predictions, clean_predictions)
     )
-    own = labels == targets
-    if own.any():
-        raise InputError(f"row {int(own.argmax())}: target {targets[own][0]} is the label; only other classes count")
-    reached, strayed = predictions == targets, predictions != labels
+    same = labels == targets
+    if same.any():
+        raise InputError(f"row {int(same.argmax())}: target {targets[same][0]} is the label; give another target")
+    reached, misclassified = predictions == targets, predictions != labels
 
     def counted(chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
         return np.bincount(targets[chosen], minlength=classes)
@@ -60,6 +59,6 @@ def target_success(
         success=success,
         clean=without,
         excess=success - without,
-        among_misclassified=share(counted(reached), counted(strayed)),
+        among_misclassified=share(counted(reached), counted(misclassified)),
         matrix=share(hits, pairs),
     )

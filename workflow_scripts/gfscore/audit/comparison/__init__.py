@@ -1,1 +1,1 @@
-"""Models against each other: paired tests, ranks, and how rankings depend on arbitrary choices."""
+"""Comparison of models: paired tests, ranks, and the dependence of rankings on metric and lambda."""

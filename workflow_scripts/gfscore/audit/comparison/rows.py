@@ -1,4 +1,4 @@
-"""Rows of the tables that compare the models of an audit, from the measured values of all of them."""
+"""Rows of the tables that compare the models of an audit."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ADJUSTED |= {"p_sign_flip": "sign_flip_p", "p_sign_flip_adjusted": "sign_flip_ad
 def comparison_of(
     measured: Sequence[Measured], measure: Measure, *, settings: Mapping[str, Any]
 ) -> tuple[Comparison | None, str | None]:
-    """`(Comparison, None)` of the models of one measure, or `(None, why there is none)`.
+    """Comparison of the models for one measure: `(comparison, None)`, or `(None, reason)` if it is impossible.
 
     Takes a list of Measured, the Measure, and `settings`: confidence, most, flips and seed.
     """
@@ -65,10 +65,10 @@ def comparison_tables(
     settings: Mapping[str, Any],
     fp_lambda: float,
 ) -> tuple[dict[str, list[dict[str, Any]]], dict[str, Any]]:
-    """Rows of the tables of COMPARISONS by their names, and the contents of comparison.json.
+    """Rows of the tables of COMPARISONS by name, and the contents of comparison.json.
 
-    Takes Measured values, of which those at T = 1 count, since a temperature chosen on these samples voids the tests,
-    the settings of each measure, K names, the settings of the comparison and lambda of FP.
+    Takes Measured values, the settings of each measure, K names, the settings of the comparison and lambda of FP. Only
+    values at T = 1 are compared, since a temperature chosen on these samples would invalidate the tests.
     """
     rows: dict[str, list[dict[str, Any]]] = {name: [] for name in COMPARISONS}
     about: dict[str, Any] = {}
@@ -77,11 +77,11 @@ def comparison_tables(
         if not item.calibrated:
             by_measure.setdefault(item.key["measure"], []).append(item)
     for name, items in by_measure.items():
-        own, about[name] = tables_of(
+        tables, about[name] = tables_of(
             items, class_names, measure_settings=measures[name], settings=settings, fp_lambda=fp_lambda
         )
         for table in rows:
-            rows[table] += own[table]
+            rows[table] += tables[table]
     return rows, about
 
 
@@ -93,7 +93,7 @@ def tables_of(
     settings: Mapping[str, Any],
     fp_lambda: float,
 ) -> tuple[dict[str, list[dict[str, Any]]], dict[str, Any]]:
-    """Rows by table name for one measure, and what the comparison is, for comparison.json.
+    """Rows by table name for one measure, and its entry of comparison.json.
 
     Takes a list of Measured of one measure at T = 1, K class names, the settings of the measure and of the comparison,
     and lambda of FP.
@@ -166,7 +166,7 @@ def _class_rows(comparison, measured, class_names, confidence):
 
 
 def _pair_rows(comparison, measured, confidence):
-    # Columns of the win matrix: one row per pair says who wins how many classes.
+    # One row per pair, with the number of classes in which each of the two is better.
     shape = len(comparison.classes), len(comparison.pairs)
     value, holm = (getattr(comparison.by_class, name).reshape(shape) for name in ("value", "holm"))
     sure = holm <= 1 - confidence

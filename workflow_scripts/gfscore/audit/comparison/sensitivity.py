@@ -1,5 +1,4 @@
-"""How rankings and disparity depend on arbitrary choices: the level and the scale of the logits, lambda of FP, and the
-disparity metric."""
+"""Sensitivity of rankings and disparity to shifts and scales of the logits, lambda of FP, and the metric."""
 
 from __future__ import annotations
 
@@ -24,9 +23,9 @@ if TYPE_CHECKING:
 
 
 def changes(*, shifts: Sequence[float], scales: Sequence[float]) -> list[tuple[float, float]]:
-    """Changes of the logits z to scale * z + shift, as pairs (shift, scale): one at a time, (0, 1) first.
+    """Changes of the logits z to scale * z + shift as pairs (shift, scale), one at a time, (0, 1) first.
 
-    Neither changes a prediction. A scale is the temperature 1 / scale for the activations sigmoid and softmax.
+    They change no prediction. A scale is the temperature 1 / scale for the activations sigmoid and softmax.
     """
     listed = [(0.0, 1.0), *((float(shift), 1.0) for shift in shifts), *((0.0, float(scale)) for scale in scales)]
     return list(dict.fromkeys(listed))
@@ -40,17 +39,14 @@ def changed_statistics(
     change: tuple[float, float],
     lam: float,
 ) -> dict[str, float]:
-    """Every metric of the score, by name, after a change (shift, scale) of the logits.
-
-    Takes `logits` (N, K), `labels` (N,), the activation and lambda of FP.
-    """
+    """All metrics of the score by name after a change (shift, scale) of the logits (N, K); `lam` is lambda of FP."""
     changed = _changed_scores(logits, labels, activation=activation, change=change)
     return statistics_of(class_values(changed, labels, logits.shape[1]), lam=lam)
 
 
 def _changed_scores(logits, labels, *, activation, change):
-    # Block by block, or every change would copy all logits; of few classes all at once, since these are small and how
-    # they are scored hangs on the largest of all.
+    # In blocks, to avoid copies of all logits; for few classes all at once, since the algorithm of `scores` depends on
+    # the largest of all logits.
     shift, scale = change
     n, classes = logits.shape
     step = max(1, n if classes <= FEW_CLASSES else BLOCK_ELEMENTS // classes)
@@ -74,23 +70,23 @@ def model_sensitivity(
     scales: Sequence[float],
     lam: float,
 ) -> pd.DataFrame:
-    """Rows of the table sensitivity of one model, of every great variant among the `measures`, without its places.
+    """Rows of the table sensitivity of one model for all measures of kind great, without the column place.
 
-    Takes the model (dataset, threat, model), logits (N, K), labels (N,), measures (name -> settings), the shifts and
-    scales of the logits, and lambda of FP.
+    Takes the model (dataset, threat, model), logits (N, K), labels (N,), the settings of measures by name, the shifts
+    and scales of the logits, and lambda of FP.
     """
     great = {name: settings["activation"] for name, settings in measures.items() if settings["kind"] == "great"}
     rows = []
     for name, activation in great.items():
         for change in changes(shifts=shifts, scales=scales):
-            numbers = changed_statistics(logits, labels, activation=activation, change=change, lam=lam)
-            known = {metric.name: numbers[metric.name] for metric in MAIN}
-            rows.append({**model, "measure": name, "shift": change[0], "scale": change[1], **known})
+            metrics = changed_statistics(logits, labels, activation=activation, change=change, lam=lam)
+            main = {metric.name: metrics[metric.name] for metric in MAIN}
+            rows.append({**model, "measure": name, "shift": change[0], "scale": change[1], **main})
     return frame_of(SENSITIVITY, rows)
 
 
 def with_places(of_models: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """The table sensitivity of all models from the rows of each."""
+    """The table sensitivity of all models, with the column place, from the rows of each."""
     rows = [row for frame in of_models for row in frame.to_dict("records")]
     frame = frame_of(SENSITIVITY, rows)
     for _, group in frame.groupby(["measure", "shift", "scale"], sort=False):
@@ -99,14 +95,14 @@ def with_places(of_models: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 
 def statistics_of(values: ClassValues, *, lam: float) -> dict[str, float]:
-    """Every metric of class values by name, NaN where it is undefined; `lam` is lambda of FP."""
+    """All metrics of class values by name, NaN where undefined; `lam` is lambda of FP."""
     return {name: metric.of(values.mean, counts=values.n, lam=lam) for name, metric in METRICS.items()}
 
 
 def places(values: ArrayLike, *, better: int = 1) -> NDArray[np.float64]:
-    """Place of each model (M,), 1 for the best; equal values share the mean of their places, NaN has none.
+    """Rank of each model (M,), 1 for the best; ties get the mean rank, NaN remains NaN.
 
-    `better` is 1 where the larger value is better, -1 where the smaller one is.
+    `better` is 1 if larger values are better, -1 if smaller ones are.
     """
     values = -better * np.asarray(values, dtype=np.float64)
     known = ~np.isnan(values)
@@ -116,29 +112,29 @@ def places(values: ArrayLike, *, better: int = 1) -> NDArray[np.float64]:
 
 
 def lambda_swaps(class_mean: ArrayLike, rdi: ArrayLike) -> list[tuple[float, int, int]]:
-    """Every lambda > 0 at which two models change places under FP(lambda) = class mean - lambda RDI.
+    """All lambda > 0 at which two models change places under FP(lambda) = class mean - lambda RDI.
 
-    Takes `class_mean` and `rdi`, each (M,). FP is linear in lambda, so a pair swaps at most once, exactly at the ratio
-    of the differences, and only when the model of the larger mean has the larger RDI. Returns triples
-    (lambda, before, after) by lambda: model `before` is ahead below it, `after` above it.
+    Takes `class_mean` and `rdi`, each (M,). FP is linear in lambda, so a pair swaps at most once, at the ratio of the
+    differences, and only if the model with the larger mean has the larger RDI. Returns triples (lambda, before, after)
+    by lambda: model `before` is better for smaller lambda, `after` for larger.
     """
     class_mean, rdi = np.asarray(class_mean, dtype=np.float64), np.asarray(rdi, dtype=np.float64)
     if class_mean.shape != rdi.shape:
-        raise InputError(f"{len(class_mean)} class means for {len(rdi)} RDIs; give one of each per model")
+        raise InputError(f"{len(class_mean)} class means, but {len(rdi)} RDIs; give one of each per model")
     swaps = []
     for first, second in itertools.combinations(range(len(rdi)), 2):
         before, after = (first, second) if class_mean[first] > class_mean[second] else (second, first)
         lead, cost = class_mean[before] - class_mean[after], rdi[before] - rdi[after]
-        # Models tied in either number never change places.
+        # Models that are tied in one of the two never change places.
         if lead > TIE_TOLERANCE and cost > TIE_TOLERANCE:
             swaps.append((float(lead / cost), before, after))
     return sorted(swaps)
 
 
 def unchanged_lambdas(swaps: ArrayLike, *, lam: float) -> tuple[float, float]:
-    """Ends of the range of lambda around `lam` in which the ranking by FP stays: (low, high), high may be infinite.
+    """Range (low, high) of lambda around `lam` in which the ranking by FP does not change; high may be infinite.
 
-    Takes the lambdas of all swaps. A swap at `lam` itself leaves a range of length 0.
+    Takes the lambdas of all swaps. A swap at `lam` itself gives a range of length 0.
     """
     swaps = np.asarray(swaps, dtype=np.float64)
     return (float(max(swaps[swaps <= lam], default=0.0)), float(min(swaps[swaps >= lam], default=np.inf)))

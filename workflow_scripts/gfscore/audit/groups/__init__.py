@@ -1,1 +1,1 @@
-"""Fairness between groups of samples that attributes make."""
+"""Fairness between groups of samples that are defined by attributes."""

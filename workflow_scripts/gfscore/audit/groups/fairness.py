@@ -1,6 +1,6 @@
-"""Fairness between groups of samples: by how much predictions and their errors depend on an attribute.
+"""Fairness metrics between groups of samples: dependence of predictions and their errors on an attribute.
 
-Letters: Y true class, R predicted class, A group; G groups, K classes. Each class stands against the rest.
+Notation: Y true class, R predicted class, A group; G groups, K classes. Each class is considered against the rest.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ METRICS = ("dp", "eopp", "eodd", "aodd")
 
 @dataclass(frozen=True)
 class GroupCounts:
-    """Counts of G groups and K classes, each (G, K) float64.
+    """Counts of samples by group and class, each (G, K) float64.
 
-    `members` samples of the group that are in the class, `taken` those taken for the class, `recognised` those in the
-    class and taken for it. A sample with several copies counts in shares of its copies.
+    `members`: samples of the group in the class; `taken`: samples predicted as the class; `recognised`: samples in the
+    class and predicted as it. Copies of a sample count as fractions.
     """
 
     members: NDArray[np.float64]
@@ -34,7 +34,7 @@ class GroupCounts:
 
     @property
     def smallest_cell(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Fewest samples in any cell that EOpp divides by, and in any that EOdd does: two arrays (K,)."""
+        """Smallest denominators of the rates in EOpp, and of those in EOdd: two arrays (K,)."""
         positive, negative = self.members.min(axis=-2), (self.total - self.members).min(axis=-2)
         return positive, np.minimum(positive, negative)
 
@@ -43,8 +43,8 @@ class GroupCounts:
 class GroupRates:
     """Rates of G groups for each of K classes against the rest, each (G, K) in 0..1, NaN for an empty cell.
 
-    `selection` P(R = class | A), `true_positive` P(R = class | Y = class, A), `false_positive` P(R = class | Y another
-    class, A).
+    `selection` P(R = class | A), `true_positive` P(R = class | Y = class, A), and `false_positive`
+    P(R = class | Y != class, A).
     """
 
     selection: NDArray[np.float64]
@@ -54,10 +54,10 @@ class GroupRates:
 
 @dataclass(frozen=True)
 class GroupRows:
-    """Predictions of N samples, R rows: several where a sample has several disturbed copies.
+    """Predictions of N samples in R rows, several rows if a sample has several perturbed copies.
 
-    `group` (R,) in 0..G-1, `labels` and `predictions` (R,) in 0..K-1, `shares` (R,) what the row counts: those of a
-    sample add up to 1.
+    `group` (R,) in 0..G-1, `labels` and `predictions` (R,) in 0..K-1, `shares` (R,) weight of the row: those of a
+    sample sum to 1.
     """
 
     group: NDArray[np.int64]
@@ -90,17 +90,16 @@ def group_rates(counts: GroupCounts) -> GroupRates:
 
 
 def _share(part, whole):
-    # What is left of a sum of shares by rounding is no sample.
-    full = whole > 0
-    return np.clip(np.divide(part, whole, out=np.full(np.shape(whole), np.nan), where=full), 0, 1)
+    # Clipped, since sums of shares have rounding errors.
+    return np.clip(np.divide(part, whole, out=np.full(np.shape(whole), np.nan), where=whole > 0), 0, 1)
 
 
 def group_metrics(rates: GroupRates) -> dict[str, NDArray[np.float64]]:
-    """Differences between groups, a mapping of METRICS to (K,) arrays: 0 for groups treated alike, at most 1.
+    """Differences between groups in 0..1, a mapping of METRICS to (K,) arrays; 0 if groups are treated equally.
 
-    dp the largest difference between groups of P(R = class | A), eopp that of the true positive rate (equally of the
-    false negative rate), eodd the larger of the differences of true and of false positive rates, aodd their mean. NaN
-    where a cell is empty, whose rate fairlearn gives as 0, and for a single group. Source: Hardt et al. 2016;
+    dp: largest difference between groups of P(R = class | A); eopp: that of the true positive rate (equal to that of
+    the false negative rate); eodd: the larger of the differences of the true and the false positive rate; aodd: their
+    mean. NaN if a cell is empty (where fairlearn has the rate 0), and for a single group. Source: Hardt et al. 2016;
     projection fairness, A.1.
     """
     true, false = spread(rates.true_positive), spread(rates.false_positive)
@@ -108,18 +107,18 @@ def group_metrics(rates: GroupRates) -> dict[str, NDArray[np.float64]]:
 
 
 def spread(rates: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Largest minus smallest rate over groups, (G, K) to (K,); NaN where a group has none, and for G = 1."""
+    """Largest minus smallest rate over groups, (G, K) to (K,); NaN if a group has no rate, and for G = 1."""
     difference = rates.max(axis=-2) - rates.min(axis=-2)
-    # One group differs from none: 0 would say that it is treated like the others.
+    # A single group cannot be compared; 0 would mean equal treatment.
     return difference if rates.shape[-2] > 1 else np.full_like(difference, np.nan)
 
 
 def group_metrics_as_printed(rates: GroupRates) -> dict[str, NDArray[np.float64]]:
-    """The same metrics as the projection paper prints them (Eq. 2-5), a mapping of METRICS to (K,) arrays.
+    """Metrics as the projection paper prints them (Eq. 2-5), a mapping of METRICS to (K,) arrays.
 
-    Its EOdd is the largest and its AOdd the mean of P(R = class | Y, A) over both values of Y and all groups: no
-    difference is taken, so a perfect classifier gets 1 and .5, a constant one 1 and 1 or 0 and 0. dp and eopp agree
-    with group_metrics.
+    There EOdd is the largest and AOdd the mean of P(R = class | Y, A) over both values of Y and all groups, without
+    differences, so a perfect classifier gets 1 and .5, a constant one 1 and 1 or 0 and 0. dp and eopp are those of
+    group_metrics.
     """
     standard = group_metrics(rates)
     cells = np.concatenate([rates.true_positive, rates.false_positive], axis=-2)
@@ -127,20 +126,20 @@ def group_metrics_as_printed(rates: GroupRates) -> dict[str, NDArray[np.float64]
 
 
 def over_classes(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Mean and largest of the classes' values (K,), where defined: `(macro, worst)`; NaN where none is."""
+    """Mean and largest of the defined values (..., K) of classes: `(macro, worst)`; NaN if none is defined."""
     known = ~np.isnan(values)
-    some = known.any(axis=-1)
+    defined = known.any(axis=-1)
     total = np.where(known, values, 0).sum(axis=-1)
-    macro = np.divide(total, known.sum(axis=-1), out=np.full(np.shape(total), np.nan), where=some)
-    worst = np.where(some, np.where(known, values, -np.inf).max(axis=-1), np.nan)
+    macro = np.divide(total, known.sum(axis=-1), out=np.full(np.shape(total), np.nan), where=defined)
+    worst = np.where(defined, np.where(known, values, -np.inf).max(axis=-1), np.nan)
     return macro, worst
 
 
 def balanced_rows(group: ArrayLike, *, seed: int) -> NDArray[np.int64]:
-    """Rows (n,), ascending, of a random part of the samples with equally many of every group, as many as the smallest.
+    """Rows (n,), ascending, of a random part of the samples in which all groups have the size of the smallest one.
 
-    Takes `group` (N,) in 0..G-1, negative for samples without one, which are left out. Groups without samples do not
-    count. Drawn without replacement, independently of everything but group and `seed`.
+    Takes `group` (N,) in 0..G-1, negative for samples without a group, which are left out. Groups without samples are
+    ignored. Drawn without replacement, depending only on group and `seed`.
     """
     group = np.asarray(group)
     present, counts = np.unique(group[group >= 0], return_counts=True)

@@ -1,4 +1,4 @@
-"""What gate rules about groups of samples rest on."""
+"""Bounds of the values of groups, for gate rules."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def add_group_bounds(
     rules: Sequence[Mapping[str, Any]],
     intervals: Mapping[str, Any],
 ) -> None:
-    """Give each Candidate bounds of its groups' values, and their names, for the rules that judge group_gap.
+    """Add bounds and names of its groups to each Candidate, for the rules that judge group_gap.
 
-    Takes AuditInputs and the table of attributes of their dataset, which is read only where a rule needs it. A group
-    without samples may have any value of the range; samples without a value of the attribute count in no group.
-    # ASSUME: labels are right, and samples of a group are independent draws from it.
+    Takes AuditInputs and the table of attributes of the dataset, which is read only if there is such a rule. The bounds
+    of a group without samples are the range of the measure; samples without a value of the attribute are in no group.
+    # ASSUME: labels are correct, and samples of a group are independent draws from it.
     """
     judged = [rule for rule in rules if rule["statistic"] == GROUP_GAP]
     if not judged:

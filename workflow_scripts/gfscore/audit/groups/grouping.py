@@ -1,4 +1,4 @@
-"""The groups that attributes make of the samples of an audit."""
+"""Groups of the samples of an audit by their attributes."""
 
 from __future__ import annotations
 
@@ -15,16 +15,15 @@ from gfscore.core.errors import InputError, unknown
 from gfscore.tables.parquet_tables import read_attributes
 
 NO_GROUP = -1
-"""Index of the group of a sample without a value."""
+"""Group index of a sample without a value."""
 
 
 @dataclass(frozen=True)
 class Grouping:
     """Groups of the samples of a dataset.
 
-    `codes` maps each attribute to a mapping of sample identifiers to the index of their group, NO_GROUP for none;
-    `groups` maps those attributes that are compared to the names of their groups; `balanced` holds the attribute whose
-    groups are made equal in number and the seed of the draw, or is None.
+    `codes`: group index by sample identifier, NO_GROUP for none, for each attribute; `groups`: names of the groups of
+    the compared attributes; `balanced`: the attribute whose groups are balanced and the seed of the draw, or None.
     """
 
     codes: dict[str, dict[str, int]]
@@ -35,7 +34,7 @@ class Grouping:
     def read(
         cls, path: Path | str, *, dataset: str, attributes: Sequence[str], balanced: dict[str, Any] | None = None
     ) -> Grouping:
-        """From the table of attributes of a dataset; InputError for an attribute that it does not have."""
+        """Grouping from the table of attributes of a dataset; InputError for an attribute that is not in it."""
         frame, categories = read_attributes(path, expect={"dataset": dataset})
         needed = [*attributes, *([balanced["attribute"]] if balanced else [])]
         codes = {}
@@ -50,19 +49,19 @@ class Grouping:
         return cls(codes, {name: categories[name] for name in attributes}, balanced)
 
     def of(self, attribute: str, sample_id: Iterable[str]) -> NDArray[np.int64]:
-        """Group of each of some samples, (N,) int64; InputError for a sample that the table does not know."""
+        """Group index of each sample, (N,) int64; InputError for a sample that is not in the table."""
         codes = self.codes[attribute]
         try:
             return np.array([codes[identifier] for identifier in sample_id], dtype=np.int64)
         except KeyError as error:
             raise InputError(
-                f"attributes: sample {error} of the audit is not in their table; delete the table, and run again"
+                f"attributes: sample {error} of the audit is not in the table; delete the table and run again"
             ) from error
 
     def balanced_part(self, sample_id: NDArray[np.str_]) -> NDArray[np.bool_] | None:
-        """Which of some samples are in the balanced part, (N,) bool, or None where none is asked for.
+        """Mask (N,) bool of the samples in the balanced part; None without `balanced`.
 
-        It depends on which samples there are, not on their order: tables that list them otherwise balance alike.
+        It depends on the samples, not on their order.
         """
         if self.balanced is None:
             return None

@@ -1,4 +1,4 @@
-"""Approximate intervals of differences between groups: shown, and never given to the gate."""
+"""Approximate intervals of differences between groups, which are reported but not used by the gate."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 def wilson(
     rate: NDArray[np.float64], n: NDArray[np.float64], *, alpha: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Wilson score interval `(low, high)` of binomial shares `rate` (...) of `n` (...): approximate.
+    """Wilson score interval `(low, high)` of binomial proportions `rate` (...) of `n` (...): approximate.
 
-    NaN where n = 0. Shares of copies within samples may be given with n the number of samples: the variance of a mean
-    of values in 0..1 is at most that of 0/1 values with the same mean. Source: Wilson 1927.
+    NaN where n = 0. `rate` may be a mean of values in 0..1 over n samples, since its variance is at most that of 0/1
+    values with the same mean. Source: Wilson 1927.
     """
     z2 = NormalDist().inv_cdf(1 - alpha / 2) ** 2
     n = np.where(np.asarray(n) > 0, n, np.nan)
@@ -30,17 +30,17 @@ def wilson(
 
 
 def wilson_metrics(counts: GroupCounts, *, alpha: float) -> dict[str, tuple[NDArray[np.float64], ...]]:
-    """Intervals of every metric from Wilson's of its cells, a mapping of METRICS to `(low, high)`, each (K + 2,).
+    """Intervals of all metrics from Wilson intervals of their cells: METRICS to `(low, high)`, each (K + 2,).
 
-    Takes GroupCounts (G, K). The cells of a class share its alpha (G of dp and eopp, 2G of eodd and aodd), and its ends
-    are the extremes over the box of their intervals: wide for many groups, approximate as Wilson's are. The last two
-    are those of the mean and of the largest over classes, for which the K classes share alpha, so that all their boxes
-    hold at once: a bootstrap would not do, since differences of noise are never negative and add up.
+    Takes GroupCounts (G, K). The cells of a class divide its alpha (G cells for dp and eopp, 2G for eodd and aodd), and
+    the ends are the extremes over the box of their intervals, which is wide for many groups. The last two entries are
+    for the mean and the largest over classes, for which the K classes divide alpha so that all boxes hold
+    simultaneously; a bootstrap would be biased, since differences between groups are never negative.
     """
-    each, together = (_wilson_of_classes(counts, alpha=part) for part in (alpha, alpha / counts.members.shape[1]))
+    single, simultaneous = (_wilson_of_classes(counts, alpha=part) for part in (alpha, alpha / counts.members.shape[1]))
     return {
-        name: tuple(np.append(end, over_classes(shared)) for end, shared in zip(ends, together[name], strict=True))
-        for name, ends in each.items()
+        name: tuple(np.append(end, over_classes(shared)) for end, shared in zip(ends, simultaneous[name], strict=True))
+        for name, ends in single.items()
     }
 
 
@@ -62,7 +62,7 @@ def _wilson_of_classes(counts, *, alpha):
 
 
 def _spread_over_box(low, high):
-    # Largest upper end minus smallest lower end, of two different groups; NaN where one has no interval, or is alone.
+    # Smallest and largest difference of two different groups; NaN if a group has no interval, and for a single group.
     other = ~np.eye(low.shape[0], dtype=bool)[:, :, None]
     at_least = np.where(other, low[:, None] - high[None, :], -np.inf).max(axis=(0, 1))
     at_most = np.where(other, high[:, None] - low[None, :], -np.inf).max(axis=(0, 1))

@@ -1,4 +1,4 @@
-"""Fairness metrics between groups, of every model and measure that predicts: rows of the table group_metrics."""
+"""Rows of the table group_metrics: fairness metrics between groups of all models and measures with predictions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from gfscore.audit.inputs import AuditInputs
 
 MACRO, WORST = "macro", "worst"
-"""Names in place of a class for the mean and the largest of a metric over the classes that have it."""
+"""Values of class_name for the mean and the largest of a metric over the classes."""
 
 
 def metric_rows(
@@ -40,10 +40,10 @@ def metric_rows(
     settings: Mapping[str, Any],
     confidence: float,
 ) -> Iterator[dict[str, Any]]:
-    """Yield the rows of group_metrics of an audit (AuditInputs): per attribute each class, then macro and worst.
+    """Yield the rows of group_metrics of an audit: for each attribute the classes, then macro and worst.
 
-    Takes a Grouping, K names and the entry `groups` of the audit, of which `positive` leaves only one class. Intervals
-    are approximate and each holds for its own row.
+    Takes AuditInputs, a Grouping, K names and the entry `groups` of the audit, whose `positive` selects one class. Each
+    interval is approximate and for its row alone.
     """
     for model, own in inputs.by_model():
         for measure, settings_of_measure in inputs.measures.items():
@@ -63,7 +63,7 @@ def metric_rows(
 
 @dataclass(frozen=True)
 class _Predicted:
-    # Samples, and how often each one is predicted to be of which class: rows as in GroupRows.
+    # Samples, and rows as in GroupRows with the shares of their predictions.
     sample_id: NDArray[np.str_]
     labels: NDArray[np.int64]
     predictions: NDArray[np.int64]

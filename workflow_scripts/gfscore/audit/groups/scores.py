@@ -1,4 +1,4 @@
-"""Values of any measure by group, and by class within group: rows of the table group_scores."""
+"""Rows of the table group_scores: values of measures by group, and by class within group."""
 
 from __future__ import annotations
 
@@ -28,10 +28,7 @@ def group_score_rows(
     intervals: Mapping[str, Any],
     minimum_cell: int,
 ) -> list[dict[str, Any]]:
-    """Rows of group_scores of Measured values, of which those at T = 1 count, as score_rows.
-
-    `measures` are the settings of each measure.
-    """
+    """Rows of group_scores of the Measured values at T = 1; `measures` are the settings by measure, see score_rows."""
     shared: dict[str, Any] = {"intervals": intervals, "minimum_cell": minimum_cell}
     return [
         row
@@ -50,12 +47,12 @@ def score_rows(
     intervals: Mapping[str, Any],
     minimum_cell: int,
 ) -> list[dict[str, Any]]:
-    """Rows of group_scores for one Measured at T = 1: each attribute's groups, then its groups class by class.
+    """Rows of group_scores for one Measured at T = 1: for each attribute its groups, then its groups by class.
 
-    Takes a Grouping, K names, the measure's settings, config's section `intervals`, and the fewest samples of a cell
-    that is not marked as small. With probability at least the confidence the bounds of all groups of an attribute hold
-    together, and so do those of all its cells.
-    # ASSUME: samples of a group, or cell, are independent draws from it, and thresholds did not look at them.
+    Takes a Grouping, K names, the settings of the measure, the section `intervals` of the configuration, and the number
+    of samples below which a cell is marked as small. The bounds of all groups of an attribute are simultaneous, and so
+    are those of all its cells.
+    # ASSUME: samples of a group, or cell, are independent draws from it, and thresholds do not depend on them.
     """
     part, rows = grouping.balanced_part(measured.sample_id), []
     for attribute, groups in grouping.groups.items():
@@ -65,10 +62,10 @@ def score_rows(
         for indices, names in (([ALL], [ALL_NAME]), (range(len(class_names)), class_names)):
             cells = group if indices == [ALL] else group * len(names) + measured.labels
             count, shared_by = len(groups) * len(names), {"settings": settings, "intervals": intervals}
-            found = _cells(measured, cells, group >= 0, count, part=part, **shared_by)
-            for place, cell in enumerate(found):
-                own, k = divmod(place, len(names))
-                key = {"group_index": own, "group": groups[own], "class_index": indices[k], "class_name": names[k]}
+            rows_of_cells = _cells(measured, cells, group >= 0, count, part=part, **shared_by)
+            for place, cell in enumerate(rows_of_cells):
+                index, k = divmod(place, len(names))
+                key = {"group_index": index, "group": groups[index], "class_index": indices[k], "class_name": names[k]}
                 rows.append(shared | key | cell | {"small": bool(cell["n"] < minimum_cell)})
     return rows
 
@@ -98,7 +95,7 @@ def group_bounds(
     settings: Mapping[str, Any],
     intervals: Mapping[str, Any],
 ) -> ClassBounds:
-    """ClassBounds of a Measured by `cells` (N,) in 0..count-1 in place of classes; only samples `known` (N,) count."""
+    """ClassBounds of a Measured by `cells` (N,) in 0..count-1 instead of classes, over the samples `known` (N,)."""
     upper = measured.upper_values
     return bounds_of(
         measured.values[known],

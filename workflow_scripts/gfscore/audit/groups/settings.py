@@ -1,4 +1,4 @@
-"""Settings of the comparison of groups of samples. Imports nothing heavy."""
+"""Settings of fairness between groups of samples. Imports nothing heavy."""
 
 from pydantic import Field
 
@@ -6,24 +6,23 @@ from gfscore.core.settings import Closed, Count, Seed, Text, Unique
 
 
 class Balanced(Closed):
-    """The metrics again on a part of the samples with equally many of each group of an attribute."""
+    """Additional values of the metrics on a part of the samples with equally large groups of an attribute."""
 
-    attribute: Text = Field(description="Attribute whose groups are made equal in number.")
+    attribute: Text = Field(description="Attribute whose groups are balanced.")
     seed: Seed = 0
 
 
 class GroupSettings(Closed):
-    """Fairness between the groups that attributes of the dataset make."""
+    """Fairness between the groups that are defined by attributes of the dataset."""
 
     attributes: Unique[Text] | None = Field(
-        None, min_length=1, description="Attributes of the dataset: all that its entry lists where they are left out."
+        None, min_length=1, description="Attributes of the dataset, by default all in its entry."
     )
     positive: str | None = Field(
         None,
-        description="Class that counts as the positive one; null for each class against the rest, their mean and their "
-        "worst.",
+        description="Positive class; null for each class against the rest, and the mean and worst over classes.",
     )
-    minimum_cell: Count = Field(20, description="Numbers of cells with fewer samples are marked as small.")
+    minimum_cell: Count = Field(20, description="Number of samples below which a cell is marked as small.")
     balanced: Balanced | None = Field(
-        None, description="The metrics on a balanced part of the samples too; null for none."
+        None, description="Additional values on a balanced part of the samples; null for none."
     )

@@ -1,8 +1,8 @@
-"""Metrics: each makes one number of the class values of a measure. One file per metric, found by itself.
+"""Metrics, which reduce the class values of a measure to one number: one file per metric.
 
-A file of this folder holds METRIC, a Metric (see gfscore.audit.metrics.declaration) of the file's name. Tables,
-intervals, noise floor, gate, pages and docs follow from it. Importing them imports nothing heavy, because
-config.yaml is checked with them: numpy stands inside the functions.
+A module of this folder defines METRIC, a Metric (see gfscore.audit.metrics.declaration) with the name of the module.
+Tables, intervals, noise floor, gate, pages and docs are derived from it. Modules import nothing heavy at the top,
+because they validate config.yaml.
 """
 
 import pkgutil
@@ -12,14 +12,14 @@ from gfscore.audit.metrics.declaration import Interval, Metric
 from gfscore.core.errors import InputError
 
 DECLARATION = "declaration"
-"""The one module of this folder that is no metric."""
+"""The only module of this folder that is no metric."""
 
 
 def _metric_of(name: str) -> Metric:
     module = import_module(f"{__name__}.{name}")
     metric = getattr(module, "METRIC", None)
     if not isinstance(metric, Metric) or metric.name != name:
-        raise InputError(f"{module.__file__}: holds no metric of its name; declare METRIC = Metric(name={name!r}, ...)")
+        raise InputError(f"{module.__file__}: holds no metric of this name; add METRIC = Metric(name={name!r}, ...)")
     return metric
 
 
@@ -30,27 +30,27 @@ METRICS: dict[str, Metric] = {
         key=lambda metric: (metric.order, metric.name),
     )
 }
-"""Every metric by its name, in the order in which they stand wherever they stand together."""
+"""All metrics by name, in the order of tables and pages."""
 
 FIRST = tuple(metric for metric in METRICS.values() if metric.columns == "first")
-"""Those whose columns come first in model_summary."""
+"""Metrics whose columns come first in model_summary."""
 
 COMPANIONS = tuple(metric for metric in METRICS.values() if metric.columns == "companion")
-"""Those whose value stands there without bounds."""
+"""Metrics with a value but no bounds in model_summary."""
 
 APPENDED = tuple(metric for metric in METRICS.values() if metric.columns == "appended")
-"""Those whose columns stand at its end."""
+"""Metrics whose columns come last in model_summary."""
 
 MAIN = tuple(metric for metric in METRICS.values() if metric.columns != "companion")
-"""Those that every table of models shows: all but the companions."""
+"""Metrics in all tables of models."""
 
 BOUNDED = tuple(metric for metric in METRICS.values() if metric.bounded)
-"""Those with an interval, which a gate can judge."""
+"""Metrics with an interval, which a gate can judge."""
 
 AGAINST_CHANCE = tuple(metric for metric in METRICS.values() if metric.against_chance)
-"""Those that are compared with chance."""
+"""Metrics with a noise floor and a permutation p-value."""
 
 
 def highest_values(measure_range: Interval, *, classes: int) -> dict[str, float]:
-    """Largest possible value of each metric, beyond which no bound is printed."""
+    """Largest possible value of each metric, above which no bound is printed."""
     return {name: metric.range(measure_range, classes=classes, lam=0)[1] for name, metric in METRICS.items()}

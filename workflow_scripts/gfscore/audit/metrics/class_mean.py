@@ -1,4 +1,4 @@
-"""The class mean: mean over the classes, each counted once."""
+"""The class mean: unweighted mean over the classes."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def class_mean(values: np.ndarray) -> np.ndarray:
 
 
 def over_box(low: np.ndarray, high: np.ndarray) -> Interval:
-    """Class mean of the lower and of the upper ends of class intervals (K,)."""
+    """Class mean of the lower and of the upper bounds of classes (K,)."""
     return float(low.mean()), float(high.mean())
 
 
 def at_level(classes: BoundsOfClasses, alpha: float) -> Interval:
-    """Bounds of the aggregate where classes have one size, since it is the class mean then; else those over the box.
+    """Bounds of the aggregate if all classes have equal size, since it is the class mean then.
 
-    Of classes of other sizes samples count unequally, so that each side takes a union over the classes.
+    Otherwise the mean of class bounds, with a union bound over the classes on each side.
     """
     if (classes.n == classes.n[0]).all():
         return bounds_of_aggregate(classes, alpha)

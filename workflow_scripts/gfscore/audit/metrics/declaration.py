@@ -1,4 +1,4 @@
-"""What a metric declares about itself, which is all that the rest of the package knows of it."""
+"""Declaration of a metric, from which its columns, intervals, gate rules and texts are derived."""
 
 from __future__ import annotations
 
@@ -19,10 +19,7 @@ LAST = math.inf
 
 
 class BoundsOfClasses(Protocol):
-    """Bounds of the means of K classes, or of groups in their place, each with probability at least 1 - alpha.
-
-    One side and one class at a time; `n` (K,) are the samples of each class.
-    """
+    """One-sided bounds of the means of K classes (or groups), each with confidence at least 1 - alpha."""
 
     @property
     def n(self) -> np.ndarray:
@@ -48,7 +45,7 @@ def range_of_measure(lowest: float, highest: float, *, classes: float, lam: floa
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """A case computed by hand: class values (K,), samples of each class (K,) and lambda make the number."""
+    """A case computed by hand: the `number` for class values (K,), samples of each class (K,) and lambda."""
 
     values: tuple[float, ...]
     number: float
@@ -58,122 +55,119 @@ class Case:
 
 @dataclass(frozen=True, kw_only=True)
 class Metric:
-    """How the K class values of a measure become one number, and what follows from that.
-
-    What it is, how it is computed, how sure it is, and where it stands, in this order.
-    """
+    """A function of the K class values of a measure, with its texts, bounds and place in tables."""
 
     name: str
-    """Its column in tables, and the name of its file."""
+    """Column in tables, and name of the module."""
 
     title: str
-    """What heads its columns on pages."""
+    """Heading of its columns on pages."""
 
     meaning: str
-    """What it is in half a sentence, for tables."""
+    """Phrase for the descriptions of columns."""
 
     explanation: str
-    """What it is in whole sentences, for readers of the page."""
+    """Sentences for readers of the page."""
 
     source: str
     """Paper and equation."""
 
     kind: Literal["level", "disparity", "penalised"]
-    """A mean of class values; how unequal classes are or how badly off the worst one is; a mean that these reduce."""
+    """level: a mean of class values; disparity: inequality of classes, or the worst class; penalised: a mean reduced by
+    a disparity."""
 
     direction: Literal[1, -1]
-    """1 where the larger value is the better one, -1 where the smaller one is."""
+    """1 if larger values are better, -1 if smaller ones are."""
 
     unitless: bool = False
-    """Whether it does not depend on the scale of the measure; others are in its unit."""
+    """Whether it does not depend on the scale of the measure; otherwise it has the unit of the measure."""
 
     value: Callable[..., np.ndarray]
-    """Takes class values (..., K) float64 of two classes or more (of one for a level), all with samples, and by keyword
-    what it `needs`; returns one number for each K of them. NaN where it is undefined."""
+    """Function of class values (..., K) float64 of at least two classes (one for a level), all with samples, and the
+    keywords in `needs`; returns numbers (...), NaN where undefined."""
 
     needs: tuple[Literal["counts", "lam"], ...] = ()
-    """What its functions take beside class values: samples of each class (K,), weight lambda of the disparity."""
+    """Further arguments of its functions: samples of each class (K,), weight lambda of the disparity."""
 
     value_range: Callable[..., Interval] = range_of_measure
-    """Takes the ends of the measure's range and by keyword `classes` (K, infinite where unknown) and `lam`."""
+    """Function of the ends of the measure's range and the keywords `classes` (K, infinite if unknown) and `lam`."""
 
     at_equality: float | None = None
-    """Its value where all classes have the same one; None where it is that one."""
+    """Value if all class values are equal; None if it is this class value."""
 
     case: Case
     """A case computed by hand."""
 
     over_box: Callable[..., Interval] | None = None
-    """Takes bounds `low`, `high` (K,) of the class values and what it `needs`; returns the smallest and the largest
-    value that class values between them give, or bounds of these. None: no interval, and no gate can judge it."""
+    """Function of bounds `low`, `high` (K,) of the class values and the keywords in `needs`; returns bounds of the
+    metric over all class values in this box. None: there is no interval, and no gate can judge the metric."""
 
     at_level: Callable[[BoundsOfClasses, float], Interval] | None = None
-    """Better bounds at a gate than those over the box: takes BoundsOfClasses and alpha; returns a lower and an upper
-    bound of which each holds with probability at least 1 - alpha, not both together."""
+    """Tighter bounds for gates: function of BoundsOfClasses and alpha; returns a lower and an upper bound, each with
+    confidence at least 1 - alpha, not simultaneously."""
 
     against_chance: bool = False
-    """Whether it is compared with its value under shuffled class membership."""
+    """Whether it is compared with its value under permuted class membership."""
 
     gate_title: str | None = None
-    """What it is called within a sentence, as in the rules of a gate; None: its title."""
+    """Name within a sentence, as in gate rules; None for the title."""
 
     gate_demand: str | None = None
-    """Clause of a gate's rule, a format of `measure` and `threshold`; None: made of the title."""
+    """Clause of a gate rule, a format string of `measure` and `threshold`; None to derive it from the title."""
 
     order: float = LAST
-    """Place among the metrics; equal ones stand by name."""
+    """Position among the metrics; ties are sorted by name."""
 
     columns: Literal["first", "companion", "appended"] = "appended"
-    """Where it stands in model_summary: with its bounds before all others; its value alone, after what is known of the
-    model; at the end with all that it has, so that a new metric moves no column."""
+    """Position in model_summary: first, with bounds; companion, the value alone, after the columns on the model;
+    appended, at the end, so that new metrics do not move other columns."""
 
     ranks_models: bool = True
-    """False for a metric that orders models as another one does."""
+    """False for a metric that always ranks models like another one."""
 
     def of(self, values: ArrayLike, *, counts: ArrayLike | None = None, lam: float | None = None) -> float:
-        """The number that class values (K,) make, NaN where it is undefined.
+        """Value for class values (K,), NaN where undefined.
 
-        `values` are NaN for classes without samples, which are left out; `counts` (K,) and `lam` are for the metrics
-        that need them. Raises InputError when fewer than two classes remain, or none for a level.
+        `values` are NaN for classes without samples, which are left out; `counts` (K,) and `lam` are for metrics that
+        need them. Raises InputError if fewer than two classes remain, or none for a level.
         """
         import numpy as np
 
         values = np.asarray(values, dtype=np.float64)
         known = ~np.isnan(values)
-        if (found := np.count_nonzero(known)) < (least := 1 if self.kind == "level" else 2):
-            raise InputError(f"{self.title} needs at least {least} classes with samples, got {found}")
+        if (present := np.count_nonzero(known)) < (least := 1 if self.kind == "level" else 2):
+            raise InputError(f"{self.title} needs at least {least} classes with samples, got {present}")
         counts = None if counts is None else np.asarray(counts)[known]
         return self.of_present(values[known], counts=counts, lam=lam)
 
     def of_present(self, values: np.ndarray, *, counts: np.ndarray | None = None, lam: float | None = None) -> float:
-        """The number that class values (K,) float64 make when all classes have samples, without a check of that."""
+        """Value for class values (K,) float64 that all have samples, which is not checked."""
         return float(self.of_many(values, counts=counts, lam=lam))
 
     def of_many(self, values: np.ndarray, *, counts: np.ndarray | None = None, lam: float | None = None) -> np.ndarray:
-        """The same of many class values (..., K) at once: (...)."""
-        given = {"counts": counts, "lam": lam}
-        return self.value(values, **{name: given[name] for name in self.needs})
+        """Values (...) for class values (..., K) that all have samples."""
+        arguments = {"counts": counts, "lam": lam}
+        return self.value(values, **{name: arguments[name] for name in self.needs})
 
     def interval(self, low: ArrayLike, high: ArrayLike, *, counts: ArrayLike, lam: float) -> Interval:
-        """Smallest interval of the metric that follows from class intervals, the bounds `low`, `high` (K,).
+        """Interval of the metric from simultaneous bounds `low`, `high` (K,) of class values, with their confidence.
 
-        It holds with the joint confidence of the class intervals, also of classes without samples, whose interval is
-        the whole range. (NaN, NaN) where the metric is undefined in the whole box. Raises InputError for a metric
-        without interval.
+        Classes without samples have the whole range as bounds. (NaN, NaN) if the metric is undefined in the whole box.
+        Raises InputError for a metric without an interval.
         """
         import numpy as np
 
         if self.over_box is None:
             raise InputError(self.refusal)
-        given = {"counts": counts, "lam": lam}
+        arguments = {"counts": counts, "lam": lam}
         low, high = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
-        lowest, highest = self.over_box(low, high, **{name: given[name] for name in self.needs})
+        lowest, highest = self.over_box(low, high, **{name: arguments[name] for name in self.needs})
         return float(lowest), float(highest)
 
     def bounds_at(self, classes: BoundsOfClasses, alpha: float, *, lam: float) -> Interval:
-        """A lower and an upper bound, of which each holds with probability at least 1 - alpha, not both together.
+        """Lower and upper bound, each with confidence at least 1 - alpha, not simultaneously.
 
-        Raises InputError for a metric without any.
+        Raises InputError for a metric without bounds.
         """
         if self.at_level is not None:
             return self.at_level(classes, alpha)
@@ -181,25 +175,25 @@ class Metric:
         return self.interval(classes.lower(side), classes.upper(side), counts=classes.n, lam=lam)
 
     def range(self, measure_range: Interval, *, classes: float, lam: float) -> Interval:
-        """Smallest and largest possible value, for the range of a measure, K classes and lambda."""
+        """Smallest and largest possible value for the range of a measure, K classes and lambda."""
         return self.value_range(*measure_range, classes=classes, lam=lam)
 
     @property
     def bounded(self) -> bool:
-        """Whether it has an interval, and so a place at the gate."""
+        """Whether it has an interval, so that a gate can judge it."""
         return self.over_box is not None
 
     @property
     def refusal(self) -> str | None:
-        """Why it has neither an interval nor a place at the gate, None where it has both."""
+        """Reason why it has no interval and cannot be judged by a gate; None if it can."""
         return None if self.bounded else f"{self.name} has no bounds over intervals of the classes (over_box)"
 
     @property
     def title_at_gate(self) -> str:
-        """What it is called in the rule of a gate and within a sentence."""
+        """Name in gate rules and within a sentence."""
         return self.title if self.gate_title is None else self.gate_title
 
     @property
     def better(self) -> str:
-        """Which of its values are better, in words."""
+        """Direction in words."""
         return "higher is better" if self.direction > 0 else "lower is more equal"

@@ -43,7 +43,7 @@ def _lowest(low, high, lam):
 
 
 def _highest(low, high, lam):
-    # For a given largest value u the best point raises every class as far as min(U, u).
+    # For a given largest value u, FP is largest if every class is raised to min(U, u).
     import numpy as np
 
     floor = low.max()

@@ -35,6 +35,6 @@ METRIC = Metric(
     case=Case(values=(1.0, 2.0, 5.0), number=0.5),
     order=6,
     columns="companion",
-    # Of one number of classes it orders models as NRGC does.
+    # For a fixed number of classes it ranks models like NRGC.
     ranks_models=False,
 )

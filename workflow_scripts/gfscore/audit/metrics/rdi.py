@@ -21,7 +21,7 @@ def over_box(low: np.ndarray, high: np.ndarray) -> Interval:
 
 
 def largest_gap(upper: np.ndarray, lower: np.ndarray) -> float:
-    """Largest upper_i - lower_j over classes i != j, at least 0: the upper end of RDI over a box, or the lower one."""
+    """Largest upper_i - lower_j over classes i != j, at least 0: the upper end of RDI over a box (or the lower end)."""
     import numpy as np
 
     gap = upper[:, None] - lower[None, :]
@@ -30,10 +30,10 @@ def largest_gap(upper: np.ndarray, lower: np.ndarray) -> float:
 
 
 def at_level(classes: BoundsOfClasses, alpha: float) -> Interval:
-    """Bounds of RDI by those of single classes.
+    """Bounds of RDI from those of single classes.
 
-    The upper bound fails only if that of the truly best or the lower one of the truly worst class does: a union over
-    two classes, where the lower bound takes one over all.
+    The upper bound fails only if the upper bound of the true best class or the lower bound of the true worst class
+    does: a union bound over two classes; the lower bound needs a union bound over all classes.
     """
     side = alpha / (2 * len(classes.n))
     low = largest_gap(classes.lower(side), classes.upper(side))

@@ -18,7 +18,7 @@ def aggregate(values: np.ndarray, *, counts: np.ndarray) -> np.ndarray:
 
 
 def over_box(low: np.ndarray, high: np.ndarray, *, counts: np.ndarray) -> Interval:
-    """Aggregate of the lower and of the upper ends of class intervals (K,)."""
+    """Aggregate of the lower and of the upper bounds of classes (K,)."""
     import numpy as np
 
     weights = np.asarray(counts) / np.sum(counts)
@@ -26,10 +26,10 @@ def over_box(low: np.ndarray, high: np.ndarray, *, counts: np.ndarray) -> Interv
 
 
 def at_level(classes: BoundsOfClasses, alpha: float) -> Interval:
-    """Bounds of the aggregate by itself, without a union over the classes.
+    """Bounds of the aggregate without a union bound over the classes.
 
-    # ASSUME: classes are as frequent as in the samples. That of a declared class without any is unknown, as its values
-    are: nothing is known of an aggregate that counts it, and the bounds of that class, the whole range, stand for it.
+    If a class has no samples, its frequency and values are unknown, so the bounds are its bounds, the whole range.
+    # ASSUME: classes are as frequent as in the samples.
     """
     if (classes.n == 0).any():
         return classes.lower(alpha).min(), classes.upper(alpha).max()

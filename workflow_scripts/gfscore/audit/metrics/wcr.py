@@ -16,15 +16,15 @@ def wcr(values: np.ndarray) -> np.ndarray:
 
 
 def over_box(low: np.ndarray, high: np.ndarray) -> Interval:
-    """Smallest lower and smallest upper end of class intervals (K,)."""
+    """Smallest lower and smallest upper bound of classes (K,)."""
     return float(low.min()), float(high.min())
 
 
 def at_level(classes: BoundsOfClasses, alpha: float) -> Interval:
-    """Bounds of the smallest class value by those of single classes.
+    """Bounds of the smallest class value from those of single classes.
 
-    The lower bound fails only if that of the truly worst class does: no union over classes. The upper one fails if that
-    of any class does. Source: intersection-union test, Berger 1982.
+    The lower bound fails only if that of the true worst class does, so it needs no union bound; the upper bound fails
+    if that of any class does. Source: intersection-union test, Berger 1982.
     """
     return classes.lower(alpha).min(), classes.upper(alpha / len(classes.n)).min()
 

@@ -1,1 +1,1 @@
-"""Projections of all models of an audit: rows of its tables."""
+"""Tables of the projections of all models of an audit."""

@@ -1,4 +1,4 @@
-"""Columns of the tables about projections of classifiers on a mapper's latent dimensions."""
+"""Columns of the tables on projections along the latent dimensions of a mapper."""
 
 import pyarrow as pa
 
@@ -9,26 +9,26 @@ _MODEL = (
     ("mapper", pa.string(), "key of config.yaml's mappers"),
 )
 
-_CONSTANT = ("constant", pa.bool_(), "one class for every decoded image: Tolerance 1 says nothing then")
+_CONSTANT = ("constant", pa.bool_(), "same class for all decoded images, so that Tolerance 1 is meaningless")
 
-_BESIDE = (
-    ("censored", pa.float64(), "share of the moves that change no prediction; a side without room is no move"),
-    ("agreement", pa.float64(), "share of the samples whose reconstruction is predicted like the sample"),
+_CONTEXT = (
+    ("censored", pa.float64(), "share of the moves that change no prediction; sides at a limit do not count"),
+    ("agreement", pa.float64(), "share of the samples with the same prediction for sample and reconstruction"),
     ("accuracy", pa.float64(), "clean accuracy on the same samples"),
     ("decoded_accuracy", pa.float64(), "accuracy on their reconstructions"),
 )
 
 _COUPLING = (
-    ("coupling", pa.float64(), "Coupling as printed; 0 when balanced and when most unbalanced; of all dimensions only"),
-    ("coupling_entropy", pa.float64(), "normalised entropy of 1 - Tol: 1 all dimensions alike, 0 one alone; likewise"),
+    ("coupling", pa.float64(), "Coupling as printed; 0 if balanced and if most unbalanced; only over all dimensions"),
+    ("coupling_entropy", pa.float64(), "normalised entropy of 1 - Tol: 1 all dimensions equal, 0 one alone; likewise"),
     ("effective_dimensions", pa.float64(), "effective number of dimensions with an influence, 1..D; likewise"),
 )
 
 GROUP_METRICS = ("dp", "eopp", "eodd")
-"""Differences between groups that the paper sets beside Tolerance and Deviation."""
+"""Differences between groups that the paper compares with Tolerance and Deviation."""
 
 SCALED = {"tolerance": True, "deviation": False, "coupling": False, **dict.fromkeys(GROUP_METRICS, False)}
-"""Whether higher is better, by the metrics that the paper scales to 0..100."""
+"""Whether higher is better, for the metrics that the paper scales to 0..100."""
 
 _GROUPS = (
     *(
@@ -37,8 +37,8 @@ _GROUPS = (
             GROUP_METRICS, ("demographic parity", "equal opportunity", "equalized odds"), strict=True
         )
     ),
-    ("group_measure", pa.string(), "measure whose predictions they are of, of all its samples"),
-    ("group_attributes", pa.int64(), "attributes they are means over: those with all of them for every model"),
+    ("group_measure", pa.string(), "measure whose predictions they are computed from"),
+    ("group_attributes", pa.int64(), "number of attributes they are averaged over: those defined for every model"),
 )
 
 PROJECTION_COLUMNS = {
@@ -49,21 +49,25 @@ PROJECTION_COLUMNS = {
         ("class_index", pa.int32(), "class, 0..K-1; -1 for all samples together"),
         ("class_name", pa.string(), "name of the class; all for all samples together"),
         ("n", pa.int64(), "samples projected"),
-        ("small", pa.bool_(), "too few samples for Coupling and its entropy, which have no interval"),
+        ("small", pa.bool_(), "too few samples for Coupling and its entropy"),
         _CONSTANT,
         (
             "tolerance",
             pa.float64(),
             "mean Tolerance, 0..1, units of sigma; higher is better; 1 for a constant classifier",
         ),
-        ("tolerance_low", pa.float64(), "lower bound of the mean over samples like these, of this row alone"),
+        ("tolerance_low", pa.float64(), "lower bound of the population mean, of this row alone"),
         ("tolerance_high", pa.float64(), "upper bound, likewise"),
         ("confidence", pa.float64(), "confidence of the bounds"),
         ("deviation", pa.float64(), "mean Deviation, at most 1 - tolerance; lower is better; null: one side only"),
-        ("up", pa.float64(), "mean move upwards where there is room, 1 where none changes the prediction"),
+        ("up", pa.float64(), "mean move upwards, 1 if none changes the prediction; without samples at a limit"),
         ("down", pa.float64(), "mean move downwards, likewise"),
-        ("tolerance_agreeing", pa.float64(), "Tolerance of the samples whose reconstruction is predicted like them"),
-        *_BESIDE,
+        (
+            "tolerance_agreeing",
+            pa.float64(),
+            "Tolerance of the samples with the same prediction for the reconstruction",
+        ),
+        *_CONTEXT,
         *_COUPLING,
     ),
     "projection_models": (
@@ -72,15 +76,16 @@ PROJECTION_COLUMNS = {
         ("dimensions", pa.int64(), "latent dimensions moved, D"),
         _CONSTANT,
         ("tolerance", pa.float64(), "mean over dimensions and samples"),
-        ("deviation", pa.float64(), "mean over dimensions and samples; null where moves have one side only"),
-        *_BESIDE,
+        ("deviation", pa.float64(), "mean over dimensions and samples; null if moves have one side only"),
+        *_CONTEXT,
         *_COUPLING,
         *_GROUPS,
         *(
             (
                 f"{name}_scaled",
                 pa.float64(),
-                f"{name}, 0 the worst to 100 the best of these models but constant ones: no scale across runs",
+                f"{name}, scaled from 0 (worst) to 100 (best) of these models without constant ones; not comparable "
+                "across runs",
             )
             for name in SCALED
         ),
@@ -88,25 +93,25 @@ PROJECTION_COLUMNS = {
     "projection_ranks": (
         ("dataset", pa.string(), "data evaluated"),
         ("mapper", pa.string(), "key of config.yaml's mappers"),
-        ("first", pa.string(), "number that ranks the models"),
-        ("second", pa.string(), "number that ranks them too"),
+        ("first", pa.string(), "column that ranks the models"),
+        ("second", pa.string(), "other column that ranks the models"),
         ("n", pa.int64(), "models ranked by both"),
-        ("rho", pa.float64(), "Spearman rank correlation, both counted so that higher is better; null: undefined"),
+        ("rho", pa.float64(), "Spearman rank correlation, both oriented so that higher is better; null: undefined"),
     ),
     "projection_effects": (
         ("mapper", pa.string(), "key of config.yaml's mappers"),
         ("dimension_index", pa.int32(), "latent dimension, 0..D-1"),
         ("dimension", pa.string(), "its name"),
-        ("sigma", pa.float64(), "its unit: standard deviation of the aggregated latent, or a condition's range"),
-        ("divergence", pa.float64(), "from the prior, nats; near 0: the decoder does not use it; null without a prior"),
-        ("trait", pa.string(), "what is measured on decoded images, or an attribute"),
+        ("sigma", pa.float64(), "its unit: standard deviation of the aggregated latent, or range of a condition"),
+        ("divergence", pa.float64(), "from the prior, nats; near 0: not used by the decoder; null without a prior"),
+        ("trait", pa.string(), "trait of decoded images, or an attribute"),
         ("how", pa.string(), "measured on the image, or by a classifier of the attribute"),
         ("shift", pa.float64(), "mean change from -sigma to +sigma, in standard deviations or of the probability"),
         ("strength", pa.float64(), "mean absolute change, likewise"),
-        ("tolerance", pa.float64(), "Tolerance of the dimension, mean over the models that are not constant"),
+        ("tolerance", pa.float64(), "Tolerance of the dimension, mean over the non-constant models"),
         ("censored", pa.float64(), "share of its moves that change no prediction, mean over the same models"),
         ("accuracy", pa.float64(), "clean accuracy of the same samples, mean over the same models"),
-        ("models", pa.int64(), "models that are not constant"),
+        ("models", pa.int64(), "number of non-constant models"),
     ),
 }
 """Columns by table."""

@@ -1,4 +1,4 @@
-"""Rows of the tables about projections, from the samples of every model on one mapper."""
+"""Rows of the tables on projections, from the samples of all models on one mapper."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ RANKED = {
     "coupling_entropy": False,
     **dict.fromkeys(GROUP_METRICS, False),
 }
-"""Whether higher is better, by the numbers that rank models; of censoring and coupling a convention, no judgement."""
+"""Whether higher is better, for the columns that rank models; a convention for censoring and coupling."""
 
 LEAST_SAMPLES = 20
-"""Fewer samples than these make Coupling and its entropy a matter of chance, which no interval beside them says."""
+"""Number of samples below which Coupling and its entropy are unreliable."""
 
 
 class Projected:
     """Boundaries of one model on n samples and D dimensions, as arrays (n, D), from its samples table."""
 
     def __init__(self, samples: pd.DataFrame, dimensions: Sequence[str]) -> None:
-        """Take a samples table of kind projection, which lists the dimensions of each sample in this order."""
+        """`samples` is a samples table of kind projection, with the dimensions of each sample in this order."""
         shape = (len(samples) // len(dimensions), len(dimensions))
         self.up, self.down, up_censored, down_censored = (
             samples[name].to_numpy().reshape(shape) for name in ("up", "down", "up_censored", "down_censored")
@@ -67,20 +67,20 @@ class Projected:
 
     @property
     def constant(self) -> bool:
-        """Whether the classifier gave every decoded image the same class."""
+        """Whether the classifier predicted the same class for all decoded images."""
         return is_constant(self.decoded, self.censored)
 
 
 @dataclass(frozen=True)
 class Projections:
-    """Models on a mapper: its `manifest`, and pairs of a model (dataset, threat, model) and its samples table."""
+    """Projections of models on a mapper: its `manifest`, and pairs of a model and its samples table."""
 
     manifest: Mapping[str, Any]
     samples: Sequence[tuple[Mapping[str, str], pd.DataFrame]]
 
 
 def read_projections(inputs: AuditInputs, paths: Sequence[Path | str], manifest: Mapping[str, Any]) -> Projections:
-    """Projections of the models of an audit (AuditInputs) that take part, from one path per model."""
+    """Projections of the included models of an audit, from one path per model."""
     mapper = {"measure": manifest["mapper"]}
     return Projections(
         manifest,
@@ -99,9 +99,9 @@ def projection_tables(
     *,
     confidence: float,
 ) -> dict[str, list[dict[str, Any]]]:
-    """Rows of projection_scores, projection_models, projection_ranks and projection_effects by these names.
+    """Rows of projection_scores, projection_models, projection_ranks and projection_effects by table name.
 
-    Takes Projections, K names, what group_means gives of the models, and the confidence of the bounds.
+    Takes Projections, K names, the result of group_means, and the confidence of the bounds.
     """
     manifest, scores = projections.manifest, []
     dimensions, mapper = manifest["dimensions"], {"mapper": manifest["mapper"]}
@@ -126,9 +126,9 @@ def score_rows(
     *,
     confidence: float,
 ) -> list[dict[str, Any]]:
-    """Rows of projection_scores of one model: every dimension and their mean, by class and for all samples.
+    """Rows of projection_scores of one model: all dimensions and their mean, by class and for all samples.
 
-    Takes the model's key with `mapper`, Projected, D names of dimensions and K of classes. Bounds are betting ones, of
+    Takes the model's key with `mapper`, Projected, D names of dimensions and K of classes. Bounds are by betting, for
     each row alone. A class without samples has n = 0 and nulls.
     """
     classes = [(ALL, ALL_NAME, np.ones(len(projected.label), dtype=bool))]
@@ -155,25 +155,16 @@ def score_rows(
 def model_rows(
     scores: Sequence[Mapping[str, Any]], groups: Mapping[tuple[str, str], Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Rows of projection_models from rows of projection_scores and the models' differences between groups.
+    """Rows of projection_models from rows of projection_scores and `groups`, the result of group_means.
 
-    `groups` maps (threat, model) to what group_means gives of it. Scaled numbers are min-max over the models,
-    reversed where lower is better, 0 to 100; None where all models are equal. That is our reading of the paper, which
-    does not say over what it normalises (sections 3.1 and 6). A constant classifier is equal to all groups and
-    tolerates everything: it has no place on that scale, and moves no end of it.
+    Scaled values are min-max scaled over the models to 0..100, reversed if lower is better; None if all models are
+    equal. This is our interpretation of the paper, which does not state over what it normalises (sections 3.1 and 6).
+    Constant classifiers, whose values are meaningless, are excluded from the scaling.
     """
-    kept: tuple[str, ...] = (
-        "dataset",
-        "threat",
-        "model",
-        "mapper",
-        "n",
-        "constant",
-        "censored",
-        "agreement",
-        "accuracy",
+    kept = (
+        *("dataset", "threat", "model", "mapper", "n", "constant", "censored", "agreement", "accuracy"),
+        *("decoded_accuracy", "tolerance", "deviation", "coupling", "coupling_entropy", "effective_dimensions"),
     )
-    kept += ("decoded_accuracy", "tolerance", "deviation", "coupling", "coupling_entropy", "effective_dimensions")
     whole = [row for row in scores if row["class_index"] == ALL and row["dimension_index"] == ALL]
     dimensions = len({row["dimension_index"] for row in scores}) - 1
     rows = [
@@ -189,7 +180,7 @@ def model_rows(
 
 
 def scaled(values: Sequence[float | None], higher_is_better: bool) -> list[float | None]:
-    """Min-max scaling to 0..100, 100 for the best; None for NaN, and for all where the values are equal."""
+    """Min-max scaling to 0..100, 100 for the best; None for NaN, and for all if the values are equal."""
     numbers = np.array(values, dtype=np.float64)
     known = numbers[~np.isnan(numbers)]
     if len(known) == 0 or np.ptp(known) == 0:
@@ -200,7 +191,7 @@ def scaled(values: Sequence[float | None], higher_is_better: bool) -> list[float
 
 
 def rank_rows(models: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Rows of projection_ranks: every pair of RANKED numbers that there are, over the models that are not constant."""
+    """Rows of projection_ranks for all pairs of available RANKED columns, over the non-constant models."""
     models = [row for row in models if not row["constant"]]
     known_numbers = [name for name in RANKED if not np.isnan([_number(row[name]) for row in models]).all()]
     rows = []
@@ -240,7 +231,7 @@ def _number(value):
 
 
 def _rows(projected, inside, dimensions, confidence):
-    # Of one class: the mean over dimensions first, then every dimension.
+    # Rows of one class: the mean over dimensions, then each dimension.
     agreeing = projected.clean == projected.decoded
     own = {
         "agreement": float(agreeing[inside].mean()),
@@ -252,13 +243,13 @@ def _rows(projected, inside, dimensions, confidence):
         for name in ("tolerance", "deviation", "censored")
         for values in [getattr(projected, name)]
     }
-    # Values in 0..1, as the bets take them: centred, at most 1 from 0.
+    # Values in 0..1 are rescaled to -1..1 for the bounds.
     low, high = mean_bounds(2 * columns["tolerance"] - 1, bound=1.0, alpha=1 - confidence)
     both = columns["tolerance"][agreeing[inside]]
     found = []
     for place in range(1 + len(dimensions)):
         row = {**own, **_named(place - 1, dimensions)}
-        # A Deviation that one sample does not have is not there for their mean.
+        # NaN if the Deviation of one sample is undefined.
         row |= {name: float(values[:, place].mean()) for name, values in columns.items()}
         for side in ("up", "down"):
             moves = getattr(projected, side)[inside]

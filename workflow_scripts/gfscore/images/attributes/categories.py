@@ -1,4 +1,4 @@
-"""From raw values to categories: text as it is, numbers cut at thresholds."""
+"""Categories of attributes from raw values: text is used as is, numbers are cut at thresholds."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 MOST_CATEGORIES = 100
-"""Groups of one attribute beyond which a column is taken for numbers or names that were not meant as groups."""
+"""Largest number of groups of an attribute; more indicate a column that is no attribute, such as a name."""
 
 
 def name_of(entry: str | Mapping[str, Any]) -> str:
-    """Name of the attribute that an entry of `columns` makes: a column, or {column, cut or quantiles, names}."""
+    """Name of the attribute of an entry of `columns`: a column name, or {column, cut or quantiles, names}."""
     return entry if isinstance(entry, str) else entry["column"]
 
 
 def thresholds_of(entry: str | Mapping[str, Any], reference: DataFrame | None, *, where: str) -> list[float] | None:
-    """Thresholds of an attribute, or None: as config states them, or quantiles of the reference's raw column.
+    """Thresholds of an attribute: those of the entry, or quantiles of the raw column of `reference`; None without any.
 
-    Raises InputError, naming `where`, for values that are no finite numbers, and where there are none.
+    Raises InputError, naming `where`, for a column of the reference without values or with non-finite ones.
     """
     if isinstance(entry, str):
         return None
@@ -47,10 +47,10 @@ def categorised(
 ) -> tuple[NDArray[Any], list[str]]:
     """Categories of the samples, (N,) of str or None, and the list of them in order.
 
-    Takes a data frame of raw columns. Without thresholds each value is a category, numbers in ascending order. With T
-    thresholds there are T + 1 categories, named by the entry's `names` from low to high; a value at a threshold belongs
-    to the upper one. Raises InputError, naming `where`, for fractions without thresholds, lists, too many
-    categories, and two that differ in blanks, capitals or spelling in Unicode alone.
+    Takes a data frame of raw columns. Without thresholds each value is a category, numbers in ascending order. T
+    thresholds make T + 1 categories, named by the entry's `names` from low to high; a value at a threshold belongs to
+    the upper one. Raises InputError, naming `where`, for fractions without thresholds, lists, too many categories, and
+    categories that differ only in blanks, capitals or Unicode spelling.
     """
     name = name_of(entry)
     if name not in raw:
@@ -78,7 +78,7 @@ def _as_they_are(column, where):
     elif pd.api.types.is_numeric_dtype(present.infer_objects()):
         order = sorted(order)
         if not all(float(value).is_integer() for value in order):
-            raise InputError(f"{where} holds fractions; say where to cut: {{column: ..., cut: [...], names: [...]}}")
+            raise InputError(f"{where} holds fractions; give thresholds: {{column: ..., cut: [...], names: [...]}}")
         words = {value: str(int(value)) for value in order}
     else:
         words = {value: str(value) for value in order}
@@ -93,12 +93,12 @@ def _as_they_are(column, where):
 
 
 def _require_distinct(words, where):
-    # One group in two spellings would be compared with itself.
+    # Two spellings of one group would be compared as two groups.
     pair = spelled_alike(sorted(words), key=lambda word: spelling(word).casefold())
     if pair:
         raise InputError(
             f"{where} holds {pair[0]!a} and {pair[1]!a}, which differ in blanks, capitals or spelling in "
-            "Unicode alone; write one group in one way, or give two groups other names"
+            "Unicode alone; use one spelling per group, or distinct names"
         )
 
 
@@ -108,14 +108,16 @@ def _numbers(raw, name, where):
     column = raw[name]
     if column.dtype.kind in "mM":
         raise InputError(
-            f"{where}: column {name} cannot be cut, since it holds dates or times ({column.dtype}); write them as "
+            f"{where}: column {name} cannot be cut, since it holds dates or times ({column.dtype}); convert them to "
             "numbers, such as years"
         )
     try:
         numbers = pd.to_numeric(column).to_numpy(dtype=np.float64)
     except (ValueError, TypeError) as error:
-        raise InputError(f"{where}: column {name} cannot be cut, since not all are numbers ({error})") from error
-    # Whole numbers of more digits than a float holds, unlike fractions, do not become infinite by themselves.
+        raise InputError(
+            f"{where}: column {name} cannot be cut, since not all values are numbers ({error}); correct them"
+        ) from error
+    # Integers beyond the range of float64 raise an error instead of becoming infinite.
     except OverflowError:
         beyond = max(map(str, column.dropna()), key=len)
     else:

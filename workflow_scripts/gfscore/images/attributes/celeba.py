@@ -5,7 +5,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from gfscore.core.settings import Text
-from gfscore.images.attributes._declared import AttributeColumn, AttributeSettings, AttributeSource
+from gfscore.images.attribute_source import AttributeColumn, AttributeSettings, AttributeSource
 
 
 class CelebA(AttributeSettings):
@@ -22,7 +22,7 @@ SOURCE = AttributeSource(name="celeba", settings=CelebA)
 
 
 def open_source(settings: dict[str, Any], _dataset: Any) -> Any:
-    """Attributes yes or no by image, such as 000001.jpg; `columns` null takes all 40 (Liu et al. 2015)."""
+    """Attributes "yes" or "no" by file name of the image; all 40 if `columns` is null. Source: Liu et al. 2015."""
     from gfscore.images.celeba_files import read_attribute_list
 
     return read_attribute_list(settings["path"]).replace({1: "yes", -1: "no"})

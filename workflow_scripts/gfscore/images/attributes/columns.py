@@ -6,11 +6,11 @@ from typing import Any, Literal
 from pydantic import Field
 
 from gfscore.core.errors import InputError
-from gfscore.images.attributes._declared import AttributeColumn, AttributeSettings, AttributeSource
+from gfscore.images.attribute_source import AttributeColumn, AttributeSettings, AttributeSource
 
 
 class Columns(AttributeSettings):
-    """Columns beside those of images and labels."""
+    """Further columns of the Parquet files that hold images and labels."""
 
     source: Literal["columns"] = "columns"
     columns: list[AttributeColumn] = Field(
@@ -22,9 +22,9 @@ SOURCE = AttributeSource(name="columns", settings=Columns)
 
 
 def open_source(settings: dict[str, Any], dataset: Any) -> Any:
-    """Raw columns by the samples' identifiers, which are those of gfscore.images.sources.parquet.
+    """Raw columns by sample identifier, as gfscore.images.sources.parquet defines identifiers.
 
-    Raises InputError for a dataset of another source, and, naming the file, for a column that is not there.
+    Raises InputError for a dataset of another source, and, naming the file, for a missing column.
     """
     import pandas as pd
 
@@ -46,7 +46,7 @@ def _columns(file, names):
         with opened(file, name) as parquet:
             rows = parquet.metadata.num_rows
     with opened(file, names[0]) as parquet:
-        # Without what pandas noted in the footer, which no checksum covers.
+        # Ignores pandas' metadata in the footer, which no checksum covers.
         frame = parquet.read(names).replace_schema_metadata().to_pandas()
     frame.index = [f"{file.stem}/{row:06d}" for row in range(rows)]
     return frame

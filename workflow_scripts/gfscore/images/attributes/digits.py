@@ -1,4 +1,4 @@
-"""Attributes of handwritten digits, measured from the images themselves."""
+"""Attributes of handwritten digits, measured in the images."""
 
 from typing import Any, Literal
 
@@ -6,13 +6,12 @@ from pydantic import Field
 
 from gfscore.core.errors import InputError
 from gfscore.core.settings import Name
-from gfscore.images.attributes._declared import AttributeColumn, AttributeSettings, AttributeSource, Cut, Quantiles
+from gfscore.images.attribute_source import AttributeColumn, AttributeSettings, AttributeSource, Cut, Quantiles
 
 THIRDS = [0.3333, 0.6667]
 
 
-def _measured() -> list[AttributeColumn]:
-    # Mean brightness, degrees of lean, width over height, and regions that the strokes enclose, in three groups each.
+def _default_columns() -> list[AttributeColumn]:
     return [
         Quantiles(column="stroke_mass", quantiles=THIRDS, names=["thin", "medium", "bold"]),
         Quantiles(column="slant", quantiles=THIRDS, names=["left", "upright", "right"]),
@@ -26,25 +25,25 @@ class Digits(AttributeSettings):
 
     source: Literal["digits"] = "digits"
     columns: list[AttributeColumn] = Field(
-        default_factory=_measured,
+        default_factory=_default_columns,
         min_length=1,
         description="Measurements: stroke_mass, slant, aspect_ratio, loops; cut into groups.",
     )
     fixed_on: Name | None = Field(
-        None, description="Dataset whose samples give the quantiles: other ones than those audited."
+        None, description="Dataset whose samples give the quantiles; not the audited samples."
     )
 
 
 SOURCE = AttributeSource(name="digits", settings=Digits)
 
 INK = 0.4
-"""Brightness of a pixel, of 1, from which it counts as ink in the search for loops."""
+"""Brightness in [0, 1] from which a pixel counts as ink in the search for loops."""
 
 
 def open_source(_settings: dict[str, Any], dataset: Any) -> Any:
-    """Measurements of each image by its identifier: stroke_mass, slant, aspect_ratio, loops.
+    """Measurements of each image by sample identifier: stroke_mass, slant, aspect_ratio, loops.
 
-    Images are grey, (N, 1, H, W) in [0, 1], bright strokes on a dark ground. Raises InputError for colour images.
+    Images are grey, (N, 1, H, W) in [0, 1], bright strokes on a dark background. Raises InputError for colour images.
     """
     import pandas as pd
 
@@ -53,7 +52,7 @@ def open_source(_settings: dict[str, Any], dataset: Any) -> Any:
     channels = dataset.images.image_shape[0]
     if channels != 1:
         raise InputError(
-            f"attributes of {dataset.manifest['dataset']}: strokes are measured in grey images, these have {channels} "
+            f"attributes of {dataset.manifest['dataset']}: the source digits needs grey images, these have {channels} "
             "channels; use another source of attributes"
         )
     images, _ = load_all(dataset.images)
@@ -61,12 +60,12 @@ def open_source(_settings: dict[str, Any], dataset: Any) -> Any:
 
 
 def measurements(images: Any) -> dict[str, Any]:
-    """Measurements of grey images (N, H, W) in [0, 1], each (N,) float64; NaN for an image without any ink.
+    """Measurements of grey images (N, H, W) in [0, 1], each (N,) float64; NaN for an image without ink.
 
-    stroke_mass is the mean brightness; slant the angle in degrees by which upright strokes lean, positive to the right
-    at the top: arctan(-mu11 / mu02) of the central moments (x to the right, y downwards); aspect_ratio the standard
-    deviation of the ink's distribution along x over that along y; loops the number of regions of the ground that ink
-    of brightness 0.4 encloses, ground being connected along edges only.
+    stroke_mass is the mean brightness; slant the angle in degrees by which vertical strokes lean, positive to the
+    right: arctan(-mu11 / mu02) of the central moments (x to the right, y downwards); aspect_ratio the standard
+    deviation of the brightness along x divided by that along y; loops the number of background regions (connected
+    along edges) enclosed by ink.
     """
     import numpy as np
 
@@ -93,6 +92,6 @@ def _loops(ink):
     import numpy as np
     from scipy.ndimage import label
 
-    # A frame of ground joins everything outside the digit into one region.
+    # A frame of background joins everything outside the digit into one region.
     _, regions = label(np.pad(~ink, 1, constant_values=True))
     return regions - 1

@@ -1,4 +1,4 @@
-"""Attributes in a file of their own: Parquet or CSV, one row per sample."""
+"""Attributes in a separate file, Parquet or CSV, with one row per sample."""
 
 from pathlib import Path
 from typing import Any, Literal
@@ -7,7 +7,7 @@ from pydantic import Field
 
 from gfscore.core.errors import InputError
 from gfscore.core.settings import Text
-from gfscore.images.attributes._declared import SAMPLE_ID, AttributeColumn, AttributeSettings, AttributeSource
+from gfscore.images.attribute_source import SAMPLE_ID, AttributeColumn, AttributeSettings, AttributeSource
 
 
 class Table(AttributeSettings):
@@ -15,7 +15,7 @@ class Table(AttributeSettings):
 
     source: Literal["table"] = "table"
     path: Text = Field(description="File of attributes: .parquet, .csv or .csv.gz.")
-    key: Text = Field(SAMPLE_ID, description="Column that names the samples as the dataset does.")
+    key: Text = Field(SAMPLE_ID, description="Column of sample identifiers, as in the dataset.")
     columns: list[AttributeColumn] = Field(
         min_length=1, description="Columns whose values are the groups, or numbers cut into groups."
     )
@@ -25,11 +25,11 @@ SOURCE = AttributeSource(name="table", settings=Table)
 
 
 def open_source(settings: dict[str, Any], _dataset: Any) -> Any:
-    """Raw columns of the file by the samples' identifiers; samples that it does not name have missing values.
+    """Raw columns of the file by sample identifier.
 
-    `settings`: `path` and `key`. In CSV an empty cell is missing and everything else is a value, NA and None included,
-    as in Parquet; a column of numbers alone is read as numbers. Raises InputError, naming the file, when it is
-    missing, damaged, without the key, or has rows that are longer or shorter than its header.
+    `settings`: `path` and `key`. In CSV only an empty cell is a missing value ("NA" and "None" are values, as in
+    Parquet); a column of numbers is read as numbers. Raises InputError, naming the file, when it is missing, damaged,
+    without the key, or has rows that are longer or shorter than its header.
     """
     from gfscore.tables.csv_files import read_csv
     from gfscore.tables.malformed import ROW_NAMES, unreadable
@@ -44,11 +44,11 @@ def open_source(settings: dict[str, Any], _dataset: Any) -> Any:
     except Exception as error:
         raise unreadable(path, path.suffix, error) from error
     if key not in frame:
-        found = [str(name) for name in frame.columns]
-        rows = ", or write row names as a column of that name" if any(map(ROW_NAMES.match, found)) else ""
-        raise InputError(f"{path}: no column {key!r}, only {', '.join(found)}; correct `key`{rows}")
+        columns = [str(name) for name in frame.columns]
+        rows = ", or write row names as a column of that name" if any(map(ROW_NAMES.match, columns)) else ""
+        raise InputError(f"{path}: no column {key!r}, only {', '.join(columns)}; correct `key`{rows}")
     names = frame[key].astype(str)
-    # An empty cell of CSV is an empty text, since every other is a name.
+    # An empty cell of a CSV file is read as an empty text in the key column.
     missing = frame[key].isna() | (names == "")
     if missing.any():
         raise InputError(f"{path}: row {missing.to_numpy().argmax()} has no {key}; give one per row")
@@ -58,5 +58,5 @@ def open_source(settings: dict[str, Any], _dataset: Any) -> Any:
 def _parquet(path):
     from gfscore.tables.parquet_files import read_parquet
 
-    # Without what pandas noted in the footer, which no checksum covers; an index is a column then.
+    # Ignores pandas' metadata in the footer, which no checksum covers; an index becomes a column.
     return read_parquet(path).replace_schema_metadata().to_pandas()

@@ -1,4 +1,4 @@
-"""Blurs: values mixed with those nearby."""
+"""Blurs: defocus, frosted glass, motion and zoom."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -10,21 +10,22 @@ from scipy import ndimage
 
 from gfscore.core.errors import InputError
 from gfscore.images.corruptions.parts import by_parts, parts_of
+from gfscore.statistics.draws import RowGenerators
 
 ALL_BUT_NOTHING = 0.99
-"""Weight of a kernel's centre above which it is no blur."""
+"""Weight of a kernel's centre above which it does not blur."""
 
 BAND = 32
-"""Rows that are enlarged together, from the few that they lie between; a side of fewer than four bands is one."""
+"""Rows that are interpolated together; a side of fewer than four bands is not divided."""
 
 
 @by_parts
 def defocus_blur(
-    images: NDArray[np.float64], parameters: tuple[float, float], rng: np.random.Generator
+    images: NDArray[np.float64], parameters: tuple[float, float], rng: RowGenerators
 ) -> NDArray[np.float64]:
-    """Convolve with a disk whose edge is softened: a lens out of focus. No random draw.
+    """Convolve with a disk whose edge is softened: a lens out of focus. Not random.
 
-    Raises InputError where the disk is smaller than a pixel: a corruption that changes nothing would only flatter.
+    Raises InputError where the disk is smaller than a pixel, so that the corruption would change nothing.
     """
     del rng
     radius, softness = parameters
@@ -39,15 +40,15 @@ def defocus_blur(
 
 
 def glass_blur(
-    images: NDArray[np.float32], parameters: tuple[float, float, int], rng: np.random.Generator
+    images: NDArray[np.float32], parameters: tuple[float, float, int], rng: RowGenerators
 ) -> Iterator[NDArray[np.float64]]:
-    """Blur, give each pixel the value of a near one, blur again: a view through frosted glass.
+    """Blur, replace each pixel by a random pixel nearby, blur again: a view through frosted glass.
 
-    Displacements are drawn from -delta to delta - 1 and values copied, not swapped, as in the code that made the
+    Displacements are drawn from -delta to delta - 1, and values are copied, not swapped, as in the code that made the
     published sets.
     """
     deviation, delta, rounds = parameters
-    # A displacement is a whole number of pixels; below one nothing would move.
+    # At least one pixel, since a displacement is a whole number.
     delta = max(1, round(delta))
     shape = len(images), *images.shape[2:]
     origins = [_origins(shape, delta, rng) for _ in range(rounds)]
@@ -64,17 +65,15 @@ def glass_blur(
 
 @by_parts
 def motion_blur(
-    images: NDArray[np.float64], parameters: tuple[float, float], rng: np.random.Generator
+    images: NDArray[np.float64], parameters: tuple[float, float], rng: RowGenerators
 ) -> NDArray[np.float64]:
-    """Smear along one direction within 45 degrees of the horizontal, another for each image."""
+    """Smear along a random direction within 45 degrees of the horizontal, drawn for each image."""
     radius, deviation = parameters
-    return smear(images, radius, deviation, np.deg2rad(rng.uniform(-45, 45, len(images))))
+    return smear(images, radius, deviation, np.deg2rad(rng.uniform(-45, 45, (len(images),))))
 
 
 @by_parts
-def zoom_blur(
-    images: NDArray[np.float64], parameters: tuple[float, float], rng: np.random.Generator
-) -> NDArray[np.float64]:
+def zoom_blur(images: NDArray[np.float64], parameters: tuple[float, float], rng: RowGenerators) -> NDArray[np.float64]:
     """Average the image with itself at growing zoom, about its centre. No random draw."""
     del rng
     end, step = parameters
@@ -85,7 +84,7 @@ def zoom_blur(
 def smear(
     images: NDArray[np.float64], radius: float, deviation: float, angles: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """One-sided Gaussian smear of images (n, C, H, W) along `angles` (n,) in radians; borders are continued."""
+    """One-sided Gaussian smear of images (n, C, H, W) along `angles` (n,) in radians; border pixels are repeated."""
     reach = max(1, round(2 * radius))
     distances = np.arange(reach + 1)[:, None]
     weights = np.exp(-0.5 * (distances / max(deviation, 1e-6)) ** 2)
@@ -102,7 +101,7 @@ def smear(
 
 
 def zoom(images: NDArray[np.float64], factor: float) -> NDArray[np.float64]:
-    """Images (n, C, H, W) enlarged by a factor of at least 1 about their centre, same size, linear interpolation."""
+    """Images (n, C, H, W) enlarged about their centre by a factor >= 1 and cropped, with linear interpolation."""
     for axis in (2, 3):
         enlarged = np.empty_like(images)
         for band, near, weights in _interpolation(images.shape[axis], factor):
@@ -116,8 +115,8 @@ def zoom(images: NDArray[np.float64], factor: float) -> NDArray[np.float64]:
 
 @lru_cache(maxsize=64)
 def _interpolation(side, factor):
-    # Row i of the weights is of the pixels that pixel i of the enlarged image lies between. All but two are zero, so
-    # they are given band by band, each with the pixels that it needs.
+    # Row i of the weights interpolates pixel i of the enlarged image. All but two weights are zero, so the rows are
+    # returned in bands, each with the input pixels that it needs.
     middle = (side - 1) / 2
     places = middle + (np.arange(side) - middle) / factor
     weights = np.maximum(0, 1 - np.abs(places[:, None] - np.arange(side)[None, :]))
@@ -134,23 +133,22 @@ def _interpolation(side, factor):
 
 def _origins(shape, delta, rng):
     # Index of the pixel whose value each pixel of (n, H, W) takes, (n, H * W), in one round. They are drawn from the
-    # lower right corner, in rows of pixels, images last.
+    # lower right corner, in rows of pixels.
     number, height, width = shape
     origins = np.tile(np.arange(height * width, dtype=np.int32), (number, 1)).reshape(shape)
     moved = origins[:, delta + 1 : height - delta + 1, delta + 1 : width - delta + 1]
-    for row in range(moved.shape[1] - 1, -1, -1):
-        down, right = np.moveaxis(rng.integers(-delta, delta, (moved.shape[2], 2, number)), 1, 0)
-        moved[:, row, ::-1] += (width * down + right).T.astype(np.int32)
+    down, right = np.moveaxis(rng.integers(-delta, delta, (*moved.shape, 2)), -1, 0)
+    moved[:, ::-1, ::-1] += (width * down + right).astype(np.int32)
     return origins.reshape(number, -1)
 
 
 def _followed(origins):
-    # The same, once values travel on: the pixels of (n, H * W) take theirs from the last to the first, so that one that
-    # takes it from a later pixel gets what that has been given. Every step doubles the length of the chains followed.
+    # Resolves chains of copies: pixels of (n, H * W) are replaced from the last to the first, so a pixel that copies a
+    # later one gets that one's new value. Every step doubles the length of the resolved chains.
     size, pixels = origins.size, origins.shape[1]
     first = pixels * np.arange(len(origins))[:, None]
     index, links = np.arange(size), (origins + first).ravel()
-    # From `size` on: the value before the round, where a chain ends.
+    # Links of at least `size` mean the value before the round, where a chain ends.
     links = np.where(links > index, links, links + size)
     waiting = np.flatnonzero(links < size)
     while waiting.size:

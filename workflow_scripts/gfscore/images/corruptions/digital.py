@@ -1,4 +1,4 @@
-"""Digital corruptions: what storing and processing do to images."""
+"""Digital corruptions: contrast, elastic transform, pixelation, JPEG compression."""
 
 from io import BytesIO
 
@@ -7,10 +7,11 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 from gfscore.images.corruptions.parts import by_parts
+from gfscore.statistics.draws import RowGenerators
 
 
 @by_parts
-def contrast(images: NDArray[np.float64], factor: float, rng: np.random.Generator) -> NDArray[np.float64]:
+def contrast(images: NDArray[np.float64], factor: float, rng: RowGenerators) -> NDArray[np.float64]:
     """Shrink the deviation from each channel's mean. No random draw."""
     del rng
     mean = images.mean(axis=(2, 3), keepdims=True)
@@ -19,15 +20,15 @@ def contrast(images: NDArray[np.float64], factor: float, rng: np.random.Generato
 
 @by_parts
 def elastic_transform(
-    images: NDArray[np.float64], parameters: tuple[float, float, float], rng: np.random.Generator
+    images: NDArray[np.float64], parameters: tuple[float, float, float], rng: RowGenerators
 ) -> NDArray[np.float64]:
-    """Shear by jittering three corners, then displace every pixel by a smooth random field. Source: Simard et al."""
+    """Affine map by three randomly moved corners, then a smooth random displacement field (Simard et al. 2003)."""
     strength, smoothness, jitter = parameters
-    return np.stack([_bent(image, strength, smoothness, jitter, rng) for image in images])
+    return np.stack([_bent(image, strength, smoothness, jitter, own) for image, own in zip(images, rng, strict=True)])
 
 
 @by_parts
-def pixelate(images: NDArray[np.float64], share: float, rng: np.random.Generator) -> NDArray[np.float32]:
+def pixelate(images: NDArray[np.float64], share: float, rng: RowGenerators) -> NDArray[np.float32]:
     """Shrink to a share of the side and enlarge again, both by area. No random draw."""
     del rng
     from PIL import Image
@@ -43,7 +44,7 @@ def pixelate(images: NDArray[np.float64], share: float, rng: np.random.Generator
 
 
 @by_parts
-def jpeg_compression(images: NDArray[np.float64], quality: int, rng: np.random.Generator) -> NDArray[np.float64]:
+def jpeg_compression(images: NDArray[np.float64], quality: int, rng: RowGenerators) -> NDArray[np.float64]:
     """Store as JPEG and read back; images of one or three channels as they are, others channel by channel."""
     del rng
     return np.stack([_stored(image, quality) for image in images])
@@ -68,7 +69,7 @@ def _bent(image, strength, smoothness, jitter, rng):
     centre, arm = np.array([height // 2, width // 2], dtype=float), min(height, width) // 3
     corners = centre + arm * np.array([[1, 1], [1, -1], [-1, -1]])
     moved = corners + rng.uniform(-jitter, jitter, corners.shape)
-    # The map takes each pixel of the result to where its value comes from: from the moved corners to the old ones.
+    # The map gives the source position of each pixel of the result: from the moved corners to the original ones.
     affine = np.linalg.solve(np.column_stack([moved, np.ones(3)]), corners)
     grid = np.stack(np.meshgrid(np.arange(height), np.arange(width), indexing="ij"), axis=-1).astype(float)
     source = grid @ affine[:2] + affine[2]

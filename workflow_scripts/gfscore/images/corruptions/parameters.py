@@ -1,10 +1,10 @@
 """Published parameters of the fifteen common corruptions, five severities each.
 
 For images of 32 pixels those of CIFAR-10-C, for 224 those of ImageNet-C (Hendrycks and Dietterich 2019, from the code
-that made the sets). Other sizes take the set that is nearer on a logarithmic scale, with every length in pixels
-multiplied by the ratio of the sides; where the ratio is 1 nothing changes.
+that made the sets). Other sizes use the set that is nearer on a logarithmic scale, with every length in pixels
+multiplied by the ratio of the sides.
 
-Imports nothing heavy, because the configuration is checked with it.
+Imports nothing heavy, because it validates the configuration.
 """
 
 import math
@@ -72,11 +72,11 @@ PARAMETERS: dict[str, dict[str, list[Any]]] = {
         "cifar": [(0.2, 3), (0.5, 3), (0.75, 2.5), (1, 2), (1.5, 1.75)],
         "imagenet": [(1.5, 2), (2, 2), (2.5, 1.7), (2.5, 1.5), (3, 1.4)],
     },
-    # added to the value of HSV
+    # increment of the value of HSV
     "brightness": {"cifar": [0.05, 0.1, 0.15, 0.2, 0.3], "imagenet": [0.1, 0.2, 0.3, 0.4, 0.5]},
     # factor of the deviation from the mean
     "contrast": {"cifar": [0.75, 0.5, 0.4, 0.3, 0.15], "imagenet": [0.4, 0.3, 0.2, 0.1, 0.05]},
-    # strength and smoothness of the displacement, jitter of the corners; of ImageNet-C times 244, sic
+    # strength and smoothness of the displacement, jitter of the corners; multiples of 244 (sic) for ImageNet-C
     "elastic_transform": {
         "cifar": [
             (0, 0, 32 * 0.08),
@@ -98,7 +98,7 @@ PARAMETERS: dict[str, dict[str, list[Any]]] = {
     # quality of the compression
     "jpeg_compression": {"cifar": [80, 65, 58, 50, 40], "imagenet": [25, 18, 15, 10, 7]},
 }
-"""Corruption -> set -> parameters of severity 1 to 5."""
+"""Parameters of severity 1 to 5, by corruption and set."""
 
 LENGTHS = {
     "defocus_blur": (0, 1),
@@ -122,24 +122,24 @@ Corruptions = Annotated[
     Unique[Annotated[str, AfterValidator(_known), WithJsonSchema({"type": "string", "enum": list(PARAMETERS)})]],
     Field(min_length=1, description="Kinds of corruption (Hendrycks and Dietterich 2019).", json_schema_extra=UNIQUE),
 ]
-"""Names of corruptions in settings."""
+"""Setting: names of corruptions."""
 
 Severities = Annotated[
     Unique[Annotated[int, Field(ge=1, le=5)]],
     Field(min_length=1, description="From 1, mild, to 5, strong.", json_schema_extra=UNIQUE),
 ]
-"""Severities in settings."""
+"""Setting: severities."""
 
 
 def parameters_of(corruption: str, severity: int, side: int) -> float | tuple[float, ...]:
-    """Parameters of a corruption for images whose shorter side has `side` pixels: a number, or a tuple of them.
+    """Parameters of a corruption for images whose shorter side has `side` pixels: a number or a tuple.
 
-    Raises InputError for an unknown corruption and a severity that is not 1 to 5.
+    Raises InputError for an unknown corruption and a severity other than 1 to 5.
     """
     if corruption not in PARAMETERS:
-        raise InputError(f"corruption {corruption!r} is unknown; choose of {', '.join(PARAMETERS)}")
+        raise InputError(f"corruption {corruption!r} is unknown; choose one of {', '.join(PARAMETERS)}")
     if severity not in range(1, 6):
-        raise InputError(f"severity {severity!r} of {corruption} is unknown; choose of 1, 2, 3, 4, 5")
+        raise InputError(f"severity {severity!r} of {corruption} is unknown; choose one of 1, 2, 3, 4, 5")
     nearest = min(SIDES, key=lambda name: abs(math.log(side / SIDES[name])))
     published = PARAMETERS[corruption][nearest][severity - 1]
     if corruption not in LENGTHS:

@@ -3,16 +3,20 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from gfscore.statistics.draws import RowGenerators
 
-def plasma(number: int, side: int, *, decay: float, rng: np.random.Generator) -> NDArray[np.float64]:
+
+def plasma(number: int, side: int, *, decay: float, rng: RowGenerators) -> NDArray[np.float64]:
     """Height maps (number, side, side) in [0, 1], periodic, rougher for a smaller `decay`.
 
-    Midpoints of ever smaller squares are the mean of their corners plus noise whose range falls by `decay` squared each
-    time, as in the code that made CIFAR-10-C and ImageNet-C: there a number that falls by `decay` multiplies a draw
-    from a range that falls likewise. Source: Fournier et al. 1982.
+    Midpoints of successively halved squares are the mean of the corners plus noise whose range is divided by decay^2 at
+    each step, as in the code that made CIFAR-10-C and ImageNet-C, where a factor and a range both fall by `decay`.
+    Source: Fournier et al. 1982.
     """
     size = 1 << max(1, int(np.ceil(np.log2(side))))
     heights = np.zeros((number, size, size))
+    # One for each height but the corner's, drawn at once.
+    drawn, used = rng.uniform(-1, 1, (number, size * size - 1)), 0
     step, spread = size, 100.0
     while step >= 2:
         half = step // 2
@@ -22,7 +26,9 @@ def plasma(number: int, side: int, *, decay: float, rng: np.random.Generator) ->
         def around(
             values: NDArray[np.float64], *, spread: float = spread, shape: tuple[int, ...] = shape
         ) -> NDArray[np.float64]:
-            return values / 4 + spread * rng.uniform(-1, 1, shape)
+            nonlocal used
+            start, used = used, used + shape[1] * shape[2]
+            return values / 4 + spread * drawn[:, start:used].reshape(shape)
 
         below, right = np.roll(corners, -1, axis=1), np.roll(corners, -1, axis=2)
         heights[:, half::step, half::step] = around(corners + below + right + np.roll(below, -1, axis=2))

@@ -1,4 +1,4 @@
-"""Weather: snow, frost, fog and light over the image."""
+"""Weather: snow, frost, fog and brightness."""
 
 from collections.abc import Iterator
 
@@ -8,19 +8,20 @@ from numpy.typing import NDArray
 from gfscore.images.corruptions.blur import smear, zoom
 from gfscore.images.corruptions.parts import by_parts, parts_of
 from gfscore.images.corruptions.plasma import plasma
+from gfscore.statistics.draws import RowGenerators
 
 ICE_DECAY = 1.6**0.5
-"""Of the ice's relief; chosen here, as the published frost has none."""
+"""Decay of the height map of frost; chosen here, since the published frost uses photographs."""
 
 
 def snow(
-    images: NDArray[np.float32], parameters: tuple[float, ...], rng: np.random.Generator
+    images: NDArray[np.float32], parameters: tuple[float, ...], rng: RowGenerators
 ) -> Iterator[NDArray[np.float64]]:
-    """Cover with flakes that fall steeply, on a brightened image."""
+    """Brighten the image and add steeply falling flakes."""
     mean, spread, size, threshold, radius, deviation, weight = parameters
     number, _, height, width = images.shape
     drawn = rng.normal(mean, spread, (number, 1, height, width))
-    angles = np.deg2rad(rng.uniform(-135, -45, number))
+    angles = np.deg2rad(rng.uniform(-135, -45, (number,)))
     for rows, part in parts_of(images):
         flakes = np.clip(zoom(drawn[rows], size), 0, 1)
         flakes = smear(np.where(flakes < threshold, 0, flakes), radius, deviation, angles[rows])
@@ -30,13 +31,12 @@ def snow(
 
 
 def frost(
-    images: NDArray[np.float32], parameters: tuple[float, float], rng: np.random.Generator
+    images: NDArray[np.float32], parameters: tuple[float, float], rng: RowGenerators
 ) -> Iterator[NDArray[np.float64]]:
-    """Lay ice over the image.
+    """Overlay the image with ice.
 
-    The published sets cut it from six photographs that may not be passed on. Here the ice is a random texture of
-    feathered ridges, so the numbers are not those of CIFAR-10-C or ImageNet-C; evaluate those sets themselves to
-    compare with others.
+    The published sets use six photographs that may not be redistributed. Here the ice is a random texture of feathered
+    ridges, so results differ from CIFAR-10-C and ImageNet-C; evaluate those datasets to compare with published numbers.
     """
     of_image, of_ice = parameters
     number, _, height, width = images.shape
@@ -47,9 +47,9 @@ def frost(
 
 
 def fog(
-    images: NDArray[np.float32], parameters: tuple[float, float], rng: np.random.Generator
+    images: NDArray[np.float32], parameters: tuple[float, float], rng: RowGenerators
 ) -> Iterator[NDArray[np.float64]]:
-    """Add a cloud of diamond-square noise, and darken so that the brightest value stays."""
+    """Add a cloud of diamond-square noise and rescale to the original maximum."""
     weight, decay = parameters
     number, _, height, width = images.shape
     clouds = plasma(number, max(height, width), decay=decay, rng=rng)[:, None, :height, :width]
@@ -59,7 +59,7 @@ def fog(
 
 
 @by_parts
-def brightness(images: NDArray[np.float64], added: float, rng: np.random.Generator) -> NDArray[np.float64]:
+def brightness(images: NDArray[np.float64], added: float, rng: RowGenerators) -> NDArray[np.float64]:
     """Raise the value of HSV, at most to 1; hue and saturation stay. No random draw."""
     del rng
     value = images.max(axis=1, keepdims=True)
@@ -70,7 +70,7 @@ def brightness(images: NDArray[np.float64], added: float, rng: np.random.Generat
 
 
 def luminance(images: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Grey value of images (n, C, H, W), (n, 1, H, W): ITU-R 601 for three channels, else the mean."""
+    """Grey values (n, 1, H, W) of images (n, C, H, W): ITU-R 601 for three channels, else the mean."""
     channels = images.shape[1]
     weights = np.array([0.299, 0.587, 0.114]) if channels == 3 else np.full(channels, 1 / channels)
     return np.tensordot(images, weights, axes=([1], [0]))[:, None]

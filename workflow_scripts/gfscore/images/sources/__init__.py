@@ -1,6 +1,6 @@
-"""Where labelled images come from: one module per source, found by its file.
+"""Sources of labelled images.
 
-A source is one module in this folder: a declaration, `SOURCE`, that says which settings an entry of the configuration
-has (see gfscore.images.dataset_source), and a function `open_source(settings, path)` that returns an ImageSet and
-imports what it needs when it is called (see docs/add-a-dataset.md).
+A source is one module in this folder: a declaration `SOURCE` with the settings of a dataset entry (see
+gfscore.images.dataset_source), and a function `open_source(settings, path)` that returns an ImageSet and imports what
+it needs when it is called (see docs/add-a-dataset.md).
 """

@@ -1,4 +1,4 @@
-"""CelebA, whose task is one of its 40 binary attributes."""
+"""CelebA with one of its 40 binary attributes as the classification task."""
 
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,7 @@ PARTS = {"train": 0, "valid": 1, "test": 2}
 
 
 class CelebA(DatasetSettings):
-    """One part of CelebA and one of its attributes to recognise."""
+    """One part of CelebA and the attribute to be classified."""
 
     source: Literal["celeba"] = "celeba"
     path: Text = Field(
@@ -23,7 +23,7 @@ class CelebA(DatasetSettings):
     )
     images: Text = Field("img_align_celeba", description="Folder of images within it.")
     split: Literal["train", "valid", "test"] = Field("test", description="Part of the authors' partition.")
-    task: Text = Field(description="Attribute that is to be recognised.")
+    task: Text = Field(description="Attribute to be classified.")
     preprocessing: Preprocessing = Field(default_factory=as_stored)
 
     @model_validator(mode="after")
@@ -37,9 +37,9 @@ class CelebA(DatasetSettings):
             )
         without, having = map(_plain, self.classes)
         if _plain(self.task) not in having or without == _plain(self.task):
-            # Other names would go into report and verdict as what the classifiers were asked for.
+            # Otherwise report and verdict would name a wrong task.
             raise refusal(
-                f"label 1 has the task {self.task!r}, but is called {self.classes[1]!r}; {remedy}, or name it so",
+                f"label 1 means {self.task!r}, but is called {self.classes[1]!r}; {remedy}, or use that name",
                 "classes",
             )
         return self
@@ -53,7 +53,7 @@ SOURCE = DatasetSource(name="celeba", settings=CelebA, claims=lambda entry: "tas
 
 
 def open_source(settings: dict[str, Any], path: Any) -> Any:
-    """Images of one part of CelebA; label 1 has the attribute `task`, label 0 has not. Identifiers are file names.
+    """Images of one part of CelebA; label 1 means that the attribute `task` is present. Identifiers are file names.
 
     `settings`: `images`, `split`, `task` and `preprocessing`. Raises InputError, naming the file, for lists that are
     missing or damaged, an unknown attribute, and images that are missing. Source: Liu et al. 2015.

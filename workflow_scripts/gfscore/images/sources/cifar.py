@@ -1,4 +1,4 @@
-"""CIFAR-10 and CIFAR-100 as their authors publish them, in the Python or the binary form."""
+"""CIFAR-10 and CIFAR-100 as their authors publish them, in the Python or the binary version."""
 
 from pathlib import Path
 from typing import Any, Literal
@@ -16,11 +16,11 @@ class Cifar(DatasetSettings):
     """CIFAR-10 or CIFAR-100."""
 
     source: Literal["cifar"] = "cifar"
-    variant: Literal["cifar10", "cifar100"] = Field("cifar10", description="Which of the two.")
-    split: Literal["train", "test"] = Field("test", description="Which of its parts.")
+    variant: Literal["cifar10", "cifar100"] = Field("cifar10", description="Dataset.")
+    split: Literal["train", "test"] = Field("test", description="Part of the dataset.")
     path: Text = Field(
         default_factory=lambda earlier: f"data/{earlier.get('variant', 'cifar10')}",
-        description="Folder of the files, or the folder around it.",
+        description="Folder of the unpacked archive, or the folder that holds it.",
     )
 
 
@@ -28,7 +28,7 @@ SOURCE = DatasetSource(
     name="cifar",
     settings=Cifar,
     claims=lambda entry: "variant" in entry,
-    # Those of CIFAR-100 stand beside its images.
+    # The class names of CIFAR-100 are read from its files.
     class_names=lambda settings: CIFAR_10 if settings.variant == "cifar10" else None,
 )
 
@@ -51,10 +51,10 @@ PIXELS = 3 * 32 * 32
 def open_source(settings: dict[str, Any], path: Any) -> Any:
     """10,000 test or 50,000 training images, (N, 3, 32, 32), with the 10 classes or the 100 fine ones.
 
-    `settings`: `variant` and `split`. `path` is the folder of the unpacked archive, or one that holds it, as
-    torchvision makes it. Identifiers ("cifar10-test-00000") count in the published order and are the same in
-    both forms. Nothing in a pickle is run (`_pickles.load_plain`). Raises InputError, naming the file, for
-    missing, truncated and malformed files. Source: Krizhevsky 2009.
+    `settings`: `variant` and `split`. `path` is the folder of the unpacked archive, or the folder that holds it.
+    Identifiers ("cifar10-test-00000") follow the published order and are the same in both versions. No code in a pickle
+    is run (`pickles.load_plain`). Raises InputError, naming the file, for missing, truncated and malformed files.
+    Source: Krizhevsky 2009.
     """
     import numpy as np
 
@@ -76,7 +76,7 @@ def _files(folders, stems):
         if all(file.is_file() for file in files):
             return files
     inside = " or ".join(folder.name for folder in folders[1:])
-    raise InputError(f"{folders[0]}: no whole set {stems[0]}[.bin] here or in {inside}; unpack the archive there")
+    raise InputError(f"{folders[0]}: no complete set {stems[0]}[.bin] here or in {inside}; unpack the archive there")
 
 
 def _read(file, variant):

@@ -1,4 +1,4 @@
-"""Images under one common corruption: CIFAR-10-C and CIFAR-100-C (arrays), ImageNet-C (folders)."""
+"""Published corrupted datasets: CIFAR-10-C and CIFAR-100-C (arrays), ImageNet-C (folders)."""
 
 from pathlib import Path
 from typing import Any, Literal
@@ -14,10 +14,10 @@ SEVERITIES = 5
 
 
 class Corrupted(DatasetSettings):
-    """Images under one corruption at one severity."""
+    """Images with one corruption at one severity."""
 
     source: Literal["corrupted"] = "corrupted"
-    path: Text = Field(description="Folder that holds one file or folder per corruption.")
+    path: Text = Field(description="Folder with one file or folder per corruption.")
     corruption: Text = Field(description="Name of the corruption: gaussian_noise, fog, ...")
     severity: int = Field(ge=1, le=SEVERITIES, description="Severity, 1 (weakest) to 5.")
     preprocessing: Preprocessing = Field(default_factory=as_stored)
@@ -27,12 +27,12 @@ SOURCE = DatasetSource(name="corrupted", settings=Corrupted, claims=lambda entry
 
 
 def open_source(settings: dict[str, Any], path: Any) -> Any:
-    """Images of one corruption at one severity.
+    """Images with one corruption at one severity.
 
-    `settings`: `corruption`, `severity` 1..5 and `preprocessing`, for arrays the method none. Either `path`
-    holds <corruption>.npy, (5 n, H, W, C) uint8, the severities in a row, and labels.npy (5 n,), memory-mapped;
-    or <corruption>/<severity>/<class folder>/<image>. Identifiers are "<corruption>/<severity>/<row or path>".
-    Raises InputError, naming the file, for what is missing or malformed. Source: Hendrycks and Dietterich 2019.
+    `settings`: `corruption`, `severity` 1..5 and `preprocessing` (method none for arrays). `path` holds either
+    <corruption>.npy, (5 n, H, W, C) uint8 ordered by severity, and labels.npy (5 n,), both memory-mapped; or
+    <corruption>/<severity>/<class folder>/<image>. Identifiers are "<corruption>/<severity>/<row or path>". Raises
+    InputError, naming the file, for missing or malformed files. Source: Hendrycks and Dietterich 2019.
     """
     from gfscore.images.listing import visible
 
@@ -45,7 +45,7 @@ def open_source(settings: dict[str, Any], path: Any) -> Any:
             root / corruption / str(severity), {**settings, "folders": None, "list": None}, prefix=prefix
         )
     known = ", ".join(entry.name.removesuffix(".npy") for entry in visible(root) if entry.name != "labels.npy")
-    raise InputError(f"{root}: no corruption {corruption}; there are {known or 'none'}")
+    raise InputError(f"{root}: no corruption {corruption}; choose one of {known or 'none'}")
 
 
 def _open_arrays(root, settings, prefix):
@@ -55,7 +55,7 @@ def _open_arrays(root, settings, prefix):
 
     file, method = root / f"{settings['corruption']}.npy", settings["preprocessing"]["method"]
     if method != "none":
-        raise InputError(f"{file}: arrays are used as they are stored; set the preprocessing method none, not {method}")
+        raise InputError(f"{file}: arrays need the preprocessing method none, not {method}; correct `preprocessing`")
     pixels, labels = _mapped(file), _mapped(root / "labels.npy")
     if pixels.dtype != np.uint8 or pixels.ndim != 4 or pixels.shape[3] not in (1, 3) or len(pixels) % SEVERITIES:
         raise InputError(f"{file}: {pixels.dtype} {pixels.shape}, expected uint8 (5 n, H, W, C); download it again")
@@ -76,6 +76,6 @@ def _mapped(file):
     require_regular(file)
     try:
         return opened(file, mmap_mode="r")
-    # A damaged header is evaluated as a Python literal, which fails in many ways.
+    # A damaged header, which numpy parses as a Python literal, raises errors of many types.
     except Exception as error:
         raise InputError(f"{file}: not a whole .npy file of numbers ({error}); download it again") from error

@@ -1,4 +1,4 @@
-"""The handwritten digits that ship inside scikit-learn."""
+"""The handwritten digits that are distributed with scikit-learn."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -6,13 +6,12 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from gfscore.core.errors import InputError
 from gfscore.core.settings import InnerShare, Seed
 from gfscore.images.dataset_source import DatasetSettings, DatasetSource
 
 
 class Digits(DatasetSettings):
-    """The handwritten digits that ship inside scikit-learn."""
+    """The handwritten digits that are distributed with scikit-learn."""
 
     source: Literal["digits"] = "digits"
     split: Literal["train", "test"] = Field("test", description="Part of the fixed split.")
@@ -24,26 +23,20 @@ SOURCE = DatasetSource(name="digits", settings=Digits, class_names=lambda settin
 
 
 def open_source(settings: dict[str, Any], path: Any = None) -> Any:
-    """1,797 grey 8x8 images of the digits 0 to 9, one half of a fixed split, (n, 1, 8, 8), pixels / 16.
+    """One part of 1,797 grey 8x8 images of the digits 0 to 9, (n, 1, 8, 8), pixels / 16.
 
-    `settings`: `split` ("train" or "test"), `test_share` in (0, 1), `seed`. The split is stratified: of each
-    class the share `test_share`, rounded, is in the test half. `path` is not used. Identifiers
-    ("digits-0007") count in scikit-learn's order, which is kept within a half. Source: UCI optical
-    recognition of handwritten digits, test part (Alpaydin and Kaynak 1998).
+    `settings`: `split` ("train" or "test"), `test_share` in (0, 1), `seed` of the stratified split. `path` is not used.
+    Identifiers ("digits-0007") follow scikit-learn's order. Source: UCI optical recognition of handwritten digits, test
+    part (Alpaydin and Kaynak 1998).
     """
     import numpy as np
 
     from gfscore.images.image_set import from_arrays
     from gfscore.images.subsets import in_test_part
 
-    split, share = settings["split"], settings["test_share"]
-    if split not in ("train", "test"):
-        raise InputError(f"digits: split {split!r} is unknown; choose train or test")
-    if not 0 < share < 1:
-        raise InputError(f"digits: test_share must lie between 0 and 1, got {share!r}")
     pixels, labels = _digits()
-    chosen = in_test_part(labels, share=share, seed=settings["seed"]) == (split == "test")
-    rows = np.flatnonzero(chosen)
+    in_test = in_test_part(labels, share=settings["test_share"], seed=settings["seed"])
+    rows = np.flatnonzero(in_test == (settings["split"] == "test"))
     return from_arrays(
         pixels[rows, None] / 16,
         labels[rows],
@@ -53,13 +46,13 @@ def open_source(settings: dict[str, Any], path: Any = None) -> Any:
 
 
 def _digits():
-    """Pixels (1797, 8, 8) float64 in 0..16 and labels (1797,), as sklearn.datasets.load_digits gives them.
+    """Pixels (1797, 8, 8) float64 in 0..16 and labels (1797,), as sklearn.datasets.load_digits returns them.
 
-    Read from scikit-learn's file without importing it: that takes longer than most jobs on these images.
+    Read from scikit-learn's file without importing scikit-learn, which takes longer than most jobs on these images.
     """
     import numpy as np
 
-    found: Any = find_spec("sklearn")
-    package = Path(found.submodule_search_locations[0])
+    spec: Any = find_spec("sklearn")
+    package = Path(spec.submodule_search_locations[0])
     table = np.loadtxt(package / "datasets/data/digits.csv.gz", delimiter=",")
     return table[:, :-1].reshape(-1, 8, 8), table[:, -1].astype(np.int64)

@@ -1,4 +1,4 @@
-"""Samples of the workflow's own generator, as train_generator writes them."""
+"""Samples of the workflow's generator, written by train_generator."""
 
 from typing import Any, Literal
 
@@ -10,26 +10,26 @@ from gfscore.images.sources import npz
 
 
 class Generator(Closed):
-    """Class-conditional Gaussian mixture in the space of principal components."""
+    """Class-conditional Gaussian mixture in the space of the principal components."""
 
     dimensions: int = Field(32, ge=1, le=100_000, description="Principal components kept.")
     mixture_components: int = Field(2, ge=1, le=10_000, description="Gaussians per class.")
     regularisation: Number = Field(0.01, ge=0, description="Variance added to every coordinate of every Gaussian.")
     samples_per_class: Count = Field(1000, le=10_000_000, description="Images drawn per class.")
     label_error_draws: Count = Field(
-        20_000, le=10_000_000, description="Draws per class that estimate the share of wrong labels."
+        20_000, le=10_000_000, description="Draws per class for estimating the share of wrong labels."
     )
     seed: Seed = 0
 
 
 class Generated(DatasetSettings):
-    """Samples that the workflow draws from a generator of its own."""
+    """Samples drawn from a generator that the workflow fits."""
 
     source: Literal["generated"] = "generated"
-    fitted_on: Name = Field(description="Dataset that the generator is fitted on: not the one that is audited.")
+    fitted_on: Name = Field(description="Dataset that the generator is fitted on; not the audited one.")
     generator: Generator = Field(default_factory=Generator)
     label_error_rate: Rates = Field(
-        FROM_GENERATOR, description="Share of wrong labels; from_generator for what train_generator measures."
+        FROM_GENERATOR, description="Share of wrong labels; from_generator for the rates measured by train_generator."
     )
 
 
@@ -37,5 +37,5 @@ SOURCE = DatasetSource(name="generated", settings=Generated, claims=lambda entry
 
 
 def open_source(settings: dict[str, Any], path: Any) -> Any:
-    """Images x, (N, C, H, W) in [0, 1], and labels y of an .npz file; raises as gfscore.images.sources.npz."""
+    """Images x, (N, C, H, W) in [0, 1], and labels y of an .npz file; raises InputError as the source npz does."""
     return npz.open_source({**settings, "value_range": 1, "channels": "first"}, path)

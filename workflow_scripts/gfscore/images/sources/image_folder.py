@@ -1,4 +1,4 @@
-"""A folder of class folders with images, such as the validation images of ImageNet."""
+"""Images in class folders, such as the validation images of ImageNet."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -13,7 +13,7 @@ from gfscore.images.dataset_source import DatasetSettings, DatasetSource, Prepro
 
 
 class ImageFolder(DatasetSettings):
-    """A folder of class folders with images."""
+    """A folder with one folder of images per class."""
 
     source: Literal["image_folder"] = "image_folder"
     path: Text = Field(description="Folder that holds one folder per class.")
@@ -21,13 +21,13 @@ class ImageFolder(DatasetSettings):
         None, min_length=2, description="Class folders in label order; null for all of them, sorted by name."
     )
     list: Text | None = Field(
-        None, description="Text file that names the images to use, one relative path per line; null for all."
+        None, description="Text file of the images to use, one relative path per line; null for all."
     )
     preprocessing: Preprocessing = Field(default_factory=as_stored)
 
 
 def _claims(entry: Mapping[str, Any]) -> bool:
-    # What else lies in folders is told by keys of its own.
+    # Other sources that read folders have keys of their own.
     return (
         "path" in entry
         and not PurePath(str(entry["path"])).suffix
@@ -39,18 +39,17 @@ SOURCE = DatasetSource(name="image_folder", settings=ImageFolder, claims=_claims
 
 
 def open_source(settings: dict[str, Any], path: Any) -> Any:
-    """Images <class folder>/<file> under `path`; the folders sorted by name count the labels.
+    """Images <class folder>/<file> under `path`; labels are the positions of the class folders, sorted by name.
 
-    `settings`: `folders`, `list` and `preprocessing`, described in ImageFolder and `_preprocessing.prepare`.
-    Identifiers are the paths relative to `path`; within a class they are sorted. Names that start with a dot
-    are ignored. Raises InputError, naming folder or file, for missing and undeclared class folders, empty
-    ones, files that are no images, and broken images.
+    `settings`: `folders`, `list` and `preprocessing`, see ImageFolder and `decoding.prepare`. Identifiers are the paths
+    relative to `path`, sorted within a class. Names that start with a dot are ignored. Raises InputError, naming folder
+    or file, for missing, undeclared and empty class folders, files that are no images, and damaged images.
     """
     return open_folder(path, settings)
 
 
 def open_folder(root: Any, settings: dict[str, Any], *, prefix: str = "") -> Any:
-    """Images under `root`, as `open_source`; `prefix` comes before every identifier."""
+    """Images under `root` as `open_source` returns them, with `prefix` put before every identifier."""
     from gfscore.core.regular import regular_bytes
     from gfscore.images.encoded import from_encoded
     from gfscore.images.listing import class_folders, images_in_list, images_of
@@ -65,7 +64,7 @@ def open_folder(root: Any, settings: dict[str, Any], *, prefix: str = "") -> Any
     else:
         names, labels, folders = images_in_list(settings["list"], root, settings["folders"])
     if not names:
-        raise InputError(f"{root}: no class folders; put each class into a folder of its own, or write a `list`")
+        raise InputError(f"{root}: no class folders; put each class into a separate folder, or write a `list`")
 
     def blobs(rows: Any) -> Any:
         for row in rows:

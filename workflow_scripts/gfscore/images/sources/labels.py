@@ -1,4 +1,4 @@
-"""Labels without images: for logits and values per sample that were computed elsewhere."""
+"""Labels without images, for logits or values per sample that were computed elsewhere."""
 
 import hashlib
 from typing import Any, Literal
@@ -11,7 +11,7 @@ from gfscore.images.dataset_source import DatasetSettings, DatasetSource
 
 
 class Labels(DatasetSettings):
-    """Labels whose images are elsewhere."""
+    """Labels of samples whose images are not available."""
 
     source: Literal["labels"] = "labels"
     path: Text = Field(description="File of labels: .parquet, .npz, .npy or .csv.")
@@ -21,10 +21,10 @@ SOURCE = DatasetSource(name="labels", settings=Labels, claims=path_ends(".npy", 
 
 
 def open_source(settings: dict[str, Any], path: Any) -> Any:
-    """Labels and identifiers of samples whose images are elsewhere; the image set has none to give.
+    """Image set with labels and identifiers, but without images.
 
-    Reads what read_labels_file reads, names of classes by the key `classes` of `settings`; without identifiers the rows
-    are counted ("row-000007"). `image_shape` is (0, 0, 0), and asking for images raises InputError.
+    Reads the formats of read_labels_file; class names are those of `classes` in `settings`. Without identifiers in the
+    file they are "row-000007" and so on. `image_shape` is (0, 0, 0), and reading images raises InputError.
     """
     import numpy as np
 
@@ -40,7 +40,7 @@ def open_source(settings: dict[str, Any], path: Any) -> Any:
         sample_id = np.array([f"row-{row:06d}" for row in range(len(labels))])
 
     def stream(batch_size: int) -> Any:
-        raise InputError(f"{path}: labels without images; only models with source logits or samples can use them")
+        raise InputError(f"{path}: labels without images; use only models of the sources logits or samples with it")
 
     def digest() -> str:
         state = hashlib.sha256(b"gfscore labels 1\n")

@@ -1,4 +1,4 @@
-"""Images in an .npz file with arrays x and y: a user's own data, or samples of a user's own generator."""
+"""Images in an .npz file with arrays x and y."""
 
 from typing import Any, Literal
 
@@ -15,12 +15,12 @@ class Npz(DatasetSettings):
     source: Literal["npz"] = "npz"
     path: Text = Field(description="File with arrays x and y.")
     value_range: Literal[1, 255] | None = Field(
-        None, description="Pixel value of white; null for 255 where pixels are whole numbers of 8 bits, else 1."
+        None, description="Pixel value of white; null for 255 if pixels are uint8, else 1."
     )
     channels: Literal["first", "last", "none"] | None = Field(
         None,
-        description="Where the colour channels stand: first (N, C, H, W), last (N, H, W, C), none (N, H, W); null "
-        "where the shape of x leaves no choice.",
+        description="Axis of the colour channels: first (N, C, H, W), last (N, H, W, C), none (N, H, W); null if the "
+        "shape of x is unambiguous.",
     )
 
 
@@ -30,11 +30,11 @@ SOURCE = DatasetSource(name="npz", settings=Npz, claims=path_ends(".npz"))
 def open_source(settings: dict[str, Any], path: Any) -> Any:
     """Images x and labels y of an .npz file.
 
-    `settings`: `value_range` (1 or 255, the pixel value that means white; None: 255 for uint8, else 1) and `channels`
-    ("first" for (N, C, H, W), "last" for (N, H, W, C), "none" for grey (N, H, W); None: as the shape says, where one of
-    the two places has 1 or 3 and the other has not). Pixels are divided by `value_range`. Raises InputError, naming the
-    file and the remedy, for a missing, truncated or corrupt file, a missing array, pickled objects, another number of
-    labels than images, pixels that are not finite or out of range, and labels that are not whole numbers.
+    `settings`: `value_range` (1 or 255, the pixel value of white; None: 255 for uint8, else 1) and `channels` ("first"
+    for (N, C, H, W), "last" for (N, H, W, C), "none" for grey (N, H, W); None: the one of the two axes that has length
+    1 or 3). Pixels are divided by `value_range`. Raises InputError, naming the file and the remedy, for a missing,
+    truncated or damaged file, a missing array, pickled objects, different numbers of labels and images, pixels that are
+    not finite or out of range, and labels that are not whole numbers.
     """
     import numpy as np
 
@@ -44,11 +44,9 @@ def open_source(settings: dict[str, Any], path: Any) -> Any:
     x, y = _read(path)
     images = channels_first(x, settings["channels"] or channels_of(x, path), path)
     scale = settings["value_range"] or (255 if x.dtype == np.uint8 else 1)
-    if scale not in (1, 255):
-        raise InputError(f"{path}: value_range {scale!r} is not known; choose 1 or 255")
     require_pixels(images, scale, path)
     return from_arrays(
-        # In float32 throughout: x / 255 in float64 needs eight times the memory of uint8 pixels.
+        # In float32 throughout, since float64 would need eight times the memory of uint8 pixels.
         images.astype(np.float32) / np.float32(scale),
         whole_labels(y, len(images), f"{path}: y"),
         sample_id=[f"{settings['source']}-{row:06d}" for row in range(len(images))],
@@ -74,9 +72,9 @@ def _read(path):
         raise
     except FileNotFoundError as error:
         raise InputError(f"{path}: there is no such file; check `path` of this dataset in config.yaml") from error
-    # A bare .npy file, which is no context manager, and damaged ones fail inside the reader in many ways.
+    # A .npy file is no context manager, and damaged files raise errors of many types.
     except Exception as error:
         raise InputError(
             f"{path}: not a whole .npz file without pickled objects ({error}); "
-            "copy or download it again, or save it anew with numpy.savez(path, x=images, y=labels)"
+            "copy or download it again, or save it again with numpy.savez(path, x=images, y=labels)"
         ) from error

@@ -1,4 +1,4 @@
-"""Parquet files with encoded images, in the layout of Hugging Face's datasets."""
+"""Encoded images in Parquet files, in the layout of Hugging Face's datasets."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Parquet(DatasetSettings):
     path: Text = Field(description="Parquet file, or folder of them (shards).")
     image: Text = Field("image", description="Column of encoded images: bytes, or {bytes, path}.")
     label: Text = Field(
-        "label", description="Column of labels: whole numbers from 0, or names, in alphabetical order the classes."
+        "label", description="Column of labels: whole numbers from 0, or class names (then in alphabetical order)."
     )
     part: Part | None = Field(
-        None, description="One part of a seeded split in two, stratified by class; null for all samples."
+        None, description="One part of a seeded two-way split, stratified by class; null for all samples."
     )
     preprocessing: Preprocessing = Field(default_factory=as_stored)
 
@@ -32,24 +32,24 @@ SOURCE = DatasetSource(name="parquet", settings=Parquet, claims=path_ends(".parq
 
 
 def open_source(settings: dict[str, Any], path: Any) -> Any:
-    """Images of one Parquet file or, in the order of their names, of every .parquet file of a folder.
+    """Images of one Parquet file, or of all .parquet files of a folder in the order of their names.
 
-    `settings`: the columns `image` and `label`, `part` (None, or name, test_share and seed of a split in two) and
-    `preprocessing`. A column of text gives the names of the classes, in alphabetical order. Identifiers are
-    "<file>/<row>", also those of a part. Row groups are read one after another. Raises InputError, naming the file,
-    for damaged files, missing columns, and labels or images that are missing or of another type.
+    `settings`: the columns `image` and `label`, `part` (None, or name, test_share and seed of a two-way split) and
+    `preprocessing`. If labels are text, the classes are these names in alphabetical order. Identifiers are
+    "<file>/<row>". Row groups are read one after another. Raises InputError, naming the file, for damaged files,
+    missing columns, and labels or images that are missing or of another type.
     """
     import numpy as np
 
     from gfscore.images.encoded import from_encoded
-    from gfscore.images.encoded_parquet import encoded_images, labels_in, numbered
+    from gfscore.images.encoded_parquet import class_indices, encoded_images, labels_in
     from gfscore.images.subsets import in_test_part
 
     path = Path(path or "")
     files = sorted(path.glob("[!.]*.parquet")) if path.is_dir() else [path]
     if not files:
         raise InputError(f"{path}: no .parquet file in this folder; check `path` of this dataset")
-    labels, names_of_labels = numbered([labels_in(file, settings["label"]) for file in files], path)
+    labels, names_of_labels = class_indices([labels_in(file, settings["label"]) for file in files], path)
     if not any(map(len, labels)):
         raise InputError(f"{path}: no rows; check `path` of this dataset")
     starts = np.cumsum([0, *map(len, labels)])
@@ -61,9 +61,10 @@ def open_source(settings: dict[str, Any], path: Any) -> Any:
 
     names = [f"{file.stem}/{row:06d}" for file, part in zip(files, labels, strict=True) for row in range(len(part))]
     class_names = names_of_labels or _class_names(files[0], settings["label"])
-    chosen = {"preprocessing": settings["preprocessing"], "class_names": class_names}
     joined, part = np.concatenate(labels), settings["part"]
-    images = from_encoded(blobs, joined, sample_id=names, **chosen)
+    images = from_encoded(
+        blobs, joined, sample_id=names, preprocessing=settings["preprocessing"], class_names=class_names
+    )
     if part is None:
         return images
     test = in_test_part(joined, share=part["test_share"], seed=part["seed"])
@@ -83,6 +84,6 @@ def _class_names(file, column):
             raise ValueError(f"names are {names}")
     except (ValueError, AttributeError, TypeError, RecursionError) as error:
         raise InputError(
-            f"{file}: its metadata `huggingface` do not say what the classes are ({error}); write the file again"
+            f"{file}: its metadata `huggingface` do not list the class names ({error}); write the file again"
         ) from error
     return tuple(names) or None

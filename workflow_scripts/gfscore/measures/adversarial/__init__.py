@@ -5,8 +5,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from gfscore.attacks.apgd_ce import ApgdCe
 from gfscore.attacks.balls import Norm, Radius, ball_words, beyond_white
-from gfscore.attacks.settings import ApgdCe, BallAttack, Pgd, Square, expand
+from gfscore.attacks.registry import BALL_ATTACKS, BallAttack, expand, modules_of, other_norms
+from gfscore.attacks.square import Square
 from gfscore.core.errors import InputError
 from gfscore.measures.declaration import Column, Kind, Measure, Mistake, NetworkSettings
 
@@ -46,14 +48,15 @@ def describe(settings: Adversarial) -> Measure:
 
 
 def find_mistakes(settings: Adversarial, *, classes: float, thorough: bool) -> Iterator[Mistake]:
-    """Yield distances beyond white, and attacks that need more classes than there are."""
+    """Yield distances beyond white, and attacks that do not search in the norm or need more classes than there are."""
     if settings.norm == "linf":
         for key, words in beyond_white({"eps": settings.eps}, ("eps",)):
             yield Mistake((key,), words)
         for attack in settings.attacks:
-            if isinstance(attack, Pgd):
-                for key, words in beyond_white(attack.model_dump(), ("step_size",)):
-                    yield Mistake(("attacks", "pgd", key), words)
+            for key, words in beyond_white(attack.model_dump(), ("step_size",)):
+                yield Mistake(("attacks", attack.name, key), words)
+    for words in other_norms(settings.attacks, settings.norm):
+        yield Mistake(("attacks",), words)
     try:
         expand([attack.model_dump() for attack in settings.attacks], classes)
     except InputError as error:
@@ -69,6 +72,7 @@ KIND = Kind(
     needs="network",
     gradients=lambda settings: True,
     attacks=True,
+    named=lambda settings: modules_of(settings.attacks, BALL_ATTACKS),
     predicts=True,
     function="gfscore.measures.adversarial.batch:measure_batch",
     columns=(
@@ -76,7 +80,7 @@ KIND = Kind(
         Column("distance", "float64", "norm of the perturbation that succeeded; null: none"),
         Column("steps", "int64", "forward passes spent on the sample"),
     ),
-    version=2,
+    version=3,
     value="1 if it is right and every attack within the ball fails",
     passes=(
         "up to steps x restarts of each attack, with a gradient each; `square` up to its queries, without; fewer for "

@@ -5,39 +5,24 @@ Auto-PGD and PGD are our own and FAB and Square are pyautoattack's; gfscore.atta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gfscore.attacks.auto_pgd import auto_pgd, auto_pgd_on_cross_entropy, auto_pgd_targeted
-from gfscore.attacks.ball_attacks import fgsm, pgd
-from gfscore.attacks.ball_libraries import fab, square
 from gfscore.attacks.balls import ball_of
 from gfscore.attacks.boundary import misclassified
-from gfscore.attacks.goals import OUT_OF_FIRST_PLACE
 from gfscore.attacks.gradient_ascent import assert_allowed, correct
+from gfscore.attacks.registry import BALL_ATTACKS, expand
 from gfscore.attacks.search import distances, logits_of, on_device
-from gfscore.attacks.settings import expand
 from gfscore.measures.samples import ALREADY_WRONG
 from gfscore.networks.classifier import Classifier
+from gfscore.statistics.draws import Draws
 from gfscore.statistics.margins import predictions
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-ATTACKS: dict[str, Callable[..., Any]] = {
-    "fgsm": fgsm,
-    "pgd": pgd,
-    "apgd-ce": auto_pgd_on_cross_entropy,
-    "apgd-dlr": partial(auto_pgd, goal=OUT_OF_FIRST_PLACE),
-    "apgd-targeted": auto_pgd_targeted,
-    "fab": fab,
-    "square": square,
-}
-"""Attacks by their name in config.yaml; autoattack is a list of these."""
 
 
 def measure_batch(
@@ -46,13 +31,13 @@ def measure_batch(
     labels: NDArray[np.int64],
     *,
     settings: Mapping[str, Any],
-    seed: int,
+    seeds: NDArray[np.uint64],
 ) -> dict[str, NDArray[Any]]:
     """Pointwise worst case of several attacks: a sample survives when it is right and every attack fails.
 
     Takes a Classifier with gradients, `images` (n, C, H, W) float32 in [0, 1], `labels` (n,) int, of
     `settings` norm ("linf" or "l2"), eps and attacks, a list of mappings that run in this order on the samples still
-    standing (gfscore.attacks.settings), and the `seed` of all random draws. Returns arrays (n,): value float64, 1 for a
+    standing (gfscore.attacks.registry), and `seeds` (n,) of the draws. Returns arrays (n,): value float64, 1 for a
     survivor, else 0; prediction int32 on the adversarial example, for others on the image; attack, the name of the
     first that succeeded, "clean" for a sample that is wrong without one, None for a survivor; distance float64, norm of
     the perturbation that succeeded, 0 for "clean", NaN for a survivor; steps int64, forward passes; censored, all
@@ -60,21 +45,19 @@ def measure_batch(
     asserted: whatever an attack returns lies in the ball and in [0, 1]; a success is one in a pass of its own, a tie
     at the top being an error. Raises InputError for a classifier without gradients, and as `expand` does.
     """
-    import torch
-
     ball = ball_of(settings)
     network, x, y = on_device(classifier, images, labels)
     logits = logits_of(network, x)
     result = _Worst(logits, y)
+    draws = Draws.of(seeds, x.device, common=settings.get("seed", 0))
     for number, entry in enumerate(expand(settings["attacks"], logits.shape[1])):
         rows = result.standing
         if len(rows) == 0:
             break
         options = {key: value for key, value in entry.items() if key != "name"}
+        attack = BALL_ATTACKS[entry["name"]].load()
         # Of its own for each attack, so that one that leaves the list changes no other.
-        drawn = int(np.random.SeedSequence([seed, number]).generate_state(1)[0])
-        generator = torch.Generator().manual_seed(drawn)
-        points, passes = ATTACKS[entry["name"]](network, x[rows], y[rows], ball=ball, generator=generator, **options)
+        points, passes = attack(network, x[rows], y[rows], ball=ball, draws=draws.stream(number)[rows], **options)
         points = points.detach()
         assert_allowed(points, x[rows], **ball)
         result.add(entry["name"], logits_of(network, points), distances(points, x[rows], ball["norm"]), passes + 1)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from gfscore.attacks.balls import Distance
-from gfscore.attacks.settings import Steps
+from gfscore.attacks.declaration import Steps
 from gfscore.core.settings import Closed
 from gfscore.measures.declaration import Column, CopiesAtOnce, Kind, Measure, Mistake, NetworkSettings
 
@@ -131,12 +131,12 @@ KIND = Kind(
     columns=(
         Column("radius", "float64", "certified radius of the prediction, right or wrong; 0 for an abstention"),
         Column("abstained", "bool", "no class had a proven majority"),
-        Column("draws", "int64", "noisy copies classified; null where unknown"),
+        Column("draws", "int64", "noisy copies that decided; null where unknown"),
         Column("lower_bound", "float64", "lower confidence bound of the top class's probability; null where unknown"),
         Column("attacked", "bool", "the certificate was attacked; null where unknown"),
         Column("refuted", "bool", "an attack on the smoothed classifier showed it wrong; null where unknown"),
     ),
-    version=1,
+    version=2,
     runtime=1440,
     value="radius within which the *smoothed* classifier cannot change; 0 if it is wrong or abstains",
     passes=(

@@ -11,6 +11,10 @@ from gfscore.measures.certified.smoothed_attacks import attack_certificates
 from gfscore.measures.certified.smoothing import certify
 from gfscore.networks.batched import BatchedClassifier
 from gfscore.networks.classifier import Classifier
+from gfscore.statistics.draws import Draws
+
+CERTIFICATE, ATTACK = range(2)
+"""Streams of noise: the attack draws the same whatever the certificate took."""
 
 
 def measure_batch(
@@ -19,7 +23,7 @@ def measure_batch(
     labels: NDArray[np.int64],
     *,
     settings: Mapping[str, Any],
-    seed: int,
+    seeds: NDArray[np.uint64],
 ) -> dict[str, NDArray[Any]]:
     """Certified radius of every sample: CERTIFY of Cohen et al. 2019, one array (n,) per column.
 
@@ -35,14 +39,14 @@ def measure_batch(
     smoothing = settings["smoothing"]
     require_certifiable(smoothing)
     base = BatchedClassifier(classifier, batch_size=smoothing["batch_size"])
-    generator = torch.Generator(device=base.device).manual_seed(seed)
+    noise = Draws.of(seeds, base.device)
     x = torch.from_numpy(images).to(base.device)
-    columns = certify(base, x, smoothing=smoothing, generator=generator)
+    columns = certify(base, x, smoothing=smoothing, noise=noise.stream(CERTIFICATE))
     right = columns["prediction"] == labels
     attacked = refuted = np.zeros(len(labels), dtype=bool)
     if smoothing["sandwich"] is not None:
         attacked = ~columns["abstained"]
-        refuted = attack_certificates(base, x, columns, smoothing=smoothing, generator=generator)
+        refuted = attack_certificates(base, x, columns, smoothing=smoothing, noise=noise.stream(ATTACK))
     return columns | {
         "value": np.where(right, columns["radius"], 0.0),
         "censored": np.zeros(len(labels), dtype=bool),

@@ -11,12 +11,13 @@ from gfscore.attacks.search import slope_of
 from gfscore.core.errors import InputError
 from gfscore.measures.certified import HALF
 from gfscore.measures.certified.radii import fewest_votes
-from gfscore.measures.certified.smoothing import count_votes, noisy_copies
+from gfscore.measures.certified.smoothing import count_votes
 from gfscore.networks.batched import BatchedClassifier
 from gfscore.statistics.binomial import lower_shares
+from gfscore.statistics.draws import Draws
 
 if TYPE_CHECKING:
-    from torch import Generator, Tensor
+    from torch import Tensor
 
 INSIDE = 1 - 1e-4
 """Share of the certified radius that is searched: the certificate speaks of the open ball, in exact arithmetic."""
@@ -34,7 +35,7 @@ def attack_certificates(
     certified: Mapping[str, NDArray[Any]],
     *,
     smoothing: Mapping[str, Any],
-    generator: "Generator",
+    noise: Draws,
 ) -> NDArray[np.bool_]:
     """Which certificates an attack refutes, (n,) bool; abstentions are not attacked.
 
@@ -66,9 +67,11 @@ def attack_certificates(
     classes = torch.from_numpy(certified["prediction"][rows].astype(np.int64)).to(base.device)
     radius = torch.from_numpy(INSIDE * certified["radius"][rows]).to(base.device, torch.float32)
     adversarial = pgd_of_smoothed(
-        base, images[kept], classes, radius, sigma=smoothing["sigma"], generator=generator, **smoothing["sandwich"]
+        base, images[kept], classes, radius, sigma=smoothing["sigma"], noise=noise[kept], **smoothing["sandwich"]
     )
-    refuted[rows] = _below_half(base, adversarial, classes, smoothing=smoothing, generator=generator)
+    # Refuted only by noise that the attack has not seen.
+    fresh = noise[kept].stream(smoothing["sandwich"]["steps"])
+    refuted[rows] = _below_half(base, adversarial, classes, smoothing=smoothing, noise=fresh)
     return refuted
 
 
@@ -81,7 +84,7 @@ def pgd_of_smoothed(
     steps: int,
     gradient_draws: int,
     sigma: float,
-    generator: "Generator",
+    noise: Draws,
 ) -> "Tensor":
     """Images within an l2 distance `radius` (n,) of their own where the smoothed classifier leaves `classes` (n,).
 
@@ -90,13 +93,13 @@ def pgd_of_smoothed(
     """
     delta = images.new_zeros(images.shape)
     for step in range(steps):
-        gradient = _gradient(base, images + delta, classes, draws=gradient_draws, sigma=sigma, generator=generator)
+        gradient = _gradient(base, images + delta, classes, draws=gradient_draws, sigma=sigma, noise=noise.stream(step))
         length = 2 * STEP * radius / steps * (1 - step / steps)
         delta = _shorten(delta + steepest(gradient, norm="l2") * per_image(length, images), radius)
     return images + delta
 
 
-def _gradient(base, images, classes, *, draws, sigma, generator):
+def _gradient(base, images, classes, *, draws, sigma, noise):
     # Of the logarithm of the other classes' mean probability over the noise. In logarithms, so that it does not vanish
     # where the network is sure of itself.
     import torch
@@ -105,8 +108,8 @@ def _gradient(base, images, classes, *, draws, sigma, generator):
     parts = []
     for rows in torch.arange(len(images), device=images.device).split(max(1, base.batch_size // draws)):
         points = images[rows].detach().requires_grad_()
-        noise = noisy_copies(torch.zeros_like(points), each=draws, sigma=sigma, generator=generator)
-        logits = base.classifier.network(points.repeat_interleave(draws, 0) + noise).float()
+        drawn = noise[rows].copies(draws).normal(points.shape[1:], std=sigma)
+        logits = base.classifier.network(points.repeat_interleave(draws, 0) + drawn).float()
         own = classes[rows].repeat_interleave(draws)[:, None]
         margin = logits.gather(1, own)[:, 0] - logits.scatter(1, own, -float("inf")).logsumexp(1)
         others = -softplus(margin).reshape(-1, draws).logsumexp(1)
@@ -114,15 +117,15 @@ def _gradient(base, images, classes, *, draws, sigma, generator):
     return torch.cat(parts)
 
 
-def _below_half(base, images, classes, *, smoothing, generator):
-    # Refuted only by draws that the attack has not seen.
+def _below_half(base, images, classes, *, smoothing, noise):
     draws, alpha = smoothing["estimation_samples"], CONFIRMATION * smoothing["alpha"]
-    noise = {"sigma": smoothing["sigma"], "generator": generator}
-    screened, _ = count_votes(base, images, classes, draws=smoothing["selection_samples"], needed=0, **noise)
+    how = {"sigma": smoothing["sigma"], "needed": 0}
+    screening, counting = noise.stream(0), noise.stream(1)
+    screened, _ = count_votes(base, images, classes, draws=smoothing["selection_samples"], noise=screening, **how)
     suspect = screened <= HALF * smoothing["selection_samples"]
     below = np.zeros(len(images), dtype=bool)
     if fewest_votes(draws, alpha=alpha) <= draws and suspect.any():
-        votes, _ = count_votes(base, images[suspect], classes[suspect], draws=draws, needed=0, **noise)
+        votes, _ = count_votes(base, images[suspect], classes[suspect], draws=draws, noise=counting[suspect], **how)
         against = draws - votes.cpu().numpy()
         below[suspect.cpu().numpy()] = lower_shares(against, draws, alpha=alpha) > HALF
     return below

@@ -9,14 +9,15 @@ from numpy.typing import NDArray
 from gfscore.measures.certified.radii import fewest_votes, radii
 from gfscore.networks.batched import BatchedClassifier
 from gfscore.statistics.binomial import lower_shares
+from gfscore.statistics.draws import Draws
 from gfscore.tables.sample_files import ABSTAINED
 
 if TYPE_CHECKING:
-    from torch import Generator, Tensor
+    from torch import Tensor
 
 
 def certify(
-    base: BatchedClassifier, images: "Tensor", *, smoothing: Mapping[str, Any], generator: "Generator"
+    base: BatchedClassifier, images: "Tensor", *, smoothing: Mapping[str, Any], noise: Draws
 ) -> dict[str, NDArray[Any]]:
     """Columns prediction, radius, abstained, draws and lower_bound of a tensor of images, arrays (n,).
 
@@ -26,10 +27,10 @@ def certify(
     Source: Cohen et al. 2019, section 3.2.2.
     """
     sigma, alpha, draws = smoothing["sigma"], smoothing["alpha"], smoothing["estimation_samples"]
-    noise = {"sigma": sigma, "generator": generator}
-    selected = select(base, images, draws=smoothing["selection_samples"], **noise)
+    selection, estimation = noise.stream(0), noise.stream(1)
+    selected = select(base, images, draws=smoothing["selection_samples"], sigma=sigma, noise=selection)
     needed = fewest_votes(draws, alpha=alpha)
-    votes, drawn = count_votes(base, images, selected, draws=draws, needed=needed, **noise)
+    votes, drawn = count_votes(base, images, selected, draws=draws, needed=needed, sigma=sigma, noise=estimation)
     lower_bound = lower_shares(votes.cpu().numpy(), draws, alpha=alpha)
     radius = radii(lower_bound, sigma=sigma)
     abstained = radius == 0
@@ -42,7 +43,7 @@ def certify(
     }
 
 
-def select(base: BatchedClassifier, images: "Tensor", *, draws: int, sigma: float, generator: "Generator") -> "Tensor":
+def select(base: BatchedClassifier, images: "Tensor", *, draws: int, sigma: float, noise: Draws) -> "Tensor":
     """Class that each image's noisy copies are given most often, (n,) int64; the lowest of ties."""
     from torch.nn.functional import one_hot
 
@@ -50,7 +51,7 @@ def select(base: BatchedClassifier, images: "Tensor", *, draws: int, sigma: floa
     done = 0
     while done < draws:
         each = _copies_each(base, len(images), draws - done)
-        votes, classes = noisy_classes(base, images, each=each, sigma=sigma, generator=generator)
+        votes, classes = noisy_classes(base, images, sigma=sigma, noise=noise.copies(each, done))
         counts = counts + one_hot(votes, classes).sum(1)
         done += each
     return counts.argmax(1)
@@ -64,11 +65,12 @@ def count_votes(
     draws: int,
     needed: int,
     sigma: float,
-    generator: "Generator",
+    noise: Draws,
 ) -> tuple["Tensor", "Tensor"]:
     """How many noisy copies of each image are given its class, and how many were drawn: two (n,) int64 tensors.
 
-    Takes `classes` (n,). An image is drawn `draws` times, or until it can no longer reach `needed` votes.
+    Takes `classes` (n,). An image is drawn `draws` times, or until it can no longer reach `needed` votes; what is
+    classified beyond that, in one batch with the others, is not counted.
     """
     import torch
 
@@ -77,32 +79,33 @@ def count_votes(
     active, done = torch.arange(len(images), device=base.device), 0
     while done < draws and len(active):
         each = _copies_each(base, len(active), draws - done)
-        found, _ = noisy_classes(base, images.index_select(0, active), each=each, sigma=sigma, generator=generator)
-        votes.index_add_(0, active, (found == classes.index_select(0, active)[:, None]).sum(1))
-        drawn.index_fill_(0, active, done + each)
+        own = noise[active].copies(each, done)
+        found, _ = noisy_classes(base, images.index_select(0, active), sigma=sigma, noise=own)
+        hits = votes[active][:, None] + (found == classes.index_select(0, active)[:, None]).cumsum(1)
         done += each
-        active = active[votes[active] + (draws - done) >= needed]
+        missed = torch.arange(done - each + 1, done + 1, device=base.device) - hits
+        # The first draw after which too few are left, else the last one.
+        lost, first = (missed > draws - needed).max(1)
+        stop = first.where(lost, each - 1)
+        votes[active] = hits.gather(1, stop[:, None])[:, 0]
+        drawn[active] = done - each + 1 + stop
+        active = active[~lost]
     return votes, drawn
 
 
-def noisy_classes(
-    base: BatchedClassifier, images: "Tensor", *, each: int, sigma: float, generator: "Generator"
-) -> tuple["Tensor", int]:
-    """Classes that the base classifier gives to `each` noisy copies of every image: `(votes (n, each) int64, K)`.
+def noisy_classes(base: BatchedClassifier, images: "Tensor", *, sigma: float, noise: Draws) -> tuple["Tensor", int]:
+    """Classes that the base classifier gives to noisy copies of every image: `(votes (n, each) int64, K)`.
 
     A class does not depend on the label: it is the first of the largest logits.
     """
-    logits = base.logits(noisy_copies(images, each=each, sigma=sigma, generator=generator))
-    return logits.argmax(1).reshape(len(images), each), logits.shape[1]
+    logits = base.logits(noisy_copies(images, sigma=sigma, noise=noise))
+    return logits.argmax(1).reshape(len(images), -1), logits.shape[1]
 
 
-def noisy_copies(images: "Tensor", *, each: int, sigma: float, generator: "Generator") -> "Tensor":
-    """`each` copies of every image (n, C, H, W) with Gaussian noise, (n * each, C, H, W), image by image."""
-    import torch
-
-    noise = torch.empty(len(images), each, *images.shape[1:], device=images.device)
-    noise.normal_(std=sigma, generator=generator)
-    return noise.add_(images[:, None]).flatten(0, 1)
+def noisy_copies(images: "Tensor", *, sigma: float, noise: Draws) -> "Tensor":
+    """Copies of every image (n, C, H, W) with Gaussian noise, (n * each, C, H, W), image by image, by its copies."""
+    drawn = noise.normal(images.shape[1:], std=sigma)
+    return drawn.unflatten(0, (len(images), -1)).add_(images[:, None]).flatten(0, 1)
 
 
 def _copies_each(base, images, remaining):

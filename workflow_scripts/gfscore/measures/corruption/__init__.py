@@ -38,7 +38,7 @@ KIND = Kind(
         Column("corruption", "string", "kind of corruption"),
         Column("severity", "int32", "1 (mild) to 5 (strong)"),
     ),
-    version=2,
+    version=3,
     runtime=240,
     value="share of its corrupted copies that are classified correctly",
     passes="corruptions x severities",

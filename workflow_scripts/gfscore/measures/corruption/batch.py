@@ -1,4 +1,4 @@
-"""Correctness of a batch of images under common corruptions, drawn anew from the seed."""
+"""Correctness of a batch of images under common corruptions, drawn anew from their seeds."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from gfscore.images.corruptions.catalogue import corrupt
 from gfscore.networks.classifier import Classifier
+from gfscore.statistics.draws import RowGenerators
 from gfscore.statistics.margins import predictions
 
 
@@ -18,18 +19,18 @@ def measure_batch(
     labels: NDArray[np.int64],
     *,
     settings: Mapping[str, Any],
-    seed: int,
+    seeds: NDArray[np.uint64],
 ) -> dict[str, NDArray[Any]]:
     """Correctness of a batch under every corruption and severity of the settings, one row each.
 
-    Takes a Classifier, images (n, C, H, W) float32 in [0, 1], labels (n,) and the seed of the batch;
+    Takes a Classifier, images (n, C, H, W) float32 in [0, 1], labels (n,) and a seed of each sample, `seeds` (n,);
     returns the columns of the samples table of kind corruption (see gfscore.measures.job.measure_in_batches).
     """
     parts = []
     for corruption in settings["corruptions"]:
         for severity in settings["severities"]:
             # A corruption draws the same whatever else is asked for.
-            rng = np.random.default_rng([seed, crc32(corruption.encode()), severity])
+            rng = RowGenerators(seeds, crc32(corruption.encode()) * 8 + severity)
             logits = classifier.logits(corrupt(images, corruption, severity, rng=rng))
             parts.append((corruption, severity, predictions(logits, labels)))
     n = len(images)

@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from gfscore.attacks.balls import NORMS, Distance, Norm, beyond_white
-from gfscore.attacks.settings import Fmn, MinimalAttack
+from gfscore.attacks.fmn import Fmn
+from gfscore.attacks.registry import MINIMAL_ATTACKS, MinimalAttack, modules_of, other_norms
 from gfscore.measures.declaration import Column, Kind, Measure, Mistake, NetworkSettings
 
 FAR = {"l2": 3.0, "linf": 0.25}
@@ -72,10 +73,8 @@ def find_mistakes(settings: Minimal, *, classes: float, thorough: bool) -> Itera
     if settings.norm == "linf":
         for key, words in beyond_white({"largest_distance": settings.largest_distance}, ("largest_distance",)):
             yield Mistake((key,), words)
-    for attack in settings.attacks:
-        if settings.norm not in attack.norms:
-            known = ", ".join(attack.norms)
-            yield Mistake(("attacks",), f"{attack.name} searches in {known} only; leave it out, or set norm: {known}")
+    for words in other_norms(settings.attacks, settings.norm):
+        yield Mistake(("attacks",), words)
 
 
 KIND = Kind(
@@ -87,6 +86,7 @@ KIND = Kind(
     needs="network",
     gradients=lambda settings: True,
     attacks=True,
+    named=lambda settings: modules_of(settings.attacks, MINIMAL_ATTACKS),
     function="gfscore.measures.minimal.batch:measure_batch",
     columns=(
         Column("attack", "string", "attack that found the nearest example, clean for a sample that is wrong anyway"),

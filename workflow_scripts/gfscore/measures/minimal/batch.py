@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,24 +12,15 @@ from numpy.typing import NDArray
 
 from gfscore.attacks.boundary import refine
 from gfscore.attacks.gradient_ascent import NORMS, correct
-from gfscore.attacks.minimal_libraries import carlini_wagner, fab
-from gfscore.attacks.minimal_norm import deepfool, fmn, require_norm
+from gfscore.attacks.minimal_norm import require_norm
+from gfscore.attacks.registry import MINIMAL_ATTACKS, complete
 from gfscore.attacks.search import distances, logits_of, on_device
-from gfscore.attacks.settings import MINIMAL_ATTACKS, complete
 from gfscore.measures.samples import ALREADY_WRONG
 from gfscore.networks.classifier import Classifier
 from gfscore.statistics.margins import predictions
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-ATTACKS: dict[str, Callable[..., Any]] = {
-    "fmn": fmn,
-    "deepfool": deepfool,
-    "carlini-wagner": carlini_wagner,
-    "fab": fab,
-}
-"""Minimal-norm attacks by their name in config.yaml."""
 
 
 def measure_batch(
@@ -38,13 +29,13 @@ def measure_batch(
     labels: NDArray[np.int64],
     *,
     settings: Mapping[str, Any],
-    seed: int,
+    seeds: NDArray[np.uint64],
 ) -> dict[str, NDArray[Any]]:
     """Smallest perturbation found of each image, over several attacks, refined by bisection.
 
     Takes a Classifier with gradients, `images` (n, C, H, W) float32 in [0, 1], `labels` (n,) int, and of
     `settings` norm ("l2" or "linf"), largest_distance, bisection_steps and attacks, a list of mappings with name and
-    the attack's own settings. `seed` decides nothing, since no attack here starts at random. Returns arrays (n,):
+    the attack's own settings. `seeds` decide nothing, since no attack here starts at random. Returns arrays (n,):
     value float64 in [0, largest_distance], an upper bound on the true distance, 0 for a misclassified image and
     largest_distance where nothing was found within it; censored bool, true exactly in the latter case; prediction
     int32, the class of the nearest adversarial example, else of the image; attack, its name, "clean" for a
@@ -109,4 +100,4 @@ def _attack(entry):
     # Name of an attack and the function with its settings bound.
     options = complete(entry, MINIMAL_ATTACKS)
     name = options.pop("name")
-    return name, partial(ATTACKS[name], **options)
+    return name, partial(MINIMAL_ATTACKS[name].load(), **options)

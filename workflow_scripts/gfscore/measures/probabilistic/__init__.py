@@ -128,7 +128,7 @@ KIND = Kind(
         Column("changes", "int64", "perturbed copies that were classified otherwise"),
         Column("draws", "int64", "perturbed copies classified"),
     ),
-    version=3,
+    version=4,
     value=(
         "1 if a statistical test decides that at most a share kappa of its random neighbours is classified otherwise"
     ),

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gfscore.attacks.perturbations import make_perturbation
 from gfscore.measures.probabilistic.neighbourhoods import make_boundaries, run_tests
 from gfscore.networks.batched import BatchedClassifier
 from gfscore.networks.classifier import Classifier
 from gfscore.networks.logit_watch import watched
+from gfscore.statistics.draws import Draws, seeds_of_samples
 from gfscore.statistics.sequential_tests import ROBUST
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
-    from torch import Generator, Tensor, nn
+    from torch import Tensor, nn
 
     from gfscore.attacks.perturbations import Perturbation
 
@@ -31,8 +33,8 @@ class ExactBinomialTest:
 
     `model` is a torch module from images (n, C, H, W) in [0, 1] to logits; it runs in eval mode, and each of its
     modules gets its mode back. `perturbation` is a Perturbation or the settings of one
-    (gfscore.attacks.perturbations); the other arguments are as in `measure_batch`. Successive calls draw on from
-    one generator with `seed`. Raises InputError as measure_batch does.
+    (gfscore.attacks.perturbations); the other arguments are as in `measure_batch`. Images are drawn by
+    `seed` and their place among all that were tested. Raises InputError as measure_batch does.
     """
 
     def __init__(
@@ -56,7 +58,7 @@ class ExactBinomialTest:
         self.states: NDArray[np.object_] | None = None
         self.changes: NDArray[np.int64] | None = None
         self.draws: NDArray[np.int64] | None = None
-        self._generator: Generator | None = None
+        self._tested = 0
 
     def __call__(self, images: Tensor, labels: Tensor) -> Tensor:
         """Images (n, C, H, W) that show what the test found; `labels` (n,) int64."""
@@ -66,8 +68,8 @@ class ExactBinomialTest:
         modes = [(module, module.training) for module in self.model.modules()]
         classifier = Classifier("", None, None, self.model.eval())
         base = BatchedClassifier(classifier, batch_size=self.batch_size)
-        if self._generator is None:
-            self._generator = torch.Generator(device=base.device).manual_seed(self.seed)
+        seeds = seeds_of_samples(self.seed, "probabilistic", self._tested + np.arange(len(images)))
+        self._tested += len(images)
         try:
             with watched(classifier):
                 outcome, _ = run_tests(
@@ -77,7 +79,7 @@ class ExactBinomialTest:
                     boundaries=self.boundaries,
                     perturbation=self.perturbation,
                     reference=self.reference,
-                    generator=self._generator,
+                    draws=Draws.of(seeds, base.device),
                 )
         finally:
             for module, training in modes:

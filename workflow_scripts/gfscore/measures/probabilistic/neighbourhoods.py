@@ -12,12 +12,13 @@ from gfscore.core.errors import InputError, unknown
 from gfscore.networks.batched import BatchedClassifier
 from gfscore.networks.classifier import Classifier
 from gfscore.statistics.decisions import VALUES
+from gfscore.statistics.draws import Draws
 from gfscore.statistics.error_rates import error_rate, require_budget
 from gfscore.statistics.sequential_tests import STATES, UNDECIDED, Boundaries, boundaries
 from gfscore.statistics.thresholds import threshold
 
 if TYPE_CHECKING:
-    from torch import Generator, Tensor
+    from torch import Tensor
 
 REFERENCES = ("prediction", "label")
 """What a neighbour's class is compared with: h(x), "stability", or y, "correct and stable"."""
@@ -29,7 +30,7 @@ def measure_batch(
     labels: NDArray[np.int64],
     *,
     settings: Mapping[str, Any],
-    seed: int,
+    seeds: NDArray[np.uint64],
 ) -> dict[str, NDArray[Any]]:
     """Whether at most a share kappa of each image's neighbours is classified otherwise, one array (n,) per column.
 
@@ -52,7 +53,7 @@ def measure_batch(
         boundaries=limits,
         perturbation=make_perturbation(settings["perturbation"]),
         reference=settings["reference"],
-        generator=torch.Generator(device=base.device).manual_seed(seed),
+        draws=Draws.of(seeds, base.device),
     )
     state = outcome.states()
     return {
@@ -98,14 +99,15 @@ def run_tests(
     boundaries: Boundaries,
     perturbation: Perturbation,
     reference: str,
-    generator: "Generator",
+    draws: Draws,
 ) -> tuple[Outcome, "Tensor"]:
     """Sequential test of every image: `(Outcome, predictions (n,) int64)`.
 
     Takes a BatchedClassifier, tensors `images` (n, C, H, W) and `labels` (n,), Boundaries, a Perturbation, the
-    `reference` and a generator on the images' device. The boundary is looked at after every draw, however many are
-    classified at once, so neither outcome nor counts depend on what is drawn beyond the decision; decided images leave
-    the batch. A tie at the top counts against the reference label, and for a prediction against the true class.
+    `reference` and the images' random numbers, `draws`, on their device. The boundary is looked at after every draw,
+    however many are classified at once, and the k-th neighbour is the same whenever it is drawn, so neither outcome nor
+    counts depend on what is drawn together, or beyond the decision; decided images leave the batch. A tie at the top
+    counts against the reference label, and for a prediction against the true class.
     """
     import torch
 
@@ -115,7 +117,7 @@ def run_tests(
     predicted = predict(base.logits(images), labels)
     wanted = predicted if reference == "prediction" else labels
     codes = torch.full_like(labels, int(boundaries.decide(0, 0)))
-    changes, draws = torch.zeros_like(labels), torch.zeros_like(labels)
+    changes, count = torch.zeros_like(labels), torch.zeros_like(labels)
     neighbours = images.clone()
     active, done = torch.nonzero(codes == UNDECIDED).flatten(), 0
     before, next_call = changes[active], boundaries.robust_from(0)
@@ -124,7 +126,7 @@ def run_tests(
         rows = active.repeat_interleave(each)
         # Whole images are copied several times as fast as by an index.
         own = labels.index_select(0, rows)
-        drawn = perturbation(images.index_select(0, rows), own, generator)
+        drawn = perturbation(images.index_select(0, rows), own, draws[active].copies(each, done))
         changed = (predict(base.logits(drawn), own) != wanted.index_select(0, rows)).reshape(-1, each)
         done += each
         # Near most images nothing changes, and without a change a test ends only by calling its image robust.
@@ -136,14 +138,14 @@ def run_tests(
         decided, first = (calls != UNDECIDED).max(1)
         stop = first.where(decided, each - 1)[:, None]
         _remember(neighbours, active, drawn.reshape(-1, each, *images.shape[1:]), changed, stop)
-        changes[active], draws[active] = k.gather(1, stop)[:, 0], done - each + 1 + stop[:, 0]
+        changes[active], count[active] = k.gather(1, stop)[:, 0], done - each + 1 + stop[:, 0]
         codes[active] = calls.gather(1, stop)[:, 0]
         going_on = torch.nonzero(~decided).flatten()
         active, before = active[going_on], k[going_on, -1]
         if len(active):
             next_call = boundaries.robust_from(int(before.min()))
-    draws[active] = done
-    return Outcome(codes, changes, draws, neighbours), predicted
+    count[active] = done
+    return Outcome(codes, changes, count, neighbours), predicted
 
 
 def predict(logits: "Tensor", labels: "Tensor") -> "Tensor":

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from gfscore.attacks.balls import Distance, Norm, Radius, ball_words, beyond_white
-from gfscore.attacks.settings import Steps
+from gfscore.attacks.declaration import Steps
 from gfscore.measures.declaration import Column, Kind, Measure, Mistake, NetworkSettings
 
 
@@ -58,7 +58,7 @@ KIND = Kind(
         Column("target", "int32", "class that the attack aims at"),
         Column("distance", "float64", "norm of the perturbation, successful or not"),
     ),
-    version=2,
+    version=3,
     value="share of the other classes that a targeted attack within the ball could not reach",
     passes="up to (K - 1) x steps x restarts, with a gradient each",
 )

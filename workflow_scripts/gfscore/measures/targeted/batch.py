@@ -14,6 +14,7 @@ from gfscore.attacks.goals import INTO_TARGET
 from gfscore.attacks.gradient_ascent import assert_allowed
 from gfscore.attacks.search import distances, logits_of, on_device
 from gfscore.networks.classifier import Classifier
+from gfscore.statistics.draws import Draws
 from gfscore.statistics.margins import predictions
 
 TARGETS_AT_ONCE = 9
@@ -27,12 +28,12 @@ def measure_batch(
     labels: NDArray[np.int64],
     *,
     settings: Mapping[str, Any],
-    seed: int,
+    seeds: NDArray[np.uint64],
 ) -> dict[str, NDArray[Any]]:
     """Targeted projected gradient descent on each sample towards each other class: n (K - 1) rows.
 
     Takes a Classifier with gradients, `images` (n, C, H, W) float32 in [0, 1], `labels` (n,) int, of
-    `settings` norm ("linf" or "l2"), eps, steps, step_size and restarts, and the `seed` of the random starts. The
+    `settings` norm ("linf" or "l2"), eps, steps, step_size and restarts, and the `seeds` (n,) of the random starts. The
     attack lowers the cross-entropy to the target and ends where the target is predicted; misclassified samples are
     attacked too. Returns arrays (n (K - 1),), the targets of a sample one after the other: row, the sample's place in
     the batch; target int32; prediction int32 on the end of the attack; value float64, 0 where it is the target, else 1;
@@ -46,14 +47,16 @@ def measure_batch(
     network, x, y = on_device(classifier, images, labels)
     classes = logits_of(network, x[:1]).shape[1]
     row, target = other_classes(np.asarray(labels), classes)
-    generator = torch.Generator().manual_seed(seed)
+    # A copy for each class, so that a target's starts do not depend on the others.
+    draws = Draws.of(seeds, x.device).copies(classes)
     attack = {name: settings[name] for name in ("steps", "step_size", "restarts")}
     parts = []
     for start in range(0, len(row), TARGETS_AT_ONCE * len(images)):
         part = slice(start, start + TARGETS_AT_ONCE * len(images))
         of = torch.from_numpy(row[part]).to(x.device)
         aims = torch.stack([y[of], torch.from_numpy(target[part]).to(x.device)], dim=1)
-        points, _ = pgd(network, x[of], aims, ball=ball, generator=generator, goal=INTO_TARGET, **attack)
+        own = draws[of * classes + aims[:, 1]]
+        points, _ = pgd(network, x[of], aims, ball=ball, draws=own, goal=INTO_TARGET, **attack)
         assert_allowed(points, x[of], **ball)
         parts.append((logits_of(network, points).cpu().numpy(), distances(points, x[of], ball["norm"]).cpu().numpy()))
     logits, distance = (np.concatenate(column) for column in zip(*parts, strict=True))

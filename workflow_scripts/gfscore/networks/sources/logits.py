@@ -1,4 +1,4 @@
-"""Logits that somebody already has, in a file."""
+"""Logits in a user's file."""
 
 from typing import Literal
 
@@ -13,7 +13,7 @@ class Logits(LogitsSettings):
 
     source: Literal["logits"] = "logits"
     path: Text = Field(description="File of logits: .parquet, .npz, .npy or .csv.")
-    allow_probabilities: bool = Field(False, description="Whether rows that sum to 1 really are logits.")
+    allow_probabilities: bool = Field(False, description="Whether to accept rows that sum to 1 as logits.")
 
 
 SOURCE = ModelSource(

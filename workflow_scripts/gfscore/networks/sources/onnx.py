@@ -1,4 +1,4 @@
-"""An exported network, run by onnxruntime on the CPU: logits, no gradients."""
+"""An exported network, run by onnxruntime on the CPU without gradients."""
 
 from typing import Literal
 
@@ -11,11 +11,11 @@ from gfscore.networks.model_source import FileSettings, ModelSource, Pixels
 class File(FileSettings):
     """An ONNX file."""
 
-    output: str | None = Field(None, description="Name of the output with the logits; null when there is only one.")
+    output: str | None = Field(None, description="Name of the output with the logits; null if there is only one.")
 
 
 class Onnx(Pixels, File):
-    """An ONNX file, and what is done to the pixels before."""
+    """An ONNX file and its preprocessing."""
 
     source: Literal["onnx"] = "onnx"
 

@@ -1,4 +1,4 @@
-"""A linear classifier of the features of a frozen network of timm, which the workflow fits."""
+"""A linear classifier on features of a frozen timm network, fitted by the workflow."""
 
 from typing import Literal
 
@@ -9,22 +9,22 @@ from gfscore.networks.model_source import ModelSettings, ModelSource, Pixels, We
 
 
 class Fit(ModelSettings):
-    """How the linear classifier is fitted."""
+    """Settings of the fit of the linear classifier."""
 
     train_on: Name = Field(description="Dataset that the linear classifier is fitted on.")
     evaluate_on: Name | None = Field(
-        None, description="Dataset on which clean accuracy is recorded: that of the zoo, or the only one for it."
+        None, description="Dataset on which clean accuracy is recorded; by default that of the zoo, or its only one."
     )
     penalty: Positive = Field(
         1.0,
-        description="Weight of half the squared norm of the coefficients, beside the cross-entropy summed over the "
-        "samples (1 / C of scikit-learn).",
+        description="Weight of half the squared norm of the coefficients, with the cross-entropy summed over samples "
+        "(1 / C in scikit-learn).",
     )
     iterations: Count = Field(2000, description="Largest number of steps of the fit.")
 
 
 class Probe(Pixels, WeightsSettings, Fit):
-    """A linear classifier, and its backbone."""
+    """A linear classifier and its backbone."""
 
     source: Literal["probe"] = "probe"
     architecture: Text = Field(description="Name of the backbone in timm.")

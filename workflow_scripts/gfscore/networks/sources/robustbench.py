@@ -9,26 +9,26 @@ from gfscore.networks.model_source import LogitsSettings, ModelSource
 
 
 class RobustBench(LogitsSettings):
-    """A leaderboard model; what its entry leaves out comes from the leaderboard."""
+    """A leaderboard model; defaults are taken from the leaderboard."""
 
     source: Literal["robustbench"] = "robustbench"
-    dataset: Literal["cifar10", "cifar100", "imagenet"] = Field(description="Data set of the leaderboard.")
+    dataset: Literal["cifar10", "cifar100", "imagenet"] = Field(description="Dataset of the leaderboard.")
     threat: Literal["Linf", "L2", "corruptions"] = Field(description="Threat of the leaderboard.")
     model: Text = Field(description="Name on the leaderboard.")
     path: Text = Field("checkpoints", description="Folder of all RobustBench checkpoints.")
-    architecture: Text | None = Field(None, description="Architecture in words; null where the entry does not say.")
+    architecture: Text | None = Field(None, description="Architecture in words; null if not stated.")
     sha256: Sha256 | Unique[Sha256] | None = Field(
-        None, description="Digest, one per file for ensembles; null to record it at first sight."
+        None, description="Digest, one per file for ensembles; null to record it at first use."
     )
     trust_pickle: bool = Field(
-        False, description="Run code that the checkpoint may hold; needs sha256. See SECURITY.md."
+        False, description="Run code that the checkpoint may contain; requires sha256. See SECURITY.md."
     )
 
     absent = frozenset({"architecture"})
 
 
 def completed(entry: dict[str, Any], zoo: str, threat: str, model: str, *, folder: str) -> dict[str, Any]:
-    """An entry with what the leaderboard says of the model that it names, by default that of its own place."""
+    """Entry completed by the leaderboard's data on its model; dataset, threat and model default to the entry's keys."""
     from gfscore.core.errors import InputError
     from gfscore.networks import leaderboard
 
@@ -37,7 +37,7 @@ def completed(entry: dict[str, Any], zoo: str, threat: str, model: str, *, folde
     try:
         listed = leaderboard.entry(**{name: str(value) for name, value in key.items()}, folder=folder)
     except InputError:
-        # What is no such model is said where the entry is checked.
+        # An unknown model is reported by the validation of the entry.
         listed = key
     return {**listed, **entry}
 

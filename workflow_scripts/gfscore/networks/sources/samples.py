@@ -1,4 +1,4 @@
-"""Certified radii that somebody computed elsewhere, in a file."""
+"""Certified radii in a user's file."""
 
 from typing import Literal
 

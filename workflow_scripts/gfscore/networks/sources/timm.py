@@ -10,7 +10,7 @@ from gfscore.networks.model_source import CHECKPOINTS, ModelSource, Pixels, Weig
 
 
 class Timm(Pixels, WeightsSettings):
-    """Weights, and the name of their network in timm."""
+    """Weights and the name of their network in timm."""
 
     source: Literal["timm"] = "timm"
     architecture: Text = Field(description="Name of the network in timm.")

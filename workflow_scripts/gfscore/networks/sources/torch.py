@@ -10,16 +10,16 @@ from gfscore.networks.model_source import CHECKPOINTS, ModelSource, Pixels, Weig
 
 
 class Torch(Pixels, WeightsSettings):
-    """Weights, and code that makes their network."""
+    """Weights and the code that builds their network."""
 
     source: Literal["torch"] = "torch"
     architecture: Text = Field(
-        description="package.module:callable, of an installed package or of the folder architectures/"
+        description="package.module:callable, from an installed package or the folder architectures/"
     )
 
 
 def _claims(entry: Mapping[str, Any]) -> bool:
-    # Without an architecture too: it is then missed by its name.
+    # Also without an architecture, so that the error says that it is missing.
     named = ":" in str(entry.get("architecture", ":"))
     return path_ends(*CHECKPOINTS)(entry) and named and "train_on" not in entry
 
@@ -30,5 +30,5 @@ SOURCE = ModelSource(
     gives="gradients",
     fetched=True,
     claims=_claims,
-    opened_by="gfscore.networks.checkpoint",
+    opened_by="gfscore.networks.torch_models",
 )

@@ -1,6 +1,5 @@
-"""Classifiers that the workflow trains itself: the settings of their training, method by method."""
+"""Classifiers that the workflow trains, and the settings of the training methods."""
 
-from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
@@ -23,84 +22,84 @@ from gfscore.core.settings import (
 from gfscore.networks.model_source import LogitsSettings, ModelSource
 
 EPS = 8 / 255
-"""Radius of perturbations where an entry states none."""
+"""Default radius of perturbations."""
 
 
 class Ball(Closed):
-    """Perturbations in a ball; a radius and a norm that are left out are those of the entry's `attack`."""
+    """Perturbations in a ball; norm and radius default to those of the entry's `attack`."""
 
     norm: Norm | None = Field(None, description="Norm of the perturbation.")
     eps: Positive | None = Field(None, description="Radius of the ball, pixels in [0, 1].")
 
     def complete(self, attack: "Attack") -> None:
-        """Fill in what is left out, from the attack that the training is measured by."""
+        """Replace missing values by those of the attack that measures robust accuracy."""
         self.norm = self.norm or attack.norm
         self.eps = self.eps or attack.eps
 
 
 class OneStep(Ball):
-    """Single steps from a random start, of 1.25 radii (Wong et al. 2020) unless stated."""
+    """Single steps from a random start, by default of 1.25 times the radius (Wong et al. 2020)."""
 
-    step_size: Positive | None = Field(None, description="Length of the step; null for 1.25 radii.")
+    step_size: Positive | None = Field(None, description="Length of the step; null for 1.25 times the radius.")
 
     def complete(self, attack: "Attack") -> None:
-        """As Ball, and the step."""
+        """As in Ball, with the step size."""
         super().complete(attack)
         self.step_size = self.step_size or 1.25 * (self.eps or EPS)
 
 
 class Steps(Ball):
-    """Several steps, of a quarter of the radius (Madry et al. 2018) unless stated."""
+    """Several steps, by default of a quarter of the radius (Madry et al. 2018)."""
 
     step_size: Positive | None = Field(None, description="Length of one step; null for a quarter of the radius.")
     steps: Count = Field(7, description="Gradient steps.")
 
     def complete(self, attack: "Attack") -> None:
-        """As Ball, and the step."""
+        """As in Ball, with the step size."""
         super().complete(attack)
         self.step_size = self.step_size or (self.eps or EPS) / 4
 
 
 class Attack(Closed):
-    """The PGD that measures robust accuracy after a training."""
+    """PGD attack that measures robust accuracy after training."""
 
     norm: Norm = Field("linf", description="Norm of the perturbation.")
     eps: Positive = Field(EPS, description="Radius of the ball, pixels in [0, 1].")
     step_size: Positive = Field(
         default_factory=lambda earlier: earlier.get("eps", EPS) / 10,
-        description="Length of one step: a tenth of the radius where it is left out.",
+        description="Length of one step, by default a tenth of the radius.",
     )
     steps: Count = Field(20, description="Gradient steps.")
-    restarts: Count = Field(1, description="Random starts; a sample must survive all.")
+    restarts: Count = Field(1, description="Random starts; a sample is robust if it withstands all.")
     seed: Seed = 0
 
 
 class Augmentation(Closed):
-    """timm's random changes of the training images, each image by itself."""
+    """timm's random augmentation of training images."""
 
     scale: list[Positive] = Field(
-        [0.08, 1.0], min_length=2, max_length=2, description="Smallest and largest share of an image that a crop keeps."
+        [0.08, 1.0], min_length=2, max_length=2, description="Smallest and largest share of the image's area in a crop."
     )
     ratio: list[Positive] = Field(
-        [0.75, 1.3333], min_length=2, max_length=2, description="Smallest and largest width over height of the crop."
+        [0.75, 1.3333], min_length=2, max_length=2, description="Smallest and largest aspect ratio of the crop."
     )
-    flip: Share = Field(0.5, description="Probability of a mirror image.")
+    flip: Share = Field(0.5, description="Probability of a horizontal flip.")
     colour_jitter: Share = Field(0.4, description="Largest relative change of brightness, contrast and saturation.")
 
 
 class Recipe(Closed):
-    """How a training proceeds, in place of one cycle of the learning rate in float32."""
+    """Training procedure, in place of one cycle of the learning rate in float32."""
 
     schedule: Literal["cosine"] = Field(
-        "cosine", description="Course of the learning rate after the warm-up: half a cosine down to 0."
+        "cosine", description="Schedule of the learning rate after the warm-up: half a cosine down to 0."
     )
     warmup_epochs: Annotated[Number, Field(ge=0)] = Field(0, description="Epochs of linear warm-up.")
-    clip_norm: Positive | None = Field(None, description="Largest l2 norm of the gradient; null for any.")
+    clip_norm: Positive | None = Field(None, description="Largest l2 norm of the gradient; null for no clipping.")
     mixed_precision: bool = Field(
         False,
-        description="Whether to compute in 16 bits where that is safe: float16 on a GPU, bfloat16 on the CPU.",
+        description="Whether to use automatic mixed precision: float16 on a GPU, bfloat16 on the CPU.",
     )
-    augmentation: Augmentation | None = Field(None, description="Random changes of the images; null for none.")
+    augmentation: Augmentation | None = Field(None, description="Augmentation of the images; null for none.")
 
 
 class NoCoefficients(Closed):
@@ -108,7 +107,7 @@ class NoCoefficients(Closed):
 
 
 class Training(Sparse):
-    """Settings of every training method."""
+    """Settings of all training methods."""
 
     method: str
     architecture: Annotated[
@@ -118,7 +117,7 @@ class Training(Sparse):
         description="Network: small_convnet, patch_mixer, residual_network, or timm/<name> of the timm collection, "
         "untrained.",
     )
-    arguments: dict[str, Any] = Field({}, description="The architecture's own settings.")
+    arguments: dict[str, Any] = Field({}, description="Arguments of the architecture.")
     epochs: Count = Field(30, description="Passes over the training data.")
     batch_size: int = Field(64, ge=1, le=1_000_000, description="Images per step.")
     learning_rate: Positive = Field(0.005, description="Largest learning rate of the schedule.")
@@ -126,19 +125,17 @@ class Training(Sparse):
     seed: Seed = 1
     device: Device = Field(
         "cpu",
-        description="Where it is trained and its accuracies are measured; cuda needs a GPU and falls back nowhere.",
+        description="Device of training and of the accuracies; cuda fails without a GPU.",
     )
     threat: Any = None
     coefficients: Any = Field(default_factory=NoCoefficients)
-    recipe: Recipe | None = Field(
-        None, description="How the training proceeds; without it by one cycle of the learning rate."
-    )
+    recipe: Recipe | None = Field(None, description="Training procedure; null for one cycle of the learning rate.")
 
     absent = frozenset({"recipe"})
 
 
 class Erm(Training):
-    """Images as they are."""
+    """Empirical risk minimisation on unperturbed images."""
 
     method: Literal["ERM"]
     threat: None = Field(None, description="This method perturbs nothing.")
@@ -146,16 +143,16 @@ class Erm(Training):
 
 
 class Warp(Closed):
-    """Random affine maps of the training images."""
+    """Random affine transformations of the training images."""
 
     rotation: Annotated[Number, Field(ge=0)] = Field(10, description="Largest rotation in degrees.")
-    shift: Annotated[Number, Field(ge=0)] = Field(0.06, description="Largest shift as a share of the side.")
+    shift: Annotated[Number, Field(ge=0)] = Field(0.06, description="Largest translation relative to the side.")
     scale: Annotated[Number, Field(ge=0)] = Field(0.1, description="Largest relative change of size.")
-    flip: bool = Field(False, description="Whether half of the images are mirrored.")
+    flip: bool = Field(False, description="Whether images are flipped horizontally with probability 0.5.")
 
 
 class ErmDa(Training):
-    """Images rotated, moved, scaled, mirrored."""
+    """Empirical risk minimisation with data augmentation by affine transformations."""
 
     method: Literal["ERM_DA"]
     threat: None = Field(None, description="This method perturbs nothing.")
@@ -163,7 +160,7 @@ class ErmDa(Training):
 
 
 class Fgsm(Training):
-    """Single steps from a random start."""
+    """Adversarial training by single gradient steps from a random start."""
 
     method: Literal["FGSM"]
     threat: OneStep = Field(default_factory=OneStep)
@@ -171,7 +168,7 @@ class Fgsm(Training):
 
 
 class Pgd(Training):
-    """PGD examples."""
+    """Adversarial training by PGD."""
 
     method: Literal["PGD"]
     threat: Steps = Field(default_factory=Steps)
@@ -181,11 +178,11 @@ class Pgd(Training):
 class TradesCoefficients(Closed):
     """Coefficients of TRADES."""
 
-    beta: Number = Field(6, description="Weight of the divergence between images and examples.")
+    beta: Number = Field(6, description="Weight of the divergence between clean and adversarial outputs.")
 
 
 class Trades(Training):
-    """Images, and examples whose output differs most from theirs."""
+    """TRADES: cross-entropy of clean images plus the divergence between clean and adversarial outputs."""
 
     method: Literal["TRADES"]
     threat: Steps = Field(default_factory=Steps)
@@ -195,11 +192,11 @@ class Trades(Training):
 class MartCoefficients(Closed):
     """Coefficients of MART."""
 
-    lam: Number = Field(5, description="Weight of the divergence, larger on images that are misclassified.")
+    lam: Number = Field(5, description="Weight of the divergence, which is larger for misclassified images.")
 
 
 class Mart(Training):
-    """PGD examples, more on images that are misclassified."""
+    """MART: adversarial training with more weight on misclassified images."""
 
     method: Literal["MART"]
     threat: Steps = Field(default_factory=Steps)
@@ -209,12 +206,12 @@ class Mart(Training):
 class PrlCoefficients(Closed):
     """Coefficients of PRL."""
 
-    rho: Annotated[Number, Field(gt=0, le=1)] = Field(0.1, description="Share of the neighbours that counts.")
-    samples: Count = Field(10, description="Neighbours per image.")
+    rho: Annotated[Number, Field(gt=0, le=1)] = Field(0.1, description="Share of the neighbours with the largest loss.")
+    samples: Count = Field(10, description="Random neighbours per image.")
 
 
 class Prl(Training):
-    """The worst share of random neighbours."""
+    """Probabilistically robust learning: the mean loss of the worst share of random neighbours."""
 
     method: Literal["PRL"]
     threat: Ball = Field(default_factory=Ball)
@@ -224,12 +221,12 @@ class Prl(Training):
 class WorstClassCoefficients(Closed):
     """Coefficients of WORST_CLASS."""
 
-    rate: Number = Field(0.03, description="Rate at which weight moves to the worst class.")
-    floor: Share = Field(0.1, description="Share of the weight that stays uniform.")
+    rate: Number = Field(0.03, description="Learning rate of the class weights.")
+    floor: Share = Field(0.1, description="Share of the weight that remains uniform.")
 
 
 class WorstClass(Training):
-    """PGD examples, weighted towards the worst class."""
+    """Adversarial training by PGD with class weights that favour the worst class."""
 
     method: Literal["WORST_CLASS"]
     threat: Steps = Field(default_factory=Steps)
@@ -238,7 +235,7 @@ class WorstClass(Training):
 
 AnyTraining = Annotated[
     Erm | ErmDa | Fgsm | Pgd | Trades | Mart | Prl | WorstClass,
-    Field(discriminator="method", description="How it is trained."),
+    Field(discriminator="method", description="Training method and its settings."),
 ]
 
 
@@ -249,7 +246,7 @@ class Trained(LogitsSettings):
     train_on: Name = Field(description="Dataset to train on.")
     evaluate_on: Name | None = Field(
         None,
-        description="Dataset on which clean and robust accuracy are recorded: that of the zoo, or the only one for it.",
+        description="Dataset of the recorded clean and robust accuracy; by default that of the zoo, or its only one.",
     )
     training: AnyTraining
     attack: Attack = Field(default_factory=Attack, description="PGD that measures robust accuracy.")
@@ -260,7 +257,7 @@ class Trained(LogitsSettings):
     def _threats_are_complete(self) -> Self:
         threat = self.training.threat
         if threat is not None:
-            # A default is one object for all entries.
+            # Copied, since all entries share the default object.
             self.training.threat = threat = threat.model_copy()
             threat.complete(self.attack)
         for at, ball in ((("training", "threat"), threat), (("attack",), self.attack)):
@@ -270,15 +267,11 @@ class Trained(LogitsSettings):
         return self
 
 
-def _claims(entry: Mapping[str, Any]) -> bool:
-    return "training" in entry
-
-
 SOURCE = ModelSource(
     name="trained",
     settings=Trained,
     gives="gradients",
     fitted_by="train_model",
-    claims=_claims,
+    claims=lambda entry: "training" in entry,
     opened_by="gfscore.networks.trained",
 )

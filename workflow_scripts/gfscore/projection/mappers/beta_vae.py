@@ -1,4 +1,4 @@
-"""beta-VAE: a variational autoencoder with latent dimensions pressed towards independence (Higgins et al. 2017)."""
+"""beta-VAE: a variational autoencoder with a larger weight on the prior (Higgins et al. 2017)."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ class BetaVae(MapperSettings):
 
     kind: Literal["beta_vae"] = "beta_vae"
     beta: Positive = Field(
-        10, description="Weight of the divergence from the prior, the paper's 10, against the pixels' likelihood."
+        10,
+        description="Weight of the divergence from the prior against the likelihood of the pixels; 10 in the paper.",
     )
     pixel_sd: Positive | None = Field(
         0.05,
-        description="Standard deviation of Gaussian pixels, which beta is weighed against; null for Bernoulli pixels.",
+        description="Standard deviation of Gaussian pixels in the likelihood; null for Bernoulli pixels.",
     )
 
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
 LARGEST_LOG_VARIANCE = 10.0
-"""Bound of the log variance, of either sign, so that no early step of a training overflows."""
+"""Bound of |log variance|, which prevents overflow early in the training."""
 
 
 def build(
@@ -44,13 +45,12 @@ def build(
     beta: float,
     pixel_sd: float | None,
 ) -> nn.Module:
-    """Mapper with `latent` dimensions z0, z1, ...; `beta` weighs the divergence from the prior (the paper: 10).
+    """Mapper with `latent` dimensions z0, z1, ...; `beta` is the weight of the divergence from the prior.
 
-    What a beta does depends on what it is weighed against, the log-likelihood of all pixels together: `pixel_sd` is the
-    standard deviation of Gaussian pixels, or None for Bernoulli ones. The smaller it is, and the more pixels there are,
-    the less a beta presses; where it presses too much, the decoder ignores dimensions. `width` is the number of
-    channels of the first convolution, `features` that of the hidden linear layers. It has no conditions: `names` is
-    None.
+    The effect of beta depends on the scale of the log-likelihood, the sum over all pixels: `pixel_sd` is the standard
+    deviation of Gaussian pixels, or None for Bernoulli pixels. The effect is weaker for a smaller pixel_sd and for more
+    pixels; if it is too strong, the decoder ignores dimensions. `width` is the number of channels of the first
+    convolution, `features` that of the hidden linear layers. There are no conditions: `names` is None.
     """
     import torch
     from torch import nn
@@ -73,13 +73,13 @@ def build(
             return mean, log_variance.clamp(-LARGEST_LOG_VARIANCE, LARGEST_LOG_VARIANCE)
 
         def encode(self, images: Tensor, conditions: Tensor | None = None) -> tuple[Tensor, Tensor]:
-            """Posterior means, which are the codes, and standard deviations."""
+            """Posterior means (the codes) and standard deviations."""
             del conditions
             mean, log_variance = self.gaussian(images)
             return mean, torch.exp(log_variance / 2)
 
         def decode(self, codes: Tensor) -> Tensor:
-            """Means of the pixels."""
+            """Means of the pixel distributions."""
             return torch.sigmoid(self.decoder(codes))
 
         def trainer(self, learning_rate: float, generator: torch.Generator) -> _Trainer:
@@ -107,7 +107,7 @@ class _Trainer:
 
         del conditions
         mean, log_variance = self.network.gaussian(images)
-        # Drawn on the CPU whatever the device, so that the device does not change the draws.
+        # Drawn on the CPU, so that the draws do not depend on the device.
         noise = torch.randn(mean.shape, generator=self.generator).to(mean.device)
         logits = self.network.decoder(mean + torch.exp(log_variance / 2) * noise)
         misfit = self._misfit(logits, images) / len(images)

@@ -1,8 +1,8 @@
-"""Attribute-conditional encoder and decoder with an adversarial loss: its movable dimensions are attributes themselves.
+"""Attribute-conditional encoder and decoder with an adversarial loss, whose movable dimensions are the attributes.
 
-The paper names a conditional GAN and says no more. This one encodes what the attributes leave open, decodes it with any
-attributes, and is trained against a discriminator that tells real from made images and names their attributes (Mirza
-and Osindero 2014; the losses are those of He et al. 2019, AttGAN, with the hinge form of the adversarial one).
+The paper mentions a conditional GAN without details. This one encodes what the attributes do not determine, decodes it
+with any attributes, and is trained against a discriminator that distinguishes real from decoded images and predicts
+their attributes (Mirza and Osindero 2014; losses of He et al. 2019, AttGAN, with a hinge adversarial loss).
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ class Conditional(MapperSettings):
 
     kind: Literal["conditional"] = "conditional"
     attributes: Unique[Text] | None = Field(
-        None, min_length=1, description="Attributes of the dataset that are moved; null for all."
+        None, min_length=1, description="Attributes of the dataset to move; null for all."
     )
-    latent: int = Field(16, ge=1, le=10_000, description="Dimensions that are never moved.")
+    latent: int = Field(16, ge=1, le=10_000, description="Number of dimensions that are not moved.")
     width: int = Field(16, ge=1, le=10_000, description="Channels of the first convolution.")
     learning_rate: Positive = Field(0.002, description="Adam's learning rate, constant.")
     adversarial_weight: Weight = Field(
-        0.001, description="Weight of the discriminator's verdict against the mean cross-entropy of a pixel."
+        0.001, description="Weight of the adversarial loss relative to the mean cross-entropy of a pixel."
     )
-    attribute_weight: Weight = Field(0.01, description="Weight of its naming of the attributes.")
+    attribute_weight: Weight = Field(0.01, description="Weight of the discriminator's loss on attributes.")
 
 
 KIND = MapperKind(name="conditional", settings=Conditional, conditions=True)
 
 MOMENTUM = (0.5, 0.999)
-"""Decay rates of Adam that adversarial training is usually run with (Radford et al. 2016)."""
+"""Usual decay rates of Adam in adversarial training (Radford et al. 2016)."""
 
 
 def build(
@@ -56,20 +56,20 @@ def build(
     adversarial_weight: float,
     attribute_weight: float,
 ) -> nn.Module:
-    """Mapper whose movable dimensions are the A conditions `names`, each between 0 and 1; `latent` more stay put.
+    """Mapper whose movable dimensions are the A conditions `names`, each in [0, 1]; `latent` further ones are fixed.
 
-    `adversarial_weight` and `attribute_weight` weigh the discriminator's verdict, and its naming of the attributes,
-    against reconstruction in nats per pixel; `width` and `features` as in beta_vae.
+    `adversarial_weight` and `attribute_weight` are the weights of the adversarial loss and of the loss on attributes
+    relative to the reconstruction error in nats per pixel; `width` and `features` as in beta_vae.
     """
     import torch
     from torch import nn
 
     if not names:
-        raise InputError("mapper kind 'conditional' needs attributes; give the dataset that it is trained on some")
+        raise InputError("mapper kind 'conditional' needs attributes; add some to the dataset that it is trained on")
     count = len(names)
 
     class Conditional(nn.Module):
-        """Codes are the conditions followed by what the encoder found."""
+        """Codes are the conditions followed by the output of the encoder."""
 
         limits = (0.0, 1.0)
 
@@ -82,12 +82,12 @@ def build(
             self.critic = nn.Sequential(encoder(image_shape, features, width=width), nn.Linear(features, 1 + count))
 
         def encode(self, images: Tensor, conditions: Tensor) -> tuple[Tensor, Tensor]:
-            """Codes, and the whole range of each attribute in place of a posterior deviation."""
-            found = torch.tanh(self.residue(self.encoder(images)))
-            return torch.cat([conditions, found], dim=1), torch.ones_like(conditions)
+            """Codes, and the whole range of each attribute in place of a posterior standard deviation."""
+            residue = torch.tanh(self.residue(self.encoder(images)))
+            return torch.cat([conditions, residue], dim=1), torch.ones_like(conditions)
 
         def decode(self, codes: Tensor) -> Tensor:
-            """Images with the attributes that the first columns say."""
+            """Images with the attributes in the first columns of the codes."""
             return torch.sigmoid(self.decoder(codes))
 
         def trainer(self, learning_rate: float, generator: torch.Generator) -> _Trainer:
@@ -107,10 +107,10 @@ class _Trainer:
         import torch
 
         self.network, self.generator, self.weights = network, generator, weights
-        own = [value for name, value in network.named_parameters() if not name.startswith("critic.")]
-        self.maker = torch.optim.Adam(own, lr=learning_rate, betas=MOMENTUM)
-        self.judge = torch.optim.Adam(network.critic.parameters(), lr=learning_rate, betas=MOMENTUM)
-        self.parts = {"network": network, "maker": self.maker, "judge": self.judge}
+        mapper = [value for name, value in network.named_parameters() if not name.startswith("critic.")]
+        self.mapper_optimiser = torch.optim.Adam(mapper, lr=learning_rate, betas=MOMENTUM)
+        self.critic_optimiser = torch.optim.Adam(network.critic.parameters(), lr=learning_rate, betas=MOMENTUM)
+        self.parts = {"network": network, "mapper": self.mapper_optimiser, "critic": self.critic_optimiser}
 
     def step(self, images: Tensor, conditions: Tensor) -> tuple[float, float, float]:
         """One step of the discriminator, then one of encoder and decoder; a missing condition is NaN."""
@@ -118,32 +118,31 @@ class _Trainer:
         from torch.nn import functional
 
         known = ~torch.isnan(conditions)
-        own = torch.where(known, conditions, 0.5)
-        # Attributes of another sample, so that the discriminator sees combinations that occur.
+        attributes = torch.where(known, conditions, 0.5)
+        # Attributes of another sample, so that their combinations are realistic.
         order = torch.randperm(len(images), generator=self.generator).to(images.device)
-        codes, _ = self.network.encode(images, own)
-        count = own.shape[1]
-        made = self.network.decode(torch.cat([own[order], codes[:, count:]], dim=1))
+        codes, _ = self.network.encode(images, attributes)
+        decoded = self.network.decode(torch.cat([attributes[order], codes[:, attributes.shape[1] :]], dim=1))
 
-        real, false = self.network.critic(images), self.network.critic(made.detach())
-        judged = functional.relu(1 - real[:, 0]).mean() + functional.relu(1 + false[:, 0]).mean()
-        named = _named(real[:, 1:], own, known)
-        self.judge.zero_grad()
-        (judged + named).backward()
-        self.judge.step()
+        real, false = self.network.critic(images), self.network.critic(decoded.detach())
+        discriminator = functional.relu(1 - real[:, 0]).mean() + functional.relu(1 + false[:, 0]).mean()
+        on_real = _attribute_loss(real[:, 1:], attributes, known)
+        self.critic_optimiser.zero_grad()
+        (discriminator + on_real).backward()
+        self.critic_optimiser.step()
 
-        verdict = self.network.critic(made)
+        criticised = self.network.critic(decoded)
         misfit = functional.binary_cross_entropy(self.network.decode(codes), images)
-        moved = _named(verdict[:, 1:], own[order], known[order])
-        self.maker.zero_grad()
-        loss = misfit - self.weights["adversarial"] * verdict[:, 0].mean() + self.weights["attribute"] * moved
+        on_decoded = _attribute_loss(criticised[:, 1:], attributes[order], known[order])
+        self.mapper_optimiser.zero_grad()
+        loss = misfit - self.weights["adversarial"] * criticised[:, 0].mean() + self.weights["attribute"] * on_decoded
         loss.backward()
-        self.maker.step()
-        return misfit.item(), judged.item(), moved.item()
+        self.mapper_optimiser.step()
+        return misfit.item(), discriminator.item(), on_decoded.item()
 
 
-def _named(logits, conditions, known):
-    # Cross-entropy of the attributes that are known, mean over them.
+def _attribute_loss(logits, conditions, known):
+    # Mean cross-entropy over the known attributes.
     from torch.nn import functional
 
     losses = functional.binary_cross_entropy_with_logits(logits, conditions, reduction="none") * known

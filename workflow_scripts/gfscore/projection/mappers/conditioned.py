@@ -1,4 +1,4 @@
-"""Images of a dataset together with the conditions that a mapper takes of them."""
+"""Images of a dataset and the conditions of a mapper for them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from gfscore.projection.mappers.conditions import condition_names, conditions_of
 from gfscore.tables.parquet_tables import read_attributes
 
 READ_AT_ONCE = 256
-"""Images that are decoded together."""
+"""Images read per batch."""
 
 
 def chosen_categories(path_to_attributes: Path | str, attributes: Sequence[str] | None) -> dict[str, list[str]]:
-    """Categories of the attributes that condition a mapper, in order; all that the table has where None is given.
+    """Ordered categories of the attributes that condition a mapper; those of all attributes in the table for None.
 
-    Raises InputError for an attribute that the table does not have.
+    Raises InputError for an attribute that is not in the table.
     """
     _, categories = read_attributes(path_to_attributes)
     for name in attributes or ():
@@ -40,12 +40,12 @@ def conditioned_images(
 ) -> tuple[NDArray[np.float32], NDArray[np.float32] | None, dict[str, Any]]:
     """Images (n, C, H, W), conditions (n, A) or None, and the manifest of a dataset.
 
-    `path_to_attributes` and `categories` are None for a mapper without conditions. Of a dataset of more than `most`
-    images a part of that size is drawn by `seed`, in the order of the dataset; None takes all.
+    `path_to_attributes` and `categories` are None for a mapper without conditions. If the dataset has more than `most`
+    images, a random subset of that size is drawn with `seed`, in the order of the dataset.
     """
     images, described = open_described(path_to_manifest)
     if most is not None and len(images) > most:
-        # Drawn, since many datasets are sorted by class.
+        # Random, since many datasets are sorted by class.
         images = images.select(np.sort(np.random.default_rng(seed).choice(len(images), most, replace=False)))
     of_samples = conditions_by_sample(path_to_attributes, categories, dataset=described["dataset"])
     return _pixels(images), of_samples(images.sample_id).get("conditions"), described
@@ -56,8 +56,8 @@ def conditions_by_sample(
 ) -> Callable[[Iterable[str]], dict[str, NDArray[np.float32]]]:
     """Function from sample identifiers (n,) to the keyword argument `conditions` (n, A); {} without attributes.
 
-    `dataset` is the one whose attributes the table must hold, None for any. Raises InputError, naming the file, for
-    attributes and categories that the mapper and the table do not share, and for a sample that the table does not have.
+    `dataset` is that of the table, None for any. Raises InputError, naming the file, for attributes or categories that
+    differ between mapper and table, and for a sample that is not in the table.
     """
     if not path_to_attributes:
         return lambda sample_id: {}
@@ -76,12 +76,12 @@ def conditions_by_sample(
 
 
 def names_of(categories: Mapping[str, Sequence[str]] | None) -> list[str] | None:
-    """Names of the conditions, or None for a mapper without any."""
+    """Names of the conditions; None for a mapper without conditions."""
     return None if categories is None else condition_names(categories)
 
 
 def _pixels(images):
-    # Filled batch by batch: joining batches would take their memory twice.
+    # Filled batch by batch, since concatenation would need the memory twice.
     pixels, start = np.empty((len(images), *images.image_shape), dtype=np.float32), 0
     for batch in images.batches(READ_AT_ONCE):
         pixels[start : start + len(batch)] = batch

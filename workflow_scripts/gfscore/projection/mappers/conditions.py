@@ -1,4 +1,4 @@
-"""Attributes of samples as numbers that a conditional mapper can be moved between."""
+"""Encoding of attributes as the numeric conditions of a conditional mapper."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
 UNKNOWN = 0.5
-"""Where a missing attribute starts: halfway between its values."""
+"""Condition of a missing attribute, halfway between its values."""
 
 
 def condition_names(categories: Mapping[str, Sequence[str]]) -> list[str]:
-    """Names of the conditions (A,), from the categories of each attribute in order.
+    """Names of the conditions (A,), from the ordered categories of each attribute.
 
-    An attribute of two categories is one condition, from the first to the second; one of more is one condition for
-    each of them; one of a single category is none.
+    An attribute with two categories is one condition, from the first to the second; one with more categories is one
+    condition per category; one with a single category is none.
     """
     return [f"{attribute}={value}" for attribute, values in categories.items() for value in _coded(values)]
 
@@ -29,31 +29,31 @@ def condition_names(categories: Mapping[str, Sequence[str]]) -> list[str]:
 def conditions_of(
     frame: pd.DataFrame, categories: Mapping[str, Sequence[str]], *, source: object
 ) -> NDArray[np.float32]:
-    """Conditions (N, A) float32: 1 where the sample has the category, 0 where it has another, NaN where none is known.
+    """Conditions (N, A) float32: 1 if the sample has the category, 0 if it has another, NaN if the value is missing.
 
-    `frame` holds one column of str or None per attribute (as read_attributes gives it), `categories` those that the
-    mapper was trained with. Raises InputError, naming the `source` of the frame, for an attribute that it does not have
-    and for a category that the mapper does not know, which would count as every other one.
+    `frame` holds one column of str or None per attribute (as returned by read_attributes), `categories` those that the
+    mapper was trained with. Raises InputError, naming the `source` of the frame, for a missing attribute and for a
+    category that the mapper was not trained with.
     """
     columns = []
     for attribute, values in categories.items():
         if attribute not in frame:
             held = [name for name in frame if name != "sample_id"]
             raise InputError(f"{source}: {unknown('attribute', attribute, held)}; the mapper is conditioned on it")
-        found = frame[attribute].to_numpy(dtype=object)
+        column = frame[attribute].to_numpy(dtype=object)
         missing = frame[attribute].isna().to_numpy()
-        strange = sorted(set(found[~missing]) - set(values))
+        strange = sorted(set(column[~missing]) - set(values))
         if strange:
             raise InputError(
-                f"{source}: {attribute} holds {', '.join(map(repr, strange[:5]))}, but the mapper knows only "
-                f"{', '.join(map(repr, values))}; make the attributes of all its data sets alike in config.yaml"
+                f"{source}: {attribute} holds {', '.join(map(repr, strange[:5]))}, but the mapper was trained with "
+                f"{', '.join(map(repr, values))}; give all its datasets the same categories in config.yaml"
             )
-        columns += [np.where(missing, np.nan, found == value).astype(np.float32) for value in _coded(values)]
+        columns += [np.where(missing, np.nan, column == value).astype(np.float32) for value in _coded(values)]
     return np.stack(columns, axis=1) if columns else np.zeros((len(frame), 0), dtype=np.float32)
 
 
 def placed(conditions: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Conditions with a missing one halfway between its values, so that an image can be decoded."""
+    """Conditions with missing values (NaN) replaced by UNKNOWN, so that images can be decoded."""
     return np.where(np.isnan(conditions), np.float32(UNKNOWN), conditions)
 
 

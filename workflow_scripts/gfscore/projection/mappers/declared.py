@@ -1,6 +1,6 @@
-"""What a kind of mapper declares: the settings of its entries.
+"""Declaration of a kind of mapper: the settings of its entries.
 
-Imports nothing heavy, because declarations are read whenever a run is planned.
+Imports nothing heavy, because the Snakefile imports it.
 """
 
 from dataclasses import dataclass
@@ -14,27 +14,28 @@ from gfscore.core.settings import Closed, Count, Device, Entry, ImagesAtOnce, Na
 
 
 class Search(Closed):
-    """How far latent dimensions are moved, and on which samples; decides projections, not the mapper."""
+    """Settings of the search for boundaries, which do not change the mapper."""
 
     subset: Subset | None = Field(
-        default_factory=lambda: Subset(samples=100), description="The same samples for every model; null for all."
+        default_factory=lambda: Subset(samples=100),
+        description="Samples to search, the same for all models; null for all.",
     )
-    steps: int = Field(20, ge=1, le=1000, description="M, moves tried to either side, up to one sigma.")
-    bisections: int = Field(6, ge=0, le=40, description="Halvings of the step that changed the prediction first.")
+    steps: int = Field(20, ge=1, le=1000, description="M, number of moves to each side, up to one sigma.")
+    bisections: int = Field(6, ge=0, le=40, description="Halvings of the step with the first change of the prediction.")
     sigma: Literal["aggregated", "posterior"] = Field(
         "aggregated",
         description="Unit of a move: standard deviation of the latent over the data (aggregated) or of each sample's "
-        "posterior; conditions move over their whole range either way.",
+        "posterior; conditions move over their whole range in both cases.",
     )
-    batch_size: ImagesAtOnce = Field(1024, description="Decoded images classified at a time.")
+    batch_size: ImagesAtOnce = Field(1024, description="Decoded images classified per batch.")
 
 
 class MapperSettings(Entry):
-    """Settings that every kind of mapper has."""
+    """Settings that all kinds of mappers have."""
 
     kind: str
-    train_on: Name = Field(description="Dataset that it is trained on.")
-    evaluate_on: Name = Field(description="Dataset that it is described on, of images of the same shape.")
+    train_on: Name = Field(description="Dataset to train on.")
+    evaluate_on: Name = Field(description="Dataset to evaluate the mapper on, with images of the same shape.")
     latent: int = Field(8, ge=1, le=10_000, description="Dimensions of the latent code.")
     width: int = Field(8, ge=1, le=10_000, description="Channels of the first convolution.")
     features: int = Field(64, ge=1, le=100_000, description="Features between the convolutions and the latent code.")
@@ -43,12 +44,12 @@ class MapperSettings(Entry):
     learning_rate: Positive = Field(0.004, description="Adam's learning rate, constant.")
     seed: Seed = 0
     device: Device = Field(
-        "cpu", description="Where it is trained: cpu, or cuda for one GPU; another device gives other weights."
+        "cpu", description="Device of the training: cpu, or cuda for one GPU; the weights depend on it."
     )
     pictures: bool = Field(
         True,
-        description="Whether images of the data set are pictured; false, for images of people say, pictures the "
-        "average code alone.",
+        description="Whether pages show images of the dataset; false, for example for images of people, shows only "
+        "the decoded mean code.",
     )
     search: Search = Field(default_factory=Search)
 
@@ -57,9 +58,9 @@ class MapperSettings(Entry):
 
 @dataclass(frozen=True, kw_only=True)
 class MapperKind:
-    """A kind of mapper: `name`, the value of `kind`; `settings`, the model of its entries.
+    """A kind of mapper: `name`, the value of `kind` in entries; `settings`, the pydantic model of entries.
 
-    `conditions` says whether its latent dimensions are attributes of the samples.
+    `conditions`: whether its latent dimensions are attributes of the samples.
     """
 
     name: str
@@ -69,5 +70,5 @@ class MapperKind:
 
 @cache
 def mapper_kinds() -> dict[str, MapperKind]:
-    """Every kind of mapper by its name, which is that of its module."""
+    """All kinds of mappers by name, which is also that of the module."""
     return {kind.name: kind for kind in declarations("gfscore.projection.mappers", "KIND").values()}

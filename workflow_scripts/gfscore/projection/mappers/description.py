@@ -1,4 +1,4 @@
-"""What a trained mapper is: how well it reconstructs, what each dimension changes."""
+"""Quality of a trained mapper: reconstruction error, and the effect of each dimension."""
 
 from __future__ import annotations
 
@@ -17,17 +17,16 @@ Shown = tuple[NDArray[np.float32], NDArray[np.float32] | None]
 """Images (N, C, H, W) with their conditions (N, A), or None."""
 
 LEAST_SPREAD = 1e-6
-"""Standard deviation up to which a trait does not vary: what is less is rounding."""
+"""Standard deviation up to which a trait counts as constant."""
 
 
 def describe_mapper(mapper: Mapper, train: Shown, test: Shown) -> dict[str, Any]:
-    """How well a mapper works on images that it was not trained on, a JSON-able mapping.
+    """Quality of a mapper on images that it was not trained on, a mapping for JSON.
 
-    `train` and `test` are pairs of images (N, C, H, W) and conditions (N, A) or None; those of `test` are decoded, all
-    of them several times per dimension, so a few hundred will do. `reconstruction_error` is the
-    mean squared error of a pixel and `explained` its share of the variance, 1 for perfect; `divergence` of a
-    dimension from the prior, in nats, near 0 where the decoder does not use it, None without a prior; `effects` see
-    `effects_of`.
+    `train` and `test` are pairs of images (N, C, H, W) and conditions (N, A) or None; all images of `test` are decoded
+    several times per dimension, so a few hundred suffice. `reconstruction_error` is the mean squared error of a pixel,
+    `explained` the explained share of the variance (1 for perfect); `divergence` that of each dimension from the prior
+    in nats, near 0 if the decoder does not use the dimension, None without a prior; `effects` see `effects_of`.
     """
     images, conditions = test
     codes, spread = mapper.encode(images, conditions)
@@ -46,26 +45,26 @@ def describe_mapper(mapper: Mapper, train: Shown, test: Shown) -> dict[str, Any]
 def effects_of(
     mapper: Mapper, images: NDArray[np.float32], codes: NDArray[np.float32], train: Shown
 ) -> list[dict[str, Any]]:
-    """What moving each dimension from -sigma to +sigma changes in decoded images: one mapping per dimension and trait.
+    """Effect of moving each dimension from -sigma to +sigma on decoded images: one mapping per dimension and trait.
 
     Conditions are moved from their lowest to their highest value. `shift` is the mean change of the trait and
-    `strength` the mean absolute change, both in standard deviations of the trait over the images themselves; of an
-    attribute, whose `trait` is its name, the change of the probability that a classifier of the `train` images gives
-    it. Null where a trait does not vary.
+    `strength` the mean absolute change, both in standard deviations of the trait over the images; for an attribute,
+    whose `trait` is its name, the change of its probability by a classifier fitted to the `train` images. None if the
+    trait does not vary.
     """
     attributes = {} if train[1] is None else fitted_attributes(train[0], train[1], mapper.names)
-    own = image_traits(images)
-    found = []
+    original = image_traits(images)
+    effects = []
     for index, name in enumerate(mapper.names):
         low, high = (mapper.decode(moved(mapper, codes, index, side)) for side in (-1.0, 1.0))
         before, after = image_traits(low), image_traits(high)
-        for trait, values in own.items():
+        for trait, values in original.items():
             spread = np.nanstd(values) if np.isfinite(values).any() else 0.0
             change = (after[trait] - before[trait]) / spread if spread > LEAST_SPREAD else None
-            found.append(_effect(name, trait, "measured", change))
+            effects.append(_effect(name, trait, "measured", change))
         for trait, probability in attributes.items():
-            found.append(_effect(name, trait, "classifier", probability(high) - probability(low)))
-    return found
+            effects.append(_effect(name, trait, "classifier", probability(high) - probability(low)))
+    return effects
 
 
 def _divergence(codes, spread):

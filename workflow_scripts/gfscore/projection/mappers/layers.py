@@ -1,4 +1,4 @@
-"""Convolutional encoders and decoders for images of any size from 8x8 on."""
+"""Convolutional encoders and decoders for images of at least 8x8 pixels."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
 COARSEST = 4
-"""Side of the grid, at most, at which convolutions end and linear layers begin."""
+"""Largest side of the grid between convolutions and linear layers."""
 
 MOST_WIDENING = 8
-"""Channels grow by 2 at each halving of the image, up to so many times the first ones."""
+"""Channels are doubled at each halving of the image, up to this multiple of the first number."""
 
 
 def encoder(image_shape: tuple[int, int, int], features: int, *, width: int) -> nn.Module:
@@ -30,7 +30,7 @@ def encoder(image_shape: tuple[int, int, int], features: int, *, width: int) -> 
 
 
 def decoder(image_shape: tuple[int, int, int], inputs: int, features: int, *, width: int) -> nn.Module:
-    """Codes (n, Z) to logits of pixels (n, C, H, W): the mirror image of `encoder`, cut to the image's size."""
+    """Codes (n, Z) to logits of pixels (n, C, H, W): the reverse of `encoder`, cropped to the size of the image."""
     from torch import nn
 
     channels, *size = image_shape
@@ -50,10 +50,9 @@ def _cut(size):
     from torch import nn
 
     class Cut(nn.Module):
-        """Upper left part of images, of a given size: doubled grids are up to one grid cell too large."""
+        """Crop to the upper left part of a given size, since doubled grids may be too large."""
 
         def forward(self, images: Tensor) -> Tensor:
-            """Images of the size asked for."""
             return images[..., : size[0], : size[1]]
 
     return Cut()

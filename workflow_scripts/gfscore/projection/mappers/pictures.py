@@ -1,4 +1,4 @@
-"""Pictures of a mapper: reconstructions, and traversals of its latent dimensions. Needs no torch to be read."""
+"""Pictures of a mapper: reconstructions, and traversals of its latent dimensions. Reading them needs no torch."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from gfscore.projection.mappers.stored import Mapper
 
 POSITIONS = np.linspace(-1, 1, 9)
-"""Moves shown in a traversal, in units of sigma: the range that the search covers."""
+"""Moves shown in a traversal, in units of sigma, over the range of the search."""
 
 PICTURED, TRAVERSED = 8, 2
-"""Samples whose reconstructions, and whose traversals, are pictured."""
+"""Numbers of samples whose reconstructions, and whose traversals, are shown."""
 
 ARRAYS = ("originals", "reconstructions", "traversals", "positions", "names")
 
@@ -36,15 +36,12 @@ def write_pictures(
 
     `originals` and `reconstructions` (S, C, H, W), `traversals` (T, D, P, C, H, W), all uint8; `positions` (P,) the
     moves in units of sigma; `names` (D,) str. With `of_images` the samples are spread evenly over the images; without,
-    none of them is pictured: S = 0, and the one traversal starts from the mean code of all.
+    no image is shown: S = 0, and the only traversal starts from the mean code.
     """
     if of_images:
         rows = np.unique(np.linspace(0, len(images) - 1, PICTURED).round().astype(int))
-        originals, codes = (
-            images[rows],
-            mapper.encode(images[rows], None if conditions is None else conditions[rows])[0],
-        )
-        arrays, starts = {"originals": originals, "reconstructions": mapper.decode(codes)}, codes[:TRAVERSED]
+        codes = mapper.encode(images[rows], None if conditions is None else conditions[rows])[0]
+        arrays, starts = {"originals": images[rows], "reconstructions": mapper.decode(codes)}, codes[:TRAVERSED]
     else:
         arrays = {"originals": images[:0], "reconstructions": images[:0]}
         starts = mapper.encode(images, conditions)[0].mean(axis=0, keepdims=True)
@@ -60,23 +57,21 @@ def write_pictures(
 
 
 def read_pictures(path: Path | str) -> dict[str, NDArray[Any]]:
-    """Arrays that write_pictures stored, by name. Raises InputError, naming the file, when it is missing or damaged."""
+    """Arrays written by write_pictures, by name. Raises InputError, naming the file, if it is missing or damaged."""
     try:
         with opened(path) as file:
             return {name: whole_array(file, name) for name in ARRAYS}
-    # A damaged archive fails inside zipfile or numpy in many ways.
+    # Damaged archives raise errors of many types.
     except Exception as error:
-        raise InputError(
-            f"{path}: no pictures of a mapper ({error}); delete it, so that they are drawn again"
-        ) from error
+        raise InputError(f"{path}: no pictures of a mapper ({error}); delete it and run again") from error
 
 
 def moved(mapper: Mapper, codes: NDArray[np.float32], dimension: int, side: float) -> NDArray[np.float32]:
-    """Codes (n, Z) with one dimension moved by `side` (-1 to 1) sigma; a condition, to that place within its range."""
+    """Codes (n, Z) with one dimension moved by `side` (-1 to 1) sigma; a condition is set to that place."""
     changed = codes.copy()
     if mapper.limits is None:
         changed[:, dimension] += side * mapper.sigma[dimension]
     else:
-        # From one end of the range to the other, wherever the sample itself stands.
+        # The range is traversed independently of the condition of the sample.
         changed[:, dimension] = np.interp(side, (-1, 1), mapper.limits)
     return changed

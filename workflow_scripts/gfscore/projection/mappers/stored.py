@@ -1,10 +1,10 @@
-"""Trained mappers as safetensors files, and what a search needs of them: numpy in, numpy out."""
+"""Trained mappers as safetensors files, with a numpy interface."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from gfscore.projection.mappers.conditions import placed
 HEADER_KEY = "gfscore"
 
 BATCH = 256
-"""Images at a time in the network."""
+"""Images per batch in the network."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,8 @@ class Mapper:
     """Encoder and decoder of images (n, C, H, W) float32 in [0, 1], on the device of its network.
 
     `names` (D,) are the latent dimensions that are moved, the first D columns of codes (n, Z); `sigma` (D,) is the unit
-    of each: the standard deviation of the aggregated latent, or the whole range of a condition; `limits` (low, high)
-    holds them within a range, or is None.
+    of each: the standard deviation of the aggregated latent, or the range of a condition; `limits` (low, high) is the
+    range of their values, or None.
     """
 
     network: Any
@@ -45,19 +45,19 @@ class Mapper:
     def encode(
         self, images: NDArray[np.float32], conditions: NDArray[np.float32] | None = None
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Codes (n, Z) float32, and the posterior standard deviations (n, D) of the dimensions that are moved.
+        """Codes (n, Z) float32, and the posterior standard deviations (n, D) of the movable dimensions.
 
-        `conditions` (n, A) are those of a conditional mapper; a missing one, NaN, is put halfway.
+        `conditions` (n, A) are those of a conditional mapper; missing ones (NaN) are set to UNKNOWN.
         """
         import torch
 
-        device, found = next(self.network.parameters()).device, []
+        device, batches = next(self.network.parameters()).device, []
         with torch.inference_mode():
             for at in range(0, len(images), BATCH):
-                shown = torch.from_numpy(images[at : at + BATCH]).to(device)
-                given = None if conditions is None else torch.from_numpy(placed(conditions[at : at + BATCH])).to(device)
-                found.append(self.network.encode(shown, given))
-        codes, spread = (torch.cat(parts).cpu().numpy() for parts in zip(*found, strict=True))
+                x = torch.from_numpy(images[at : at + BATCH]).to(device)
+                known = None if conditions is None else torch.from_numpy(placed(conditions[at : at + BATCH])).to(device)
+                batches.append(self.network.encode(x, known))
+        codes, spread = (torch.cat(parts).cpu().numpy() for parts in zip(*batches, strict=True))
         return codes, spread
 
     def decode(self, codes: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -71,21 +71,20 @@ class Mapper:
 
 
 def of_network(network: Any, images: NDArray[np.float32], conditions: NDArray[np.float32] | None = None) -> Mapper:
-    """Mapper with the unit of every dimension measured on images (N, C, H, W)."""
-    blind = Mapper(network, list(network.names), np.ones(len(network.names)), network.limits)
+    """Mapper of a network, with the unit of every dimension measured on images (N, C, H, W)."""
+    unscaled = Mapper(network, list(network.names), np.ones(len(network.names)), network.limits)
     if network.limits is not None:
-        return Mapper(network, blind.names, np.full(len(blind.names), np.ptp(network.limits)), network.limits)
-    codes, spread = (found.astype(np.float64) for found in blind.encode(images, conditions))
-    # Law of total variance: that of the means, and the mean of the variances.
-    sigma = np.sqrt(codes.var(axis=0) + (spread**2).mean(axis=0))
-    return Mapper(network, blind.names, sigma, None)
+        return replace(unscaled, sigma=np.full(len(unscaled.names), np.ptp(network.limits)))
+    codes, spread = (values.astype(np.float64) for values in unscaled.encode(images, conditions))
+    # Law of total variance: variance of the means plus mean of the variances.
+    return replace(unscaled, sigma=np.sqrt(codes.var(axis=0) + (spread**2).mean(axis=0)))
 
 
 def save_mapper(path: Path | str, mapper: Mapper, *, metadata: object) -> str:
     """Write a Mapper to a safetensors file, atomically; returns its SHA-256 (hex). Equal mappers give equal bytes."""
     from safetensors.torch import save
 
-    # One key only: safetensors keeps its metadata in a hash map, whose order differs between runs.
+    # A single key, since the order of safetensors' metadata differs between runs.
     header = {"recipe": mapper.network.recipe, "sigma": mapper.sigma.tolist(), "metadata": metadata}
     weights = {name: value.detach().cpu().contiguous() for name, value in mapper.network.state_dict().items()}
     content = save(weights, metadata={HEADER_KEY: json.dumps(header, sort_keys=True)})
@@ -95,9 +94,9 @@ def save_mapper(path: Path | str, mapper: Mapper, *, metadata: object) -> str:
 
 
 def open_mapper(path: Path | str, *, sha256: str) -> Mapper:
-    """Mapper that train_mapper stored, on the CPU in eval mode.
+    """Mapper written by train_mapper, on the CPU in eval mode.
 
-    `sha256` (hex) is compared before anything is parsed. Raises InputError, naming the file, for a missing file,
+    `sha256` (hex) is verified before anything is parsed. Raises InputError, naming the file, for a missing file,
     another digest, a file that holds no mapper, and weights that do not fit.
     """
     from safetensors import safe_open
@@ -113,9 +112,7 @@ def open_mapper(path: Path | str, *, sha256: str) -> Mapper:
         sigma = np.array(header["sigma"], dtype=np.float64)
         if sigma.shape != (len(network.names),) or not (np.isfinite(sigma) & (sigma >= 0)).all():
             raise ValueError(f"sigma is {header['sigma']}")
-    # A file that this version did not write can be wrong in any way.
+    # A file of another version may cause any error.
     except Exception as error:
-        raise InputError(
-            f"{path}: no mapper of this version ({error}); delete it, so that it is trained again"
-        ) from error
+        raise InputError(f"{path}: no mapper of this version ({error}); delete it to train it again") from error
     return Mapper(network.eval(), list(network.names), sigma, network.limits)

@@ -1,4 +1,4 @@
-"""Training of mappers, one loop for every kind, which goes on where it was interrupted."""
+"""Training of mappers of every kind, which can be resumed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ARGUMENTS = {
     "beta_vae": ("latent", "width", "features", "beta", "pixel_sd"),
     "conditional": ("latent", "width", "features", "adversarial_weight", "attribute_weight"),
 }
-"""Settings in config.yaml that are the network's own, by kind."""
+"""Settings that are arguments of the network, by kind."""
 
 
 def fit_mapper(
@@ -34,23 +34,24 @@ def fit_mapper(
     """Mapper fitted to images, a torch module in eval mode on the CPU, and the mean losses of its last epoch by name.
 
     Takes `images` (N, C, H, W) float32 in [0, 1]; `settings` with kind, epochs, batch_size, learning_rate, seed, device
-    ("cpu" or "cuda") and the kind's own; `conditions` (N, A), NaN where unknown, with their `names`, for the
-    conditional kind. Adam at a constant learning rate. On one machine two trainings on the CPU end in the same weights,
-    interrupted or not: after an epoch the state is kept in the file `path_to_progress`, at most every `every_s`, under
-    an identity made of the images, the settings and `version`; the caller removes it. Raises InputError for "cuda"
-    without a CUDA device, and as build_mapper does.
+    ("cpu" or "cuda") and those of the kind; `conditions` (N, A), NaN where missing, with their `names`, for the
+    conditional kind. Adam at a constant learning rate. On one machine the result on the CPU is deterministic,
+    interrupted or not: after an epoch, at most every `every_s` seconds, the state is saved in the file
+    `path_to_progress` with an identity of images, settings and `version`; the caller removes it. Raises InputError for
+    "cuda" without a CUDA device, and as build_mapper does.
     """
     import torch
 
     device = settings["device"]
     require_device(device)
-    own = {key: settings[key] for key in ARGUMENTS.get(settings["kind"], ())}
+    arguments = {key: settings[key] for key in ARGUMENTS.get(settings["kind"], ())}
     identity = [settings, version, _digest(images), _digest(conditions), names]
     progress = TrainingProgress(path_to_progress, identity, every_s=every_s)
     with reproducible_arithmetic():
-        # Everything is drawn on the CPU whatever the device.
-        generator = torch.Generator().manual_seed(settings["seed"])
-        network = build_mapper(settings["kind"], images.shape[1:], names=names, seed=settings["seed"], **own).to(device)
+        # All random numbers are drawn on the CPU, for every device.
+        seed = settings["seed"]
+        generator = torch.Generator().manual_seed(seed)
+        network = build_mapper(settings["kind"], images.shape[1:], names=names, seed=seed, **arguments).to(device)
         trainer = network.trainer(settings["learning_rate"], generator)
         x = torch.from_numpy(np.ascontiguousarray(images, dtype=np.float32))
         known = torch.zeros(len(x), 0) if conditions is None else torch.from_numpy(conditions)

@@ -3,7 +3,7 @@ import copy
 import pytest
 
 from gfscore import InputError
-from gfscore.audit.calibration.comparable import require_comparable, require_comparable_audits
+from gfscore.audit.audit_changes import require_comparable, require_comparable_audits
 from gfscore.core.files import write_json
 
 RESULT = {"measure": "great-sigmoid", "models_digest": "a" * 64, "split": None, "t_star": 2.7, "t_star_by_model": None}

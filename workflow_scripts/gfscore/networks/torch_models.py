@@ -1,4 +1,4 @@
-"""A checkpoint of weights and an architecture named in config.yaml (source `torch`)."""
+"""Classifiers of the source `torch`: a checkpoint of weights, and an architecture named in config.yaml."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 def open_classifier(
     settings: Mapping[str, Any], path: Path | str, *, image_shape: tuple[int, int, int], classes: int, threads: int
 ) -> Classifier:
-    """Classifier with the weights of a file (.pt, .pth, .safetensors) in the network that config names.
+    """Classifier with the weights of a file (.pt, .pth, .safetensors) in the network of the configuration.
 
     `settings`: `architecture` (package.module:callable) with `arguments`, `weights` ("model" or "ema"), `trust_pickle`
     and `sha256` (see gfscore.networks.checkpoints), `image_shape` (C, H, W) and the preprocessing (see
-    gfscore.networks.preprocessing). Raises InputError, naming file, value and remedy, for whatever of it does not fit.
+    gfscore.networks.preprocessing). Raises InputError, naming file, value and remedy, if these do not fit together.
     """
     del image_shape, classes, threads
     network = build_architecture(settings["architecture"], settings["arguments"])
@@ -31,7 +31,7 @@ def open_classifier(
 
 
 def with_weights(network: nn.Module, settings: Mapping[str, Any], path: Path | str) -> Classifier:
-    """Classifier made of a network, the weights in a file, and the preprocessing that settings name."""
+    """Classifier from a network, the weights in a file, and the preprocessing in `settings`."""
     weights = weights_of(load_checkpoint(settings, path), path, which=settings["weights"])
     network = preprocessed(load_weights(network, weights, path).eval(), settings, where=path)
     shape = tuple(settings["image_shape"])

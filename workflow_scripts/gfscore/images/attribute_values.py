@@ -1,18 +1,17 @@
-"""Reading the attributes of a dataset's samples from any source."""
+"""Attributes of a dataset's samples, read from any source."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gfscore.core.discovery import declarations
 from gfscore.core.errors import InputError
+from gfscore.images.attribute_source import module_of
 from gfscore.images.attributes.categories import categorised, name_of, thresholds_of
 
 if TYPE_CHECKING:
@@ -21,12 +20,12 @@ if TYPE_CHECKING:
     from gfscore.images.image_set import ImageSet
 
 MISSING = "missing"
-"""Category of the samples without a value, where config makes them a group."""
+"""Category of the samples without a value, where the configuration makes them a group."""
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """What a source of attributes may read: the manifest of a dataset and its images (an ImageSet)."""
+    """Input of a source of attributes: the manifest of a dataset and its images."""
 
     manifest: dict[str, Any]
     images: ImageSet
@@ -37,15 +36,15 @@ def attributes_of(
 ) -> tuple[pd.DataFrame, dict[str, list[str]], dict[str, int]]:
     """Attributes of the N samples of a dataset: `(frame, categories, missing)`.
 
-    Takes the entry `attributes` of a dataset in config.yaml and a Dataset; `fixed_on` is the Dataset on whose samples
-    quantiles are taken, so that the groups do not depend on the samples that are audited. `frame` has sample_id and one
-    column per attribute (str, None where missing) in the order of the dataset; `categories` maps each attribute to its
-    categories in order, those that no sample has included where thresholds make them; `missing` to how many samples
-    have no value. Raises InputError, naming the file, for an absent column and for samples that do not match.
+    Takes the entry `attributes` of a dataset in config.yaml and a Dataset; quantiles are taken on `fixed_on`, so that
+    the groups do not depend on the audited samples. `frame` has sample_id and one column per attribute (str, None where
+    missing) in the order of the dataset; `categories` maps each attribute to its ordered categories (those of
+    thresholds include empty ones), `missing` to the number of samples without a value. Raises InputError, naming the
+    file, for a missing column and for samples that do not match.
     """
     import pandas as pd
 
-    source = import_module(_modules()[settings["source"]])
+    source = import_module(module_of(settings["source"]))
     where = _where(settings, dataset)
     raw = _aligned(source.open_source(settings, dataset), dataset, where)
     reference = source.open_source(settings, fixed_on) if fixed_on else None
@@ -53,27 +52,17 @@ def attributes_of(
     for entry in settings["columns"] or list(raw.columns):
         name = name_of(entry)
         if name in columns:
-            raise InputError(
-                f"{where}: column {name} is called like the one of the samples' names; rename it in the data"
-            )
+            raise InputError(f"{where}: column {name} has the name of the samples' identifiers; rename it in the data")
         cut = thresholds_of(entry, reference, where=_where(settings, fixed_on or dataset))
         values, order = categorised(raw, entry, cut, where=where)
         absent = np.array([value is None for value in values])
         missing[name] = int(absent.sum())
         if settings["missing"] == "group" and absent.any():
             if MISSING in order:
-                raise InputError(f"{where}: {name}: {MISSING!r} is a category of its own; set missing: drop")
+                raise InputError(f"{where}: {name}: {MISSING!r} is already a category; set missing: drop")
             values[absent], order = MISSING, [*order, MISSING]
         columns[name], categories[name] = values, order
     return pd.DataFrame(columns, dtype=object), categories, missing
-
-
-@cache
-def _modules():
-    return {
-        source.name: f"gfscore.images.attributes.{module}"
-        for module, source in declarations("gfscore.images.attributes", "SOURCE").items()
-    }
 
 
 def identity_of(
@@ -82,7 +71,7 @@ def identity_of(
     categories: Mapping[str, list[str]],
     missing: Mapping[str, int],
 ) -> dict[str, Any]:
-    """Identity metadata of a table of attributes: data, settings, categories in order, samples without a value."""
+    """Identity metadata of a table of attributes: dataset, settings, ordered categories, samples without a value."""
     return {
         "dataset": dataset.manifest["dataset"],
         "dataset_digest": dataset.manifest["digest"],
@@ -93,7 +82,7 @@ def identity_of(
 
 
 def _where(settings, dataset):
-    """Whose attributes they are and the file that holds them, for error messages."""
+    """Dataset and file of the attributes, for error messages."""
     path = settings.get("path") or dataset.manifest.get("path")
     return f"attributes of {dataset.manifest['dataset']}" + (f" ({path})" if path else "")
 
@@ -101,13 +90,13 @@ def _where(settings, dataset):
 def _aligned(raw, dataset, where):
     repeated = raw.index[raw.index.duplicated()]
     if len(repeated):
-        raise InputError(f"{where}: sample {repeated[0]!r} stands {(raw.index == repeated[0]).sum()} times; keep one")
+        raise InputError(f"{where}: sample {repeated[0]!r} has {(raw.index == repeated[0]).sum()} rows; keep one")
     wanted = dataset.images.sample_id
     if not raw.index.isin(wanted).any():
         raise InputError(
-            f"{where}: no sample of the dataset is among the {len(raw):,} that have them: those "
-            f"are named like {raw.index[0]!r}, the dataset's like {str(wanted[0])!r}; correct the names"
+            f"{where}: no sample of the dataset is among the {len(raw):,} with attributes: those have "
+            f"identifiers such as {raw.index[0]!r}, the dataset's are such as {str(wanted[0])!r}; correct the names"
             if len(raw)
-            else f"{where}: the source holds no sample; check its path"
+            else f"{where}: the source holds no samples; check its path"
         )
     return raw.reindex(wanted)

@@ -1,11 +1,11 @@
-"""What a source of attributes declares: the settings of its entries.
+"""Declaration of a source of attributes: its name and the settings of its entries.
 
-Imports nothing heavy, because declarations are read whenever a run is planned.
+Imports nothing heavy, because the Snakefile imports it.
 """
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
@@ -13,6 +13,7 @@ from gfscore.core.discovery import declarations
 from gfscore.core.names import spelled_alike
 from gfscore.core.settings import Closed, Entry, InnerShare, Name, Number, Text, Unique, refusal
 
+SOURCES = "gfscore.images.attributes"
 SAMPLE_ID = "sample_id"
 
 GroupNames = Annotated[
@@ -20,44 +21,47 @@ GroupNames = Annotated[
 ]
 
 
-class Cut(Closed):
+class _Groups(Closed):
+    # `thresholds` names the field that holds the T thresholds of T + 1 groups.
+    column: Name
+
+    thresholds: ClassVar[str]
+
+    @model_validator(mode="after")
+    def _each_group_has_a_name(self) -> Self:
+        cuts, names = getattr(self, self.thresholds), getattr(self, "names")  # noqa: B009
+        if cuts != sorted(set(cuts)):
+            raise refusal(f"{self.column}: thresholds must ascend, got {cuts}")
+        if len(names) != len(cuts) + 1:
+            raise refusal(f"{self.column}: {len(cuts)} thresholds make {len(cuts) + 1} groups; name each")
+        alike = spelled_alike(names)
+        if alike:
+            raise refusal(
+                f"{self.column}: {alike[0]!a} and {alike[1]!a} differ in blanks or Unicode spelling alone; rename one"
+            )
+        return self
+
+
+class Cut(_Groups):
     """A column of numbers cut at thresholds."""
 
-    column: Name
     cut: list[Number] = Field(
         min_length=1, description="Thresholds, ascending; a value at a threshold belongs to the upper group."
     )
     names: GroupNames
 
-    @model_validator(mode="after")
-    def _each_group_has_a_name(self) -> Self:
-        _require_groups(self.column, self.cut, self.names)
-        return self
+    thresholds = "cut"
 
 
-class Quantiles(Closed):
+class Quantiles(_Groups):
     """A column of numbers cut at quantiles of other samples."""
 
-    column: Name
     quantiles: list[InnerShare] = Field(
         min_length=1, description="Quantiles of other samples (fixed_on) that become the thresholds, ascending."
     )
     names: GroupNames
 
-    @model_validator(mode="after")
-    def _each_group_has_a_name(self) -> Self:
-        _require_groups(self.column, self.quantiles, self.names)
-        return self
-
-
-def _require_groups(column: str, cuts: list[Any], names: list[str]) -> None:
-    if cuts != sorted(set(cuts)):
-        raise refusal(f"{column}: thresholds must ascend, got {cuts}")
-    if len(names) != len(cuts) + 1:
-        raise refusal(f"{column}: {len(cuts)} thresholds make {len(cuts) + 1} groups; name each")
-    alike = spelled_alike(names)
-    if alike:
-        raise refusal(f"{column}: {alike[0]!a} and {alike[1]!a} differ in blanks or Unicode spelling alone; rename one")
+    thresholds = "quantiles"
 
 
 def _form(value: Any) -> str:
@@ -71,7 +75,7 @@ AttributeColumn = Annotated[
     Annotated[Name, Tag("a name")] | Annotated[Cut, Tag("by thresholds")] | Annotated[Quantiles, Tag("by quantiles")],
     Discriminator(_form),
 ]
-"""A column whose values are the groups, or numbers cut into groups."""
+"""A column whose values are the groups, or a column of numbers to be cut into groups."""
 
 
 class AttributeSettings(Entry):
@@ -82,7 +86,7 @@ class AttributeSettings(Entry):
         min_length=1, description="Attributes: columns whose values are the groups, or numbers cut into groups."
     )
     missing: Literal["group", "drop"] = Field(
-        "drop", description="Samples without a value: a group of their own, or left out of this attribute."
+        "drop", description="Samples without a value: a separate group, or left out of this attribute."
     )
 
     last = ("missing",)
@@ -92,21 +96,22 @@ class AttributeSettings(Entry):
         names = [column if isinstance(column, str) else column.column for column in self.columns or ()]
         for name in names:
             if names.count(name) > 1:
-                raise refusal(f"{name!r} stands more than once; name it once", "columns")
+                raise refusal(f"{name!r} is repeated; name it once", "columns")
         if SAMPLE_ID in names:
             raise refusal(
-                f"{SAMPLE_ID!r} is the column of the samples' names in every table; rename it in the data", "columns"
+                f"{SAMPLE_ID!r} is the column of the samples' identifiers in every table; rename it in the data",
+                "columns",
             )
         by_quantiles = [column.column for column in self.columns or () if isinstance(column, Quantiles)]
         if by_quantiles and getattr(self, "fixed_on", None) is None:
             remedy = "name it under `fixed_on`" if "fixed_on" in type(self).model_fields else "give `cut`"
-            raise refusal(f"{by_quantiles[0]}: quantiles are taken of another dataset; {remedy}", "columns")
+            raise refusal(f"{by_quantiles[0]}: quantiles are taken on another dataset; {remedy}", "columns")
         return self
 
 
 @dataclass(frozen=True, kw_only=True)
 class AttributeSource:
-    """A source of attributes: `name`, the value of `source`; `settings`, the model of its entries."""
+    """A source of attributes: `name`, the value of `source` in entries; `settings`, the pydantic model of entries."""
 
     name: str
     settings: type[AttributeSettings]
@@ -114,5 +119,12 @@ class AttributeSource:
 
 @cache
 def attribute_sources() -> dict[str, AttributeSource]:
-    """Every source of attributes by its name."""
-    return {source.name: source for source in declarations("gfscore.images.attributes", "SOURCE").values()}
+    """All sources of attributes by name."""
+    return {source.name: source for source in declarations(SOURCES, "SOURCE").values()}
+
+
+@cache
+def module_of(source: str) -> str:
+    """Name of the module of a source of attributes."""
+    modules = {declared.name: module for module, declared in declarations(SOURCES, "SOURCE").items()}
+    return f"{SOURCES}.{modules[source]}"

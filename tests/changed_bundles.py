@@ -1,0 +1,276 @@
+"""Single changes to a bundle, as somebody might make them, and the statement on the changed files."""
+
+import json
+import random
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+
+from gfscore.audit.scores_file import ScoresFile, write_scores
+from gfscore.core.checksummed import write_checksummed
+from gfscore.core.errors import InputError
+from gfscore.core.files import read_json, sha256_of_file, write_json
+from gfscore.tables.parquet_tables import (
+    read_identity,
+    read_logits,
+    read_table,
+    write_csv_beside,
+    write_logits,
+    write_table,
+)
+from gfscore.workflow.bundling.contents import STATEMENT, Bundle
+from gfscore.workflow.bundling.statement import statement_of
+from gfscore.workflow.catalogue import CATALOGUE
+from gfscore.workflow.config_files import read_configuration
+
+AUDIT = "audits/toy"
+MODELS = ("good", "bad")
+
+
+def restated(folder):
+    """Make every digest anew that speaks of other files: in the verdict, the pages and the statement.
+
+    The statement as far as the files allow; its digests alone where they do not.
+    """
+    audit = folder / AUDIT
+    with suppress(InputError, OSError):
+        verdict = read_json(audit / "verdict.json")
+        made_from = {path: folder / path.removeprefix("results/") for path in verdict["made_from"]}
+        verdict["made_from"] = {path: sha256_of_file(file) for path, file in made_from.items()}
+        write_json(audit / "verdict.json", verdict)
+    for page in audit.glob("*.html"):
+        words = "".join(line for line in page.read_text().splitlines(True) if "SHA-256" not in line)
+        write_checksummed(page, words, files=[audit / "verdict.json", audit / "class_scores.parquet"])
+    try:
+        bundle = Bundle.read(folder)
+        configuration = folder / AUDIT / "config.yaml"
+        made = statement_of(bundle, read_configuration([configuration], {}))
+    except Exception:
+        made = json.loads((folder / STATEMENT).read_text())
+        known = {name: digest for name, digest in Bundle.read(folder).digests.items() if name != STATEMENT}
+        models = [item for item in made["subject"] if item["name"].startswith("model:")]
+        made["subject"] = [{"name": name, "digest": {"sha256": known[name]}} for name in sorted(known)] + models
+    (folder / STATEMENT).write_text(json.dumps(made))
+
+
+def another(value, rng):
+    """A value of the same type that differs from this one in a digit, or a letter."""
+    if isinstance(value, bool | np.bool_):
+        return not value
+    if isinstance(value, int | np.integer):
+        return int(value) + rng.choice([-1, 1])
+    if isinstance(value, float | np.floating):
+        if not np.isfinite(value):
+            return 1.0
+        # Whole numbers may be integers of a column that has gaps.
+        step = 1 if float(value).is_integer() else 1e-3 * float(value)
+        return float(value) + rng.choice([-1, 1]) * step
+    if isinstance(value, list):
+        return [another(value[0], rng), *value[1:]] if value else ["more"]
+    return "another" if value is None or value is pd.NA else f"{value}s"
+
+
+def leaves(data, place=()):
+    """Places of the values of plain data that are no mappings or lists."""
+    if isinstance(data, dict | list) and data:
+        for key, value in data.items() if isinstance(data, dict) else enumerate(data):
+            yield from leaves(value, (*place, key))
+    else:
+        yield place
+
+
+def with_other_leaf(data, rng, *, but=()):
+    """Change one value of plain data, none below the keys `but`; returns its place."""
+    places = [place for place in leaves(data) if place and place[0] not in but]
+    place = rng.choice(places)
+    part = data
+    for key in place[:-1]:
+        part = part[key]
+    part[place[-1]] = another(part[place[-1]], rng)
+    return place
+
+
+def edited_json(path, rng, *, but=()):
+    data = read_json(path)
+    place = with_other_leaf(data, rng, but=but)
+    write_json(path, data)
+    return f"{path.name} {place}"
+
+
+def edited_frame(frame, rng, columns=None):
+    """Change one cell of a table; returns the frame and the place."""
+    row, column = rng.randrange(len(frame)), rng.choice(columns or list(frame.columns))
+    value = another(frame[column].iloc[row], rng)
+    changed = frame.astype({column: object})
+    changed.iat[row, list(frame.columns).index(column)] = value
+    return changed, f"{column} of row {row}"
+
+
+def digit_in_a_table(folder, rng):
+    """Of the audit: the Parquet file and the CSV beside it are written anew, as the workflow writes them."""
+    paths = [path for path in sorted((folder / AUDIT).glob("*.parquet")) if pq.read_metadata(path).num_rows]
+    path = rng.choice(paths)
+    table, identity = CATALOGUE[path.stem], read_identity(path)
+    frame, place = edited_frame(read_table(path, table), rng)
+    write_table(path, table, frame, identity=identity)
+    write_csv_beside(path, read_table(path, table))
+    return f"{path.name}: {place}"
+
+
+def digit_in_a_csv(folder, rng):
+    path = rng.choice([path for path in sorted((folder / AUDIT).glob("*.csv")) if len(path.read_text()) > 400])
+    text = path.read_text()
+    place = rng.choice([place for place, sign in enumerate(text) if sign.isdigit()])
+    path.write_text(text[:place] + str((int(text[place]) + 1) % 10) + text[place + 1 :])
+    return f"{path.name}: sign {place}"
+
+
+def score_of_a_sample(folder, rng):
+    path = folder / "scores/toy.parquet"
+    file = ScoresFile(path)
+    identity = dict(file.identity)
+    del identity["table"], identity["table_version"], identity["parts"]
+    models = {f"none/{name}": {"dataset": "toy", "threat": "none", "model": name} for name in MODELS}
+    parts = [(models[label], measure, file.read(models[label], measure)) for label, measure in file.identity["parts"]]
+    chosen = rng.randrange(len(parts))
+    model, measure, frame = parts[chosen]
+    frame, place = edited_frame(frame, rng, ["value", "label", "prediction", "sample_id"])
+    parts[chosen] = (model, measure, frame)
+    write_scores(path, parts, identity=identity)
+    return f"{path.name}: {place} of {model['model']}, {measure}"
+
+
+def digit_of_a_sweep(folder, rng):
+    path = folder / "sweeps/toy.parquet"
+    frame, place = edited_frame(read_table(path, CATALOGUE["sweeps"]), rng, ["value", "temperature", "n", "accuracy"])
+    write_table(path, CATALOGUE["sweeps"], frame, identity=read_identity(path))
+    return f"{path.name}: {place}"
+
+
+def flipped_label(folder, rng):
+    path = folder / "datasets/toy.parquet"
+    frame = read_table(path, CATALOGUE["dataset"])
+    row = rng.randrange(len(frame))
+    frame.loc[row, "label"] = (frame["label"][row] + 1) % 3
+    write_table(path, CATALOGUE["dataset"], frame, identity=read_identity(path))
+    return f"{path.name}: label of row {row}"
+
+
+def attacked_sample(folder, rng):
+    path = folder / f"samples/minimal-l2/toy/none/{rng.choice(MODELS)}.parquet"
+    table = CATALOGUE[read_identity(path)["table"]]
+    frame, place = edited_frame(read_table(path, table), rng, ["value", "label"])
+    write_table(path, table, frame, identity=read_identity(path))
+    return f"{path.parent.parent.parent.name}/{path.name}: {place}"
+
+
+def swapped(folder, rng):
+    """Two models exchanged, in their samples tables where there are any, else in their logits."""
+    places = [folder / "samples/minimal-l2/toy/none", folder / "logits/toy/none"]
+    place = rng.choice([place for place in places if place.is_dir()])
+    one, other = sorted(place.iterdir())
+    content = one.read_bytes()
+    if one.suffix == ".npy" or rng.random() < 0.5:
+        one.write_bytes(other.read_bytes())
+        other.write_bytes(content)
+        return f"{place.parent.parent}: files exchanged"
+    # With the names of the models, so that each file says that it is of the other one.
+    identities = [read_identity(path) for path in (one, other)]
+    if place.parent.parent.name == "logits":
+        logits = [read_logits(path) for path in (one, other)]
+        for path, (ids, labels, values), identity in zip((other, one), logits, reversed(identities), strict=True):
+            write_logits(path, sample_id=ids, label=labels, logits=values, identity=identity)
+    else:
+        table = CATALOGUE[identities[0]["table"]]
+        frames = [read_table(path, table) for path in (one, other)]
+        for path, frame, identity in zip((other, one), frames, reversed(identities), strict=True):
+            write_table(path, table, frame, identity=identity)
+    return f"{place.parent.parent.name}: values exchanged"
+
+
+def a_logit(folder, rng):
+    path = rng.choice(sorted((folder / "logits/toy/none").iterdir()))
+    if path.suffix == ".npy":
+        logits = np.load(path)
+        logits[rng.randrange(len(logits)), rng.randrange(3)] += 0.5
+        np.save(path, logits)
+    else:
+        ids, labels, logits = (np.array(column) for column in read_logits(path))
+        logits[rng.randrange(len(logits)), rng.randrange(3)] += 0.5
+        write_logits(path, sample_id=ids, label=labels, logits=logits, identity=read_identity(path))
+    return f"{path.name}: a logit"
+
+
+def edited_verdict(folder, rng):
+    return edited_json(folder / AUDIT / "verdict.json", rng, but=("software", "time", "version", "commit"))
+
+
+def edited_choices(folder, rng):
+    name = rng.choice(["models", "calibration", "comparison"])
+    return edited_json(folder / AUDIT / f"{name}.json", rng)
+
+
+def edited_manifest(folder, rng):
+    return edited_json(folder / "datasets/toy.json", rng, but=("path", "preprocessing", "image_shape", "digest_covers"))
+
+
+def removed_file(folder, rng):
+    path = rng.choice([path for path in sorted(folder.rglob("*")) if path.is_file() and path.name != STATEMENT])
+    path.unlink()
+    return f"{path.name} removed"
+
+
+def added_file(folder, rng):
+    name = rng.choice(["readme.txt", f"{AUDIT}/more.parquet", "samples/clean/toy/none/third.parquet", ".hidden"])
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text("more")
+    return f"{name} added"
+
+
+ASKED = {
+    "at_least: 0.1": ["at_least: 0.2", "at_least: 0.01"],
+    "at_most: 0.9": ["at_most: 0.8"],
+    "confidence: 0.95": ["confidence: 0.9", "confidence: 0.94"],
+    "fp_lambda: 0.5": ["fp_lambda: 0.6"],
+    "statistic: rdi": ["statistic: nrgc"],
+    "permutations: 19": ["permutations: 29"],
+    "method: betting": ["method: empirical_bernstein"],
+    "seed: 0": ["seed: 1"],
+    "activation: softmax": ["activation: sigmoid"],
+}
+"""Values of the configuration that the results rest on, and others."""
+
+
+def edited_configuration(folder, rng):
+    path = folder / AUDIT / "config.yaml"
+    text = "".join(line for line in path.read_text().splitlines(True) if "SHA-256" not in line)
+    old = rng.choice([old for old in ASKED if old in text])
+    new = rng.choice(ASKED[old])
+    write_checksummed(path, text.replace(old, new, 1))
+    return f"config.yaml: {new}"
+
+
+def edited_statement(folder, rng):
+    path = folder / STATEMENT
+    data = json.loads(path.read_text())
+    place = with_other_leaf(data, rng)
+    path.write_text(json.dumps(data))
+    return f"{STATEMENT} {place}"
+
+
+CHANGES = (
+    *(digit_in_a_table, digit_in_a_table, digit_in_a_table, digit_in_a_csv, score_of_a_sample, digit_of_a_sweep),
+    *(flipped_label, swapped, a_logit, edited_verdict, edited_verdict, edited_choices, edited_manifest),
+    *(removed_file, added_file, edited_configuration, edited_statement),
+)
+
+
+def changed(folder, number, *, attacked):
+    """Make the single change of this number; returns what it is, in words."""
+    rng = random.Random(number)
+    changes = (*CHANGES, attacked_sample, attacked_sample) if attacked else CHANGES
+    change = changes[number % len(changes)]
+    return f"{number}, {change.__name__}: {change(Path(folder), rng)}"

@@ -1,0 +1,142 @@
+"""Finished audits of a few models on a few samples, in results/ of the working folder, made by the steps themselves."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from fetch_dataset import fetch_dataset
+from gfscore.audit.inputs import AuditInputs
+from gfscore.audit.summaries import resolve_label_error_rates
+from gfscore.audit.table_names import TABULATED
+from gfscore.core.checksummed import write_checksummed
+from gfscore.core.files import read_json, sha256_of_file, write_json
+from gfscore.core.identity import MODEL
+from gfscore.measures.samples import table_of
+from gfscore.tables.parquet_tables import read_table, write_logits, write_table
+from gfscore.tables.table import DATASET
+from gfscore.workflow import layout, plan
+from gfscore.workflow.configuration import configured
+from gfscore.workflow.resolved_file import rendered
+from judge_audit import judge_audit
+from score_models import score_models
+from tabulate_audit import tabulate_audit
+
+AUDIT = "toy"
+CLASSES = 3
+
+SHARED = """
+run: [toy]
+disparity: {permutations: 19}
+comparison: {flips: 19}
+confusions: {shuffles: 19}
+great: {resampling: {bootstrap: 19, permutations: 19}}
+audits:
+  toy:
+    dataset: toy
+    models: [toy/none/good, toy/none/bad]
+    measures: [MEASURES]
+    calibration: {measure: great-softmax, objectives: [likelihood]}
+    gate: [{measure: great-softmax, at_least: 0.1}, {measure: clean, statistic: rdi, at_most: 0.9}]
+"""
+
+FROM_LOGITS = """
+datasets: {toy: {source: labels, path: labels.npy, classes: [cat, dog, frog]}}
+models: {toy: {none: {good: {source: logits, path: given/good.npy}, bad: {source: logits, path: given/bad.npy}}}}
+"""
+
+ATTACKED = """
+datasets: {toy: {source: npz, path: images.npz, value_range: 1, channels: first, classes: [cat, dog, frog]}}
+models: {toy: {none: {good: {source: torch, path: given/good.safetensors, architecture: "torch.nn:Linear"},
+                      bad: {source: torch, path: given/bad.safetensors, architecture: "torch.nn:Linear"}}}}
+"""
+
+
+def finished_audit(*, attacked=False, seed=0):
+    """Make the audit `toy` of logits that users give, or of two networks that were attacked, as far as files tell."""
+    rng, n = np.random.default_rng(seed), 45
+    labels = np.repeat(np.arange(CLASSES), n // CLASSES)
+    Path("given").mkdir(exist_ok=True)
+    np.save("labels.npy", labels)
+    np.savez("images.npz", x=rng.random((n, 1, 2, 2), dtype=np.float32), y=labels)
+    measures = "clean, great-softmax" + (", minimal-l2" if attacked else "")
+    text = (SHARED + (ATTACKED if attacked else FROM_LOGITS)).replace("MEASURES", measures)
+    Path("config.yaml").write_text(text)
+    resolution = configured(["config.yaml"], {})
+    config, dataset = resolution.config, "results/datasets/toy"
+    settings, classes = plan.image_settings_of(config, "toy"), plan.classes_of(config, "toy")
+    images = layout.path_of_images(config, "toy")
+    fetch_dataset(settings, classes, f"{dataset}.json", f"{dataset}.parquet", dataset="toy", path_to_images=images)
+    samples = read_table(f"{dataset}.parquet", DATASET)
+    for model, signal in zip(plan.models_of(config, AUDIT), (2.0, 1.0), strict=True):
+        logits = rng.normal(size=(n, CLASSES)).astype(np.float32)
+        logits[np.arange(n), labels] += signal
+        if attacked:
+            _network(config, model, samples, logits, distances=rng.uniform(0.1, 2.0, n))
+        else:
+            np.save(f"given/{model['model']}.npy", logits)
+    write_checksummed("results/audits/toy/config.yaml", rendered(resolution, AUDIT))
+    _steps(config)
+    made_from = [f"results/audits/toy/{name}" for name in ("verdict.json", "class_scores.parquet")]
+    for page in ("report", "dashboard"):
+        write_checksummed(f"results/audits/toy/{page}.html", f"<p>{page}: PASS</p>", files=made_from)
+
+
+def _network(config, model, samples, logits, *, distances):
+    path = Path(plan.entry_of(config, **model)["path"])
+    path.write_bytes(model["model"].encode())
+    known = {"path": str(path), "sha256": sha256_of_file(path)}
+    place = MODEL.format(**model)
+    write_json(f"results/checkpoints/{place}.json", {**model, **known, "files": [known]})
+    digest = read_json("results/datasets/toy.json")["digest"]
+    identity = {**model, "dataset_digest": digest, "checkpoint_sha256": known["sha256"]}
+    columns = {"sample_id": samples["sample_id"].to_numpy(), "label": samples["label"].to_numpy()}
+    write_logits(f"results/logits/{place}.parquet", **columns, logits=logits, identity=identity)
+    right = logits.argmax(axis=1) == columns["label"]
+    frame = pd.DataFrame({**columns, "prediction": logits.argmax(axis=1), "clean_prediction": logits.argmax(axis=1)})
+    frame["value"], frame["censored"] = np.where(right, distances, 0.0), False
+    table = table_of("minimal")
+    write_table(
+        f"results/samples/minimal-l2/{place}.parquet",
+        table,
+        frame.reindex(columns=table.column_names),
+        identity=identity | {"measure": "minimal-l2"},
+    )
+
+
+def _steps(config):
+    folder, great = "results/audits/toy", config["great"]
+    tables = {name: f"{folder}/{name}.parquet" for name in TABULATED}
+    tables |= {f"{name}_json": f"{folder}/{name}.json" for name in ("calibration", "comparison")}
+    manifest, dataset = (layout.dataset_file(config, AUDIT, extension=end) for end in ("json", "parquet"))
+    scored = {"selection": f"{folder}/models.json", "sensitivity": f"{folder}/sensitivity.parquet"}
+    scored |= {stage: f"results/{stage}/toy.parquet" for stage in ("scores", "sweeps")}
+    score_models(
+        {"manifest": manifest, "dataset": dataset, "code": []},
+        scored,
+        audit=AUDIT,
+        subject=plan.subject_of(config, AUDIT),
+        checks=plan.logit_checks(config, AUDIT),
+        temperatures={end: great["temperatures"][end] for end in ("low", "high")},
+        changes={"shifts": great["shifts"], "scales": great["scales"], "lam": config["disparity"]["fp_lambda"]},
+    )
+    given = scored | {
+        "manifest": manifest,
+        "dataset": dataset,
+        "samples": layout.sample_files(config, AUDIT),
+        "manifests": [],
+    }
+    given |= {"generator": None, "attributes": None, "mapper": None, "projections": []}
+    subject, settings = plan.subject_of(config, AUDIT), layout.table_settings(config, AUDIT)
+    tabulate_audit(subject, given, tables, audit=AUDIT, settings=settings)
+    configuration = f"{folder}/config.yaml"
+    judged = given | {"samples": layout.judged_sample_files(config, AUDIT), "configuration": configuration}
+    judge_audit(
+        AuditInputs.of(plan.judged_subject_of(config, AUDIT), judged),
+        judged,
+        f"{folder}/verdict.json",
+        rules=config["audits"][AUDIT]["gate"],
+        intervals=config["intervals"],
+        label_error_rates=resolve_label_error_rates(plan.label_error_rate_of(config, AUDIT), manifest, None),
+        fp_lambda=config["disparity"]["fp_lambda"],
+    )

@@ -1,0 +1,189 @@
+"""A bundle is accepted as it was made, wherever it lies, and refused after any single change."""
+
+import json
+import shutil
+import subprocess
+from random import Random
+
+import pytest
+
+import changed_bundles as bundles
+from finished_audit import finished_audit
+from gfscore.core.checksummed import write_checksummed
+from gfscore.core.errors import InputError
+from gfscore.core.files import read_json
+from gfscore.workflow.bundling.contents import STATEMENT
+from gfscore.workflow.bundling.signatures import sign
+from gfscore.workflow.bundling.statement import PREDICATE_TYPE, TYPE
+from gfscore.workflow.bundling.verifying import verify_bundle
+from gfscore.workflow.bundling.writing import write_bundle
+
+CHANGES = 100
+"""Of each of the two bundles."""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Folders with a finished audit and a bundle of it, from logits alone and with attacks."""
+    found = {}
+    with pytest.MonkeyPatch.context() as patch:
+        for attacked in (False, True):
+            found[attacked] = tmp_path_factory.mktemp("attacked" if attacked else "logits")
+            patch.chdir(found[attacked])
+            finished_audit(attacked=attacked)
+            write_bundle("toy", "bundle", parts=["logits", "networks", "images"] if attacked else ["logits"])
+    return found
+
+
+@pytest.fixture
+def bundle(made, tmp_path, request):
+    """A copy of a bundle, at another path."""
+    return shutil.copytree(made[getattr(request, "param", False)] / "bundle", tmp_path / "elsewhere/copy")
+
+
+both = pytest.mark.parametrize("bundle", [False, True], indirect=True, ids=["logits", "attacked"])
+
+
+@both
+def test_the_untouched_bundle_is_accepted_also_at_another_path(bundle):
+    found = verify_bundle(bundle, required=["logits"])
+    assert found.faults == []
+    assert {"digests", "labels", "logits", "tables", "verdict", "statement"} <= set(found.checked)
+    assert {"signature", "pages"} <= set(found.unchecked)
+
+
+def test_what_was_not_handed_on_is_said_and_can_be_required(made, bundle):
+    assert {"networks", "images"} <= set(verify_bundle(bundle).unchecked)
+    assert len(verify_bundle(bundle, required=["networks", "signature"]).faults) == 2
+
+
+@pytest.mark.parametrize("attacked", [False, True], ids=["logits", "attacked"])
+def test_every_single_change_is_refused(made, tmp_path, attacked):
+    whole, accepted = made[attacked] / "bundle", []
+    for number in range(CHANGES):
+        folder = shutil.copytree(whole, tmp_path / "copy")
+        what = bundles.changed(folder, number, attacked=attacked)
+        if not verify_bundle(folder).faults:
+            accepted.append(what)
+        shutil.rmtree(folder)
+    assert accepted == []
+
+
+@pytest.mark.parametrize("attacked", [False, True], ids=["logits", "attacked"])
+def test_every_single_change_is_refused_with_a_statement_that_fits_it(made, tmp_path, attacked):
+    whole, accepted = made[attacked] / "bundle", []
+    for number in range(CHANGES):
+        folder = shutil.copytree(whole, tmp_path / "copy")
+        what = bundles.changed(folder, number, attacked=attacked)
+        if "statement" not in what:
+            bundles.restated(folder)
+        if not verify_bundle(folder).faults:
+            accepted.append(what)
+        shutil.rmtree(folder)
+    assert accepted == []
+
+
+def test_an_older_verdict_beside_newer_samples_is_refused(made, bundle, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    finished_audit(seed=1)
+    write_bundle("toy", "newer", parts=["logits"])
+    for name in ("verdict.json", "report.html", "dashboard.html"):
+        shutil.copy(bundle / f"audits/toy/{name}", f"newer/audits/toy/{name}")
+    assert any(fault.startswith("audits/toy/verdict.json: ") for fault in verify_bundle("newer").faults)
+    bundles.restated(tmp_path / "newer")
+    assert any(fault.startswith("verdict.json: ") for fault in verify_bundle("newer").faults)
+
+
+def test_only_a_signature_shows_words_of_a_page_and_consistent_values(bundle, monkeypatch):
+    """What the documents say that no check of a folder can find."""
+    page = bundle / "audits/toy/report.html"
+    beside = [page.parent / name for name in ("verdict.json", "class_scores.parquet")]
+    write_checksummed(page, "<p>report: another</p>", files=beside)
+    assert verify_bundle(bundle).faults
+    bundles.restated(bundle)
+    assert verify_bundle(bundle).faults == []
+
+
+def test_without_logits_tables_and_verdict_are_computed_again(made, tmp_path, monkeypatch):
+    monkeypatch.chdir(made[True])
+    folder = tmp_path / "bundle"
+    write_bundle("toy", folder)
+    found = verify_bundle(folder)
+    assert found.faults == []
+    assert {"selection", "tables", "verdict"} <= set(found.checked) and "logits" in found.unchecked
+    bundles.edited_verdict(folder, Random(0))
+    bundles.restated(folder)
+    assert verify_bundle(folder).faults
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        lambda folder: (folder / "more").symlink_to("/etc/passwd"),
+        lambda folder: (folder / "samples").symlink_to("/"),
+        lambda folder: (folder / STATEMENT).unlink(),
+        lambda folder: (folder / STATEMENT).write_text('{"subject": [], "subject": []}'),
+        lambda folder: (folder / STATEMENT).write_text("[" * 100_000),
+        lambda folder: (folder / STATEMENT).write_text('{"subject": [{"name": "../../secret", "digest": {}}]}'),
+        lambda folder: (folder / STATEMENT).write_text("[NaN]"),
+    ],
+)
+def test_a_hostile_folder_is_refused(bundle, hostile):
+    hostile(bundle)
+    assert verify_bundle(bundle).faults
+
+
+def test_a_configuration_that_names_other_files_opens_none(bundle):
+    path = bundle / "audits/toy/config.yaml"
+    text = "".join(line for line in path.read_text().splitlines(True) if "SHA-256" not in line)
+    write_checksummed(path, text.replace("models: [toy/none/good", "models: [/etc/passwd.npy, toy/none/good"))
+    bundles.restated(bundle)
+    assert any("config.yaml" in fault for fault in verify_bundle(bundle).faults)
+
+
+# ---- writing and signing ----
+
+
+def test_a_bundle_is_whole_or_not_there(made, tmp_path, monkeypatch):
+    shutil.copytree(made[False], tmp_path / "copy")
+    monkeypatch.chdir(tmp_path / "copy")
+    with pytest.raises(InputError, match="bundle: exists"):
+        write_bundle("toy", "bundle")
+    bundles.digit_in_a_csv(tmp_path / "copy/results", Random(0))
+    with pytest.raises(InputError, match="differs from its Parquet file"):
+        write_bundle("toy", "other")
+    assert not [path for path in (tmp_path / "copy").iterdir() if "other" in path.name]
+
+
+def test_the_statement_is_one_of_in_toto_and_names_nothing_of_this_machine(made, bundle):
+    text = (bundle / STATEMENT).read_text()
+    statement = json.loads(text)
+    assert (statement["_type"], statement["predicateType"]) == (TYPE, PREDICATE_TYPE)
+    names = {item["name"] for item in statement["subject"]}
+    files = {path.relative_to(bundle).as_posix() for path in bundle.rglob("*") if path.is_file()}
+    assert names == (files - {STATEMENT}) | {"model:none/good", "model:none/bad"}
+    verdict = read_json(bundle / "audits/toy/verdict.json")
+    assert statement["predicate"]["verdict"] == verdict
+    assert statement["predicate"]["question"]["rules"][0]["words"] == verdict["rules"][0]["words"]
+    assert str(made[False]) not in text
+
+
+@pytest.fixture
+def key(tmp_path):
+    path = tmp_path / "key"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", path], check=True)
+    (tmp_path / "signers").write_text(f"me@example.org {path.with_suffix('.pub').read_text()}")
+    return path
+
+
+def test_a_signature_is_that_of_whom_one_trusts_on_this_statement(bundle, key, tmp_path):
+    trusted = {"allowed_signers": tmp_path / "signers", "identity": "me@example.org"}
+    assert verify_bundle(bundle, **trusted).faults, "it is not signed"
+    sign(bundle / STATEMENT, key)
+    found = verify_bundle(bundle, required=["signature"], **trusted)
+    assert found.faults == [] and "signature" in found.checked
+    assert "signature" in verify_bundle(bundle).unchecked, "nobody was named"
+    assert verify_bundle(bundle, **trusted | {"identity": "you@example.org"}).faults
+    (bundle / STATEMENT).write_text(json.dumps(json.loads((bundle / STATEMENT).read_text())))
+    assert verify_bundle(bundle, **trusted).faults, "another text of the same content"
+    assert verify_bundle(bundle).faults

@@ -1,0 +1,80 @@
+"""The command gfscore: what its exit status says."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from finished_audit import finished_audit
+from gfscore.core.files import read_json, write_json
+from gfscore.workflow.command import main
+
+SCRIPTS = Path(__file__).parents[3] / "workflow_scripts"
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("finished"))
+        finished_audit()
+        return Path.cwd()
+
+
+@pytest.fixture
+def here(finished, tmp_path, monkeypatch):
+    monkeypatch.chdir(shutil.copytree(finished, tmp_path / "copy"))
+
+
+@pytest.mark.parametrize(
+    ("verdict", "stops", "status"),
+    [("PASS", False, 0), ("FAIL", True, 1), ("INCONCLUSIVE", True, 2), ("INCONCLUSIVE", False, 0)],
+)
+@pytest.mark.usefixtures("here")
+def test_gate_ends_with_the_verdict(verdict, stops, status):
+    path = "results/audits/toy/verdict.json"
+    write_json(path, read_json(path) | {"verdict": verdict, "stops": stops})
+    assert main(["gate", "toy"]) == status
+
+
+@pytest.mark.usefixtures("here")
+def test_gate_is_an_error_where_anything_that_the_verdict_rests_on_is_another(capsys):
+    assert main(["gate", "other"]) == 3
+    logits = np.load("given/good.npy")
+    np.save("given/good.npy", -logits)
+    assert main(["gate", "toy"]) == 3
+    assert "given/good.npy" in capsys.readouterr().err
+    np.save("given/good.npy", logits)
+    verdict = read_json("results/audits/toy/verdict.json")
+    write_json("results/audits/toy/verdict.json", verdict | {"verdict": "FINE", "stops": True})
+    assert main(["gate", "toy"]) == 3, "a failure of the command is no FAIL"
+    with Path("results/scores/toy.parquet").open("ab") as file:
+        file.write(b"more")
+    assert main(["gate", "toy"]) == 3
+
+
+@pytest.mark.usefixtures("here")
+def test_bundle_and_verify(capsys, tmp_path):
+    assert main(["bundle", "toy", "--with", "logits"]) == 0
+    assert main(["bundle", "toy"]) == 3
+    folder = str(shutil.move("results/bundles/toy", tmp_path / "moved"))
+    assert main(["verify", folder, "--require", "logits"]) == 0
+    assert "not origin" in capsys.readouterr().out
+    assert main(["verify", folder, "--require", "images"]) == 1
+    assert main(["verify", str(tmp_path / "nowhere")]) == 3
+    with pytest.raises(SystemExit) as stopped:
+        main(["verify", folder, "--require", "everything"])
+    assert stopped.value.code == 3
+
+
+def test_help_imports_nothing_heavy():
+    code = "import sys; from gfscore.workflow.command import main; main(['--version'])"
+    code = f"import atexit, sys; atexit.register(lambda: print(*sys.modules)); {code}"
+    environment = os.environ | {"PYTHONPATH": str(SCRIPTS)}
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    loaded = run.stdout.split()
+    assert "gfscore.workflow.command" in loaded
+    assert not {"numpy", "pandas", "pyarrow", "torch", "scipy"} & set(loaded)

@@ -1,0 +1,78 @@
+"""What an attack declares: its settings, where it searches, what it needs, and the function that computes it.
+
+Imports nothing heavy, because declarations are read whenever a run is planned.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from gfscore.core.settings import Closed
+
+Steps = Annotated[int, Field(ge=1, description="Gradient steps.")]
+Restarts = Annotated[int, Field(ge=1, description="Random starts; a sample must survive all.")]
+Targets = Annotated[int, Field(ge=1, description="Most likely other classes aimed at.")]
+
+Member = Mapping[str, Any]
+"""An attack that another one is made of: its name, and the arguments of its function."""
+
+NOT_AT_ALL, ONE_STEP, FIRST_CROSSING, MANY_STEPS = range(4)
+"""How far an attack follows gradients, in ascending order of what it should find."""
+
+
+class AttackSettings(Closed):
+    """Settings of an attack as an entry of a list of attacks; `name` is a literal in each."""
+
+    name: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Form:
+    """How an attack searches: within a ball, or for the nearest point.
+
+    `settings` are those of its entry; `function` computes it, "module:name". An attack that is a list of others names
+    none, but gives its `members(settings)`, attacks that search in the same way.
+    """
+
+    settings: type[AttackSettings]
+    function: str = ""
+    members: Callable[[Any], tuple[Member, ...]] | None = None
+
+    def load(self) -> Callable[..., Any]:
+        """The function that computes it; imports what that needs."""
+        module, name = self.function.split(":")
+        return getattr(import_module(module), name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attack:
+    """An attack: all that measures, tables and pages need to know of it."""
+
+    name: str
+    """Its name in the configuration; that of its file, with - for _."""
+    in_ball: Form | None = None
+    """How it looks for any misclassified point of a ball, as the measure `adversarial` asks; None where it cannot.
+
+    function(network, images, labels, *, ball, draws, **settings): see gfscore.attacks.ball_attacks.
+    """
+    nearest: Form | None = None
+    """How it looks for the nearest misclassified point, as the measure `minimal` asks; None where it cannot.
+
+    function(network, images, labels, *, norm, largest_distance, **settings): see gfscore.attacks.minimal_norm.
+    """
+    norms: tuple[str, ...] = ("linf", "l2")
+    """Norms that it searches in."""
+    follows: int = MANY_STEPS
+    """How far it follows gradients: NOT_AT_ALL for an attack that sees logits only, to MANY_STEPS."""
+    fewest_classes: int = 2
+    """Classes that its loss needs."""
+    with_fewer: str = ""
+    """Attack that does instead with fewer classes."""
+
+    @property
+    def module(self) -> str:
+        """Module that declares it."""
+        return f"gfscore.attacks.{self.name.replace('-', '_')}"

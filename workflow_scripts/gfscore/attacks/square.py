@@ -1,0 +1,21 @@
+"""Square attack: random search over squares, which needs no gradients."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from gfscore.attacks.declaration import NOT_AT_ALL, Attack, AttackSettings, Form
+
+
+class Square(AttackSettings):
+    """Random search with squares (Andriushchenko et al. 2020), which only sees logits."""
+
+    name: Literal["square"]
+    queries: Annotated[int, Field(ge=1, description="Forward passes.")] = 1000
+
+
+ATTACK = Attack(
+    name="square",
+    in_ball=Form(settings=Square, function="gfscore.attacks.ball_libraries:square"),
+    follows=NOT_AT_ALL,
+)

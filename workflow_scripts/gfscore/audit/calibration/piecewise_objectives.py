@@ -1,0 +1,159 @@
+"""Objectives of the temperature that are constant on the stretches between crossings, as arrays.
+
+Each has values for weighted models, for leaving out or resampling models, and the largest
+value for permuted accuracies.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gfscore.audit.calibration.temperature_search import Stretches
+
+ELEMENTS = 1 << 22
+"""Largest number of elements of a temporary array."""
+
+
+@dataclass(frozen=True)
+class AcrossModels:
+    """Spearman over models between scores on each stretch and accuracies.
+
+    `ranks` (S, M) of the models' scores, `accuracy_ranks` (M,).
+    """
+
+    stretches: Stretches
+    ranks: NDArray[np.float64]
+    accuracy_ranks: NDArray[np.float64]
+    exact: bool = True
+
+    @property
+    def permuted_items(self) -> int:
+        """Number of items that are permuted: the M models."""
+        return len(self.accuracy_ranks)
+
+    def values(self, weights: NDArray[np.number]) -> NDArray[np.float64]:
+        """Objective (W, S) with `weights` (W, M) of the models; NaN where undefined."""
+        weights = np.asarray(weights, dtype=np.float64)
+        # The centred rank among weighted models is half the weighted sum of the signs of the differences.
+        accuracy = _signs(self.accuracy_ranks) @ weights.T
+        weighted = weights.T * accuracy
+        accuracy_squares = (weighted * accuracy).sum(axis=0)
+        result = np.empty((len(weights), len(self.ranks)))
+        models = self.ranks.shape[1]
+        step = max(1, ELEMENTS // max(1, models * max(weights.shape[0], models)))
+        for start in range(0, len(self.ranks), step):
+            block = slice(start, start + step)
+            scores = _signs(self.ranks[block]) @ weights.T
+            covariance = (scores * weighted).sum(axis=1)
+            scores *= scores
+            squares = (scores * weights.T).sum(axis=1)
+            result[:, block] = correlation(covariance, squares, accuracy_squares).T
+        return result
+
+    def permuted(self, orders: NDArray[np.integer]) -> NDArray[np.float64]:
+        """Largest value over the stretches for each permutation `orders` (R, M) of the accuracies, (R,)."""
+        scores, accuracy = centred(self.ranks), centred(self.accuracy_ranks)
+        squares = (scores**2).sum(axis=1)[:, None]
+        # Repeated rankings are computed once.
+        scores, kept = np.unique(scores, axis=0, return_index=True)
+        squares = squares[kept]
+        return _largest(
+            lambda block: correlation(scores @ accuracy[block].T, squares, (accuracy**2).sum()), orders, len(scores)
+        )
+
+
+@dataclass(frozen=True)
+class MeanOverModels:
+    """Mean over models of a value of each model on each stretch, `by_model` (M, S), NaN where undefined."""
+
+    stretches: Stretches
+    by_model: NDArray[np.float64]
+    exact: bool
+
+    @property
+    def permuted_items(self) -> int:
+        """Number of items that are permuted: 0 without accuracies."""
+        return 0
+
+    def values(self, weights: NDArray[np.number]) -> NDArray[np.float64]:
+        """Objective (W, S) with `weights` (W, M) of the models; NaN where no model has a value."""
+        # As floating point numbers, so that BLAS computes the products.
+        weights, known = np.asarray(weights, dtype=np.float64), ~np.isnan(self.by_model)
+        total = weights @ np.where(known, self.by_model, 0)
+        everywhere = np.broadcast_to(weights.sum(axis=1)[:, None], total.shape)
+        count = everywhere if known.all() else weights @ known.astype(np.float64)
+        return np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
+
+
+@dataclass(frozen=True)
+class WithinModels(MeanOverModels):
+    """MeanOverModels of the Spearman over classes between class scores and class accuracies.
+
+    `ranks`: for each model (S_m, K) on its own S_m stretches; `own` (M, S): index of the model's stretch that contains
+    each common stretch; `accuracy_ranks` (M, K), over the classes with samples. `fixed` (S,): stretches that do not
+    depend on the accuracies, which permutations search.
+    """
+
+    ranks: list[NDArray[np.float64]]
+    own: NDArray[np.int64]
+    accuracy_ranks: NDArray[np.float64]
+    fixed: NDArray[np.bool_]
+
+    @property
+    def permuted_items(self) -> int:
+        """Number of items that are permuted: the classes, equally in all models, whose accuracies are correlated."""
+        return self.accuracy_ranks.shape[1]
+
+    def permuted(self, orders: NDArray[np.integer]) -> NDArray[np.float64]:
+        """Largest value over the fixed stretches for each permutation `orders` (R, K) of the class accuracies, (R,)."""
+        count = (~np.isnan(self.by_model[:, self.fixed])).sum(axis=0)
+        share = np.divide(1, count, out=np.full(len(count), np.nan), where=count > 0)[:, None]
+        models = [
+            (centred(scores), centred(accuracy), where)
+            for scores, accuracy, where in zip(self.ranks, self.accuracy_ranks, self.own[:, self.fixed], strict=True)
+        ]
+
+        def mean(block: NDArray[np.integer]) -> NDArray[np.float64]:
+            # Few models change at a boundary, so the sum over models is accumulated from the changes.
+            total = np.zeros((len(count), len(block)))
+            for scores, accuracy, where in models:
+                squares = (scores**2).sum(axis=1)[:, None]
+                rho = np.nan_to_num(correlation(scores @ accuracy[block].T, squares, (accuracy**2).sum()))
+                changes = np.flatnonzero(np.diff(where)) + 1
+                total[0] += rho[where[0]]
+                total[changes] += rho[where[changes]] - rho[where[changes - 1]]
+            np.cumsum(total, axis=0, out=total)
+            total *= share
+            return total
+
+        return _largest(mean, orders, len(count))
+
+
+def centred(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Values (..., K) minus their mean over the last axis."""
+    return values - values.mean(axis=-1, keepdims=True)
+
+
+def _signs(values):
+    return np.sign(values[..., :, None] - values[..., None, :])
+
+
+def correlation(
+    covariance: NDArray[np.float64], squares: NDArray[np.float64], other_squares: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Correlation from a sum of products and two sums of squares of centred ranks; NaN where one side is constant.
+
+    Ranks are multiples of 1/2, so equal correlations are equal numbers.
+    """
+    norm, covariance = np.broadcast_arrays(np.sqrt(squares * other_squares), covariance)
+    return np.divide(covariance, norm, out=np.full(norm.shape, np.nan), where=norm > 0)
+
+
+def _largest(values_of, orders, rows):
+    # Largest value over the rows, computed for blocks of permutations to bound the memory.
+    step = max(1, ELEMENTS // max(1, rows))
+    blocks = [values_of(orders[start : start + step]) for start in range(0, len(orders), step)]
+    return np.concatenate([np.nanmax(block, axis=0) for block in blocks])

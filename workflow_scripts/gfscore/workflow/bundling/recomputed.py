@@ -1,0 +1,312 @@
+"""What the files of a bundle must hold, computed again from what they rest on, and how it differs from what they hold.
+
+Numbers may differ by RELATIVE or ABSOLUTE, single ones by OF_FLOAT32, since other processors round otherwise.
+Everything else must be equal.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from gfscore.audit.checks import check_answers, selection_of
+from gfscore.audit.inputs import AuditInputs
+from gfscore.audit.judgement import judgement
+from gfscore.audit.scores_file import ScoresFile
+from gfscore.audit.scoring import score
+from gfscore.audit.summaries import resolve_label_error_rates
+from gfscore.audit.tabulation import tabulate
+from gfscore.core.identity import UNCALIBRATED, label_of
+from gfscore.core.names import printable
+from gfscore.measures.samples import table_of
+from gfscore.tables.parquet_tables import read_identity, read_table, typed_frame
+from gfscore.tables.table import DATASET
+from gfscore.workflow import layout, plan, projection_layout
+from gfscore.workflow.bundling.contents import Bundle, logit_files
+from gfscore.workflow.catalogue import CATALOGUE
+
+RELATIVE, ABSOLUTE, OF_FLOAT32 = 1e-7, 1e-10, 1e-6
+
+OF_LOGITS = ("calibration", "falsification")
+"""Tables that cannot be made without logits; others hold rows at a chosen temperature that cannot."""
+
+OF_THE_RUN = ("software", "time", "version", "commit")
+"""What a verdict says of the run that judged, which nothing in a bundle shows."""
+
+
+@dataclass(frozen=True)
+class Recomputed:
+    """A bundle with its resolved configuration; each method yields what differs, as sentences that begin with a file.
+
+    InputError is raised where something cannot be read, or the values cannot be audited.
+    """
+
+    bundle: Bundle
+    config: Mapping[str, Any]
+
+    @cached_property
+    def has_logits(self) -> bool:
+        """Whether the logits are in the bundle."""
+        names = logit_files(self.config, self.bundle.audit)
+        return bool(names) and all(name in self.bundle.digests for name in names)
+
+    @cached_property
+    def _files(self):
+        # Paths in the bundle, by the names that the steps give them.
+        config, audit = self.config, self.bundle.audit
+        beside = {
+            "generator": layout.generator_manifest(config, audit),
+            "attributes": layout.attributes_table(config, audit),
+            "mapper": projection_layout.mapper_file(config, audit, extension="json"),
+        }
+        lists: dict[str, Any] = {
+            "manifests": layout.trained_manifests(config, audit),
+            "projections": projection_layout.projection_files(config, audit),
+        }
+        return {
+            "selection": self.bundle.path(self.bundle.of_audit("models.json")),
+            "scores": self.bundle.path(f"scores/{audit}.parquet"),
+            "sweeps": self.bundle.path(f"sweeps/{audit}.parquet"),
+            "manifest": self.bundle.path(layout.dataset_file(config, audit, extension="json")),
+            "dataset": self.bundle.path(layout.dataset_file(config, audit, extension="parquet")),
+            "configuration": self.bundle.path(self.bundle.of_audit("config.yaml")),
+            **{name: self.bundle.path(str(path)) if path else None for name, path in beside.items()},
+            **{name: [self.bundle.path(str(path)) for path in paths] for name, paths in lists.items()},
+        }
+
+    def _subject(self, subject):
+        # Without logits there is no value at a chosen temperature.
+        if self.has_logits:
+            names = logit_files(self.config, self.bundle.audit)
+            return subject | {"logits": dict(zip(subject["logits"], map(self.bundle.path, names), strict=True))}
+        return subject | {"logits": {}, "calibrated_measure": None}
+
+    @cached_property
+    def _dataset(self):
+        path = self.bundle.path(layout.dataset_file(self.config, self.bundle.audit, extension="parquet"))
+        manifest = self.bundle.json(layout.dataset_file(self.config, self.bundle.audit, extension="json"))
+        return path, manifest, read_table(path, DATASET, expect={"dataset_digest": manifest["digest"]})
+
+    def dataset(self) -> Iterator[str]:
+        """The manifest of the dataset against its samples and the configuration."""
+        config, audit = self.config, self.bundle.audit
+        path, manifest, samples = self._dataset
+        name, classes = plan.dataset_of(config, audit), len(manifest["classes"])
+        labels = samples["label"].to_numpy()
+        if labels.min(initial=0) < 0 or labels.max(initial=0) >= classes:
+            yield f"{path.name}: a label is none of the {classes} classes"
+            return
+        if samples["sample_id"].duplicated().any():
+            yield f"{path.name}: a sample stands there twice"
+        expected = {
+            "dataset": name,
+            "samples": len(samples),
+            "samples_per_class": np.bincount(labels, minlength=classes).tolist(),
+            "classes": plan.classes_of(config, name) or manifest["classes"],
+            "settings": plan.image_settings_of(config, name),
+        }
+        found = {key: manifest.get(key) for key in expected}
+        yield from _differences(f"datasets/{name}.json", found, expected)
+
+    def labels(self) -> Iterator[str]:
+        """Names and labels of the samples in every table of values per sample against those of the dataset."""
+        label_of_sample = self._dataset[2].set_index("sample_id")["label"]
+        for path in layout.sample_files(self.config, self.bundle.audit):
+            file = self.bundle.path(path)
+            kind = self.config["measures"][path.split("/")[2]]["kind"]
+            yield from _other_labels(path, read_table(file, table_of(kind)), label_of_sample)
+        for path in projection_layout.projection_files(self.config, self.bundle.audit):
+            frame = read_table(self.bundle.path(path), CATALOGUE[read_identity(self.bundle.path(path))["table"]])
+            yield from _other_labels(path, frame, label_of_sample)
+        path = f"scores/{self.bundle.audit}.parquet"
+        yield from _other_labels(path, read_table(self.bundle.path(path), CATALOGUE["scores"]), label_of_sample)
+
+    def scores(self) -> Iterator[str]:
+        """Scores, sweeps, sensitivity and the choice of models against the logits."""
+        config, audit = self.config, self.bundle.audit
+        great = config["great"]
+        subject = self._subject(plan.subject_of(config, audit))
+        scoring = score(
+            self._files,
+            subject=subject,
+            checks=plan.logit_checks(config, audit),
+            temperatures={end: great["temperatures"][end] for end in ("low", "high")},
+            changes={
+                "shifts": great["shifts"], "scales": great["scales"], "lam": config["disparity"]["fp_lambda"],
+            },
+        )  # fmt: skip
+        made = selection_of(scoring.checks, subject["models"])
+        yield from _differences("models.json", self.bundle.json(self.bundle.of_audit("models.json")), made)
+        file = ScoresFile(self._files["scores"])
+        about = {"audit": audit, "classes": self._dataset[1]["classes"], "logits": scoring.identities}
+        parts = [[label_of(model), measure] for model, measure, _ in scoring.parts]
+        about |= {"dataset_digest": self._dataset[1]["digest"], "parts": parts}
+        found = {name: file.identity.get(name) for name in about}
+        yield from _differences(f"scores/{audit}.parquet", found, about)
+        for model, measure, frame in scoring.parts:
+            stored = file.read(model, measure)[list(frame.columns)]
+            made_frame = frame.reset_index(drop=True).astype(stored.dtypes.to_dict())
+            yield from _different_rows(f"scores/{audit}.parquet ({label_of(model)}, {measure})", stored, made_frame)
+        for name, path, frame in (
+            ("sweeps", self._files["sweeps"], scoring.all_sweeps()),
+            ("sensitivity", self._audit_table("sensitivity"), scoring.all_sensitivity()),
+        ):
+            table = CATALOGUE[name]
+            made_frame = typed_frame(table, frame.to_dict("records"))
+            yield from _different_rows(path.name, read_table(path, table, expect={"audit": audit}), made_frame)
+
+    def selection(self) -> Iterator[str]:
+        """The choice of models against the answers in the scores; why others were left out only logits show."""
+        config, audit = self.config, self.bundle.audit
+        stated = self.bundle.json(self.bundle.of_audit("models.json"))
+        refused = {item["model"]: item["reason"] for item in stated["excluded"]}
+        file, checks = ScoresFile(self._files["scores"]), []
+        measure_of_label = {label: measure for label, measure in file.identity["parts"]}
+        for asked in plan.logit_checks(config, audit):
+            model, label = asked["model"], label_of(asked["model"])
+            if label in refused:
+                left_out = {"accepted": False, "words": refused[label], "warnings": []}
+                checks.append({**model, **left_out, "clean_accuracy": stated["clean_accuracy"].get(label)})
+            elif label in measure_of_label:
+                answers = file.read(model, measure_of_label[label])
+                predicted, labels = answers["prediction"].to_numpy(), answers["label"].to_numpy()
+                names = self._dataset[1]["classes"]
+                checked = check_answers(predicted, labels, names, source=label, gate=asked["gate"])
+                checks.append({**model, **checked})
+        if checks:
+            made = selection_of(checks, plan.models_of(config, audit))
+            # Of some warnings only logits tell.
+            warned = [*made["warned"], *(item for item in stated["warned"] if item not in made["warned"])]
+            unordered = [sorted(map(str, warnings)) for warnings in (stated["warned"], warned)]
+            yield from _differences("models.json (warned)", *unordered)
+            yield from _differences("models.json", _without(stated, ["warned"]), _without(made, ["warned"]))
+
+    def tables(self) -> Iterator[str]:
+        """Every table of the audit, calibration.json and comparison.json, against the values per sample."""
+        config, audit = self.config, self.bundle.audit
+        settings = layout.table_settings(config, audit)
+        costs = [
+            record | {"path": self.bundle.folder / name if (name := record["path"].removeprefix("results/"))
+            in self.bundle.digests else ""}
+            for record in settings["costs"]
+        ]  # fmt: skip
+        samples = [self.bundle.path(path) for path in layout.sample_files(config, audit)]
+        inputs = AuditInputs.of(self._subject(plan.subject_of(config, audit)), self._files | {"samples": samples})
+        chosen = plan.calibrated_measure(config, audit) and not self.has_logits
+        for tables, beside in tabulate(inputs, self._files, audit=audit, settings=settings | {"costs": costs}):
+            for name, content in beside.items():
+                if not (chosen and name == "calibration"):
+                    found = self.bundle.json(self.bundle.of_audit(f"{name}.json"))
+                    yield from _differences(f"{name}.json", found, content)
+            for made in tables:
+                if not self.has_logits and made.name in OF_LOGITS and layout.logit_files(config, audit):
+                    continue
+                path, table = self._audit_table(made.name), CATALOGUE[made.name]
+                identity = read_identity(path)
+                known = {name: identity.get(name) for name in made.identity}
+                yield from _differences(f"{path.name} (metadata)", known, _plain(made.identity))
+                found, frame = read_table(path, table), typed_frame(table, made.rows)
+                if chosen and "calibration" in found:
+                    found = found[found["calibration"] == UNCALIBRATED].reset_index(drop=True)
+                    frame = frame[frame["calibration"] == UNCALIBRATED].reset_index(drop=True)
+                yield from _different_rows(path.name, found, frame)
+
+    def verdict(self) -> Iterator[str]:
+        """The verdict, rule by rule, against the values per sample; and the files that it says it rests on."""
+        config, audit = self.config, self.bundle.audit
+        samples = [self.bundle.path(path) for path in layout.judged_sample_files(config, audit)]
+        attributes = layout.gate_attributes(config, audit)
+        files = self._files | {"samples": samples, "attributes": attributes and self.bundle.path(str(attributes))}
+        inputs = AuditInputs.of(self._subject(plan.judged_subject_of(config, audit)), files)
+        made = judgement(
+            inputs,
+            files,
+            rules=config["audits"][audit]["gate"],
+            intervals=config["intervals"],
+            label_error_rates=resolve_label_error_rates(
+                plan.label_error_rate_of(config, audit), files["manifest"], files["generator"]
+            ),
+            fp_lambda=config["disparity"]["fp_lambda"],
+        )
+        folder = f"{self.bundle.folder}/"
+        made["made_from"] = {
+            f"results/{file.removeprefix(folder)}": digest for file, digest in made["made_from"].items()
+        }
+        stored = self.bundle.json(self.bundle.of_audit("verdict.json"))
+        yield from _differences("verdict.json", _without(stored, OF_THE_RUN), _without(_plain(made), OF_THE_RUN))
+
+    def _audit_table(self, name):
+        return self.bundle.path(self.bundle.of_audit(f"{name}.parquet"))
+
+
+def _without(data, names):
+    return {name: value for name, value in data.items() if name not in names}
+
+
+def _plain(data):
+    # As it is read back from JSON, in which numbers that are none are null.
+    return json.loads(json.dumps(data, default=lambda value: value.tolist()), parse_constant=lambda _: None)
+
+
+def _other_labels(path, frame, label_of_sample):
+    known = label_of_sample.reindex(frame["sample_id"])
+    wrong = known.to_numpy() != frame["label"].to_numpy()
+    if wrong.any():
+        row = int(wrong.argmax())
+        name = printable(frame["sample_id"].iloc[row])
+        yield f"{path}: row {row}: label {frame['label'].iloc[row]} of {name}, which the dataset does not say"
+
+
+def _differences(where, found, made):
+    # At most one sentence: the first place at which plain data differ.
+    place = _first_difference(_plain(found), _plain(made))
+    if place is not None:
+        yield f"{where}: {printable(' > '.join(place)) or 'it'} is not what follows from the other files"
+
+
+def _first_difference(found: Any, made: Any) -> list[str] | None:
+    # Keys and positions to the first value that differs; None where none does.
+    if isinstance(found, dict) and isinstance(made, dict):
+        if found.keys() != made.keys():
+            return [str(min(found.keys() ^ made.keys()))]
+        pairs = [(key, found[key], made[key]) for key in made]
+    elif isinstance(found, list) and isinstance(made, list) and len(found) == len(made):
+        pairs = [(place, *both) for place, both in enumerate(zip(found, made, strict=True))]
+    else:
+        return None if _same(found, made) else []
+    inner = ((key, _first_difference(one, other)) for key, one, other in pairs)
+    return next(([str(key), *place] for key, place in inner if place is not None), None)
+
+
+def _same(found, made):
+    if all(isinstance(one, int | float) and not isinstance(one, bool) for one in (found, made)):
+        return math.isclose(found, made, rel_tol=RELATIVE, abs_tol=ABSOLUTE)
+    return type(found) is type(made) and found == made
+
+
+def _different_rows(where, found, made):
+    if len(found) != len(made):
+        yield f"{where}: {len(found):,} rows, but {len(made):,} follow from the other files"
+        return
+    if found.equals(made):
+        return
+    for name in made.columns:
+        if pd.api.types.is_float_dtype(made[name].dtype):
+            relative = OF_FLOAT32 if made[name].dtype == np.float32 else RELATIVE
+            same = np.isclose(found[name], made[name], rtol=relative, atol=ABSOLUTE, equal_nan=True)
+        elif made[name].map(lambda item: isinstance(item, list)).any():
+            pairs = zip(found[name], made[name], strict=True)
+            same = np.array([_first_difference(_plain(list(one)), _plain(list(two))) is None for one, two in pairs])
+        else:
+            same = ((found[name] == made[name]) | (found[name].isna() & made[name].isna())).to_numpy(dtype=bool)
+        if not same.all():
+            row = int(same.argmin())
+            yield f"{where}: {name} of row {row} is {printable(found[name].iloc[row])}, not {made[name].iloc[row]}"
+            return
