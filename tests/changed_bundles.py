@@ -13,11 +13,11 @@ from gfscore.audit.scores_file import ScoresFile, write_scores
 from gfscore.core.checksummed import write_checksummed
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, sha256_of_file, write_json
+from gfscore.tables.csv_export import write_csv_beside
 from gfscore.tables.parquet_tables import (
     read_identity,
     read_logits,
     read_table,
-    write_csv_beside,
     write_logits,
     write_table,
 )

@@ -6,8 +6,9 @@ from gfscore.audit.scoring import score
 from gfscore.audit.summary_tables import SENSITIVITY
 from gfscore.audit.tables import TABLES
 from gfscore.core.files import read_json, write_json
+from gfscore.tables.csv_export import write_table_and_csv
 from gfscore.tables.kept_frames import KeptFrames
-from gfscore.tables.parquet_tables import write_table, write_table_and_csv
+from gfscore.tables.parquet_tables import write_table
 from gfscore.workflow.jobs import logged_job
 
 

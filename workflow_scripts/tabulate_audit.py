@@ -3,7 +3,8 @@
 from gfscore.audit.inputs import AuditInputs
 from gfscore.audit.tabulation import tabulate
 from gfscore.core.files import write_json
-from gfscore.tables.parquet_tables import frame_of, write_table_and_csv
+from gfscore.tables.csv_export import write_table_and_csv
+from gfscore.tables.parquet_tables import frame_of
 from gfscore.workflow.catalogue import CATALOGUE
 from gfscore.workflow.jobs import logged_job
 

@@ -1,4 +1,4 @@
-"""What the files of a bundle must hold, computed again from what they rest on, and how it differs from what they hold.
+"""What the files of a bundle must hold, computed again from what they rest on, and where they differ from it.
 
 Numbers may differ by RELATIVE or ABSOLUTE, single ones by OF_FLOAT32, since other processors round otherwise.
 Everything else must be equal.
