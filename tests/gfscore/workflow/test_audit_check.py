@@ -109,11 +109,11 @@ EDITS = {
     "a CSV": (lambda f: replaced(f / "class_scores.csv", b"0.", b"1."), "class_scores.csv: edited or damaged: differs"),
     "a CSV cut off": (lambda f: replaced(f / "class_scores.csv", b"\n", b""), "class_scores.csv: edited or damaged"),
     "a CSV taken away": (lambda f: (f / "vulnerability.csv").unlink(), "vulnerability.csv: missing"),
-    "a CSV added": (lambda f: (f / "more.csv").touch(), "more.csv: there is no Parquet file of it"),
+    "a CSV added": (lambda f: (f / "more.csv").touch(), "more.csv: has no Parquet file beside it"),
     "a table": (flipped_bit, "class_scores.parquet: damaged"),
     "a table taken away": (lambda f: (f / "class_scores.parquet").unlink(), "class_scores.parquet: missing"),
     "a table written anew": (with_other_value, "model_summary.csv: edited or damaged: differs"),
-    "a table against the verdict": (with_other_value, "verdict.json and model_summary.parquet are of two runs"),
+    "a table against the verdict": (with_other_value, "verdict.json and model_summary.parquet are from different runs"),
     "a table of another audit": (of_another_audit, "vulnerability.parquet: of the audit 'other'"),
     "the verdict": (lambda f: replaced(f / "verdict.json", b"wcr", b"rdi"), "verdict.json: damaged, or edited by hand"),
     "the report": (lambda f: replaced(f / "report.html", b"FAIL", b"PASS"), "report.html: damaged, or edited by hand"),
@@ -149,7 +149,7 @@ def test_a_page_beside_a_newer_verdict_is_found(folder):
     verdict = folder / "verdict.json"
     write_json(verdict, json.loads(verdict.read_text()) | {"rule": "another"})
     assert check_audit(folder).faults == [
-        f"{folder / name}.html: made from another verdict.json than lies beside it" for name in ("report",)
+        f"{folder / name}.html: made from another version of verdict.json than lies beside it" for name in ("report",)
     ]
 
 
@@ -171,7 +171,7 @@ def test_what_the_workflow_did_not_write_is_not_vouched_for(folder):
     require_unchanged_audit(folder)
     flipped_bit(folder)
     with pytest.raises(
-        InputError, match="a crate would vouch for what the workflow did not write; move files of your own"
+        InputError, match=r"a crate may hold only files as the workflow wrote them; move .*your own files"
     ):
         require_unchanged_audit(folder)
 
@@ -181,7 +181,7 @@ def test_a_crate_that_is_none_is_a_fault(folder, text):
     with_crate(folder, ["report.html"])
     metadata = folder / "exports/ro-crate/ro-crate-metadata.json"
     metadata.write_text(text)
-    assert check_audit(folder).faults == [f"{metadata}: not readable as the metadata of a crate"]
+    assert check_audit(folder).faults == [f"{metadata}: is not readable as the metadata of a crate"]
 
 
 def test_a_crate_cannot_have_other_files_read(folder, tmp_path):

@@ -93,29 +93,29 @@ def laid(changes):
         (("run",), ["digts"], ["run", "'digits'"]),
         # names that would leave the folder or the page
         *(
-            (("audits", name), {"dataset": "digits"}, ["may hold only letters"])
+            (("audits", name), {"dataset": "digits"}, ["may contain only letters"])
             for name in ("../up", "a/b", "a b", "<b>", "$(x)", "'", "", ".hidden", "-rf", "a" * 101, "a\n")
         ),
         # values of another type, form or size
         (("inference", "batch_size"), 0, ["inference: batch_size: 0 ", "at least 1"]),
         (("disparity", "permutations"), 999.0, ["write 999"]),
-        (("disparity", "permutations"), True, ["true", "a whole number"]),
+        (("disparity", "permutations"), True, ["true", "an integer"]),
         (("disparity", "permutations"), 10**12, ["1000000000000", "at most 1000000"]),
         (("intervals", "confidence"), 95, ["95 is above 1", "0.95"]),
         (("intervals", "confidence"), 0.05, ["intervals: confidence: ", "0.05", "0.95"]),
         (("great", "temperatures"), {"low": 2}, ["low < 1 < high"]),
         (("great", "temperatures"), {"coarse_step": 1e-9}, ["coarse_step", "100,000"]),
-        ((*SET, "classes"), [0, 1], ["classes: 0: 0 is no text", "quotes"]),
+        ((*SET, "classes"), [0, 1], ["classes: 0: 0 is not a string", "quotes"]),
         ((*SET, "classes"), {"0": "cat"}, ["classes", "a list"]),
-        ((*SET, "classes"), ["a", "a"], ["more than once"]),
+        ((*SET, "classes"), ["a", "a"], ["repeated"]),
         ((*SET, "classes"), ["cat", "cat\u200b"], ["differ in blanks"]),
         ((*SET, "subset"), 100, ["subset: 100", "a mapping"]),
         ((*SET, "label_error_rate"), "x", ["label_error_rate", "from_generator"]),
         ((*SET, "label_error_rate"), [0.1, 0.2, 0.3], ["3 rates for 10 classes"]),
-        ((*SET, "label_error_rate"), "from_generator", ["label_error_rate", "source generated"]),
+        ((*SET, "label_error_rate"), "from_generator", ["label_error_rate", "source `generated`"]),
         ((*SET, "test_share"), None, ["test_share: null", "a number"]),
         ((*SET, "test_share"), "1/0", ["divides by zero"]),
-        ((*SET, "digest"), "A" * 63, ["no SHA-256 of 64 digits"]),
+        ((*SET, "digest"), "A" * 63, ["not a SHA-256 digest of 64"]),
         ((*SET, "path"), "x", ["key 'path' is unknown"]),
         (("datasets", "own"), {"path": "x"}, None),
         (("datasets", "own"), {"path": "x", "preprocessing": {"method": "squash", "size": 30_000}}, ["30000", "8192"]),
@@ -131,24 +131,24 @@ def laid(changes):
             (("datasets", "own"), {"source": "npz", "path": path}, ["datasets: own: path"])
             for path in (256 * "a", "a/" * 3000, "a\0b", "\ud800")
         ),
-        (("datasets", "own"), {"path": "{x}"}, ["Snakemake takes braces"]),
+        (("datasets", "own"), {"path": "{x}"}, ["contains braces"]),
         (("models", "own"), {"none": {"X": {"path": "a.pt"}}}, ["architecture", "missing"]),
         (("models", "own"), {"none": {"X": TORCH | {"mean": 0.5}}}, ["mean: 0.5", "a list"]),
-        (("models", "own"), {"none": {"X": TORCH | {"sha256": "0G" * 32}}}, ["no SHA-256"]),
+        (("models", "own"), {"none": {"X": TORCH | {"sha256": "0G" * 32}}}, ["not a SHA-256"]),
         (("models", "own"), {"none": {"X": TORCH | {"trust_pickle": True}}}, ["trust_pickle", "sha256"]),
         (("models", "own"), {"none": {"X": TORCH | {"mean": [125, 123, 114]}}}, ["mean: 125", "value_range: 255"]),
-        (("models", "own"), {"none": {"X": TORCH | {"mean": [300, 1, 1], "value_range": 255}}}, ["300 is above"]),
+        (("models", "own"), {"none": {"X": TORCH | {"mean": [300, 1, 1], "value_range": 255}}}, ["300 exceeds"]),
         (("models", "own"), {"none": {"X": TORCH | {"url": "https://me:secret@example.org/m.pt"}}}, ["url"]),
         (("models", "own"), {"none": {"X": TORCH | {"url": "ftp://example.org/m.pt"}}}, ["url"]),
         (("models", "own"), {"none": {"X": TORCH | {"url": "https://example.org/a@b.pt?token=1"}}}, None),
         (("models", "own"), {"none": {"X": {"foo": 1}}}, ["source", "missing"]),
         (("models", "own"), {"none": {"X": {"train_on": "digits-train", "training": {"method": "ERM"}}}}, ["evaluate_on"]),
         (("models", "digits", "defaults"), 5, ["models: digits: defaults: 5", "a mapping"]),
-        (("audits",), {}, ["there is no audit"]),
+        (("audits",), {}, ["no audit"]),
         ((*AUDIT, "gate"), [], ["audits: digits: gate"]),
         ((*AUDIT, "gate"), None, ["audits: digits: gate: null"]),
         ((*AUDIT, "models"), ["digits/none/ERM"] * 2, ["models: 'digits/none/ERM' stands more than once"]),
-        (("run",), ["digits", "digits"], ["'digits' stands more than once"]),
+        (("run",), ["digits", "digits"], ["'digits' is listed more than once"]),
         # what does not fit together
         ((*AUDIT, "measures"), ["great-softmax"], None),
         ((*AUDIT, "calibration"), {"measure": "clean"}, ["'clean' has no temperature"]),
@@ -257,15 +257,15 @@ def test_names_that_differ_in_case_alone_are_refused_together(config):
     ]:
         config[section][other] = config[section][name]
         text = refusal(config)
-        assert f"{name!r} and {other!r} differ in case alone" in text and f"{section}: {other}" in text
+        assert f"{name!r} and {other!r} differ only in case" in text and f"{section}: {other}" in text
         del config[section][other]
     entry = config["models"]["digits"]["none"]["ERM"]
     config["models"]["digits"]["none"]["erm"] = entry
-    assert "'ERM' and 'erm' differ in case alone" in refusal(config)
+    assert "'ERM' and 'erm' differ only in case" in refusal(config)
     # RobustBench's models need no entry, so their names are there as well; one that takes their place is meant.
     config["models"]["digits"]["none"].pop("erm")
     config["models"]["cifar10"]["L2"] = {"wu2020adversarial": entry}
-    assert "'wu2020adversarial' and 'Wu2020Adversarial' differ in case alone" in refusal(config)
+    assert "'wu2020adversarial' and 'Wu2020Adversarial' differ only in case" in refusal(config)
     config["models"]["cifar10"]["L2"] = {"Wu2020Adversarial": entry}
     assert not [*case_mistakes(config)]
 

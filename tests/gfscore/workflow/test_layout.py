@@ -32,7 +32,7 @@ def test_a_file_from_the_future_is_named_with_what_to_do(tmp_path):
     assert layout.present(str(path)) == str(path)
     in_two_hours = time.time() + 7200
     os.utime(path, (in_two_hours, in_two_hours))
-    with pytest.raises(InputError, match=r"labels\.npy: .* lies 2\.0 hours in the future.* with: touch .*labels\.npy$"):
+    with pytest.raises(InputError, match=r"labels\.npy: .* is 2\.0 hours in the future.* with: touch .*labels\.npy$"):
         layout.present(str(path))
 
 

@@ -43,7 +43,7 @@ def test_mistakes_are_named(config, path, value, facts):
 def test_a_model_that_classifies_no_images_cannot_be_projected(config):
     config["models"]["digits"]["none"]["ERM"] = {"source": "logits", "path": "x.npy"}
     text = refusal(config)
-    assert "projection" in text and "none/ERM (source logits) classifies no images" in text
+    assert "projection" in text and "none/ERM (source logits) cannot classify images" in text
 
 
 def test_files_of_a_projection_are_results_and_an_audit_without_one_has_none(config):

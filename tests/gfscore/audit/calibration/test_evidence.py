@@ -124,7 +124,7 @@ def test_each_part_of_the_samples_has_its_own_mean_distance(evidence):
 
 def test_an_attacked_part_without_samples_that_choose_says_what_to_do(evidence):
     distances = [np.ones(N)]
-    with pytest.raises(InputError, match=r"none of its 100 samples .* `subset`, or set `split: null`"):
+    with pytest.raises(InputError, match=r"none of its 100 samples .* `subset` .* or set `split: null`"):
         evidence(distances, split=SPLIT, measured=~chooses())
     # One that nobody reports has no agreement to report, but chooses.
     (found,) = evidence(distances, split=SPLIT, measured=chooses())
