@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.forms import Axis, Intervals
-from gfscore.show.words.findings import Finding
+from gfscore.show.words.findings import Finding, others_equal
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,6 +42,7 @@ def leader(frame: pd.DataFrame) -> Finding:
         return Finding(
             "only_model", names, numbers | {"low": float(first["value_low"]), "high": float(first["value_high"])}
         )
+    numbers |= others_equal(frame["value"], first["value"])
     if frame["rank_worst"].notna().all():
         numbers["times"] = int(first["rank_worst"]) - 1
         kind = "best_model_open" if numbers["times"] else "best_model"

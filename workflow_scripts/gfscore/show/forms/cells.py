@@ -142,9 +142,9 @@ def _number(panel, values, image, names):
     form, shown = panel.form, None
     if isinstance(form, Matrix) and form.diagonal:
         shown = _table(panel.own, form, form.diagonal, names)
-    texts = np.array([[cell_text(value, form) for value in row] for row in values])
+    texts = {place: cell_text(value, form) for place, value in np.ndenumerate(values)}
     room = 0.95 * panel.inner / len(names[1])
-    size = 8 * min(1.0, room / max(extent_of(text, 8)[0] for text in (*texts.flat, "0")))
+    size = 8 * min(1.0, room / max(extent_of(text, 8)[0] for text in (*texts.values(), "0")))
     for (row, column), value in np.ndenumerate(values):
         text, look = texts[row, column], {"color": legible(image, value), "weight": "normal"}
         if shown is not None and np.isnan(value) and not np.isnan(shown[row, column]):
@@ -190,7 +190,7 @@ def pictures(panel: Panel) -> None:
         place = (x - half, x + half, y + half, y - half)
         axes.imshow(decoded(cell[form.picture]), extent=place, interpolation="nearest")
     axes.set(xlim=(-0.5, len(columns) - 0.5), ylim=(len(rows) - 0.5, -0.5), aspect="equal")
-    shown = range(len(columns))
+    shown: Sequence[int] = range(len(columns))
     if max(extent_of(name, NAMES)[0] for name in columns) + 0.08 > panel.inner / len(columns):
         shown = sorted({0, len(columns) // 2, len(columns) - 1})
     axes.set_xticks(shown, [columns[place] for place in shown], size=NAMES)
