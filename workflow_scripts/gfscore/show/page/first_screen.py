@@ -93,7 +93,7 @@ def _about(attacked, proven, measures):
         )
     if evidence.ran_attacks(measures):
         return "Nothing here bounds the robust accuracy of a class: the audit has no measure of accuracy under attack"
-    return "No measure of this audit attacks: a class is at most as robust as it is accurate, and nothing here says more"
+    return "No measure of this audit attacks: a class is at most as robust as it is accurate; no more is known here"
 
 
 def _rows(index, values, *, below, attacked, highest):
