@@ -82,7 +82,8 @@ def _of(part: int, whole: int, what: str = "model") -> str:
 
 def _passing_model_falls(who, n, confidence):
     others = int(n["others"])
-    more = "" if not others else f"; {count(others)} more that pass{'es' if others == 1 else ''} fall below one half"
+    passing = "that passes falls" if others == 1 else "that pass fall"
+    more = f"; {count(others)} more {passing} below one half" if others else ""
     bound = f", at most {number(n['high'])} with {percent(confidence)} confidence" if confidence else ""
     under = f"{_name(who['model'])} passes, yet attacks leave it {_share(n['accuracy'])} of the samples"
     return f"{under} ({printable(who['source'])}{bound}){more}"

@@ -217,6 +217,9 @@ def _heatmap(form, frame, words):
     padding = 6
     if form.aside:
         first = ~frame.duplicated([form.row, *([form.panel] if form.panel else [])])
+        if len(rows) > MOST_NUMBERED_ROWS:
+            # Rows are lower than letters.
+            first &= frame[form.row].isin(rows[::2])
         frame["_aside"] = [
             number(value) if shown else None for value, shown in zip(frame[form.aside], first, strict=True)
         ]
