@@ -131,8 +131,9 @@ def test_a_new_attack_is_one_file(fresh_copy):
 
     attack = repository.path / "workflow_scripts/gfscore/attacks/corners.py"
     attack.write_text(repository.read("docs/examples/corners.py"))
-    repository.snakemake(*options)
-    found = read_table(repository.path / "results/samples/cornered/new/none/ERM.parquet", table_of("adversarial"))
+    samples = "results/samples/cornered/new/none/ERM.parquet"
+    repository.snakemake(*options, "--", samples)
+    found = read_table(repository.path / samples, table_of("adversarial"))
     assert {"corners", "fgsm"} <= set(found["attack"].dropna()) <= {"corners", "fgsm", "clean"}
     for tool, page, line in (
         ("write_measures_page", "docs/measures.md", "| `attacks`: `corners` | tries: `100` |"),
