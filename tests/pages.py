@@ -51,7 +51,6 @@ def page_of(made, **changes):
         "models": made.audit.models,
         "fp_lambda": LAM,
         "provenance": {"Data and versions": {"audit": "synthetic"}},
-        "made": "1 January 2026",
         "sweeps": made.sweeps if made.audit.calibration_results else None,
         "costs": _costs(made.audit),
     }

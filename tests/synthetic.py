@@ -14,6 +14,7 @@ from gfscore.audit.model_rows import model_rows
 from gfscore.audit.summaries import class_rows, vulnerability_rows
 from gfscore.audit.summary_tables import MODEL_SUMMARY
 from gfscore.audit.table_names import TABLES_OF_AUDIT
+from gfscore.audit.verdicts.evidence import digests_of
 from gfscore.audit.verdicts.verdict import candidates_of, judge
 from gfscore.core.files import write_json
 from gfscore.core.identity import label_of
@@ -74,7 +75,8 @@ class SyntheticAudit:
             identity = {"audit": AUDIT, "measured": measured, **own.get(name, {})}
             written = frame if measured else frame_of(CATALOGUE[name], [])
             write_table_and_csv(path, CATALOGUE[name], written, identity=identity)
-        contents = {"calibration": self.calibration_results, "comparison": {}, "verdict": self.verdict}
+        verdict = self.verdict | {"made_from": digests_of([files["class_scores"]])}
+        contents = {"calibration": self.calibration_results, "comparison": {}, "verdict": verdict}
         for name, content in contents.items():
             write_json(folder / f"{name}.json", content)
         files |= {f"{name}_json": folder / f"{name}.json" for name in ("calibration", "comparison")}
@@ -177,10 +179,24 @@ def synthetic_audit(
         sensitivity=_sensitivity(inputs),
         verdict=judge(
             candidates, rules, lam=LAM, selection={"excluded": excluded, "warned": warned, "guessing": guessing}
-        ),
+        )
+        | _basis(subjects, drawn, {rule["measure"] for rule in rules}),
         models=[{**subject, "method": "random", "architecture": "none"} for subject in subjects],
         measures=measured,
     )
+
+
+def _basis(subjects, drawn, judged):
+    # What gfscore.audit.verdicts.evidence says of files, which are none here.
+    models = {
+        label_of(subject): {
+            "checkpoint_sha256": "c" * 64,
+            "measures": {measure: {"samples": len(labels), "settings_sha256": "e" * 64} for measure in sorted(judged)},
+        }
+        for subject, (_, labels) in zip(subjects, drawn, strict=True)
+    }
+    dataset = {"name": "toy", "digest": "d" * 64, "rows": len(drawn[0][1])}
+    return {"time": "2026-01-01T12:00:00+00:00", "dataset": dataset, "models": models, "made_from": {}}
 
 
 @dataclass

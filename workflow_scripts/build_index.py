@@ -1,13 +1,19 @@
 """The page that links the audits of a run."""
 
+from gfscore.audit.verdicts.evidence import require_current
 from gfscore.core.files import read_json, write_text
 from gfscore.show.page.index import render_index
 from gfscore.workflow.jobs import logged_job
 
 
 def build_index(paths_to_verdicts, path_to_page, *, titles):
-    """Write index.html from the verdict.json of each audit; `titles` by audit, in the same order."""
+    """Write index.html from the verdict.json of each audit; `titles` by audit, in the same order.
+
+    Raises InputError for a verdict on other files than there are now.
+    """
     verdicts = [read_json(path) for path in paths_to_verdicts]
+    for path, verdict in zip(paths_to_verdicts, verdicts, strict=True):
+        require_current(verdict, source=path)
     write_text(path_to_page, render_index(dict(zip(titles, verdicts, strict=True)), titles=titles))
 
 

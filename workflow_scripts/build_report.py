@@ -1,10 +1,9 @@
 """The page of an audit: one self-contained file."""
 
-from datetime import datetime
-
 from gfscore.audit.audit_tables import read_audit_tables
 from gfscore.audit.calibration.sweeps import read_sweeps
 from gfscore.audit.tables import TABLES
+from gfscore.audit.verdicts.evidence import require_current
 from gfscore.core.checksummed import write_checksummed
 from gfscore.core.files import read_json
 from gfscore.projection.mappers.pictures import read_pictures
@@ -18,13 +17,13 @@ def build_report(files, path_to_page, *, audit, **settings):
     """Write report.html from the audit's tables and verdict.json.
 
     `files` maps the tables of an audit, verdict and, where there are any, sweeps, costs and the mapper's pictures to
-    paths; the settings are those of render_page.
+    paths; the settings are those of render_page. Raises InputError for a verdict on other files than there are now.
     """
     verdict = read_json(files["verdict"])
+    require_current(verdict, source=files["verdict"])
     page = render_page(
         read_audit_tables({name: path for name, path in files.items() if name != "costs"}, audit=audit),
         verdict,
-        made=f"{datetime.fromisoformat(verdict['time']):%-d %B %Y}" if "time" in verdict else "",
         provenance=provenance(files),
         sweeps=read_sweeps(files["sweeps"], audit=audit) if files.get("sweeps") else None,
         costs=read_table(files["costs"], TABLES["costs"], expect={"audit": audit}) if files.get("costs") else None,

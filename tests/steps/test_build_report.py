@@ -1,67 +1,73 @@
-"""The step build_report, with the provenance it collects."""
+"""The steps build_report and build_index: what the page holds and where it is from, and no page of an old verdict."""
 
+import pytest
+
+from build_index import build_index
 from build_report import build_report
+from gfscore import InputError
 from gfscore.core.checksummed import require_checksum
-from gfscore.core.software import software, version_in_words
-from plot_figures import plot_figures
+from gfscore.core.software import software
 from synthetic import AUDIT, LAM, synthetic_audit
 
-IDENTITY = {
-    "dataset": "toy",
-    "threat": "none",
-    "dataset_digest": "d" * 64,
-    "checkpoint_sha256": "c" * 64,
-    "torch": "2.13.0",
-    "device": "cpu",
-    "dtype": "float32",
-}
+IDENTITY = {"dataset": "toy", "threat": "none", "dataset_digest": "d" * 64, "torch": "2.13.0", "device": "cpu"}
 
 
-def build(audit, folder, **identity):
-    made_from = [{**IDENTITY, **identity, "model": model["model"]} for model in audit.models]
-    files = audit.write(folder, made_from=made_from)
-    plot_figures(files, folder / "figures", audit=AUDIT, measures=audit.measures, fp_lambda=LAM)
-    build_report(
-        files | {"figures": folder / "figures"},
-        folder / "report.html",
-        audit=AUDIT,
-        title="An audit",
-        measures=audit.measures,
-        models=audit.models,
-        published_samples=None,
-        fp_lambda=LAM,
-        contact=None,
-    )
-    require_checksum(folder / "report.html")
-    return (folder / "report.html").read_text(encoding="utf-8")
+@pytest.fixture
+def audit():
+    return synthetic_audit(models=2, classes=3, per_class=20, permutations=9, measures=("great-softmax",))
 
 
-def shown(page, summary):
-    """What stands in the closed details of a page whose summary begins like this."""
-    start = page.index(f"<details><summary>{summary}")
-    return page[start : page.index("</details>", start)]
+def written(audit, folder, **identity):
+    return audit.write(folder, made_from=[{**IDENTITY, **identity, "model": model["model"]} for model in audit.models])
 
 
-def test_page_holds_charts_and_provenance(tmp_path):
-    page = build(synthetic_audit(models=2, per_class=20), tmp_path)
-    assert page.count("data-chart") >= len(list((tmp_path / "figures").glob("*.svg"))) == 13
-    versions = shown(page, "Provenance: Data and versions")
-    for text in ("An audit", "d" * 64, "none/model_1", "2.13.0", version_in_words(software())):
-        assert text in page
-    assert "digest of the model set" in versions
-    checkpoints = shown(page, "Provenance: Checkpoints, SHA-256")
-    assert checkpoints.count("c" * 64) == 2 and "none/model_0" in checkpoints
+def build(audit, files, path):
+    settings = {"title": "An audit", "measures": audit.measures, "models": audit.models}
+    build_report(files, path, audit=AUDIT, published_samples=None, fp_lambda=LAM, contact=None, **settings)
+    require_checksum(path)
+    return path.read_text(encoding="utf-8")
+
+
+def test_the_page_says_of_what_and_when_the_verdict_is(audit, tmp_path):
+    page = build(audit, written(audit, tmp_path, architecture_sha256="a" * 64), tmp_path / "report.html")
+    known = ("An audit", "a" * 64, "c" * 64, "d" * 64, "model_1", "2.13.0", "1 January 2026, 12:00 UTC")
+    assert [text for text in (*known, software()["version"], software()["commit"] or "") if text not in page] == []
     assert str(tmp_path) not in page
-    assert "architectures/" not in page
 
 
-def test_code_of_networks_of_ones_own_stands_beside_their_checkpoints(tmp_path):
-    audit = synthetic_audit(models=1, per_class=20, measures=("clean",))
-    page = build(audit, tmp_path, architecture_sha256="a" * 64)
-    assert "a" * 64 in page[page.index("<summary>Provenance: Checkpoints, SHA-256</summary>") :]
+def test_the_index_says_of_what_and_when_each_verdict_is(audit, tmp_path):
+    build_index([written(audit, tmp_path)["verdict"]], tmp_path / "index.html", titles={AUDIT: "An audit"})
+    page = (tmp_path / "index.html").read_text(encoding="utf-8")
+    known = ("An audit", "1 January 2026, 12:00 UTC", "d" * 12, software()["version"], f"audits/{AUDIT}/report.html")
+    assert [text for text in known if text not in page] == []
 
 
-def test_audit_without_temperature_search(tmp_path):
-    page = build(synthetic_audit(models=2, per_class=20, measures=("clean",)), tmp_path)
-    assert page.count("data-chart") >= len(list((tmp_path / "figures").glob("*.svg"))) > 0
+def test_no_page_shows_a_verdict_on_other_files(audit, tmp_path):
+    files = written(audit, tmp_path)
+    files["class_scores"].write_bytes(b"other")
+    with pytest.raises(InputError, match="class_scores"):
+        build(audit, files, tmp_path / "report.html")
+    with pytest.raises(InputError, match="class_scores"):
+        build_index([files["verdict"]], tmp_path / "index.html", titles={AUDIT: "An audit"})
+
+
+def test_an_audit_without_temperature_search_has_no_temperature(tmp_path):
+    audit = synthetic_audit(models=2, classes=3, per_class=20, permutations=9, measures=("clean",))
+    page = build(audit, written(audit, tmp_path), tmp_path / "report.html")
     assert "digest of the model set" not in page
+    assert 'id="temperature"' not in page
+
+
+def test_missing_and_repeated_samples_stand_above_the_picture(audit, tmp_path):
+    said = {"missing": "only 50 of 60 samples have a value", "repeated": "90 rows of the dataset are 60 images"}
+    audit.verdict["rules"][0].update(said)
+    page = build(audit, written(audit, tmp_path), tmp_path / "report.html")
+    top = page[: page.index('id="evidence"')]
+    assert all(words[1:] in top for words in said.values())
+
+
+def test_without_a_rule_too(audit, tmp_path):
+    audit.verdict["rules"] = []
+    audit.class_scores = audit.class_scores.assign(n=15, n_missing=5, n_rows=30)
+    page = build(audit, written(audit, tmp_path), tmp_path / "report.html")
+    assert "45 of 60 samples in 90 rows" in page[: page.index('id="evidence"')]

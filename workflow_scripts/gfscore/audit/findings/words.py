@@ -95,7 +95,7 @@ def _order_reversed(who, n, _confidence):
 
 
 def _no_attack(who, _n, _confidence):
-    start = "This audit ran no attack"
+    start = "No measure of this audit attacks"
     if who["attack_free"]:
         return f"{start}: {printable(who['measure'])} says how clearly classes are told apart, not what attacks leave"
     return f"{start}, so that nothing here says what attacks would leave"

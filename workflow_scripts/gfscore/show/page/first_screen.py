@@ -10,6 +10,7 @@ import numpy as np
 
 from gfscore.audit.findings import evidence
 from gfscore.audit.findings.words import first_findings
+from gfscore.audit.verdicts.verdict import MOST_REPEATED
 from gfscore.core import numbers
 from gfscore.core.names import enumeration, printable
 from gfscore.measures import measure_of
@@ -92,9 +93,7 @@ def _about(attacked, proven, measures):
         )
     if evidence.ran_attacks(measures):
         return "Nothing here bounds the robust accuracy of a class: the audit has no measure of accuracy under attack"
-    return (
-        "This audit ran no attack: of the robust accuracy of a class it says that clean accuracy bounds it, and no more"
-    )
+    return "No measure of this audit attacks: a class is at most as robust as it is accurate; no more is known here"
 
 
 def _rows(index, values, *, below, attacked, highest):
@@ -205,7 +204,6 @@ def verdict_view(verdict: Mapping[str, Any], index: ModelsAndClasses, measures: 
                     if models
                 ],
                 "models": len(rule["models"]),
-                **{name: rule.get(name) for name in ("without_samples", "missing", "repeated")},
                 "settling": settling(by_word["INCONCLUSIVE"], rule),
             }
         )
@@ -261,10 +259,15 @@ def settling(models: Sequence[Mapping[str, Any]], rule: Mapping[str, Any]) -> st
 def facts(tables: AuditTables, index: ModelsAndClasses, verdict: Mapping[str, Any], measure: str) -> dict[str, Any]:
     """What was audited: data, samples and classes of the measure that is judged, models."""
     rows = tables.of("class_scores", measure)
+    counts = rows.groupby(["threat", "model"], sort=False)[["n", "n_missing", "n_rows"]].sum()
+    expected = counts["n"] + counts["n_missing"]
+    repeated = (counts["n_rows"] > (1 + MOST_REPEATED) * expected).any()
     every = tables.class_scores.groupby(["threat", "model", "measure", "calibration"], sort=False)["n"].sum()
     return {
         "dataset": printable(rows["dataset"].iloc[0]),
-        "samples": _span(rows.groupby(["threat", "model"], sort=False)["n"].sum()),
+        "samples": _span(counts["n"]),
+        "expected": _span(expected) if counts["n_missing"].any() else None,
+        "rows": _span(counts["n_rows"]) if repeated else None,
         "per_class": _span(rows["n"][rows["n"] > 0]),
         "all": _span(every),
         "classes": len(index.classes),

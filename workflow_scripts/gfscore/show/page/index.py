@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
 from gfscore.audit.findings.evidence import shown_model
 from gfscore.core.names import printable
 from gfscore.core.numbers import number
+from gfscore.show.page import judged
 from gfscore.show.page.rendering import environment, text_of
 
 
@@ -31,6 +31,8 @@ def _audit(name, title, verdict):
         "worst": f"{printable(own['worst_class'])}, {number(own['value'])} ({printable(own['model'])})"
         if worst
         else "–",
-        "date": f"{datetime.fromisoformat(verdict['time']):%-d %B %Y}" if "time" in verdict else "–",
+        "judged": [judged.time_of(verdict), judged.version_of(verdict)],
+        "data": f"{printable(verdict['dataset']['name'])}, {judged.data_of(verdict)}…",
+        "remarks": judged.remarks_of(verdict),
         "finding": next((finding["sentence"] for finding in verdict.get("findings", [])), ""),
     }

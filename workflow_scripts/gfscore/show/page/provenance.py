@@ -16,10 +16,9 @@ if TYPE_CHECKING:
 PACKAGES = ("numpy", "scipy", "pandas", "pyarrow", "matplotlib", "jinja2")
 SHARED = ("dataset", "dataset_digest", "preprocessing", "dtype", "device", "torch")
 DIGESTS = {
-    "Checkpoints, SHA-256": "checkpoint_sha256",
     "Code of networks in architectures/, SHA-256": "architecture_sha256",
 }
-"""Headings, and where the identity of a file has the digest of its model; many models have only the first."""
+"""Headings, and where the identity of a file has such a digest; those of checkpoints are in verdict.json."""
 
 
 def provenance(files: Mapping[str, str | Path]) -> dict[str, dict[str, Any]]:

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 from gfscore.audit.findings import evidence
 from gfscore.audit.findings.in_verdict import beside, with_findings
 from gfscore.audit.metrics import METRICS
-from gfscore.core.names import printable
 from gfscore.show.charts.declaration import Subject
-from gfscore.show.page import first_screen, ranking
+from gfscore.show.page import first_screen, judged, ranking
 from gfscore.show.page.charts import drawn_charts, specifications
 from gfscore.show.page.environment import environment_of
 from gfscore.show.page.names import ModelsAndClasses
@@ -56,7 +55,6 @@ def render_page(
     models: Collection[Mapping[str, Any]],
     fp_lambda: float,
     provenance: Mapping[str, Mapping[str, Any]],
-    made: str,
     published_samples: str | None = None,
     contact: str | None = None,
     sweeps: Mapping[str, ScoreCurves] | None = None,
@@ -68,7 +66,7 @@ def render_page(
     Takes AuditTables and the contents of verdict.json. `title` heads the page; `measures` maps each measure to its
     settings, in the audit's order; `models` are mappings with dataset, threat, model and, where known, method (or
     training.method), architecture and source; `fp_lambda` is lambda of FP; `provenance` maps headings to mappings of
-    names to values; `made` says when; `published_samples` on which samples published accuracies were measured;
+    names to values; `published_samples` on which samples published accuracies were measured;
     `contact` who answers questions; `sweeps` are ScoreCurves by "threat/model"; `costs` the table of that name;
     `pictures` arrays of the audit's mapper.
     """
@@ -142,9 +140,11 @@ def render_page(
         .render(
             title=title,
             facts=first_screen.facts(tables, index, verdict, measure),
-            made=printable(made),
+            judged=judged,
+            said_of=verdict,
             verdict=first_screen.verdict_view(verdict, index, measures),
             beside=said,
+            remarks=judged.remarks_of(verdict),
             evidence=picture,
             strip=strip,
             chosen=chosen,

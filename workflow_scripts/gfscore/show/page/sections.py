@@ -18,7 +18,7 @@ from gfscore.core.class_names import readable_classes
 from gfscore.core.identity import UNCALIBRATED
 from gfscore.core.names import enumeration, model_labels, printable
 from gfscore.measures import measure_of
-from gfscore.show.page import limits
+from gfscore.show.page import judged, limits
 from gfscore.show.page.tables import Detail, bounded, counted, named, table_of, terms_of, text, valued, yes
 
 if TYPE_CHECKING:
@@ -623,6 +623,7 @@ def _how(c):
     excluded = [(printable(model["model"]), text(model["reason"])) for model in c.verdict.get("excluded", [])]
     if excluded:
         yield Detail("Models left out, and why", terms=excluded)
+    yield judged.basis_of(c.verdict)
     for heading, values in c.provenance.items():
         yield Detail(f"Provenance: {heading}", terms=terms_of(values))
     links = [(f"{name}.csv", f"{name}.csv") for name in downloads(c.tables)]

@@ -14,13 +14,19 @@ function loaded() {
 
 const colourOf = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
+const panelWidth = (width, columns) => Math.min(480, Math.max(110, Math.floor(width / columns) - 90));
+
+// The same chart as wide as its plot, or with as many panels side by side as there is room for.
 function fitted(specification, width) {
   const fit = { ...specification, params: specification.params.map((own) => ({ ...own, value: colourOf(own.name === "surface" ? "paper" : own.name) || own.value })) };
-  if (fit.facet) {
-    const columns = Math.max(1, Math.min(fit.usermeta?.panels ?? 4, Math.floor(width / 240)));
-    return { ...fit, columns, spec: { ...fit.spec, width: Math.min(480, Math.max(110, Math.floor(width / columns) - 90)) } };
+  if (!fit.facet && !fit.concat) {
+    // Vega-Lite, which warns of charts whose height follows from their rows, does not learn of it: Vega does.
+    delete fit.autosize;
+    return { ...fit, width };
   }
-  return fit;
+  const columns = Math.max(1, Math.min(fit.usermeta?.panels ?? fit.concat?.length ?? 4, Math.floor(width / 240)));
+  if (fit.facet) return { ...fit, columns, spec: { ...fit.spec, width: panelWidth(width, columns) } };
+  return { ...fit, columns, concat: fit.concat.map((own) => ({ ...own, width: panelWidth(width, columns) })) };
 }
 
 async function enliven(plot) {
@@ -34,7 +40,9 @@ async function enliven(plot) {
   plot.append(host);
   const large = (specification.data?.values?.length ?? 0) > 3000;
   try {
-    const { view } = await window.vegaEmbed(host, fitted(specification, plot.clientWidth), { ast: true, actions: false, renderer: large ? "canvas" : "svg", defaultStyle: false, logLevel: 1 });
+    const patch = specification.autosize ? (drawn) => ({ ...drawn, autosize: specification.autosize }) : {};
+    const { view } = await window.vegaEmbed(host, fitted(specification, plot.clientWidth), { ast: true, actions: false, renderer: large ? "canvas" : "svg", defaultStyle: false, logLevel: 1, patch });
+    if (specification.autosize) addEventListener("resize", () => plot.clientWidth && view.width(plot.clientWidth).runAsync());
     for (const node of still) node.remove();
     host.querySelector("svg, canvas")?.setAttribute("aria-label", plot.parentElement.querySelector("figcaption").textContent);
     const row = document.createElement("p");
