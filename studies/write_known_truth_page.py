@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 # The package need not be installed: its folder is the one that the workflow's scripts use.
-sys.path[:0] = [str(ROOT / "workflow_scripts"), str(ROOT / "tests")]
+sys.path[:0] = [str(ROOT), str(ROOT / "workflow_scripts"), str(ROOT / "tests")]
 
 from gfscore.core.files import write_text  # noqa: E402
 from gfscore.show.forms.layout import drawing  # noqa: E402

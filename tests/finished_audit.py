@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from fetch_dataset import fetch_dataset
+from gfscore.audit.audit_tables import read_audit_tables
 from gfscore.audit.inputs import AuditInputs
 from gfscore.audit.summaries import resolve_label_error_rates
 from gfscore.audit.table_names import TABULATED
@@ -134,6 +135,8 @@ def _steps(config):
         AuditInputs.of(plan.judged_subject_of(config, AUDIT), judged),
         judged,
         f"{folder}/verdict.json",
+        tables=read_audit_tables(scored | tables, audit=AUDIT),
+        measures=plan.measures_of(config, AUDIT),
         rules=config["audits"][AUDIT]["gate"],
         intervals=config["intervals"],
         label_error_rates=resolve_label_error_rates(plan.label_error_rate_of(config, AUDIT), manifest, None),

@@ -13,6 +13,7 @@ from gfscore.measures.minimal.batch import measure_batch as nearest
 from gfscore.networks.callables import FOLDER_VARIABLE
 from gfscore.networks.opening import from_network, open_classifier
 from gfscore.proofs.bound_propagation import certified, certified_radii
+from seeds import seeds_of
 from shared_models import ARCHITECTURES, torch_entry
 from studies.known_truth.page import table
 
@@ -72,7 +73,7 @@ def _compare(name, folder, images, labels):
     broken = {}
     for part in PARTS:
         settings = {"norm": "linf", "eps": EPS, "attacks": [part]}
-        found = attack(classifier, images, labels, settings=settings, seed=0)
+        found = attack(classifier, images, labels, settings=settings, seeds=seeds_of(images))
         broken[part["name"]] = right & (found["value"] == 0)
     settings = {
         "norm": "linf",
@@ -80,7 +81,7 @@ def _compare(name, folder, images, labels):
         "attacks": [{"name": "fmn", "steps": 50}, {"name": "deepfool", "steps": 30}],
         "bisection_steps": 12,
     }
-    found = nearest(classifier, images, labels, settings=settings, seed=0)
+    found = nearest(classifier, images, labels, settings=settings, seeds=seeds_of(images))
     proven = np.zeros(len(labels), dtype=bool)
     x, y = torch.from_numpy(images[right]), torch.from_numpy(labels[right])
     proven[right] = certified(network, x, y, eps=EPS).numpy()

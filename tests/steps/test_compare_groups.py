@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from audit_inputs import INTERVALS, audit_inputs, frames_of, models_named, tabulated
+from audit_inputs import INTERVALS, audit_inputs, frames_of, models_named, tabulated, write_manifest
 from gfscore.audit.agreement.columns import ALL
 from gfscore.audit.groups.grouping import Grouping
 from gfscore.audit.groups.metrics import metric_rows
@@ -12,7 +12,6 @@ from gfscore.audit.groups.scores import group_score_rows
 from gfscore.audit.judgement import judgement
 from gfscore.audit.verdicts.gate_rules import GROUP_GAP
 from gfscore.core.errors import InputError
-from gfscore.core.files import write_json
 from gfscore.show.charts import CHARTS
 from gfscore.show.drawing import drawing_of
 from gfscore.tables.parquet_tables import write_attributes
@@ -56,7 +55,7 @@ class Folder:
             "missing": {"side": 0, "size": 10},
         }
         write_attributes(path / "attributes.parquet", pd.DataFrame(columns, dtype=object), identity=identity)
-        write_json(path / "toy.json", {"classes": NAMES, "digest": "d"})
+        write_manifest(path / "toy.json", NAMES)
         for model in ("fair", "unfair"):
             wrong = self.right & (self.labels == 0) & (model == "unfair")
             guess = np.where(wrong, 1, self.labels)

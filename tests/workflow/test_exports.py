@@ -63,4 +63,4 @@ def test_exports_are_made_of_a_finished_audit(audited):
     }
     done = audited.snakemake("exports", "--forcerun", "export_crate", "--allowed-rules", "export_crate", check=False)
     assert done.returncode == 1
-    assert "a crate would vouch for what the workflow did not write" in done.text
+    assert "a crate may hold only files as the workflow wrote them" in done.text

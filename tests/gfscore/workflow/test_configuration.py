@@ -150,7 +150,7 @@ def laid(changes):
         ((*AUDIT, "models"), ["digits/none/ERM"] * 2, ["models: 'digits/none/ERM' stands more than once"]),
         (("run",), ["digits", "digits"], ["'digits' is listed more than once"]),
         # what does not fit together
-        ((*AUDIT, "measures"), ["great-softmax"], None),
+        ((*AUDIT, "measures"), ["great-softmax"], ["gate: 0: measure", "adversarial-linf"]),
         ((*AUDIT, "calibration"), {"measure": "clean"}, ["'clean' has no temperature"]),
         ((*AUDIT, "calibration"), {"measure": "great-sigmoid-of-softmax"}, ["'great-sigmoid-of-softmax'"]),
         ((*ENTRY, "training", "coefficients"), {"beta": 6}, ["key 'beta'"]),

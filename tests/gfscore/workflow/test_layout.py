@@ -57,21 +57,10 @@ def test_a_pinned_digest_is_checked_of_every_dataset_that_an_audit_touches(confi
         assert "results/checks/digits-train.json" in results(config, "digits")
 
 
-def test_a_verdict_stands_on_the_checks_of_all_models_and_the_measures_of_its_rules(config):
-    files = layout.verdict_results(config, "digits")
-    assert not [path for path in files if path.startswith("results/samples/")]
-    assert {"results/scores/digits.parquet", "results/audits/digits/models.json"} < set(files)
-    assert set(layout.logit_files(config, "digits")) < set(files)
-    assert "results/attributes/digits.parquet" not in files
-    config["audits"]["digits"]["gate"][0] |= {"statistic": "group_gap", "attribute": "loops"}
-    assert "results/attributes/digits.parquet" in layout.verdict_results(config, "digits")
-
-
-def test_a_measure_that_shows_images_and_is_judged_is_a_file_of_its_own_of_each_model(config):
-    config["audits"]["digits"]["gate"][0] |= {"measure": "minimal-l2"}
-    files = [path for path in layout.verdict_results(config, "digits") if path.startswith("results/samples/")]
-    assert {path.split("/")[2] for path in files} == {"minimal-l2"}
-    assert len(files) == len(config["audits"]["digits"]["models"])
+def test_a_verdict_stands_on_all_tables_and_measures_since_it_says_what_attacks_say(config):
+    files = set(layout.verdict_results(config, "digits"))
+    assert {"results/audits/digits/verdict.json", "results/audits/digits/class_scores.parquet"} < files
+    assert set(layout.sample_files(config, "digits")) < files
 
 
 def test_every_table_is_a_result_of_every_audit(config):

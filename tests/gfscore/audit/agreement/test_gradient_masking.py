@@ -13,6 +13,7 @@ from gfscore.audit.agreement.rows import masking_rows
 from gfscore.measures.adversarial.batch import measure_batch as attack
 from gfscore.measures.minimal.batch import measure_batch as nearest
 from gfscore.networks.opening import from_network
+from seeds import seeds_of
 
 ROOT = Path(__file__).resolve().parents[4]
 NAN = float("nan")
@@ -87,11 +88,11 @@ def signs_of(network, digits, *, n=200):
     y = classifier.logits(x).argmax(1).astype(np.int64)
     measures = {}
     for name, eps, entry in (("fgsm", EPS, FGSM), ("pgd", EPS, PGD), ("near", EPS / 3, PGD), ("square", EPS, SQUARE)):
-        columns = attack(classifier, x, y, settings={"norm": "linf", "eps": eps, "attacks": [entry]}, seed=0)
+        columns = attack(classifier, x, y, settings={"norm": "linf", "eps": eps, "attacks": [entry]}, seeds=seeds_of(x))
         measures[name] = (eps, columns["distance"], columns, entry["name"])
     for name in ("fmn", "deepfool"):
         settings = {"norm": "linf", "largest_distance": 0.5, "attacks": [{"name": name}], "bisection_steps": 10}
-        columns = nearest(classifier, x, y, settings=settings, seed=0)
+        columns = nearest(classifier, x, y, settings=settings, seeds=seeds_of(x))
         measures[name] = (0.5, np.where(columns["censored"], NAN, columns["value"]), columns, name)
     return [
         masking_warnings(

@@ -115,13 +115,13 @@ def test_vega_lite_draws_every_form(found):
         assert "<script" not in svg and len(svg) > 1000, name
 
 
-def test_matplotlib_draws_every_form_at_two_widths(found):
-    for name, drawing in found.items():
-        for width in (10.5, 4.2):
-            figure = drawing.figure(width=width)
-            words = " ".join(text.get_text() for text in figure.texts)
-            assert " ".join(drawing.finding.sentence.split()) in words, name
-            assert not [text for text in texts_of(figure) if text.get_parse_math()], name
+@pytest.mark.parametrize(("subject", "width"), [(name, 10.5) for name in SUBJECTS] + [("ordinary", 4.2)])
+def test_matplotlib_draws_every_form(subject, width):
+    for name, drawing in charts_of(subject).items():
+        figure = drawing.figure(width=width)
+        words = " ".join(text.get_text() for text in figure.texts)
+        assert " ".join(drawing.finding.sentence.split()) in words, name
+        assert not [text for text in texts_of(figure) if text.get_parse_math()], name
 
 
 def texts_of(figure):
