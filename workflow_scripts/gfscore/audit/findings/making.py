@@ -60,8 +60,9 @@ def _of_attacks(tables, verdict, measures):
 def _passing_model_falls(rows, verdict):
     words = evidence.judged_models(verdict)
     passing = {model for model, word in words.items() if word == "PASS"}
-    low = rows[[key in passing for key in zip(rows["threat"], rows["model"], strict=True)]]
-    low = low[low["bound"] < HALF]
+    # As an array: of no rows, a list would select no columns.
+    passes = np.array([key in passing for key in zip(rows["threat"], rows["model"], strict=True)], dtype=bool)
+    low = rows[passes & (rows["bound"].to_numpy() < HALF)]
     if low.empty:
         return
     first = low.sort_values("attacked", kind="stable").iloc[0]
