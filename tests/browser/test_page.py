@@ -5,6 +5,7 @@ import time
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
 
 from gfscore.audit.metrics import METRICS
 from gfscore.core.numbers import number
@@ -148,7 +149,7 @@ def test_choosing_a_model_changes_the_picture_and_the_address_keeps_it(usual, br
         page.keyboard.press("Enter")
         assert rows_of(page, "evidence") != before
         assert page.inner_text("#evidence-model") == name
-        page.wait_for_function("location.hash.includes('model=')")
+        page.wait_for_url("**/*model=*")
         chosen, fragment = rows_of(page, "evidence"), page.evaluate("location.hash")
     with opened(browser, usual[1], fragment=fragment) as page:
         assert rows_of(page, "evidence") == chosen
@@ -201,9 +202,7 @@ def test_charts_come_alive_in_view_and_can_be_taken_away(usual, browser):
         plots = page.locator(".plot")
         for place in range(plots.count()):
             plots.nth(place).scroll_into_view_if_needed()
-            page.wait_for_function(
-                "(place) => document.querySelectorAll('.plot')[place].dataset.live === 'yes'", arg=place
-            )
+            expect(plots.nth(place)).to_have_attribute("data-live", "yes", timeout=20_000)
         with page.expect_download() as waiting:
             page.locator(".plot button:text('SVG')").first.click()
         assert waiting.value.suggested_filename.endswith(".svg")

@@ -152,8 +152,7 @@ def _name(field, **settings):
 
 
 def _number(axis, words, **settings):
-    scale: dict[str, Any] = {"zero": axis.zero, "nice": not axis.log}
-    scale |= {"type": "log"} if axis.log else {}
+    scale: dict[str, Any] = {"type": "log", "nice": False} if axis.log else {"zero": axis.zero, "nice": True}
     scale |= {"domainMax": axis.end, "domainMin": 0} if axis.end is not None else {}
     scale |= {"reverse": True} if axis.reverse else {}
     drawn = {"format": "d", "tickMinStep": 1} if axis.whole else {}

@@ -40,7 +40,7 @@ async function enliven(plot) {
   plot.append(host);
   const large = (specification.data?.values?.length ?? 0) > 3000;
   try {
-    const patch = specification.autosize ? (drawn) => ({ ...drawn, autosize: specification.autosize }) : {};
+    const patch = specification.autosize ? (drawn) => ({ ...drawn, autosize: specification.autosize }) : [];
     const { view } = await window.vegaEmbed(host, fitted(specification, plot.clientWidth), { ast: true, actions: false, renderer: large ? "canvas" : "svg", defaultStyle: false, logLevel: 1, patch });
     if (specification.autosize) addEventListener("resize", () => plot.clientWidth && view.width(plot.clientWidth).runAsync());
     for (const node of still) node.remove();
