@@ -9,6 +9,7 @@ from gfscore.audit.findings.evidence import shown_model
 from gfscore.core.names import printable
 from gfscore.core.numbers import number
 from gfscore.show.page import judged
+from gfscore.show.page.first_screen import WORST_CLASS
 from gfscore.show.page.rendering import environment, text_of
 
 
@@ -22,17 +23,21 @@ def _audit(name, title, verdict):
     shown, rule = shown_model(verdict), next(iter(verdict["rules"]), None)
     models = rule["models"] if rule else []
     own: Mapping[str, Any] = next((model for model in models if (model["threat"], model["model"]) == shown), {})
-    worst = own.get("worst_class") is not None
     return {
         "name": name,
         "title": title,
         "verdict": verdict["verdict"],
         "models": len(models),
-        "worst": f"{printable(own['worst_class'])}, {number(own['value'])} ({printable(own['model'])})"
-        if worst
-        else "–",
+        "best": f"{_statistic(rule, own)} {number(own['value'])} ({printable(own['model'])})" if rule and own else "–",
         "judged": [judged.time_of(verdict), judged.version_of(verdict)],
         "data": f"{printable(verdict['dataset']['name'])}, {judged.data_of(verdict)}…",
         "remarks": judged.remarks_of(verdict),
         "finding": next((finding["sentence"] for finding in verdict.get("findings", [])), ""),
     }
+
+
+def _statistic(rule, own):
+    # The worst class by its name, since its number alone says little.
+    if rule["statistic"] == WORST_CLASS and own["worst_class"] is not None:
+        return f"worst class {printable(own['worst_class'])},"
+    return f"{rule['title']}:"
