@@ -45,6 +45,8 @@ class Subject:
     measured: Mapping[str, Sequence[Measured]] = field(default_factory=dict)
     pictures: Mapping[str, NDArray[Any]] | None = None
     seed: int = 0
+    found: dict[tuple[str | None, str], pd.DataFrame | None] = field(default_factory=dict, repr=False, compare=False)
+    """What `rows` has found, of every measure: several charts look at the same rows."""
 
     def about(self, measure: str | None) -> Subject:
         """The same audit, and another measure."""
@@ -71,6 +73,13 @@ class Subject:
 
         A column `label` names models, shortly where that is unambiguous; `class` holds readable names of classes.
         """
+        key = (self.measure, table)
+        if key not in self.found:
+            self.found[key] = self._rows(table)
+        frame = self.found[key]
+        return None if frame is None else frame.copy()
+
+    def _rows(self, table):
         frame = getattr(self.tables, table, None)
         frame = self.tables.measures.get(table) if frame is None else frame
         if frame is None:
