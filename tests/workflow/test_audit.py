@@ -24,7 +24,7 @@ GOLDEN = Path(__file__).with_name("golden.json")
 def test_make_audit_says_the_verdict_and_where_the_report_is(audited_once):
     assert "results/audits/digits/report.html" in audited_once.first_output
     verdict = json.loads(audited_once.read("results/audits/digits/verdict.json"))
-    assert verdict["sentence"] in audited_once.first_output
+    assert " ".join(verdict["sentence"].split()) in " ".join(audited_once.first_output.split())
     last = "\n".join(audited_once.first_output.splitlines()[-5:])
     assert "gfscore gate digits" in last, "that it reports, and stops nothing"
 
@@ -73,7 +73,7 @@ def test_the_results_of_the_contract_are_there(audited_once):
         assert (folder / f"figures/{figure}.png").stat().st_size > 1000
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert json.loads((folder / "verdict.json").read_text())["verdict"] in page
-    assert page.count("<figure>") == len(list((folder / "figures").glob("*.svg"))), "every figure stands in the report"
+    assert page.count("data-chart") >= len(list((folder / "figures").glob("*.svg"))), "every chart stands in the page"
     assert not [path for path in audited_once.path.rglob("*.part") if path.is_file()]
 
 

@@ -126,16 +126,24 @@ def test_everything_after_the_logits_runs_without_torch(second):
 # ---- what both have made ----
 
 
+DATED = ("verdict.json", "report.html", "index.html")
+"""Files that say when the verdict was judged."""
+
+
 def test_two_runs_from_scratch_give_the_same_tables(first, second):
     names = sorted(
         path.relative_to(second.path)
         for path in (second.path / "results").rglob("*")
-        if path.is_file() and not {"logs", "costs", "cache"} & {*path.parts, path.stem} and path.name != "report.html"
+        if path.is_file() and not {"logs", "costs", "cache"} & {*path.parts, path.stem} and path.name not in DATED
     )
     assert len(names) > 30
     assert len([name for name in names if name.parent.name == "digits" and name.suffix == ".parquet"]) > 20
     differing = [name for name in names if (first.path / name).read_bytes() != (second.path / name).read_bytes()]
     assert not differing
+    verdicts = [json.loads(run.read("results/audits/digits/verdict.json")) for run in (first, second)]
+    for verdict in verdicts:
+        del verdict["time"], verdict["checksum"]
+    assert verdicts[0] == verdicts[1]
 
 
 def test_the_conditional_mapper_is_used(first):
