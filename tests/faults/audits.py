@@ -1,6 +1,7 @@
 """A cheap audit of two models whose logits are given, in a copy of the repository."""
 
 import hashlib
+import json
 
 import numpy as np
 import yaml
@@ -39,12 +40,20 @@ def configure(repository):
     return repository
 
 
+def undated(path):
+    """Content of a file; of a verdict without the time at which it was judged, and the checksum that covers it."""
+    if path.name != "verdict.json":
+        return path.read_bytes()
+    verdict = json.loads(path.read_text(encoding="utf-8"))
+    return json.dumps({key: value for key, value in verdict.items() if key not in ("time", "checksum")}).encode()
+
+
 def digests(repository):
     """SHA-256 of every table and JSON file there is, by path."""
     results = repository.path / "results"
     files = [path for ending in ("parquet", "csv", "json") for path in results.rglob(f"*.{ending}")]
     return {
-        str(path.relative_to(results)): hashlib.sha256(path.read_bytes()).hexdigest()
+        str(path.relative_to(results)): hashlib.sha256(undated(path)).hexdigest()
         for path in files
         # What a job cost differs between runs, as does what it could leave behind; what starts with a dot is a file that
         # was being written.

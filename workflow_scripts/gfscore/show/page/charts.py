@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from gfscore.core.names import harmless
 from gfscore.show.drawing import Drawing, drawings
 from gfscore.show.forms.theme import PARAMETERS
 
@@ -54,7 +55,7 @@ def drawn_charts(subject: Subject) -> list[DrawnChart]:
 
 
 def _drawn(drawing: Drawing, place: int) -> DrawnChart:
-    specification, words = drawing.vega_lite(), drawing.words
+    specification, words = _without_controls(drawing.vega_lite()), drawing.words
     return DrawnChart(
         id=f"chart-{place}",
         section=drawing.chart.section,
@@ -67,6 +68,15 @@ def _drawn(drawing: Drawing, place: int) -> DrawnChart:
         svg=static_picture(specification, label=words.title),
         specification=specification,
     )
+
+
+def _without_controls(part: Any) -> Any:
+    # Neither SVG nor the library that draws it takes control characters, which names from outside may hold.
+    if isinstance(part, str):
+        return harmless(part)
+    if isinstance(part, dict):
+        return {_without_controls(key): _without_controls(value) for key, value in part.items()}
+    return [_without_controls(item) for item in part] if isinstance(part, list) else part
 
 
 def static_picture(specification: dict[str, Any], *, label: str) -> str:
