@@ -131,7 +131,7 @@ def test_hostile_texts_and_file_names_do_nothing(configured):
     with zipfile.ZipFile(repository.path / "results/report.zip") as archive:
         texts = {"Snakemake's": archive.read("report/report.html").decode()}
     captions = re.findall(r'"caption": "((?:[^"\\]|\\.)*)"', texts["Snakemake's"])
-    assert len(captions) > len(pages)
+    assert len(captions) >= len(pages)
     assert not [caption for caption in captions if re.search(r"<img|<b |href=.{0,2}javascript", caption)]
     texts |= {page: repository.read(page) for page in pages}
     for page, text in texts.items():
