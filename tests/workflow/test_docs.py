@@ -96,7 +96,11 @@ def test_arrays_are_fetched_as_documented(workplace):
     (workplace / "mine.yaml").write_text(example + audit)
     (workplace / "data").mkdir(exist_ok=True)
     labels = np.repeat(np.arange(10), 2)
-    np.savez(workplace / "data/mine.npz", x=np.random.default_rng(0).integers(0, 256, (20, 8, 8, 3), dtype=np.uint8), y=labels)
+    np.savez(
+        workplace / "data/mine.npz",
+        x=np.random.default_rng(0).integers(0, 256, (20, 8, 8, 3), dtype=np.uint8),
+        y=labels,
+    )
     command = [sys.executable, "-m", "snakemake", "--cores", "1", "--configfile", "mine.yaml"]
     subprocess.run([*command, "--", "results/datasets/mine.json"], cwd=workplace, check=True)
     found = json.loads((workplace / "results/datasets/mine.json").read_text())
