@@ -98,14 +98,12 @@ def with_predictions(samples: pd.DataFrame) -> pd.DataFrame:
 def one_row_per_sample(samples: pd.DataFrame) -> pd.DataFrame:
     """Mean value over the rows of each sample, in the order of the samples' first rows: N rows, not N x conditions.
 
-    Samples with fewer rows than others are left out.
-
-    Rows of one sample are no independent draws, so they must not count as samples in an interval.
+    Rows of one sample are no independent draws, so they must not count as samples in an interval. Samples with fewer
+    rows than others are left out: the rows that they have may be the better ones.
     """
     if not samples["sample_id"].duplicated().any():
         return samples
     grouped = samples.groupby("sample_id", sort=False)
     first = {name: grouped[name].first() for name in ("label", "correct", "predicted")}
-    # A sample of which rows are missing has no value: those that are left may be the better ones.
     whole = grouped.size() == grouped.size().max()
     return pd.DataFrame(first | {"value": grouped["value"].mean()})[whole].reset_index()

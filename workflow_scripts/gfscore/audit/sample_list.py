@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -59,7 +60,7 @@ class SampleList:
             first = places[inverse]
         return cls(source, frame["sample_id"].to_numpy(), frame["label"].to_numpy(np.int32), first)
 
-    @property
+    @cached_property
     def counted(self) -> NDArray[np.int64]:
         """Rows that stand for a sample, (n,) int64, ascending: of equal images the first."""
         return np.flatnonzero(self.first == np.arange(len(self.first)))
@@ -69,9 +70,13 @@ class SampleList:
 
         An image that is repeated has the name of its first row, whichever of its rows are in the subset.
         """
-        chosen = np.arange(len(self.first)) if subset is None else subset_rows(self.labels, subset, where=where)
-        rows, counts = np.unique(self.first[chosen], return_counts=True)
-        return ExpectedSamples(self.sample_id[rows], self.labels[rows], counts)
+        # Once for each subset: every model and measure of an audit asks, and a draw looks at the whole dataset.
+        key = json.dumps(subset, sort_keys=True)
+        if key not in self._expected:
+            chosen = np.arange(len(self.first)) if subset is None else subset_rows(self.labels, subset, where=where)
+            rows, counts = np.unique(self.first[chosen], return_counts=True)
+            self._expected[key] = ExpectedSamples(self.sample_id[rows], self.labels[rows], counts)
+        return self._expected[key]
 
     def once(self, samples: pd.DataFrame, *, source: Path | str) -> pd.DataFrame:
         """Rows of a samples table, read from `source`, without those of images whose values stand further up.
@@ -95,6 +100,10 @@ class SampleList:
         shown = pd.Series(place).groupby(first).transform("first").to_numpy()
         kept = place == shown
         return samples[kept].assign(sample_id=self.sample_id[first[kept]])
+
+    @cached_property
+    def _expected(self) -> dict[str, ExpectedSamples]:
+        return {}
 
     @cached_property
     def _place(self):
