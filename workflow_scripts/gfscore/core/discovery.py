@@ -4,11 +4,40 @@ Imports nothing heavy, because the Snakefile imports it.
 """
 
 import re
+from collections.abc import Iterable
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from pkgutil import iter_modules
-from typing import Any
+from pkgutil import ModuleInfo, iter_modules
+from typing import Any, TypeVar
+
+from gfscore.core.errors import InputError
+
+DECLARATION = "declaration"
+"""The module of a package that says what its other modules declare."""
+
+T = TypeVar("T")
+
+
+def required_declarations(package: str, modules: Iterable[ModuleInfo], kind: type[T]) -> list[T]:
+    """The object that each of the modules of a package must define, but DECLARATION, which says what they are.
+
+    Of the class Metric, say, it is called METRIC, and its `name` is that of its module. Raises InputError, naming the
+    file, for a module without one.
+    """
+    found = []
+    for module in modules:
+        if module.name == DECLARATION:
+            continue
+        loaded, constant = import_module(f"{package}.{module.name}"), kind.__name__.upper()
+        declared = getattr(loaded, constant, None)
+        if not isinstance(declared, kind) or getattr(declared, "name", None) != module.name:
+            raise InputError(
+                f"{loaded.__file__}: holds no {kind.__name__.lower()} of this name; add {constant} = "
+                f"{kind.__name__}(name={module.name!r}, ...)"
+            )
+        found.append(declared)
+    return found
 
 
 def declarations(package: str, name: str) -> dict[str, Any]:

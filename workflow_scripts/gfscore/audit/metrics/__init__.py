@@ -5,28 +5,15 @@ Tables, intervals, noise floor, gate, pages and docs are derived from it. Module
 because they validate config.yaml.
 """
 
-import pkgutil
-from importlib import import_module
+from pkgutil import iter_modules
 
 from gfscore.audit.metrics.declaration import Interval, Metric
-from gfscore.core.errors import InputError
-
-DECLARATION = "declaration"
-"""The only module of this folder that is no metric."""
-
-
-def _metric_of(name: str) -> Metric:
-    module = import_module(f"{__name__}.{name}")
-    metric = getattr(module, "METRIC", None)
-    if not isinstance(metric, Metric) or metric.name != name:
-        raise InputError(f"{module.__file__}: holds no metric of this name; add METRIC = Metric(name={name!r}, ...)")
-    return metric
-
+from gfscore.core.discovery import required_declarations
 
 METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in sorted(
-        (_metric_of(module.name) for module in pkgutil.iter_modules(__path__) if module.name != DECLARATION),
+        required_declarations(__name__, iter_modules(__path__), Metric),
         key=lambda metric: (metric.order, metric.name),
     )
 }
