@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
 
-from gfscore.show.charts.declaration import Chart, Subject
+from gfscore.show.charts.declaration import Chart
 from gfscore.show.charts.survival import extremes, radius_curves
 from gfscore.show.forms import Axis, Curves
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-
-def certified(subject: Subject) -> pd.DataFrame | None:
-    """Share of all samples that is certified to a radius."""
-    return radius_curves(subject, "certified", by_class=False)
-
 
 CHART = Chart(
     name="certified_accuracy",
@@ -23,7 +14,7 @@ CHART = Chart(
     question="How far does a proof reach?",
     section="trust",
     tables=("radius_curves", "class_scores"),
-    data=certified,
+    data=partial(radius_curves, kind="certified", by_class=False),
     form=Curves(
         x=Axis("radius", "radius r ({unit})", zero=True),
         y=Axis("share", "share certified to r (higher is better)", end=1.0),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from gfscore.show.charts.declaration import Chart, Subject
@@ -53,11 +54,6 @@ def radius_curves(subject: Subject, kind: str, *, by_class: bool) -> pd.DataFram
     return rows.sort_values(order, kind="stable")[[*columns, "confidence"]].reset_index(drop=True)
 
 
-def survival(subject: Subject) -> pd.DataFrame | None:
-    """Share of all samples that no attack broke within a radius, by model."""
-    return radius_curves(subject, "minimal", by_class=False)
-
-
 def extremes(frame: pd.DataFrame) -> Finding:
     """Models of the largest and the smallest mean."""
     models = frame.drop_duplicates("model").sort_values("mean", kind="stable")
@@ -74,7 +70,7 @@ CHART = Chart(
     question="How far must an attack go?",
     section="trust",
     tables=("radius_curves", "class_scores"),
-    data=survival,
+    data=partial(radius_curves, kind="minimal", by_class=False),
     form=Curves(
         x=Axis("radius", "radius r ({unit})", zero=True),
         y=Axis("share", "share not broken within r (higher is better)", end=1.0),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from gfscore.show.charts.declaration import Chart, Subject
@@ -14,10 +15,22 @@ if TYPE_CHECKING:
 
 MOST_MODELS = 20
 
+BY_CLASS = Curves(
+    panel="model",
+    x=Axis("radius", "radius r ({short_unit})", zero=True),
+    y=Axis("share", "share (higher is better)", end=1.0),
+    line="class",
+    low="low",
+    high="high",
+    bold="weakest",
+    names=False,
+)
+"""A line for each class, one panel per model."""
 
-def survival_of_classes(subject: Subject) -> pd.DataFrame | None:
-    """Survival under attack of each class, one panel per model of at most 20."""
-    frame = radius_curves(subject, "minimal", by_class=True)
+
+def class_curves(subject: Subject, kind: str) -> pd.DataFrame | None:
+    """Curves of each class, "minimal" or "certified", of at most MOST_MODELS models."""
+    frame = radius_curves(subject, kind, by_class=True)
     return None if frame is None or frame["model"].nunique() > MOST_MODELS else frame
 
 
@@ -35,17 +48,8 @@ CHART = Chart(
     question="Which class breaks first?",
     section="trust",
     tables=("radius_curves", "class_scores"),
-    data=survival_of_classes,
-    form=Curves(
-        panel="model",
-        x=Axis("radius", "radius r ({short_unit})", zero=True),
-        y=Axis("share", "share (higher is better)", end=1.0),
-        line="class",
-        low="low",
-        high="high",
-        bold="weakest",
-        names=False,
-    ),
+    data=partial(class_curves, kind="minimal"),
+    form=BY_CLASS,
     finding=weakest_of_models,
     shows="{measure_title} by class: share not broken within r, an upper bound on the truth, but for the draw of "
     "samples",
