@@ -6,7 +6,7 @@ import pytest
 
 from gfscore.audit.audit_tables import AuditTables
 from gfscore.audit.findings import evidence, findings_of, first_findings, in_words, sentence
-from gfscore.audit.findings.finding import DIFFERS, OPEN, RANKS, REFUTES, SECTIONS, WEAKEST
+from gfscore.audit.findings.finding import DIFFERS, KINDS, OPEN, REFUTES, WEAKEST
 from gfscore.audit.findings.in_verdict import beside, with_findings
 from gfscore.audit.findings.words import TEMPLATES
 from gfscore.core.class_names import classes_of
@@ -137,8 +137,8 @@ def test_the_terminal_says_it_in_at_most_twelve_lines():
 
 
 def test_every_kind_has_a_rank_a_section_and_words():
-    assert RANKS.keys() == SECTIONS.keys() == TEMPLATES.keys()
-    assert set(RANKS.values()) == {REFUTES, WEAKEST, DIFFERS, OPEN}
+    assert KINDS.keys() == TEMPLATES.keys()
+    assert {rank for rank, _ in KINDS.values()} == {REFUTES, WEAKEST, DIFFERS, OPEN}
 
 
 def test_every_finding_is_one_sentence_without_a_full_stop():

@@ -10,48 +10,30 @@ REFUTES, WEAKEST, DIFFERS, OPEN = range(4)
 """Ranks of findings: what refutes the verdict or a score; the weakest class; differences between models; what is not
 decided."""
 
-RANKS = {
-    "passing_model_falls": REFUTES,
-    "order_reversed": REFUTES,
-    "no_attack": REFUTES,
-    "score_refuted": REFUTES,
-    "certificates_refuted": REFUTES,
-    "gradients_masked": REFUTES,
-    "classes_without_samples": WEAKEST,
-    "weakest_class": WEAKEST,
-    "no_weakest_class": WEAKEST,
-    "groups_differ": WEAKEST,
-    "best_models": DIFFERS,
-    "no_best_model": DIFFERS,
-    "metrics_disagree": DIFFERS,
-    "undecided_models": OPEN,
-    "calibration_fails": OPEN,
+KINDS = {
+    "passing_model_falls": (REFUTES, "trust"),
+    "order_reversed": (REFUTES, "trust"),
+    "no_attack": (REFUTES, "trust"),
+    "score_refuted": (REFUTES, "trust"),
+    "certificates_refuted": (REFUTES, "trust"),
+    "gradients_masked": (REFUTES, "trust"),
+    "classes_without_samples": (WEAKEST, "class"),
+    "weakest_class": (WEAKEST, "class"),
+    "no_weakest_class": (WEAKEST, "class"),
+    "groups_differ": (WEAKEST, "whom"),
+    "best_models": (DIFFERS, "which"),
+    "no_best_model": (DIFFERS, "which"),
+    "metrics_disagree": (DIFFERS, "which"),
+    "undecided_models": (OPEN, "sure"),
+    "calibration_fails": (OPEN, "trust"),
 }
-"""Rank of each kind of finding; among those of one rank the earlier stands first."""
-
-SECTIONS = {
-    "passing_model_falls": "trust",
-    "order_reversed": "trust",
-    "no_attack": "trust",
-    "score_refuted": "trust",
-    "certificates_refuted": "trust",
-    "gradients_masked": "trust",
-    "classes_without_samples": "class",
-    "weakest_class": "class",
-    "no_weakest_class": "class",
-    "groups_differ": "whom",
-    "best_models": "which",
-    "no_best_model": "which",
-    "metrics_disagree": "which",
-    "undecided_models": "sure",
-    "calibration_fails": "trust",
-}
-"""Section of the page that shows where a finding comes from."""
+"""Rank of each kind of finding, and the section of the page that shows where it comes from; among those of one rank the
+earlier stands first."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What an audit shows: its kind, a key of RANKS; names of models, classes and measures; numbers; confidence.
+    """What an audit shows: its kind, a key of KINDS; names of models, classes and measures; numbers; confidence.
 
     `subject` and `numbers` hold what the template of the kind names. `confidence` is that of the claim, None where it
     rests on none, such as a number that was counted.
@@ -65,9 +47,9 @@ class Finding:
     @property
     def rank(self) -> int:
         """REFUTES, WEAKEST, DIFFERS or OPEN."""
-        return RANKS[self.kind]
+        return KINDS[self.kind][0]
 
     @property
     def section(self) -> str:
         """Section of the page that shows it."""
-        return SECTIONS[self.kind]
+        return KINDS[self.kind][1]
