@@ -35,4 +35,5 @@ def restore_manifests():
             Path(path).write_bytes(content)
             os.utime(path, ns=(changed, changed))
             # As it was recorded for the old file, so that the refused one is looked at again where it stays.
-            workflow.persistence._write_record(workflow.persistence._get_key(path), known)
+            if known is not None:
+                workflow.persistence._write_record(workflow.persistence._get_key(path), known)
