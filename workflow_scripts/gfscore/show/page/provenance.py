@@ -15,10 +15,6 @@ if TYPE_CHECKING:
 
 PACKAGES = ("numpy", "scipy", "pandas", "pyarrow", "matplotlib", "jinja2")
 SHARED = ("dataset", "dataset_digest", "preprocessing", "dtype", "device", "torch")
-DIGESTS = {
-    "Code of networks in architectures/, SHA-256": "architecture_sha256",
-}
-"""Headings, and where the identity of a file has such a digest; those of checkpoints are in verdict.json."""
 
 
 def provenance(files: Mapping[str, str | Path]) -> dict[str, dict[str, Any]]:
@@ -39,14 +35,15 @@ def provenance(files: Mapping[str, str | Path]) -> dict[str, dict[str, Any]]:
     if calibration:
         digests = {result["models_digest"] for result in calibration.values()}
         audited["digest of the model set"] = ", ".join(sorted(digests))
-    of_models = {heading: _digests(identities, key) for heading, key in DIGESTS.items()}
+    # Those of checkpoints are in verdict.json.
+    code = {
+        f"{identity['threat']}/{identity['model']}": identity["architecture_sha256"]
+        for identity in identities
+        if "architecture_sha256" in identity
+    }
     versions = {"gfscore": version_in_words(software()), **{name: _installed(name) for name in PACKAGES}}
     headings = {"Data and versions": audited | {f"{name} (report)": words for name, words in versions.items()}}
-    return headings | {heading: digests for heading, digests in of_models.items() if digests}
-
-
-def _digests(identities, key):
-    return {f"{identity['threat']}/{identity['model']}": identity[key] for identity in identities if key in identity}
+    return headings | ({"Code of networks in architectures/, SHA-256": code} if code else {})
 
 
 def _installed(package):

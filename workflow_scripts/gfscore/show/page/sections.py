@@ -19,7 +19,7 @@ from gfscore.core.identity import UNCALIBRATED
 from gfscore.core.names import enumeration, model_labels, printable
 from gfscore.measures import measure_of
 from gfscore.show.page import judged, limits
-from gfscore.show.page.tables import Detail, bounded, counted, named, table_of, terms_of, text, valued, yes
+from gfscore.show.page.tables import Column, Detail, bounded, counted, named, table_of, terms_of, text, valued, yes
 
 if TYPE_CHECKING:
     from gfscore.audit.audit_tables import AuditTables
@@ -87,6 +87,11 @@ class Contents:
             names = dict(zip(first["class_index"], readable, strict=True))
             frame = frame.assign(**{"class": frame["class_index"].map(names)})
         return frame.reset_index(drop=True)
+
+    def listed(self, name: str, summary: str, title: str, columns: Iterable[Column], **how: Any) -> Detail | None:
+        """All rows of a table in closed details, or None where the audit has none; `how` as table_of takes it."""
+        frame = self.of(name)
+        return None if frame is None else Detail(summary, table=table_of(frame, title, name, columns, **how))
 
 
 def sections_of(contents: Contents) -> list[Section]:
@@ -269,6 +274,13 @@ def _class(c):
 
 
 def _sure(c):
+    yield _noise_floor(c)
+    yield _undecided(c)
+    yield _pairs(c)
+    yield _decided(c)
+
+
+def _noise_floor(c):
     summary = c.of("model_summary")
     own = summary[summary["measure"] == c.measure].sort_values("label")
     columns = [
@@ -285,173 +297,196 @@ def _sure(c):
     caption = (
         "Chance: mean when samples are dealt to classes at random. p: share of such deals with at least this disparity."
     )
-    yield Detail(
+    return Detail(
         "The noise floor: how much disparity chance alone would show",
         table=table_of(own, "Noise floor", "model_summary", columns, caption=caption, most=200),
     )
-    undecided = [
-        {**model, "rule": rule["words"]}
-        for rule in c.verdict["rules"]
-        for model in rule["models"]
-        if model["verdict"] == "INCONCLUSIVE"
-    ]
-    if undecided:
-        columns = [
-            named("Model", "model"),
-            valued("Value", "value"),
-            bounded("Interval", "low", "high"),
-            counted("Samples per class that would settle it", "samples_needed_per_class"),
-            counted("Further samples in all", "further_samples_needed"),
-            named("Rule", "rule"),
-        ]
-        yield Detail(
-            "What more samples would show: undecided models and the samples that would settle them",
-            table=table_of(pd.DataFrame(undecided), "Undecided models", "verdict", columns),
-        )
-    pairs = c.of("model_comparisons")
-    if pairs is not None:
-        own = pairs[pairs["measure"] == c.measure].sort_values("p_holm")
-        columns = [
-            named("Model", "first_model"),
-            named("against", "second_model"),
-            valued("Difference", "difference"),
-            bounded("Interval", "low", "high"),
-            valued("p (Holm)", "p_holm", P),
-            counted("Surely better on", "sure_wins_first"),
-            counted("surely worse on", "sure_wins_second"),
-        ]
-        yield Detail(
-            f"Every pair of models by {c.measure}, the surest difference first",
-            table=table_of(own, "Pairs of models", "model_comparisons", columns),
-        )
-    judged = [
+
+
+def _judged_models(c):
+    # Every model under every rule of the gate.
+    return [
         {**model, "label": model["model"], "rule": rule["words"]}
         for rule in c.verdict["rules"]
         for model in rule["models"]
     ]
-    if judged:
-        columns = [named("Model", "label"), named("Verdict", "verdict"), valued("Value", "value")]
-        columns += [bounded("Interval", "low", "high"), named("Worst class", "worst_class"), named("Rule", "rule")]
-        yield Detail(
-            "What the gate decided of each model",
-            text=[c.verdict["note"]],
-            table=table_of(pd.DataFrame(judged), "Verdicts", "verdict", columns, most=200),
-        )
+
+
+def _undecided(c):
+    rows = [model for model in _judged_models(c) if model["verdict"] == "INCONCLUSIVE"]
+    if not rows:
+        return None
+    columns = [
+        named("Model", "model"),
+        valued("Value", "value"),
+        bounded("Interval", "low", "high"),
+        counted("Samples per class that would settle it", "samples_needed_per_class"),
+        counted("Further samples in all", "further_samples_needed"),
+        named("Rule", "rule"),
+    ]
+    return Detail(
+        "What more samples would show: undecided models and the samples that would settle them",
+        table=table_of(pd.DataFrame(rows), "Undecided models", "verdict", columns),
+    )
+
+
+def _pairs(c):
+    pairs = c.of("model_comparisons")
+    if pairs is None:
+        return None
+    own = pairs[pairs["measure"] == c.measure].sort_values("p_holm")
+    columns = [
+        named("Model", "first_model"),
+        named("against", "second_model"),
+        valued("Difference", "difference"),
+        bounded("Interval", "low", "high"),
+        valued("p (Holm)", "p_holm", P),
+        counted("Surely better on", "sure_wins_first"),
+        counted("surely worse on", "sure_wins_second"),
+    ]
+    return Detail(
+        f"Every pair of models by {c.measure}, the surest difference first",
+        table=table_of(own, "Pairs of models", "model_comparisons", columns),
+    )
+
+
+def _decided(c):
+    rows = _judged_models(c)
+    if not rows:
+        return None
+    columns = [named("Model", "label"), named("Verdict", "verdict"), valued("Value", "value")]
+    columns += [bounded("Interval", "low", "high"), named("Worst class", "worst_class"), named("Rule", "rule")]
+    return Detail(
+        "What the gate decided of each model",
+        text=[c.verdict["note"]],
+        table=table_of(pd.DataFrame(rows), "Verdicts", "verdict", columns, most=200),
+    )
+
+
+EVIDENCE = (
+    (
+        "refutations",
+        "Certificates that attacks broke, against what chance allows",
+        [
+            named("Model", "label"),
+            counted("Certificates", "n"),
+            counted("Attacked", "attacked"),
+            counted("Broken", "refuted"),
+            counted("Allowed", "allowed"),
+        ],
+    ),
+    (
+        "masking_signs",
+        "Signs that gradients are masked, so that attacks fail",
+        [
+            named("Model", "label"),
+            named("Measure", "measure"),
+            counted("Samples", "count"),
+            counted("of", "n"),
+            named("What", "text"),
+        ],
+    ),
+    (
+        "class_shares",
+        "Statistical tests: robust, not robust and undecided samples",
+        [
+            named("Model", "label"),
+            named("Class", "class"),
+            counted("n", "n"),
+            counted("Robust", "robust"),
+            counted("Not", "not_robust"),
+            counted("Undecided", "undecided"),
+            bounded("Interval", "low", "high", 1.0),
+        ],
+    ),
+    (
+        "training_methods",
+        "Training methods: accuracy, and robustness of both kinds",
+        [
+            named("Model", "label"),
+            named("Training", "training"),
+            valued("Accuracy", "accuracy"),
+            valued("Attacks fail", "attack_failure_rate"),
+            bounded("Robust", "robust_low", "robust_high", 1.0),
+        ],
+    ),
+)
+"""Tables that are shown as they are: name, summary, columns."""
 
 
 def _trust(c):
-    distances = c.of("falsification")
-    if distances is not None:
-        whole = distances[distances["class_index"] == ALL]
-        columns = [
-            named("Model", "label"),
-            named("Score", "measure"),
-            named("Distances", "distances"),
-            valued("Falsification rate", "rate"),
-            bounded("Interval", "low", "high", 1.0),
-            valued("Mean score", "mean_score"),
-            valued("Mean distance", "mean_distance"),
-            counted("Not broken", "censored"),
-        ]
-        caption = (
-            "Rate: share of the correct samples with an adversarial example nearer than the score; 0 confirms nothing."
-        )
-        yield Detail(
-            "Samples whose score an attack refutes",
-            table=table_of(whole, "Falsification", "falsification", columns, caption=caption),
-        )
-    agreement = c.of("measure_agreement")
-    if agreement is not None:
-        over = agreement[agreement["over"] == "models"] if (agreement["over"] == "models").any() else agreement
-        over = over.sort_values("rho")
-        columns = [
-            named("Measure", "first"),
-            named("and", "second"),
-            counted("n", "n"),
-            valued("Spearman", "rho", SIGNED),
-            valued("p", "p", P),
-        ]
-        yield Detail(
-            "Do the measures agree? Rank correlations over models, the most opposed first",
-            table=table_of(over, "Agreement of measures", "measure_agreement", columns),
-        )
+    yield _falsification(c)
+    yield _agreement(c)
     yield _calibration(c)
+    yield _sensitivity(c)
+    for name, summary, columns in EVIDENCE:
+        yield c.listed(name, summary, summary, columns)
+    columns = [
+        named("Model", "label"),
+        named("Success as", "definition"),
+        valued("with CFPS", "rho_cfps", SIGNED),
+        valued("with 1 - recall", "rho_miss_rate", SIGNED),
+    ]
+    yield c.listed("target_predictors", "What predicts into which class attacks succeed", "Predictors", columns)
+
+
+def _falsification(c):
+    distances = c.of("falsification")
+    if distances is None:
+        return None
+    whole = distances[distances["class_index"] == ALL]
+    columns = [
+        named("Model", "label"),
+        named("Score", "measure"),
+        named("Distances", "distances"),
+        valued("Falsification rate", "rate"),
+        bounded("Interval", "low", "high", 1.0),
+        valued("Mean score", "mean_score"),
+        valued("Mean distance", "mean_distance"),
+        counted("Not broken", "censored"),
+    ]
+    caption = (
+        "Rate: share of the correct samples with an adversarial example nearer than the score; 0 confirms nothing."
+    )
+    return Detail(
+        "Samples whose score an attack refutes",
+        table=table_of(whole, "Falsification", "falsification", columns, caption=caption),
+    )
+
+
+def _agreement(c):
+    agreement = c.of("measure_agreement")
+    if agreement is None:
+        return None
+    over = agreement[agreement["over"] == "models"] if (agreement["over"] == "models").any() else agreement
+    columns = [
+        named("Measure", "first"),
+        named("and", "second"),
+        counted("n", "n"),
+        valued("Spearman", "rho", SIGNED),
+        valued("p", "p", P),
+    ]
+    return Detail(
+        "Do the measures agree? Rank correlations over models, the most opposed first",
+        table=table_of(over.sort_values("rho"), "Agreement of measures", "measure_agreement", columns),
+    )
+
+
+def _sensitivity(c):
     sensitivity = c.of("sensitivity")
-    if sensitivity is not None:
-        spread = sensitivity.groupby(["measure", "label"], sort=False)["value"].agg(["min", "max"]).reset_index()
-        columns = [
-            named("Model", "label"),
-            named("Score", "measure"),
-            valued("Smallest", "min"),
-            valued("Largest", "max"),
-        ]
-        yield Detail(
-            "How far scores move when all logits are shifted or scaled, which changes no prediction",
-            table=table_of(spread, "Sensitivity", "sensitivity", columns),
-        )
-    for name, summary, columns in (
-        (
-            "refutations",
-            "Certificates that attacks broke, against what chance allows",
-            [
-                named("Model", "label"),
-                counted("Certificates", "n"),
-                counted("Attacked", "attacked"),
-                counted("Broken", "refuted"),
-                counted("Allowed", "allowed"),
-            ],
-        ),
-        (
-            "masking_signs",
-            "Signs that gradients are masked, so that attacks fail",
-            [
-                named("Model", "label"),
-                named("Measure", "measure"),
-                counted("Samples", "count"),
-                counted("of", "n"),
-                named("What", "text"),
-            ],
-        ),
-        (
-            "class_shares",
-            "Statistical tests: robust, not robust and undecided samples",
-            [
-                named("Model", "label"),
-                named("Class", "class"),
-                counted("n", "n"),
-                counted("Robust", "robust"),
-                counted("Not", "not_robust"),
-                counted("Undecided", "undecided"),
-                bounded("Interval", "low", "high", 1.0),
-            ],
-        ),
-        (
-            "training_methods",
-            "Training methods: accuracy, and robustness of both kinds",
-            [
-                named("Model", "label"),
-                named("Training", "training"),
-                valued("Accuracy", "accuracy"),
-                valued("Attacks fail", "attack_failure_rate"),
-                bounded("Robust", "robust_low", "robust_high", 1.0),
-            ],
-        ),
-    ):
-        frame = c.of(name)
-        if frame is not None:
-            yield Detail(summary, table=table_of(frame, summary, name, columns))
-    targets = c.of("target_predictors")
-    if targets is not None:
-        columns = [
-            named("Model", "label"),
-            named("Success as", "definition"),
-            valued("with CFPS", "rho_cfps", SIGNED),
-            valued("with 1 - recall", "rho_miss_rate", SIGNED),
-        ]
-        yield Detail(
-            "What predicts into which class attacks succeed",
-            table=table_of(targets, "Predictors", "target_predictors", columns),
-        )
+    if sensitivity is None:
+        return None
+    spread = sensitivity.groupby(["measure", "label"], sort=False)["value"].agg(["min", "max"]).reset_index()
+    columns = [
+        named("Model", "label"),
+        named("Score", "measure"),
+        valued("Smallest", "min"),
+        valued("Largest", "max"),
+    ]
+    return Detail(
+        "How far scores move when all logits are shifted or scaled, which changes no prediction",
+        table=table_of(spread, "Sensitivity", "sensitivity", columns),
+    )
 
 
 def _calibration(c):
@@ -494,90 +529,93 @@ def _calibration(c):
 
 
 def _whom(c):
+    yield _gaps(c)
+    columns = [
+        named("Model", "label"),
+        named("Measure", "measure"),
+        named("Attribute", "attribute"),
+        named("Class", "class"),
+        named("Metric", "metric"),
+        valued("Value", "value"),
+        bounded("Interval", "wilson_low", "wilson_high", 1.0),
+        valued("As printed in the paper", "as_printed"),
+        valued("Balanced", "balanced_value"),
+    ]
+    yield c.listed("group_metrics", "Fairness metrics: DP, EOpp, EOdd and others", "Fairness", columns)
+    yield _corruptions(c)
+    yield _projection(c)
+    yield _effects(c)
+
+
+def _gaps(c):
     scores = c.of("group_scores")
-    if scores is not None:
-        gaps = group_gaps(scores[scores["measure"] == c.measure])
-        if gaps.empty:
-            gaps = group_gaps(scores)
-        if len(gaps):
-            gaps = gaps.assign(label=model_labels(gaps)).sort_values("gap", ascending=False)
-            columns = [
-                named("Model", "label"),
-                named("Attribute", "attribute"),
-                named("Lowest group", "lowest"),
-                valued("its value", "low_value"),
-                named("Highest group", "highest"),
-                valued("its value", "high_value"),
-                valued("Gap", "gap"),
-                bounded("Interval", "gap_low", "gap_high"),
-                valued("few samples", "small", yes),
-            ]
-            yield Detail(
-                "Gaps between groups, the widest first", table=table_of(gaps, "Groups", "group_scores", columns)
-            )
-    metrics = c.of("group_metrics")
-    if metrics is not None:
-        columns = [
-            named("Model", "label"),
-            named("Measure", "measure"),
-            named("Attribute", "attribute"),
-            named("Class", "class"),
-            named("Metric", "metric"),
-            valued("Value", "value"),
-            bounded("Interval", "wilson_low", "wilson_high", 1.0),
-            valued("As printed in the paper", "as_printed"),
-            valued("Balanced", "balanced_value"),
-        ]
-        yield Detail(
-            "Fairness metrics: DP, EOpp, EOdd and others", table=table_of(metrics, "Fairness", "group_metrics", columns)
-        )
-    corrupted = c.of("class_errors")
-    corrupted = corrupted[corrupted["corruption"].notna()] if corrupted is not None else None
-    if corrupted is not None and len(corrupted):
-        means = (
-            corrupted.groupby(["corruption", "severity"], sort=False)["recall"]
-            .mean()
-            .reset_index()
-            .sort_values("recall")
-        )
-        columns = [named("Corruption", "corruption"), counted("Severity", "severity"), valued("Accuracy", "recall")]
-        yield Detail(
-            "Accuracy under each corruption, mean over models and classes",
-            table=table_of(means, "Corruptions", "class_errors", columns),
-        )
+    if scores is None:
+        return None
+    gaps = group_gaps(scores[scores["measure"] == c.measure])
+    gaps = group_gaps(scores) if gaps.empty else gaps
+    if gaps.empty:
+        return None
+    gaps = gaps.assign(label=model_labels(gaps)).sort_values("gap", ascending=False)
+    columns = [
+        named("Model", "label"),
+        named("Attribute", "attribute"),
+        named("Lowest group", "lowest"),
+        valued("its value", "low_value"),
+        named("Highest group", "highest"),
+        valued("its value", "high_value"),
+        valued("Gap", "gap"),
+        bounded("Interval", "gap_low", "gap_high"),
+        valued("few samples", "small", yes),
+    ]
+    return Detail("Gaps between groups, the widest first", table=table_of(gaps, "Groups", "group_scores", columns))
+
+
+def _corruptions(c):
+    errors = c.of("class_errors")
+    corrupted = errors[errors["corruption"].notna()] if errors is not None else None
+    if corrupted is None or corrupted.empty:
+        return None
+    means = corrupted.groupby(["corruption", "severity"], sort=False)["recall"].mean().reset_index()
+    columns = [named("Corruption", "corruption"), counted("Severity", "severity"), valued("Accuracy", "recall")]
+    return Detail(
+        "Accuracy under each corruption, mean over models and classes",
+        table=table_of(means.sort_values("recall"), "Corruptions", "class_errors", columns),
+    )
+
+
+PROJECTED = (
+    *("tolerance", "deviation", "coupling", "coupling_entropy", "agreement", "accuracy", "decoded_accuracy"),
+    *("dp", "eopp", "eodd"),
+)
+"""Numbers of a model on a mapper."""
+
+
+def _projection(c):
     models = c.of("projection_models")
-    if models is not None:
-        names = (
-            "tolerance",
-            "deviation",
-            "coupling",
-            "coupling_entropy",
-            "agreement",
-            "accuracy",
-            "decoded_accuracy",
-            "dp",
-            "eopp",
-            "eodd",
-        )
-        columns = [named("Model", "label"), counted("n", "n"), *(valued(_title(name), name) for name in names)]
-        rows = models.sort_values("tolerance", ascending=False)
-        yield Detail(
-            f"Projection on the latent dimensions of {printable(models['mapper'].iloc[0])}",
-            table=table_of(rows, "Projection", "projection_models", columns),
-        )
+    if models is None:
+        return None
+    columns = [named("Model", "label"), counted("n", "n"), *(valued(_title(name), name) for name in PROJECTED)]
+    return Detail(
+        f"Projection on the latent dimensions of {printable(models['mapper'].iloc[0])}",
+        table=table_of(models.sort_values("tolerance", ascending=False), "Projection", "projection_models", columns),
+    )
+
+
+def _effects(c):
     effects = c.of("projection_effects")
-    if effects is not None:
-        columns = [
-            named("Dimension", "dimension"),
-            named("Trait", "trait"),
-            valued("Shift", "shift"),
-            valued("Strength", "strength"),
-            valued("Tolerance", "tolerance"),
-        ]
-        rows = effects.sort_values("strength", ascending=False)
-        yield Detail(
-            "What each latent dimension changes", table=table_of(rows, "Dimensions", "projection_effects", columns)
-        )
+    if effects is None:
+        return None
+    columns = [
+        named("Dimension", "dimension"),
+        named("Trait", "trait"),
+        valued("Shift", "shift"),
+        valued("Strength", "strength"),
+        valued("Tolerance", "tolerance"),
+    ]
+    rows = effects.sort_values("strength", ascending=False)
+    return Detail(
+        "What each latent dimension changes", table=table_of(rows, "Dimensions", "projection_effects", columns)
+    )
 
 
 def _title(name):
