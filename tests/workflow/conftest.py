@@ -174,7 +174,7 @@ def audited_once(fresh_copy, made_once):
         command = ["make", "audit", f"VENV={Path(sys.executable).parent.parent}", "CORES=2"]
         done = subprocess.run(command, cwd=repository.path, capture_output=True, text=True, check=False)
         assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
-        return done.stdout + done.stderr
+        return done.stderr + done.stdout
 
     return made_once("audited_once", make)
 

@@ -23,6 +23,8 @@ TABLES = (*SMALL, "--omit-from", "plot_figures")
 MODELS = ["ERM", "Network", "Given"]
 LOGITS = Counter(extract_logits=1)
 """Of a model whose measures are all made of its logits."""
+JUDGED_ANEW = Counter(write_configuration=1, judge_audit=1, build_report=1, build_index=1)
+"""After any change of the configuration, whose digest the verdict carries."""
 
 
 def edit_entry(repository, model, **settings):
@@ -149,7 +151,7 @@ def test_pinning_a_recorded_digest_runs_nothing_but_its_check(small):
     recorded = {name: json.loads(small.read(f"results/datasets/{name}.json"))["digest"] for name in names}
     before = contents(small)
     pin(small, **recorded)
-    assert small.ran(*SMALL) == Counter(check_digest=2, write_configuration=1)
+    assert small.ran(*SMALL) == Counter(check_digest=2) + JUDGED_ANEW
     assert before.items() <= contents(small).items()
     assert small.planned(*SMALL) == (Counter(), set())
     # Made anew, the manifest is the same.
@@ -161,7 +163,7 @@ def test_pinning_a_recorded_digest_runs_nothing_but_its_check(small):
 
 def test_another_digest_is_refused_when_it_is_pinned_and_when_the_data_are_fetched(small):
     pin(small, one="0" * 64)
-    assert small.planned(*SMALL)[0] == Counter(check_digest=1, write_configuration=1)
+    assert small.planned(*SMALL)[0] == Counter(check_digest=1) + JUDGED_ANEW
     refused = small.snakemake(*SMALL, check=False)
     assert refused.returncode != 0
     assert "results/datasets/one.json: the data have digest" in refused.text and "config.yaml pins 0000" in refused.text
@@ -199,7 +201,7 @@ def test_a_damaged_table_is_named_with_the_command_that_makes_it_anew(small):
     refused = small.snakemake(*TABLES, check=False)
     assert refused.returncode != 0
     assert "Traceback" not in refused.text
-    (advice,) = set(re.findall(rf"(?s)error: {re.escape(name)}: .*?adding (-R \S+) to the command", refused.text))
+    (advice,) = set(re.findall(rf"(?s)error: {re.escape(name)}: .*?add (-R \S+) to the command", refused.text))
     rules = small.ran(*TABLES, *advice.split())
     assert small.jobs_of_models(rules, until="build_report") == LOGITS
     assert contents(small) == before
@@ -238,6 +240,7 @@ def kept(repository):
 
 
 def contents(repository):
-    """Digest of each of them, but what says how long something took, or all that was asked for."""
-    paths = [path for path in kept(repository) if path.stem not in ("costs", "config") and path.suffix != ".html"]
+    """Digest of each of them, but what says when, how long, or all that was asked for."""
+    told = ("costs", "config", "verdict")
+    paths = [path for path in kept(repository) if path.stem not in told and path.suffix != ".html"]
     return {str(path.relative_to(repository.path)): sha256_of_file(path) for path in paths}
