@@ -132,8 +132,12 @@ def verdict_file(folder):
 
 def read_verdict(path):
     from gate import gate
+    from gfscore.audit.verdicts.evidence import require_current
+    from gfscore.core.files import read_json
 
-    gate([path])
+    verdict = read_json(path)
+    require_current(verdict, source=path)
+    gate({path: verdict})
 
 
 def calibration_file(folder):

@@ -9,6 +9,7 @@ from gate import gate
 from gfscore import audit_logits
 from gfscore.audit.audit_tables import read_audit_tables
 from gfscore.audit.table_names import COMPARISONS, CONFUSIONS, MEASURE_TABLES, TABULATED
+from gfscore.audit.verdicts.evidence import require_current
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, write_json
 from gfscore.statistics.binomial import clopper_pearson
@@ -196,30 +197,24 @@ def test_the_verdict_follows_the_bounds(audit):
     assert set(scores["interval"][scores["measure"] == "clean"]) == {"clopper_pearson"}
     assert verdict["stops"]
     with pytest.raises(InputError, match="the gate stays closed"):
-        gate([audit.table("verdict.json")])
+        gate({"verdict.json": verdict})
 
 
-def test_the_gate_opens_for_what_does_not_stop_it(tmp_path, capsys):
-    path = tmp_path / "undecided.json"
-    undecided = {"verdict": "INCONCLUSIVE", "sentence": "INCONCLUSIVE: of 1 models", "stops": False}
-    write_json(path, undecided | {"made_from": {}})
-    gate([path])
+def test_the_gate_opens_for_what_does_not_stop_it(capsys):
+    gate({"undecided.json": {"verdict": "INCONCLUSIVE", "sentence": "INCONCLUSIVE: of 1 models", "stops": False}})
     assert "INCONCLUSIVE: of 1 models" in capsys.readouterr().out
-    # Of an earlier version, which did not say what it rests on.
-    write_json(path, undecided)
-    with pytest.raises(InputError, match=r"undecided\.json: .*delete it"):
-        gate([path])
 
 
-def test_the_gate_stays_closed_where_the_verdict_rests_on_other_files_than_there_are(tmp_path):
+def test_a_verdict_is_current_only_while_the_files_that_it_rests_on_are_those_that_there_are(tmp_path):
     audit = made_audit(tmp_path)
     run(audit, [gate_rule("clean", at_least=0.01)])
-    gate([audit.table("verdict.json")])
+    path = audit.table("verdict.json")
+    require_current(read_json(path), source=path)
     audit.checks = audit.checks[:2]
     audit.models = audit.models[:2]
     audit.score()
     with pytest.raises(InputError, match=r"verdict\.json: rests on another .*(models\.json|scores\.parquet)"):
-        gate([audit.table("verdict.json")])
+        require_current(read_json(path), source=path)
 
 
 def test_all_models_wrong_leaves_temperatures_undefined_and_nrgc_missing(tmp_path):

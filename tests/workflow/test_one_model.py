@@ -136,6 +136,21 @@ def test_other_logits_of_somebody_else(small):
     assert planned(small, "Given") == Counter()
 
 
+def test_the_gate_reads_files_of_users_again_though_nothing_tells_of_their_change(small):
+    given = small.path / "Given.npy"
+    before = given.stat()
+    damaged = bytearray(given.read_bytes())
+    damaged[-1] ^= 1
+    given.write_bytes(damaged)
+    os.utime(given, ns=(before.st_atime_ns, before.st_mtime_ns))
+    # A file of this size is hashed before each run; one of more than 1 MiB is told by size and time alone.
+    by_time = (*SMALL, "--rerun-triggers", "mtime", "--")
+    assert small.planned(*by_time) == (Counter(), set())
+    refused = small.snakemake(*by_time, "gate", check=False)
+    assert refused.returncode != 0
+    assert f"{given.name}: not the file" in refused.text and "the gate stays closed" not in refused.text
+
+
 # ---- its data ----
 
 

@@ -197,6 +197,25 @@ def test_the_written_configuration_of_an_audit_makes_the_same_audit(path, tmp_pa
         assert again["run"] == [audit] and of_audit(again, audit) == of_audit(resolution.config, audit)
 
 
+def test_data_that_only_train_are_written_without_the_zoo_of_theirs(tmp_path):
+    trained = "      T:\n        train_on: other\n        training: {method: ERM}\n"
+    text = (
+        DIGITS
+        + "  other: {source: digits}\n"
+        + MODEL
+        + trained
+        + MODEL.removeprefix("models:\n").replace("  d:", "  other:")
+        + "audits:\n  mine: {dataset: d, models: [d/Linf/T]}\n"
+    )
+    (tmp_path / "given.yaml").write_text(text)
+    resolution = configured([tmp_path / "given.yaml"], {}, thorough=False)
+    assert resolution.config["datasets"]["other"]["models_of"] == "other"
+    (tmp_path / "again.yaml").write_text(rendered(resolution, "mine"))
+    again = configured([tmp_path / "again.yaml"], {}, thorough=False).config
+    assert [again["datasets"][name]["models_of"] for name in ("d", "other")] == ["d", None]
+    assert of_audit(again, "mine") == of_audit(resolution.config, "mine")
+
+
 def test_each_value_says_where_it_comes_from(tmp_path):
     path = tmp_path / "mine.yaml"
     path.write_text(yaml.safe_dump(written()), encoding="utf-8")

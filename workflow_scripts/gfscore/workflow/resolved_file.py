@@ -36,12 +36,17 @@ def of_audit(config: dict[str, Any], audit: str) -> dict[str, Any]:
     return {
         "run": [audit],
         "audits": {audit: config["audits"][audit]},
-        "datasets": {name: config["datasets"][name] for name in plan.datasets_of(config, audit)},
+        "datasets": {name: _within(config["datasets"][name], zoo) for name in plan.datasets_of(config, audit)},
         "models": models,
         "measures": plan.measures_of(config, audit),
         "mappers": {mapper: config["mappers"][mapper]} if mapper else {},
         **{section: config[section] for section in WHOLE},
     }
+
+
+def _within(dataset, zoo):
+    # One that the audit only trains or compares with may name another zoo, whose models are not written.
+    return dataset if dataset["models_of"] in (zoo, None) else {**dataset, "models_of": None}
 
 
 def rendered(resolution: Resolution, audit: str) -> str:
