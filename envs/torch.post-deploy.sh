@@ -1,6 +1,7 @@
 #!/bin/sh
 # Snakemake runs this in the environment that conda made. Written by tools/lock.py.
 exec python -I tools/install.py \
+  annotated-doc==0.0.7 \
   annotated-types==0.8.0 \
   anyio==4.16.0 \
   beautifulsoup4==4.15.0 \
@@ -30,7 +31,9 @@ exec python -I tools/install.py \
   idna==3.20 \
   jinja2==3.1.6 \
   joblib==1.6.0 \
+  markdown-it-py==4.3.0 \
   markupsafe==3.0.4 \
+  mdurl==0.1.2 \
   ml-dtypes==0.6.0 \
   mpmath==1.3.0 \
   narwhals==2.28.0 \
@@ -52,6 +55,7 @@ exec python -I tools/install.py \
   nvidia-nvshmem-cu13==3.4.5 \
   nvidia-nvtx==13.0.85 \
   onnx==1.23.2 \
+  onnx2fx==0.0.1 \
   onnxruntime==1.31.1 \
   packaging==25.0 \
   pandas==3.1.1 \
@@ -63,26 +67,33 @@ exec python -I tools/install.py \
   pyautoattack==0.2.0 \
   pydantic==2.14.3 \
   pydantic-core==2.50.4 \
+  pygments==2.21.0 \
   pysocks==1.7.1 \
   python-dateutil==4.0.0 \
   pyyaml==6.0.3 \
+  regex==2026.11.19 \
   requests==2.34.2 \
+  rich==15.0.0 \
   robustbench==1.1.1 \
   safetensors==0.8.0 \
   scikit-learn==1.9.1 \
   scipy==1.17.1 \
   setuptools==80.10.2 \
+  shellingham==1.5.4 \
   smmap==5.0.3 \
   soupsieve==2.10 \
   sympy==1.14.0 \
   threadpoolctl==3.8.0 \
   timm==1.0.9 \
+  tokenizers==0.23.3 \
   torch==2.13.0 \
   torchdiffeq==0.2.5 \
   torchvision==0.28.0 \
   tqdm==4.70.1 \
+  transformers==5.24.0 \
   triton==3.7.1 \
   truststore==0.10.5 \
+  typer==0.29.2 \
   typing-extensions==4.16.0 \
   typing-inspection==0.4.5 \
   tzdata==2026.6 \

@@ -25,7 +25,8 @@ def extract_logits(
     fetch_checkpoint; `path_to_checkpoint` may be None where the manifest names the file; a GPU is used where there is
     one. With another `precision` than float32, or `compiled`, the identity says how far a sample's logits and scores
     are from float32 (see gfscore.networks.precision). Raises InputError when data or checkpoint are not those of the
-    manifests, do not fit each other, or give logits that depend on chance or on the batch.
+    manifests, do not fit each other, or give logits that depend on chance or on the batch, or are
+    not those of the file that the network was converted from.
     """
     images, dataset = open_described(path_to_dataset)
     model = read_json(path_to_model)
@@ -40,6 +41,7 @@ def extract_logits(
     with counted(classifier, compiled=compiled) as running:
         sample_id, label, logits = inference.extract_logits(running, images, **how)
         identity |= inference.measured_drift(running, images, logits, **how)
+    identity |= inference.require_agreement(classifier, images, logits, where=where)
     write_logits(path_to_logits, sample_id=sample_id, label=label, logits=logits, identity=identity)
 
 

@@ -328,14 +328,64 @@ def test_other_onnx_graphs_are_named(tmp_path):
     graph(path, dtype=TensorProto.FLOAT16)
     with pytest.raises(InputError, match=r"input 'image' is tensor\(float16\); export it for float32"):
         opened(manifest_of(path, "onnx"))
-    graph(path, layout=(8, 8, 3))
-    with pytest.raises(InputError, match=r"has shape \['n', 8, 8, 3\], but image_shape \[3, 8, 8\] .*channels first"):
+    graph(path, layout=(8, 3, 8))
+    with pytest.raises(InputError, match=r"has shape \['n', 8, 3, 8\], but image_shape \[3, 8, 8\] .*for images"):
         opened(manifest_of(path, "onnx"))
     whole = path.read_bytes()
     for damaged in (whole[: len(whole) // 2], b"<html>", b""):
         path.write_bytes(damaged)
         with pytest.raises(InputError, match=r"m\.onnx: (onnxruntime .* cannot open it|is damaged)"):
             opened(manifest_of(path, "onnx"))
+
+
+@pytest.mark.parametrize("batch", ["n", 1, 2])
+@pytest.mark.parametrize("layout", [(3, 8, 8), (8, 8, 3)])
+def test_a_converted_graph_is_a_network_with_gradients_and_the_same_logits(tmp_path, batch, layout):
+    path = tmp_path / "m.onnx"
+    weights = graph(path, batch=batch, layout=layout)
+    changes = {"mean": [0.5, 0.4, 0.3], "std": [0.5, 0.25, 2.0], "outputs": [3, 1]}
+    classifier = opened(manifest_of(path, "onnx", gradients=True, **changes))
+    plain = opened(manifest_of(path, "onnx", **changes))
+    assert plain.network is None and plain.classes == classifier.classes == 2
+    np.testing.assert_allclose(classifier.logits(IMAGES), plain.logits(IMAGES), rtol=1e-5, atol=1e-5)
+    np.testing.assert_array_equal(classifier.original.run(IMAGES), plain.logits(IMAGES))
+    images = torch.from_numpy(IMAGES).requires_grad_()
+    classifier.network(images)[:, 0].sum().backward()
+    expected = weights[:, 3].reshape(layout)
+    expected = expected if layout[0] == 3 else expected.transpose(2, 0, 1)
+    expected = expected / np.reshape(changes["std"], (3, 1, 1))
+    np.testing.assert_allclose(images.grad.numpy(), np.stack([expected] * 5), rtol=1e-4)
+
+
+def test_a_conversion_counts_only_where_its_logits_are_those_of_the_file(tmp_path):
+    path = tmp_path / "m.onnx"
+    graph(path)
+    classifier = opened(manifest_of(path, "onnx", gradients=True))
+    images = from_arrays(IMAGES, np.arange(5) % 4, sample_id=list("abcde"), preprocessing="none")
+    logits = classifier.logits(IMAGES)
+    said = inference.require_agreement(classifier, images, logits, where=path)
+    assert said["conversion"].startswith("by onnx2fx 0.0.1; logits within ")
+    for wrong in (logits + 2e-4 * np.abs(logits).max(), np.full_like(logits, np.nan)):
+        with pytest.raises(InputError, match=r"m\.onnx: logits .* differ from those of onnxruntime .*gradients: false"):
+            inference.require_agreement(classifier, images, wrong, where=path)
+    assert inference.require_agreement(opened(manifest_of(path, "onnx")), images, logits, where=path) == {}
+
+
+def test_a_graph_that_cannot_be_converted_is_named(tmp_path):
+    path = tmp_path / "m.onnx"
+    graph(path)
+    model = onnx.load(path)
+    model.graph.initializer.append(numpy_helper.from_array(np.zeros((1, 5), dtype=np.float32), "rois"))
+    model.graph.node.append(helper.make_node("MaxRoiPool", ["image", "rois"], ["other"], pooled_shape=[2, 2]))
+    onnx.save(model, path)
+    assert opened(manifest_of(path, "onnx")).classes == 4
+    with pytest.raises(InputError, match=r"m\.onnx: onnx2fx 0\.0\.1 cannot make a torch network .*gradients: false"):
+        opened(manifest_of(path, "onnx", gradients=True))
+
+
+def test_outputs_that_a_network_has_not_are_named(stored):
+    with pytest.raises(InputError, match=r"has outputs 0 to 3, not 4; correct `outputs`"):
+        opened(manifest_of(stored[1], "torch", architecture="architectures.mine:Flat", outputs=[4, 0]))
 
 
 def stored_elsewhere(*, entries=True, location=TensorProto.EXTERNAL):

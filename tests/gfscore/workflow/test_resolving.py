@@ -53,6 +53,7 @@ def test_a_model_takes_six_lines_a_dataset_four_an_audit_five():
         ({"path": "x.safetensors", "architecture": "resnet18"}, "timm"),
         ({"path": "x.pt", "architecture": "vit", "train_on": "d"}, "probe"),
         ({"path": "x.onnx"}, "onnx"),
+        ({"path": "x.pt2", "trust_pickle": True, "sha256": "0" * 64}, "program"),
         ({"path": "x.npz"}, "logits"),
         ({"path": "x.tsv.gz"}, "samples"),
         ({"train_on": "d", "training": {"method": "PGD"}}, "trained"),

@@ -28,7 +28,7 @@ from gfscore.tables.parquet_tables import read_logits
 
 NAMED_SOURCES = (
     *("dataset", "threat", "model", "dataset_digest", "checkpoint_sha256", "architecture_sha256"),
-    *("preprocessing", "dtype", "device", "torch"),
+    *("preprocessing", "conversion", "dtype", "device", "torch"),
 )
 """What of an identity says where a value comes from."""
 

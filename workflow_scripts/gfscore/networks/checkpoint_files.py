@@ -91,6 +91,9 @@ def require_checkpoint(path: Path | str, name: object = None) -> None:
         raise InputError(f"{name}: is a web page, not a checkpoint (a download limit, a warning or a login); {again}")
     if text.startswith(b"version https://git-lfs"):
         raise InputError(f"{name}: is a Git LFS pointer, not the checkpoint itself; run git lfs pull, then copy it")
+    if path.suffix == ".json" and head[:1] == b"{":
+        # The configuration beside some weights, which is read as text.
+        return
     if head.startswith(b"PK\x03\x04"):
         _require_whole_zip(path, name)
     elif head[8:9] == b"{":

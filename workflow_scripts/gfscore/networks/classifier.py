@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -18,13 +18,22 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class Original:
+    """What a network was converted from: `run` by the library `by`, from images to logits; `converter` in words."""
+
+    run: Callable[[NDArray[np.float32]], NDArray[np.float32]]
+    by: str
+    converter: str
+
+
+@dataclass(frozen=True)
 class Classifier:
     """Image classifier from (n, C, H, W) float32 in [0, 1] to logits (n, K) float32.
 
     `architecture` in words; `image_shape` (C, H, W) and `classes` K, None if the source does not state them; `network`
     a torch module of the same function, preprocessing included, so that attacks differentiate through it, or None if
     there are no gradients; `run` the function if there is no network; `preprocessing` the classifier's preprocessing in
-    words, empty for none.
+    words, empty for none; `original` what the network was converted from, None if it was not.
     """
 
     architecture: str
@@ -33,6 +42,7 @@ class Classifier:
     network: torch.nn.Module | None
     run: Callable[[NDArray[np.float32]], NDArray[np.float32]] | None = None
     preprocessing: str = ""
+    original: Original | None = None
 
     @property
     def device(self) -> str:
@@ -73,6 +83,42 @@ def from_network(
     """Classifier of a torch module from images (n, C, H, W) in [0, 1] to logits (n, K), which is set to eval mode."""
     network = network.eval()
     return Classifier(architecture, image_shape, classes, network, preprocessing=preprocessing)
+
+
+def with_outputs(classifier: Classifier, outputs: Sequence[int], *, where: object) -> Classifier:
+    """Classifier with these outputs of another, K' distinct indices from 0, in this order.
+
+    Raises InputError, naming `where`, for an index that it has not.
+    """
+    if classifier.classes is not None and max(outputs) >= classifier.classes:
+        raise InputError(f"{where}: has outputs 0 to {classifier.classes - 1}, not {max(outputs)}; correct `outputs`")
+    network, run, original, indices = classifier.network, classifier.run, classifier.original, list(outputs)
+
+    def selected(of: Callable[[NDArray[np.float32]], NDArray[np.float32]]) -> Callable[..., NDArray[np.float32]]:
+        return lambda images: of(images)[:, indices]
+
+    return replace(
+        classifier,
+        classes=len(indices),
+        network=network and _selecting(network, indices),
+        run=run and selected(run),
+        original=original and replace(original, run=selected(original.run)),
+    )
+
+
+def _selecting(network, indices):
+    import torch
+
+    class Selected(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.network = network
+            self.register_buffer("indices", torch.tensor(indices), persistent=False)
+
+        def forward(self, images: torch.Tensor) -> torch.Tensor:
+            return self.network(images).index_select(1, self.indices)
+
+    return Selected().eval()
 
 
 def classes_given(run: Callable[[NDArray[np.float32]], Any], image_shape: Sequence[int], *, where: object) -> int:

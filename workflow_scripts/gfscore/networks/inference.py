@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 
+COMPARED = 64
+"""Images at a time that the original of a converted network computes."""
+
 AHEAD = 2
 """Number of chunks of images that are loaded in advance."""
 
@@ -92,6 +95,34 @@ def measured_drift(
     rows = drift_rows(len(images))
     _, labels, exact = extract_logits(classifier, images.select(rows), **how)
     return {"dtype": precision, "compiled": str(compiled).lower()} | drift(exact, logits[rows], labels)
+
+
+AGREEMENT = 1e-4
+"""Largest difference between the logits of a converted network and its original's, relative to the largest logit."""
+
+
+def require_agreement(
+    classifier: Classifier, images: Any, logits: NDArray[np.float32], *, where: object
+) -> dict[str, str]:
+    """Conversion of a network in words, for the identity of its logits (N, K); empty for one that was not converted.
+
+    All images are computed again by the original. Raises InputError, naming `where`, if any logit differs from the
+    original's by more than AGREEMENT times the largest absolute logit.
+    """
+    original = classifier.original
+    if original is None:
+        return {}
+    wanted = np.concatenate([original.run(batch) for batch in images.batches(COMPARED)])
+    largest = float(np.abs(wanted).max())
+    # NaN, for which every comparison is false, must be refused too.
+    distance = float(np.abs(wanted.astype(np.float64) - logits).max()) / (largest or 1.0)
+    if not distance <= AGREEMENT:
+        raise InputError(
+            f"{where}: logits of the network that {original.converter} made of it differ from those of {original.by} "
+            f"by {distance:.1e} of the largest logit, above {AGREEMENT:g}; set gradients: false and leave out measures "
+            "that need gradients, or name the weights and the architecture that it was exported from"
+        )
+    return {"conversion": f"by {original.converter}; logits within {distance:.0e} of {original.by}'s"}
 
 
 def made_ahead(items: Iterator[Item]) -> Iterator[Item]:

@@ -69,7 +69,9 @@ class WeightsSettings(FileSettings):
 
 
 class Pixels(Sparse):
-    """Settings of a network's preprocessing of pixels; must be the first base class."""
+    """Settings of what goes into a network, and of which of its outputs are classes; must be the first base class."""
+
+    absent = frozenset({"outputs"})
 
     image_shape: list[Count] | None = Field(
         None,
@@ -89,6 +91,18 @@ class Pixels(Sparse):
         min_length=1,
         description="Standard deviations to divide by, in the network's channel order and value range; null for none.",
     )
+
+    outputs: list[Annotated[int, Field(ge=0)]] | None = Field(
+        None,
+        min_length=2,
+        description="Outputs of the network in the order of the data's classes, from 0; null for all, in that order.",
+    )
+
+    @model_validator(mode="after")
+    def _outputs_differ(self) -> Any:
+        if self.outputs and len(set(self.outputs)) < len(self.outputs):
+            raise refusal("an output is named twice; name one for each class", "outputs")
+        return self
 
     @model_validator(mode="after")
     def _mean_is_within_range(self) -> Any:
@@ -110,14 +124,15 @@ Gives = Literal["samples", "logits", "predictions", "gradients"]
 class ModelSource:
     """A source of models: `name`, the value of `source` in entries; `settings`, the pydantic model of entries.
 
-    `gives`: what its models provide. `fetched`: whether fetch_checkpoint provides its files; `fitted`: whether the
-    workflow fits all weights or the last layer, by the step `fitted_by`. `claims(entry)`: whether an entry without
-    `source` belongs to this one. `opened_by`: the module with open_classifier, empty if there is no classifier.
+    `gives`: what its models provide, for all or by the entry. `fetched`: whether fetch_checkpoint provides its files;
+    `fitted`: whether the workflow fits all weights or the last layer, by the step `fitted_by`. `claims(entry)`: whether
+    an entry without `source` belongs to this one. `opened_by`: the module with open_classifier, empty if there is no
+    classifier.
     """
 
     name: str
     settings: type[ModelSettings]
-    gives: Gives
+    gives: Gives | Callable[[Mapping[str, Any]], Gives]
     fetched: bool = False
     fitted_by: str = ""
     claims: Callable[[Mapping[str, Any]], bool] = never
@@ -127,6 +142,10 @@ class ModelSource:
     def fitted(self) -> bool:
         """Whether the workflow fits its weights."""
         return bool(self.fitted_by)
+
+    def given_by(self, entry: Mapping[str, Any]) -> Gives:
+        """What the model of an entry provides."""
+        return self.gives(entry) if callable(self.gives) else self.gives
 
 
 @cache

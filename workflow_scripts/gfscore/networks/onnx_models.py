@@ -1,8 +1,9 @@
-"""Classifiers of the source `onnx`: networks run by onnxruntime on the CPU, without gradients."""
+"""Classifiers of the source `onnx`: networks run by onnxruntime on the CPU, or converted to torch."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
-from gfscore.networks.classifier import Classifier, classes_given, first_line
-from gfscore.networks.preprocessing import description, preprocess
+from gfscore.networks.classifier import Classifier, Original, classes_given, first_line
+from gfscore.networks.onnx_conversion import channels_last, converted, converter, in_blocks
+from gfscore.networks.preprocessing import description, preprocess, preprocessed
 
 if TYPE_CHECKING:
     import onnx
@@ -21,30 +23,35 @@ if TYPE_CHECKING:
 def open_classifier(
     settings: Mapping[str, Any], path: Path | str, *, image_shape: tuple[int, int, int], classes: int, threads: int
 ) -> Classifier:
-    """Classifier in an ONNX file with one image input (n, C, H, W) float32.
+    """Classifier in an ONNX file with one image input, float32 (n, C, H, W) or (n, H, W, C).
 
-    `settings`: `image_shape` (C, H, W), `output` (name of the output with the logits, None if there is only one) and
-    the preprocessing (see gfscore.networks.preprocessing). A file with a fixed batch size gets blocks of that size, the
-    last one padded. `threads` are those of one operator. Raises InputError, naming file and remedy, for a damaged file,
-    weights stored in other files, and unsuitable inputs or outputs.
+    `settings`: `image_shape` (C, H, W), `output` (name of the output with the logits, None if there is only one),
+    `gradients` (whether to convert the graph to a torch network) and the preprocessing (see
+    gfscore.networks.preprocessing). A file with a fixed batch size gets blocks of that size, the last one padded.
+    `threads` are those of one operator of onnxruntime. Raises InputError, naming file and remedy, for a damaged file,
+    weights stored in other files, unsuitable inputs or outputs, and a graph that cannot be converted.
     """
     del image_shape, classes
-    session = _session(path, threads)
+    content = Path(path).read_bytes()
+    graph = graph_in(content, where=path)
+    session = _session(content, threads, path)
     shape = tuple(settings["image_shape"])
-    name, fixed = _input_of(session, shape, path)
+    given = _input_of(session, shape, path)
     output = _output_of(session, settings["output"], path)
 
     def run(images: NDArray[np.float32]) -> NDArray[np.float32]:
         images = preprocess(images, settings, where=path)
-        size = fixed or max(1, len(images))
+        if given.channels_last:
+            images = np.ascontiguousarray(images.transpose(0, 2, 3, 1))
+        size = given.batch or max(1, len(images))
         blocks = []
         for start in range(0, len(images), size):
             block = images[start : start + size]
-            padding = np.zeros((size - len(block) if fixed else 0, *shape), dtype=np.float32)
-            blocks.append(session.run([output], {name: np.concatenate([block, padding])})[0][: len(block)])
+            padding = np.zeros((size - len(block) if given.batch else 0, *block.shape[1:]), dtype=np.float32)
+            blocks.append(session.run([output], {given.name: np.concatenate([block, padding])})[0][: len(block)])
         return np.concatenate(blocks).astype(np.float32)
 
-    return Classifier(
+    classifier = Classifier(
         architecture="ONNX graph",
         image_shape=shape,
         classes=classes_given(run, shape, where=path),
@@ -52,6 +59,13 @@ def open_classifier(
         run=run,
         preprocessing=description(settings),
     )
+    if not settings.get("gradients"):
+        return classifier
+    network = converted(graph, output, where=path)
+    network = in_blocks(network, given.batch) if given.batch else network
+    network = channels_last(network) if given.channels_last else network
+    network = preprocessed(network, settings, where=path)
+    return replace(classifier, network=network, run=None, original=Original(run, "onnxruntime", converter()))
 
 
 def require_usable(path: str | Path) -> None:
@@ -99,14 +113,12 @@ def _tensors(message: Message) -> Iterator[onnx.TensorProto]:
                 yield from _tensors(part)
 
 
-def _session(path, threads):
+def _session(content, threads, path):
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     options.log_severity_level = 4
-    content = Path(path).read_bytes()
-    graph_in(content, where=path)
     try:
         return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
     # onnxruntime's errors have no common base class.
@@ -115,6 +127,13 @@ def _session(path, threads):
             f"{path}: onnxruntime {onnxruntime.__version__} cannot open it ({first_line(error)}); export it again as "
             "one file with all weights inside"
         ) from error
+
+
+@dataclass(frozen=True)
+class _Input:
+    name: str
+    batch: int | None  # None if any number of images fits
+    channels_last: bool
 
 
 def _input_of(session, shape, path):
@@ -126,16 +145,20 @@ def _input_of(session, shape, path):
     (only,) = inputs
     if only.type != "tensor(float)":
         raise InputError(f"{path}: input {only.name!r} is {only.type}; export it for float32 images (n, C, H, W)")
-    # Symbolic dimensions are text or None and accept any size.
-    fits = len(only.shape) == 4 and all(
-        not isinstance(has, int) or has == needs for has, needs in zip(only.shape[1:], shape, strict=True)
-    )
-    if not fits:
+
+    def fits(needed: tuple[int, ...]) -> bool:
+        # Symbolic dimensions are text or None and accept any size.
+        sides = zip(only.shape[1:], needed, strict=True)
+        return len(only.shape) == 4 and all(not isinstance(has, int) or has == needs for has, needs in sides)
+
+    last = (*shape[1:], shape[0])
+    if not fits(shape) and not fits(last):
         raise InputError(
-            f"{path}: input {only.name!r} has shape {only.shape}, but image_shape {list(shape)} needs (n, C, H, W); "
-            "correct image_shape, or export the model for channels first"
+            f"{path}: input {only.name!r} has shape {only.shape}, but image_shape {list(shape)} needs (n, C, H, W) or "
+            "(n, H, W, C); correct image_shape, or export the model for images"
         )
-    return only.name, only.shape[0] if isinstance(only.shape[0], int) else None
+    batch = only.shape[0] if isinstance(only.shape[0], int) else None
+    return _Input(only.name, batch, channels_last=not fits(shape))
 
 
 def _output_of(session, wanted, path):

@@ -9,7 +9,7 @@ from typing import Any
 from gfscore.networks.architecture_files import require_network
 from gfscore.networks.building import ARCHITECTURES, build_network
 from gfscore.networks.checkpoint_files import require_digest
-from gfscore.networks.classifier import Classifier, from_network
+from gfscore.networks.classifier import Classifier, from_network, with_outputs
 from gfscore.networks.model_source import module_of
 
 __all__ = ["ARCHITECTURES", "Classifier", "build_network", "from_network", "open_classifier"]
@@ -38,7 +38,10 @@ def open_classifier(
         require_digest(file, sha256)
     require_network(manifest)
     settings = with_image_shape(manifest.get("settings", {}), image_shape)
-    return opening.open_classifier(settings, path, image_shape=tuple(image_shape), classes=classes, threads=threads)
+    classifier = opening.open_classifier(
+        settings, path, image_shape=tuple(image_shape), classes=classes, threads=threads
+    )
+    return with_outputs(classifier, settings["outputs"], where=path) if settings.get("outputs") else classifier
 
 
 def with_image_shape(settings: Mapping[str, Any], image_shape: Sequence[int]) -> Mapping[str, Any]:

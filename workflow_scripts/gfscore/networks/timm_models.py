@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from gfscore.core.errors import InputError
 from gfscore.networks.callables import PRETRAINED
+from gfscore.networks.checkpoints import load_checkpoint
+from gfscore.networks.state_dicts import weights_of
 from gfscore.networks.torch_models import with_weights
 
 if TYPE_CHECKING:
@@ -60,4 +62,21 @@ def open_classifier(
     (img_size of a transformer). Raises InputError as `build_timm` does, and for weights that do not fit.
     """
     del image_shape, threads
+    if settings.get("outputs"):
+        classes = _classes_in(settings, path)
     return with_weights(build_timm(settings, path, classes=classes), settings, path)
+
+
+def _classes_in(settings, path):
+    # Rows of the last layer in the file: of its outputs only some are classes of the data.
+    import timm
+
+    build_timm(settings, path, classes=0)
+    last = timm.create_model(settings["architecture"], pretrained=False, **settings["arguments"]).default_cfg
+    names = last["classifier"]
+    name = names if isinstance(names, str) else names[0]
+    weights = weights_of(load_checkpoint(settings, path), path, which=settings["weights"])
+    found = next((value for key, value in weights.items() if key.endswith(f"{name}.weight")), None)
+    if found is None:
+        raise InputError(f"{path}: has no weights {name}.weight; leave out `outputs`, or name another architecture")
+    return len(found)

@@ -39,12 +39,13 @@ def with_weights(network: nn.Module, settings: Mapping[str, Any], path: Path | s
         network,
         architecture=settings["architecture"],
         image_shape=shape,
-        classes=_classes_of(network, shape, path),
+        classes=classes_of(network, shape, path),
         preprocessing=description(settings),
     )
 
 
-def _classes_of(network, image_shape, path):
+def classes_of(network: nn.Module, image_shape: tuple[int, int, int], path: Path | str) -> int:
+    """Number of classes K of a torch network, from the logits of two grey images; InputError as classes_given."""
     import torch
 
     def run(images: Any) -> Any:

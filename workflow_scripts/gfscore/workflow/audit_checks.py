@@ -11,6 +11,7 @@ from gfscore.audit.calibration.calibration_settings import ATTACK_DISTANCE
 from gfscore.audit.verdicts import gate_rules, gate_statistics
 from gfscore.core.errors import unknown
 from gfscore.measures import KINDS, kind_of, measure_of
+from gfscore.networks.model_source import Gives
 from gfscore.projection.mappers.declared import mapper_kinds
 from gfscore.workflow import plan
 from gfscore.workflow.config_files import Place
@@ -39,14 +40,17 @@ def audit_mistakes(config: dict[str, Any], name: str, audit: Mapping[str, Any]) 
 
 def _unsupported_measure(config: dict[str, Any], audit: str, measure: str, place: Place) -> Iterator[ConfigMistake]:
     entry = config["measures"][measure]
-    sources: dict[str, dict[str, Any]] = {}
+    sources: dict[tuple[str, Gives], dict[str, Any]] = {}
     for model in plan.models_of(config, audit):
-        sources.setdefault(plan.entry_of(config, **model)["source"], model)
-    for source, model in sources.items():
-        if not plan.serves(source, entry):
-            served = [name for name in plan.measures_of(config, audit) if plan.serves(source, config["measures"][name])]
+        known = plan.entry_of(config, **model)
+        sources.setdefault((known["source"], plan.given_by(known)), model)
+    for (source, gives), model in sources.items():
+        if not plan.serves(gives, entry):
+            served = [name for name in plan.measures_of(config, audit) if plan.serves(gives, config["measures"][name])]
             kind = kind_of(entry)
             remedy = kind.hint or f"of the audit's measures it supports {', '.join(served) or 'none'}"
+            if source == "onnx" and plan.serves("gradients", entry):
+                remedy = f"set gradients: true in the model's entry; without, {remedy}"
             yield ConfigMistake(
                 place,
                 f"model {model['threat']}/{model['model']} (source {source}) does not support {measure!r} (kind "

@@ -12,7 +12,7 @@ from gfscore.audit.verdicts import gate_rules
 from gfscore.core.identity import MODEL, label_of
 from gfscore.measures import kind_of, reference_measure
 from gfscore.networks import leaderboard
-from gfscore.networks.model_source import PUBLISHED, model_sources
+from gfscore.networks.model_source import PUBLISHED, Gives, model_sources
 
 CHECKPOINTS = "checkpoints"
 """Folder of downloaded checkpoints, beside config.yaml; may be a link to a larger disk."""
@@ -121,10 +121,15 @@ def has_logits(config: Mapping[str, Any], dataset: str, threat: str, model: str)
     return entry_of(config, dataset, threat, model)["source"] != "samples"
 
 
-def serves(source: str, entry: Mapping[str, Any]) -> bool:
-    """Whether models of a source provide the inputs of a measure, an entry of the section `measures`."""
-    kind, gives = kind_of(entry), model_sources()[source].gives
-    settings = kind.parse(entry)
+def given_by(model: Mapping[str, Any]) -> Gives:
+    """What the model of an entry provides."""
+    return model_sources()[model["source"]].given_by(model)
+
+
+def serves(gives: Gives, measure: Mapping[str, Any]) -> bool:
+    """Whether models that provide this have what a measure, an entry of the section `measures`, needs."""
+    kind = kind_of(measure)
+    settings = kind.parse(measure)
     if kind.elsewhere and kind.elsewhere(settings) != (gives == "samples"):
         return False
     if gives == "samples":
@@ -136,7 +141,7 @@ def serves(source: str, entry: Mapping[str, Any]) -> bool:
 
 def shows_images(config: Mapping[str, Any], dataset: str, threat: str, model: str) -> bool:
     """Whether a model can classify images, such as perturbed ones."""
-    return model_sources()[entry_of(config, dataset, threat, model)["source"]].gives in ("gradients", "predictions")
+    return given_by(entry_of(config, dataset, threat, model)) in ("gradients", "predictions")
 
 
 def classes_of(config: Mapping[str, Any], dataset: str) -> list[str]:

@@ -115,7 +115,8 @@ def _default_measures(state: State, models: list[str]) -> list[str]:
         zoo, threat, name = model.split("/")
         threats.append(threat)
         entry = state.config["models"].get(zoo, {}).get(threat, {}).get(name)
-        gives.add(model_sources()[entry["source"] if entry else "robustbench"].gives)
+        entry = entry or {"source": "robustbench"}
+        gives.add(model_sources()[entry["source"]].given_by(entry))
     names = default_measures(threats, gradients=gives == {"gradients"}, logits="samples" not in gives)
     for name in names:
         if name not in state.config["measures"]:

@@ -1,17 +1,23 @@
-"""An exported network, run by onnxruntime on the CPU without gradients."""
+"""An exported network, run by onnxruntime on the CPU without gradients, or converted to torch with them."""
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from pydantic import Field
 
 from gfscore.core.settings import path_ends
-from gfscore.networks.model_source import FileSettings, ModelSource, Pixels
+from gfscore.networks.model_source import FileSettings, Gives, ModelSource, Pixels
 
 
 class File(FileSettings):
     """An ONNX file."""
 
     output: str | None = Field(None, description="Name of the output with the logits; null if there is only one.")
+    gradients: bool = Field(
+        False,
+        description="Whether to convert the graph to a torch network, so that attacks have gradients; its logits must "
+        "then be those of onnxruntime.",
+    )
 
 
 class Onnx(Pixels, File):
@@ -20,10 +26,14 @@ class Onnx(Pixels, File):
     source: Literal["onnx"] = "onnx"
 
 
+def _given(entry: Mapping[str, Any]) -> Gives:
+    return "gradients" if entry.get("gradients") else "predictions"
+
+
 SOURCE = ModelSource(
     name="onnx",
     settings=Onnx,
-    gives="predictions",
+    gives=_given,
     fetched=True,
     claims=path_ends(".onnx"),
     opened_by="gfscore.networks.onnx_models",

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PACKAGES = ("numpy", "scipy", "pandas", "pyarrow", "matplotlib", "jinja2")
-SHARED = ("dataset", "dataset_digest", "preprocessing", "dtype", "device", "torch")
+SHARED = ("dataset", "dataset_digest", "preprocessing", "conversion", "dtype", "device", "torch")
 
 
 def provenance(files: Mapping[str, str | Path]) -> dict[str, dict[str, Any]]:
