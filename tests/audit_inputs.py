@@ -159,7 +159,9 @@ class ScoredAudit:
         ends = {name: "npy" if name in given else "parquet" for name in logits}
         self.logits = {f"none/{name}": path / f"logits/{name}.{end}" for name, end in ends.items()}
         self.manifest, self.dataset = path / "toy.json", path / "toy.parquet"
-        self.checks = [{"model": model, "gate": UNPUBLISHED, "allow_probabilities": False} for model in self.models]
+        self.checks = [
+            {"model": model, "gate": UNPUBLISHED, "member": None, "allow_probabilities": False} for model in self.models
+        ]
         self.trained = []
         unknown = [{"published_clean_accuracy": None, "published_robust_accuracy": None}] * len(self.models)
         methods = [model | {"method": None} for model in self.models]

@@ -105,6 +105,35 @@ def test_a_sample_is_drawn_alike_in_a_subset_and_at_any_batch_size(files, tmp_pa
     assert (frame["distance"] != few.to_numpy()).all()
 
 
+def test_a_larger_subset_computes_only_the_samples_that_a_smaller_one_has_not(files, tmp_path):
+    def of_each_class(number, **changes):
+        recorder = Recorder()
+        frame = run(
+            files, tmp_path, recorder, settings=SETTINGS | {"subset": {"per_class": number, "seed": 1}, **changes}
+        )
+        return frame, sum(recorder.sizes)
+
+    small, computed = of_each_class(2)
+    assert computed == small["sample_id"].nunique() == 20
+    large, computed = of_each_class(5)
+    assert computed == 30 and large["sample_id"].nunique() == 50
+    identity = read_identity(tmp_path / "samples.parquet")
+    # In one go, in any batches, the table is the same; so is the one of less again.
+    whole = run(
+        files, tmp_path / "whole", Recorder(), how=HOW | {"batch_size": 7},
+        settings=SETTINGS | {"subset": {"per_class": 5, "seed": 1}},
+    )  # fmt: skip
+    pd.testing.assert_frame_equal(large, whole)
+    assert identity == read_identity(tmp_path / "whole/samples.parquet")
+    again, computed = of_each_class(2)
+    assert computed == 0
+    pd.testing.assert_frame_equal(again, small)
+    # What changes a value is computed anew.
+    assert of_each_class(2, seed=6)[1] == 20
+    (tmp_path / "progress/kept.parquet").write_bytes(b"PAR1")
+    assert of_each_class(2)[1] == 20
+
+
 def test_several_rows_of_a_sample_count_once_with_their_mean(files, tmp_path):
     run(files, tmp_path, Recorder())
     samples = with_predictions(read_table(tmp_path / "samples.parquet", TARGETED))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from gfscore.core.errors import InputError
 from gfscore.images.datasets import open_and_describe, open_images
 from gfscore.images.image_set import ImageSet, from_arrays
-from gfscore.images.subsets import draw_subset
+from gfscore.images.subsets import draw_of_each_class, draw_subset
 
 DIGITS = {"source": "digits", "split": "test", "test_share": 0.5, "seed": 0}
 NAMES = [str(digit) for digit in range(10)]
@@ -27,6 +27,18 @@ def test_a_subset_is_stratified_ascending_and_repeatable(labels, seed, data):
     assert len(drawn) == k
     expected = 1 + (samples - k) * (counts - 1) / max(len(labels) - k, 1)
     assert (np.abs(drawn - expected) < 1).all()
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=80), st.integers(0, 5), st.integers(1, 20))
+def test_so_many_of_each_class_are_among_one_more_and_depend_on_their_class_alone(labels, seed, number):
+    labels = np.array(labels)
+    rows, more = (draw_of_each_class(labels, per_class=n, seed=seed) for n in (number, number + 1))
+    assert (np.diff(rows) > 0).all() and set(rows) <= set(more)
+    classes, counts = np.unique(labels, return_counts=True)
+    assert [np.sum(labels[rows] == label) for label in classes] == np.minimum(counts, number).tolist()
+    alone = np.where(labels == classes[0], classes[0], classes.max() + 1)
+    found = draw_of_each_class(alone, per_class=number, seed=seed)
+    assert set(rows[labels[rows] == classes[0]]) == set(found[alone[found] == classes[0]])
 
 
 def test_classes_of_one_size_get_equal_numbers_and_the_seed_matters():

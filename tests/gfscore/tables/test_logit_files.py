@@ -323,3 +323,19 @@ def test_a_class_may_be_called_as_missing_values_are(tmp_path, rows):
     (tmp_path / "a.csv").write_text("\n".join(["label", *rows]))
     labels, _, _ = read_labels_file(tmp_path / "a.csv", classes=["NA", "none", "null"])
     assert labels.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("ending", ["npz", "parquet"])
+def test_one_file_may_hold_the_logits_of_several_models(tmp_path, ending):
+    first, second = (np.random.default_rng(seed).normal(size=(len(LABELS), 3)) for seed in (0, 1))
+    path = tmp_path / f"many.{ending}"
+    if ending == "npz":
+        np.savez(path, first=first, second=second, labels=LABELS)
+    else:
+        pd.DataFrame({"first": first.tolist(), "second": second.tolist(), "label": LABELS}).to_parquet(path)
+    for member, expected in (("first", first), ("second", second)):
+        logits, labels, _ = read_logits_file(path, classes=CLASSES, member=member)
+        np.testing.assert_array_equal(logits, expected)
+        assert labels.tolist() == list(LABELS)
+    with pytest.raises(InputError, match=rf"many\.{ending}: array or column 'secnd' is unknown.*'second'"):
+        read_logits_file(path, classes=CLASSES, member="secnd")

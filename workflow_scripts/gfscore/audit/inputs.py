@@ -113,7 +113,8 @@ class AuditInputs:
         reference = next(name for name in self.measures if self._scored(label_of(model), name))
         samples = self._samples[label_of(model)][reference]
         sample_id, labels = (samples[name].to_numpy() for name in ("sample_id", "label"))
-        logits = stored_values(path, self._scores.identity["classes"])[self.listed.counted]
+        logits = stored_values(path, self._scores.identity["classes"], member=known.get("member"))
+        logits = logits[self.listed.counted]
         return ModelLogits(sample_id, labels, logits, identity=known)
 
     def _scored(self, label, measure):

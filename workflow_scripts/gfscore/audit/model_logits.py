@@ -35,10 +35,18 @@ class ModelLogits:
 
 
 def read_model_logits(
-    path: Path | str, manifest: Mapping[str, Any], samples: pd.DataFrame, *, given: bool, **how: Any
+    path: Path | str,
+    manifest: Mapping[str, Any],
+    samples: pd.DataFrame,
+    *,
+    given: bool,
+    member: str | None = None,
+    **how: Any,
 ) -> ModelLogits:
     """Logits of a model on a dataset: `given` by somebody else, as given_logits, or computed, as computed_logits."""
-    return given_logits(path, manifest, samples, **how) if given else computed_logits(path, manifest, **how)
+    if given:
+        return given_logits(path, manifest, samples, member=member, **how)
+    return computed_logits(path, manifest, **how)
 
 
 def computed_logits(
@@ -73,14 +81,15 @@ def given_logits(
     *,
     model: Mapping[str, str],
     allow_probabilities: bool,
+    member: str | None = None,
 ) -> ModelLogits:
-    """Logits of a file of somebody else, in the formats of read_logits_file.
+    """Logits of a file of somebody else, in the formats of read_logits_file, of which `member` is the array to read.
 
     The manifest and the samples (sample_id, label) of the dataset give labels, their order and the sample ids; labels
     and ids in the file must be the same, else InputError names the first row that differs.
     """
     classes = manifest["classes"]
-    logits, labels, sample_id = read_logits_file(path, classes=classes)
+    logits, labels, sample_id = read_logits_file(path, classes=classes, member=member)
     for found in (logits, labels, sample_id):
         if found is not None:
             require_rows(found, manifest, source=path)
@@ -101,10 +110,10 @@ def given_logits(
             )
     identity = {**model, "dataset_digest": manifest["digest"], "checkpoint_sha256": sha256_of_file(path)}
     identity |= {"architecture": "logits only", "preprocessing": "unknown", "dtype": str(logits.dtype)}
-    identity |= {"device": "unknown", "torch": "unknown"}
+    identity |= {"device": "unknown", "torch": "unknown", **({"member": member} if member else {})}
     return ModelLogits(names, true, stored_logits(logits, true, source=path), identity)
 
 
-def stored_values(path: Path | str, classes: Sequence[str]) -> NDArray[np.float32]:
+def stored_values(path: Path | str, classes: Sequence[str], *, member: str | None = None) -> NDArray[np.float32]:
     """Logits (N, K) of such a file alone, once given_logits has accepted it; `classes` are the K class names."""
-    return read_logits_file(path, classes=classes)[0].astype(np.float32)
+    return read_logits_file(path, classes=classes, member=member)[0].astype(np.float32)

@@ -121,7 +121,7 @@ def score(
     # One model after the other, so that logits stand in memory once.
     for asked in checks:
         model, path = asked["model"], subject["logits"][label_of(asked["model"])]
-        how = {"model": model, "allow_probabilities": asked["allow_probabilities"]}
+        how = {name: asked[name] for name in ("model", "member", "allow_probabilities")}
         found = read_model_logits(path, manifest, samples, given=label_of(model) in subject["given"], **how)
         scoring.add(model, found.only(counted), gate=asked["gate"], source=path)
     return scoring

@@ -143,11 +143,18 @@ Device = Literal["cpu", "cuda"]
 
 
 class Subset(Sparse):
-    """Part of the samples: so many, drawn at random with the class shares of the whole, or every so many rows."""
+    """Part of the samples: so many with the class shares of the whole, so many of each class, or every so many rows."""
 
-    absent = frozenset({"samples", "every"})
+    absent = frozenset({"samples", "per_class", "every"})
 
-    samples: Annotated[Count | None, Field(description="How many to draw.")] = None
+    samples: Annotated[Count | None, Field(description="How many to draw, with the class shares of the whole.")] = None
+    per_class: Annotated[
+        Count | None,
+        Field(
+            description="In place of that: how many of each class, all where there are fewer. A larger number keeps "
+            "what a smaller one draws, and what was measured of it."
+        ),
+    ] = None
     every: Annotated[
         Count | None, Field(description="In place of a draw: rows 0, every, 2 every, ... of the dataset.")
     ] = None
@@ -155,8 +162,8 @@ class Subset(Sparse):
 
     @model_validator(mode="after")
     def _one_of_two(self) -> Self:
-        if (self.samples is None) == (self.every is None):
-            raise refusal("a subset has either samples, how many to draw, or every; give one of them")
+        if sum(value is not None for value in (self.samples, self.per_class, self.every)) != 1:
+            raise refusal("a subset has samples, how many to draw, or per_class, or every; give one of them")
         return self
 
 

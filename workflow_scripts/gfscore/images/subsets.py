@@ -1,4 +1,4 @@
-"""Parts of a dataset: drawn with the class shares of the whole, or every so many rows."""
+"""Parts of a dataset: drawn with the class shares of the whole, so many of each class, or every so many rows."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -33,14 +33,29 @@ def draw_subset(labels: NDArray[np.integer], *, samples: int, seed: int, where: 
     return np.sort(np.concatenate(drawn))
 
 
+def draw_of_each_class(labels: NDArray[np.integer], *, per_class: int, seed: int) -> NDArray[np.int64]:
+    """Rows of a random subset with n = `per_class` of each class, or all where there are fewer; int64, ascending.
+
+    `labels` (N,) int. Uniform without replacement, from a generator of the seed and the class, so that the rows of n
+    are among those of n + 1, and those of a class do not depend on the others.
+    """
+    drawn = [
+        np.random.default_rng([seed, label]).permutation(np.flatnonzero(labels == label))[:per_class]
+        for label in np.unique(labels)
+    ]
+    return np.sort(np.concatenate(drawn))
+
+
 def subset_rows(labels: NDArray[np.integer], subset: Mapping[str, Any], *, where: Path | str) -> NDArray[np.int64]:
     """Rows of the part of a dataset that a setting `subset` describes, (n,) int64, ascending.
 
-    Takes `labels` (N,) and the setting: `samples` and `seed` of draw_subset, or `every`, which takes rows 0, every,
-    2 every, ... Raises InputError as draw_subset does.
+    Takes `labels` (N,) and the setting: `samples` and `seed` of draw_subset, `per_class` and `seed` of
+    draw_of_each_class, or `every`, which takes rows 0, every, 2 every, ... Raises InputError as draw_subset does.
     """
     if subset.get("every"):
         return np.arange(0, len(labels), subset["every"])
+    if subset.get("per_class"):
+        return draw_of_each_class(labels, per_class=subset["per_class"], seed=subset["seed"])
     return draw_subset(labels, samples=subset["samples"], seed=subset["seed"], where=where)
 
 

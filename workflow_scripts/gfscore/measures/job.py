@@ -16,6 +16,7 @@ from gfscore.core.files import read_json
 from gfscore.images.datasets import open_described
 from gfscore.images.subsets import subset_rows
 from gfscore.measures import progress
+from gfscore.measures.kept_samples import KeptSamples
 from gfscore.networks import inference, passes
 from gfscore.networks.opening import open_classifier
 from gfscore.networks.thread_count import threads_for
@@ -48,8 +49,8 @@ def measure_in_batches(
     but sample_id, label and clean_prediction; with several rows per sample also `row`, the index of each row's sample
     in the batch. `settings` are the measure's entry in config.yaml, of which `subset` and `seed` are used here; `how`
     holds batch_size and version. `of_samples` maps the identifiers (n,) of a batch to more keyword arguments
-    of `measure_batch`. Finished batches are kept in `path_to_progress` until the table is written. A batch that does
-    not fit into memory is halved.
+    of `measure_batch`. Finished batches are kept in `path_to_progress` until the table is written; of a subset of so
+    many of each class its samples stay there, for a larger one. A batch that does not fit into memory is halved.
     """
     images, dataset = open_described(files["dataset"])
     rows = np.arange(len(images.labels))
@@ -69,6 +70,10 @@ def measure_in_batches(
     identity = inference.identity_of(dataset, model, device=device, preprocessing=classifier.preprocessing)
     identity |= {"measure": measure, "settings": json.dumps(settings, sort_keys=True)}
 
+    kept = KeptSamples(path_to_progress, table, identity, version=how["version"])
+    todo = kept.missing(images.sample_id)
+    asked, images = images.sample_id, images.select(todo) if len(todo) < len(images) else images
+    seeds = seeds[todo]
     stream = _Positioned(images, how["batch_size"])
 
     def compute(part: int) -> pd.DataFrame:
@@ -78,16 +83,20 @@ def measure_in_batches(
 
     with inference.reproducible_arithmetic(threads=threads), passes.counted(classifier) as running:
         started = time.monotonic()
-        frame = progress.in_parts(
-            range(stream.batches),
-            compute,
-            table=table,
-            folder=path_to_progress,
-            identity=identity | {"version": how["version"], "batch_size": how["batch_size"]},
-        )
-        print(f"{len(images.labels)} samples, {time.monotonic() - started:.1f} s on {device}")
-    write_table(path_to_samples, table, frame, identity=identity)
-    progress.forget(path_to_progress)
+        made = None
+        if len(todo):
+            made = progress.in_parts(
+                range(stream.batches),
+                compute,
+                table=table,
+                folder=path_to_progress,
+                identity={**identity, **how, "kept": len(asked) - len(todo)},
+            )
+        taken = f", {len(asked) - len(todo)} more measured before" if len(todo) < len(asked) else ""
+        print(f"{len(todo)} samples, {time.monotonic() - started:.1f} s on {device}{taken}")
+        write_table(path_to_samples, table, kept.completed(made, asked), identity=identity)
+        progress.forget(path_to_progress)
+        kept.keep()
 
 
 class _Positioned:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gfscore.core.errors import InputError, few
+from gfscore.core.errors import InputError, few, unknown
 from gfscore.core.label_numbers import class_indices
 from gfscore.tables.csv_files import MISSING, read_csv
 from gfscore.tables.malformed import ROW_NAMES, WITHOUT_ROW_NAMES, unreadable
@@ -22,16 +22,22 @@ FORMATS = (".parquet", ".npz", ".npy", ".csv", ".csv.gz")
 
 
 def read_logits_file(
-    path: Path | str, *, classes: Sequence[str]
+    path: Path | str, *, classes: Sequence[str], member: str | None = None
 ) -> tuple[NDArray[Any], NDArray[Any] | None, NDArray[np.str_] | None]:
     """Logits of a file: `(logits (N, K), labels (N,) or None, sample_id (N,) str or None)`.
 
     `.npz` holds an array `logits` and optionally `labels` (or `label`, `y`) and `sample_id`; `.npy` the logits alone;
     `.csv` and `.parquet` one column per class, named as in `classes` or in label order under other names, or (Parquet)
-    one list column `logits`, and optionally `label` and `sample_id`. Labels are class indices or names in `classes`.
-    Nothing is unpickled. Raises InputError, naming the file.
+    one list column `logits`, and optionally `label` and `sample_id`. In a file of several models `member` is the array
+    or list column of one, in place of `logits`. Labels are class indices or names in `classes`. Nothing is unpickled.
+    Raises InputError, naming the file.
     """
     columns = _columns(path, bare="logits", classes=classes)
+    if member is not None:
+        if member not in columns:
+            raise InputError(f"{path}: {unknown('array or column', member, list(columns))}; correct `member`")
+        shared = {name: columns[name] for name in (*LABELS, SAMPLE_ID) if name in columns}
+        columns = shared | {"logits": columns[member]}
     name, labels = _labels(columns, path, exclude=classes if set(classes) <= set(columns) else ())
     labels = None if labels is None else class_indices(labels, classes, f"{path}: {name}")
     sample_id = columns.pop(SAMPLE_ID, None)

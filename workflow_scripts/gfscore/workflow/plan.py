@@ -239,6 +239,7 @@ def logit_checks(config: Mapping[str, Any], audit: str) -> list[dict[str, Any]]:
         {
             "model": model,
             "gate": accuracy_gate(config, **model),
+            "member": entry_of(config, **model).get("member"),
             "allow_probabilities": entry_of(config, **model).get("allow_probabilities", False),
         }
         for model in models_of(config, audit)

@@ -11,8 +11,13 @@ from gfscore.networks.model_source import LogitsSettings, ModelSource
 class Logits(LogitsSettings):
     """A file of logits."""
 
+    absent = frozenset({"member"})
+
     source: Literal["logits"] = "logits"
     path: Text = Field(description="File of logits: .parquet, .npz, .npy or .csv.")
+    member: Text | None = Field(
+        None, description="Array or column with the logits of this model, in a file of several; null in a file of one."
+    )
     allow_probabilities: bool = Field(False, description="Whether to accept rows that sum to 1 as logits.")
 
 
