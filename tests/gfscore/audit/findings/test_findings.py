@@ -72,6 +72,16 @@ def test_a_gate_on_the_attack_itself_is_contradicted_by_nothing():
     assert told["findings"][0]["kind"] == "order_reversed"
 
 
+@pytest.mark.parametrize(("smallest", "said"), [(19, True), (20, False), (0, False)])
+def test_a_verdict_on_classes_of_few_samples_says_so(smallest, said):
+    tables, verdict = disagreeing(judged=ATTACK)
+    tables.class_scores.loc[tables.class_scores["class_index"] == 2, "n"] = smallest
+    told = with_findings(verdict, tables, MEASURES)
+    found = [finding for finding in told["findings"] if finding["kind"] == "few_samples"]
+    assert [finding["numbers"]["least"] for finding in found] == ([smallest] if said else [])
+    assert all(finding["numbers"]["count"] == 1 and finding["sentence"] in told["sentence"] for finding in found)
+
+
 def test_findings_stand_by_rank_and_the_first_ones_are_of_different_ranks():
     tables, verdict = disagreeing()
     worded = in_words(findings_of(tables, verdict, MEASURES))

@@ -24,6 +24,7 @@ KINDS = {
     "best_models": (DIFFERS, "which"),
     "no_best_model": (DIFFERS, "which"),
     "metrics_disagree": (DIFFERS, "which"),
+    "few_samples": (OPEN, "sure"),
     "undecided_models": (OPEN, "sure"),
     "calibration_fails": (OPEN, "trust"),
 }

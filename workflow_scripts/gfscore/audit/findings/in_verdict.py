@@ -11,8 +11,8 @@ from gfscore.audit.findings.words import in_words
 if TYPE_CHECKING:
     from gfscore.audit.audit_tables import AuditTables
 
-BESIDE = ("passing_model_falls", "no_attack")
-"""Kinds of findings that a verdict is not read without: it rests on less than an attack."""
+BESIDE = ("passing_model_falls", "no_attack", "few_samples")
+"""Kinds of findings that a verdict is not read without: it rests on less than an attack, or on few samples."""
 
 
 def with_findings(
@@ -20,7 +20,8 @@ def with_findings(
 ) -> dict[str, Any]:
     """Contents of verdict.json with the findings of the audit.
 
-    Where the gate rests on a weaker evidence than the audit holds, `sentence` ends with what the stronger one says.
+    Where the gate rests on a weaker evidence than the audit holds, `sentence` ends with what the stronger one says;
+    where it rests on few samples, with that.
     Takes AuditTables and the settings of every measure of the audit.
     """
     findings = in_words(findings_of(tables, verdict, measures))

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 HALF = 0.5
 """A model that passes is said to fall where its accuracy under attack is surely below this."""
 
+FEW = 20
+"""A class is said to have few samples below this number: an interval of 95% is then wider than 0.4 at one half."""
+
 KEY = ["threat", "model"]
 
 
@@ -38,6 +41,7 @@ def findings_of(tables: AuditTables, verdict: Mapping[str, Any], measures: evide
         *_of_classes(tables, verdict, measures),
         *_of_groups(tables, verdict, measures),
         *_of_models(tables, verdict, measures),
+        *_of_few_samples(tables, verdict, measures),
         *_of_undecided(verdict),
         *_of_calibration(tables),
     ]
@@ -168,6 +172,17 @@ def _of_classes(tables, verdict, measures):
     subject = {"model": label, "measure": measure, "class": first["class_name"], "next": second["class_name"]}
     kind = "weakest_class" if rows["low"].max() > rows["high"].min() else "no_weakest_class"
     yield Finding(kind, subject, _plain(numbers), _confidence(first))
+
+
+def _of_few_samples(tables, verdict, measures):
+    measure = evidence.judged_measure(verdict, measures)
+    scores = tables.of("class_scores", measure)
+    # Models may differ in the samples that they lack.
+    fewest = scores.groupby("class_index")["n"].min()
+    few = fewest[(fewest > 0) & (fewest < FEW)]
+    if len(few):
+        numbers = {"count": len(few), "classes": len(fewest), "least": int(few.min()), "below": FEW}
+        yield Finding("few_samples", {"measure": measure}, numbers)
 
 
 def _lowest(rows, name):

@@ -77,7 +77,8 @@ def _sure(confidence: float | None) -> str:
 def _of(part: int, whole: int, what: str = "model") -> str:
     if whole == 1:
         return f"the only {what}"
-    return f"all {count(whole)} {what}s" if part == whole else f"{count(part)} of {count(whole)} {what}s"
+    several = f"{what}es" if what.endswith("s") else f"{what}s"
+    return f"all {count(whole)} {several}" if part == whole else f"{count(part)} of {count(whole)} {several}"
 
 
 def _passing_model_falls(who, n, confidence):
@@ -180,6 +181,12 @@ def _metrics_disagree(who, n, _confidence):
     )
 
 
+def _few_samples(who, n, _confidence):
+    rest = "rests" if n["count"] == 1 and n["classes"] > 1 else "rest"
+    lead = f"{_of(n['count'], n['classes'], 'class')} {rest} on fewer than {n['below']} samples"
+    return f"{lead} (the fewest: {count(n['least'])}, {printable(who['measure'])})"
+
+
 def _undecided_models(who, n, confidence):
     named = [_name(name) for name in who["models"]]
     more = [f"{count(n['count'] - len(named))} more"] if n["count"] > len(named) else []
@@ -212,6 +219,7 @@ TEMPLATES: Mapping[str, Callable[[Mapping[str, Any], Mapping[str, Any], float | 
     "best_models": _best_models,
     "no_best_model": _no_best_model,
     "metrics_disagree": _metrics_disagree,
+    "few_samples": _few_samples,
     "undecided_models": _undecided_models,
     "calibration_fails": _calibration_fails,
 }
