@@ -20,7 +20,7 @@ NEEDS_PINNED_DIGEST = (
 )
 
 
-def obtain(path: Path | str, *, url: str | None = None, sha256: str | None = None) -> str:
+def obtain(path: Path | str, *, url: str | None = None, sha256: str | None = None, record: bool = True) -> str:
     """SHA-256 (hex) of a complete checkpoint at `path`, downloaded from `url` if it is missing.
 
     Without `sha256` the digest in `<path>.sha256` is enforced, or recorded there at the first use (in the format of
@@ -44,14 +44,14 @@ def obtain(path: Path | str, *, url: str | None = None, sha256: str | None = Non
         require_checkpoint(path)
         found = sha256_of_file(path)
         if expected and found != expected:
-            record = "pinned; correct that" if sha256 else f"recorded in {_record_of(path).name}; delete that"
+            known = "pinned; correct that" if sha256 else f"recorded in {_record_of(path).name}; delete that"
             raise InputError(
-                f"{path}: sha256 is {found[:12]}, but {expected[:12]} is {record} if this file is the right one"
+                f"{path}: sha256 is {found[:12]}, but {expected[:12]} is {known} if this file is the right one"
             )
     except InputError as error:
         again = "move it away and run again to download it" if url else "put the right file in place"
         raise InputError(f"{error}; else {again}; nothing was changed") from error
-    if not expected:
+    if not expected and record:
         _record(path, found)
     return found
 

@@ -15,18 +15,21 @@ from gfscore.networks.checkpoint_files import NEEDS_PINNED_DIGEST, obtain
 from gfscore.networks.model_source import module_of
 
 
-def describe_checkpoint(settings: Mapping[str, Any], *, identity: Mapping[str, str]) -> dict[str, Any]:
+def describe_checkpoint(
+    settings: Mapping[str, Any], *, identity: Mapping[str, str], record: bool = True
+) -> dict[str, Any]:
     """Manifest of a checkpoint, a mapping for JSON; missing files are downloaded.
 
     `settings` is the model's entry: `source`, `path` of the file, `sha256` (hex, or None to record it now) and `url`
     (or None for a file placed by hand; the manifest omits its query), with the keys of the source; `identity` holds
-    dataset (the zoo), threat and model. For a network defined in architectures/ the manifest includes the digest of its
-    code (see gfscore.networks.architecture_files). Raises InputError, naming file and remedy, for a file that is
-    missing without a url, cannot be downloaded, is no checkpoint, or has another digest.
+    dataset (the zoo), threat and model; `record`: whether digests that are not pinned are recorded. For a network
+    defined in architectures/ the manifest includes the digest of its code (see gfscore.networks.architecture_files).
+    Raises InputError, naming file and remedy, for a file that is missing without a url, cannot be downloaded, is no
+    checkpoint, or has another digest.
     """
     if settings.get("trust_pickle") and not settings.get("sha256"):
         raise InputError(f"{'/'.join(identity.values())}: {NEEDS_PINNED_DIGEST}")
-    files = [{"path": str(file["path"]), "sha256": obtain(**file)} for file in files_of(settings)]
+    files = [{"path": str(file["path"]), "sha256": obtain(**file, record=record)} for file in files_of(settings)]
     require_usable = _of_source(settings, "require_usable")
     if require_usable:
         require_usable(files[0]["path"])

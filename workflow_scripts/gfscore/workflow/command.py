@@ -1,4 +1,4 @@
-"""The command gfscore: an audit's verdict as an exit status, an audit as a folder to hand on, the check of a folder."""
+"""The command gfscore: an audit of own files, its verdict as an exit status, a folder to hand on, and its check."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from gfscore import VERSION
 from gfscore.core.errors import InputError
 from gfscore.core.names import harmless, printable
 from gfscore.workflow.bundling.parts import PARTS
+from gfscore.workflow.new_audit import command as new_audit
 
 STATES = {"PASS": 0, "FAIL": 1, "INCONCLUSIVE": 2}
 REFUSED, ERROR = 1, 3
@@ -95,6 +96,10 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     form = argparse.RawDescriptionHelpFormatter
+    new = commands.add_parser(
+        "audit", help="models and data of your own, audited", description=new_audit.DESCRIPTION, formatter_class=form
+    )
+    new_audit.add_options(new)
     gate = commands.add_parser("gate", help="the verdict as an exit status", description=GATE, formatter_class=form)
     gate.set_defaults(run=_gate)
     gate.add_argument("audit", metavar="AUDIT")

@@ -1,0 +1,185 @@
+"""Models in files and folders: what each is, by its name and its first bytes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from gfscore.core.errors import InputError
+from gfscore.core.files import sha256_of_file
+from gfscore.networks.callables import PACKAGE
+from gfscore.networks.model_source import CHECKPOINTS
+from gfscore.tables.logit_files import FORMATS
+from gfscore.workflow.new_audit.found import FoundModel, module_name, name_from
+from gfscore.workflow.new_audit.logit_members import find_logits
+from gfscore.workflow.new_audit.named_networks import find_named
+from gfscore.workflow.new_audit.request import Request
+from gfscore.workflow.new_audit.stated import of_graph, of_timm, of_transformers, read_json_file
+
+PROGRAMS = (".pt2", ".torchscript")
+ENDINGS = (*CHECKPOINTS, *PROGRAMS, ".onnx")
+HUB = "config.json"
+WEIGHTS = "model.safetensors"
+FORMS = "timm:NAME, torchvision:NAME, or FILE.py:FUNCTION"
+
+
+def find_models(request: Request) -> list[FoundModel]:
+    """Models of a request, in its order, those of a folder in the order of their names.
+
+    Raises InputError, naming the file and the remedy, for what is no model, for weights without an architecture, and
+    for code that the request does not trust.
+    """
+    found = [model for given in request.models for path in _expanded(given) for model in _found(path, request)]
+    names = [model.name for model in found]
+    for model in found:
+        if names.count(model.name) > 1:
+            raise InputError(f"{model.entry['path']}: two models would be called {model.name}; rename one of the files")
+    return found
+
+
+def _expanded(given: str) -> Iterator[str]:
+    path = Path(given)
+    if not path.is_dir() or (path / HUB).is_file():
+        yield given
+        return
+    files = sorted(str(file) for file in path.iterdir() if file.name.endswith((*ENDINGS, ".npz")))
+    hubs = sorted(str(inside) for inside in path.iterdir() if (inside / HUB).is_file())
+    if not files and not hubs:
+        raise InputError(
+            f"{path}: a folder without models; a model is a file ({' '.join(ENDINGS)}), a folder with {HUB}, or a file "
+            f"of logits ({' '.join(FORMATS)})"
+        )
+    yield from [*files, *hubs]
+
+
+def _found(given: str, request: Request) -> list[FoundModel]:
+    path = Path(given)
+    if path.is_dir():
+        return [_hub(path)]
+    if not path.is_file():
+        if path.suffix in ENDINGS or "/" in given.partition(":")[0]:
+            raise InputError(f"{given}: there is no such file; check the path")
+        return [find_named(given)]
+    if path.name.endswith(".onnx"):
+        return [_onnx(path)]
+    if path.name.endswith(FORMATS):
+        return find_logits(path)
+    if path.name.endswith((*CHECKPOINTS, *PROGRAMS)):
+        return [_program(path, request) or _weights(path, request)]
+    raise InputError(f"{path}: no kind of model ends in {path.suffix or 'nothing'}; known are {' '.join(ENDINGS)}")
+
+
+# ---- one file each ----
+
+
+def _onnx(path):
+    from gfscore.networks.onnx_models import graph_in
+
+    graph = graph_in(path.read_bytes(), where=path)
+    return FoundModel(
+        name=name_from(path.stem),
+        entry={"source": "onnx", "path": str(path)},
+        words="ONNX graph",
+        shape=_input_shape(graph),
+        pixels=of_graph(graph),
+    )
+
+
+def _input_shape(graph):
+    weights = {tensor.name for tensor in graph.graph.initializer}
+    given = [one for one in graph.graph.input if one.name not in weights]
+    if len(given) != 1:
+        return None
+    sides = [one.dim_value or None for one in given[0].type.tensor_type.shape.dim][1:]
+    if len(sides) != 3 or None in sides:
+        return None
+    first, last = sides[0] in (1, 3), sides[2] in (1, 3)
+    return tuple(sides) if first or not last else (sides[2], sides[0], sides[1])
+
+
+def _program(path, request):
+    from gfscore.networks.programs import KINDS, kind_of_program, require_usable
+
+    if kind_of_program(path) is None and path.suffix not in PROGRAMS:
+        return None
+    kind = require_usable(path)
+    if not request.trust_code:
+        raise InputError(
+            f"{path}: is {KINDS[kind]}, code that would run with your rights; if you trust it, add --trust-code (make: "
+            "TRUST_CODE=1)"
+        )
+    entry = {"source": "program", "path": str(path), "trust_pickle": True, "sha256": sha256_of_file(path)}
+    return FoundModel(name=name_from(path.stem), entry=entry, words=KINDS[kind])
+
+
+def _weights(path, request):
+    beside = path.with_name(HUB)
+    if request.architecture is None and beside.is_file() and path.name == WEIGHTS:
+        return _hub(path.parent)
+    if request.architecture is None:
+        raise InputError(
+            f"{path}: holds weights, not the network that they belong to; add --architecture (make: ARCHITECTURE=), "
+            f"{FORMS}"
+        )
+    library, _, own = request.architecture.rpartition(":")
+    named: dict[str, Any] = {"name": name_from(path.stem)}
+    entry: dict[str, Any] = {"path": str(path)}
+    if library == "timm":
+        from gfscore.networks.compatibility import import_torchvision
+
+        import_torchvision()
+        import timm
+
+        config: Any = timm.get_pretrained_cfg(own) if timm.is_model(own) else None
+        stated = of_timm(config.to_dict(), f"timm's pretrained_cfg of {own}") if config else {}
+        return FoundModel(
+            **named, entry=entry | {"source": "timm", "architecture": own}, words=f"timm's {own}", **stated
+        )
+    if library == "torchvision":
+        entry |= {"source": "torch", "architecture": f"torchvision.models:{own}"}
+        return FoundModel(**named, entry=entry, words=f"torchvision's {own}")
+    if not library.endswith(".py"):
+        raise InputError(f"--architecture {request.architecture}: is none of {FORMS}")
+    file = Path(library)
+    if not file.is_file():
+        raise InputError(f"{file}: there is no such file; correct --architecture {request.architecture}")
+    module = module_name(file)
+    target = f"{PACKAGE}/{module}.py"
+    inside = file.resolve().parent == Path(PACKAGE).resolve()
+    entry |= {"source": "torch", "architecture": f"{PACKAGE}.{module}:{own}"}
+    copies = {} if inside else {target: str(file)}
+    return FoundModel(**named, entry=entry, words=f"{own} in {file}", copies=copies)
+
+
+def _hub(folder):
+    about = read_json_file(folder / HUB)
+    path = folder / WEIGHTS
+    if not path.is_file():
+        raise InputError(f"{folder}: has {HUB} but no {WEIGHTS}; save the model with safetensors, in one file")
+    name, config = name_from(folder.resolve().name), about.get("pretrained_cfg")
+    if isinstance(about.get("architecture"), str) and isinstance(config, dict):
+        entry = {"source": "timm", "path": str(path), "architecture": about["architecture"]}
+        labels = about.get("label_names") or config.get("label_names")
+        stated = of_timm(config, f"pretrained_cfg in {HUB}")
+        return FoundModel(name=name, entry=entry, words=f"timm's {about['architecture']}", labels=labels, **stated)
+    if "model_type" not in about:
+        raise InputError(
+            f"{folder / HUB}: names neither timm's architecture nor transformers' model_type; save it again"
+        )
+    return FoundModel(
+        name=name,
+        entry={"source": "transformers", "path": str(path)},
+        words=f"transformers' {about['model_type']}",
+        labels=_labels(about.get("id2label")),
+        **of_transformers(folder / "preprocessor_config.json"),
+    )
+
+
+def _labels(stated):
+    # Names of the outputs, None where there are none but the library's own numbers.
+    if not isinstance(stated, dict) or not all(str(key).isdecimal() for key in stated):
+        return None
+    names = [str(stated[key]) for key in sorted(stated, key=int)]
+    return None if all(re.fullmatch(r"LABEL_\d+", name) for name in names) else names

@@ -1,0 +1,193 @@
+"""Preprocessing of pixels that nothing states: candidates tried on labelled images."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gfscore.core.errors import InputError
+from gfscore.networks.preprocessing import preprocess
+from gfscore.workflow.new_audit.found import NEUTRAL, Pixels
+
+NORMALISATIONS: Mapping[str, tuple[list[float], list[float]] | None] = {
+    "none": None,
+    "imagenet": ([0.485, 0.456, 0.406], [0.229, 0.224, 0.225]),
+    "cifar10": ([0.4914, 0.4822, 0.4465], [0.2471, 0.2435, 0.2616]),
+    "half": ([0.5, 0.5, 0.5], [0.5, 0.5, 0.5]),
+    "caffe": ([0.485, 0.456, 0.406], [1 / 255, 1 / 255, 1 / 255]),
+}
+"""Mean and standard deviation by the name that --preprocessing takes, of red, green and blue in [0, 1]."""
+
+WHITE = 255
+ERROR = 0.01
+"""Probability that a choice is wrong by chance."""
+
+Run = Callable[[NDArray[np.float32]], NDArray[np.float32]]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A candidate: its name, its settings (the keys of NEUTRAL), and which of the images it classifies correctly."""
+
+    name: str
+    settings: Mapping[str, Any]
+    right: NDArray[np.bool_]
+
+    @property
+    def accuracy(self) -> float:
+        """Share of the images that are classified correctly."""
+        return float(self.right.mean())
+
+
+def settings_of(name: str, *, channels: int = 3) -> dict[str, Any]:
+    """Settings of a candidate by its name, "imagenet,bgr,255"; of one channel, the mean of three.
+
+    Also mean=0.4/0.4/0.4,std=0.2/0.2/0.2 in place of the first part, in the network's order and range. Raises
+    InputError for anything else.
+    """
+    order, white, mean, std, known = "rgb", 1, None, None, True
+    for part in name.split(","):
+        key, _, values = part.strip().partition("=")
+        if part in ("rgb", "bgr"):
+            order = part
+        elif part in ("1", str(WHITE)):
+            white = int(part)
+        elif part in NORMALISATIONS:
+            mean, std = NORMALISATIONS[part] or (None, None)
+            if mean and "bgr" in name.split(","):
+                mean, std = mean[::-1], std and std[::-1]
+        elif key in ("mean", "std") and (numbers := _numbers(values)):
+            mean, std = (numbers, std) if key == "mean" else (mean, numbers)
+        else:
+            known = False
+    if not known:
+        raise InputError(
+            f"--preprocessing {name}: give {', '.join(NORMALISATIONS)}, or mean=M/M/M,std=S/S/S, and where they apply "
+            "bgr and 255: imagenet,bgr"
+        )
+    if channels == 1 and mean and len(mean) > 1:
+        mean, std = [float(np.mean(mean))], [float(np.mean(std))] if std else None
+    scale = white if all(value <= 1 for value in mean or ()) else 1
+    return {
+        "channel_order": order,
+        "value_range": white,
+        "mean": mean and [value * scale for value in mean],
+        "std": std and [value * scale for value in std],
+    }
+
+
+def _numbers(text):
+    try:
+        return [float(part) for part in text.split("/")]
+    except ValueError:
+        return None
+
+
+def try_all(run: Run, images: NDArray[np.float32], labels: NDArray[np.int64], names: Sequence[str]) -> list[Trial]:
+    """Trials of candidates by their names, the best first.
+
+    `run` maps images (n, C, H, W) as the network takes them to logits, whose columns are in the order of the labels
+    (n,); `images` have pixels in [0, 1].
+    """
+    channels = images.shape[1]
+    trials = []
+    for name in names:
+        settings = settings_of(name, channels=channels)
+        logits = run(preprocess(images, {**settings, "image_shape": images.shape[1:]}, where=name))
+        trials.append(Trial(name, settings, logits.argmax(axis=1) == labels))
+    return sorted(trials, key=lambda trial: -trial.accuracy)
+
+
+def candidates(channels: int) -> list[str]:
+    """Names of all candidates for images with so many channels."""
+    # Where pixels are normalised, their range is in mean and standard deviation.
+    plain = [*NORMALISATIONS, f"none,{WHITE}"] if channels == 3 else ["none", "half", f"none,{WHITE}"]
+    orders = ["", ",bgr"] if channels == 3 else [""]
+    return [f"{name}{order}" for order in orders for name in plain]
+
+
+def choose_pixels(trials: Sequence[Trial], *, classes: int, where: str) -> Pixels:
+    """Preprocessing of the best of all trials, if it is surely better than chance and than every other.
+
+    An exact test of McNemar against each other, corrected for their number (Bonferroni). Raises InputError with the
+    table of accuracies and the option to write otherwise.
+    """
+    best, *others = trials
+    if best.accuracy <= 1 / classes or binomial_tail(int(best.right.sum()), len(best.right), 1 / classes) > ERROR:
+        raise InputError(
+            f"{where}: no preprocessing makes the model better than guessing:\n{table(trials)}\nEither the labels "
+            "are in another order than the outputs (add --labels, make: LABELS=), these are not its data, or its "
+            "preprocessing is another; write it as --preprocessing mean=M/M/M,std=S/S/S (make: PREPROCESSING=)"
+        )
+    close = [other for other in others if not clearly_better(best, other, tests=len(others))]
+    if close:
+        raise InputError(
+            f"{where}: nothing states how pixels are prepared, and {len(close) + 1} ways fit about equally well:\n"
+            f"{table(trials)}\nAdd the right one: --preprocessing {best.name} (make: PREPROCESSING={best.name})"
+        )
+    words = (
+        f"best of {len(trials)} ways on {len(best.right)} images ({best.accuracy:.1%}, next {others[0].accuracy:.1%})"
+    )
+    return Pixels(best.settings, words)
+
+
+def check_pixels(stated: Trial, others: Sequence[Trial], *, where: str) -> None:
+    """Raise InputError, with the table, if another preprocessing than the one that is stated is surely better."""
+    better = [other for other in others if clearly_better(other, stated, tests=len(others))]
+    if better:
+        raise InputError(
+            f"{where}: pixels prepared as {stated.name} give {stated.accuracy:.1%}, but another way surely more:\n"
+            f"{table([*others, stated])}\nIf the first is right, add --preprocessing {better[0].name} (make: "
+            f"PREPROCESSING={better[0].name}); to keep the other, write it there"
+        )
+
+
+def clearly_better(one: Trial, other: Trial, *, tests: int) -> bool:
+    """Whether a trial is right more often than another beyond chance, by an exact test of McNemar at ERROR / tests."""
+    gains, losses = int((one.right & ~other.right).sum()), int((~one.right & other.right).sum())
+    return gains > losses and binomial_tail(gains, gains + losses, 0.5) <= ERROR / tests
+
+
+def binomial_tail(successes: int, trials: int, share: float) -> float:
+    """Probability of so many successes or more."""
+    from scipy.stats import binom
+
+    return float(binom.sf(successes - 1, trials, share))
+
+
+def table(trials: Sequence[Trial]) -> str:
+    """Accuracies of trials, a line each, the best first."""
+    ordered = sorted(trials, key=lambda trial: -trial.accuracy)[:8]
+    return "\n".join(f"  {trial.name:<20} {trial.accuracy:6.1%}" for trial in ordered)
+
+
+def words_of(settings: Mapping[str, Any]) -> str:
+    """Preprocessing in a few words."""
+    words = [settings["channel_order"].upper(), f"0 to {settings['value_range']}"]
+    if settings["mean"] is not None or settings["std"] is not None:
+        near = next((name for name, values in NORMALISATIONS.items() if _same(settings, values)), None)
+        mean = " ".join(f"{value:g}" for value in settings["mean"] or [])
+        std = " ".join(f"{value:g}" for value in settings["std"] or [])
+        words.append(f"mean {mean}, std {std}" + (f" ({near})" if near else ""))
+    else:
+        words.append("not normalised")
+    return ", ".join(words)
+
+
+def _same(settings, values):
+    if values is None:
+        return False
+    scale = settings["value_range"]
+    pairs = zip((settings["mean"], settings["std"]), values, strict=True)
+    return all(
+        have is not None and np.allclose(have, np.multiply(want, scale), atol=1e-3 * scale) for have, want in pairs
+    )
+
+
+def is_neutral(settings: Mapping[str, Any]) -> bool:
+    """Whether pixels in [0, 1] are left as they are."""
+    return dict(settings) == dict(NEUTRAL)
