@@ -1,6 +1,7 @@
 # make setup   the environment, in .venv, from requirements.lock (made when missing, refreshed when stale);
 #              on Linux TORCH_BUILD=cpu or cuda chooses PyTorch's build
-# make audit   the demo; another: make audit CONFIG=configs/digits-generated.yaml, of one file RUN=name
+# make audit   the demo; another: make audit CONFIG=configs/digits-generated.yaml, of one file RUN=name;
+#              of your own files: make audit MODEL=net.onnx DATA=images/, options: .venv/bin/gfscore audit --help
 # make gate    stop unless an audit passes: make gate AUDIT=digits; exit codes: .venv/bin/gfscore gate --help
 # make bundle  an audit as a folder to hand on, results/bundles/NAME: make bundle AUDIT=digits
 # make verify  check such a folder: make verify AUDIT=digits
@@ -23,7 +24,10 @@ CONFIG ?=
 RUN ?=
 # Name of the audit for gate, bundle and verify, which read it from their environment
 AUDIT ?=
-export AUDIT
+# Files of your own for audit, and options of gfscore audit; AUDIT names it
+OWN = MODEL DATA ARCHITECTURE PREPROCESSING LABELS NORM EPS SIZE MINUTES TRUST_CODE FORCE
+MODEL =
+export AUDIT $(OWN)
 
 BIN = $(VENV)/bin
 
@@ -41,8 +45,12 @@ setup:
 	@"$(BIN)/python" -I tools/install.py
 
 audit: setup
-	@"$(BIN)/snakemake" --cores $(CORES) --quiet rules host --rerun-incomplete \
+ifeq ($(MODEL),)
+	@PYTHONPATH=workflow_scripts "$(BIN)/python" -P -m gfscore.workflow.running --cores $(CORES) \
 	  $(if $(CONFIG),--configfile "$(CONFIG)") $(if $(RUN),--config 'run=[$(RUN)]') $(ARGS)
+else
+	@$(GFSCORE) audit --of-make --cores $(CORES) $(ARGS)
+endif
 
 # As .venv/bin/gfscore, which an environment elsewhere does not have.
 GFSCORE = PYTHONPATH=workflow_scripts "$(BIN)/python" -P -m gfscore.workflow.command

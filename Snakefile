@@ -68,18 +68,18 @@ rule exports:
 
 
 onstart:
-    if Quietness.RULES in (workflow.output_settings.quiet or ()):
-        logger.addFilter(name_starting_steps)
+    # Before the first job, so that no attack runs in vain. A dry run lists the steps all the same.
+    if missing and set(workflow.dag_settings.targets) <= {"all", "audit", "report", "gate"}:
+        raise WorkflowError("files are missing, see above; put them there, or correct `path`")
     # Not where the signal is ignored, as under nohup.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, note_interruption)
     for name in plan.uncompared_datasets(config):
-        print(f"{name}: published accuracies are compared with nothing (published_accuracy: null)")
+        logger.warning(f"{name}: published accuracies are compared with nothing (published_accuracy: null)")
     # Of another run: this one may not ask, or end before it does.
     GATE_LOG.unlink(missing_ok=True)
     set_aside_judgements()
     keep_manifests()
-    print("How far a step is stands in its log, results/logs/<step>/...")
 
 
 onsuccess:

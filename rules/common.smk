@@ -11,8 +11,6 @@ from shutil import which
 import yaml
 from snakemake.exceptions import WorkflowError
 from snakemake.logging import logger
-from snakemake.settings.enums import Quietness
-from snakemake_interface_logger_plugins.common import LogEvent
 
 ROOT = Path(workflow.basedir)
 SCRIPTS = ROOT / "workflow_scripts"
@@ -25,7 +23,7 @@ from gfscore.workflow import export_layout
 from gfscore.workflow import layout
 from gfscore.workflow import plan
 from gfscore.workflow import projection_layout
-from gfscore.workflow.configuration import configured
+from gfscore.workflow.configuration import configured, missing_files
 from gfscore.workflow.job_variables import set_job_variables
 from gfscore.workflow.resolved_file import rendered
 from gfscore.workflow.search_path import prepend_to_python_path
@@ -44,6 +42,9 @@ except InputError as error:
     raise WorkflowError(str(error)) from None
 config.clear()
 config.update(resolution.config)
+missing = missing_files(config, config["run"]) if workflow.is_main_process else []
+for words in missing:
+    logger.warning(words)
 
 MODEL = layout.MODEL
 ZOO_MODEL = "{zoo}/{threat}/{model}"
@@ -96,19 +97,6 @@ def by_attempt(amount):
 
 
 # ---- what a run says ----
-
-
-def name_starting_steps(record):
-    """Filter of Snakemake's log that lets all pass, and names in one line a step that starts.
-
-    For runs with --quiet rules, in which Snakemake names a step only when it ends.
-    """
-    if getattr(record, "event", None) == LogEvent.JOB_INFO:
-        of = " ".join([record.rule_name, "/".join(record.wildcards.values())]).strip()
-        # On a cluster it is handed over, and may wait there for long.
-        word = "Started" if workflow.nodes is None or record.local else "Submitted"
-        logger.info(f"{word} jobid: {record.jobid} (Rule: {of})", extra={"quietness": Quietness.PROGRESS})
-    return True
 
 
 GATE_LOG = Path("results/logs/gate.log")

@@ -99,3 +99,25 @@ def _mapper_mistakes(config: dict[str, Any], name: str, entry: Mapping[str, Any]
         yield from _dataset_names(config, ("mappers", name), entry, key)
         if entry[key] in config["datasets"]:
             yield from attribute_mistakes(config, ("mappers", name, key), entry, entry[key])
+
+
+def missing_files(config: Mapping[str, Any], audits: Iterable[str]) -> list[str]:
+    """Files that steps of some audits need and that are neither there nor downloaded, a message for each.
+
+    Not those that an earlier run has read, whose results are there.
+    """
+    found = {}
+    for audit in audits:
+        for name in plan.datasets_of(config, audit):
+            path = config["datasets"][name].get("path")
+            made = config["datasets"][name]["source"] == "generated" or Path(f"results/datasets/{name}.json").exists()
+            if path and not made and not Path(path).exists():
+                found[path] = f"{path}: there is no such file or folder, of dataset {name}"
+        for model in plan.models_of(config, audit):
+            entry = plan.entry_of(config, **model)
+            zoo = plan.zoo_of(config, model["dataset"])
+            read = Path(f"results/checkpoints/{zoo}/{model['threat']}/{model['model']}.json").exists()
+            path = None if entry.get("url") or entry["source"] == "robustbench" or read else entry.get("path")
+            if path and not Path(path).exists():
+                found[path] = f"{path}: there is no such file, of model {model['threat']}/{model['model']}"
+    return list(found.values())

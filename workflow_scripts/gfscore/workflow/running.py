@@ -1,4 +1,4 @@
-"""Snakemake with the display of gfscore.workflow.display: python -m gfscore.workflow.running OPTIONS OF SNAKEMAKE."""
+"""Snakemake with the display of gfscore.workflow.display; python -m gfscore.workflow.running takes its options."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SCRIPTS = Path(__file__).resolve().parents[2]
 
 def run_workflow(options: Sequence[str], *, cores: int | None = None) -> int:
     """Run Snakemake on a number of cores with some options; returns 0, or FAILED."""
-    command = [sys.executable, "-m", "snakemake", "--rerun-incomplete"]
+    command = [sys.executable, "-m", "snakemake", "--rerun-incomplete", "--logger", "gfscore"]
     command += [*(["--cores", str(cores)] if cores else []), *options]
     path = os.pathsep.join(filter(None, [str(SCRIPTS), os.environ.get("PYTHONPATH")]))
     return FAILED if subprocess.run(command, env=os.environ | {"PYTHONPATH": path}, check=False).returncode else 0

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from gfscore.core.errors import unknown
+from gfscore.core.errors import nearest, unknown
 from gfscore.core.settings import NAME
 from gfscore.workflow.config_files import Place, shown
 
@@ -52,7 +52,15 @@ def mistakes_of(error: ValidationError, model: type[BaseModel], data: Any, at: P
     found: dict[Place, list[Any]] = {}
     for one in error.errors(include_url=False):
         found.setdefault(_place(one, data), []).append(one)
+    meant = {
+        (*place[:-1], nearest(place[-1], _keys_at(model, data, place[:-1])))
+        for place, errors in found.items()
+        if errors[0]["type"] == "extra_forbidden"
+    }
     for place, errors in found.items():
+        # A key that is spelled wrongly is not missing too.
+        if errors[0]["type"] == "missing" and place in meant:
+            continue
         near = [one for one in errors if one["type"] not in EXPECTED_TYPES] or errors
         yield ConfigMistake((*at, *place), _message(near, model, data, place))
 

@@ -24,6 +24,13 @@ from gfscore.workflow.new_audit.request import DEFAULT_MINUTES, Request
 FOLDER = Path("audits")
 MOST_RADII = 3
 
+MAKE = {
+    "MODEL": None, "DATA": None, "AUDIT": "name", "ARCHITECTURE": "architecture", "PREPROCESSING": "preprocessing",
+    "LABELS": "labels", "NORM": "norm", "EPS": "eps", "SIZE": "size", "MINUTES": "minutes",
+    "TRUST_CODE": "trust_code", "FORCE": "force",
+}  # fmt: skip
+"""Options by Make's variables."""
+
 DESCRIPTION = """\
 Audit models of your own on data of your own. Looks at both, says what was found, writes audits/NAME.yaml and runs it;
 results/audits/NAME/report.html is the page. A second time the file that stands there is run as it is.
@@ -48,7 +55,8 @@ examples:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
     parser.set_defaults(run=run)
-    parser.add_argument("files", nargs="+", metavar="MODEL ... DATA", help="models, then data")
+    parser.add_argument("files", nargs="*", metavar="MODEL ... DATA", help="models, then data")
+    parser.add_argument("--of-make", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--name", help="name of the audit; by default that of the model's file")
     parser.add_argument("--architecture", metavar="WHAT", help="timm:NAME, torchvision:NAME or FILE.py:FUNCTION")
     parser.add_argument(
@@ -80,6 +88,8 @@ def run(given: argparse.Namespace) -> int:
     """Carry the command out; returns the exit status."""
     if not Path("Snakefile").is_file():
         raise InputError(f"{Path.cwd()}: no Snakefile here; run gfscore audit in the folder of the project")
+    if given.of_make:
+        _take_from_make(given)
     request = request_of(given)
     command = shlex.join(["gfscore", "audit", *_words(given)])
     standing = _standing(command, given)
@@ -98,6 +108,8 @@ def run(given: argparse.Namespace) -> int:
 
 def request_of(given: argparse.Namespace) -> Request:
     """Request that the options make; raises InputError for what no file is needed to refuse."""
+    if not given.files:
+        raise InputError("name a model and its data: gfscore audit net.onnx images/")
     *models, data = given.files if len(given.files) > 1 else [given.files[0], None]
     radii = tuple(part.strip() for part in (given.eps or "").split(",") if part.strip())
     if len(radii) > MOST_RADII:
@@ -119,12 +131,32 @@ def request_of(given: argparse.Namespace) -> Request:
     return Request(tuple(models), data, eps=radii, **{option: getattr(given, option) for option in options})
 
 
+def _take_from_make(given: argparse.Namespace) -> None:
+    """Fill in what Make's variables say, which it passes by the environment, so that no shell reads them."""
+    said = {name: os.environ.get(name, "") for name in MAKE}
+    # Several models are separated by blanks, which a single file may have in its name.
+    model = said["MODEL"]
+    given.files = [model] if Path(model).exists() else shlex.split(model)
+    given.files += [said["DATA"]] if said["DATA"] else []
+    for name, option in MAKE.items():
+        if option and said[name]:
+            setattr(given, option, said[name])
+    try:
+        given.size = int(given.size) if given.size else None
+        given.minutes = float(given.minutes)
+    except ValueError as error:
+        raise InputError(f"SIZE={said['SIZE']} MINUTES={said['MINUTES']}: give numbers") from error
+    if given.norm not in ("linf", "l2"):
+        raise InputError(f"NORM={given.norm}: give linf or l2")
+    given.trust_code, given.force = (value not in (False, "", "0") for value in (given.trust_code, given.force))
+
+
 def _words(given: argparse.Namespace) -> list[str]:
     # The command as it was typed, without what changes nothing in the file.
     shown = dict(vars(given))
     words = list(shown.pop("files"))
     for option, value in shown.items():
-        if option in ("run", "force", "dry_run", "cores") or value in (None, False):
+        if option in ("run", "of_make", "force", "dry_run", "cores") or value in (None, False):
             continue
         if (option, value) in (("norm", "linf"), ("minutes", DEFAULT_MINUTES)):
             continue
