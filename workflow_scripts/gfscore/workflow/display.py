@@ -122,7 +122,7 @@ class Display:
         words = ", ".join(step.words for step in running[:2]) + (f" and {len(running) - 2} more" if running[2:] else "")
         said = [progress for step in running[-1:] if (progress := step.progress())]
         parts = [f"{self.done} of {self.total} steps", *self._left(running), *filter(None, [words])]
-        return "; ".join([*parts, *(shortened(text, LONGEST) for text in said)])
+        return harmless("; ".join([*parts, *(shortened(text, LONGEST) for text in said)]))
 
     def _left(self, running: Iterable[Step]) -> list[str]:
         stated = [int(found[1]) for step in running if (found := KNOWN_LEFT.search(step.progress()))]

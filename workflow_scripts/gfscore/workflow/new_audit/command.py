@@ -16,9 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from gfscore.core.errors import InputError
-from gfscore.core.files import write_text
 from gfscore.core.names import harmless, printable
-from gfscore.core.settings import NAME_FORM, as_number
 from gfscore.workflow.new_audit.request import DEFAULT_MINUTES, Request
 
 FOLDER = Path("audits")
@@ -108,6 +106,8 @@ def run(given: argparse.Namespace) -> int:
 
 def request_of(given: argparse.Namespace) -> Request:
     """Request that the options make; raises InputError for what no file is needed to refuse."""
+    from gfscore.core.settings import NAME_FORM, as_number
+
     if not given.files:
         raise InputError("name a model and its data: gfscore audit net.onnx images/")
     *models, data = given.files if len(given.files) > 1 else [given.files[0], None]
@@ -201,6 +201,8 @@ def inspected(request: Request) -> Mapping[str, Any]:
 
 
 def _written(found, command, *, force):
+    from gfscore.core.files import write_text
+
     path = FOLDER / f"{found['name']}.yaml"
     head, _, rest = found["text"].partition("\n")
     del head

@@ -1,0 +1,39 @@
+"""Samples that fit into the minutes."""
+
+import pytest
+
+from gfscore.workflow.new_audit.budget import ENOUGH, STARTING, sizes
+
+
+def test_everything_is_taken_where_time_suffices():
+    found = sizes([1e-5], [50] * 10, radii=1, minutes=5)
+    assert (found.clean, found.adversarial, found.minimal) == (None, None, None)
+    assert STARTING < found.seconds < 300
+
+
+def test_more_time_takes_more_and_what_is_taken_fits():
+    before = 0
+    for minutes in (2, 5, 20, 60):
+        found = sizes([0.01], [1000] * 10, radii=1, minutes=minutes)
+        assert found.seconds <= 60 * minutes
+        assert found.adversarial > before
+        before = found.adversarial
+
+
+@pytest.mark.parametrize(
+    ("changes", "factor"), [({"radii": 3}, 3), ({"forward": [0.002]}, 2), ({"counts": [1000] * 20}, 2)]
+)
+def test_radii_passes_and_classes_share_the_time(changes, factor):
+    usual = {"forward": [0.001], "counts": [1000] * 10, "radii": 1, "minutes": 5}
+    base, less = (sizes(**usual | changed).adversarial for changed in ({}, changes))
+    assert less == pytest.approx(base / factor, rel=0.11)
+
+
+def test_at_least_one_of_each_class_is_taken():
+    found = sizes([10.0], [1000] * 1000, radii=3, minutes=1)
+    assert found.clean == found.adversarial == found.minimal == 1
+    assert found.seconds > 60
+
+
+def test_twenty_of_each_of_ten_classes_are_attacked_in_five_minutes_at_two_milliseconds_a_pass():
+    assert sizes([0.002], [50] * 10, radii=1, minutes=5).adversarial >= ENOUGH

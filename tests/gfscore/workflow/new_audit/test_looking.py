@@ -1,0 +1,281 @@
+"""Inspection of real files: what is found, what is written, and what is refused."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import yaml
+from torch import nn
+
+import own_files
+from gfscore.core.errors import InputError
+from gfscore.workflow.configuration import configured
+from gfscore.workflow.new_audit.looking import inspect
+from gfscore.workflow.new_audit.request import Request
+
+ACCURACY = "57.4%"
+"""Of the network on its 500 images, as its logits have it."""
+
+pytestmark = pytest.mark.usefixtures("project")
+
+
+def looked_at(*files, **options):
+    """Inspection of files, the last of which are the data unless `data` is given."""
+    *models, data = [str(file) for file in files]
+    if "data" in options:
+        models, data = [*models, data], options.pop("data")
+    return inspect(Request(tuple(models), data, **options), lambda line: None)
+
+
+def entries(found):
+    """Settings of models, of the dataset, and of the audit that were written, after all checks of a configuration."""
+    Path(f"{found.name}.yaml").write_text(found.text)
+    for new, old in found.copies.items():
+        shutil.copy(old, new)
+    configured([f"{found.name}.yaml"], {}, thorough=True)
+    written = yaml.safe_load(found.text)
+    (models,) = written["models"][found.name].values()
+    return models, written["datasets"][found.name], written["audits"][found.name]
+
+
+# ---- what is found ----
+
+MODELS = {
+    "net.onnx": {},
+    "fixed.onnx": {},
+    "last.onnx": {},
+    "script.pt": {"trust_code": True},
+    "program.pt2": {"trust_code": True},
+    "weights.pth": {"architecture": "my_networks.py:marabou"},
+}
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_every_kind_of_model_file_is_the_same_network(own, model):
+    options = dict(MODELS[model])
+    if "architecture" in options:
+        options["architecture"] = f"{own}/{options['architecture']}"
+    found = looked_at(own / model, own / "images", **options)
+    assert any(ACCURACY in line for line in found.said)
+    assert any("not normalised" in line for line in found.said)
+    models, _, audit = entries(found)
+    (entry,) = models.values()
+    assert not {"mean", "std", "channel_order", "value_range", "outputs"} & set(entry)
+    assert audit["measures"] == ["clean", "great-softmax", "adversarial-linf-8of255", "minimal-l2"]
+    assert audit["gate"][0]["measure"] == "adversarial-linf-8of255"
+    assert len(found.text.splitlines()) <= 20 and len(found.said) <= 10
+
+
+@pytest.mark.parametrize(
+    ("data", "source"),
+    [
+        ("images", "image_folder"),
+        ("images.npz", "npz"),
+        ("images.parquet", "parquet"),
+        ("flat", "image_csv"),
+        ("flat/labels.csv", "image_csv"),
+        ("cifar10", "cifar"),
+    ],
+)
+def test_every_kind_of_data_is_found(own, data, source):
+    found = looked_at(own / "net.onnx", own / data)
+    _, dataset, _ = entries(found)
+    assert dataset["source"] == source
+    assert any(("62.6%" if source == "cifar" else ACCURACY) in line for line in found.said) or source == "cifar"
+
+
+def test_a_folder_of_timm_says_everything(own):
+    found = looked_at(own / "hub", own / "images")
+    models, _, _ = entries(found)
+    assert models["hub"]["architecture"] == "test_byobnet" and models["hub"]["mean"] == [0.485, 0.456, 0.406]
+    assert any("names in the model's files" in line for line in found.said)
+    assert any("pretrained_cfg in config.json, checked" in line for line in found.said)
+
+
+def test_a_folder_of_transformers_says_everything_and_its_classes_may_stand_in_another_order(own, tmp_path):
+    shutil.copytree(own / "images", tmp_path / "renamed")
+    (tmp_path / "renamed/airplane").rename(tmp_path / "renamed/zz airplane")
+    shutil.copytree(own / "vit", tmp_path / "vit")
+    about = json.loads((tmp_path / "vit/config.json").read_text())
+    about["id2label"]["0"] = "ZZ_Airplane"
+    (tmp_path / "vit/config.json").write_text(json.dumps(about))
+    models, _, _ = entries(looked_at(tmp_path / "vit", tmp_path / "renamed"))
+    assert models["vit"]["source"] == "transformers" and models["vit"]["mean"] == [0.5] * 3
+    assert models["vit"]["outputs"] == [*range(1, 10), 0]
+
+
+def test_logits_are_one_model_or_many(own):
+    found = looked_at(own / "logits.npz", data=None)
+    models, dataset, audit = entries(found)
+    assert list(models) == ["logits"] and dataset["source"] == "labels" and audit["gate"][0]["measure"] == "clean"
+    assert any(ACCURACY in line for line in found.said)
+    models, _, _ = entries(looked_at(own / "many.npz", own / "images.npz"))
+    assert {name: entry["member"] for name, entry in models.items()} == {"mine": "mine", "theirs": "theirs"}
+
+
+def test_a_table_with_a_column_per_class_names_them(tmp_path):
+    import pandas as pd
+
+    logits = np.random.default_rng(0).normal(size=(60, 3)) + 2 * np.eye(3)[np.arange(60) % 3]
+    frame = pd.DataFrame(logits, columns=["cat", "dog", "NA"])
+    frame.assign(label=np.arange(60) % 3).to_csv(tmp_path / "table.csv", index=False)
+    _, dataset, _ = entries(looked_at(tmp_path / "table.csv", data=None))
+    assert dataset["classes"] == ["cat", "dog", "NA"]
+
+
+def test_a_folder_and_several_names_are_several_models(own, tmp_path):
+    (tmp_path / "models").mkdir()
+    for name in ("net.onnx", "last.onnx"):
+        shutil.copy(own / name, tmp_path / "models" / name)
+    found = looked_at(tmp_path / "models", own / "fixed.onnx", own / "images.npz")
+    models, _, _ = entries(found)
+    assert list(models) == ["last", "net", "fixed"] and found.name == "images"
+
+
+def test_radii_norm_and_minutes_are_as_asked(own):
+    found = looked_at(own / "net.onnx", own / "images.npz", eps=("4/255", "0.01"), minutes=1.05)
+    written = yaml.safe_load(found.text)["measures"]
+    assert list(written) == ["adversarial-linf-4of255", "adversarial-linf-0.01", "minimal-l2"]
+    found = looked_at(own / "fixed.onnx", own / "images.npz", norm="l2", minutes=1.05)
+    written = yaml.safe_load(found.text)["measures"]
+    assert written["adversarial-l2-0.5"]["subset"]["per_class"] < 20
+    assert any("--minutes" in line for line in found.said)
+
+
+def test_images_are_brought_to_the_size_that_the_model_states_or_the_user_asks_for(own, tmp_path):
+    from PIL import Image
+
+    for number, path in enumerate(sorted((own / "images").rglob("*.png"))):
+        target = tmp_path / "sizes" / path.parent.name / path.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        Image.open(path).resize((40 + number % 3, 40)).save(target)
+    found = looked_at(own / "net.onnx", tmp_path / "sizes", preprocessing="none")
+    _, dataset, _ = entries(found)
+    assert dataset["preprocessing"] == {"method": "center_crop", "resize": 32, "size": 32}
+    with pytest.raises(InputError, match=r"weights\.pth|images of several sizes.*--size"):
+        looked_at(own / "script.pt", tmp_path / "sizes", trust_code=True)
+
+
+# ---- mistakes that were planted ----
+
+
+@pytest.fixture(scope="module")
+def planted(own, tmp_path_factory, real_data):
+    """Folder of networks with one mistake each, as TorchScript, and of data with theirs."""
+    folder = tmp_path_factory.mktemp("planted")
+    network = own_files.network(real_data)
+    mean, std = (
+        torch.tensor(values).reshape(3, 1, 1) for values in ([0.4914, 0.4822, 0.4465], [0.2471, 0.2435, 0.2616])
+    )
+    before = {
+        "bgr": lambda x: x.flip(1),
+        "white255": lambda x: x / 255,
+        "half": lambda x: x * 0.5 + 0.5,
+        "cifar": lambda x: x * std + mean,
+    }
+    after = {
+        "softmax": lambda y: y.softmax(1),
+        "sigmoid": lambda y: y.sigmoid(),
+        "shuffled": lambda y: y[:, [3, 7, 1, 0, 9, 2, 5, 4, 8, 6]],
+        "swapped": lambda y: y[:, [0, 1, 2, 5, 4, 3, 6, 7, 9, 8]],
+        "dense": lambda y: y[:, :, None, None].expand(-1, -1, 4, 4),
+    }
+
+    class Planted(nn.Module):
+        def __init__(self, before=None, after=None):
+            super().__init__()
+            self.network, self.before, self.after = network, before or (lambda x: x), after or (lambda y: y)
+
+        def forward(self, x):
+            return self.after(self.network(self.before(x)))
+
+    made = {name: Planted(before=change) for name, change in before.items()}
+    made |= {name: Planted(after=change) for name, change in after.items()}
+    for name, module in made.items():
+        torch.jit.trace(module.eval(), torch.zeros(2, 3, 32, 32)).save(folder / f"{name}.pt")
+    x, y = own_files.real_images(real_data)
+    np.savez(folder / "shuffled.npz", x=x, y=np.random.default_rng(0).permutation(y))
+    np.savez(folder / "three.npz", x=x[:3], y=y[:3])
+    np.savez(folder / "one_class.npz", x=x[y == 0], y=y[y == 0])
+    shutil.copytree(own / "images/cat", folder / "single/cat")
+    shutil.copytree(own / "images", folder / "broken")
+    (folder / "broken/cat/9999.png").write_bytes(b"\x89PNG and no more")
+    shutil.copytree(own / "images", folder / "unknown")
+    (folder / "unknown/cat").rename(folder / "unknown/unicorn")
+    shutil.copytree(own / "vit", folder / "raw")
+    about = json.loads((folder / "raw/preprocessor_config.json").read_text())
+    (folder / "raw/preprocessor_config.json").write_text(
+        json.dumps(about | {"do_normalize": False, "do_rescale": False})
+    )
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [("bgr", {"channel_order": "bgr"}), ("half", {"mean": [0.5] * 3, "std": [0.5] * 3})],
+)
+def test_preprocessing_that_is_clearly_best_is_found(planted, own, model, expected):
+    models, _, _ = entries(looked_at(planted / f"{model}.pt", own / "images.npz", trust_code=True))
+    assert expected.items() <= models[model].items()
+
+
+@pytest.mark.parametrize(("model", "option"), [("white255", "none,255"), ("cifar", "imagenet|cifar10")])
+def test_preprocessing_that_fits_about_as_well_as_another_is_asked_for(planted, own, model, option):
+    with pytest.raises(InputError, match=rf"(?s)fit about equally well.*57\.4%.*PREPROCESSING=({option})"):
+        looked_at(planted / f"{model}.pt", own / "images.npz", trust_code=True)
+    chosen = {"white255": "none,255", "cifar": "cifar10"}[model]
+    found = looked_at(planted / f"{model}.pt", own / "images.npz", trust_code=True, preprocessing=chosen)
+    assert any(ACCURACY in line and "right" in line for line in found.said)
+
+
+@pytest.mark.parametrize(
+    ("model", "data", "message"),
+    [
+        ("planted/shuffled.pt", "own/images.npz", r"no preprocessing makes the model better than guessing"),
+        ("planted/swapped.pt", "own/images", r"another order of the classes.*cat -> dog, dog -> cat"),
+        ("planted/softmax.pt", "own/images.npz", r"probabilities, not logits.*before the softmax"),
+        ("planted/sigmoid.pt", "own/images.npz", r"outputs of a sigmoid"),
+        ("planted/dense.pt", "own/images.npz", r"returns shape \(2, 10, 4, 4\)"),
+        ("planted/raw", "own/images", r"preprocessor_config\.json says give .*another way surely more"),
+        ("own/net.onnx", "planted/shuffled.npz", r"better than guessing.*--labels"),
+        ("own/net.onnx", "planted/three.npz", r"three\.npz: no sample of class"),
+        ("own/net.onnx", "planted/one_class.npz", r"one_class\.npz: 1 class "),
+        ("own/net.onnx", "planted/single", r"single: holds one class folder, cat"),
+        ("own/net.onnx", "planted/broken", r"9999\.png: not a whole image"),
+        ("own/vit", "planted/unknown", r"1 of 10 classes .*unicorn"),
+        ("own/net.onnx", "planted/nothing", r"nothing: there is no such file or folder"),
+        ("own/gone.onnx", "own/images", r"gone\.onnx: there is no such file"),
+        ("own/weights.pth", "own/images", r"weights\.pth: holds weights.*ARCHITECTURE="),
+        ("resnet5", "own/images", r"resnet5: no such file, and no network of timm"),
+        ("resnet50", "own/images", r"resnet50: its weights are not on this machine.*pretrained=True"),
+        ("own/images", "own/images", r"images: a folder without models"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_message(planted, own, model, data, message):
+    def path(name):
+        folder, _, rest = name.partition("/")
+        return {"planted": planted, "own": own}[folder] / rest if rest else name
+
+    with pytest.raises(InputError, match=f"(?s){message}"):
+        looked_at(path(model), path(data), trust_code=True)
+    # Nothing is left beside files of the user.
+    assert not [*own.rglob("*.sha256"), *planted.rglob("*.sha256")]
+
+
+def test_code_is_not_run_without_trust(own):
+    with pytest.raises(InputError, match=r"script\.pt: is TorchScript.*TRUST_CODE=1"):
+        looked_at(own / "script.pt", own / "images.npz")
+
+
+def test_a_pickle_with_code_is_refused_unopened(own, tmp_path):
+    class Evil:
+        def __reduce__(self):
+            return (open, (str(tmp_path / "it-ran"), "w"))
+
+    torch.save({"weights": Evil()}, tmp_path / "evil.pth")
+    with pytest.raises(InputError, match=r"evil\.pth: refused, nothing in it was run"):
+        looked_at(tmp_path / "evil.pth", own / "images.npz", architecture=f"{own}/my_networks.py:marabou")
+    assert not (tmp_path / "it-ran").exists()

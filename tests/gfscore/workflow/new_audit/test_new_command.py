@@ -1,0 +1,105 @@
+"""gfscore audit up to the file that it writes: once, again, otherwise, and by make's variables."""
+
+import os
+
+import pytest
+import yaml
+
+from gfscore.workflow.command import ERROR, main
+from gfscore.workflow.new_audit import command
+from gfscore.workflow.new_audit.request import Request
+
+
+@pytest.fixture(autouse=True)
+def scripts(project, monkeypatch):
+    """The process that inspects finds the package."""
+    from pathlib import Path
+
+    import gfscore
+
+    monkeypatch.setenv("PYTHONPATH", str(Path(gfscore.__file__).parents[1]))
+
+
+def audit(*arguments):
+    return main(["audit", *map(str, arguments), "--dry-run"])
+
+
+def test_a_second_call_runs_what_stands_and_another_one_shows_what_would_change(own, project, capsys, monkeypatch):
+    assert audit(own / "net.onnx", own / "images.npz") == 0
+    written = project / "audits/net.yaml"
+    said = capsys.readouterr().out
+    assert "57.4%" in said and len(said.splitlines()) <= 12
+    edited = written.read_text().replace("at_least: 0.3", "at_least: 0.2")
+    written.write_text(edited)
+    monkeypatch.setattr(command, "inspected", lambda request: pytest.fail("looked at the files again"))
+    assert audit(own / "net.onnx", own / "images.npz") == 0
+    assert written.read_text() == edited
+    monkeypatch.undo()
+    monkeypatch.chdir(project)
+    assert audit(own / "net.onnx", own / "images.npz", "--eps", "4/255") == ERROR
+    said = capsys.readouterr()
+    assert "+  adversarial-linf-4of255" in said.out and "FORCE=1" in said.err
+    assert written.read_text() == edited
+    assert audit(own / "net.onnx", own / "images.npz", "--eps", "4/255", "--force") == 0
+    assert "adversarial-linf-4of255" in written.read_text()
+
+
+def test_the_file_of_an_architecture_is_copied_and_no_other_is_overwritten(own, project, capsys):
+    (project / "architectures/my_networks.py").unlink()
+    arguments = (own / "weights.pth", own / "images.npz", "--architecture", f"{own}/my_networks.py:marabou")
+    assert audit(*arguments) == 0
+    copied = project / "architectures/my_networks.py"
+    assert copied.read_text() == (own / "my_networks.py").read_text()
+    copied.write_text("# of somebody else\n")
+    (project / "audits/weights.yaml").unlink()
+    assert audit(*arguments) == ERROR
+    assert "architectures/my_networks.py: another file of this name" in capsys.readouterr().err
+    assert copied.read_text() == "# of somebody else\n" and not (project / "audits/weights.yaml").exists()
+
+
+def test_make_passes_its_variables_by_the_environment(own, project, monkeypatch):
+    with_blank = project / "my net.onnx"
+    os.link(own / "net.onnx", with_blank)
+    values = {"MODEL": "my net.onnx", "DATA": str(own / "images.npz"), "EPS": "2/255", "MINUTES": "7", "AUDIT": "mine"}
+    for name in command.MAKE:
+        monkeypatch.setenv(name, values.get(name, ""))
+    assert audit("--of-make") == 0
+    written = yaml.safe_load((project / "audits/mine.yaml").read_text())
+    assert written["models"]["mine"]["Linf"]["my-net"]["path"] == "my net.onnx"
+    assert "adversarial-linf-2of255" in written["measures"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "name a model and its data"),
+        (["a.onnx", "b", "--eps", "1,2,3,4"], "4 radii"),
+        (["a.onnx", "b", "--eps", "8"], "pixels are in [0, 1]"),
+        (["a.onnx", "b", "--eps", "much"], "no number"),
+        (["a.onnx", "b", "--minutes", "0"], "--minutes 0"),
+        (["a.onnx", "b", "--name", "a/b"], "letters, digits"),
+        (["a.onnx", "b"], "a.onnx: there is no such file"),
+    ],
+)
+def test_what_no_file_is_needed_for_is_refused_at_once(project, capsys, arguments, message):
+    assert audit(*arguments) == ERROR
+    assert message in capsys.readouterr().err
+    assert not (project / "audits").exists()
+
+
+def test_elsewhere_than_in_the_project_nothing_happens(project, capsys):
+    (project / "Snakefile").unlink()
+    assert audit("a.onnx", "b") == ERROR
+    assert "in the folder of the project" in capsys.readouterr().err
+
+
+def test_a_process_that_dies_is_told(own, project, monkeypatch, capsys):
+    monkeypatch.setenv("PYTHONPATH", str(project))
+    (project / "gfscore").mkdir()
+    assert audit(own / "net.onnx", own / "images.npz") == ERROR
+    assert "the process that looked at it ended by itself" in capsys.readouterr().err
+
+
+def test_a_request_survives_its_text():
+    request = Request(("a", "b"), None, eps=("8/255",), labels="x,y", minutes=2.5)
+    assert Request.of_text(request.text()) == request

@@ -1,0 +1,121 @@
+"""Preprocessing that is tried: what is chosen, what is refused, and how often by chance."""
+
+import numpy as np
+import pytest
+
+from gfscore.core.errors import InputError
+from gfscore.networks.preprocessing import preprocess
+from gfscore.workflow.new_audit import pixels
+from gfscore.workflow.new_audit.pixels import (
+    Trial,
+    candidates,
+    check_pixels,
+    choose_pixels,
+    settings_of,
+    try_all,
+    words_of,
+)
+
+RAW = {"channel_order": "rgb", "value_range": 1, "mean": None, "std": None}
+
+
+def trial(name, right):
+    return Trial(name, RAW, np.asarray(right, dtype=bool))
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("none", RAW),
+        ("none,255", RAW | {"value_range": 255}),
+        ("half,bgr", RAW | {"channel_order": "bgr", "mean": [0.5] * 3, "std": [0.5] * 3}),
+        ("imagenet,bgr", RAW | {"channel_order": "bgr", "mean": [0.406, 0.456, 0.485], "std": [0.225, 0.224, 0.229]}),
+        ("half,255", RAW | {"value_range": 255, "mean": [127.5] * 3, "std": [127.5] * 3}),
+        ("mean=1/2/3,std=4/5/6,255", RAW | {"value_range": 255, "mean": [1, 2, 3], "std": [4, 5, 6]}),
+    ],
+)
+def test_a_name_stands_for_settings(name, expected):
+    found = settings_of(name)
+    assert found.keys() == expected.keys()
+    for key, value in expected.items():
+        assert found[key] == (pytest.approx(value) if isinstance(value, list) else value)
+
+
+def test_normalised_pixels_are_the_same_whatever_their_range():
+    image = np.random.default_rng(0).random((1, 3, 2, 2), dtype=np.float32)
+    one, other = (
+        preprocess(image, settings_of(name) | {"image_shape": (3, 2, 2)}, where=name)
+        for name in ("imagenet", "imagenet,255")
+    )
+    np.testing.assert_allclose(one, other, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["imagnet", "mean=a/b/c,std=1/1/1", "bgr,nothing", ""])
+def test_other_names_are_refused(name):
+    with pytest.raises(InputError, match=r"--preprocessing .*imagenet"):
+        settings_of(name)
+
+
+def test_every_candidate_has_settings_and_no_two_are_alike():
+    for channels in (1, 3):
+        settings = [str(settings_of(name, channels=channels)) for name in candidates(channels)]
+        assert len(set(settings)) == len(settings)
+    assert settings_of("imagenet", channels=1)["mean"] == [pytest.approx(0.449)]
+
+
+def test_trials_show_images_as_the_network_takes_them():
+    images = np.random.default_rng(0).random((40, 3, 2, 2), dtype=np.float32)
+    # Right where it sees blue first and pixels up to 255.
+    labels = (images[:, 2].mean(axis=(1, 2)) > 0.5).astype(np.int64)
+
+    def run(shown):
+        blue = shown[:, 0].mean(axis=(1, 2))
+        return np.stack([np.full(len(shown), 127.5), np.where(shown.max() > 2, blue, 1e9 * (labels == 0))], axis=1)
+
+    trials = try_all(run, images, labels, candidates(3))
+    assert trials[0].name == "none,255,bgr" and trials[0].accuracy == 1
+    assert [t.accuracy for t in trials] == sorted((t.accuracy for t in trials), reverse=True)
+
+
+def test_the_best_is_chosen_where_it_is_surely_better_than_all():
+    rows = np.arange(200)
+    best, next_best = trial("a", rows < 150), trial("b", rows < 120)
+    chosen = choose_pixels([best, next_best], classes=10, where="net")
+    assert chosen.settings == RAW and "75.0%" in chosen.said_by and "60.0%" in chosen.said_by
+
+
+def test_what_is_about_equally_good_is_left_to_the_user_with_the_option():
+    rows = np.arange(200)
+    trials = [trial("a", rows < 150), trial("b", rows < 148), trial("c", rows < 20)]
+    with pytest.raises(
+        InputError, match=r"(?s)net: .*2 ways fit.*a +75\.0%\n *b +74\.0%.*--preprocessing a .*PREPROCESSING=a"
+    ):
+        choose_pixels(trials, classes=10, where="net")
+
+
+def test_no_better_than_guessing_is_refused():
+    with pytest.raises(InputError, match=r"(?s)better than guessing.*--labels"):
+        choose_pixels([trial("a", np.arange(200) < 25), trial("b", np.arange(200) < 20)], classes=10, where="net")
+
+
+def test_a_statement_is_refused_where_another_way_is_surely_better():
+    rows = np.arange(200)
+    stated = trial("config.json says", rows < 100)
+    check_pixels(stated, [trial("a", rows < 103), trial("b", rows < 90)], where="net")
+    with pytest.raises(InputError, match=r"(?s)prepared as config\.json says give 50\.0%.*PREPROCESSING=a"):
+        check_pixels(stated, [trial("a", rows < 140)], where="net")
+
+
+def test_a_wrong_choice_between_equals_is_as_rare_as_stated():
+    """Two ways that are right equally often, each on samples of its own: one is surely better in at most ERROR."""
+    generator, wrong, repetitions = np.random.default_rng(1), 0, 4000
+    for _ in range(repetitions):
+        one, other = (trial("x", generator.random(200) < 0.6) for _ in range(2))
+        wrong += pixels.clearly_better(one, other, tests=1)
+    # One-sided at ERROR; three standard errors above.
+    assert wrong / repetitions <= pixels.ERROR + 3 * np.sqrt(pixels.ERROR / repetitions)
+
+
+def test_words_name_a_known_normalisation():
+    assert "imagenet" in words_of(settings_of("imagenet"))
+    assert words_of(RAW) == "RGB, 0 to 1, not normalised"
