@@ -60,6 +60,7 @@ BENCHMARKS = {
     "attacks": of_script("attacks"),
     "minimal_norm": of_script("minimal_norm"),
     "from_logits": of_module("from_logits"),
+    "onboarding": of_module("onboarding"),
     "dag_scale": planning,
     "page": of_module("page"),
     "real_measures": lambda: import_module("real_measures").measure(None),

@@ -34,7 +34,7 @@ def test_a_second_make_audit_says_that_there_is_nothing_to_do(audited):
     done = subprocess.run(
         ["make", "audit", f"VENV={environment}"], cwd=audited.path, capture_output=True, text=True, check=True
     )
-    assert "Nothing to be done" in done.stdout + done.stderr
+    assert "Nothing to do" in done.stdout + done.stderr
 
 
 def test_what_the_ledger_says_of_the_digit_models_is_seen(audited_once):

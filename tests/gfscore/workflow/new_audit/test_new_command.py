@@ -31,11 +31,10 @@ def test_a_second_call_runs_what_stands_and_another_one_shows_what_would_change(
     assert "57.4%" in said and len(said.splitlines()) <= 12
     edited = written.read_text().replace("at_least: 0.3", "at_least: 0.2")
     written.write_text(edited)
-    monkeypatch.setattr(command, "inspected", lambda request: pytest.fail("looked at the files again"))
-    assert audit(own / "net.onnx", own / "images.npz") == 0
+    with monkeypatch.context() as patched:
+        patched.setattr(command, "inspected", lambda request: pytest.fail("looked at the files again"))
+        assert audit(own / "net.onnx", own / "images.npz") == 0
     assert written.read_text() == edited
-    monkeypatch.undo()
-    monkeypatch.chdir(project)
     assert audit(own / "net.onnx", own / "images.npz", "--eps", "4/255") == ERROR
     said = capsys.readouterr()
     assert "+  adversarial-linf-4of255" in said.out and "FORCE=1" in said.err

@@ -1,0 +1,82 @@
+"""From files of one's own to a verdict, by the one command of README."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import own_files
+from gfscore.tables.parquet_tables import read_identity
+from workflow.conftest import rules_in
+
+pytestmark = pytest.mark.workflow
+
+
+@pytest.fixture(scope="module")
+def repository(fresh_copy, real_data):
+    """A copy with files of a user in it, and the environment of these tests."""
+    made = fresh_copy()
+    own_files.write_data(made.path / "mine", real_data, count=200)
+    own_files.write_models(made.path / "mine", real_data)
+    return made
+
+
+def make(repository, *variables):
+    command = ["make", "audit", f"VENV={Path(sys.executable).parent.parent}", "CORES=2", *variables]
+    done = subprocess.run(command, cwd=repository.path, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_one_command_leads_from_files_to_a_verdict_and_a_second_one_finds_nothing_to_do(repository):
+    ours = ("MODEL=mine/net.onnx", "DATA=mine/images")
+    code, said = make(repository, *ours)
+    assert code == 0, said
+    assert len(said.splitlines()) <= 30
+    verdict = json.loads(repository.read("results/audits/net/verdict.json"))
+    assert verdict["verdict"] in said and "results/audits/net/report.html" in said
+    rests = next(iter(verdict["models"].values()))["measures"]
+    assert {name: own["samples"] for name, own in rests.items()} == {"clean": 200, "adversarial-linf-8of255": 200}
+    assert "onnx2fx 0.0.1; logits within" in repository.read("results/audits/net/report.html")
+    identity = read_identity(repository.path / "results/logits/net/Linf/net.parquet")
+    assert identity["conversion"].startswith("by onnx2fx")
+    # Some classes have fewer than 20 of 200 images.
+    assert "fewer than 20 samples" in said
+    code, said = make(repository, *ours)
+    assert code == 0 and "Nothing to do" in said
+
+
+def test_a_larger_subset_measures_only_what_is_new(repository):
+    code, said = make(repository, "MODEL=mine/fixed.onnx", "DATA=mine/images.npz", "ARGS=--dry-run")
+    assert code == 0, said
+    file = repository.path / "audits/fixed.yaml"
+    whole = file.read_text()
+
+    def attacked(per_class):
+        text = re.sub(
+            r"(\{kind: adversarial.*)\}$", rf"\1, subset: {{per_class: {per_class}}}}}", whole, flags=re.MULTILINE
+        )
+        assert text != whole
+        file.write_text(text)
+        rules = repository.snakemake("--configfile", "audits/fixed.yaml", "--", "audit").text
+        log = next((repository.path / "results/logs").rglob("*adversarial*/**/fixed.log"))
+        verdict = json.loads(repository.read("results/audits/fixed/verdict.json"))
+        (model,) = verdict["models"].values()
+        return rules_in(rules), log.read_text(), model["measures"]["adversarial-linf-8of255"]["samples"]
+
+    rules, _, few = attacked(5)
+    assert rules["measure_model"] == 2 and few == 50
+    rules, log, more = attacked(10)
+    assert rules["measure_model"] == 1 and "extract_logits" not in rules
+    assert more == 100 and "50 samples" in log and "50 more measured before" in log
+
+
+def test_a_refusal_writes_nothing(repository):
+    before = {path for path in repository.path.rglob("*") if ".snakemake" not in path.parts}
+    code, said = make(repository, "MODEL=mine/script.pt", "DATA=mine/images.npz")
+    assert code != 0
+    assert said.count("error:") == 1 and "TRUST_CODE=1" in said
+    after = {path for path in repository.path.rglob("*") if ".snakemake" not in path.parts}
+    assert {path for path in after - before if "__pycache__" not in path.parts} == set()
