@@ -5,12 +5,14 @@
 
 Nothing is looked for beyond the lock, which is complete. On Linux torch comes in two builds: TORCH_BUILD=cpu or cuda
 chooses, by default the one that is installed, else CUDA's where there is an NVIDIA driver. What pip says is kept in
-install.log of the environment; here a line every few seconds says how far it is. Needs nothing but Python.
+install.log of the environment; here a line now and then says how far it is, and a dot every few seconds that it goes
+on. uv is used where it is there. Needs nothing but Python.
 """
 
 import ctypes
 import os
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -34,9 +36,11 @@ BUILDS = {
 """Builds of torch, and what is said of each."""
 
 LOG = Path(sys.prefix, "install.log")
-"""What pip says, of the last installation."""
+"""What pip or uv says, of the last installation."""
 
-SECONDS_BETWEEN_LINES = 8
+TICK = 8.0
+"""Seconds between two signs of life; every third is a line that says how far it is."""
+
 LINES_OF_A_FAILURE = 15
 
 BACK_END = "setuptools"
@@ -51,29 +55,50 @@ def entries(text: str) -> tuple[str, dict[str, str]]:
 
 
 def install(options: str, wanted: str, *more: str, remedy: str = "run it again once that is mended") -> None:
-    """Let pip install some entries of a lock; exits with the last lines of its log and the remedy when it refuses."""
+    """Let pip or uv install some entries of a lock; exits with the last lines of the log and the remedy at a refusal.
+
+    `more`: options of pip.
+    """
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "requirements.txt")
         file.write_text(options + wanted, encoding="utf-8")
-        # -I: packages of PYTHONPATH, or of the user outside this environment, do not count as installed.
-        command = [sys.executable, "-I", "-m", "pip", "install", "--disable-pip-version-check", "--no-deps"]
-        code = run([*command, *more, "--progress-bar", "off", "--requirement", file], len(entries(wanted)[1]))
+        code = run([*installer(more), "--requirement", file], len(entries(wanted)[1]))
     if code:
         end = "".join(f"  {line}\n" for line in LOG.read_text(errors="replace").splitlines()[-LINES_OF_A_FAILURE:])
-        sys.exit(f"{end}error: pip installed nothing of this step; {remedy}. All that it said: {LOG}")
+        sys.exit(f"{end}error: nothing of this step was installed; {remedy}. All that was said: {LOG}")
+
+
+def installer(more: tuple[str, ...]) -> list[str | Path]:
+    """Command of uv where it is on the search path, else of pip, with options of pip."""
+    uv = shutil.which("uv")
+    if uv is None:
+        # -I: packages of PYTHONPATH, or of the user outside this environment, do not count as installed.
+        command = [sys.executable, "-I", "-m", "pip", "install", "--disable-pip-version-check", "--no-deps"]
+        return [*command, "--progress-bar", "off", *more]
+    of_uv = ["--no-cache" if option == "--no-cache-dir" else option for option in more]
+    if "--retries" in of_uv:
+        at = of_uv.index("--retries")
+        del of_uv[at : at + 2]
+    # No settings of the user's, which could name other places.
+    command = [uv, "pip", "install", "--no-config", "--no-progress", "--python", sys.executable]
+    return [*command, "--no-deps", "--link-mode", "copy", *of_uv]
 
 
 def run(command: list[str | Path], packages: int) -> int:
-    """Exit code of pip, whose output goes to the log while a line now and then says how far it is."""
+    """Exit code of a command, whose output goes to the log while lines and dots say how far it is."""
     with LOG.open("ab") as log:
-        start = log.tell()
-        with subprocess.Popen(command, stdout=log, stderr=log) as pip:
+        start, ticks = log.tell(), 0
+        with subprocess.Popen(command, stdout=log, stderr=log) as running:
             while True:
                 try:
-                    return pip.wait(timeout=SECONDS_BETWEEN_LINES)
+                    code = running.wait(timeout=TICK)
+                    print("\n" if ticks else "", end="", flush=True)
+                    return code
                 except subprocess.TimeoutExpired:
                     said = LOG.read_bytes()[start:].decode(errors="replace")
-                    print(f"  {progress(said, packages)}", flush=True)
+                    line = ("\n  " if ticks else "  ") + progress(said, packages)
+                    print(" ." if ticks % 3 else line, end="", flush=True)
+                    ticks += 1
 
 
 def progress(said: str, packages: int) -> str:
@@ -158,7 +183,7 @@ def main(pins: list[str]) -> None:
     said = f"; {BUILDS[build]}" if "torch" in wanted else ""
     if build == "cpu":
         wanted = {name: entry for name, entry in wanted.items() if not ACCELERATOR.match(name)}
-    print(f"Installing {len(wanted)} pinned packages (a minute or two, once){said}; pip's words: {LOG}", flush=True)
+    print(f"Installing {len(wanted)} pinned packages (a minute or two, once){said}; all it says: {LOG}", flush=True)
     LOG.write_text("", encoding="utf-8")
     if BACK_END in wanted:
         install(options, wanted.pop(BACK_END))
