@@ -69,17 +69,17 @@ def install(options: str, wanted: str, *more: str, remedy: str = "run it again o
 
 
 def installer(more: tuple[str, ...]) -> list[str | Path]:
-    """Command of uv where it is on the search path, else of pip, with options of pip."""
+    """Command of uv where it is on the search path, else of pip, with options of pip.
+
+    Of pip too where there are links: those that a user's settings of pip add, to a mirror say, are unknown to uv.
+    """
     uv = shutil.which("uv")
-    if uv is None:
+    if uv is None or "--find-links" in more:
         # -I: packages of PYTHONPATH, or of the user outside this environment, do not count as installed.
         command = [sys.executable, "-I", "-m", "pip", "install", "--disable-pip-version-check", "--no-deps"]
         return [*command, "--progress-bar", "off", *more]
     of_uv = ["--no-cache" if option == "--no-cache-dir" else option for option in more]
-    if "--retries" in of_uv:
-        at = of_uv.index("--retries")
-        del of_uv[at : at + 2]
-    # No settings of the user's, which could name other places.
+    # No settings of the folder or the user, which could name other places.
     command = [uv, "pip", "install", "--no-config", "--no-progress", "--python", sys.executable]
     return [*command, "--no-deps", "--link-mode", "copy", *of_uv]
 

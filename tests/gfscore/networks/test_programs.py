@@ -11,6 +11,7 @@ from torch import nn
 
 from gfscore.core.errors import InputError
 from gfscore.core.files import sha256_of_file
+from gfscore.networks.batch_size import fitting_batch_size
 from gfscore.networks.manifests import describe_checkpoint
 from gfscore.networks.opening import open_classifier
 from gfscore.networks.programs import kind_of_program
@@ -56,6 +57,7 @@ def test_a_program_gives_the_logits_and_gradients_of_its_network(tmp_path, netwo
     (wanted,) = torch.autograd.grad(expected[:, 1].sum(), images)
     (found,) = torch.autograd.grad(classifier.network(images)[:, 1].sum(), images)
     torch.testing.assert_close(found, wanted)
+    assert 1 <= fitting_batch_size(classifier, (3, 8, 8), "cpu") <= 256
     assert classifier.classes == 4 and opened(path, "program", outputs=[2, 0]).classes == 2
 
 

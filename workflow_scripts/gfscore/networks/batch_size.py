@@ -51,7 +51,9 @@ def _largest_layer(classifier, image_shape):
         tensors = [value for value in (*inputs, output) if isinstance(value, torch.Tensor)]
         sizes.append(sum(value.numel() * value.element_size() for value in tensors))
 
-    layers = [layer for layer in classifier.network.modules() if not any(True for _ in layer.children())]
+    leaves = [layer for layer in classifier.network.modules() if not any(True for _ in layer.children())]
+    # TorchScript takes no hooks: where it is the whole network, its layers count as TYPICAL.
+    layers = [layer for layer in leaves if not isinstance(layer, torch.jit.ScriptModule)]
     hooks = [layer.register_forward_hook(record) for layer in layers]
     try:
         classifier.logits(np.full((1, *image_shape), 0.5, dtype=np.float32))
