@@ -52,7 +52,11 @@ CASES = [
     ("TorchScript", ".npz", "script.pt images.npz --trust-code"),
     ("torch.export", "class folders", "program.pt2 images --trust-code"),
     ("weights and a Python file", ".npz", "weights.pth images.npz --architecture my_networks.py:marabou"),
-    ("ResNet-20 and a Python file", "class folders", "std_resnet20.pth images --architecture residual.py:resnet20"),
+    (
+        "ResNet-20 and a Python file",
+        "class folders",
+        "std_resnet20.pth images --architecture residual.py:resnet20 --preprocessing imagenet",
+    ),
     ("folder of timm", "Parquet", "hub images.parquet"),
     ("folder of transformers", "class folders", "vit images"),
     ("two ONNX files", "CSV and a flat folder", "net.onnx last.onnx flat/labels.csv"),
@@ -185,13 +189,15 @@ def table(rows):
 
 
 def rows():
-    """All cases, which are put into the guide."""
-    found = list(measure(CASES))
+    """Yield all cases, which are put into the guide once they are measured."""
+    found = []
+    for row in measure(CASES):
+        found.append(row)
+        yield row
     text = GUIDE.read_text(encoding="utf-8")
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
     GUIDE.write_text(f"{before}{BEGIN}\n{table(found)}\n{END}{after}", encoding="utf-8")
-    return found
 
 
 if __name__ == "__main__":
@@ -199,7 +205,7 @@ if __name__ == "__main__":
     parser.add_argument("--cases", type=int, help="the first so many alone, and no table")
     parser.add_argument("--output", type=Path, help="where the rows go, as JSON")
     given = parser.parse_args()
-    made = list(measure(CASES[: given.cases])) if given.cases else rows()
+    made = list(measure(CASES[: given.cases]) if given.cases else rows())
     for row in made:
         print(f"{row['name']}: {row['detail']}")
     if given.output:
