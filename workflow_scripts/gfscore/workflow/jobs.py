@@ -16,6 +16,9 @@ from gfscore.core.files import NO_ROOM
 from gfscore.core.names import harmless
 from gfscore.workflow.costs import cost_file, recorded_cost
 
+DISPLAYED = "GFSCORE_DISPLAYED"
+"""Environment variable that tells a job of a run with a display of its own."""
+
 
 @contextmanager
 def logged_job(path_to_log: Path | str) -> Iterator[None]:
@@ -91,8 +94,9 @@ def _fail(message: str, log: TextIO | None = None) -> NoReturn:
 
 
 def _tell(message: str, log: TextIO | None) -> None:
-    # stderr first, since a full disk may prevent writing the log.
-    print(harmless(message), file=sys.stderr, flush=True)
+    # stderr first, since a full disk may prevent writing the log. On a line of its own below that of a display.
+    above = "\n" if os.environ.get(DISPLAYED) else ""
+    print(f"{above}{harmless(message)}", file=sys.stderr, flush=True)
     if log is not None:
         with suppress(OSError):
             print(message, file=log)

@@ -8,6 +8,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from gfscore.workflow.jobs import DISPLAYED
+
 FAILED = 3
 """Exit status where a step failed; 1 and 2 are those of verdicts."""
 
@@ -19,7 +21,8 @@ def run_workflow(options: Sequence[str], *, cores: int | None = None) -> int:
     command = [sys.executable, "-m", "snakemake", "--rerun-incomplete", "--logger", "gfscore"]
     command += [*(["--cores", str(cores)] if cores else []), *options]
     path = os.pathsep.join(filter(None, [str(SCRIPTS), os.environ.get("PYTHONPATH")]))
-    return FAILED if subprocess.run(command, env=os.environ | {"PYTHONPATH": path}, check=False).returncode else 0
+    environment = os.environ | {"PYTHONPATH": path, DISPLAYED: "yes"}
+    return FAILED if subprocess.run(command, env=environment, check=False).returncode else 0
 
 
 if __name__ == "__main__":

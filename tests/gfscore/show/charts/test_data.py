@@ -15,6 +15,7 @@ from gfscore.show.forms.panels import colour_limits, runs_of
 from gfscore.show.words.findings import Finding
 from made_charts import GREAT, drawn_of, measured, pictures, subject_of, swaps_of
 from made_errors import CORRUPTION, MINIMAL, TARGETED, error_tables, falsification_table, radius_tables, target_tables
+from synthetic import synthetic_audit
 
 MODEL = {"dataset": "toy", "threat": "none"}
 
@@ -312,3 +313,20 @@ def test_places_keep_their_order_and_distance_within_the_limits():
 
 def test_runs_are_from_their_first_to_their_last_place():
     assert runs_of([True, False, True, True]) == [(0, 0), (2, 3)]
+
+
+def test_disparity_of_a_model_with_missing_samples_is_shown_without_chance():
+    audit = synthetic_audit(models=2, classes=3, per_class=10, calibrated=False, permutations=19)
+    summary = audit.model_summary.copy()
+    first = summary["model"] == summary["model"].iloc[0]
+    summary.loc[first, "rdi_p"] = np.nan
+    frame, _ = of("disparity_bars", {"class_scores": audit.class_scores, "model_summary": summary})
+    rdi = frame[frame["metric"] == "rdi"].set_index("model")["p"]
+    assert rdi.isna().sum() == 1
+    # The other's is corrected for both.
+    own = summary.loc[~first & (summary["measure"] == GREAT), "rdi_p"].iloc[0]
+    assert rdi.dropna().item() == pytest.approx(min(1, 2 * own))
+    frame, finding = of(
+        "disparity_bars", {"class_scores": audit.class_scores, "model_summary": summary.assign(rdi_p=np.nan)}
+    )
+    assert frame["p"].isna().all() and finding.kind.startswith("disparity_unknown")

@@ -29,9 +29,13 @@ def disparities(subject: Subject) -> pd.DataFrame | None:
     names = [
         f"{name} [may be guessing]" if marked else name for name, marked in zip(rows["label"], guessing, strict=True)
     ]
-    rows = rows.assign(
-        n=rows["label"].map(scores.groupby("label")["n"].sum()), p=holm(rows["rdi_p"], family=len(rows)), model=names
-    ).sort_values(["value", "label"], ascending=[False, True])
+    # Chance is not known of a model of which samples are missing.
+    known = rows["rdi_p"].notna()
+    adjusted = rows["rdi_p"].astype(float)
+    adjusted[known] = holm(rows.loc[known, "rdi_p"], family=len(rows))
+    rows = rows.assign(n=rows["label"].map(scores.groupby("label")["n"].sum()), p=adjusted, model=names).sort_values(
+        ["value", "label"], ascending=[False, True]
+    )
     parts = []
     for metric in FIRST:
         if metric.kind == "level":
