@@ -13,6 +13,7 @@ from gfscore.workflow.new_audit.pixels import (
     choose_pixels,
     settings_of,
     try_all,
+    try_in_turns,
     words_of,
 )
 
@@ -91,6 +92,24 @@ def test_what_is_about_equally_good_is_left_to_the_user_with_the_option():
         InputError, match=r"(?s)net: .*2 ways fit.*a +75\.0%\n *b +74\.0%.*--preprocessing a .*PREPROCESSING=a"
     ):
         choose_pixels(trials, classes=10, where="net")
+
+
+def test_what_is_surely_worse_on_the_first_images_is_not_tried_on_all():
+    images = np.zeros((400, 1, 1, 1), dtype=np.float32)
+    labels, shown = np.arange(400) % 2, []
+
+    def run(pictures):
+        shown.append(len(pictures))
+        # Only pixels that are not normalised, 0, are answered rightly.
+        right = pictures[0, 0, 0, 0] == 0
+        part = labels[np.linspace(0, 399, len(pictures)).astype(int)]
+        return np.eye(2)[part if right else 1 - part]
+
+    left, out = try_in_turns(run, images, labels, candidates(1), first=40)
+    assert [trial.name for trial in left] == ["none", "none,255"] and [trial.name for trial in out] == ["half"]
+    assert shown == [40, 40, 40, 400, 400]
+    with pytest.raises(InputError, match=r"(?s)2 ways fit.*half +0\.0%"):
+        choose_pixels(left, out, classes=2, where="net")
 
 
 def test_no_better_than_guessing_is_refused():

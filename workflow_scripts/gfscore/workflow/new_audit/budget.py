@@ -15,6 +15,9 @@ GRADIENT = 3.0
 STARTING = 60.0
 """Seconds for steps that start, tables and the page."""
 
+LEAST = 10.0
+"""Seconds of computing that are planned at least."""
+
 SHARES = {"clean": 0.15, "adversarial": 0.6, "minimal": 0.25}
 """Of the time that is left, by measure."""
 
@@ -41,7 +44,7 @@ def sizes(forward: Sequence[float], counts: Sequence[int], *, radii: int, minute
     `forward`: seconds of a forward pass of one image of each model; `counts`: samples of each class; `radii`: how many
     attacks. Steps of models run side by side on the cores. At least one sample of each class is taken.
     """
-    left = max(60 * minutes - STARTING, 10.0)
+    left = max(60 * minutes - STARTING, LEAST)
     passes = {
         "clean": 2.0,
         "adversarial": radii * (GRADIENT * STEPS + QUERIES),

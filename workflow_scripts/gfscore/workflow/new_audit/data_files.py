@@ -208,7 +208,10 @@ def _parquet(path, first):
 def _column(path, columns, names):
     found = next((name for name in names if name in columns), None)
     if found is None:
-        raise InputError(f"{path}: no column {', '.join(names[:4])} or the like; it has {few(columns)}: rename one")
+        raise InputError(
+            f"{path}: no column {', '.join(names[:4])} or the like; it has {few(columns)}: rename one, or "
+            "describe the data by hand (docs/add-a-dataset.md)"
+        )
     return found
 
 

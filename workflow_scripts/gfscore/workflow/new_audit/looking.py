@@ -27,11 +27,15 @@ if TYPE_CHECKING:
 SMALL_SIDE = 32
 """Images of at least this side have the usual radius 8/255; digits and the like are attacked further."""
 
+NO_ATTACKS = "clean accuracy and the attack-free score"
+
 FAR = {"linf": ("8/255", "0.1"), "l2": ("0.5", "1.0")}
 """Usual radius of images of at least SMALL_SIDE, and of smaller ones, by norm."""
 
 TRYING = 40.0
-"""Seconds that trying preprocessing may take for one model."""
+"""Seconds that a turn of trying every preprocessing may take for one model, with FEWEST images at least."""
+
+FEWEST = 40
 
 
 @dataclass
@@ -76,13 +80,13 @@ def inspect(request: Request, tell: Callable[[str], None]) -> Inspection:
     radii = request.eps or (_usual_radius(data, request.norm),)
     counts = [int(count) for count in data.counts]
     sizes = budget.sizes([one.seconds for one in opened], counts, radii=len(radii), minutes=request.minutes)
-    attackable = all(one.gradients for one in opened)
-    measures = audit_file.attack_measures(request.norm, radii, sizes) if attackable else {}
+    why_not = _no_attacks(opened, sizes, request)
+    measures = {} if why_not else audit_file.attack_measures(request.norm, radii, sizes)
     name = request.name or name_from(models[0].name if len(models) == 1 else Path(request.data).stem)
     said = [
         *(line for one in opened for line in [f"model     {one.found.name}: {one.found.words}", *one.said]),
         f"data      {_data_words(data, counts)}",
-        *_measure_words(measures, radii, request, sizes),
+        *(_measure_words(radii, request, sizes) if measures else [f"measures  {NO_ATTACKS}; {why_not}"]),
     ]
     copies = {new: old for one in opened for new, old in one.found.copies.items()}
     text = audit_file.audit_text(
@@ -228,30 +232,36 @@ def _pixels(
     where, channels = model.entry["path"], images.shape[1]
     if request.preprocessing:
         return pixels.settings_of(request.preprocessing, channels=channels), "as asked"
-    names = pixels.candidates(channels)
+    names, classes = pixels.candidates(channels), len(np.unique(labels))
     # Fewer images where each takes long.
-    count = int(np.clip(TRYING / (len(names) * seconds), 40, len(labels)))
-    rows = np.linspace(0, len(labels) - 1, min(count, len(labels))).astype(int)
-    trials = pixels.try_all(run, images[rows], labels[rows], names)
-    classes = len(np.unique(labels))
+    first = int(np.clip(TRYING / (len(names) * seconds), FEWEST, len(labels)))
     if model.pixels is None:
-        chosen = pixels.choose_pixels(trials, classes=classes, where=where)
+        left, out = pixels.try_in_turns(run, images, labels, names, first=first)
+        chosen = pixels.choose_pixels(left, out, classes=classes, where=where)
         return chosen.settings, chosen.said_by
+    rows = np.linspace(0, len(labels) - 1, min(first, len(labels))).astype(int)
     stated = dict(model.pixels.settings)
     shaped = {**stated, "image_shape": images.shape[1:]}
     logits = run(pixels.preprocess(images[rows], shaped, where=where))
     own = pixels.Trial(f"{model.pixels.said_by} says", stated, logits.argmax(axis=1) == labels[rows])
-    pixels.check_pixels(own, trials, where=where)
+    pixels.check_pixels(own, pixels.try_all(run, images[rows], labels[rows], names), where=where)
     return stated, f"{model.pixels.said_by}, checked on {len(rows)} images"
 
 
 # ---- measures ----
 
 
-def _measure_words(measures, radii, request, sizes):
-    if not measures:
-        return ["measures  clean accuracy and the attack-free score; no attacks, as gradients are missing"]
+def _no_attacks(opened, sizes, request):
+    # Why an audit has no attacks, empty where it has.
+    if not all(one.gradients for one in opened):
+        return "no attacks, as gradients are missing"
+    if sizes.seconds <= 60 * request.minutes + budget.LEAST:
+        return ""
+    minutes = math.ceil(sizes.seconds / 60)
+    return f"no attacks, as one image of each class takes about {minutes} minutes: --minutes {minutes} has them"
 
+
+def _measure_words(radii, request, sizes):
     def of(number: int | None) -> str:
         return "all samples" if number is None else f"{number} of each class"
 
@@ -290,9 +300,12 @@ def _of_logits(models: Sequence[FoundModel], request: Request) -> Inspection:
     counts = [int(count) for count in data.counts]
     said += [
         f"labels    {data.words}, {len(true):,} samples, {len(counts)} classes ({few(list(data.classes))})",
-        "measures  clean accuracy and the attack-free score; what attacks leave, logits cannot tell",
+        f"measures  {NO_ATTACKS}; what attacks leave, logits cannot tell",
+        f"gate      the worst class is right on {audit_file.ACCURATE}; yours to decide",
     ]
-    path = Path(models[0].entry["path"])
-    name = request.name or name_from(path.name.split(".")[0])
+    paths = dict.fromkeys(Path(model.entry["path"]) for model in models)
+    first = next(iter(paths))
+    # Of several files, that of their folder.
+    name = request.name or name_from(first.name.split(".")[0] if len(paths) == 1 else first.resolve().parent.name)
     text = audit_file.audit_text(_head(request), name, data=data.entry, models=entries, measures={}, norm=request.norm)
     return Inspection(name, text, said)

@@ -102,6 +102,23 @@ def try_all(run: Run, images: NDArray[np.float32], labels: NDArray[np.int64], na
     return sorted(trials, key=lambda trial: -trial.accuracy)
 
 
+def try_in_turns(
+    run: Run, images: NDArray[np.float32], labels: NDArray[np.int64], names: Sequence[str], *, first: int
+) -> tuple[list[Trial], list[Trial]]:
+    """Trials on all images of the candidates that `first` images leave, and of the others on these.
+
+    A candidate is left out if it is surely worse than the best: for networks that take long. Arguments as try_all.
+    """
+    rows = np.linspace(0, len(labels) - 1, min(first, len(labels))).astype(int)
+    best, *others = try_all(run, images[rows], labels[rows], names)
+    tests = 2 * len(others)
+    left = [best, *(other for other in others if not clearly_better(best, other, tests=tests))]
+    out = [other for other in others if other not in left]
+    if len(rows) < len(labels) and len(left) > 1:
+        left = try_all(run, images, labels, [trial.name for trial in left])
+    return left, out
+
+
 def candidates(channels: int) -> list[str]:
     """Names of all candidates for images with so many channels."""
     # Where pixels are normalised, their range is in mean and standard deviation.
@@ -110,28 +127,31 @@ def candidates(channels: int) -> list[str]:
     return [f"{name}{order}" for order in orders for name in plain]
 
 
-def choose_pixels(trials: Sequence[Trial], *, classes: int, where: str) -> Pixels:
+def choose_pixels(trials: Sequence[Trial], out: Sequence[Trial] = (), *, classes: int, where: str) -> Pixels:
     """Preprocessing of the best of all trials, if it is surely better than chance and than every other.
 
-    An exact test of McNemar against each other, corrected for their number (Bonferroni). Raises InputError with the
-    table of accuracies and the option to write otherwise.
+    An exact test of McNemar against each other, corrected for their number (Bonferroni), and for two turns; `out` are
+    those that the first turn left out. Raises InputError with the table of accuracies and the option to write
+    otherwise.
     """
     best, *others = trials
+    shown = table([*trials, *out])
     if best.accuracy <= 1 / classes or binomial_tail(int(best.right.sum()), len(best.right), 1 / classes) > ERROR:
         raise InputError(
-            f"{where}: no preprocessing makes the model better than guessing:\n{table(trials)}\nEither the labels "
+            f"{where}: no preprocessing makes the model better than guessing:\n{shown}\nEither the labels "
             "are in another order than the outputs (add --labels, make: LABELS=), these are not its data, or its "
             "preprocessing is another; write it as --preprocessing mean=M/M/M,std=S/S/S (make: PREPROCESSING=)"
         )
-    close = [other for other in others if not clearly_better(best, other, tests=len(others))]
+    tests = 2 * (len(others) + len(out))
+    close = [other for other in others if not clearly_better(best, other, tests=tests)]
     if close:
         raise InputError(
             f"{where}: nothing states how pixels are prepared, and {len(close) + 1} ways fit about equally well:\n"
-            f"{table(trials)}\nAdd the right one: --preprocessing {best.name} (make: PREPROCESSING={best.name})"
+            f"{shown}\nAdd the right one: --preprocessing {best.name} (make: PREPROCESSING={best.name})"
         )
-    words = (
-        f"best of {len(trials)} ways on {len(best.right)} images ({best.accuracy:.1%}, next {others[0].accuracy:.1%})"
-    )
+    beaten = max(trial.accuracy for trial in [*others, *out])
+    ways = 1 + len(others) + len(out)
+    words = f"best of {ways} ways on {len(best.right)} images ({best.accuracy:.1%}, next {beaten:.1%})"
     return Pixels(best.settings, words)
 
 
@@ -170,9 +190,12 @@ def words_of(settings: Mapping[str, Any]) -> str:
     words = [settings["channel_order"].upper(), f"0 to {settings['value_range']}"]
     if settings["mean"] is not None or settings["std"] is not None:
         near = next((name for name, values in NORMALISATIONS.items() if _same(settings, values)), None)
-        mean = " ".join(f"{value:g}" for value in settings["mean"] or [])
-        std = " ".join(f"{value:g}" for value in settings["std"] or [])
-        words.append(f"mean {mean}, std {std}" + (f" ({near})" if near else ""))
+        said = [
+            f"{key} {' '.join(f'{value:.4g}' for value in settings[key])}"
+            for key in ("mean", "std")
+            if settings[key] is not None
+        ]
+        words.append(", ".join(said) + (f" ({near})" if near else ""))
     else:
         words.append("not normalised")
     return ", ".join(words)
