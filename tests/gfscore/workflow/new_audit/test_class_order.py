@@ -27,8 +27,9 @@ def test_classes_are_found_by_their_names(labels, classes, expected):
     assert matched(labels, classes)[0] == expected
 
 
-def test_wnids_have_the_order_of_imagenet_where_a_model_has_all_its_outputs():
-    indices, said = matched(None, WNIDS[::-1], outputs=1000)
+@pytest.mark.parametrize("classes", [WNIDS[::-1], ["great white shark", "goldfish", "tench"]])
+def test_wnids_and_names_have_the_order_of_imagenet_where_a_model_has_all_its_outputs(classes):
+    indices, said = matched(None, classes, outputs=1000)
     assert indices == [2, 1, 0] and "ImageNet" in said
 
 

@@ -49,8 +49,10 @@ def _stated(labels, classes, outputs, asked):
         return _asked(asked), "as --labels says"
     if labels is not None:
         return labels, "by the names in the model's files"
-    if outputs == len(_imagenet()) and all(WNID.fullmatch(name) for name in classes):
-        return list(_imagenet()), "by ImageNet's order of the wnids"
+    if outputs == len(_imagenet()):
+        known = {spelling for wnid in _imagenet() for spelling in _spellings(wnid)}
+        if all(known & {*_spellings(name)} for name in classes):
+            return list(_imagenet()), "in ImageNet's order, by wnids or names"
     return None, "by position: the model names none"
 
 
