@@ -128,23 +128,26 @@ def test_the_audit_of_logits_runs_as_documented(workplace):
     done = subprocess.run(["bash", "-c", command], cwd=workplace, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "cat" in (workplace / "results/audits/mine/report.html").read_text()
-    gate = next(line for line in page.splitlines() if line.endswith(" --configfile mine.yaml -- gate"))
+    gate = next(line for line in page.splitlines() if line == ".venv/bin/gfscore gate mine")
     assert {command, gate} <= set((ROOT / "docs/add-a-model.md").read_text().splitlines())
-    done = subprocess.run(["bash", "-c", gate], cwd=workplace, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert re.search(r"\nmine: PASS: .*\n\nThe gate is open\.\n", done.stdout + done.stderr, re.DOTALL)
-    first, script = re.search(r"^(rm .*)$", page, flags=re.MULTILINE)[1], re.search(r"`(grep [^`]*)`", page)[1]
+
+    def said(line):
+        done = subprocess.run(["bash", "-c", line], cwd=workplace, capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout + done.stderr
+
+    code, text = said(gate)
+    assert code == 0 and text.startswith("mine: PASS: ")
     entries["audits"]["mine"]["gate"][0]["at_least"] = 1.2
     (workplace / "mine.yaml").write_text(yaml.safe_dump(entries))
-    told = f"{first}; {gate}; echo status $?; {script}"
-    closed = subprocess.run(["bash", "-c", told], cwd=workplace, capture_output=True, text=True, check=False)
-    assert "status 1\nerror: the gate stays closed\n" in closed.stdout, "a threshold that no class reaches closes it"
-    assert closed.returncode == 0 and "\nThe gate is closed: the verdicts stand above" in closed.stdout + closed.stderr
-    # A step that fails afterwards is no closed gate, whatever the run before has left.
+    assert said(command)[0] == 0, "an audit reports"
+    code, text = said(gate)
+    assert code == 1 and text.startswith("mine: FAIL: "), "a threshold that no class reaches closes the gate"
+    # Another file than was judged.
     np.save(workplace / "first.npy", np.full_like(logits, np.nan))
-    failed = subprocess.run(["bash", "-c", told], cwd=workplace, capture_output=True, text=True, check=False)
-    assert "status 1\n" in failed.stdout and failed.returncode != 0
-    assert "\nA step failed: what it says stands above" in failed.stdout + failed.stderr
+    code, text = said(gate)
+    assert code == 3 and "first.npy: not the file" in text
+    assert said(command)[0] != 0
+    assert said(gate)[0] == 3, "and no verdict of an earlier run stands after one that failed"
 
 
 def test_links_and_pictures_exist():

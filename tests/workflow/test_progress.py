@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -14,14 +15,28 @@ DATASET = "results/datasets/digits.json"
 TRAINED = "results/trained/digits/none/PGD"
 
 
-def test_a_step_is_named_when_it_starts_also_where_rules_are_quiet(fresh_copy):
-    quiet = fresh_copy().snakemake("--quiet", "rules", "host", "--", DATASET).text
-    assert quiet.index("(Rule: fetch_dataset digits)") < quiet.index("Finished jobid")
-    assert quiet.count("Started jobid") == 1
-    # Snakemake says it itself here.
-    usual = fresh_copy().snakemake("--", DATASET).text
-    assert "rule fetch_dataset:" in usual and "Started jobid" not in usual
-    assert "Started jobid" not in fresh_copy().snakemake("--quiet", "--", DATASET).text
+def test_make_shows_how_far_a_run_is_and_a_failed_step_by_its_own_words(fresh_copy):
+    repository = fresh_copy()
+    command = ["make", "audit", f"VENV={Path(sys.executable).parent.parent}", "CORES=2"]
+
+    def run(*arguments):
+        done = subprocess.run(
+            [*command, *arguments], cwd=repository.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            check=False,
+        )  # fmt: skip
+        return done.returncode, done.stdout
+
+    code, text = run(f"ARGS=-- {DATASET}")
+    assert code == 0 and "1 steps" not in text and "\n1 step" in text and "rule fetch_dataset" not in text
+    (repository.path / "workflow_scripts/fetch_dataset.py").write_text(
+        "from gfscore.core.errors import InputError\nfrom gfscore.workflow.jobs import logged_job\n\n"
+        "with logged_job(snakemake.log[0]):\n    raise InputError('a.npz: is wrong; mend it')\n"
+    )
+    (repository.path / DATASET).unlink()
+    code, text = run(f"ARGS=-- {DATASET}")
+    assert code != 0 and text.count("a.npz: is wrong") == 1 and "\nerror: a.npz: is wrong; mend it\n" in text
+    assert "Traceback" not in text and "RuleException" not in text and "CalledProcessError" not in text
+    assert len(text.splitlines()) <= 7
 
 
 def test_a_killed_step_is_said_to_have_run_out_of_memory(fresh_copy):

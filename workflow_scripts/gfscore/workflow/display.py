@@ -112,7 +112,7 @@ class Display:
         if self.dry:
             counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in self._planned.items())
             return f"{self.total} steps: {counts}"
-        return f"{self.total} steps" if self.total else ""
+        return f"{self.total} {'step' if self.total == 1 else 'steps'}" if self.total else ""
 
     # ---- what is shown ----
 

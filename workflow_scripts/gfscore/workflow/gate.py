@@ -11,8 +11,11 @@ from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, sha256_of_file
 from gfscore.core.identity import MODEL, label_of
 from gfscore.tables.parquet_tables import read_identity
-from gfscore.workflow import layout, plan
+from gfscore.workflow import plan
 from gfscore.workflow.bundling.configurations import resolved_configuration
+
+SAMPLES = "results/samples/"
+"""Where the values per sample of each measure are."""
 
 
 def current_verdict(audit: str) -> dict[str, Any]:
@@ -35,7 +38,7 @@ def current_verdict(audit: str) -> dict[str, Any]:
         if entry["source"] == "logits":
             known = scored[label_of(model)]["checkpoint_sha256"] if label_of(model) in scored else None
         elif entry["source"] == "samples":
-            known = _digest_of_given_samples(config, audit, model)
+            known = _digest_of_given_samples(verdict, model)
         else:
             continue
         path = Path(entry["path"])
@@ -44,7 +47,7 @@ def current_verdict(audit: str) -> dict[str, Any]:
     return verdict
 
 
-def _digest_of_given_samples(config: dict[str, Any], audit: str, model: dict[str, str]) -> str | None:
+def _digest_of_given_samples(verdict: dict[str, Any], model: dict[str, str]) -> str | None:
     end = f"/{MODEL.format(**model)}.parquet"
-    file = next((file for file in layout.judged_sample_files(config, audit) if file.endswith(end)), None)
+    file = next((file for file in verdict["made_from"] if file.startswith(SAMPLES) and file.endswith(end)), None)
     return file and read_identity(file)["checkpoint_sha256"]
