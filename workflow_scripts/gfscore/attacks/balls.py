@@ -9,7 +9,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from gfscore.core.errors import InputError, unknown
-from gfscore.core.settings import FRACTION, as_number, longer_than_white
+from gfscore.core.settings import FRACTION, WHITE, as_number, longer_than_white
+
+SHORT = 4
+"""Characters of a radius that is shown as it is."""
 
 NORMS = {"linf": "l_inf", "l2": "l2"}
 """Norms by their name in settings, as text shows them."""
@@ -35,8 +38,10 @@ def ball_of(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def ball_words(norm: str, eps: float) -> str:
-    """A ball in words, "l_inf 0.0314"."""
-    return f"{NORMS[norm]} {eps:g}"
+    """A ball in words, "l_inf 0.15", or "l_inf 8/255" where the radius is so many steps of 8 bits."""
+    plain, steps = f"{eps:g}", eps * WHITE
+    whole = len(plain) > SHORT and abs(steps - round(steps)) < 1e-9
+    return f"{NORMS[norm]} {f'{round(steps)}/{WHITE}' if whole else plain}"
 
 
 def beyond_white(settings: Mapping[str, Any], keys: tuple[str, ...]) -> Iterator[tuple[str, str]]:
