@@ -35,6 +35,7 @@ rule export_cards:
         code=code("export_cards"),
         class_scores="results/audits/{audit}/class_scores.parquet",
         model_summary="results/audits/{audit}/model_summary.parquet",
+        verdict="results/audits/{audit}/verdict.json",
     output:
         folder=directory("results/audits/{audit}/exports/model-cards"),
     log:

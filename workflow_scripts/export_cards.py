@@ -4,18 +4,20 @@ from pathlib import Path
 
 from gfscore.audit.summary_tables import MODEL_SUMMARY
 from gfscore.audit.tables import TABLES
-from gfscore.core.files import write_text
+from gfscore.core.files import read_json, write_text
 from gfscore.show.exports.cards import model_cards
 from gfscore.tables.parquet_tables import read_identity, read_table
 from gfscore.workflow.jobs import logged_job
 
 
-def export_cards(path_to_scores, path_to_summary, path_to_folder, *, audit, title, measures):
-    """Write <folder>/<threat>__<model>.md for every model."""
+def export_cards(path_to_scores, path_to_summary, path_to_verdict, path_to_folder, *, audit, title, measures):
+    """Write <folder>/<threat>__<model>.md for every model, with the findings of verdict.json."""
     summary = read_table(path_to_summary, MODEL_SUMMARY, expect={"audit": audit})
     classes = read_table(path_to_scores, TABLES["class_scores"], expect={"audit": audit})["class_index"].nunique()
     digest = read_identity(path_to_scores)["dataset_digest"]
-    cards = model_cards(summary, measures, audit=audit, title=title, digest=digest, classes=classes)
+    findings = [finding["sentence"] for finding in read_json(path_to_verdict)["findings"]]
+    of_audit = {"audit": audit, "title": title, "digest": digest, "classes": classes, "findings": findings}
+    cards = model_cards(summary, measures, **of_audit)
     for name, card in cards.items():
         write_text(Path(path_to_folder) / f"{name}.md", card)
 
@@ -25,6 +27,7 @@ if __name__ == "__main__":
         export_cards(
             snakemake.input.class_scores,
             snakemake.input.model_summary,
+            snakemake.input.verdict,
             snakemake.output.folder,
             audit=snakemake.wildcards.audit,
             **snakemake.params,

@@ -1,5 +1,6 @@
 """The report archive and the exports of a finished audit."""
 
+import json
 import os
 import re
 import subprocess
@@ -46,6 +47,8 @@ def test_exports_are_made_of_a_finished_audit(audited):
         f"none__{name}" for name in models
     }
     card = (folder / "model-cards/none__PGD.md").read_text(encoding="utf-8")
+    findings = json.loads(audited.read("results/audits/digits/verdict.json"))["findings"]
+    assert findings and card.count("\n- ") >= len(findings)
     assert yaml.safe_load(card.split("---\n")[1])["model-index"][0]["name"] == "PGD"
     assert "\\toprule" in (folder / "latex/great-softmax-models.tex").read_text(encoding="utf-8")
     metadata = (folder / "ro-crate/ro-crate-metadata.json").read_text(encoding="utf-8")

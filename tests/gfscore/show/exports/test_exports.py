@@ -138,6 +138,7 @@ def cards_of(audit):
         "title": "Toy",
         "digest": "d" * 64,
         "classes": audit.class_scores["class_index"].nunique(),
+        "findings": ["No *best* model can be shown"],
     }
     return model_cards(audit.model_summary, audit.measures, **named)
 
@@ -159,6 +160,7 @@ def test_cards_repeat_the_table_and_no_calibrated_score():
         bounded = "value_alone" if name == "value" else name
         assert (metric["args"]["low"], metric["args"]["high"]) == (row[f"{bounded}_low"], row[f"{bounded}_high"])
     assert "It is not a certified radius." in page
+    assert "- No \\*best\\* model can be shown." in page
 
 
 def test_cards_are_read_by_the_hub_library():

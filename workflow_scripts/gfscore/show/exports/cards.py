@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,11 +27,12 @@ def model_cards(
     title: str,
     digest: str,
     classes: int,
+    findings: Sequence[str] = (),
 ) -> dict[str, str]:
     """Model cards of an audit, a mapping from "threat__model" to a str: YAML block, then the same numbers as a table.
 
-    Takes model_summary rows, the settings of each measure, name and `title` of the audit, the digest of the data set
-    and its number of `classes`. Scores at T = 1 alone: a temperature chosen among these models says nothing about a
+    Takes model_summary rows, the settings of each measure, name and `title` of the audit, the digest of the data set,
+    its number of `classes`, and the sentences of the audit's findings. Scores at T = 1 alone: a temperature chosen among these models says nothing about a
     model by itself.
     """
     plain = summary[summary["calibration"] == UNCALIBRATED]
@@ -40,7 +41,8 @@ def model_cards(
         by_measure = rows.set_index("measure").reindex(list(measures)).dropna(subset="model")
         index = {"model-index": [_entry(model, by_measure, measures, audit=audit, digest=digest)]}
         block = "\n".join(_yaml(index))
-        cards[f"{threat}__{model}"] = f"---\n{block}\n---\n\n{_page(model, by_measure, measures, title, classes)}"
+        page = _page(model, by_measure, measures, title=title, classes=classes, findings=findings)
+        cards[f"{threat}__{model}"] = f"---\n{block}\n---\n\n{page}"
     return cards
 
 
@@ -99,7 +101,7 @@ def _ends(metric: Metric, row: Mapping[str, Any]) -> tuple[float, float]:
     return row[f"{own}_low"], row[f"{own}_high"]
 
 
-def _page(model, rows, measures, title, classes):
+def _page(model, rows, measures, *, title, classes, findings):
     lines = [
         f"# {_plain(model)}",
         "",
@@ -117,7 +119,10 @@ def _page(model, rows, measures, title, classes):
                 bounds = f"{interval(*_ends(metric, row), highest[metric.name])} ({percent(row['confidence'])})"
             number_of = f"{metric.meaning}{_worst(metric, row, _plain)}"
             lines.append(f"| {_plain(meaning.title)} | {number_of} | {number(row[metric.name])} | {bounds} |")
-    return "\n".join([*lines, "", *(f"- {measure_of(measures[name]).explanation}" for name in rows.index), ""])
+    lines += ["", *(f"- {measure_of(measures[name]).explanation}" for name in rows.index), ""]
+    if findings:
+        lines += ["What the audit found, of all its models:", "", *(f"- {_plain(words)}." for words in findings), ""]
+    return "\n".join(lines)
 
 
 def _plain(text):
