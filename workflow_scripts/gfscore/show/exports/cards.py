@@ -32,8 +32,8 @@ def model_cards(
     """Model cards of an audit, a mapping from "threat__model" to a str: YAML block, then the same numbers as a table.
 
     Takes model_summary rows, the settings of each measure, name and `title` of the audit, the digest of the data set,
-    its number of `classes`, and the sentences of the audit's findings. Scores at T = 1 alone: a temperature chosen among these models says nothing about a
-    model by itself.
+    its number of `classes`, and the sentences of the audit's findings. Scores at T = 1 alone: a temperature chosen
+    among these models says nothing about a model by itself.
     """
     plain = summary[summary["calibration"] == UNCALIBRATED]
     cards = {}
