@@ -144,7 +144,8 @@ rule gate:
         standing=of_run(layout.verdict_results),
     log:
         str(GATE_LOG),
+    # It reads the configuration of models, whose sources are modules of networks.
     conda:
-        "../envs/analysis.yaml"
+        "../envs/torch.yaml"
     script:
         "../workflow_scripts/gate.py"
