@@ -322,7 +322,7 @@ def test_an_onnx_graph_gives_logits_whatever_its_batch(tmp_path, batch):
 def test_other_onnx_graphs_are_named(tmp_path):
     path = tmp_path / "m.onnx"
     graph(path, outputs=2)
-    with pytest.raises(InputError, match="output None is not one of logits, flat; name the logits under `output`"):
+    with pytest.raises(InputError, match="has the outputs logits, flat; name the logits under `output`"):
         opened(manifest_of(path, "onnx"))
     assert opened(manifest_of(path, "onnx", output="logits")).classes == 4
     graph(path, dtype=TensorProto.FLOAT16)

@@ -166,5 +166,6 @@ def _output_of(session, wanted, path):
     if wanted is None and len(names) == 1:
         return names[0]
     if wanted not in names:
-        raise InputError(f"{path}: output {wanted!r} is not one of {', '.join(names)}; name the logits under `output`")
+        what = f"output {wanted!r} is not one of" if wanted else "has the outputs"
+        raise InputError(f"{path}: {what} {', '.join(names)}; name the logits under `output` in the model's entry")
     return wanted

@@ -93,9 +93,7 @@ class Display:
                 # The step has said why, in its own words.
                 self.failed = True
             elif not event and "Nothing to be done" in str(record.msg):
-                self._say(
-                    "Nothing to do: all that is asked for is there; .venv/bin/gfscore gate NAME says the verdict"
-                )
+                self._say("Nothing to do: all that is asked for is there; .venv/bin/gfscore gate NAME says the verdict")
             elif (event == "error" or record.levelno >= logging.WARNING) and not self.failed:
                 self._say(self._message(record))
 

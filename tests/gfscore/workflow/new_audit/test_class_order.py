@@ -84,6 +84,14 @@ def test_guessing_is_refused_with_likely_causes():
         check_order(*answers(0.0, seed=1), NAMES, where="net")
 
 
+def test_the_most_frequent_class_is_no_answer():
+    labels = np.where(np.arange(400) % 10 == 0, np.arange(400) // 10 % 10, 0)
+    always = np.eye(10)[np.zeros(400, dtype=int)]
+    assert (labels == 0).mean() > 0.9
+    with pytest.raises(InputError, match=r"no more than by guessing"):
+        check_order(always, labels, NAMES, where="net")
+
+
 def test_a_right_order_is_rarely_refused():
     """A weak model that confuses classes in one direction only looks like another order to an assignment."""
     refused = 0

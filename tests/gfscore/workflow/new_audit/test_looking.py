@@ -242,13 +242,17 @@ def test_preprocessing_that_fits_about_as_well_as_another_is_asked_for(planted, 
 @pytest.mark.parametrize(
     ("model", "data", "message"),
     [
-        ("planted/shuffled.pt", "own/images.npz", r"no preprocessing makes the model better than guessing"),
+        ("planted/shuffled.pt", "own/images.npz", r"answers fit .*another order .*57\.4% after"),
         ("planted/swapped.pt", "own/images", r"another order of the classes.*cat -> dog, dog -> cat"),
         ("planted/softmax.pt", "own/images.npz", r"probabilities, not logits.*before the softmax"),
         ("planted/sigmoid.pt", "own/images.npz", r"outputs of a sigmoid"),
         ("planted/dense.pt", "own/images.npz", r"returns shape \(2, 10, 4, 4\)"),
-        ("planted/raw", "own/images", r"preprocessor_config\.json says give .*another way surely more"),
-        ("own/net.onnx", "planted/shuffled.npz", r"better than guessing.*--labels"),
+        (
+            "planted/raw",
+            "own/images",
+            r"stated by preprocessor_config\.json gives .*another way surely more.*what is stated, none,255",
+        ),
+        ("own/net.onnx", "planted/shuffled.npz", r"no more than by guessing.*--labels"),
         ("own/net.onnx", "planted/three.npz", r"three\.npz: no sample of class"),
         ("own/net.onnx", "planted/one_class.npz", r"one_class\.npz: 1 class "),
         ("own/net.onnx", "planted/single", r"single: holds one class folder, cat"),
@@ -271,6 +275,52 @@ def test_what_is_wrong_is_said_in_one_message(planted, own, model, data, message
         looked_at(path(model), path(data), trust_code=True)
     # Nothing is left beside files of the user.
     assert not [*own.rglob("*.sha256"), *planted.rglob("*.sha256")]
+
+
+def test_preprocessing_that_is_asked_for_is_taken_with_a_word_where_another_is_surely_better(own):
+    found = looked_at(own / "net.onnx", own / "images.npz", preprocessing="imagenet")
+    assert any("as asked, although none is surely better" in line for line in found.said)
+    found = looked_at(own / "net.onnx", own / "images.npz", preprocessing="none")
+    assert any(line.endswith("not normalised: as asked") for line in found.said)
+
+
+def test_class_folders_that_are_numbers_count_as_numbers(own, tmp_path):
+    for number, name in enumerate(own_files.CLASSES):
+        # 8, 9, 10, 11, ..., which sorted as text begin with 10.
+        shutil.copytree(own / "images" / name, tmp_path / f"numbers/{number + 8}")
+    _, dataset, _ = entries(looked_at(own / "net.onnx", tmp_path / "numbers"))
+    assert dataset["folders"] == [str(number) for number in range(8, 18)]
+
+
+@pytest.mark.parametrize(
+    ("files", "options", "message"),
+    [
+        (("logits.npz",), {"eps": ("8/255",)}, r"--eps: logits have no use"),
+        (("many.npz", "images.npz"), {"labels": "a,b"}, r"--labels: logits have no use"),
+        (("net.onnx", "images.npz"), {"architecture": "timm:resnet18"}, r"--architecture timm:resnet18: no model here"),
+    ],
+)
+def test_options_that_cannot_apply_are_refused(own, files, options, message):
+    paths = [own / file for file in files]
+    with pytest.raises(InputError, match=message):
+        looked_at(*paths, **options) if len(paths) > 1 else looked_at(*paths, data=None, **options)
+
+
+def test_what_data_cannot_be_is_said(own, tmp_path, real_data):
+    x, y = own_files.real_images(real_data)
+    np.savez(tmp_path / "from_one.npz", x=x, y=y + 1)
+    (tmp_path / "two").mkdir()
+    for name in "ab":
+        (tmp_path / f"two/{name}.csv").write_text("path,label\n")
+    (tmp_path / "nested").mkdir()
+    shutil.copytree(own / "images", tmp_path / "nested/test")
+    for data, message in (
+        ("from_one.npz", r"Labels count from 0.*subtract 1"),
+        ("two", r"2 CSV files \(a\.csv, b\.csv\)"),
+        ("nested", r"folders of folders.*nested/test"),
+    ):
+        with pytest.raises(InputError, match=message):
+            looked_at(own / "net.onnx", tmp_path / data)
 
 
 def test_code_is_not_run_without_trust(own):

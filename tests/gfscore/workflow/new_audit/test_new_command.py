@@ -73,6 +73,7 @@ def test_make_passes_its_variables_by_the_environment(own, project, monkeypatch)
     [
         ([], "name a model and its data"),
         (["a.onnx", "b", "--eps", "1,2,3,4"], "4 radii"),
+        (["a.onnx", "b", "--eps", "8/255,8/255"], "stands twice"),
         (["a.onnx", "b", "--eps", "8"], "pixels are in [0, 1]"),
         (["a.onnx", "b", "--eps", "much"], "no number"),
         (["a.onnx", "b", "--minutes", "0"], "--minutes 0"),

@@ -11,6 +11,7 @@ from gfscore.workflow.new_audit.pixels import (
     candidates,
     check_pixels,
     choose_pixels,
+    option_of,
     settings_of,
     try_all,
     try_in_turns,
@@ -121,7 +122,7 @@ def test_a_statement_is_refused_where_another_way_is_surely_better():
     rows = np.arange(200)
     stated = trial("config.json says", rows < 100)
     check_pixels(stated, [trial("a", rows < 103), trial("b", rows < 90)], where="net")
-    with pytest.raises(InputError, match=r"(?s)prepared as config\.json says give 50\.0%.*PREPROCESSING=a"):
+    with pytest.raises(InputError, match=r"(?s)config\.json says gives 50\.0%.*PREPROCESSING=a"):
         check_pixels(stated, [trial("a", rows < 140)], where="net")
 
 
@@ -133,6 +134,11 @@ def test_a_wrong_choice_between_equals_is_as_rare_as_stated():
         wrong += pixels.clearly_better(one, other, tests=1)
     # One-sided at ERROR; three standard errors above.
     assert wrong / repetitions <= pixels.ERROR + 3 * np.sqrt(pixels.ERROR / repetitions)
+
+
+@pytest.mark.parametrize("name", ["none,bgr,255", "imagenet", "mean=0.1/0.2/0.3,std=0.5/0.5/0.5,bgr"])
+def test_settings_are_written_as_the_option_that_asks_for_them(name):
+    assert settings_of(option_of(settings_of(name))) == settings_of(name)
 
 
 def test_words_name_a_known_normalisation():

@@ -50,7 +50,7 @@ def open_source(settings: dict[str, Any], path: Any) -> Any:
     for row, name in enumerate(names):
         place = PurePosixPath(name)
         if place.is_absolute() or ".." in place.parts or "\0" in name:
-            raise InputError(f"{path}: row {row} leads outside the folder of the images ({name!r}); correct it")
+            raise InputError(f"{path}: row {row} is {name!r}; write paths within the folder of the images, from there")
 
     def blobs(rows: Any) -> Any:
         for row in rows:

@@ -106,9 +106,14 @@ def _imagenet():
 
 
 def check_order(
-    logits: NDArray[np.floating], labels: NDArray[np.integer], classes: Sequence[str], *, where: str
+    logits: NDArray[np.floating],
+    labels: NDArray[np.integer],
+    classes: Sequence[str],
+    *,
+    where: str,
+    remedy: str = "correct them, or add --labels (make: LABELS=)",
 ) -> float:
-    """Accuracy of logits (n, K) in the data's order of classes.
+    """Accuracy of logits (n, K) in the data's order of classes; `remedy` is what mends another order.
 
     Raises InputError, with the likely causes, where it is no better than guessing, and where another order of the
     classes, found on one half of the images by linear assignment, is surely better on the other half.
@@ -137,12 +142,14 @@ def check_order(
         ]
         raise InputError(
             f"{where}: answers fit the labels in another order of the classes ({right.mean():.1%} right, "
-            f"{again.mean():.1%} after {few(pairs)}); the labels, or the names of the outputs, are mixed up: correct "
-            "them, or add --labels (make: LABELS=)"
+            f"{again.mean():.1%} after {few(pairs)}); the labels, or the names of the outputs, are mixed up: "
+            f"{remedy}"
         )
-    if binomial_tail(int(right.sum()), len(right), 1 / k) > ERROR:
+    # Whoever always answers the most frequent class is right as often as that.
+    guessing = max(1 / k, np.bincount(labels).max() / len(labels))
+    if binomial_tail(int(right.sum()), len(right), guessing) > ERROR:
         raise InputError(
-            f"{where}: {right.mean():.1%} of {len(right)} images are right, no more than by guessing among {k} "
+            f"{where}: {right.mean():.1%} of {len(right)} samples are right, no more than by guessing among {k} "
             "classes. Likely causes: labels in another order than the outputs (--labels), another preprocessing "
             "(--preprocessing), weights of another network, or data that it was not made for"
         )

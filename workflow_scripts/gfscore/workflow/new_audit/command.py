@@ -112,6 +112,8 @@ def request_of(given: argparse.Namespace) -> Request:
         raise InputError("name a model and its data: gfscore audit net.onnx images/")
     *models, data = given.files if len(given.files) > 1 else [given.files[0], None]
     radii = tuple(part.strip() for part in (given.eps or "").split(",") if part.strip())
+    if len({*radii}) < len(radii):
+        raise InputError(f"--eps {given.eps}: a radius stands twice; give each once")
     if len(radii) > MOST_RADII:
         raise InputError(
             f"--eps {given.eps}: {len(radii)} radii; give up to {MOST_RADII}, and more in the audit's file"
@@ -200,6 +202,10 @@ def inspected(request: Request) -> Mapping[str, Any]:
     return found
 
 
+def _without_comments(text):
+    return [line for line in text.splitlines() if not line.strip().startswith("#")]
+
+
 def _written(found, command, *, force):
     from gfscore.core.files import write_text
 
@@ -209,7 +215,7 @@ def _written(found, command, *, force):
     text = f"# Written by: {command}\n{rest}"
     if path.is_file() and not force:
         old = path.read_text(encoding="utf-8", errors="replace")
-        if old != text:
+        if _without_comments(old) != _without_comments(text):
             lines = difflib.unified_diff(
                 old.splitlines(), text.splitlines(), str(path), "as it would be", lineterm="", n=0
             )

@@ -40,7 +40,7 @@ KINDS = (
 class FoundData:
     """Labelled data: `entry`, settings of their source; `words`; `images`, the ImageSet; `classes`, K names.
 
-    `uniform`: whether all images have the size of the first.
+    `uniform`: whether all images have the size of the first; `several`: whether they were brought to one from several.
     """
 
     entry: Mapping[str, Any]
@@ -48,6 +48,7 @@ class FoundData:
     images: ImageSet
     classes: Sequence[str]
     uniform: bool = True
+    several: bool = False
 
     @property
     def counts(self) -> NDArray[np.int64]:
@@ -77,7 +78,12 @@ def _opened(entry, words, path):
 
     settings = dataset_sources()[entry["source"]].settings.model_validate(entry).explicit()
     settings["subset"] = None
-    images = open_images(settings, entry.get("path"), classes=settings.pop("classes"))
+    try:
+        images = open_images(settings, entry.get("path"), classes=settings.pop("classes"))
+    except InputError as error:
+        if "no sample of class '0'" not in str(error):
+            raise
+        raise InputError(f"{error}. Labels count from 0: where they start at 1, subtract 1") from error
     classes = settings_classes(entry, images)
     if len(np.unique(images.labels)) < 2:
         raise InputError(f"{path}: holds one class; an audit compares classes: give data of at least two")
@@ -124,7 +130,7 @@ def resized(data: FoundData, preprocessing: Mapping[str, Any]) -> FoundData:
     # Names that the source finds are in the right order already.
     again = _opened({**data.entry, "preprocessing": dict(preprocessing)}, data.words, data.entry["path"])
     again, _ = looked_at(again)
-    return again
+    return replace(again, several=not data.uniform)
 
 
 # ---- what a path is ----
@@ -162,11 +168,27 @@ def _folder(path):
         return _parquet(path, shards[0])
     if len(tables) == 1 and (not folders or any(is_image(name) for name in names)):
         return _csv(tables[0])
+    if len(tables) > 1:
+        raise InputError(
+            f"{path}: holds {len(tables)} CSV files ({few([t.name for t in tables])}); give the one with labels"
+        )
+    if folders and all(_holds_folders(folder) for folder in folders):
+        raise InputError(f"{path}: holds folders of folders; give one with class folders, such as {folders[-1]}")
     if len(folders) == 1 and len(inside) == 1:
         raise InputError(f"{path}: holds one class folder, {folders[0].name}; an audit compares at least two classes")
     if not folders:
         raise InputError(f"{path}: no data; data are {KINDS}")
-    return {"source": "image_folder", "path": str(path)}, "class folders"
+    entry: dict[str, Any] = {"source": "image_folder", "path": str(path)}
+    order = [folder.name for folder in folders]
+    if all(name.isdecimal() for name in order) and sorted(order, key=int) != order:
+        # Numbers of classes, which sorted as text would be in another order.
+        entry["folders"] = sorted(order, key=int)
+    return entry, "class folders"
+
+
+def _holds_folders(folder):
+    inside = [entry for entry in folder.iterdir() if not entry.name.startswith(".")]
+    return bool(inside) and all(entry.is_dir() for entry in inside)
 
 
 def _csv(path):

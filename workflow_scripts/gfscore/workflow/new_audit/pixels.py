@@ -157,13 +157,33 @@ def choose_pixels(trials: Sequence[Trial], out: Sequence[Trial] = (), *, classes
 
 def check_pixels(stated: Trial, others: Sequence[Trial], *, where: str) -> None:
     """Raise InputError, with the table, if another preprocessing than the one that is stated is surely better."""
-    better = [other for other in others if clearly_better(other, stated, tests=len(others))]
+    better = surely_better(stated, others)
     if better:
         raise InputError(
-            f"{where}: pixels prepared as {stated.name} give {stated.accuracy:.1%}, but another way surely more:\n"
+            f"{where}: the preprocessing {stated.name} gives {stated.accuracy:.1%}, but another way surely more:\n"
             f"{table([*others, stated])}\nIf the first is right, add --preprocessing {better[0].name} (make: "
-            f"PREPROCESSING={better[0].name}); to keep the other, write it there"
+            f"PREPROCESSING={better[0].name}); to keep what is stated, {option_of(stated.settings)}"
         )
+
+
+def surely_better(one: Trial, others: Sequence[Trial]) -> list[Trial]:
+    """Those of the others that are right more often beyond chance, the best first as they come."""
+    return [other for other in others if clearly_better(other, one, tests=len(others))]
+
+
+def option_of(settings: Mapping[str, Any]) -> str:
+    """Value of --preprocessing that stands for these settings."""
+    named = next((name for name in candidates(3) if settings_of(name) == dict(settings)), None)
+    if named:
+        return named
+    order = [settings["channel_order"]] if settings["channel_order"] != "rgb" else []
+    white = [str(settings["value_range"])] if settings["value_range"] != 1 else []
+    constants = [
+        f"{key}={'/'.join(f'{value:g}' for value in settings[key])}"
+        for key in ("mean", "std")
+        if settings[key] is not None
+    ]
+    return ",".join([*(constants or ["none"]), *order, *white])
 
 
 def clearly_better(one: Trial, other: Trial, *, tests: int) -> bool:

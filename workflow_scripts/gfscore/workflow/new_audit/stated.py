@@ -120,7 +120,7 @@ def of_graph(graph: onnx.ModelProto) -> Pixels | None:
         return None
     # Means of pixels up to 255, or a division by numbers such as 255 or 58.
     white = TIMES if (subtracts or 0) > 2 or (scale or 0) > 2 else 1
-    return Pixels({**NEUTRAL, "value_range": white}, "the first operators of the graph, which normalise")
+    return Pixels({**NEUTRAL, "value_range": white}, "the first operators of the graph")
 
 
 def _constants(graph):
