@@ -52,24 +52,10 @@ def measure_in_batches(
     of `measure_batch`. Finished batches are kept in `path_to_progress` until the table is written; of a subset of so
     many of each class its samples stay there, for a larger one. A batch that does not fit into memory is halved.
     """
-    images, dataset = open_described(files["dataset"])
-    rows = np.arange(len(images.labels))
-    model = read_json(files["model"])
-    of_data = {"image_shape": dataset["image_shape"], "classes": len(dataset["classes"])}
-    threads = threads_for(model, files["checkpoint"])
-    classifier = open_classifier(model, files["checkpoint"], **of_data, threads=threads)
-    inference.require_fit(classifier, dataset, source=files["checkpoint"] or model["path"])
-    if settings["subset"] is not None:
-        rows = subset_rows(images.labels, settings["subset"], where=f"measures: {measure}")
-        images = images.select(rows)
+    images, rows, classifier, identity = _opened(files, settings, measure)
+    threads, device = identity.pop("threads"), identity["device"]
     # Of its row in the dataset, so that a sample is drawn alike in any subset and batch.
     seeds = seeds_of_samples(settings["seed"], settings["kind"], rows)
-    device = inference.device_of(classifier, "auto")
-    if classifier.network is not None:
-        classifier.network.to(device).eval()
-    identity = inference.identity_of(dataset, model, device=device, preprocessing=classifier.preprocessing)
-    identity |= {"measure": measure, "settings": json.dumps(settings, sort_keys=True)}
-
     kept = KeptSamples(path_to_progress, table, identity, version=how["version"])
     todo = kept.missing(images.sample_id)
     asked, images = images.sample_id, images.select(todo) if len(todo) < len(images) else images
@@ -97,6 +83,29 @@ def measure_in_batches(
         write_table(path_to_samples, table, kept.completed(made, asked), identity=identity)
         progress.forget(path_to_progress)
         kept.keep()
+
+
+def _opened(files, settings, measure):
+    # The images that are asked for, their rows in the dataset, the classifier on its device, and the identity of the
+    # table with the number of threads.
+    images, dataset = open_described(files["dataset"])
+    rows = np.arange(len(images.labels))
+    model = read_json(files["model"])
+    of_data = {"image_shape": dataset["image_shape"], "classes": len(dataset["classes"])}
+    threads = threads_for(model, files["checkpoint"])
+    classifier = open_classifier(model, files["checkpoint"], **of_data, threads=threads)
+    inference.require_fit(classifier, dataset, source=files["checkpoint"] or model["path"])
+    if settings["subset"] is not None:
+        rows = subset_rows(images.labels, settings["subset"], where=f"measures: {measure}")
+        images = images.select(rows)
+    device = inference.device_of(classifier, "auto")
+    if classifier.network is not None:
+        classifier.network.to(device).eval()
+    identity: dict[str, Any] = inference.identity_of(
+        dataset, model, device=device, preprocessing=classifier.preprocessing
+    )
+    identity |= {"measure": measure, "settings": json.dumps(settings, sort_keys=True)}
+    return images, rows, classifier, identity | {"threads": threads}
 
 
 class _Positioned:

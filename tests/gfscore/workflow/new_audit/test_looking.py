@@ -146,7 +146,7 @@ def test_radii_norm_and_minutes_are_as_asked(own):
 
 
 def test_attacks_that_would_take_too_long_are_left_out_with_what_they_would_take(own, monkeypatch):
-    monkeypatch.setattr("gfscore.workflow.new_audit.looking._seconds", lambda *_: 10.0)
+    monkeypatch.setattr("gfscore.workflow.new_audit.shown_images._seconds", lambda *_: 10.0)
     found = looked_at(own / "net.onnx", own / "images.npz", minutes=5)
     _, _, audit = entries(found)
     assert audit["measures"] == ["clean", "great-softmax"] and audit["gate"][0]["measure"] == "clean"

@@ -177,8 +177,7 @@ def _of_classes(tables, verdict, measures):
 def _of_few_samples(tables, verdict, measures):
     measure = evidence.judged_measure(verdict, measures)
     scores = tables.of("class_scores", measure)
-    # Models may differ in the samples that they lack.
-    fewest = scores.groupby("class_index")["n"].min()
+    fewest = scores.groupby("class_index")["n"].min()  # models may lack different samples
     few = fewest[(fewest > 0) & (fewest < FEW)]
     if len(few):
         numbers = {"count": len(few), "classes": len(fewest), "least": int(few.min()), "below": FEW}

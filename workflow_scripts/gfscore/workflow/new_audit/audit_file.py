@@ -20,6 +20,14 @@ RESERVED = {"null", "true", "false", "yes", "no", "on", "off", "y", "n"}
 FRACTION = re.compile(r"\d+/\d+")
 
 
+def words_without_attacks(why: str) -> list[str]:
+    """Lines on what is measured and judged without attacks, and why there are none."""
+    return [
+        f"measures  clean accuracy and the attack-free score; {why}",
+        f"gate      the worst class is right on at least {ACCURATE}; yours to decide",
+    ]
+
+
 def audit_text(
     head: Iterable[str],
     name: str,

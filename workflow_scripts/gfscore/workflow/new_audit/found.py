@@ -47,6 +47,16 @@ class FoundModel:
         return self.entry["source"] == "logits"
 
 
+@dataclass
+class Inspection:
+    """What was found: `name` and `text` of the audit, `said` in lines, files to copy by their new paths."""
+
+    name: str
+    text: str
+    said: list[str]
+    copies: dict[str, str] = field(default_factory=dict)
+
+
 def name_from(text: str) -> str:
     """Name that paths may hold, made of any text."""
     return re.sub(r"[^A-Za-z0-9._+-]+", "-", text).strip("-.")[:LONGEST_NAME] or "model"

@@ -1,0 +1,163 @@
+"""Models opened and shown labelled images: their preprocessing, their classes, what they answer and how fast."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gfscore.core.errors import InputError
+from gfscore.workflow.new_audit import audit_file, pixels
+from gfscore.workflow.new_audit.class_order import check_logits, check_order, match_classes
+from gfscore.workflow.new_audit.data_files import FoundData
+from gfscore.workflow.new_audit.found import FoundModel
+from gfscore.workflow.new_audit.request import Request
+
+if TYPE_CHECKING:
+    from gfscore.networks.classifier import Classifier
+
+TRYING = 40.0
+"""Seconds that a turn of trying every preprocessing may take for one model, with FEWEST images at least."""
+
+FEWEST = 40
+
+MEASURING = 1.0
+"""Seconds in which passes are timed, three at least."""
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A model that was shown images: its settings, what was found in lines, and the seconds that it takes per image."""
+
+    found: FoundModel
+    entry: Mapping[str, Any]
+    said: list[str]
+    gradients: bool
+    seconds: float
+
+
+def look_at(model: FoundModel, data: FoundData, images: Any, labels: Any, request: Request) -> Opened:
+    """Open a model and show it images (n, C, H, W) of the data with labels (n,).
+
+    Raises InputError, naming its file, for what no audit could be made of: outputs that are no classes, probabilities,
+    preprocessing that is not known, classes that do not match, answers no better than guessing.
+    """
+    where = model.entry["path"]
+    entry = dict(model.entry)
+    classifier, gradients, note = _opened(entry, data)
+    outputs = classifier.classes or len(data.classes)
+    indices, matched = match_classes(model.labels, data.classes, outputs, asked=request.labels, where=where)
+    seconds = _seconds(classifier, images)
+
+    def run(shown: NDArray[np.float32]) -> NDArray[np.float32]:
+        logits = [classifier.logits(shown[start : start + 64]) for start in range(0, len(shown), 64)]
+        return np.concatenate(logits)[:, indices]
+
+    settings, pixel_words = _pixels(
+        model, run, images, labels, data_classes=data.classes, seconds=seconds, request=request
+    )
+    shaped = {**settings, "image_shape": images.shape[1:]}
+    logits = run(pixels.preprocess(images, shaped, where=where))
+    check_logits(logits, labels, where=where)
+    accuracy = check_order(logits, labels, data.classes, where=where)
+    written = audit_file.model_settings(entry, settings, indices, outputs)
+    said = [
+        f"pixels    {pixels.words_of(settings)}: {pixel_words}",
+        f"classes   {outputs} outputs, {matched}",
+        f"answers   {accuracy:.1%} of {len(labels)} images right, {1000 * seconds:.2g} ms each{note}",
+    ]
+    return Opened(model, written, said, gradients, seconds)
+
+
+def _opened(entry: dict[str, Any], data: FoundData) -> tuple[Classifier, bool, str]:
+    """Classifier of an entry, which is completed, whether it has gradients, and what is to be said of that."""
+    if entry["source"] != "onnx":
+        return _classifier(entry, data), True, ""
+    from gfscore.networks.inference import require_agreement
+
+    plain = _classifier(entry, data)
+    try:
+        converted = _classifier({**entry, "gradients": True}, data)
+        said = require_agreement(converted, data.images.select(_few_rows(data)), _logits_of(converted, data), where="")
+    except InputError as error:
+        return plain, False, f"; no gradients: {str(error).split(';', maxsplit=1)[0]}"
+    entry["gradients"] = True
+    return converted, True, f"; gradients {said['conversion'].split(';')[0]}"
+
+
+def _few_rows(data):
+    return np.arange(min(8, len(data.images)))
+
+
+def _logits_of(classifier, data):
+    return classifier.logits(np.concatenate(list(data.images.select(_few_rows(data)).batches(8))))
+
+
+def _classifier(entry: Mapping[str, Any], data: FoundData) -> Classifier:
+    """Classifier of an entry with neutral preprocessing."""
+    from gfscore.networks.manifests import describe_checkpoint
+    from gfscore.networks.model_source import model_sources
+    from gfscore.networks.opening import open_classifier
+
+    settings = model_sources()[entry["source"]].settings.model_validate(entry).explicit()
+    manifest = describe_checkpoint(
+        settings, identity=dict.fromkeys(("dataset", "threat", "model"), "new"), record=False
+    )
+    return open_classifier(manifest, image_shape=data.images.image_shape, classes=len(data.classes), threads=1)
+
+
+def _seconds(classifier, images):
+    # The least of several passes: what other work on the machine takes is no property of the network.
+    batch = images[:32]
+    taken: list[float] = []
+    until = time.monotonic() + MEASURING
+    while len(taken) < 3 or (time.monotonic() < until and len(taken) < 50):
+        started = time.perf_counter()
+        classifier.logits(batch)
+        taken.append(time.perf_counter() - started)
+    return min(taken) / len(batch)
+
+
+def _pixels(
+    model: FoundModel,
+    run: pixels.Run,
+    images: Any,
+    labels: Any,
+    *,
+    data_classes: Sequence[str],
+    seconds: float,
+    request: Request,
+) -> tuple[Mapping[str, Any], str]:
+    """Settings of the preprocessing, and how they were found, in words."""
+    where, channels = model.entry["path"], images.shape[1]
+    names, classes = pixels.candidates(channels), len(np.unique(labels))
+    # Fewer images where each takes long.
+    first = int(np.clip(TRYING / (len(names) * seconds), FEWEST, len(labels)))
+    rows = np.linspace(0, len(labels) - 1, min(first, len(labels))).astype(int)
+
+    def trial(name: str, settings: Mapping[str, Any]) -> pixels.Trial:
+        shaped = {**settings, "image_shape": images.shape[1:]}
+        logits = run(pixels.preprocess(images[rows], shaped, where=where))
+        return pixels.Trial(name, settings, logits.argmax(axis=1) == labels[rows])
+
+    if request.preprocessing:
+        settings = pixels.settings_of(request.preprocessing, channels=channels)
+        trials = pixels.try_all(run, images[rows], labels[rows], names)
+        better = pixels.surely_better(trial("as asked", settings), trials)
+        return settings, "as asked" + (f", although {better[0].name} is surely better" if better else "")
+    if model.pixels is None:
+        left, out = pixels.try_in_turns(run, images, labels, names, first=first)
+        if len(left) > 1:
+            # Where the classes are in another order nothing fits, and the best of all ways says nothing.
+            shaped = {**left[0].settings, "image_shape": images.shape[1:]}
+            check_order(run(pixels.preprocess(images, shaped, where=where)), labels, data_classes, where=where)
+        chosen = pixels.choose_pixels(left, out, classes=classes, where=where)
+        return chosen.settings, chosen.said_by
+    stated = dict(model.pixels.settings)
+    own = trial(f"stated by {model.pixels.said_by}", stated)
+    pixels.check_pixels(own, pixels.try_all(run, images[rows], labels[rows], names), where=where)
+    return stated, f"{model.pixels.said_by}, checked on {len(rows)} images"
