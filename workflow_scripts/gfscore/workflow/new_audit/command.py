@@ -17,6 +17,7 @@ from typing import Any
 
 from gfscore.core.errors import InputError
 from gfscore.core.names import harmless, printable
+from gfscore.workflow.job_variables import set_job_variables
 from gfscore.workflow.new_audit.request import DEFAULT_MINUTES, Request
 
 FOLDER = Path("audits")
@@ -191,6 +192,7 @@ def inspected(request: Request) -> Mapping[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         reply = Path(folder, "reply.json")
         command = [sys.executable, "-P", "-m", "gfscore.workflow.new_audit.inspecting", str(reply)]
+        set_job_variables()
         done = subprocess.run(command, input=request.text(), text=True, stderr=subprocess.PIPE, check=False)
         if not reply.is_file():
             last = (done.stderr or "").strip().splitlines()[-1:] or ["it said nothing"]

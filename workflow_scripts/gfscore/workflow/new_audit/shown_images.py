@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,9 +47,19 @@ def look_at(model: FoundModel, data: FoundData, images: Any, labels: Any, reques
     Raises InputError, naming its file, for what no audit could be made of: outputs that are no classes, probabilities,
     preprocessing that is not known, classes that do not match, answers no better than guessing.
     """
+    from gfscore.networks.inference import reproducible_arithmetic
+    from gfscore.networks.thread_count import threads_for_size
+
+    # As in the steps of the audit, whose time is to be foreseen.
+    threads = threads_for_size(Path(model.entry["path"]).stat().st_size)
+    with reproducible_arithmetic(threads=threads):
+        return _shown(model, data, images, labels, request, threads=threads)
+
+
+def _shown(model, data, images, labels, request, *, threads):
     where = model.entry["path"]
     entry = dict(model.entry)
-    classifier, gradients, note = _opened(entry, data)
+    classifier, gradients, note = _opened(entry, data, threads)
     outputs = classifier.classes or len(data.classes)
     indices, matched = match_classes(model.labels, data.classes, outputs, asked=request.labels, where=where)
     seconds = _seconds(classifier, images)
@@ -73,15 +84,15 @@ def look_at(model: FoundModel, data: FoundData, images: Any, labels: Any, reques
     return Opened(model, written, said, gradients, seconds)
 
 
-def _opened(entry: dict[str, Any], data: FoundData) -> tuple[Classifier, bool, str]:
+def _opened(entry: dict[str, Any], data: FoundData, threads: int) -> tuple[Classifier, bool, str]:
     """Classifier of an entry, which is completed, whether it has gradients, and what is to be said of that."""
     if entry["source"] != "onnx":
-        return _classifier(entry, data), True, ""
+        return _classifier(entry, data, threads), True, ""
     from gfscore.networks.inference import require_agreement
 
-    plain = _classifier(entry, data)
+    plain = _classifier(entry, data, threads)
     try:
-        converted = _classifier({**entry, "gradients": True}, data)
+        converted = _classifier({**entry, "gradients": True}, data, threads)
         said = require_agreement(converted, data.images.select(_few_rows(data)), _logits_of(converted, data), where="")
     except InputError as error:
         return plain, False, f"; no gradients: {str(error).split(';', maxsplit=1)[0]}"
@@ -97,7 +108,7 @@ def _logits_of(classifier, data):
     return classifier.logits(np.concatenate(list(data.images.select(_few_rows(data)).batches(8))))
 
 
-def _classifier(entry: Mapping[str, Any], data: FoundData) -> Classifier:
+def _classifier(entry: Mapping[str, Any], data: FoundData, threads: int) -> Classifier:
     """Classifier of an entry with neutral preprocessing."""
     from gfscore.networks.manifests import describe_checkpoint
     from gfscore.networks.model_source import model_sources
@@ -107,7 +118,7 @@ def _classifier(entry: Mapping[str, Any], data: FoundData) -> Classifier:
     manifest = describe_checkpoint(
         settings, identity=dict.fromkeys(("dataset", "threat", "model"), "new"), record=False
     )
-    return open_classifier(manifest, image_shape=data.images.image_shape, classes=len(data.classes), threads=1)
+    return open_classifier(manifest, image_shape=data.images.image_shape, classes=len(data.classes), threads=threads)
 
 
 def _seconds(classifier, images):
