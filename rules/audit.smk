@@ -144,7 +144,6 @@ rule gate:
         standing=of_run(layout.verdict_results),
     log:
         str(GATE_LOG),
-    # It reads the configuration of models, whose sources are modules of networks.
     conda:
         "../envs/torch.yaml"
     script:
