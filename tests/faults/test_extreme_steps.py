@@ -52,7 +52,7 @@ class Steps:
 
     def score_file(self, file, *, measures=MEASURES, calibrated=None, allow_probabilities=True):
         """The same from a file of that name."""
-        asked = {"model": MODEL, "gate": UNPUBLISHED, "allow_probabilities": allow_probabilities}
+        asked = {"model": MODEL, "gate": UNPUBLISHED, "member": None, "allow_probabilities": allow_probabilities}
         self.subject = {"models": [MODEL], "measures": measures, "calibrated_measure": calibrated}
         self.subject |= {"given": {"none/A": "logits"}, "logits": {"none/A": self.folder / file}}
         how = {"temperatures": {"low": 0.01, "high": 10.0}, "cache": self.folder / "cache"}
