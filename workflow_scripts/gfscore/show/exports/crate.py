@@ -75,18 +75,7 @@ def write_crate(
 
     root = Path(root)
     ended = datetime.fromtimestamp(int(finished), tz=UTC).isoformat()
-    crate = ROCrate(version="1.1")
-    crate.metadata.extra_terms["sha256"] = SHA256
-    crate.name, crate.datePublished = f"Audit {audit}: {title}", ended
-    crate.description = (
-        f"Class-wise robustness and fairness of image classifiers. {sentence} Data and checkpoints keep the licences "
-        "of their owners and are named by their digests."
-    )
-    crate.license = _entity(crate, LICENSE, "CreativeWork", name="MIT License", description="Licence of the workflow")
-    crate.root_dataset["conformsTo"] = [
-        _entity(crate, identifier, "CreativeWork", name=name, version=number)
-        for identifier, (name, number) in PROFILES.items()
-    ]
+    crate = _crate(ROCrate(version="1.1"), f"Audit {audit}: {title}", sentence, ended)
     main = _workflow(crate, root, workflow)
     configured = crate.add_file(
         io.StringIO(json.dumps(without_queries(config), indent=2, ensure_ascii=False) + "\n"),
@@ -117,6 +106,21 @@ def write_crate(
     )
     crate.root_dataset["mentions"] = [action]
     crate.write(folder)
+
+
+def _crate(crate, name, sentence, ended):
+    crate.metadata.extra_terms["sha256"] = SHA256
+    crate.name, crate.datePublished = name, ended
+    crate.description = (
+        f"Class-wise robustness and fairness of image classifiers. {sentence} Data and checkpoints keep the licences "
+        "of their owners and are named by their digests."
+    )
+    crate.license = _entity(crate, LICENSE, "CreativeWork", name="MIT License", description="Licence of the workflow")
+    crate.root_dataset["conformsTo"] = [
+        _entity(crate, identifier, "CreativeWork", name=name, version=number)
+        for identifier, (name, number) in PROFILES.items()
+    ]
+    return crate
 
 
 def _workflow(crate, root, paths):

@@ -6,7 +6,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gfscore.show.forms import Bars, Curves, Form, Heatmap, Intervals, Matrix, Pictures, Radar, Scatter, cells, marks
+from gfscore.show.forms import (
+    Bars,
+    Curves,
+    Form,
+    Heatmap,
+    Intervals,
+    Matrix,
+    Pictures,
+    Radar,
+    Scatter,
+    cells,
+    marks,
+    radars,
+)
 from gfscore.show.forms.layout import WIDTH, drawing, framed_figure, laid_out
 from gfscore.show.forms.panels import Panel, Words, broken, panels_of
 
@@ -44,7 +57,7 @@ RENDERERS: dict[type[Form], Renderer] = {
     Bars: Renderer(marks.bars, marks.height_of_rows),
     Curves: Renderer(marks.curves, marks.height_of_curves, name=marks.name_curves, most=3),
     Scatter: Renderer(marks.scatter, marks.height_of_scatter, name=marks.name_points, most=2),
-    Radar: Renderer(marks.radar, marks.height_of_radar, projection="polar"),
+    Radar: Renderer(radars.radar, radars.height_of_radar, projection="polar"),
 }
 
 

@@ -15,7 +15,7 @@ from gfscore.audit.findings import evidence
 from gfscore.audit.findings.in_verdict import beside, with_findings
 from gfscore.audit.metrics import METRICS
 from gfscore.show.charts.declaration import Subject
-from gfscore.show.page import first_screen, judged, ranking
+from gfscore.show.page import first_screen, judged, library, ranking
 from gfscore.show.page.charts import drawn_charts, specifications
 from gfscore.show.page.environment import environment_of
 from gfscore.show.page.names import ModelsAndClasses
@@ -70,50 +70,75 @@ def render_page(
     `contact` who answers questions; `sweeps` are ScoreCurves by "threat/model"; `costs` the table of that name;
     `pictures` arrays of the audit's mapper.
     """
+    library.start()
     if "findings" not in verdict:
         verdict = with_findings(verdict, tables, measures)
     index = ModelsAndClasses(tables.class_scores)
-    measure = evidence.judged_measure(verdict, measures)
-    shown = evidence.shown_model(verdict)
-    chosen = index.position.get(shown, 0) if shown else 0
-    picture = first_screen.evidence_by_class(tables, verdict, measures, index)
-    strip = first_screen.strip_of_models(tables, verdict, measures, index)
-    said = beside(verdict["findings"])
-    findings = first_screen.top_findings(
-        {"findings": [finding for finding in verdict["findings"] if finding["sentence"] not in said]}
+    first = _first_screen(tables, verdict, measures, index)
+    compared = _compared(tables, verdict, measures, index, first, fp_lambda=fp_lambda, sweeps=sweeps)
+    charts = drawn_charts(Subject(tables, measures, fp_lambda, guessing=verdict.get("guessing", []), pictures=pictures))
+    contents = Contents(
+        tables, verdict, measures, first["measure"], list(models), charts, fp_lambda, provenance, costs, contact,
+        published_samples, shown=[*first["beside"], *(finding["sentence"] for finding in first["findings"])],
+        paired=compared["pairs"] is not None,
+    )  # fmt: skip
+    sections = sections_of(contents)
+    return (
+        environment()
+        .get_template("page.html")
+        .render(
+            **first,
+            **compared,
+            **_scripts(library.text() if charts else ""),
+            title=title,
+            sections=sections,
+            ids={section.id for section in sections},
+            questions=QUESTIONS,
+            fp_lambda=fp_lambda,
+            charts=compressed(specifications(charts)) if charts else None,
+            VERBS=VERBS,
+            width_of=width_of,
+        )
     )
+
+
+def _first_screen(tables, verdict, measures, index):
+    # What the template writes at the top of the page.
+    measure, shown = evidence.judged_measure(verdict, measures), evidence.shown_model(verdict)
+    said = beside(verdict["findings"])
+    others = [finding for finding in verdict["findings"] if finding["sentence"] not in said]
+    return {
+        "measure": measure,
+        "chosen": index.position.get(shown, 0) if shown else 0,
+        "labels": index.labels,
+        "classes": index.classes,
+        "facts": first_screen.facts(tables, index, verdict, measure),
+        "judged": judged,
+        "said_of": verdict,
+        "verdict": first_screen.verdict_view(verdict, index, measures),
+        "beside": said,
+        "remarks": judged.remarks_of(verdict),
+        "evidence": first_screen.evidence_by_class(tables, verdict, measures, index),
+        "strip": first_screen.strip_of_models(tables, verdict, measures, index),
+        "findings": first_screen.top_findings({"findings": others}),
+    }
+
+
+def _compared(tables, verdict, measures, index, first, *, fp_lambda, sweeps):
+    # Ranking and pairs as the template writes them, and the numbers from which the page's script makes others.
+    measure, picture, strip = first["measure"], first["evidence"], first["strip"]
     ranked = ranking.ranking_data(tables, index, measures, fp_lambda)
-    found_pairs = {name: ranking.paired_differences(tables, name, index) for name in measures}
-    pairs = ranking.pair_view(found_pairs[measure], index, chosen, measure)
     judged_worst = any(rule["measure"] == measure and rule["statistic"] == "wcr" for rule in verdict["rules"])
     view = ranking.ranking_view(ranked, index, measure, judged_worst)
     temperatures = ranking.temperature_grid(tables, sweeps, index)
-    charts = drawn_charts(Subject(tables, measures, fp_lambda, guessing=verdict.get("guessing", []), pictures=pictures))
-    contents = Contents(
-        tables,
-        verdict,
-        measures,
-        measure,
-        list(models),
-        charts,
-        fp_lambda,
-        provenance,
-        costs,
-        contact,
-        published_samples,
-        shown=[*said, *(finding["sentence"] for finding in findings)],
-        paired=pairs is not None,
-    )
-    sections = sections_of(contents)
+    pairs = {name: ranking.paired_differences(tables, name, index) for name in measures}
     data = {
-        "models": [{"label": label, "short": short} for label, short in zip(index.labels, index.short, strict=True)],
-        "classes": [
-            {"label": name, "short": short} for name, short in zip(index.classes, index.class_short, strict=True)
-        ],
+        "models": _names(index.labels, index.short),
+        "classes": _names(index.classes, index.class_short),
         "evidence": {"scale": picture.scale.plain(), "rows": [[row.plain() for row in rows] for rows in picture.rows]},
         "strip": {"scale": strip.scale.plain(), "rows": [row.plain() for row in strip.rows]},
         "same_scale": bool(verdict["rules"]) and picture.scale.threshold is not None,
-        "chosen": chosen,
+        "chosen": first["chosen"],
         "ranking": ranked,
         "measure": measure,
         "metric": view["metric"],
@@ -129,46 +154,31 @@ def render_page(
         "fp_lambda": fp_lambda,
         "swaps": {name: ranking.swaps(tables, index, name) for name in measures},
         "temperatures": temperatures,
-        "pairs": {name: found and _packed_pairs(found) for name, found in found_pairs.items()},
+        "pairs": {name: found and _packed_pairs(found) for name, found in pairs.items()},
         "values": {name: packed(index.grid(tables.of("class_scores", name), "value")) for name in measures},
     }
-    # In a scope of its own: the library declares names too.
+    return {
+        "ranking": view,
+        "metrics": list(METRICS.values()),
+        "temperatures": temperatures["temperatures"] if temperatures else None,
+        "pairs": ranking.pair_view(pairs[measure], index, first["chosen"], measure),
+        "data": compressed(plain(data)),
+    }
+
+
+def _names(whole, short):
+    return [{"label": label, "short": shortened} for label, shortened in zip(whole, short, strict=True)]
+
+
+def _scripts(charts):
+    # Style and scripts; `charts` is the library that draws, or nothing. In a scope of its own: it declares names too.
     script = "\n".join(["(() => {", '"use strict";', *map(text_of, SCRIPTS), "})();"])
-    return (
-        environment()
-        .get_template("page.html")
-        .render(
-            title=title,
-            facts=first_screen.facts(tables, index, verdict, measure),
-            judged=judged,
-            said_of=verdict,
-            verdict=first_screen.verdict_view(verdict, index, measures),
-            beside=said,
-            remarks=judged.remarks_of(verdict),
-            evidence=picture,
-            strip=strip,
-            chosen=chosen,
-            labels=index.labels,
-            classes=index.classes,
-            findings=findings,
-            sections=sections,
-            ids={section.id for section in sections},
-            questions=QUESTIONS,
-            ranking=view,
-            metrics=list(METRICS.values()),
-            temperatures=temperatures["temperatures"] if temperatures else None,
-            pairs=pairs,
-            fp_lambda=fp_lambda,
-            style=text_of("page.css"),
-            script=script,
-            policy=policy_of(script, library() if charts else ""),
-            data=compressed(plain(data)),
-            charts=compressed(specifications(charts)) if charts else None,
-            library=compressed_text(library()) if charts else "",
-            VERBS=VERBS,
-            width_of=width_of,
-        )
-    )
+    return {
+        "style": text_of("page.css"),
+        "script": script,
+        "policy": policy_of(script, charts),
+        "library": compressed_text(charts) if charts else "",
+    }
 
 
 def width_of(rows: Sequence[Track]) -> str:
@@ -198,14 +208,6 @@ def compressed(value: Any) -> str:
 def compressed_text(text: str) -> str:
     """Text as base64 of gzip, the same on every run; nothing in it can end a script element."""
     return base64.b64encode(gzip.compress(text.encode(), compresslevel=9, mtime=0)).decode()
-
-
-@cache
-def library() -> str:
-    """JavaScript of Vega, Vega-Lite and vega-embed, which interprets expressions rather than evaluating them."""
-    import vl_convert
-
-    return vl_convert.javascript_bundle()  # type: ignore[call-arg]
 
 
 @cache

@@ -1,20 +1,13 @@
-"""What the files of a bundle must hold, computed again from what they rest on, and where they differ from it.
-
-Numbers may differ by RELATIVE or ABSOLUTE, single ones by OF_FLOAT32, since other processors round otherwise.
-Everything else must be equal.
-"""
+"""What the files of a bundle must hold, computed again from what they rest on, and where they differ from it."""
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from gfscore.audit.audit_tables import read_audit_tables
 from gfscore.audit.checks import check_answers, selection_of
@@ -27,15 +20,13 @@ from gfscore.audit.summaries import resolve_label_error_rates
 from gfscore.audit.table_names import TABLES_OF_AUDIT
 from gfscore.audit.tabulation import tabulate
 from gfscore.core.identity import UNCALIBRATED, label_of
-from gfscore.core.names import printable
 from gfscore.measures.samples import table_of
 from gfscore.tables.parquet_tables import read_identity, read_table, typed_frame
 from gfscore.tables.table import DATASET
 from gfscore.workflow import layout, plan, projection_layout
 from gfscore.workflow.bundling.contents import Bundle, logit_files
+from gfscore.workflow.bundling.differences import differences, different_rows, other_labels, plain, without
 from gfscore.workflow.catalogue import CATALOGUE
-
-RELATIVE, ABSOLUTE, OF_FLOAT32 = 1e-7, 1e-10, 1e-6
 
 OF_LOGITS = ("calibration", "falsification")
 """Tables that cannot be made without logits; others hold rows at a chosen temperature that cannot."""
@@ -116,7 +107,7 @@ class Recomputed:
             "settings": plan.image_settings_of(config, name),
         }
         found = {key: manifest.get(key) for key in expected}
-        yield from _differences(f"datasets/{name}.json", found, expected)
+        yield from differences(f"datasets/{name}.json", found, expected)
 
     def labels(self) -> Iterator[str]:
         """Names and labels of the samples in every table of values per sample against those of the dataset."""
@@ -124,12 +115,12 @@ class Recomputed:
         for path in layout.sample_files(self.config, self.bundle.audit):
             file = self.bundle.path(path)
             kind = self.config["measures"][path.split("/")[2]]["kind"]
-            yield from _other_labels(path, read_table(file, table_of(kind)), label_of_sample)
+            yield from other_labels(path, read_table(file, table_of(kind)), label_of_sample)
         for path in projection_layout.projection_files(self.config, self.bundle.audit):
             frame = read_table(self.bundle.path(path), CATALOGUE[read_identity(self.bundle.path(path))["table"]])
-            yield from _other_labels(path, frame, label_of_sample)
+            yield from other_labels(path, frame, label_of_sample)
         path = f"scores/{self.bundle.audit}.parquet"
-        yield from _other_labels(path, read_table(self.bundle.path(path), CATALOGUE["scores"]), label_of_sample)
+        yield from other_labels(path, read_table(self.bundle.path(path), CATALOGUE["scores"]), label_of_sample)
 
     def scores(self) -> Iterator[str]:
         """Scores, sweeps, sensitivity and the choice of models against the logits."""
@@ -146,24 +137,24 @@ class Recomputed:
             },
         )  # fmt: skip
         made = selection_of(scoring.checks, subject["models"])
-        yield from _differences("models.json", self.bundle.json(self.bundle.of_audit("models.json")), made)
+        yield from differences("models.json", self.bundle.json(self.bundle.of_audit("models.json")), made)
         file = ScoresFile(self._files["scores"])
         about = {"audit": audit, "classes": self._dataset[1]["classes"], "logits": scoring.identities}
         parts = [[label_of(model), measure] for model, measure, _ in scoring.parts]
         about |= {"dataset_digest": self._dataset[1]["digest"], "parts": parts}
         found = {name: file.identity.get(name) for name in about}
-        yield from _differences(f"scores/{audit}.parquet", found, about)
+        yield from differences(f"scores/{audit}.parquet", found, about)
         for model, measure, frame in scoring.parts:
             stored = file.read(model, measure)[list(frame.columns)]
             made_frame = frame.reset_index(drop=True).astype(stored.dtypes.to_dict())
-            yield from _different_rows(f"scores/{audit}.parquet ({label_of(model)}, {measure})", stored, made_frame)
+            yield from different_rows(f"scores/{audit}.parquet ({label_of(model)}, {measure})", stored, made_frame)
         for name, path, frame in (
             ("sweeps", self._files["sweeps"], scoring.all_sweeps()),
             ("sensitivity", self._audit_table("sensitivity"), scoring.all_sensitivity()),
         ):
             table = CATALOGUE[name]
             made_frame = typed_frame(table, frame.to_dict("records"))
-            yield from _different_rows(path.name, read_table(path, table, expect={"audit": audit}), made_frame)
+            yield from different_rows(path.name, read_table(path, table, expect={"audit": audit}), made_frame)
 
     def selection(self) -> Iterator[str]:
         """The choice of models against the answers in the scores; why others were left out only logits show."""
@@ -188,8 +179,8 @@ class Recomputed:
             # Of some warnings only logits tell.
             warned = [*made["warned"], *(item for item in stated["warned"] if item not in made["warned"])]
             unordered = [sorted(map(str, warnings)) for warnings in (stated["warned"], warned)]
-            yield from _differences("models.json (warned)", *unordered)
-            yield from _differences("models.json", _without(stated, ["warned"]), _without(made, ["warned"]))
+            yield from differences("models.json (warned)", *unordered)
+            yield from differences("models.json", without(stated, ["warned"]), without(made, ["warned"]))
 
     def tables(self) -> Iterator[str]:
         """Every table of the audit, calibration.json and comparison.json, against the values per sample."""
@@ -207,19 +198,19 @@ class Recomputed:
             for name, content in beside.items():
                 if not (chosen and name == "calibration"):
                     found = self.bundle.json(self.bundle.of_audit(f"{name}.json"))
-                    yield from _differences(f"{name}.json", found, content)
+                    yield from differences(f"{name}.json", found, content)
             for made in tables:
                 if not self.has_logits and made.name in OF_LOGITS and layout.logit_files(config, audit):
                     continue
                 path, table = self._audit_table(made.name), CATALOGUE[made.name]
                 identity = read_identity(path)
                 known = {name: identity.get(name) for name in made.identity}
-                yield from _differences(f"{path.name} (metadata)", known, _plain(made.identity))
+                yield from differences(f"{path.name} (metadata)", known, plain(made.identity))
                 found, frame = read_table(path, table), typed_frame(table, made.rows)
                 if chosen and "calibration" in found:
                     found = found[found["calibration"] == UNCALIBRATED].reset_index(drop=True)
                     frame = frame[frame["calibration"] == UNCALIBRATED].reset_index(drop=True)
-                yield from _different_rows(path.name, found, frame)
+                yield from different_rows(path.name, found, frame)
 
     def verdict(self) -> Iterator[str]:
         """The verdict, rule by rule, against the values per sample; and the files that it says it rests on."""
@@ -249,73 +240,7 @@ class Recomputed:
             f"results/{file.removeprefix(folder)}": digest for file, digest in made["made_from"].items()
         }
         stored = self.bundle.json(self.bundle.of_audit("verdict.json"))
-        yield from _differences("verdict.json", _without(stored, OF_THE_RUN), _without(_plain(made), OF_THE_RUN))
+        yield from differences("verdict.json", without(stored, OF_THE_RUN), without(plain(made), OF_THE_RUN))
 
     def _audit_table(self, name):
         return self.bundle.path(self.bundle.of_audit(f"{name}.parquet"))
-
-
-def _without(data, names):
-    return {name: value for name, value in data.items() if name not in names}
-
-
-def _plain(data):
-    # As it is read back from JSON, in which numbers that are none are null.
-    return json.loads(json.dumps(data, default=lambda value: value.tolist()), parse_constant=lambda _: None)
-
-
-def _other_labels(path, frame, label_of_sample):
-    known = label_of_sample.reindex(frame["sample_id"])
-    wrong = known.to_numpy() != frame["label"].to_numpy()
-    if wrong.any():
-        row = int(wrong.argmax())
-        name = printable(frame["sample_id"].iloc[row])
-        yield f"{path}: row {row}: label {frame['label'].iloc[row]} of {name}, which the dataset does not say"
-
-
-def _differences(where, found, made):
-    # At most one sentence: the first place at which plain data differ.
-    place = _first_difference(_plain(found), _plain(made))
-    if place is not None:
-        yield f"{where}: {printable(' > '.join(place)) or 'it'} is not what follows from the other files"
-
-
-def _first_difference(found: Any, made: Any) -> list[str] | None:
-    # Keys and positions to the first value that differs; None where none does.
-    if isinstance(found, dict) and isinstance(made, dict):
-        if found.keys() != made.keys():
-            return [str(min(found.keys() ^ made.keys()))]
-        pairs = [(key, found[key], made[key]) for key in made]
-    elif isinstance(found, list) and isinstance(made, list) and len(found) == len(made):
-        pairs = [(place, *both) for place, both in enumerate(zip(found, made, strict=True))]
-    else:
-        return None if _same(found, made) else []
-    inner = ((key, _first_difference(one, other)) for key, one, other in pairs)
-    return next(([str(key), *place] for key, place in inner if place is not None), None)
-
-
-def _same(found, made):
-    if all(isinstance(one, int | float) and not isinstance(one, bool) for one in (found, made)):
-        return math.isclose(found, made, rel_tol=RELATIVE, abs_tol=ABSOLUTE)
-    return type(found) is type(made) and found == made
-
-
-def _different_rows(where, found, made):
-    if len(found) != len(made):
-        yield f"{where}: {len(found):,} rows, but {len(made):,} follow from the other files"
-        return
-    if found.equals(made):
-        return
-    for name in made.columns:
-        if pd.api.types.is_float_dtype(made[name].dtype):
-            relative = OF_FLOAT32 if made[name].dtype == np.float32 else RELATIVE
-            same = np.isclose(found[name], made[name], rtol=relative, atol=ABSOLUTE, equal_nan=True)
-        elif made[name].map(lambda item: isinstance(item, list)).any():
-            pairs = zip(found[name], made[name], strict=True)
-            same = np.array([_first_difference(_plain(list(one)), _plain(list(two))) is None for one, two in pairs])
-        else:
-            same = ((found[name] == made[name]) | (found[name].isna() & made[name].isna())).to_numpy(dtype=bool)
-        if not same.all():
-            row = int(same.argmin())
-            yield f"{where}: {name} of row {row} is {printable(found[name].iloc[row])}, not {made[name].iloc[row]}"
-            return

@@ -1,0 +1,140 @@
+"""Charts as Vega-Lite specifications, plain dictionaries with their data, for pages.
+
+Colours are parameters (theme.PARAMETERS) that a page sets to its own. A chart with panels has no width of its own: the
+page sets `spec.width` and `columns`, by usermeta, to what fits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gfscore.show.forms import Bars, Curves, Form, Heatmap, Intervals, Matrix, Pictures, Radar, Scatter
+from gfscore.show.forms.panels import Words, broken, categories, panels_of, short_names
+from gfscore.show.forms.theme import PARAMETERS
+from gfscore.show.forms.vega.cells import heatmap, pictures
+from gfscore.show.forms.vega.encodings import PANEL, Drawn, themed
+from gfscore.show.forms.vega.points import curves, scatter
+from gfscore.show.forms.vega.radars import radar
+from gfscore.show.forms.vega.rows import bars, intervals
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
+CONFIG: dict[str, Any] = {
+    "font": "system-ui, -apple-system, Segoe UI, Roboto, Helvetica Neue, Arial, sans-serif",
+    "background": "transparent",
+    "view": {"stroke": None},
+    "scale": {"invalid": {"color": {"value": "transparent"}}},
+    "axis": {
+        "labelColor": {"expr": "ink"}, "gridColor": {"expr": "line"}, "domainColor": {"expr": "line"},
+        "tickColor": {"expr": "line"}, "titleColor": {"expr": "muted"}, "labelFontSize": 12, "titleFontSize": 12,
+        "titleFontWeight": "normal", "labelLimit": 190, "labelOverlap": True, "titlePadding": 8,
+    },
+    "axisXQuantitative": {"tickCount": {"expr": "max(3, floor(width / 130))"}},
+    "legend": {
+        "labelColor": {"expr": "ink"}, "titleColor": {"expr": "muted"}, "labelFontSize": 12, "titleFontSize": 12,
+        "titleFontWeight": "normal", "labelLimit": 220, "titleLimit": 640, "orient": "top",
+    },
+    "header": {"labelColor": {"expr": "ink"}, "labelFontSize": 12, "labelFontWeight": "bold"},
+}  # fmt: skip
+DIGITS = 6
+"""Significant digits of the numbers in a specification."""
+
+
+def specification(form: Form, frame: pd.DataFrame, words: Words) -> dict[str, Any]:
+    """Vega-Lite specification of a tidy frame in a form, with its data and its theme's parameters.
+
+    One panel fills the page's width; several are a facet, or a concatenation where each has a legend of its own.
+    """
+    frame = frame.reset_index(drop=True)
+    panels = [name for name, _ in panels_of(frame, form.panel)]
+    single = len(panels) == 1
+    if single:
+        form = replace(form, panel=None)
+    if form.panel and getattr(form, "colour", None):
+        return _side_by_side(form, frame, words, panels)
+    frame, inner, more = DRAWN[type(form)](form, frame, words)
+    padding, resolve = more.pop("padding", 6), more.pop("resolve", None)
+    whole = _whole(form, frame, padding)
+    if single:
+        title = {"title": {"text": panels[0], "anchor": "start", "fontSize": 12, "color": themed("ink")}}
+        fit = {"autosize": {"type": "fit-x", "contains": "padding"}, "width": "container"}
+        return whole | (title if panels[0] else {}) | fit | inner | more
+    lines = {name: broken(name, 34).split("\n") for name in panels}
+    whole["params"].append({"name": "panels", "value": lines})
+    header = {"labelExpr": "panels[datum.value]", "labelLimit": 2 * PANEL}
+    facet = {"field": form.panel, "type": "nominal", "sort": panels, "title": None, "header": header}
+    return whole | {
+        "facet": facet,
+        "columns": min(3, len(panels)),
+        "spacing": {"column": max(20, padding + 10), "row": 24},
+        "spec": {"width": PANEL} | inner | more,
+        "usermeta": {"panels": len(panels)},
+    } | ({"resolve": resolve} if resolve else {})  # fmt: skip
+
+
+def _whole(form, frame, padding):
+    names: dict[str, str] = {}
+    for role in ("row", "column", "name", "line", "spoke"):
+        if column := getattr(form, role, None):
+            names |= short_names(categories(frame, column), 18 if role in ("column", "spoke") else 28)
+    return {
+        "$schema": SCHEMA,
+        "data": {"name": "rows", "values": _records(frame, form)},
+        "params": [{"name": name, "value": value} for name, value in (*PARAMETERS.items(), ("names", names))],
+        "config": CONFIG,
+        "padding": {"left": 2, "right": padding, "top": 4, "bottom": 2},
+    }
+
+
+def _side_by_side(form, frame, words, panels):
+    parts = []
+    for name in panels:
+        own = frame[frame[form.panel].astype(str) == name]
+        _, inner, more = DRAWN[type(form)](replace(form, panel=None), own, words)
+        more.pop("padding", None)
+        chosen = [{"filter": {"field": form.panel, "equal": name}}]
+        title = {"text": name, "anchor": "start", "fontSize": 12, "color": themed("ink")}
+        parts.append({"transform": chosen, "title": title, "width": PANEL} | inner | more)
+    apart = {"scale": dict.fromkeys(("color", "shape", "fill"), "independent")}
+    whole = _whole(form, frame, 6) | {"concat": parts, "columns": min(3, len(panels)), "resolve": apart}
+    return whole | {"usermeta": {"panels": len(panels)}}
+
+
+def _records(frame, form):
+    helpers = [column for column in frame if str(column).startswith("_")]
+    columns = [column for column in form.columns if column in frame] + helpers
+    return [
+        dict(zip(columns, map(_plain, row), strict=True)) for row in frame[columns].itertuples(index=False, name=None)
+    ]
+
+
+def _plain(value):
+    if value is None:
+        return None
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    if isinstance(value, int | np.integer):
+        return int(value)
+    if isinstance(value, float | np.floating):
+        return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
+    return str(value)
+
+
+DRAWN: dict[type[Form], Callable[..., Drawn]] = {
+    Heatmap: heatmap,
+    Matrix: heatmap,
+    Pictures: pictures,
+    Intervals: intervals,
+    Bars: bars,
+    Curves: curves,
+    Scatter: scatter,
+    Radar: radar,
+}
+"""Function from (form, frame, words) to the frame with what the marks need, the unit, and its size."""

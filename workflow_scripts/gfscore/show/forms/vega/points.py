@@ -1,0 +1,162 @@
+"""Curves and scattered points, with names behind the axes, as layers of Vega-Lite."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gfscore.show.forms import Curves, Scatter
+from gfscore.show.forms.layout import spread_out
+from gfscore.show.forms.panels import MOST_LABELLED, Words, ends_of, outermost, runs_of, short_names
+from gfscore.show.forms.vega.encodings import LETTER, ONCE, Drawn, quantity, themed, tips
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def curves(form: Curves, frame: pd.DataFrame, words: Words) -> Drawn:
+    """Lines with bands, marked points, shaded stretches and names at their ends."""
+    stands = {"test": f"datum['{form.bold}']" if form.bold else "false"}
+    if form.bold:
+        # Lines are drawn in the order of the rows: those that stand out lie over all others.
+        frame = frame.sort_values(form.bold, kind="stable", ignore_index=True)
+    x, y = quantity(form.x, words), quantity(form.y, words)
+    detail = {"detail": {"field": form.line}}
+    colour = {"condition": stands | {"value": themed("contrast")}, "value": themed("accent")}
+    look = {
+        "color": colour, "strokeWidth": {"condition": stands | {"value": 2.6}, "value": 1.4},
+        "opacity": {"condition": stands | {"value": 1}, "value": 0.6 if form.bold else 1}, "tooltip": tips(form),
+    }  # fmt: skip
+    mark = {"type": "line", "point": {"size": 18, "filled": True} if form.points else False, "clip": False}
+    layers: list[dict[str, Any]] = []
+    if form.shade:
+        frame = frame.assign(**_stretches(frame, form))
+        band = {"type": "rect", "color": themed("contrast"), "opacity": 0.25, "stroke": themed("contrast")}
+        over = {"x": x | {"field": "_from"}, "x2": {"field": "_to"}}
+        layers.append({"transform": [{"filter": "isValid(datum._from)"}], "mark": band, "encoding": over})
+    few = frame[form.line].nunique() <= 8
+    for name in (form.low, form.high):
+        if name and frame[name].notna().any():
+            kept = f"isValid(datum['{name}'])" + ("" if few or not form.bold else f" && datum['{form.bold}']")
+            area = {"x": x, "y": y, "y2": {"field": name}, "color": colour} | detail
+            layers.append(
+                {"transform": [{"filter": kept}], "mark": {"type": "area", "opacity": 0.13}, "encoding": area}
+            )
+    layers.append({"mark": mark, "encoding": {"x": x, "y": y} | detail | look})
+    if form.dot:
+        point = {"type": "point", "filled": True, "size": 60, "opacity": 1, "color": themed("contrast")}
+        layers.append({"transform": [{"filter": f"datum['{form.dot}']"}], "mark": point, "encoding": {"x": x, "y": y}})
+    if form.rule is not None:
+        rule = {"type": "rule", "strokeDash": [5, 4], "color": themed("muted")}
+        layers.append(ONCE | {"mark": rule, "encoding": {"x": {"datum": form.rule}}})
+    size: dict[str, Any] = {"height": 260 if form.panel is None else 150}
+    if form.names and form.panel is None:
+        ends = ends_of(frame, form)
+        if len(ends) > MOST_LABELLED:
+            ends = ends[ends[form.bold].astype(bool)] if form.bold else ends.head(0)
+        drawn = () if form.y.log else (form.low, form.high)
+        frame = _named(frame, ends, form, (layers, size), scale=y["scale"], bounds=drawn)
+    if form.apart:
+        size["resolve"] = {"scale": {"x": "independent", "y": "independent"}}
+    return frame, {"layer": layers}, size
+
+
+def _stretches(frame, form):
+    starts, stops = np.full(len(frame), np.nan), np.full(len(frame), np.nan)
+    keys = [form.line, *([form.panel] if form.panel else [])]
+    for places in frame.groupby(keys, sort=False).indices.values():
+        for first, last in runs_of(frame[form.shade].to_numpy(dtype=bool)[places]):
+            starts[places[first]], stops[places[first]] = frame[form.x.column].to_numpy()[places[[first, last]]]
+    return {"_from": starts, "_to": stops}
+
+
+def scatter(form: Scatter, frame: pd.DataFrame, words: Words) -> Drawn:
+    """Points with their intervals, a diagonal, and names behind the axes."""
+    x, y = quantity(form.x, words), quantity(form.y, words)
+    layers: list[dict[str, Any]] = []
+    if form.diagonal:
+        end = 1.05 * float(np.nanmax(frame[[form.x.column, form.y.column]].to_numpy(dtype=float)))
+        x["scale"], y["scale"] = ({"domain": [0, end], "nice": False} for _ in range(2))
+        line = {"type": "rule", "strokeDash": [5, 4], "color": themed("muted")}
+        ends = {"x": {"datum": 0}, "x2": {"datum": end}, "y": {"datum": 0}, "y2": {"datum": end}}
+        layers.append(ONCE | {"mark": line, "encoding": ends})
+        corner = {
+            "type": "text",
+            "align": "left",
+            "baseline": "top",
+            "fontWeight": "bold",
+            "color": themed("contrast"),
+        }
+        layers.append(
+            ONCE | {"mark": corner | {"text": form.corner}, "encoding": {"x": {"value": 6}, "y": {"value": 6}}}
+        )
+    faint = {"type": "rule", "strokeWidth": 1.2, "opacity": 0.35, "color": themed("accent"), "clip": True}
+    if form.x_low:
+        layers.append(
+            {"mark": faint, "encoding": {"x": x | {"field": form.x_low}, "x2": {"field": form.x_high}, "y": y}}
+        )
+    if form.y_low:
+        layers.append(
+            {"mark": faint, "encoding": {"x": x, "y": y | {"field": form.y_low}, "y2": {"field": form.y_high}}}
+        )
+    looks = {"accent": ("accent", "circle"), "open": ("muted", "diamond"), "contrast": ("contrast", "triangle-up")}
+    points: dict[str, Any] = {"color": {"value": themed("accent")}}
+    if form.sides:
+        domain = [state for state, _ in form.sides]
+        colours, shapes = ([looks[look][which] for _, look in form.sides] for which in (0, 1))
+        state = {"field": form.state, "title": None, "legend": {"columns": 1}}
+        points = {
+            "color": state | {"scale": {"domain": domain, "range": [themed(colour) for colour in colours]}},
+            "shape": state | {"scale": {"domain": domain, "range": shapes}},
+        }
+    mark = {"type": "point", "filled": True, "size": 80, "opacity": 1}
+    layers.append({"mark": mark, "encoding": {"x": x, "y": y, "tooltip": tips(form)} | points})
+    size: dict[str, Any] = {"height": 320}
+    if form.panel is None:
+        named = outermost(frame, form)
+        bounds = (form.y_low, form.y_high)
+        frame = _named(frame, named, form, (layers, size), scale=y["scale"], bounds=bounds)
+    return frame, {"layer": layers}, size
+
+
+def _named(frame, points, form, unit, *, scale, bounds):
+    # Names stand in a column behind the axes, in the order of their points; `unit` are layers and their size.
+    column, (layers, size) = form.name if isinstance(form, Scatter) else form.line, unit
+    if points.empty:
+        return frame
+    values = points[form.y.column].to_numpy(dtype=float)
+    drawn = [form.y.column, *(name for name in bounds if name)]
+    every = frame[drawn].to_numpy(dtype=float)
+    low, high = float(np.nanmin(every)), float(np.nanmax(every))
+    low, high = (min(0.0, low) if form.y.zero else low), form.y.end or high
+    low, high = scale.get("domain", (low, high))
+    reach, height = (high - low) or 1.0, size["height"]
+    scale |= {"domain": [low, low + reach], "nice": False}
+    if form.y.log:
+        values, low, reach = np.log(values), np.log(low), np.log((low + reach) / low)
+    up = 1 - (values - low) / reach if not form.y.reverse else (values - low) / reach
+    # Of equal places the first name is the lowest, as on paper.
+    places = spread_out((up * height)[::-1], 14, low=5, high=height - 5)[::-1]
+    frame = frame.assign(_name=None, _at=np.nan)
+    frame["_name"] = frame["_name"].astype(object)
+    frame.loc[points.index, "_name"] = list(short_names(points[column].astype(str).tolist(), 24).values())
+    frame.loc[points.index, "_at"] = places
+    shown = [{"filter": "isValid(datum._name)"}]
+    at = {"field": "_at", "type": "quantitative", "scale": None}
+    leader = {"type": "rule", "strokeWidth": 0.6, "color": themed("muted")}
+    x, y = ({"field": axis.column, "type": "quantitative"} for axis in (form.x, form.y))
+    layers.append({
+        "transform": shown, "mark": leader,
+        "encoding": {"x": x, "y": y, "x2": {"value": {"expr": "width + 8"}}, "y2": {"value": {"expr": "datum._at"}}},
+    })  # fmt: skip
+    stands = getattr(form, "bold", None)
+    bold = {"condition": {"test": f"datum['{stands}']", "value": themed("contrast")}, "value": themed("ink")}
+    text = {"type": "text", "align": "left", "fontSize": 11}
+    layers.append({
+        "transform": shown, "mark": text,
+        "encoding": {"x": {"value": {"expr": "width + 11"}}, "y": at, "text": {"field": "_name"}}
+        | {"color": bold if stands else {"value": themed("ink")}},
+    })  # fmt: skip
+    size["padding"] = 20 + LETTER * max(map(len, frame["_name"].dropna()))
+    return frame
