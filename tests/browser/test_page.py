@@ -208,6 +208,32 @@ def test_charts_come_alive_in_view_and_can_be_taken_away(usual, browser):
         assert waiting.value.suggested_filename.endswith(".svg")
 
 
+CELLS = """() => Object.fromEntries([...document.querySelectorAll("#class > figure .plot svg .layer_0_marks path")]
+  .map((cell) => [cell.getAttribute("aria-label"), Number(cell.getAttribute("opacity") ?? 1)]))"""
+"""Opacity of each cell of the heatmap by what it says of itself."""
+
+
+def test_heatmap_fades_what_reaches_tau_and_keeps_what_the_search_finds(usual, browser):
+    made, path = usual
+    values = made.audit.of("class_scores").query("measure == 'great-softmax'")["value"]
+    tau, classes = float(values.median()), sorted(made.audit.of("class_scores")["class_name"].unique())
+    with opened(browser, path) as page:
+        plot = page.locator("#class > figure .plot")
+        plot.scroll_into_view_if_needed()
+        expect(plot).to_have_attribute("data-live", "yes", timeout=20_000)
+        assert set(page.evaluate(CELLS).values()) == {1}
+        page.locator("#tau").evaluate(
+            "(control, tau) => { control.value = tau; control.dispatchEvent(new Event('input')); }", tau
+        )
+        shown = page.evaluate("audit.state.tau")
+        page.wait_for_timeout(300)
+        faded = sum(opacity < 1 for opacity in page.evaluate(CELLS).values())
+        assert faded == (values >= shown).sum()
+        page.locator("#find").fill(classes[0])
+        page.wait_for_timeout(300)
+        assert len(page.evaluate(CELLS)) == values.size // len(classes)
+
+
 def test_paper_shows_what_the_reader_opened_and_no_controls(usual, browser, artefacts):
     with opened(browser, usual[1]) as page:
         page.locator("summary").first.click()

@@ -82,7 +82,13 @@ CHART = Chart(
     tables=("class_scores",),
     data=class_values,
     form=Heatmap(
-        row="model", column="class", value=Axis("value", "{unit}"), limits="measure", aside="total", box="weakest"
+        row="model",
+        column="class",
+        value=Axis("value", "{unit}"),
+        limits="measure",
+        aside="total",
+        box="weakest",
+        live=True,
     ),
     finding=weakest_class,
     shows="{measure_title} of each class; dark is low, bright is high; higher is better",

@@ -66,6 +66,8 @@ class Heatmap(Form):
     """Whether a cell is framed: "sure" (solid), "open" (dotted), or null."""
     row_title: str | None = None
     column_title: str | None = None
+    live: bool = False
+    """Whether the page's threshold fades cells that reach it, and its search leaves the columns that it finds."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -138,6 +138,8 @@ def _compared(tables, verdict, measures, index, first, *, fp_lambda, sweeps):
         "evidence": {"scale": picture.scale.plain(), "rows": [[row.plain() for row in rows] for rows in picture.rows]},
         "strip": {"scale": strip.scale.plain(), "rows": [row.plain() for row in strip.rows]},
         "same_scale": bool(verdict["rules"]) and picture.scale.threshold is not None,
+        # What the strip's threshold is about: class values of one measure, or a number of another kind.
+        "painted": measure if judged_worst or not verdict["rules"] else None,
         "chosen": first["chosen"],
         "ranking": ranked,
         "measure": measure,

@@ -84,10 +84,15 @@ def _whole(form, frame, padding):
     for role in ("row", "column", "name", "line", "spoke"):
         if column := getattr(form, role, None):
             names |= short_names(categories(frame, column), 18 if role in ("column", "spoke") else 28)
-    return {
+    given: dict[str, Any] = {**PARAMETERS, "names": names}
+    live: dict[str, Any] = {}
+    if getattr(form, "live", False):
+        live = {"transform": [{"filter": f"!find || indexof(lower(datum['{form.column}']), find) >= 0"}]}
+        given |= {"tau": None, "find": ""}
+    return live | {
         "$schema": SCHEMA,
         "data": {"name": "rows", "values": _records(frame, form)},
-        "params": [{"name": name, "value": value} for name, value in (*PARAMETERS.items(), ("names", names))],
+        "params": [{"name": name, "value": value} for name, value in given.items()],
         "config": CONFIG,
         "padding": {"left": 2, "right": padding, "top": 4, "bottom": 2},
     }

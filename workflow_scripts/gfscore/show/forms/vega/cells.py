@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 CELL, LOW_CELL, MOST_SLANTED = 26, 8, 40
 """Pixels of a cell's height, and of one too low for letters; slanted names of columns that may all be written."""
+FADED = 0.15
+"""Opacity of cells that reach the page's threshold."""
 
 
 def heatmap(form: Heatmap | Matrix, frame: pd.DataFrame, words: Words) -> Drawn:
@@ -37,12 +39,14 @@ def heatmap(form: Heatmap | Matrix, frame: pd.DataFrame, words: Words) -> Drawn:
              "legend": {"gradientLength": 180, "tickCount": 3}}  # fmt: skip
     filled = {"condition": {"test": f"isValid(datum['{form.value.column}'])", **paint}, "value": themed("surface")}
     stroke = {"stroke": themed("surface"), "strokeWidth": 1 if len(columns) <= 100 else 0}
+    reaches = f"isValid(tau) && datum['{form.value.column}'] >= tau" if form.live else "false"
+    cell = {"color": filled, "opacity": {"condition": {"test": reaches, "value": FADED}, "value": 1}}
     layers: list[dict[str, Any]] = [
-        {"mark": {"type": "rect", "invalid": "show", **stroke}, "encoding": {"color": filled, "tooltip": tips(form)}}
+        {"mark": {"type": "rect", "invalid": "show", **stroke}, "encoding": cell | {"tooltip": tips(form)}}
     ]
     frame = frame.copy()
-    empty = {"test": f"!isValid(datum['{form.value.column}'])", "value": themed("ink")}
-    written = {"condition": [empty, {"test": bright, "value": ON_BRIGHT}], "value": ON_DARK}
+    pale = {"test": f"!isValid(datum['{form.value.column}']) || {reaches}", "value": themed("ink")}
+    written = {"condition": [pale, {"test": bright, "value": ON_BRIGHT}], "value": ON_DARK}
     if numbered:
         frame["_text"] = [cell_text(value, form) for value in values]
         if diagonal := getattr(form, "diagonal", None):

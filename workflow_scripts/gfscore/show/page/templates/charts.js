@@ -53,12 +53,28 @@ async function enliven(plot) {
       row.append(button);
     }
     plot.append(row);
+    plot.view = view;
     plot.dataset.live = "yes";
+    paint(plot);
   } catch (problem) {
     host.remove();
     plot.dataset.live = "failed";
     throw problem;
   }
+}
+
+// In the heatmap of the measure that tau is about, cells that reach it fade; of any measure, only the classes that the
+// search finds stay.
+function paint(plot) {
+  const { measure } = plot.parentElement.dataset, { view } = plot;
+  if (!view || view.getState().signals?.tau === undefined) return;
+  view.signal("tau", measure === DATA.painted ? state.tau : null).signal("find", found().length ? state.find.trim().toLowerCase() : "").runAsync();
+}
+
+function paintAll() {
+  const painted = byId("painted");
+  if (painted) painted.textContent = DATA.painted && state.tau !== null ? `Cells below τ = ${setting(state.tau)} by ${DATA.painted} keep their colour.` : "";
+  document.querySelectorAll(".plot[data-live=yes]").forEach(paint);
 }
 
 function save(address, name) {

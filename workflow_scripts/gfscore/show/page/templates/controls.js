@@ -6,6 +6,7 @@ function drawFirst() {
   const chosen = state.model ?? DATA.chosen;
   const { scale, rows } = DATA.evidence;
   const strip = DATA.strip, judged = strip.scale.threshold, tau = state.tau ?? judged;
+  paintAll();
   drawRows(byId("evidence").querySelector("table"), rows[chosen], { ...scale, threshold: DATA.same_scale ? tau : scale.threshold });
   byId("evidence-model").textContent = DATA.models[chosen].label;
   if (!byId("strip")) return;
@@ -94,12 +95,19 @@ function drawPair() {
   title.textContent = `${DATA.models[first].label} minus ${DATA.models[second].label}: ${withInterval(...whole)} over all samples`;
 }
 
+// Numbers of the classes that a search finds.
+function found() {
+  const wanted = state.find.trim().toLowerCase();
+  return wanted ? DATA.classes.flatMap((name, index) => (name.label.toLowerCase().includes(wanted) ? [index] : [])) : [];
+}
+
 // Values of the classes that a search finds, in every model.
 function drawFound() {
-  const host = byId("found"), wanted = state.find.trim().toLowerCase();
+  const host = byId("found"), wanted = state.find.trim();
   if (!host) return;
   byId("find").value = state.find;
-  const places = wanted ? DATA.classes.flatMap((name, index) => (name.label.toLowerCase().includes(wanted) ? [index] : [])) : [];
+  paintAll();
+  const places = found();
   if (!wanted) { host.replaceChildren(); return; }
   const listed = places.slice(0, 8), measure = state.measure ?? DATA.measure;
   const head = element("tr", {}, element("th", { scope: "col" }, `${plural(places.length, "class")} by ${measure}`), ...DATA.models.slice(0, 12).map((model) => element("th", { scope: "col", class: "num", title: model.label }, model.short)));
