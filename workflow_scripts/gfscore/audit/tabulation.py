@@ -37,6 +37,8 @@ from gfscore.core.files import read_json
 from gfscore.tables.parquet_tables import frame_of, typed_frame
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from gfscore.audit.inputs import AuditInputs
     from gfscore.audit.projections.rows import Projections
     from gfscore.statistics.curves import ScoreCurves
@@ -50,7 +52,7 @@ class MadeTable:
     """A table of an audit by its name: its rows, and what its file says of itself (`identity`)."""
 
     name: str
-    rows: list[dict[str, Any]]
+    rows: list[dict[str, Any]] | pd.DataFrame
     identity: Mapping[str, Any]
 
 

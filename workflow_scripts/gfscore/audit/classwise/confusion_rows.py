@@ -8,6 +8,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from gfscore.audit.classwise.confusion import class_errors, confusion_matrix, strong_and_weak
@@ -19,8 +20,6 @@ from gfscore.core.names import model_labels
 from gfscore.measures import KINDS, measure_of
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from gfscore.audit.inputs import AuditInputs
 
 
@@ -50,11 +49,12 @@ class Predicted:
 
 def confusion_tables(
     inputs: AuditInputs, class_names: Sequence[str], *, shuffles: int, models: int, seed: int
-) -> dict[str, list[dict[str, Any]]]:
+) -> dict[str, Any]:
     """Rows of confusions, class_errors and similarities of an audit; arguments as in similarity_rows."""
     predicted = list(predictions_of(inputs))
+    cells = [confusion_rows(item, len(class_names)) for item in predicted]
     return {
-        "confusions": [row for item in predicted for row in confusion_rows(item, len(class_names))],
+        "confusions": pd.concat(cells, ignore_index=True) if cells else [],
         "class_errors": [row for item in predicted for row in error_rows(item, class_names)],
         "similarities": similarity_rows(predicted, class_names, shuffles=shuffles, models=models, seed=seed),
     }
@@ -71,16 +71,18 @@ def predictions_of(inputs: AuditInputs) -> Iterator[Predicted]:
                 yield Predicted(dict(model), measure, kind, own[measure], several)
 
 
-def confusion_rows(predicted: Predicted, classes: int) -> list[dict[str, Any]]:
-    """Rows of confusions: the non-zero cells of a measure, and for corruptions also of each corruption and severity."""
-    rows = []
+def confusion_rows(predicted: Predicted, classes: int) -> pd.DataFrame:
+    """Rows of confusions: the non-zero cells of a measure, and for corruptions also of each corruption and severity.
+
+    A data frame, since 95 conditions of 1,000 classes have millions of cells.
+    """
+    parts = []
     for condition, samples in predicted.conditions():
         matrix = confusion_matrix(samples["label"], samples["prediction"], classes)
-        rows += [
-            {**predicted.key, **condition, "true_index": true, "predicted_index": guess, "count": matrix[true, guess]}
-            for true, guess in np.argwhere(matrix)
-        ]
-    return rows
+        true, guess = np.nonzero(matrix)
+        cells = {"true_index": true, "predicted_index": guess, "count": matrix[true, guess]}
+        parts.append(pd.DataFrame(cells).assign(**predicted.key, **condition))
+    return pd.concat(parts, ignore_index=True)
 
 
 def confusion_matrices(confusions: pd.DataFrame, classes: int) -> dict[str, NDArray[np.float64]]:

@@ -13,9 +13,11 @@ class Corruption(NetworkSettings):
 
     kind: Literal["corruption"] = "corruption"
     corruptions: Corruptions | None = Field(
-        None, description="Kinds of corruption (Hendrycks and Dietterich 2019); null for all."
+        None,
+        description="Kinds of corruption (Hendrycks and Dietterich 2019) that are made; null for all. Null where the "
+        "dataset brings corrupted copies: all of these are measured.",
     )
-    severities: Severities | None = Field(None, description="From 1, mild, to 5, strong; null for all.")
+    severities: Severities | None = Field(None, description="From 1, mild, to 5, strong; null for all, likewise.")
 
 
 def describe(_settings: Corruption) -> Measure:
