@@ -30,6 +30,7 @@ SETTINGS = {
     "confusions": {"shuffles": 19, "models": 5, "seed": 0},
     "calibration": None,
     "groups": None,
+    "corruption_baseline": None,
     "label_error_rate": None,
     "costs": [],
 }

@@ -54,7 +54,7 @@ def error_tables(
         kind = "corruption" if corrupted else "clean"
         predicted.append(Predicted(model, kind, kind, pd.concat(parts, ignore_index=True), corrupted))
     rows = {
-        "confusions": [row for item in predicted for row in confusion_rows(item, classes)],
+        "confusions": pd.concat([confusion_rows(item, classes) for item in predicted]),
         "class_errors": [row for item in predicted for row in error_rows(item, class_names(classes))],
         "similarities": similarity_rows(predicted, class_names(classes), shuffles=39, models=20, seed=0),
     }

@@ -21,8 +21,6 @@ from gfscore.measures import KINDS, complete, measure_of  # noqa: E402
 from gfscore.measures.declaration import NetworkSettings  # noqa: E402
 
 PAGE = ROOT / "docs" / "measures.md"
-MANY = 4
-"""Values that a default lists before the rest is left out."""
 
 
 def kinds_table() -> str:
@@ -57,7 +55,8 @@ def _rows(schema: dict[str, Any], parts: dict[str, Any], given: Any, prefix: str
         key, default = f"{prefix}{name}", given.get(name) if isinstance(given, dict) else setting.get("default")
         forms = [_resolved(form, parts) for form in _forms(setting)]
         objects = [form for form in forms if "properties" in form]
-        choices = dict.fromkeys(f"`{choice}`" for form in [setting, *forms] for choice in form.get("enum", ()))
+        named = [setting, *forms, *(form["items"] for form in forms if "items" in form)]
+        choices = dict.fromkeys(f"`{choice}`" for form in named for choice in form.get("enum", ()))
         words = setting.get("description", "") + (f" One of {', '.join(choices)}." if len(choices) > 1 else "")
         kinds = [[part["const"] for part in form["properties"].values() if "const" in part] for form in objects]
         chosen = [name for names in kinds for name in names if isinstance(default, dict) and name in default.values()]
@@ -88,8 +87,6 @@ def _text(value: Any) -> str:
     if isinstance(value, float):
         share = abs(255 * value - round(255 * value)) < 1e-9 < value < 1
         return f"`{round(255 * value)}/255`" if share else f"`{value:g}`"
-    if isinstance(value, list) and len(value) > MANY and isinstance(value[0], str):
-        return f"all {len(value)}"
     return f"`{value if isinstance(value, str) else json.dumps(value)}`"
 
 

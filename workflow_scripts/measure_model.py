@@ -9,8 +9,8 @@ from gfscore.workflow.jobs import logged_job
 def measure_model(files, path_to_samples, path_to_progress, *, settings, **how):
     """Write the samples table of one model; files, `settings` and all else as `measure_in_batches` takes them."""
     kind = kind_of(settings)
-    table = table_of(kind.name)
-    measure_in_batches(files, path_to_samples, path_to_progress, kind.load(), table=table, settings=settings, **how)
+    how |= {"table": table_of(kind.name), "settings": settings, "with_copies": kind.copies}
+    measure_in_batches(files, path_to_samples, path_to_progress, kind.load(), **how)
 
 
 if __name__ == "__main__":

@@ -76,3 +76,19 @@ def test_agreement_of_each_class_stands_below_that_of_all_samples(tables):
     # Both call 4 of 10 cats dogs: by chance .6 .6 + .4 .4 = .52 of them get the same prediction, all else always.
     assert clean["baseline"].to_numpy() == pytest.approx([0.52, 1, 1], abs=0.15)
     assert clean["p_value"].tolist() == [0.05, 1, 1]
+
+
+def test_recall_errors_and_confusions_of_one_corruption_and_severity(tables):
+    """At severity 5 all 30 are called frogs: of 20 errors all fall on frogs; at severity 1 there is none."""
+    strong, mild = (
+        frame[(frame["model"] == "A") & (frame["severity"] == severity)]
+        for frame, severity in ((tables.confusions, 5), (tables.confusions, 1))
+    )
+    cells = ["true_index", "predicted_index", "count"]
+    assert strong[cells].to_numpy().tolist() == [[0, 2, 10], [1, 2, 10], [2, 2, 10]]
+    assert mild[cells].to_numpy().tolist() == [[0, 0, 10], [1, 1, 10], [2, 2, 10]]
+    assert set(strong["corruption"]) == {"fog"}
+    whole = tables.confusions[(tables.confusions["model"] == "A") & (tables.confusions["measure"] == "corrupted")]
+    assert whole[whole["corruption"].isna()]["count"].sum() == 60 and len(whole) == 5 + 3 + 3
+    errors = tables.class_errors[(tables.class_errors["model"] == "A") & (tables.class_errors["severity"] == 5)]
+    assert errors["cfps"].tolist() == [0, 0, 1] and errors["false_positives"].tolist() == [0, 0, 20]

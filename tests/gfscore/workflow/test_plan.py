@@ -5,7 +5,7 @@ from gfscore.workflow import layout, plan
 AUDIT = {"dataset": "copy", "models": ["zoo/none/X", "zoo/L2/Y"], "measures": ["g"], "calibration": None}
 COPY = {"source": "npz", "path": "p", "classes": ["u", "v"], "models_of": "zoo", "label_error_rate": 0.1}
 CONFIG = {
-    "audits": {"a": AUDIT | {"groups": None, "projection": None}},
+    "audits": {"a": AUDIT | {"groups": None, "corruption_baseline": None, "projection": None}},
     "datasets": {
         "copy": COPY | {"attributes": None},
         "train": {

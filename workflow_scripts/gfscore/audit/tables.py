@@ -19,6 +19,11 @@ def _tables(version: int, columns: Mapping[str, tuple[Column, ...]]) -> list[Tab
     return [Table(name=name, version=version, columns=own) for name, own in columns.items()]
 
 
+_CONDITION: tuple[Column, ...] = (
+    ("corruption", pa.string(), "kind of corruption; null for all together, or none"),
+    ("severity", pa.int32(), "1 (mild) to 5 (strong); null likewise"),
+)
+
 _ALL = (
     Table(
         name="sweeps",
@@ -85,9 +90,10 @@ _ALL = (
     ),
     Table(
         name="confusions",
-        version=1,
+        version=2,
         columns=(
             *MEASURED,
+            *_CONDITION,
             ("true_index", pa.int32(), "true class, 0..K-1"),
             ("predicted_index", pa.int32(), "predicted class, 0..K-1"),
             ("count", pa.int64(), "samples, or corrupted copies of samples; pairs that never occur have no row"),
@@ -98,8 +104,7 @@ _ALL = (
         version=1,
         columns=(
             *MEASURED,
-            ("corruption", pa.string(), "kind of corruption; null for all together, or none"),
-            ("severity", pa.int32(), "1 (mild) to 5 (strong); null likewise"),
+            *_CONDITION,
             ("class_index", pa.int32(), "class, 0..K-1"),
             ("class_name", pa.string(), "name of the class"),
             ("n", pa.int64(), "samples of the class, or corrupted copies of them"),
@@ -112,6 +117,26 @@ _ALL = (
             ("cfps_relative", pa.float64(), "CFPS times K: 1 when errors fall on all classes alike"),
             ("false_positives", pa.float64(), "samples of other classes that are taken for this class"),
             ("group", pa.string(), "strong: recall above the model's accuracy; weak: below; else neither"),
+        ),
+    ),
+    Table(
+        name="corruption_errors",
+        version=1,
+        columns=(
+            *MEASURED,
+            *_CONDITION,
+            ("n", pa.int64(), "samples"),
+            ("error", pa.float64(), "share of their corrupted copies that are misclassified"),
+            ("low", pa.float64(), "lower bound by sample: copies of one image count once; of this row alone"),
+            ("high", pa.float64(), "upper bound, likewise"),
+            ("confidence", pa.float64(), "confidence of the bounds"),
+            ("baseline", pa.string(), "threat/model that corruption errors are relative to; null for none"),
+            (
+                "corruption_error",
+                pa.float64(),
+                "error of the corruption over the baseline's (CE); where corruption is null their mean (mCE); null for "
+                "single severities, without a baseline, and where that makes no error",
+            ),
         ),
     ),
     Table(

@@ -14,6 +14,7 @@ from gfscore.audit.calibration.sweeps import read_sweeps
 from gfscore.audit.calibration.temperature_search import SearchSettings
 from gfscore.audit.calibration.temperatures import Resampling, calibrate
 from gfscore.audit.classwise.confusion_rows import confusion_tables
+from gfscore.audit.classwise.corruption_rows import corruption_tables
 from gfscore.audit.classwise.target_rows import target_tables
 from gfscore.audit.comparison.rows import comparison_tables
 from gfscore.audit.costs import cost_rows
@@ -36,6 +37,8 @@ from gfscore.core.files import read_json
 from gfscore.tables.parquet_tables import frame_of, typed_frame
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from gfscore.audit.inputs import AuditInputs
     from gfscore.audit.projections.rows import Projections
     from gfscore.statistics.curves import ScoreCurves
@@ -49,7 +52,7 @@ class MadeTable:
     """A table of an audit by its name: its rows, and what its file says of itself (`identity`)."""
 
     name: str
-    rows: list[dict[str, Any]]
+    rows: list[dict[str, Any]] | pd.DataFrame
     identity: Mapping[str, Any]
 
 
@@ -154,6 +157,7 @@ class Tabulation:
         yield at._comparisons(measured)
         yield at._groups_and_projections(measured), {}
         yield confusion_tables(inputs, names, **confusions), {}
+        yield self._corruptions(), {}
         yield radius_tables(inputs, names, **ranking), {}
         yield agreement_tables(inputs, class_scores, names, methods=self.settings["methods"], ranking=ranking), {}
         yield at._falsification(), {}
@@ -189,6 +193,15 @@ class Tabulation:
             "vulnerability": vulnerability_rows(class_scores),
             "class_pairs": class_pair_rows(class_scores),
         }
+
+    def _corruptions(self):
+        return corruption_tables(
+            self.inputs,
+            len(self.class_names),
+            intervals=self.settings["intervals"],
+            label_error_rates=self.label_error_rates,
+            baseline=self.settings["corruption_baseline"],
+        )
 
     def _falsification(self):
         if not self.inputs.logits:

@@ -6,13 +6,27 @@ Imports nothing heavy, because the Snakefile imports it.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, PlainSerializer, PlainValidator, WithJsonSchema, model_validator
 
 from gfscore.core.discovery import declarations
 from gfscore.core.names import spelled_alike
-from gfscore.core.settings import Closed, Entry, InnerShare, Name, Seed, Sha256, Subset, Text, as_number, never, refusal
+from gfscore.core.settings import (
+    Closed,
+    Entry,
+    InnerShare,
+    Name,
+    Seed,
+    Sha256,
+    Subset,
+    Text,
+    Unique,
+    as_number,
+    never,
+    refusal,
+)
+from gfscore.images.corruptions.parameters import Severities
 
 FROM_GENERATOR = "from_generator"
 """Value of label_error_rate: the rates that train_generator measured."""
@@ -51,84 +65,7 @@ Rates = Annotated[
 ]
 
 
-class DatasetSettings(Entry):
-    """Settings that every dataset has, whatever its source."""
-
-    source: str
-    classes: list[Text] | None = Field(
-        None, min_length=2, description="Class names in label order; null for the names in the data."
-    )
-    models_of: Name | None = Field(
-        None,
-        description="Zoo whose models are evaluated on this dataset, by default the one of the same name; null for "
-        "data that are only trained on.",
-    )
-    label_error_rate: Rates = Field(
-        None, description="Share of wrong labels, one number or one per class; null if labels are assumed correct."
-    )
-    published_accuracy: Literal["full", "subset"] | None = Field(
-        None,
-        description="Whether these are the samples that published accuracies refer to (full), some of them (subset), "
-        "or others (null).",
-    )
-    subset: Subset | None = Field(
-        None,
-        description="Stratified random part of the samples to use; null for all.",
-    )
-    digest: Sha256 | None = Field(None, description="SHA-256 that the data must have; null to accept any data.")
-    attributes: dict[str, Any] | None = Field(
-        None, description="Attributes that define groups of samples, see docs/groups.md; null for none."
-    )
-
-    last = ("classes", "models_of", "label_error_rate", "published_accuracy", "subset", "digest", "attributes")
-
-    @model_validator(mode="after")
-    def _names_are_distinct(self) -> Self:
-        classes = self.classes or []
-        if len(set(classes)) != len(classes):
-            raise refusal("a name is repeated; name each class once", "classes")
-        alike = spelled_alike(classes)
-        if alike:
-            raise refusal(
-                f"{alike[0]!a} and {alike[1]!a} differ in blanks or Unicode spelling alone; rename one", "classes"
-            )
-        if self.label_error_rate == FROM_GENERATOR and self.source != "generated":
-            raise refusal("from_generator needs the source `generated`; give numbers or null", "label_error_rate")
-        return self
-
-
-def _unknown_names(_settings: Any) -> None:
-    return None
-
-
-@dataclass(frozen=True, kw_only=True)
-class DatasetSource:
-    """A source of images: `name`, the value of `source` in entries; `settings`, the pydantic model of entries.
-
-    `claims(entry)`: whether an entry without `source` belongs to this one; `class_names(settings)`: the class names if
-    they are known without reading the data, else None.
-    """
-
-    name: str
-    settings: type[DatasetSettings]
-    claims: Callable[[Mapping[str, Any]], bool] = never
-    class_names: Callable[[Any], list[str] | None] = _unknown_names
-
-
-@cache
-def dataset_sources() -> dict[str, DatasetSource]:
-    """All sources of images by name."""
-    return {source.name: source for source in declarations("gfscore.images.sources", "SOURCE").values()}
-
-
-@cache
-def module_of(source: str) -> str:
-    """Name of the module of a source of images."""
-    modules = {declared.name: module for module, declared in declarations("gfscore.images.sources", "SOURCE").items()}
-    return f"gfscore.images.sources.{modules[source]}"
-
-
-# ---- settings that several sources share ----
+# ---- settings of images ----
 
 Side = Annotated[int, Field(ge=1, le=8192, description="Side of the result in pixels.")]
 Interpolation = Annotated[Literal["bilinear", "bicubic"], Field(description="Filter of the resizing, antialiased.")]
@@ -174,6 +111,108 @@ Preprocessing = Annotated[
 def as_stored() -> AsStored:
     """Default preprocessing."""
     return AsStored(method="none")
+
+
+class CorruptedCopies(Closed):
+    """Corrupted copies of a dataset's images, as CIFAR-10-C, CIFAR-100-C and ImageNet-C are distributed."""
+
+    path: Text = Field(description="Folder with <corruption>.npy and labels.npy, or <corruption>/<severity>/<image>.")
+    corruptions: Unique[Text] | None = Field(
+        None, min_length=1, description="Names of corruptions; null for all that the folder holds."
+    )
+    severities: Severities | None = Field(None, description="Severities; null for all five.")
+    preprocessing: Preprocessing = Field(default_factory=as_stored)
+
+
+class DatasetSettings(Entry):
+    """Settings that every dataset has, whatever its source."""
+
+    source: str
+    classes: list[Text] | None = Field(
+        None, min_length=2, description="Class names in label order; null for the names in the data."
+    )
+    models_of: Name | None = Field(
+        None,
+        description="Zoo whose models are evaluated on this dataset, by default the one of the same name; null for "
+        "data that are only trained on.",
+    )
+    label_error_rate: Rates = Field(
+        None, description="Share of wrong labels, one number or one per class; null if labels are assumed correct."
+    )
+    published_accuracy: Literal["full", "subset"] | None = Field(
+        None,
+        description="Whether these are the samples that published accuracies refer to (full), some of them (subset), "
+        "or others (null).",
+    )
+    subset: Subset | None = Field(
+        None,
+        description="Stratified random part of the samples to use; null for all.",
+    )
+    digest: Sha256 | None = Field(None, description="SHA-256 that the data must have; null to accept any data.")
+    attributes: dict[str, Any] | None = Field(
+        None, description="Attributes that define groups of samples, see docs/groups.md; null for none."
+    )
+    corrupted: CorruptedCopies | None = Field(
+        None,
+        description="Corrupted copies of these images, which the measure corruption then shows; null: it makes them.",
+    )
+
+    absent: ClassVar[frozenset[str]] = frozenset({"corrupted"})
+    last = (
+        "classes",
+        "models_of",
+        "label_error_rate",
+        "published_accuracy",
+        "subset",
+        "digest",
+        "attributes",
+        "corrupted",
+    )
+
+    @model_validator(mode="after")
+    def _names_are_distinct(self) -> Self:
+        classes = self.classes or []
+        if len(set(classes)) != len(classes):
+            raise refusal("a name is repeated; name each class once", "classes")
+        alike = spelled_alike(classes)
+        if alike:
+            raise refusal(
+                f"{alike[0]!a} and {alike[1]!a} differ in blanks or Unicode spelling alone; rename one", "classes"
+            )
+        if self.label_error_rate == FROM_GENERATOR and self.source != "generated":
+            raise refusal("from_generator needs the source `generated`; give numbers or null", "label_error_rate")
+        return self
+
+
+def _unknown_names(_settings: Any) -> None:
+    return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetSource:
+    """A source of images: `name`, the value of `source` in entries; `settings`, the pydantic model of entries.
+
+    `claims(entry)`: whether an entry without `source` belongs to this one; `class_names(settings)`: the class names if
+    they are known without reading the data, else None.
+    """
+
+    name: str
+    settings: type[DatasetSettings]
+    claims: Callable[[Mapping[str, Any]], bool] = never
+    class_names: Callable[[Any], list[str] | None] = _unknown_names
+
+
+@cache
+def dataset_sources() -> dict[str, DatasetSource]:
+    """All sources of images by name."""
+    return {source.name: source for source in declarations("gfscore.images.sources", "SOURCE").values()}
+
+
+@cache
+def module_of(source: str) -> str:
+    """Name of the module of a source of images."""
+    modules = {declared.name: module for module, declared in declarations("gfscore.images.sources", "SOURCE").items()}
+    return f"gfscore.images.sources.{modules[source]}"
 
 
 class Part(Closed):

@@ -14,19 +14,25 @@ from gfscore.core.files import read_json
 from gfscore.core.names import spelled_alike
 from gfscore.core.pins import require_pinned
 from gfscore.core.regular import require_regular
+from gfscore.images.corrupted_copies import open_copies
 from gfscore.images.dataset_source import dataset_sources, module_of
 from gfscore.images.image_set import DIGEST_BATCH, ImageSet
 from gfscore.images.subsets import subset_rows
 
 
 def open_images(
-    settings: Mapping[str, Any], path: Path | str | None = None, *, classes: Sequence[str] | None
+    settings: Mapping[str, Any],
+    path: Path | str | None = None,
+    *,
+    classes: Sequence[str] | None,
+    with_copies: bool = False,
 ) -> ImageSet:
     """Image set of a dataset entry of the configuration.
 
     `settings` holds `source` and that source's own keys, `path` its file or folder where it has one, `classes` the K
     class names in label order; None for those that the data give, or the numbers of the labels where they give none.
-    Its key `subset`, where it has one, leaves the rows of `subset_rows`, after every check. Raises InputError for an
+    Its key `subset`, where it has one, leaves the rows of `subset_rows`, after every check; `with_copies`: with the
+    corrupted copies that its key `corrupted`, where it has one, describes. Raises InputError for an
     unknown source, fewer than 2 classes, class names in another order or number than the data's own, a label outside
     0..K-1, names that are no UTF-8 text, a class without samples (named: a class that is audited must be seen), and
     repeated identifiers.
@@ -45,6 +51,8 @@ def open_images(
     _require_classes(images, classes, where)
     if len(np.unique(images.sample_id)) != len(images):
         raise InputError(f"{where}: sample identifiers are repeated; make them unique")
+    if with_copies and settings.get("corrupted"):
+        images = replace(images, copies=open_copies(settings["corrupted"], images))
     if settings.get("subset"):
         images = images.select(subset_rows(images.labels, settings["subset"], where=where))
     return images
@@ -63,7 +71,7 @@ def open_and_describe(
     Raises InputError as `open_images` does, and when a digest is `pinned` and the data have another one. The manifest
     does not record the pinned digest, since it does not change the data.
     """
-    images = open_images(settings, path, classes=classes)
+    images = open_images(settings, path, classes=classes, with_copies=True)
     require_pinned(images.digest, pinned, where=path or dataset, remedy="restore the data, or correct `digest`")
     names = classes or images.class_names or ()
     return images, {
@@ -77,6 +85,7 @@ def open_and_describe(
         "samples_per_class": np.bincount(images.labels, minlength=len(names)).tolist(),
         "image_shape": list(images.image_shape),
         "preprocessing": images.preprocessing,
+        **({"corrupted": images.copies.describe()} if images.copies else {}),
     }
 
 
@@ -101,20 +110,24 @@ def image_digests(images: ImageSet, *, where: Path | str) -> NDArray[np.str_] | 
     return digests
 
 
-def open_described(path_to_manifest: Path | str) -> tuple[ImageSet, dict[str, Any]]:
+def open_described(path_to_manifest: Path | str, *, with_copies: bool = False) -> tuple[ImageSet, dict[str, Any]]:
     """Image set and manifest of a dataset, from the manifest that fetch_dataset wrote.
 
-    The digest is computed again, from the pixels if they are stored as such, else from the encoded bytes. Raises
-    InputError as `open_images` does, and when the digest differs from that of the manifest.
+    The digest is computed again, from the pixels if they are stored as such, else from the encoded bytes, and so is
+    that of corrupted copies, which the image set has `with_copies`. Raises InputError as `open_images` does, and when a
+    digest differs from that of the manifest.
     """
     manifest = read_json(path_to_manifest)
-    images = open_images(manifest["settings"], manifest["path"], classes=manifest["classes"])
-    if images.digest != manifest["digest"]:
-        raise InputError(
-            f"{manifest['path'] or manifest['dataset']}: the data have digest {images.digest[:12]}, but "
-            f"{path_to_manifest} records {manifest['digest'][:12]}; if they were changed on purpose, delete that "
-            "manifest and run the workflow again"
-        )
+    images = open_images(manifest["settings"], manifest["path"], classes=manifest["classes"], with_copies=with_copies)
+    found = [(manifest["path"] or manifest["dataset"], images.digest, manifest["digest"])]
+    if images.copies:
+        found.append((manifest["settings"]["corrupted"]["path"], images.copies.digest, manifest["corrupted"]["digest"]))
+    for where, digest, known in found:
+        if digest != known:
+            raise InputError(
+                f"{where}: the data have digest {digest[:12]}, but {path_to_manifest} records {known[:12]}; if they "
+                "were changed on purpose, delete that manifest and run the workflow again"
+            )
     return images, manifest
 
 

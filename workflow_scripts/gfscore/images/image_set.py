@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gfscore.core.errors import InputError
 from gfscore.images.arrays import whole_labels
+from gfscore.images.copies import Copies
 
 DIGEST_BATCH = 256
 DIGITS = 32
@@ -25,6 +26,7 @@ class ImageSet:
     in the order of `sample_id`, starting with the first sample at every call.
 
     More that a source may give: `class_names`, the K names that the data themselves give to labels 0..K-1;
+    `copies`, corrupted copies of the images;
     `content_digest()`, a SHA-256 (hex) that stands for the data without decoding them, and `digest_covers`, what
     it is of, in words; `choose(rows)`, the ImageSet of some rows where skipping the others saves work;
     `hashes()`, which yields the SHA-256 (bytes) of each stored image where that needs no decoding.
@@ -40,6 +42,7 @@ class ImageSet:
     digest_covers: str = "pixels, labels and identifiers"
     choose: Callable[[NDArray[np.int64]], "ImageSet"] | None = None
     hashes: Callable[[], Iterator[bytes]] | None = None
+    copies: Copies | None = None
 
     def __len__(self) -> int:
         """Return the number of samples N."""
@@ -79,9 +82,10 @@ class ImageSet:
             yield np.concatenate(waiting)
 
     def select(self, rows: NDArray[np.int64]) -> "ImageSet":
-        """Image set of the samples `rows` (n,), ascending and distinct."""
+        """Image set of the samples `rows` (n,), ascending and distinct, with their corrupted copies."""
+        copies = self.copies and self.copies.select(rows)
         if self.choose is not None:
-            return self.choose(rows)
+            return replace(self.choose(rows), copies=copies)
 
         def stream(batch_size: int) -> Iterator[NDArray[np.float32]]:
             start = 0
@@ -101,6 +105,7 @@ class ImageSet:
             stream=stream,
             content_digest=self.content_digest and content_digest,
             hashes=None,
+            copies=copies,
         )
 
     def image_digests(self) -> NDArray[np.str_] | None:

@@ -40,6 +40,7 @@ def measure_in_batches(
     settings: Mapping[str, Any],
     how: Mapping[str, Any],
     of_samples: Callable[[Any], dict[str, Any]] = lambda sample_id: {},
+    with_copies: bool = False,
 ) -> None:
     """Write the samples table of one measure of one model.
 
@@ -48,11 +49,12 @@ def measure_in_batches(
     [0, 1], labels (n,) int64 and a seed of each sample, (n,) uint64, and returns one array per column of `table`
     but sample_id, label and clean_prediction; with several rows per sample also `row`, the index of each row's sample
     in the batch. `settings` are the measure's entry in config.yaml, of which `subset` and `seed` are used here; `how`
-    holds batch_size and version. `of_samples` maps the identifiers (n,) of a batch to more keyword arguments
-    of `measure_batch`. Finished batches are kept in `path_to_progress` until the table is written; of a subset of so
-    many of each class its samples stay there, for a larger one. A batch that does not fit into memory is halved.
+    holds batch_size and version. `of_samples` maps the identifiers (n,) of a batch to more keyword arguments of
+    `measure_batch`; `with_copies`: where the dataset brings corrupted copies, those of the batch are one, `copies`.
+    Finished batches are kept in `path_to_progress` until the table is written; of a subset of so many of each class its
+    samples stay there, for a larger one. A batch that does not fit into memory is halved.
     """
-    images, rows, classifier, identity = _opened(files, settings, measure)
+    images, rows, classifier, identity = _opened(files, settings, measure, with_copies)
     threads, device = identity.pop("threads"), identity["device"]
     # Of its row in the dataset, so that a sample is drawn alike in any subset and batch.
     seeds = seeds_of_samples(settings["seed"], settings["kind"], rows)
@@ -85,10 +87,10 @@ def measure_in_batches(
         kept.keep()
 
 
-def _opened(files, settings, measure):
+def _opened(files, settings, measure, with_copies):
     # The images that are asked for, their rows in the dataset, the classifier on its device, and the identity of the
     # table with the number of threads.
-    images, dataset = open_described(files["dataset"])
+    images, dataset = open_described(files["dataset"], with_copies=with_copies)
     rows = np.arange(len(images.labels))
     model = read_json(files["model"])
     of_data = {"image_shape": dataset["image_shape"], "classes": len(dataset["classes"])}
@@ -105,6 +107,8 @@ def _opened(files, settings, measure):
         dataset, model, device=device, preprocessing=classifier.preprocessing
     )
     identity |= {"measure": measure, "settings": json.dumps(settings, sort_keys=True)}
+    if images.copies:
+        identity["corrupted_digest"] = dataset["corrupted"]["digest"]
     return images, rows, classifier, identity | {"threads": threads}
 
 
@@ -131,6 +135,8 @@ def _measured(measure_batch, classifier, images, batch, *, start, settings, tabl
     try:
         clean = predictions(classifier.logits(batch), labels)
         own = of_samples(images.sample_id[here])
+        if images.copies:
+            own["copies"] = images.copies.select(np.arange(len(images))[here])
         columns = dict(measure_batch(classifier, batch, labels, settings=settings, seeds=seeds[here], **own))
     # onnxruntime's errors derive from Exception alone.
     except Exception as error:

@@ -273,16 +273,17 @@ def _require_identity(file, path, table, expect):
             )
 
 
-def typed_frame(table: Table, rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+def typed_frame(table: Table, rows: Sequence[Mapping[str, Any]] | pd.DataFrame) -> pd.DataFrame:
     """Data frame of rows (mappings) as read_table would return it after they were written."""
     schema = pa.schema([pa.field(name, kind) for name, kind, _ in table.columns])
     return _frame(pa.Table.from_arrays(_arrays(table, frame_of(table, rows)), schema=schema), table)
 
 
-def frame_of(table: Table, rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """Data frame of a table from a list of mappings; missing keys become null, unknown ones raise KeyError."""
+def frame_of(table: Table, rows: Sequence[Mapping[str, Any]] | pd.DataFrame) -> pd.DataFrame:
+    """Data frame of a table from mappings or another frame; missing keys become null, unknown ones raise KeyError."""
     names = table.column_names
-    foreign = {key for row in rows for key in row} - set(names)
+    foreign = set(rows) if isinstance(rows, pd.DataFrame) else {key for row in rows for key in row}
+    foreign -= set(names)
     if foreign:
         raise KeyError(f"table {table.name!r} has no column {', '.join(sorted(foreign))}")
     return pd.DataFrame(rows, columns=names)

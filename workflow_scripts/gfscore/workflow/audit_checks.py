@@ -32,6 +32,7 @@ def audit_mistakes(config: dict[str, Any], name: str, audit: Mapping[str, Any]) 
                     yield ConfigMistake((*place, "measures", position), f"{measure}: {found}")
     for number, rule in enumerate(audit["gate"]):
         yield from _rule_mistakes(config, audit, rule, (*place, "gate", number))
+    yield from _corruption_mistakes(config, audit, place)
     yield from _group_mistakes(config, audit, (*place, "groups"))
     yield from _projection_mistakes(config, name, audit["projection"])
     if audit["calibration"] is not None:
@@ -56,6 +57,18 @@ def _unsupported_measure(config: dict[str, Any], audit: str, measure: str, place
                 f"model {model['threat']}/{model['model']} (source {source}) does not support {measure!r} (kind "
                 f"{kind.name}); {remedy}",
             )
+
+
+def _corruption_mistakes(config: dict[str, Any], audit: Mapping[str, Any], place: Place) -> Iterator[ConfigMistake]:
+    baseline = audit["corruption_baseline"]
+    if baseline is not None and baseline not in audit["models"]:
+        yield ConfigMistake((*place, "corruption_baseline"), unknown("model of the audit", baseline, audit["models"]))
+    for measure in audit["measures"] if "corrupted" in config["datasets"][audit["dataset"]] else ():
+        entry = config["measures"][measure]
+        stated = [key for key in ("corruptions", "severities") if kind_of(entry).copies and entry[key] is not None]
+        if stated:
+            message = f"dataset {audit['dataset']!r} brings its own copies; state {' and '.join(stated)} there"
+            yield ConfigMistake(("measures", measure, stated[0]), f"{message}, under `corrupted`")
 
 
 def _calibration_mistakes(

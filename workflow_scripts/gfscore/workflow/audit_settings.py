@@ -48,6 +48,11 @@ class AuditSettings(Closed):
     groups: GroupSettings | None = Field(
         None, description="Fairness between the groups that attributes of the dataset make; null for none."
     )
+    corruption_baseline: Text | None = Field(
+        None,
+        description="Model of the audit, zoo/threat/name, whose errors under corruptions the mean corruption error "
+        "divides by (Hendrycks and Dietterich 2019: AlexNet); null for none.",
+    )
     projection: Name | None = Field(
         None,
         description="Mapper whose latent dimensions predictions are held against, see docs/projection.md; null: none.",
@@ -108,6 +113,7 @@ def explicit_audit(
         "measures": list(measures),
         "calibration": calibration,
         "groups": groups,
+        "corruption_baseline": settings.corruption_baseline,
         "projection": settings.projection,
         "gate": [rule.model_dump(by_alias=True) for rule in rules],
     }

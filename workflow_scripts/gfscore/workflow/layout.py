@@ -299,6 +299,7 @@ def table_settings(config: Mapping[str, Any], audit: str) -> dict[str, Any]:
     return settings | {
         "calibration": _calibration_settings(config, audit),
         "groups": plan.groups_of(config, audit),
+        "corruption_baseline": plan.corruption_baseline_of(config, audit),
         "label_error_rate": plan.label_error_rate_of(config, audit),
         "published": plan.published_accuracies(config, audit),
         "methods": plan.described_models(config, audit),

@@ -181,6 +181,12 @@ def projection_of(config: Mapping[str, Any], audit: str) -> str | None:
     return config["audits"][audit]["projection"]
 
 
+def corruption_baseline_of(config: Mapping[str, Any], audit: str) -> str | None:
+    """Label threat/model of the model that an audit's mean corruption errors are relative to, or None."""
+    baseline = config["audits"][audit]["corruption_baseline"]
+    return baseline and baseline.partition("/")[2]
+
+
 def label_error_rate_of(config: Mapping[str, Any], audit: str) -> float | list[float] | str | None:
     """Rate of label errors in an audit's dataset: None, a number, one per class, or "from_generator"."""
     return config["datasets"][dataset_of(config, audit)]["label_error_rate"]

@@ -168,6 +168,14 @@ def test_corruptions_are_sorted_and_name_the_hardest():
     assert frame["corruption"].unique().tolist() == ["glass blur", "fog"]
     assert frame.loc[frame["corruption"] == "fog", "recall"].to_numpy() == pytest.approx(expected.to_numpy())
     assert (finding.subject["cls"], finding.numbers["times"]) == ("c3", 2)
+    shares, finding = of("cfps_by_corruption", tables, "corruption", measures={"corruption": CORRUPTION})
+    assert shares["corruption"].tolist() == frame["corruption"].tolist()
+    assert shares.groupby("corruption")["cfps"].sum().to_numpy() == pytest.approx([1, 1])
+    expected = rows[rows["corruption"] == "fog"].groupby("class_index")["cfps"].mean()
+    assert shares.loc[shares["corruption"] == "fog", "cfps"].to_numpy() == pytest.approx(expected.to_numpy())
+    # Every sample of c3 is called c5.
+    assert (finding.subject["cls"], finding.numbers["times"]) == ("c5", 2)
+    assert finding.numbers["share"] == shares["cfps"].max()
 
 
 def test_similarity_stands_below_and_chance_above_the_diagonal():

@@ -8,9 +8,11 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from gfscore.audit.classwise.confusion import class_errors, confusion_matrix, strong_and_weak
+from gfscore.audit.classwise.corruption_rows import conditions_of
 from gfscore.audit.classwise.similarity import similarities
 from gfscore.audit.measured import row_generator
 from gfscore.core.identity import label_of
@@ -18,8 +20,6 @@ from gfscore.core.names import model_labels
 from gfscore.measures import KINDS, measure_of
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from gfscore.audit.inputs import AuditInputs
 
 
@@ -41,14 +41,20 @@ class Predicted:
         """Dataset, threat, model, measure."""
         return {**self.model, "measure": self.measure}
 
+    def conditions(self) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
+        """Yield all rows, and for corruptions those of each corruption and severity, as conditions_of does."""
+        keys = [["corruption", "severity"]] if self.kind == "corruption" else []
+        return conditions_of(self.samples, *keys)
+
 
 def confusion_tables(
     inputs: AuditInputs, class_names: Sequence[str], *, shuffles: int, models: int, seed: int
-) -> dict[str, list[dict[str, Any]]]:
+) -> dict[str, Any]:
     """Rows of confusions, class_errors and similarities of an audit; arguments as in similarity_rows."""
     predicted = list(predictions_of(inputs))
+    cells = [confusion_rows(item, len(class_names)) for item in predicted]
     return {
-        "confusions": [row for item in predicted for row in confusion_rows(item, len(class_names))],
+        "confusions": pd.concat(cells, ignore_index=True) if cells else [],
         "class_errors": [row for item in predicted for row in error_rows(item, class_names)],
         "similarities": similarity_rows(predicted, class_names, shuffles=shuffles, models=models, seed=seed),
     }
@@ -65,17 +71,22 @@ def predictions_of(inputs: AuditInputs) -> Iterator[Predicted]:
                 yield Predicted(dict(model), measure, kind, own[measure], several)
 
 
-def confusion_rows(predicted: Predicted, classes: int) -> list[dict[str, Any]]:
-    """Rows of confusions: the non-zero cells, summed over corruptions and severities."""
-    matrix = confusion_matrix(predicted.samples["label"], predicted.samples["prediction"], classes)
-    return [
-        {**predicted.key, "true_index": true, "predicted_index": guess, "count": matrix[true, guess]}
-        for true, guess in np.argwhere(matrix)
-    ]
+def confusion_rows(predicted: Predicted, classes: int) -> pd.DataFrame:
+    """Rows of confusions: the non-zero cells of a measure, and for corruptions also of each corruption and severity.
+
+    A data frame, since 95 conditions of 1,000 classes have millions of cells.
+    """
+    parts = []
+    for condition, samples in predicted.conditions():
+        matrix = confusion_matrix(samples["label"], samples["prediction"], classes)
+        true, guess = np.nonzero(matrix)
+        cells = {"true_index": true, "predicted_index": guess, "count": matrix[true, guess]}
+        parts.append(pd.DataFrame(cells).assign(**predicted.key, **condition))
+    return pd.concat(parts, ignore_index=True)
 
 
 def confusion_matrices(confusions: pd.DataFrame, classes: int) -> dict[str, NDArray[np.float64]]:
-    """Confusion matrices (K, K) of counts by model label, from the rows of confusions of one measure."""
+    """Confusion matrices (K, K) of counts by model label, from rows of confusions of one measure and condition."""
     matrices = {}
     for label, rows in confusions.assign(label=model_labels(confusions)).groupby("label", sort=False):
         matrices[label] = np.zeros((classes, classes))
@@ -85,11 +96,11 @@ def confusion_matrices(confusions: pd.DataFrame, classes: int) -> dict[str, NDAr
 
 def error_rows(predicted: Predicted, class_names: Sequence[str]) -> list[dict[str, Any]]:
     """Rows of class_errors of a measure, and for corruptions also of each corruption and severity."""
-    rows = _error_rows(predicted.key, predicted.samples, class_names, {})
-    if predicted.kind == "corruption":
-        for (corruption, severity), part in predicted.samples.groupby(["corruption", "severity"], sort=False):
-            rows += _error_rows(predicted.key, part, class_names, {"corruption": corruption, "severity": severity})
-    return rows
+    return [
+        row
+        for condition, samples in predicted.conditions()
+        for row in _error_rows(predicted.key, samples, class_names, condition)
+    ]
 
 
 def _error_rows(key, samples, class_names, condition):

@@ -15,6 +15,9 @@ from pydantic import AfterValidator, Field, JsonValue, WithJsonSchema
 from gfscore.core.errors import InputError, unknown
 from gfscore.core.settings import Unique
 
+SEVERITIES = 5
+"""Number of severities, from 1, mild, to 5, strong."""
+
 SIDES = {"cifar": 32, "imagenet": 224}
 """Side in pixels that each set of parameters was published for."""
 
@@ -125,7 +128,7 @@ Corruptions = Annotated[
 """Setting: names of corruptions."""
 
 Severities = Annotated[
-    Unique[Annotated[int, Field(ge=1, le=5)]],
+    Unique[Annotated[int, Field(ge=1, le=SEVERITIES)]],
     Field(min_length=1, description="From 1, mild, to 5, strong.", json_schema_extra=UNIQUE),
 ]
 """Setting: severities."""

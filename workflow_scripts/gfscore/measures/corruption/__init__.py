@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from gfscore.images.corruptions.parameters import PARAMETERS, Corruptions, Severities
+from gfscore.images.corruptions.parameters import Corruptions, Severities
 from gfscore.measures.declaration import Column, Kind, Measure, NetworkSettings
 
 
@@ -12,8 +12,12 @@ class Corruption(NetworkSettings):
     """Accuracy under common corruptions."""
 
     kind: Literal["corruption"] = "corruption"
-    corruptions: Corruptions = Field(default_factory=lambda: list(PARAMETERS))
-    severities: Severities = Field(default_factory=lambda: [1, 2, 3, 4, 5])
+    corruptions: Corruptions | None = Field(
+        None,
+        description="Kinds of corruption (Hendrycks and Dietterich 2019) that are made; null for all. Null where the "
+        "dataset brings corrupted copies: all of these are measured.",
+    )
+    severities: Severities | None = Field(None, description="From 1, mild, to 5, strong; null for all, likewise.")
 
 
 def describe(_settings: Corruption) -> Measure:
@@ -33,6 +37,7 @@ KIND = Kind(
     describe=describe,
     needs="network",
     predicts=True,
+    copies=True,
     function="gfscore.measures.corruption.batch:measure_batch",
     columns=(
         Column("corruption", "string", "kind of corruption"),

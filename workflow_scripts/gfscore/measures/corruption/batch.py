@@ -1,13 +1,16 @@
-"""Correctness of a batch of images under common corruptions, drawn anew from their seeds."""
+"""Correctness of a batch of images under common corruptions: copies of the dataset, or drawn from seeds."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from itertools import product
 from typing import Any
 from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gfscore.images.copies import Copies
 from gfscore.images.corruptions.catalogue import corrupt
+from gfscore.images.corruptions.parameters import PARAMETERS, SEVERITIES
 from gfscore.networks.classifier import Classifier
 from gfscore.statistics.draws import RowGenerators
 from gfscore.statistics.margins import predictions
@@ -20,19 +23,19 @@ def measure_batch(
     *,
     settings: Mapping[str, Any],
     seeds: NDArray[np.uint64],
+    copies: Copies | None = None,
 ) -> dict[str, NDArray[Any]]:
-    """Correctness of a batch under every corruption and severity of the settings, one row each.
+    """Correctness of a batch under every corruption and severity of the settings, or of its `copies`, one row each.
 
-    Takes a Classifier, images (n, C, H, W) float32 in [0, 1], labels (n,) and a seed of each sample, `seeds` (n,);
-    returns the columns of the samples table of kind corruption (see gfscore.measures.job.measure_in_batches).
+    Takes a Classifier, images (n, C, H, W) float32 in [0, 1], labels (n,), a seed of each sample, `seeds` (n,), and the
+    images' corrupted copies where the dataset brings them, else None; returns the columns of the samples table of kind
+    corruption (see gfscore.measures.job.measure_in_batches).
     """
-    parts = []
-    for corruption in settings["corruptions"]:
-        for severity in settings["severities"]:
-            # A corruption draws the same whatever else is asked for.
-            rng = RowGenerators(seeds, crc32(corruption.encode()) * 8 + severity)
-            logits = classifier.logits(corrupt(images, corruption, severity, rng=rng))
-            parts.append((corruption, severity, predictions(logits, labels)))
+    if copies is None:
+        conditions, corrupted = _made(images, settings, seeds)
+    else:
+        conditions, corrupted = copies.conditions, copies.of
+    parts = [(*condition, predictions(classifier.logits(corrupted(*condition)), labels)) for condition in conditions]
     n = len(images)
     prediction = np.concatenate([part[2] for part in parts])
     return {
@@ -43,3 +46,15 @@ def measure_batch(
         "corruption": np.repeat(np.array([part[0] for part in parts], dtype=object), n),
         "severity": np.repeat([part[1] for part in parts], n),
     }
+
+
+def _made(
+    images: NDArray[np.float32], settings: Mapping[str, Any], seeds: NDArray[np.uint64]
+) -> tuple[Iterable[tuple[str, int]], Callable[[str, int], NDArray[np.float32]]]:
+    def corrupted(corruption: str, severity: int) -> NDArray[np.float32]:
+        # A corruption draws the same whatever else is asked for.
+        rng = RowGenerators(seeds, crc32(corruption.encode()) * 8 + severity)
+        return corrupt(images, corruption, severity, rng=rng)
+
+    severities = settings["severities"] or range(1, SEVERITIES + 1)
+    return product(settings["corruptions"] or PARAMETERS, severities), corrupted

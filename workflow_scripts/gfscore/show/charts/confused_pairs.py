@@ -28,6 +28,7 @@ def pairs(subject: Subject) -> pd.DataFrame | None:
         return None
     n = errors.set_index(["label", "class_index"])["n"]
     names = errors.drop_duplicates("class_index").set_index("class_index")["class"]
+    confusions = confusions[confusions["corruption"].isna()]
     wrong = confusions[confusions["true_index"] != confusions["predicted_index"]]
     if wrong.empty:
         return None

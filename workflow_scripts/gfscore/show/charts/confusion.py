@@ -33,6 +33,7 @@ def matrices_of(subject: Subject) -> tuple[dict, list[str], list[int]] | None:
     confusions, errors = subject.rows("confusions"), subject.rows("class_errors")
     if confusions is None or errors is None:
         return None
+    confusions = confusions[confusions["corruption"].isna()]
     errors = errors[errors["corruption"].isna()].sort_values("class_index", kind="stable")
     names = errors["class"].drop_duplicates().tolist()
     if not 0 < len(names) <= MOST:

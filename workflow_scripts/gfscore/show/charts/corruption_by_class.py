@@ -13,23 +13,30 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def recalls(subject: Subject) -> pd.DataFrame | None:
-    """Recall by kind of corruption and class, mean over severities and models, the hardest corruption first."""
+def by_corruption(subject: Subject, column: str) -> pd.DataFrame | None:
+    """A column of class_errors by kind of corruption and class, mean over severities and models.
+
+    The corruption that costs most recall comes first; beyond MOST_IN_ORDER classes the one of least recall.
+    """
     rows = subject.rows("class_errors")
     if rows is None or rows["corruption"].notna().sum() == 0:
         return None
     rows = rows[rows["corruption"].notna()].sort_values("class_index", kind="stable")
     rows = rows.assign(corruption=rows["corruption"].str.replace("_", " "))
-    frame = (
-        rows.groupby(["corruption", "class"], sort=False).agg(recall=("recall", "mean"), n=("n", "min")).reset_index()
-    )
-    frame["mean"] = frame.groupby("corruption")["recall"].transform("mean")
+    hardness = rows.groupby("corruption")["recall"].mean()
+    weakness = rows.groupby("class")["recall"].mean()
+    means = {"recall": ("recall", "mean"), column: (column, "mean"), "n": ("n", "min")}
+    frame = rows.groupby(["corruption", "class"], sort=False).agg(**means).reset_index()
     if frame["class"].nunique() > MOST_IN_ORDER:
-        frame = frame.sort_values(
-            "class", key=lambda names: names.map(frame.groupby("class")["recall"].mean()), kind="stable"
-        )
-    frame = frame.sort_values("mean", kind="stable", ignore_index=True)
+        frame = frame.sort_values("class", key=lambda names: names.map(weakness), kind="stable")
+    frame = frame.sort_values("corruption", key=lambda names: names.map(hardness), kind="stable", ignore_index=True)
     return frame.assign(models=rows["label"].nunique())
+
+
+def recalls(subject: Subject) -> pd.DataFrame | None:
+    """Recall by kind of corruption and class, mean over severities and models, the hardest corruption first."""
+    frame = by_corruption(subject, "recall")
+    return None if frame is None else frame.assign(mean=frame.groupby("corruption")["recall"].transform("mean"))
 
 
 def hardest_corruption(frame: pd.DataFrame) -> Finding:

@@ -542,6 +542,7 @@ def _whom(c):
         valued("Balanced", "balanced_value"),
     ]
     yield c.listed("group_metrics", "Fairness metrics: DP, EOpp, EOdd and others", "Fairness", columns)
+    yield _corruption_errors(c)
     yield _corruptions(c)
     yield _projection(c)
     yield _effects(c)
@@ -568,6 +569,30 @@ def _gaps(c):
         valued("few samples", "small", yes),
     ]
     return Detail("Gaps between groups, the widest first", table=table_of(gaps, "Groups", "group_scores", columns))
+
+
+def _corruption_errors(c):
+    errors = c.of("corruption_errors")
+    errors = errors[errors["corruption"].isna()] if errors is not None else None
+    if errors is None or errors.empty:
+        return None
+    baseline = errors["baseline"].iloc[0]
+    reference = "relative to a baseline: the audit names none (corruption_baseline)"
+    if pd.notna(baseline):
+        reference = f"the mean over corruptions of its error over that of {printable(baseline)}"
+    columns = [
+        named("Model", "label"),
+        named("Measure", "measure"),
+        counted("n", "n"),
+        valued("Mean error", "error"),
+        bounded("Interval", "low", "high", 1.0),
+        valued("mCE", "corruption_error"),
+    ]
+    return Detail(
+        "Errors under corruptions: plain mean, and mean corruption error (mCE)",
+        text=[f"Intervals by sample: copies of one image count once. mCE is {reference}."],
+        table=table_of(errors.sort_values("error"), "Corruption errors", "corruption_errors", columns),
+    )
 
 
 def _corruptions(c):

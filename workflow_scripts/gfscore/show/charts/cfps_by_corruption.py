@@ -1,0 +1,50 @@
+"""Where the errors fall under each kind of corruption: CFPS by corruption and class."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gfscore.show.charts.corruption_by_class import by_corruption
+from gfscore.show.charts.declaration import Chart, Subject
+from gfscore.show.forms import Axis, Heatmap
+from gfscore.show.words.findings import Finding, others_equal
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def shares(subject: Subject) -> pd.DataFrame | None:
+    """CFPS by kind of corruption and class, mean over severities and models, the hardest corruption first."""
+    frame = by_corruption(subject, "cfps")
+    return None if frame is None or frame["cfps"].isna().all() else frame.drop(columns="recall")
+
+
+def drawing_class(frame: pd.DataFrame) -> Finding:
+    """Which class draws most errors under most corruptions, and where its share is the largest."""
+    known = frame[frame["cfps"].notna()]
+    most = known[known["cfps"] == known.groupby("corruption")["cfps"].transform("max")]["class"].value_counts()
+    own = known[known["class"] == most.index[0]]
+    largest = own.loc[own["cfps"].idxmax()]
+    names = {"cls": str(largest["class"]), "corruption": str(largest["corruption"])}
+    numbers = {"times": int(most.iloc[0]), "kinds": known["corruption"].nunique(), "share": float(largest["cfps"])}
+    return Finding("errors_drawn_corrupted", names, numbers | others_equal(most, most.iloc[0]))
+
+
+CHART = Chart(
+    name="cfps_by_corruption",
+    title="Share of the errors by class and corruption (CFPS)",
+    question="Which class are wrong predictions of under each corruption?",
+    section="whom",
+    tables=("class_errors",),
+    data=shares,
+    form=Heatmap(row="corruption", column="class", value=Axis("cfps", "CFPS (share of all errors; equal is fairest)")),
+    finding=drawing_class,
+    sentences={
+        "errors_drawn_corrupted": "{cls:class} draws the largest share of the errors under {times} of {kinds} "
+        "corruptions, most under {corruption} ({share})",
+    },
+    shows="Share of all errors that are wrongly called each class (CFPS), mean over severities and models",
+    note="Hardest corruption on top, as in recall by corruption. Rows sum to 1.",
+    per_class=True,
+    order=3.5,
+)
