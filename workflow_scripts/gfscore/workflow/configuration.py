@@ -50,6 +50,7 @@ def _mistakes(config: dict[str, Any]) -> Iterator[ConfigMistake]:
                 yield from _dataset_names(config, place, entry, "train_on", "evaluate_on")
     for name, entry in config["datasets"].items():
         yield from path_mistakes(("datasets", name), entry)
+        yield from path_mistakes(("datasets", name, "generator"), entry.get("generator", {}))
         yield from _dataset_names(config, ("datasets", name), entry, "fitted_on")
         rates, classes = entry["label_error_rate"], entry["classes"]
         if isinstance(rates, list) and classes and len(rates) != len(classes):
@@ -109,9 +110,10 @@ def missing_files(config: Mapping[str, Any], audits: Iterable[str]) -> list[str]
     found = {}
     for audit in audits:
         for name in plan.datasets_of(config, audit):
-            path = config["datasets"][name].get("path")
-            made = config["datasets"][name]["source"] == "generated" or Path(f"results/datasets/{name}.json").exists()
-            if path and not made and not Path(path).exists():
+            entry = config["datasets"][name]
+            path = entry.get("path") or entry.get("generator", {}).get("path")
+            read = Path(f"results/datasets/{name}.json").exists()
+            if path and not read and not Path(path).exists():
                 found[path] = f"{path}: there is no such file or folder, of dataset {name}"
         for model in plan.models_of(config, audit):
             entry = plan.entry_of(config, **model)
