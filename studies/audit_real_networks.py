@@ -36,7 +36,7 @@ def run_audits(folder, cores):
         file = folder / f"{names[0]}.yaml"
         file.write_text(yaml.safe_dump(configuration(DATA), sort_keys=False), encoding="utf-8")
         command = [sys.executable, "-m", "snakemake", "--cores", str(cores), "--configfile", file.name]
-        command += ["--config", f"run=[{','.join(names)}]", "--omit-from", "plot_figures"]
+        command += ["--config", f"run=[{','.join(names)}]", "--rerun-incomplete", "--omit-from", "plot_figures"]
         subprocess.run(command, cwd=folder, env=os.environ | {FOLDER_VARIABLE: str(ARCHITECTURES)}, check=True)
 
 
