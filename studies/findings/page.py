@@ -128,7 +128,8 @@ checkpoints that are no ResNets; p is of a sign-flip test of the difference, as 
   1 - recall. Part of it is that both sides count the same undisturbed errors: beyond those, both correlations are
   lower, and the difference may be none. CFPS is the better one on {count_of(better, True)} networks
   trained against attacks, and on {count_of(better, False)} others (Marabou).
-- **Which class falls** to untargeted attacks, recall tells: its correlation with recall under attack is {recall}.
+- **Which class falls** to untargeted attacks, recall tells: its correlation with recall under attack is
+  {recall}.
   Where the errors land then, CFPS tells: {errors} with CFPS under attack, which contains the undisturbed errors too.
   Both on the networks that keep 10%.
 - So the two do not compete: a weak class is one that loses its images, a sought-after class one that takes those of
