@@ -69,9 +69,9 @@ GF16).
 "Our number" is computed when this page is made, from the tables printed in the papers, from the RobustBench
 leaderboard, by the functions of this package, or from audits of real networks: the logits of 8 published CIFAR-10
 networks, 17 published CIFAR-10 checkpoints of 5 families, and two classifiers of real faces, trained here. Such a row
-says how a claim fares on networks that its source never saw. It names networks, images, interval and the command that computes it again, from files that are not shipped here (their folder is
-`GFSCORE_TEST_DATA`). Where a note says "stated" or "unrounded", it quotes the authors' published files, which are not
-shipped here; no test checks it.
+says how a claim fares on networks that its source never saw. It names networks, images, interval and the command that
+computes it again, from files that are not shipped here (their folder is `GFSCORE_TEST_DATA`). Where a note says
+"stated" or "unrounded", it quotes the authors' published files, which are not shipped here; no test checks it.
 Shares and percentages stand as each source prints them; rho is Spearman's rank correlation.
 """
 
