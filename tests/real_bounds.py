@@ -15,7 +15,7 @@ from gfscore.networks.opening import from_network, open_classifier
 from gfscore.proofs.bound_propagation import certified, certified_radii
 from seeds import seeds_of
 from shared_models import ARCHITECTURES, torch_entry
-from studies.known_truth.page import table
+from studies.markdown import table
 
 SAMPLES = {"kw_base_2_255": 20, "kw_wide_2_255": 6, "kw_deep_2_255": 10}
 """Network -> first so many images: a proof takes up to 2 s on one core for the wider and the deeper one."""

@@ -4,6 +4,7 @@ import math
 
 from studies.known_truth import cases, planted
 from studies.known_truth.classifiers import TWINS
+from studies.markdown import table
 
 MARKS = ("<!-- bounds: made from the real networks -->", "<!-- end of bounds -->")
 """Lines around the part that needs data of others; it is kept when they are not there."""
@@ -105,12 +106,6 @@ DeepFool find.
 def bounds_of(text):
     """The part of an existing page between MARKS; empty where there is none."""
     return text.split(MARKS[0])[1].split(MARKS[1])[0].strip() if MARKS[0] in text else ""
-
-
-def table(header, rows):
-    """Markdown table of strings."""
-    lines = [header, ["---"] * len(header), *rows]
-    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
 
 def _samples(twins):

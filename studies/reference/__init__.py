@@ -1,9 +1,10 @@
 """Tables printed by the source papers, and the RobustBench leaderboard, as they stand there.
 
-The tables are facts to compare with, never results of this package. Percentages stay percentages here, as printed;
-a column that holds them says so in its name or in its reader.
+The papers' tables are facts to compare with, never results of this package; real_networks.csv and .json are results.
+Percentages stay percentages here, as printed; a column that holds them says so in its name or in its reader.
 """
 
+import json
 from functools import cache
 from importlib import resources
 
@@ -65,6 +66,19 @@ def projection_tables():
     the authors over 40 attributes and scaled so that higher is better. Source: projection paper, Tables 1 and 3.
     """
     return _read("projection_tables1_3_celeba.csv").set_index("model")
+
+
+def real_network_classes():
+    """Class by class what 25 real CIFAR-10 networks do, 250 rows; columns as studies.real_networks.evidence says.
+
+    Our own measurement, made anew by `studies/audit_real_networks.py`.
+    """
+    return _read("real_networks.csv")
+
+
+def real_network_measurements():
+    """Further numbers of the same audits, a mapping as studies.real_networks.measurements returns it."""
+    return json.loads(resources.files(__name__).joinpath("real_networks.json").read_text(encoding="utf-8"))
 
 
 def _read(name, package=__name__):

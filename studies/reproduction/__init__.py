@@ -10,10 +10,13 @@ MODULES = (
     "studies.reproduction.gf_score_discrepancies",
     "studies.reproduction.gf_score_classes",
     "studies.reproduction.gf_score",
+    "studies.reproduction.gf_score_networks",
     "studies.reproduction.exact_binomial",
     "studies.reproduction.measurement_algorithms",
     "studies.reproduction.classwise_analysis",
+    "studies.reproduction.classwise_networks",
     "studies.reproduction.projection_fairness",
+    "studies.reproduction.projection_tables",
 )
 """Modules of this package that state claims, in the order of the page."""
 

@@ -1,5 +1,6 @@
 """The page "What reproduces and what does not", as Markdown."""
 
+from studies.markdown import table
 from studies.reproduction import ledger
 from studies.reproduction.claims import REFUTED, REPRODUCED, UNTESTABLE, VERDICTS
 from studies.reproduction.references import REFERENCES, cited
@@ -52,7 +53,8 @@ puts its claims beside the numbers that we get. In short:
 - **A test that is repeated after every neighbour** errs far more often than its level says (EB4).
 - **The published pseudo-code** misjudges robustness (MA1, MA2), and a smoothing certificate says nothing about the
   network that was smoothed (MA3).
-- **The printed class accuracy** is 0.9 for a class that is never recognised (CW2).
+- **The printed class accuracy** is 0.9 for a class that is never recognised (CW2), and a cosine near 1 between the
+  predictions of two networks says nothing (CW4).
 - **The printed Deviation** is impossible by its own formula in every cell (PF2).
 
 What was counted in, or follows from, the printed tables of the GF-Score paper is right for the most part (GF1 to
@@ -65,9 +67,11 @@ GF16).
 | {untestable} | it takes networks, attacks, data or files of the source that this package lacks; the note says which |
 
 "Our number" is computed when this page is made, from the tables printed in the papers, from the RobustBench
-leaderboard, or by the functions of this package. Where a note says "stated" or "unrounded", it quotes the authors'
-published files, which are not shipped here; no test checks it. "Seen on the digit models" is what the default audit
-measured once on its small networks: it says how the claim fares there, and settles nothing about the source's models.
+leaderboard, by the functions of this package, or from audits of real networks: the logits of 8 published CIFAR-10
+networks, 17 published CIFAR-10 checkpoints of 5 families, and two classifiers of real faces, trained here. Such a row
+says how a claim fares on networks that its source never saw. It names networks, images, interval and the command that
+computes it again, from files that are not shipped here (their folder is `GFSCORE_TEST_DATA`). Where a note says
+"stated" or "unrounded", it quotes the authors' published files, which are not shipped here; no test checks it.
 Shares and percentages stand as each source prints them; rho is Spearman's rank correlation.
 """
 
@@ -97,21 +101,16 @@ def _overview(claims):
     }
     rows = [[paper, *map(str, row)] for paper, row in counts.items()]
     total = [str(sum(column)) for column in zip(*counts.values(), strict=True)]
-    return _table(["Source", *(MARKS[verdict] for verdict in VERDICTS)], [*rows, ["All", *total]])
+    return table(["Source", *(MARKS[verdict] for verdict in VERDICTS)], [*rows, ["All", *total]])
 
 
 def _section(paper, source, claims):
     rows = [[c.key, c.claim, c.claimed, c.ours, MARKS[c.verdict]] for c in claims]
-    table = _table(["No.", "Claim", "The source's number", "Our number", "Verdict"], rows)
+    claimed = table(["No.", "Claim", "The source's number", "Our number", "Verdict"], rows)
     notes = "".join(f"- **{c.key}** {c.note}\n" for c in claims if c.note)
-    return f"## {paper}\n\n{source}\n\n{table}\nNotes\n\n{notes}"
+    return f"## {paper}\n\n{source}\n\n{claimed}\nNotes\n\n{notes}"
 
 
 def _references():
     rows = [[cited(reference), reference.taken] for reference in REFERENCES]
-    return f"## References\n\n{FURTHER}\n{_table(['Source', 'What is taken from it'], rows)}"
-
-
-def _table(header, rows):
-    lines = [header, ["---"] * len(header), *rows]
-    return "".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |\n" for line in lines)
+    return f"## References\n\n{FURTHER}\n{table(['Source', 'What is taken from it'], rows)}"

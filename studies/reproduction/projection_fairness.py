@@ -239,11 +239,4 @@ def _needing_models():
             "figures",
             "It needs the same models and a panel of people.",
         ),
-        untestable(
-            "PF11",
-            PAPER,
-            "Balancing one attribute of the test set changes the scores by less than 3% (section 3.2).",
-            "< 3%",
-            "It needs CelebA and the trained classifiers.",
-        ),
     ]

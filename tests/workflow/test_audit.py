@@ -37,8 +37,7 @@ def test_a_second_make_audit_says_that_there_is_nothing_to_do(audited):
     assert "Nothing to do" in done.stdout + done.stderr
 
 
-def test_what_the_ledger_says_of_the_digit_models_is_seen(audited_once):
-    # MA5: certified radii below the distances found; CW9: what CFPS says of targeted attacks.
+def test_radii_lie_below_distances_and_cfps_goes_with_targeted_success(audited_once):
     folder = audited_once.path / "results/samples"
     for certified in sorted((folder / "certified-l2/digits/none").glob("*.parquet")):
         radii, distances = (

@@ -1,0 +1,57 @@
+"""Audit the real networks at hand and write what is kept of it: studies/reference/real_networks.csv and .json.
+
+    GFSCORE_TEST_DATA=../shared/data .venv/bin/python studies/audit_real_networks.py FOLDER
+
+FOLDER gets a copy of the repository with the audits' results, and is taken up where it was left. Then
+studies/write_reproduction_page.py and studies/write_findings_page.py make the pages of it.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), *(str(ROOT / folder) for folder in ("workflow_scripts", "benchmarks", "tests"))]
+
+import yaml  # noqa: E402
+from dag_scale import copy_of_the_repository  # noqa: E402
+
+from gfscore.core.files import write_text  # noqa: E402
+from gfscore.networks.callables import FOLDER_VARIABLE  # noqa: E402
+from shared_models import ARCHITECTURES  # noqa: E402
+from studies.real_networks.audits import AUDITS  # noqa: E402
+from studies.real_networks.evidence import class_table  # noqa: E402
+from studies.real_networks.measurements import measured  # noqa: E402
+
+DATA = Path(os.environ.get("GFSCORE_TEST_DATA", ROOT.parent / "shared" / "data"))
+
+
+def run_audits(folder, cores):
+    """Make every audit in a copy of the repository there."""
+    copy_of_the_repository(folder)
+    for names, configuration in AUDITS.items():
+        file = folder / f"{names[0]}.yaml"
+        file.write_text(yaml.safe_dump(configuration(DATA), sort_keys=False), encoding="utf-8")
+        command = [sys.executable, "-m", "snakemake", "--cores", str(cores), "--configfile", file.name]
+        command += ["--config", f"run=[{','.join(names)}]", "--rerun-incomplete", "--omit-from", "plot_figures"]
+        subprocess.run(command, cwd=folder, env=os.environ | {FOLDER_VARIABLE: str(ARCHITECTURES)}, check=True)
+
+
+def keep(folder):
+    """Write what is kept of the audits there."""
+    reference = ROOT / "studies/reference"
+    write_text(reference / "real_networks.csv", class_table(folder).round(6).to_csv(index=False))
+    numbers = json.loads(json.dumps(measured(folder, DATA)), parse_float=lambda number: round(float(number), 6))
+    write_text(reference / "real_networks.json", json.dumps(numbers, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="where the audits are made")
+    parser.add_argument("--cores", type=int, default=2)
+    given = parser.parse_args()
+    run_audits(given.folder.resolve(), given.cores)
+    keep(given.folder.resolve())

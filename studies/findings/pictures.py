@@ -1,0 +1,109 @@
+"""Pictures of the three findings."""
+
+import numpy as np
+
+from gfscore.show.forms.layout import drawing, framed_figure, laid_out, quiet
+from gfscore.show.forms.theme import ACCENT, CATEGORIES, CONTRAST, INK, MUTED, SHAPES
+from studies.findings.numbers import DEFINITIONS, average, class_orders, standing
+from studies.reproduction.classwise_networks import miss_rate_order
+from studies.reproduction.real_networks import CHECKPOINTS, PUBLISHED, TARGETED, class_order, networks, per_network
+
+
+def looks():
+    """Colour and shape of each family of the checkpoints, in the order of the table."""
+    families = dict.fromkeys(own["family"].iloc[0] for own in networks(CHECKPOINTS).values())
+    return dict(zip(families, zip(CATEGORIES, (shape for shape, _ in SHAPES), strict=True), strict=False))
+
+
+def order_picture(title):
+    """Models and classes by the attack-free score against what attacks leave."""
+    found = networks(CHECKPOINTS)
+    with drawing():
+        figure = framed_figure(
+            3.9,
+            title=title,
+            subtitle="17 CIFAR-10 checkpoints, 1,017 test images; PGD, then Auto-PGD, 20 steps each, l_inf 2/255.",
+            note="Right: each row is a network that keeps at least 10% of its images; 1 is the same order of the ten "
+            "classes as under attack. Dashed: means over networks.",
+        )
+        left, right = figure.subplots(1, 2, width_ratios=[1, 1.15])
+        for family, (colour, shape) in looks().items():
+            own = [classes for classes in found.values() if classes["family"].iloc[0] == family]
+            x, y = ([average(classes, column) for classes in own] for column in ("great_softmax", "attacked_recall"))
+            left.scatter(x, y, color=colour, marker=shape, label=family, s=34)
+        left.set_xlabel("mean attack-free score (softmax), 0 to 1.25")
+        left.set_ylabel("accuracy under attack")
+        left.set_ylim(bottom=-0.02)
+        left.set_title("Networks")
+        left.legend()
+        quiet(left, grid="both")
+        names = list(standing())
+        columns = {"great_softmax": ("attack-free score", ACCENT, "o"), "recall": ("undisturbed recall", CONTRAST, "s")}
+        _rows(right, names, {words: (class_orders(column)[0], c, m) for column, (words, c, m) in columns.items()})
+        right.set_xlabel("rank correlation over classes with recall under attack")
+        right.set_title("Classes, network by network")
+        right.legend(loc="lower left")
+    return laid_out(figure)
+
+
+def shared_picture(title):
+    """Class profiles of all networks, each with its mean taken off and divided by its spread."""
+    panels = {
+        "8 published, undisturbed": (networks(PUBLISHED), "recall"),
+        "17 checkpoints, undisturbed": (networks(CHECKPOINTS), "recall"),
+        f"{len(standing())} checkpoints, under attack": (standing(), "attacked_recall"),
+    }
+    with drawing():
+        figure = framed_figure(
+            3.3,
+            title=title,
+            subtitle="Recall of each class, less the network's mean over classes, in standard deviations over classes.",
+            note="A thin line is a network, its colour the family as in the picture above; the thick line the mean.",
+        )
+        for axes, (words, (found, column)) in zip(figure.subplots(1, 3, sharey=True), panels.items(), strict=True):
+            profiles = np.array([(own[column] - own[column].mean()) / own[column].std() for own in found.values()])
+            classes = list(next(iter(found.values())).index)
+            for own, profile in zip(found.values(), profiles, strict=True):
+                colour, _ = looks().get(own["family"].iloc[0], (MUTED, ""))
+                axes.plot(profile, color=colour, linewidth=0.9, alpha=0.7)
+            axes.plot(profiles.mean(axis=0), color=INK, linewidth=2.4)
+            axes.set_xticks(range(len(classes)), classes, rotation=60, ha="right", rotation_mode="anchor")
+            axes.set_title(words)
+            quiet(axes, grid="y")
+    return laid_out(figure)
+
+
+def predictors_picture(title):
+    """How well CFPS and 1 - recall order the classes by targeted success, network by network."""
+    with drawing():
+        figure = framed_figure(
+            4.2,
+            title=title,
+            subtitle="Rank correlation over the ten classes with the success of targeted PGD (l_inf 2/255, 20 steps) "
+            "towards each: 13 CIFAR-10 checkpoints, 60 images.",
+            note="Three definitions of success: of all images of other classes; the same less the share that is taken "
+            "for the class undisturbed; of those misclassified under the attack. Dashed: means.",
+        )
+        names = list(networks(TARGETED))
+        grid = figure.subplots(1, 3, sharey=True)
+        for axes, (definition, words) in zip(grid, DEFINITIONS.items(), strict=True):
+            by = {
+                "CFPS": (class_order("cfps", f"target_{definition}"), ACCENT, "o"),
+                "1 - recall": (miss_rate_order(definition), CONTRAST, "s"),
+            }
+            _rows(axes, names, {name: (per_network(f, TARGETED)[0], c, m) for name, (f, c, m) in by.items()})
+            axes.set_title(words)
+            axes.set_xlim(-1.05, 1.05)
+        grid[0].legend(loc="lower left")
+    return laid_out(figure)
+
+
+def _rows(axes, names, series):
+    # One row per network, the first on top.
+    places = np.arange(len(names))[::-1]
+    for words, (values, colour, marker) in series.items():
+        axes.scatter(values, places, color=colour, marker=marker, label=words, s=26, alpha=0.85)
+        axes.axvline(float(np.mean(values)), color=colour, linewidth=1, linestyle="--")
+    axes.axvline(0, color=MUTED, linewidth=0.8)
+    axes.set_yticks(places, names)
+    quiet(axes, grid="x")

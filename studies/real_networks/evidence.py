@@ -1,0 +1,117 @@
+"""What the audits of the real networks measured: class by class, and sample by sample where the networks are paired."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from gfscore.measures.samples import SCORES as SCORES_TABLE
+from gfscore.measures.samples import table_of
+from gfscore.tables.parquet_tables import read_table
+from gfscore.workflow.catalogue import CATALOGUE
+from studies.real_networks.audits import (
+    CHECKPOINTS,
+    FAMILIES,
+    LOGITS,
+    MEASURES,
+    SCORES,
+    SMOOTHED_MEASURES,
+    TARGETED,
+    TARGETED_MEASURES,
+)
+
+PUBLISHED = "published"
+"""Set of the eight networks whose logits were published; the others are `CHECKPOINTS`."""
+
+OF_A_NETWORK = MEASURES | TARGETED_MEASURES | SMOOTHED_MEASURES
+
+FAMILY_OF = {name: family for family, names in FAMILIES.items() for name in names}
+
+OF_CLASS = {"recall": "recall", "cfps": "cfps", "one_vs_rest_accuracy": "cwa"}
+OF_TARGET = {
+    "clean": "reached_clean",
+    "success": "target_success",
+    "excess": "target_excess",
+    "among_misclassified": "target_among_misclassified",
+}
+
+
+@dataclass(frozen=True)
+class Paired:
+    """One measure of M `networks` of `families` (M,) on the same N images: `values` (M, N), `labels` (N,)."""
+
+    values: np.ndarray
+    labels: np.ndarray
+    networks: list[str]
+    families: list[str]
+
+
+def audit_table(folder: Path, audit: str, name: str) -> pd.DataFrame:
+    """A table of one of the audits."""
+    return read_table(folder / f"results/audits/{audit}/{name}.parquet", CATALOGUE[name])
+
+
+def class_table(folder: Path) -> pd.DataFrame:
+    """One row per network and class, 250 in all, from the tables of both audits of CIFAR-10 networks.
+
+    Columns networks (the set), model, family, class_name, n; recall, cfps, cwa undisturbed; great_softmax and
+    great_sigmoid; for the checkpoints also attacked_recall and attacked_cfps, and for all of them but the ResNets the
+    targeted success by its definitions. A published network is a family of its own.
+    """
+    return pd.concat([_of_audit(folder, LOGITS, PUBLISHED), _of_audit(folder, CHECKPOINTS, "checkpoints")])
+
+
+def _of_audit(folder, audit, networks):
+    key = ["model", "class_name"]
+    errors = audit_table(folder, audit, "class_errors")
+    clean = errors[errors["measure"] == "clean"].set_index(key)
+    table = clean[["n", *OF_CLASS]].rename(columns=OF_CLASS)
+    scores = audit_table(folder, audit, "class_scores")
+    scores = scores[scores["calibration"] == "none"]
+    for measure in SCORES:
+        own = scores[scores["measure"] == measure]
+        table[measure.replace("-", "_")] = own.set_index(key)["value"]
+    attacked = errors[errors["measure"] == "attacked"].set_index(key)
+    for column in ("recall", "cfps"):
+        table[f"attacked_{column}"] = attacked[column]
+    targets = audit_table(folder, TARGETED, "target_success").set_index(key)
+    table = table.join(targets[list(OF_TARGET)].rename(columns=OF_TARGET)).reset_index()
+    table.insert(0, "networks", networks)
+    table.insert(2, "family", table["model"].map(lambda name: FAMILY_OF.get(name, name)))
+    return table
+
+
+def corruption_table(folder: Path) -> pd.DataFrame:
+    """One row per checkpoint, corruption and class: recall, cfps, and both undisturbed on the 1,017 images."""
+    errors = audit_table(folder, CHECKPOINTS, "class_errors")
+    key = ["model", "class_name"]
+    clean = errors[errors["measure"] == "clean"].set_index(key)[["recall", "cfps"]]
+    corrupted = errors[errors["measure"] == "corrupted"][[*key, "corruption", "recall", "cfps"]]
+    corrupted = corrupted.dropna(subset="corruption")
+    return corrupted.join(clean.add_prefix("clean_"), on=key)
+
+
+def published_logits(data: Path) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Logits (10000, 10) and labels (10000,) of the eight published networks, from the folder of the test data."""
+    found = {}
+    for path in sorted((data / "cifar10/logits").glob("*.npz")):
+        with np.load(path) as file:
+            found[path.stem] = file["logits"], file["labels"]
+    return found
+
+
+def paired(folder: Path, audit: str, measure: str) -> Paired:
+    """Values of one measure of all networks of an audit, image by image."""
+    if measure in OF_A_NETWORK:
+        kind = table_of(OF_A_NETWORK[measure]["kind"])
+        files = sorted((folder / "results/samples" / measure).glob("cifar10-real/*/*.parquet"))
+        rows = pd.concat([read_table(file, kind).assign(model=file.stem) for file in files])
+    else:
+        rows = read_table(folder / f"results/scores/{audit}.parquet", SCORES_TABLE)
+        rows = rows[rows["measure"] == measure]
+    values = rows.pivot(index="sample_id", columns="model", values="value")
+    labels = rows.drop_duplicates("sample_id").set_index("sample_id")["label"].loc[values.index]
+    networks = list(values)
+    families = [FAMILY_OF.get(name, name) for name in networks]
+    return Paired(values.to_numpy().T, labels.to_numpy(dtype=np.int64), networks, families)

@@ -1,0 +1,167 @@
+"""What is kept of the audits of the real networks: numbers that take images, samples or hours to compute again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from faces_audit import ATTRIBUTES, CLASSES, POSITIVE, TRAININGS
+from gfscore.audit.groups.fairness import METRICS, GroupRows, balanced_rows, group_metrics, group_rates
+from gfscore.audit.scores_file import ScoresFile
+from gfscore.statistics.margins import own_and_rival
+from gfscore.statistics.ranking import spearman
+from gfscore.tables.parquet_tables import read_attributes, read_table
+from gfscore.tables.table import LOGITS as LOGITS_TABLE
+from studies.real_networks.audits import CHECKPOINTS, FACES, LOGITS, SMOOTHED
+from studies.real_networks.audits import CLASSES as OBJECTS
+from studies.real_networks.evidence import audit_table, corruption_table, paired, published_logits
+from studies.real_networks.statistics import ORDER_DRAWS, common_share_interval
+
+BALANCED_DRAWS = 1000
+KEEPS_ACCURACY = 0.1
+"""Accuracy under attack below which a network's classes are all near 0, so that their order says nothing."""
+
+
+def measured(folder: Path, data: Path) -> dict[str, Any]:
+    """Everything beside the table of classes, by what it is about; `folder` has the audits, `data` the test data."""
+    return {
+        "similarities": similarities(folder),
+        "corruptions": corruptions(folder),
+        "shared": shared(folder),
+        "logit_leads": logit_leads(folder, data),
+        "smoothing": smoothing(folder),
+        "costs": costs(folder),
+        "balancing": balancing(folder),
+    }
+
+
+def similarities(folder: Path) -> list[dict[str, Any]]:
+    """Cosines of all pairs of networks: smallest, median, largest, and the median under permuted classes."""
+    rows = []
+    for audit, measures in ((LOGITS, ["clean"]), (CHECKPOINTS, ["clean", "attacked"])):
+        table = audit_table(folder, audit, "similarities")
+        for measure in measures:
+            for name in ("confusion_cosine", "error_cosine", "recall_cosine"):
+                own = table[(table["measure"] == measure) & (table["similarity"] == name)]
+                low, median, high = own["value"].quantile([0, 0.5, 1])
+                key = {"audit": audit, "measure": measure, "similarity": name, "pairs": len(own)}
+                rows.append(key | {"low": low, "median": median, "high": high, "permuted": own["baseline"].median()})
+    return rows
+
+
+def corruptions(folder: Path) -> list[dict[str, Any]]:
+    """For each checkpoint, in how many corruptions weak and sought-after classes stay what they are undisturbed."""
+    rows = []
+    for model, own in corruption_table(folder).groupby("model", sort=False):
+        agree: dict[str, list[float]] = {name: [] for name in ("weakest", "most_reached", "recall_order", "cfps_order")}
+        for _, classes in own.set_index("class_name").groupby("corruption"):
+            agree["weakest"].append(classes["recall"].idxmin() == classes["clean_recall"].idxmin())
+            agree["most_reached"].append(classes["cfps"].idxmax() == classes["clean_cfps"].idxmax())
+            agree["recall_order"].append(float(spearman(classes["recall"], classes["clean_recall"])))
+            agree["cfps_order"].append(float(spearman(classes["cfps"], classes["clean_cfps"])))
+        rows.append({"model": model, **{name: float(np.mean(values)) for name, values in agree.items()}})
+    return rows
+
+
+def shared(folder: Path) -> list[dict[str, Any]]:
+    """Share of the variance between classes that networks of different families have in common, by measure."""
+    rows = []
+    for audit, measure in ((LOGITS, "clean"), (CHECKPOINTS, "clean"), (CHECKPOINTS, "attacked")):
+        found = paired(folder, audit, measure)
+        kept = np.flatnonzero(found.values.mean(axis=1) >= KEEPS_ACCURACY)
+        families = [found.families[index] for index in kept]
+        share = common_share_interval(found.values[kept], found.labels, families, len(OBJECTS), draws=ORDER_DRAWS)
+        size = {"networks": len(kept), "families": len(set(families)), "images": len(found.labels)}
+        row = dict(zip(("value", "low", "high"), share, strict=True))
+        rows.append({"audit": audit, "measure": measure, **size, **row})
+    return rows
+
+
+def logit_leads(folder: Path, data: Path) -> dict[str, float]:
+    """Mean over images of the lead of the true logit over the next, 0 where wrong: the score without its ends."""
+    leads = {name: _mean_lead(*given) for name, given in published_logits(data).items()}
+    for file in sorted((folder / "results/logits/cifar10-real").glob("*/*.parquet")):
+        table = read_table(file, LOGITS_TABLE)
+        leads[file.stem] = _mean_lead(np.stack(table["logits"].to_list()), table["label"].to_numpy())
+    return leads
+
+
+def _mean_lead(logits, labels):
+    own, rival = own_and_rival(logits, labels)
+    return float(np.maximum(own - rival, 0).mean())
+
+
+def smoothing(folder: Path) -> list[dict[str, Any]]:
+    """For each smoothed checkpoint, how its certified radii compare with distances found for the network before."""
+    radii, distances = paired(folder, SMOOTHED, "certified"), paired(folder, SMOOTHED, "distance")
+    rows = []
+    for name, radius in zip(radii.networks, radii.values, strict=True):
+        distance = distances.values[distances.networks.index(name)]
+        both = (radius > 0) & (distance > 0)
+        below = int((radius[both] < distance[both]).sum())
+        ratio = float(np.median(distance[both] / radius[both]))
+        rows.append({"model": name, "both": int(both.sum()), "below": below, "median_ratio": ratio})
+    return rows
+
+
+def costs(folder: Path) -> dict[str, float]:
+    """Passes per image of three measures, one with a gradient counted twice: medians over the smoothed checkpoints."""
+    table = audit_table(folder, SMOOTHED, "costs")
+    table = table[table["measure"].isin(["attacked", "distance", "certified"])]
+    passes = (table["forwards"] + table["backwards"]) / table["samples"]
+    return passes.groupby(table["measure"]).median().to_dict()
+
+
+def balancing(folder: Path) -> list[dict[str, Any]]:
+    """How far group metrics move when race is balanced, over many draws, and when as many faces are drawn at random.
+
+    One row per classifier, attribute and metric, for the class Male: `value` on all faces; for both kinds of parts the
+    median absolute change in percentage points, the interval that holds 95% of the draws, and how many exceed 3.
+    """
+    attributes, categories = read_attributes(folder / "results/attributes/faces.parquet")
+    attributes = attributes.set_index("sample_id")
+    scores = ScoresFile(folder / "results/scores/faces.parquet")
+    rows: list[dict[str, Any]] = []
+    for model in TRAININGS:
+        frame = scores.read({"dataset": FACES, "threat": "none", "model": model}, "clean")
+        own = attributes.loc[frame["sample_id"]]
+        groups = {name: pd.Categorical(own[name], categories[name]).codes.astype(np.int64) for name in ATTRIBUTES}
+        faces = [frame[name].to_numpy(dtype=np.int64) for name in ("label", "prediction")]
+        race = groups["race"]
+        for attribute, group in groups.items():
+            whole = _metrics(*faces, group, len(categories[attribute]), np.arange(len(group)))
+            parts: dict[str, list[Any]] = {"balanced": [], "random": []}
+            for seed in range(BALANCED_DRAWS):
+                balanced = balanced_rows(race, seed=seed)
+                alike = np.random.default_rng(seed).choice(len(race), len(balanced), replace=False)
+                for name, part in (("balanced", balanced), ("random", alike)):
+                    parts[name].append(_metrics(*faces, group, len(categories[attribute]), part))
+            key = {"model": model, "attribute": attribute, "faces": len(group), "part": len(balanced)}
+            rows += [key | _changes(metric, whole, parts, place) for place, metric in enumerate(METRICS)]
+    return rows
+
+
+def _metrics(labels, predictions, group, groups, part):
+    rows = GroupRows(
+        labels=labels[part],
+        predictions=predictions[part],
+        group=group[part],
+        shares=np.ones(len(part)),
+        groups=groups,
+        classes=len(CLASSES),
+        samples=len(part),
+    )
+    found = group_metrics(group_rates(rows.counts()))
+    return [100 * found[metric][CLASSES.index(POSITIVE)] for metric in METRICS]
+
+
+def _changes(metric, whole, parts, place):
+    row = {"metric": metric, "value": whole[place]}
+    for name, drawn in parts.items():
+        change = np.abs(np.array(drawn)[:, place] - whole[place])
+        low, median, high = np.nanquantile(change, [0.025, 0.5, 0.975])
+        row[name] = {"median": median, "low": low, "high": high, "beyond_3": float(np.mean(change > 3))}
+    return row

@@ -1,0 +1,182 @@
+"""Claims of the class-wise robustness analysis paper that take networks, on those at hand."""
+
+import numpy as np
+
+from gfscore.audit.classwise.target_rows import contest
+from gfscore.statistics.ranking import spearman
+from studies.real_networks.statistics import mean_over_families
+from studies.reproduction.claims import Claim, verdict
+from studies.reproduction.classwise_analysis import CLASSES, PAPER, WEAK
+from studies.reproduction.real_networks import (
+    CHECKPOINTS,
+    TARGETED,
+    averaged,
+    class_order,
+    count,
+    counted,
+    families_of,
+    in_words,
+    mean,
+    measurement,
+    networks,
+    on,
+    per_network,
+)
+
+COSINES = (0.76, 0.83)
+"""Range of the cosine similarities that the paper prints."""
+
+MOST = 0.9
+"""Share of comparisons from which on something "stays the same"."""
+
+
+def cosine_of_unrelated_vectors(draws=10_000):
+    """Mean cosine of two independent vectors of ten numbers uniform on [0, 1]."""
+    first, second = np.random.default_rng(0).random((2, draws, CLASSES))
+    return float(np.mean((first * second).sum(1) / np.linalg.norm(first, axis=1) / np.linalg.norm(second, axis=1)))
+
+
+def miss_rate_order(definition):
+    """Function of one network's classes: Spearman's rho of 1 - recall with a definition of targeted success."""
+    return lambda own: float(spearman(1 - own["recall"], own[f"target_{definition}"]))
+
+
+def predictors_of_targeted_success(definition):
+    """Rho of CFPS and of 1 - recall with targeted success, and their difference: three `(value, low, high)`, and p.
+
+    p is of a sign-flip test of the difference over networks, as if they were independent.
+    """
+    by_cfps, families = per_network(class_order("cfps", f"target_{definition}"), TARGETED)
+    by_miss, _ = per_network(miss_rate_order(definition), TARGETED)
+    difference = np.subtract(by_cfps, by_miss)
+    means = [mean_over_families(values, families) for values in (by_cfps, by_miss, difference)]
+    return *means, contest(difference).p
+
+
+def claims():
+    """Claims of the paper, in its order."""
+    return [cosines(), attracted_errors(), under_corruptions(), under_attack(), towards_cat(), vulnerability()]
+
+
+def cosines():
+    """CW4: what a high cosine shows."""
+    real = measurement("similarities", measure="clean", similarity="confusion_cosine").set_index("audit")
+    errors = measurement("similarities", measure="clean", similarity="error_cosine").set_index("audit")
+    published, checkpoints = (real.loc[audit] for audit in ("published-logits", "real-checkpoints"))
+    pairs = int(published["pairs"])
+    return Claim(
+        "CW4",
+        PAPER,
+        "Cosines of 0.76 to 0.83 between models show that their class-wise predictions are alike (Figure 7).",
+        "{:.2f} to {:.2f}".format(*COSINES),
+        f"confusions: {published['low']:.4f} to {published['high']:.4f}, under permuted classes "
+        f"{published['permuted']:.4f}; checkpoints {checkpoints['low']:.4f} to {checkpoints['high']:.4f}, "
+        f"{checkpoints['permuted']:.4f}; unrelated vectors {cosine_of_unrelated_vectors():.2f}",
+        verdict(published["permuted"] < COSINES[0]),
+        "A high cosine says nothing: vectors without negative entries have one anyway, and confusions with renamed "
+        "classes reach more than the paper's. Without the diagonal the median of pairs is "
+        f"{errors.loc['published-logits', 'median']:.2f} ({errors.loc['published-logits', 'permuted']:.2f} permuted) "
+        f"and {errors.loc['real-checkpoints', 'median']:.2f} ({errors.loc['real-checkpoints', 'permuted']:.2f}): the "
+        f"networks do err alike. Ranges are of all pairs, {pairs} and {int(checkpoints['pairs'])}, permuted values "
+        "medians over pairs; the paper does not say which vectors it compares. " + on("all"),
+    )
+
+
+def attracted_errors():
+    """CW5: which classes errors land in."""
+    both = count(lambda own: set(own["cfps"].nlargest(2).index) == {"cat", "airplane"})
+    top = count(lambda own: own["cfps"].idxmax() == "cat")
+    few = {name: count(lambda own, name=name: own.loc[name, "cfps"] < 1 / CLASSES)[2] for name in WEAK}
+    return Claim(
+        "CW5",
+        PAPER,
+        "Cat and airplane attract most errors, and bird, deer and dog few, for every architecture (Figure 2).",
+        "figure",
+        f"cat first in {top[2]}, cat and airplane first and second in {both[2]}; CFPS below 1 / K: "
+        + ", ".join(f"{name} {words}" for name, words in few.items()),
+        verdict(both[0] == both[1]),
+        "Undisturbed images, as in the figure. " + counted("all"),
+    )
+
+
+def under_corruptions():
+    """CW6: whether weak and sought-after classes stay the same on corrupted images."""
+    rows = measurement("corruptions")
+    found = {
+        name: mean_over_families(rows[name], families_of(rows["model"]))
+        for name in ("weakest", "most_reached", "recall_order", "cfps_order")
+    }
+    return Claim(
+        "CW6",
+        PAPER,
+        "Weak classes and the class with most false positives stay the same under common corruptions (Figure 3).",
+        "figure",
+        f"weakest class the same in a share of {in_words(found['weakest'])}, class of most false positives "
+        f"{in_words(found['most_reached'])}; rho over classes with the undisturbed ones: recall "
+        f"{in_words(found['recall_order'])}, CFPS {in_words(found['cfps_order'])}",
+        verdict(min(found["weakest"][0], found["most_reached"][0]) >= MOST),
+        f"Shares of (network, corruption); reproduced would be {MOST:.0%} or more. " + averaged("corrupted"),
+    )
+
+
+def under_attack():
+    """CW7: which class is recognised least under attack, and where the errors land."""
+    table = networks(CHECKPOINTS)
+    recall = sum(own["attacked_recall"] for own in table.values()) / len(table)
+    cfps = sum(own["attacked_cfps"] for own in table.values()) / len(table)
+    deer = count(lambda own: own["attacked_recall"].idxmin() == "deer", CHECKPOINTS)
+    weakest_cat = count(lambda own: own["attacked_recall"].idxmin() == "cat", CHECKPOINTS)
+    cat = count(lambda own: own["attacked_cfps"].idxmax() == "cat", CHECKPOINTS)
+    return Claim(
+        "CW7",
+        PAPER,
+        "Under PGD (8/255, 20 steps) deer is recognised least and errors gather in cat (Figure 4).",
+        "figure",
+        f"mean over networks: {recall.idxmin()} recognised least, most errors in {cfps.idxmax()}; deer least in "
+        f"{deer[2]}, cat least in {weakest_cat[2]}, most errors in cat in {cat[2]}",
+        verdict(recall.idxmin() == "deer" and cfps.idxmax() == "cat"),
+        "At 2/255, which the robust ones among them were trained for: they are far smaller than those of the paper. "
+        + counted("attacked"),
+    )
+
+
+def towards_cat():
+    """CW8: whether targeted attacks reach cat more often than deer."""
+    difference = {
+        name: mean(
+            lambda own, name=name: own.loc["cat", f"target_{name}"] - own.loc["deer", f"target_{name}"], TARGETED
+        )
+        for name in ("success", "excess", "among_misclassified")
+    }
+    more = count(lambda own: own.loc["cat", "target_success"] > own.loc["deer", "target_success"], TARGETED)
+    return Claim(
+        "CW8",
+        PAPER,
+        "Targeted PGD (2/255, 20 steps) succeeds more often towards cat than towards deer (Figures 5 and 6).",
+        "figure",
+        f"cat more often in {more[2]}; cat minus deer {in_words(difference['success'], '+')} of all samples, "
+        f"{in_words(difference['excess'], '+')} beyond the undisturbed rate, "
+        f"{in_words(difference['among_misclassified'], '+')} of those misclassified",
+        verdict(difference["success"][1] > 0),
+        "The paper does not say which of the three it means. The count's interval is Clopper-Pearson's. "
+        + averaged(TARGETED),
+    )
+
+
+def vulnerability():
+    """CW9: whether the false positives of a class say how easily attacks reach it."""
+    found = {name: predictors_of_targeted_success(name) for name in ("success", "excess")}
+    success, excess = found["success"], found["excess"]
+    return Claim(
+        "CW9",
+        PAPER,
+        "The number of false positives of a class significantly affects how easily attacks reach it (abstract).",
+        "significantly",
+        f"rho over classes {in_words(success[0])} with CFPS, {in_words(success[1])} with 1 - recall; with the success "
+        f"beyond the undisturbed rate {in_words(excess[0])} and {in_words(excess[1])}",
+        verdict(excess[0][1] > 0),
+        "The paper prints no statistic. An association, no effect. Without the undisturbed rate subtracted, both sides "
+        f"count the same false positives. CFPS less 1 - recall: {in_words(success[2], '+')} (sign-flip p = "
+        f"{success[3]:.3f}) and {in_words(excess[2], '+')} (p = {excess[3]:.3f}); [Findings](findings.md) has more. "
+        + averaged(TARGETED),
+    )

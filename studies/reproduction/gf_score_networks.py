@@ -1,0 +1,86 @@
+"""Claims of the GF-Score paper about the score itself, on the real networks at hand."""
+
+from gfscore.statistics.ranking import exact_p_value
+from studies.real_networks.statistics import order_over_families
+from studies.reproduction import gf_score_tables as tables
+from studies.reproduction.claims import Claim, verdict
+from studies.reproduction.real_networks import (
+    CHECKPOINTS,
+    averaged,
+    count,
+    counted,
+    families_of,
+    in_words,
+    measurement,
+    networks,
+)
+from studies.reproduction.real_networks import PUBLISHED as EIGHT
+
+PAPER = "GF-Score"
+PUBLISHED_RHO = 0.8
+"""Spearman's rho of GREAT's own ImageNet scores with RobustBench, as Table 2 quotes it."""
+
+
+def claims():
+    """Claims of the page, in its order."""
+    return [published_imagenet(), weakest_by_nature(), other_implementations()]
+
+
+def published_imagenet():
+    """GF25: the agreement that GREAT's own paper found on ImageNet."""
+    ours = tables.rank_agreement("imagenet", "great_score", "robust_accuracy_pct")
+    by_chance = {rho: exact_p_value(rho, models=5) for rho in (PUBLISHED_RHO, ours)}
+    return Claim(
+        "GF25",
+        PAPER,
+        "GREAT's uncalibrated score agrees with RobustBench's ranking of five ImageNet models at 0.800 (Table 2).",
+        f"{PUBLISHED_RHO:.3f}",
+        f"{ours:.3f} from the scores of Table 4; five models in random order: P(|rho| >= 0.8) = "
+        f"{by_chance[PUBLISHED_RHO]:.3f}, P(|rho| >= 0.9) = {by_chance[ours]:.3f}",
+        verdict(abs(ours - PUBLISHED_RHO) < 0.0005),
+        "The same five models and the same definition, other samples. Table 2 lists 0.900 as the better method; five "
+        "models tell neither number from chance at the 5% level, nor the two from each other: one more pair of "
+        "neighbours changes places.",
+    )
+
+
+def weakest_by_nature():
+    """GF26: whether cat is the weakest class of other networks too."""
+
+    def cat_last(column):
+        return lambda own: own[column].idxmin() == "cat"
+
+    eight = [count(cat_last(column), EIGHT) for column in ("recall", "great_softmax")]
+    own = [count(cat_last(column), CHECKPOINTS) for column in ("recall", "great_softmax", "attacked_recall")]
+    return Claim(
+        "GF26",
+        PAPER,
+        "That cat is the most vulnerable class is due to the data, not to the training (section 5.2).",
+        "13 of 17 (76%)",
+        f"cat weakest of the 8 published networks by recall in {eight[0][2]}, by softmax score in {eight[1][2]}; of "
+        f"the 17 checkpoints in {own[0][2]}, {own[1][2]}, and under attack (l_inf 2/255) in {own[2][2]}",
+        verdict(all(found[0] > found[1] / 2 for found in (*eight, *own))),
+        "Reproduced as a count: cat is last in most networks by every measure. That other classes are last in others "
+        "shows that training has a part too; [Findings](findings.md) says how large. " + counted("all"),
+    )
+
+
+def other_implementations():
+    """GF27: whether a public implementation of the score computes the same."""
+    table = networks()
+    leads = measurement("logit_leads")
+    score = [float((own["great_softmax"] * own["n"]).sum() / own["n"].sum()) for own in table.values()]
+    agreement = order_over_families([leads[name] for name in table], score, families_of(table))
+    return Claim(
+        "GF27",
+        PAPER,
+        "The GREAT score is one number, whichever implementation computes it (GREAT Score, on which the paper builds).",
+        "0 to 1.2533",
+        f"without activation and factor {min(leads.values()):.2f} to {max(leads.values()):.2f} on 25 networks, softmax "
+        f"score {min(score):.2f} to {max(score):.2f}; rho over networks {in_words(agreement)}",
+        verdict(max(leads.values()) <= 1.2533),
+        "The Adversarial Robustness Toolbox 1.20 (`art.evaluations.great_score.GreatScorePyTorch`) takes the lead of "
+        "the true class over the next in whatever the classifier returns, logits as a rule: neither an activation nor "
+        "sqrt(pi/2). Read in its source; ours is the same formula on the same logits. A number without its activation, "
+        "temperature and factor cannot be compared. " + averaged("all"),
+    )

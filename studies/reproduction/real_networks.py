@@ -1,0 +1,110 @@
+"""What the ledger says about real networks: counts and means over them, with intervals, in words."""
+
+from functools import cache
+
+import pandas as pd
+
+from gfscore.statistics.binomial import clopper_pearson
+from gfscore.statistics.ranking import spearman
+from studies.real_networks.statistics import mean_over_families, order_over_families
+from studies.reference import real_network_classes, real_network_measurements
+
+COMMAND = "studies/audit_real_networks.py"
+PUBLISHED, CHECKPOINTS, TARGETED = "published", "checkpoints", "targeted"
+
+WHICH = {
+    "all": "the 8 published networks (10,000 images) and the 17 checkpoints (1,017 images)",
+    PUBLISHED: "the 8 published networks, 10,000 images",
+    CHECKPOINTS: "the 17 checkpoints, 1,017 images",
+    TARGETED: "the 13 checkpoints that are no ResNets, 60 images towards 9 classes each, l_inf 2/255, PGD of 20 steps",
+    "attacked": "the 17 checkpoints, 1,017 images, l_inf 2/255, PGD and Auto-PGD of 20 steps",
+    "smoothed": "four robust checkpoints of three families, 100 images",
+    "corrupted": "the 17 checkpoints, 300 images, 15 corruptions at severity 3",
+}
+"""Networks and images of a row."""
+
+
+def families_of(models):
+    """Families of networks by name."""
+    return [_networks()[model]["family"].iloc[0] for model in models]
+
+
+def networks(which=None):
+    """The table of classes, of one set of networks or of all, a data frame per network: `{model: frame by class}`."""
+    found = _networks()
+    if which == TARGETED:
+        return {model: own for model, own in found.items() if own["target_success"].notna().all()}
+    return {model: own for model, own in found.items() if which in (None, own["networks"].iloc[0])}
+
+
+@cache
+def _networks():
+    return {model: own.set_index("class_name") for model, own in real_network_classes().groupby("model", sort=False)}
+
+
+def accuracy(classes):
+    """Accuracy of one network from its classes, weighted by their samples."""
+    return float((classes["recall"] * classes["n"]).sum() / classes["n"].sum())
+
+
+def per_network(function, which=None):
+    """A value per network, `(values, families)`; `function` takes the data frame of one network's classes."""
+    found = networks(which)
+    return [function(classes) for classes in found.values()], [own["family"].iloc[0] for own in found.values()]
+
+
+def count(function, which=None):
+    """How many networks a statement holds for: `(k, of, words)`, words with a Clopper-Pearson interval of the share."""
+    holds, _ = per_network(function, which)
+    low, high = clopper_pearson(sum(holds), len(holds), alpha=0.05)
+    return sum(holds), len(holds), f"{sum(holds)} of {len(holds)} ({low:.0%} to {high:.0%})"
+
+
+def mean(function, which=None):
+    """Mean over networks of a value: `(value, low, high)`, a bootstrap over families."""
+    return mean_over_families(*per_network(function, which))
+
+
+def order(first, second, which=None):
+    """Spearman's rho over networks of two values: `(value, low, high)`, a bootstrap over families."""
+    (x, families), (y, _) = per_network(first, which), per_network(second, which)
+    return order_over_families(x, y, families)
+
+
+def class_order(first, second):
+    """Function of one network's classes: Spearman's rho over classes of two columns."""
+    return lambda classes: float(spearman(classes[first], classes[second]))
+
+
+def in_words(interval, sign=""):
+    """`value (low to high)` to two decimals."""
+    value, low, high = interval
+    return f"{value:{sign}.2f} ({low:{sign}.2f} to {high:{sign}.2f})"
+
+
+def on(which):
+    """Last sentences of a note: the networks, the images, and what computes the row again."""
+    return f"On {WHICH[which]}; `{COMMAND}` computes it again."
+
+
+def counted(which):
+    """Those of a note on counts of networks."""
+    return "Intervals: Clopper-Pearson, 95%, as if networks were independent, which those of a family are not. " + on(
+        which
+    )
+
+
+def averaged(which):
+    """Those of a note on means over networks."""
+    return "Intervals: bootstrap over the families of networks, 95%. " + on(which)
+
+
+def measurement(name, **key):
+    """Rows of real_networks.json under a name, as a data frame, those with the values of `key`; or a mapping there."""
+    found = real_network_measurements()[name]
+    if isinstance(found, dict):
+        return found
+    rows = pd.DataFrame(found)
+    for column, value in key.items():
+        rows = rows[rows[column] == value]
+    return rows

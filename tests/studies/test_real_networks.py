@@ -1,0 +1,144 @@
+"""What is kept of the real networks: its statistics on made-up networks, and a part of it computed again."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from gfscore.audit.classwise.confusion import class_errors, confusion_matrix
+from gfscore.networks.callables import FOLDER_VARIABLE
+from gfscore.networks.opening import open_classifier
+from gfscore.statistics.classes import class_means
+from gfscore.statistics.margins import predictions, scores
+from shared_models import ARCHITECTURES, torch_entry
+from studies.real_networks import statistics
+from studies.reference import real_network_classes, real_network_measurements
+
+CLASSES = 10
+
+
+@pytest.fixture(scope="module")
+def table():
+    return real_network_classes()
+
+
+# Statistics
+
+
+def test_families_are_drawn_whole_and_as_many_as_there_are():
+    number, times = statistics.resampled_families(["a", "b", "b", "c"])
+    assert number.tolist() == [0, 1, 1, 2]
+    assert (times.sum(axis=1) == 3).all()
+    assert times.mean(axis=0) == pytest.approx(1, abs=0.05)
+
+
+def test_interval_is_wider_for_families_than_for_networks():
+    values = np.repeat([0.0, 1.0, 2.0, 3.0, 4.0], 4)
+    by_family = statistics.mean_over_families(values, list(np.repeat(list("abcde"), 4)))
+    by_network = statistics.mean_over_families(values, [str(index) for index in range(20)])
+    assert by_family[0] == by_network[0] == 2
+    assert by_family[1] < by_network[1] < 2 < by_network[2] < by_family[2]
+
+
+def test_profiles_that_differ_by_shift_and_scale_are_shared_whole():
+    profile = np.arange(10.0)
+    covariance = np.cov([profile, 3 * profile + 1, profile / 2])
+    assert statistics.common_share(covariance, np.array(["a", "b", "c"])) == pytest.approx(1)
+
+
+def test_pairs_within_a_family_do_not_count():
+    covariance = np.array([[1.0, 1.0, 0.2], [1.0, 1.0, 0.4], [0.2, 0.4, 1.0]])
+    assert statistics.common_share(covariance, np.array(["a", "a", "b"])) == pytest.approx(0.3)
+    assert np.isnan(statistics.common_share(covariance, np.array(["a", "a", "a"])))
+
+
+def made_networks(rng, *, shared, images=40, networks=4):
+    """Right or wrong by network and image; class rates of variance .01, a share of it common to all networks."""
+    common, own = rng.normal(size=CLASSES), rng.normal(size=(networks, CLASSES))
+    rates = np.clip(0.5 + 0.1 * (np.sqrt(shared) * common + np.sqrt(1 - shared) * own), 0, 1)
+    labels = np.repeat(np.arange(CLASSES), images)
+    # The same images are hard for all networks.
+    hard = rng.random(len(labels))
+    return (hard < rates[:, labels]).astype(float), labels, rates
+
+
+def test_noise_of_the_images_is_taken_off():
+    rng = np.random.default_rng(0)
+    errors = []
+    for _ in range(100):
+        values, labels, rates = made_networks(rng, shared=0.5)
+        observed, noise = statistics.profile_covariances(values, labels, CLASSES)
+        errors.append([observed - np.cov(rates), observed - noise - np.cov(rates)])
+    naive, corrected = np.mean(errors, axis=0)
+    assert (naive > 0.003).all(), "images shared by networks make them look alike"
+    assert np.abs(corrected).max() < 0.0015
+
+
+def test_the_interval_of_the_share_holds_what_was_planted():
+    rng = np.random.default_rng(1)
+    for shared in (0.0, 1.0):
+        values, labels, rates = made_networks(rng, shared=shared, images=400, networks=6)
+        names = list("abcdef")
+        truth = statistics.common_share(np.cov(rates), np.array(names))
+        value, low, high = statistics.common_share_interval(values, labels, names, CLASSES, draws=200)
+        assert low - 0.05 <= truth <= high + 0.05
+        assert value == pytest.approx(truth, abs=0.15)
+
+
+# What is kept
+
+
+def test_the_table_has_every_class_of_every_network(table):
+    assert len(table) == 250
+    assert table.groupby("networks")["model"].nunique().to_dict() == {"published": 8, "checkpoints": 17}
+    images = table.groupby("model")["n"].sum()
+    assert set(images) == {10_000, 1017}
+    checkpoints = table[table["networks"] == "checkpoints"]
+    attacked = [name for name in table if not name.startswith(("target_", "reached_"))]
+    assert checkpoints[attacked].notna().all(axis=None)
+    towards = checkpoints[checkpoints["target_success"].notna()]
+    assert towards["model"].nunique() == 13 and "ResNet" not in set(towards["family"])
+    assert (checkpoints["attacked_recall"] <= checkpoints["recall"]).all()
+    assert checkpoints["family"].nunique() == 5
+    assert table.groupby("model")["cfps"].sum().to_numpy() == pytest.approx(1, abs=1e-5)
+
+
+def class_rows(logits, labels):
+    """Recall, CFPS, CWA and softmax score of each class from logits."""
+    predicted = predictions(logits, labels)
+    matrix = confusion_matrix(labels, predicted, CLASSES)
+    errors = class_errors(matrix, np.bincount(labels, minlength=CLASSES))
+    score = class_means(scores(logits, labels, activation="softmax"), labels, CLASSES)
+    return np.transpose([errors.recall, errors.cfps, errors.one_vs_rest_accuracy, score])
+
+
+def kept_rows(table, model):
+    return table[table["model"] == model][["recall", "cfps", "cwa", "great_softmax"]].to_numpy()
+
+
+def test_the_published_networks_give_what_is_kept(table, real_data):
+    leads = real_network_measurements()["logit_leads"]
+    for path in sorted((real_data / "cifar10/logits").glob("*.npz")):
+        with np.load(path) as file:
+            logits, labels = file["logits"].astype(np.float64), file["labels"].astype(np.int64)
+        assert kept_rows(table, path.stem) == pytest.approx(class_rows(logits, labels), abs=2e-6)
+        ordered = np.sort(logits, axis=1)
+        lead = np.where(logits.argmax(axis=1) == labels, ordered[:, -1] - ordered[:, -2], 0)
+        assert leads[path.stem] == pytest.approx(lead.mean(), abs=1e-5)
+
+
+@pytest.mark.parametrize("name", ["kw_base_2_255", "cnn_a_mix", "std_marabou_small"])
+def test_a_checkpoint_gives_what_is_kept(table, real_data, name, monkeypatch):
+    monkeypatch.setenv(FOLDER_VARIABLE, str(ARCHITECTURES))
+    folder = real_data / "cifar10/models"
+    facts = json.loads((folder / "models.json").read_text(encoding="utf-8"))[name]
+    settings = torch_entry(name, facts, folder)
+    manifest = {"source": "torch", "path": settings["path"], "sha256": facts["sha256"], "settings": settings}
+    classifier = open_classifier(manifest, image_shape=[3, 32, 32], classes=CLASSES)
+    with np.load(real_data / "cifar10/test_lossless_1017.npz") as file:
+        images, labels = file["x"].astype(np.float32) / 255, file["y"].astype(np.int64)
+    with torch.no_grad():
+        logits = classifier.network(torch.from_numpy(images)).numpy()
+    # Another processor may decide an image at the boundary otherwise: one of 84 in a class.
+    assert kept_rows(table, name) == pytest.approx(class_rows(logits, labels), abs=0.015)
