@@ -75,6 +75,11 @@ def by_mapper_device(**values):
     return by_device(**values, of=lambda wildcards: config["mappers"][wildcards.mapper])
 
 
+def by_generator_device(**values):
+    """The same for a user's generator of a dataset."""
+    return by_device(**values, of=lambda wildcards: config["datasets"][wildcards.dataset]["generator"])
+
+
 def of_run(lookup):
     """What a lookup says about every audit named in `run`, in one list without repetitions."""
     return list(dict.fromkeys(item for audit in config["run"] for item in lookup(config, audit)))

@@ -4,12 +4,13 @@
 #        results/checkpoints/<zoo>/<threat>/<model>.json      the backbone of a probe
 #   out  results/trained/<zoo>/<threat>/<model>.safetensors   weights
 #        results/trained/<zoo>/<threat>/<model>.json          digest, architecture, clean and PGD accuracy
-#        results/generated/<dataset>.npz, .json               samples, and the generator's label-error rates
+#        results/generated/<dataset>.npz, .json               samples, and the generator's label-error rates or file
 #
 #   train_model      one classifier by one training method, one thread: more threads change the weights;
 #                    on a GPU where the model's entry says so
 #   train_probe      a linear classifier of the features of somebody else's backbone
 #   train_generator  fits a class-conditional generator and draws from it
+#   draw_samples     draws from a generator that a file holds, on a GPU where the dataset's entry says so
 
 
 ruleorder: train_probe > train_model
@@ -76,6 +77,8 @@ rule train_generator:
         manifest="results/generated/{dataset}.json",
     log:
         "results/logs/train_generator/{dataset}.log",
+    wildcard_constraints:
+        dataset=plan.datasets_from(config, "generated"),
     conda:
         "../envs/torch.yaml"
     threads: 1
@@ -87,3 +90,30 @@ rule train_generator:
         settings=lambda wildcards: config["datasets"][wildcards.dataset]["generator"],
     script:
         "../workflow_scripts/train_generator.py"
+
+
+rule draw_samples:
+    input:
+        generator=of_dataset(layout.generator_files),
+    output:
+        images="results/generated/{dataset}.npz",
+        manifest="results/generated/{dataset}.json",
+    log:
+        "results/logs/draw_samples/{dataset}.log",
+    wildcard_constraints:
+        dataset=plan.datasets_from(config, "generator_file"),
+    conda:
+        "../envs/torch.yaml"
+    # more threads change the last digits of pixels
+    threads: 1
+    resources:
+        gpu=by_generator_device(cpu=0, cuda=1),
+        mem_mb=by_attempt(8000),
+        runtime=by_attempt(240),
+    params:
+        version=version("draw_samples"),
+        classes=of_dataset(plan.classes_of),
+        settings=lambda wildcards: config["datasets"][wildcards.dataset]["generator"],
+        state=of_dataset(layout.generator_state),
+    script:
+        "../workflow_scripts/draw_samples.py"

@@ -21,7 +21,8 @@ def train_generator(path_to_train, path_to_images, path_to_manifest, *, settings
         classes=len(described["classes"]),
         **{key: settings[key] for key in ("dimensions", "mixture_components", "regularisation", "seed")},
     )
-    generators.write_samples(path_to_images, mixtures, settings["samples_per_class"], seed=settings["seed"])
+    drawn = generators.sample_images(mixtures, settings["samples_per_class"], seed=settings["seed"])
+    generators.write_samples(path_to_images, *drawn)
     # Another stream than that of the samples, so that the estimate does not lean on them.
     draws, seed = settings["label_error_draws"], [settings["seed"], 1]
     rates = generators.label_error_rates(mixtures, images, labels, draws=draws, seed=seed)

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-TORCH_STEPS = {"train_model", "train_probe", "train_generator", "extract_logits", "fetch_dataset"}
+TORCH_STEPS = {"train_model", "train_probe", "train_generator", "draw_samples", "extract_logits", "fetch_dataset"}
 STEPS = sorted(path.stem for path in (ROOT / "workflow_scripts").glob("*.py"))
 
 

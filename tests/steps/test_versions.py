@@ -21,6 +21,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from gfscore.images.datasets import load_all, open_and_describe, open_images
+from gfscore.images.sources.generator_file import GeneratorFile
 from gfscore.measures import KINDS
 from gfscore.networks.compatibility import import_torchvision
 from gfscore.networks.inference import extract_logits, reproducible_arithmetic
@@ -31,8 +32,10 @@ from gfscore.projection.boundaries import search_boundaries
 from gfscore.projection.mappers.stored import of_network
 from gfscore.projection.mappers.training import fit_mapper
 from gfscore.training import generators
+from gfscore.training.drawing import draw_images
 from gfscore.training.loop import train_classifier
 from gfscore.training.objectives import METHODS
+from made_generators import known_network
 from seeds import seeds_of
 from shipped_configuration import shipped_configuration
 
@@ -76,6 +79,13 @@ def generated():
     mixtures = generators.fit_mixtures(*load_all(images()), classes=10, **fitted)
     x, y = generators.sample_images(mixtures, 20, seed=0)
     return [float(x.mean()), float(x.std()), *(float(x[y == k].mean()) for k in range(10))]
+
+
+def drawn():
+    settings = {"path": "g.onnx", "latent": [2], "samples_per_class": 20, "batch_size": 16}
+    entry = GeneratorFile.model_validate({"classes": CLASSES, "generator": settings}).explicit()
+    x, _ = draw_images(known_network(10), entry["generator"], classes=10, where="g")
+    return [float(x.mean()), float(x.std()), *(float(x[k::10].mean()) for k in range(10))]
 
 
 def extracted():
@@ -217,6 +227,7 @@ NUMBERS = {
     "fetch_dataset": fetched,
     "fetch_checkpoint": lambda: fetched_checkpoint(Path(tempfile.mkdtemp())),
     "train_generator": generated,
+    "draw_samples": drawn,
     "train_mapper": mapped,
     "project_attributes": projected,
     "train_probe": probed,

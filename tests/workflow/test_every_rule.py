@@ -17,6 +17,7 @@ from foreign_models import place_graph, place_logits, place_network, place_radii
 from gfscore.tables.parquet_tables import read_table
 from gfscore.workflow.catalogue import CATALOGUE
 from gfscore.workflow.job_variables import VARIABLES
+from made_generators import place_generator
 from observing import observations, observing, step_of
 from small_audits import small_audit
 from workflow.conftest import TWO_MODELS
@@ -187,12 +188,14 @@ def configure(repository, served, address):
         "Given": place_logits(repository.path, "Given", labels=labels, classes=CLASSES),
     }
     place_robustbench(repository.path)
+    generator_settings = place_generator(repository.path, "onnx")
     overlay = {
         "run": ["digits", "foreign", "leaderboard", "radii"],
         "datasets": {
             "few": few,
             "few-leaderboard": few | {"models_of": "cifar10"},
             "few-radii": few | {"models_of": "radii"},
+            "drawn": {"source": "generator_file", "classes": ["a", "b", "c"], "generator": generator_settings},
         },
         "models": {
             "few": {"none": models},
@@ -212,7 +215,11 @@ def configure(repository, served, address):
     foreign = [f"results/scores/{audit}.parquet" for audit in ("foreign", "leaderboard")]
     foreign += ["results/samples/certified-elsewhere/few-radii/L2/Radii.parquet"]
     targets = re.findall(r"^rule (\w+):", repository.read("Snakefile"), flags=re.MULTILINE)
-    return [*(name for name in targets if name != "inputs"), "results/generated/digits-generated.json", *foreign]
+    return [
+        *(name for name in targets if name != "inputs"),
+        *(f"results/generated/{name}.json" for name in ("digits-generated", "drawn")),
+        *foreign,
+    ]
 
 
 def fetched(folder, served, address):

@@ -122,16 +122,16 @@ def test_spread_of_the_samples_is_that_of_the_mixture():
 def test_two_fits_write_the_same_bytes(digits, mixtures, tmp_path):
     again = fit_mixtures(*digits, classes=10, **FIT)
     for model, name in ((mixtures, "one.npz"), (again, "two.npz")):
-        write_samples(tmp_path / name, model, 5, seed=2)
+        write_samples(tmp_path / name, *sample_images(model, 5, seed=2))
     assert (tmp_path / "one.npz").read_bytes() == (tmp_path / "two.npz").read_bytes()
     # A time of writing in the archive would make two runs differ.
     assert {entry.date_time for entry in zipfile.ZipFile(tmp_path / "one.npz").infolist()} == {(1980, 1, 1, 0, 0, 0)}
-    write_samples(tmp_path / "three.npz", mixtures, 5, seed=3)
+    write_samples(tmp_path / "three.npz", *sample_images(mixtures, 5, seed=3))
     assert (tmp_path / "one.npz").read_bytes() != (tmp_path / "three.npz").read_bytes()
 
 
 def test_written_samples_are_read_as_a_dataset(mixtures, tmp_path):
-    write_samples(tmp_path / "g.npz", mixtures, 4, seed=2)
+    write_samples(tmp_path / "g.npz", *sample_images(mixtures, 4, seed=2))
     images = open_images({"source": "generated"}, tmp_path / "g.npz", classes=NAMES)
     x, y = sample_images(mixtures, 4, seed=2)
     np.testing.assert_array_equal(load_all(images)[0], x)

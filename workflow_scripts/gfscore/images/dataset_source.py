@@ -193,13 +193,14 @@ class DatasetSource:
     """A source of images: `name`, the value of `source` in entries; `settings`, the pydantic model of entries.
 
     `claims(entry)`: whether an entry without `source` belongs to this one; `class_names(settings)`: the class names if
-    they are known without reading the data, else None.
+    they are known without reading the data, else None. `drawn`: whether the workflow draws its samples.
     """
 
     name: str
     settings: type[DatasetSettings]
     claims: Callable[[Mapping[str, Any]], bool] = never
     class_names: Callable[[Any], list[str] | None] = _unknown_names
+    drawn: bool = False
 
 
 @cache

@@ -34,7 +34,7 @@ def open_classifier(
     del image_shape, classes
     content = Path(path).read_bytes()
     graph = graph_in(content, where=path)
-    session = _session(content, threads, path)
+    session = opened_session(content, threads, path)
     shape = tuple(settings["image_shape"])
     given = _input_of(session, shape, path)
     output = _output_of(session, settings["output"], path)
@@ -113,7 +113,8 @@ def _tensors(message: Message) -> Iterator[onnx.TensorProto]:
                 yield from _tensors(part)
 
 
-def _session(content, threads, path):
+def opened_session(content: bytes, threads: int, path: Path | str) -> Any:
+    """onnxruntime's session of a graph on the CPU; InputError, naming the file `path`, where it cannot run it."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()

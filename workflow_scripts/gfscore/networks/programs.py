@@ -5,13 +5,16 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gfscore.core.errors import InputError
 from gfscore.networks.classifier import Classifier, first_line, from_network
 from gfscore.networks.onnx_conversion import in_blocks
 from gfscore.networks.preprocessing import description, preprocessed
 from gfscore.networks.torch_models import classes_of
+
+if TYPE_CHECKING:
+    from torch import nn
 
 KINDS = {"script": "TorchScript", "export": "torch.export"}
 
@@ -27,26 +30,30 @@ def open_classifier(
     other files, compiled code, and networks that do not fit.
     """
     del image_shape, classes, threads
+    network = preprocessed(open_program(settings, path), settings, where=path)
+    shape = tuple(settings["image_shape"])
+    return from_network(
+        network,
+        architecture=KINDS[require_usable(path)],
+        image_shape=shape,
+        classes=classes_of(network, shape, path),
+        preprocessing=description(settings),
+    )
+
+
+def open_program(settings: Mapping[str, Any], path: Path | str) -> nn.Module:
+    """The network in a file of TorchScript or torch.export, whose code is run; InputError as open_classifier."""
     if not settings.get("trust_pickle") or not settings.get("sha256"):
         raise InputError(f"{path}: is code; if you trust it, set trust_pickle: true and give its sha256")
     kind = require_usable(path)
     try:
-        network = _script(path) if kind == "script" else _exported(path)
+        return _script(path) if kind == "script" else _exported(path)
     # Code of others may fail in any way.
     except Exception as error:
         raise InputError(
             f"{path}: this version of torch cannot open it as {KINDS[kind]} ({first_line(error)}); save it again for "
             "the CPU with a version that is no newer"
         ) from error
-    network = preprocessed(network, settings, where=path)
-    shape = tuple(settings["image_shape"])
-    return from_network(
-        network,
-        architecture=KINDS[kind],
-        image_shape=shape,
-        classes=classes_of(network, shape, path),
-        preprocessing=description(settings),
-    )
 
 
 def require_usable(path: str | Path) -> str:

@@ -32,8 +32,7 @@ def open_classifier(
 
 def with_weights(network: nn.Module, settings: Mapping[str, Any], path: Path | str) -> Classifier:
     """Classifier from a network, the weights in a file, and the preprocessing in `settings`."""
-    weights = weights_of(load_checkpoint(settings, path), path, which=settings["weights"])
-    network = preprocessed(load_weights(network, weights, path).eval(), settings, where=path)
+    network = preprocessed(loaded(network, settings, path), settings, where=path)
     shape = tuple(settings["image_shape"])
     return from_network(
         network,
@@ -42,6 +41,12 @@ def with_weights(network: nn.Module, settings: Mapping[str, Any], path: Path | s
         classes=classes_of(network, shape, path),
         preprocessing=description(settings),
     )
+
+
+def loaded(network: nn.Module, settings: Mapping[str, Any], path: Path | str) -> nn.Module:
+    """A network in eval mode with the weights in a file; `settings` are weights, trust_pickle and sha256."""
+    weights = weights_of(load_checkpoint(settings, path), path, which=settings["weights"])
+    return load_weights(network, weights, path).eval()
 
 
 def classes_of(network: nn.Module, image_shape: tuple[int, int, int], path: Path | str) -> int:

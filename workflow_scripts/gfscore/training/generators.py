@@ -98,9 +98,8 @@ def sample_images(
     return np.concatenate(images).reshape(-1, *mixtures.image_shape), labels
 
 
-def write_samples(path: Path | str, mixtures: ClassMixtures, samples_per_class: int, *, seed: int) -> None:
+def write_samples(path: Path | str, images: NDArray[np.float32], labels: NDArray[np.integer]) -> None:
     """Write generated images x and labels y to an .npz file, atomically; equal arguments give equal bytes."""
-    images, labels = sample_images(mixtures, samples_per_class, seed=seed)
     # An open file, since numpy would append .npz to the temporary name.
     with atomic(path) as temporary, temporary.open("wb") as file:
         np.savez(file, x=images, y=labels)

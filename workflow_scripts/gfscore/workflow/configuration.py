@@ -50,7 +50,8 @@ def _mistakes(config: dict[str, Any]) -> Iterator[ConfigMistake]:
                 yield from _dataset_names(config, place, entry, "train_on", "evaluate_on")
     for name, entry in config["datasets"].items():
         yield from path_mistakes(("datasets", name), entry)
-        yield from path_mistakes(("datasets", name, "corrupted"), entry.get("corrupted", {}))
+        for part in ("corrupted", "generator"):
+            yield from path_mistakes(("datasets", name, part), entry.get(part, {}))
         yield from _dataset_names(config, ("datasets", name), entry, "fitted_on")
         rates, classes = entry["label_error_rate"], entry["classes"]
         if isinstance(rates, list) and classes and len(rates) != len(classes):
@@ -111,9 +112,9 @@ def missing_files(config: Mapping[str, Any], audits: Iterable[str]) -> list[str]
     for audit in audits:
         for name in plan.datasets_of(config, audit):
             entry = config["datasets"][name]
-            made = entry["source"] == "generated" or Path(f"results/datasets/{name}.json").exists()
-            for path in (entry.get("path"), entry.get("corrupted", {}).get("path")):
-                if path and not made and not Path(path).exists():
+            read = Path(f"results/datasets/{name}.json").exists()
+            for path in (of.get("path") for of in (entry, entry.get("corrupted", {}), entry.get("generator", {}))):
+                if path and not read and not Path(path).exists():
                     found[path] = f"{path}: there is no such file or folder, of dataset {name}"
         for model in plan.models_of(config, audit):
             entry = plan.entry_of(config, **model)

@@ -195,7 +195,7 @@ def generator_manifest(config: Mapping[str, Any], audit: str) -> str | list[str]
 def path_of_images(config: Mapping[str, Any], dataset: str) -> str | None:
     """File or folder of a dataset's images; None if they are part of a package."""
     entry = config["datasets"][dataset]
-    return f"results/generated/{dataset}.npz" if entry["source"] == "generated" else entry.get("path")
+    return f"results/generated/{dataset}.npz" if entry["source"] in plan.DRAWN else entry.get("path")
 
 
 def stored_images(config: Mapping[str, Any], dataset: str) -> str | list[str]:
@@ -204,10 +204,23 @@ def stored_images(config: Mapping[str, Any], dataset: str) -> str | list[str]:
     Also [] if it is missing, unless the workflow makes it.
     """
     entry = config["datasets"][dataset]
-    if entry["source"] == "generated":
+    if entry["source"] in plan.DRAWN:
         return cast(str, path_of_images(config, dataset))
     # For a folder, the file that lists its images.
     return present(path_of_images(config, dataset)) or present(entry.get("list"))
+
+
+def generator_files(config: Mapping[str, Any], dataset: str) -> list[str | Path]:
+    """File of a user's generator, if it is there, and those of the folder architectures/ that define its network."""
+    generator = config["datasets"][dataset]["generator"]
+    placed = present(generator["path"])
+    return [*([placed] if isinstance(placed, str) else []), *_network_files(generator["architecture"] or "", folder())]
+
+
+def generator_state(config: Mapping[str, Any], dataset: str) -> list[Any]:
+    """State of a user's generator and digest of the code of its network, None without."""
+    generator = config["datasets"][dataset]["generator"]
+    return [state(generator["path"]), _network_digest(generator["architecture"] or "", folder())]
 
 
 def attributes_reference(config: Mapping[str, Any], dataset: str) -> str | list[str]:
@@ -336,8 +349,8 @@ def logit_results(config: Mapping[str, Any], audit: str) -> list[str]:
         f"results/datasets/{name}.{extension}" for name in datasets for extension in ("json", "parquet")
     ]
     files += pin_checks(config, audit)
-    made = [name for name in datasets if config["datasets"][name]["source"] == "generated"]
-    files += [f"results/generated/{name}.{extension}" for name in made for extension in ("npz", "json")]
+    drawn = [name for name in datasets if config["datasets"][name]["source"] in plan.DRAWN]
+    files += [f"results/generated/{name}.{extension}" for name in drawn for extension in ("npz", "json")]
     files += fetched_manifests(config, audit)
     fitted = [model for model in models if plan.entry_of(config, **model)["source"] in plan.FITTED]
     files += [checkpoint_file(config, **model, extension=end) for model in fitted for end in ("safetensors", "json")]

@@ -10,6 +10,7 @@ from typing import Any
 
 from gfscore.audit.verdicts import gate_rules
 from gfscore.core.identity import MODEL, label_of
+from gfscore.images.dataset_source import dataset_sources
 from gfscore.measures import kind_of, reference_measure
 from gfscore.networks import leaderboard
 from gfscore.networks.model_source import PUBLISHED, Gives, model_sources
@@ -30,6 +31,10 @@ FETCHED = {name for name, source in model_sources().items() if source.fetched}
 
 FITTED = {name for name, source in model_sources().items() if source.fitted}
 """Sources whose weights, all or those of the last layer, the workflow trains."""
+
+
+DRAWN = {name for name, source in dataset_sources().items() if source.drawn}
+"""Sources whose images the workflow draws from a generator."""
 
 
 def one_of(names: Iterable[str]) -> str:
@@ -319,8 +324,13 @@ def datasets_of(config: Mapping[str, Any], audit: str) -> list[str]:
 
 
 def fetched_datasets_of(config: Mapping[str, Any], audit: str) -> list[str]:
-    """Names, sorted, of the datasets of an audit that the workflow does not generate."""
-    return [name for name in datasets_of(config, audit) if config["datasets"][name]["source"] != "generated"]
+    """Names, sorted, of the datasets of an audit that the workflow does not draw."""
+    return [name for name in datasets_of(config, audit) if config["datasets"][name]["source"] not in DRAWN]
+
+
+def datasets_from(config: Mapping[str, Any], source: str) -> str:
+    """Regular expression that matches every dataset from a source."""
+    return one_of([name for name, entry in config["datasets"].items() if entry["source"] == source])
 
 
 def modules_of_kinds(

@@ -33,7 +33,7 @@ class Generated(DatasetSettings):
     )
 
 
-SOURCE = DatasetSource(name="generated", settings=Generated, claims=lambda entry: "fitted_on" in entry)
+SOURCE = DatasetSource(name="generated", settings=Generated, drawn=True, claims=lambda entry: "fitted_on" in entry)
 
 
 def open_source(settings: dict[str, Any], path: Any) -> Any:

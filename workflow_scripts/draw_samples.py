@@ -1,0 +1,35 @@
+"""Draw a labelled data set from a user's generator of images."""
+
+from gfscore.core.files import write_json
+from gfscore.networks.architecture_files import describe_network
+from gfscore.networks.checkpoint_files import obtain
+from gfscore.networks.conditional_generators import open_generator
+from gfscore.training.drawing import draw_images
+from gfscore.training.generators import write_samples
+from gfscore.workflow.jobs import logged_job
+
+
+def draw_samples(path_to_images, path_to_manifest, *, dataset, classes, settings):
+    """Write drawn images (.npz with x and y) and their manifest (JSON), on the CPU the same bytes at every run.
+
+    `classes` are the K class names; `settings` those of the source generator_file, with the path of the generator.
+    Raises InputError, naming that file, when it is missing, has another digest, or cannot be used.
+    """
+    path = settings["path"]
+    sha256 = obtain(path, sha256=settings["sha256"])
+    images, labels = draw_images(open_generator(settings, path), settings, classes=len(classes), where=path)
+    write_samples(path_to_images, images, labels)
+    of_generator = {"path": path, "sha256": sha256, **describe_network(settings["architecture"] or "")}
+    write_json(
+        path_to_manifest, {"dataset": dataset, "classes": classes, "generator": of_generator, "settings": settings}
+    )
+
+
+if __name__ == "__main__":
+    with logged_job(snakemake.log[0]):
+        draw_samples(
+            snakemake.output.images,
+            snakemake.output.manifest,
+            dataset=snakemake.wildcards.dataset,
+            **{key: snakemake.params[key] for key in ("classes", "settings")},
+        )

@@ -1,0 +1,82 @@
+"""Samples of a user's generator of images conditional on the class, written by draw_samples."""
+
+from typing import Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from gfscore.core.settings import Closed, Count, Device, ImagesAtOnce, Number, Seed, Sha256, Text, refusal
+from gfscore.images.dataset_source import DatasetSettings, DatasetSource
+from gfscore.images.sources import npz
+
+
+class Generator(Closed):
+    """A network of a latent and a class, in a file: .onnx, weights of an `architecture`, or a program of torch."""
+
+    path: Text = Field(description="File of the generator.")
+    architecture: Text | None = Field(
+        None, description="package.module:callable that the weights belong to; null for a file of ONNX or a program."
+    )
+    arguments: dict[str, Any] = Field({}, description="Arguments of the architecture.")
+    weights: Literal["model", "ema"] = Field(
+        "model", description="Weights of the checkpoint: those of the model, or their exponential moving average."
+    )
+    sha256: Sha256 | None = Field(None, description="Digest that the file must have; null to record it at first use.")
+    trust_pickle: bool = Field(
+        False, description="Run code in the file, needed for a program; requires sha256. See SECURITY.md."
+    )
+    latent: list[Count] = Field(min_length=1, description="Shape of one latent: [128], or [512, 1, 1].")
+    distribution: Literal["normal", "uniform"] = Field(
+        "normal", description="Of each coordinate: standard normal, or uniform in [-1, 1]."
+    )
+    class_input: Literal["index", "one_hot"] = Field(
+        "index", description="Second input: index of the class, whole numbers (n,), or one_hot, numbers (n, K)."
+    )
+    output_range: list[Number] = Field(
+        [-1, 1], min_length=2, max_length=2, description="Values of black and white in the generator's output."
+    )
+    samples_per_class: Count = Field(1000, le=10_000_000, description="Images drawn per class.")
+    batch_size: ImagesAtOnce = Field(100, description="Images drawn at once; a larger set keeps its first images.")
+    device: Device = Field("cpu", description="Device of the drawing, on which the last digits of pixels depend.")
+    seed: Seed = 0
+
+    @model_validator(mode="after")
+    def _can_be_opened(self) -> Self:
+        graph = self.path.lower().endswith(".onnx")
+        if self.trust_pickle and not self.sha256:
+            raise refusal(
+                "true runs code of the file, so its sha256 must be given; pin it, or set false", "trust_pickle"
+            )
+        if graph and self.architecture:
+            raise refusal("an ONNX file holds its network; leave it out", "architecture")
+        if graph and self.device == "cuda":
+            raise refusal("ONNX files run on the cpu alone", "device")
+        if not (graph or self.architecture or self.trust_pickle):
+            raise refusal(
+                "is neither .onnx nor the weights of an architecture; name that, or, for a program of torch, which is "
+                "code, set trust_pickle: true and give its sha256",
+                "path",
+            )
+        if not self.output_range[0] < self.output_range[1]:
+            raise refusal("black lies not below white; give [black, white], such as [-1, 1]", "output_range")
+        return self
+
+
+class GeneratorFile(DatasetSettings):
+    """Samples that the workflow draws from a generator of the user."""
+
+    source: Literal["generator_file"] = "generator_file"
+    classes: list[Text] = Field(min_length=2, description="Class names in the order of the generator's classes.")
+    generator: Generator
+
+
+SOURCE = DatasetSource(
+    name="generator_file",
+    settings=GeneratorFile,
+    drawn=True,
+    claims=lambda entry: "generator" in entry and "fitted_on" not in entry,
+)
+
+
+def open_source(settings: dict[str, Any], path: Any) -> Any:
+    """Images x, (N, C, H, W) in [0, 1], and labels y of an .npz file; raises InputError as the source npz does."""
+    return npz.open_source({**settings, "value_range": 1, "channels": "first"}, path)
