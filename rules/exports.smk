@@ -15,6 +15,7 @@ rule export_tables:
         code=code("export_tables"),
         class_scores="results/audits/{audit}/class_scores.parquet",
         model_summary="results/audits/{audit}/model_summary.parquet",
+        calibrations="results/audits/{audit}/calibration.json",
     output:
         folder=directory("results/audits/{audit}/exports/latex"),
     log:

@@ -10,6 +10,7 @@ import pytest
 from audit_inputs import INTERVALS, audit_inputs, frames_of, models_named, tabulated, write_manifest
 from gfscore.audit.agreement.columns import AGREEMENT_COLUMNS, ALL
 from gfscore.audit.agreement.falsification_rows import falsification_rows
+from gfscore.audit.agreement.rows import names_of_training
 from gfscore.audit.groups.columns import GROUP_COLUMNS
 from gfscore.audit.judgement import judgement
 from gfscore.audit.projections.columns import PROJECTION_COLUMNS
@@ -279,6 +280,18 @@ def test_training_methods_side_by_side(folder, tables):
     assert tables.training_methods["model"].tolist() == ["m0", "m1"]
     attacked = folder.samples["m0", "attacked"]["value"]
     assert tables.training_methods["attack_failure_rate"].iloc[0] == attacked.mean()
+
+
+@pytest.mark.parametrize(
+    ("architectures", "expected"),
+    [(["a", "b", "c"], ["M (a)", "M (b)", "N"]), (["a", "a", "a"], ["M (m0)", "M (m1)", "N"])],
+)
+def test_models_of_one_training_method_are_told_apart(architectures, expected):
+    models = [{"threat": "none", "model": f"m{index}"} for index in range(3)]
+    known = zip(models, ["M", "M", "N"], architectures, strict=True)
+    methods = [{**model, "method": method, "architecture": built} for model, method, built in known]
+    unknown = {"threat": "none", "model": "m3", "method": None, "architecture": None}
+    assert list(names_of_training([*methods, unknown]).values()) == [*expected, None]
 
 
 def test_samples_that_survive_an_attack_but_have_a_nearer_distance_are_signs_of_masking(tables):

@@ -20,7 +20,7 @@ from gfscore.networks.manifests import describe_checkpoint
 from gfscore.show import figure_names
 from gfscore.show.exports.cards import model_cards
 from gfscore.show.exports.crate import write_crate
-from gfscore.show.exports.latex import class_table, escaped, model_table
+from gfscore.show.exports.latex import calibration_table, class_table, escaped, model_table
 from gfscore.statistics.margins import SCALE
 from gfscore.workflow.export_layout import manifests, workflow_files
 from shipped_configuration import shipped_configuration
@@ -52,7 +52,7 @@ def cells_of(text):
 def test_table_of_models_is_sorted_by_robust_accuracy_and_prints_three_decimals():
     audit = audit_of()
     summary = rows_of(audit.model_summary, "great-softmax")
-    text = model_table(summary, GREAT, name="great-softmax", fp_lambda=LAM)
+    text = model_table(summary, GREAT, name="great-softmax", fp_lambda=LAM, calibrations={})
     cells = cells_of(text)
     best = summary.sort_values("robust_accuracy", ascending=False).iloc[0]
     assert cells[0][:3] == [
@@ -68,12 +68,33 @@ def test_table_of_models_is_sorted_by_robust_accuracy_and_prints_three_decimals(
 
 def test_calibrated_scores_have_a_column_and_their_temperature_in_the_caption():
     audit = synthetic_audit(models=3, per_class=20, measures=("great-softmax",))
-    text = model_table(audit.model_summary, GREAT, name="great-softmax", fp_lambda=LAM)
-    assert "Cal. score" in text
+    inside = {name: result | {"edge": False} for name, result in audit.calibration_results.items()}
+    text = model_table(audit.model_summary, GREAT, name="great-softmax", fp_lambda=LAM, calibrations=inside)
     chosen = audit.calibration_results["within_model_class_accuracy"]["t_star"]
-    assert f"Cal. score: at T = {chosen:.3g}, chosen by within model class accuracy." in text
+    assert f"Cal. score: at T = {chosen:.3g}, chosen by within-model class accuracy." in text
     own = audit.of("model_summary", calibration="within_model_class_accuracy").set_index("model")["value"]
     assert cells_of(text)[0][3] == f"{own[cells_of(text)[0][0].replace(chr(92), '')]:.3f}"
+
+
+def test_a_temperature_at_the_edge_of_the_search_has_a_star_in_both_tables():
+    audit = synthetic_audit(models=4, per_class=20, measures=("great-softmax",))
+    summary, results = audit.model_summary, audit.calibration_results
+    chosen = "within_model_class_accuracy"
+    for edge, title in ((True, "Cal. score*"), (False, "Cal. score")):
+        marked = {name: result | {"edge": edge and name == chosen} for name, result in results.items()}
+        text = model_table(summary, GREAT, name="great-softmax", fp_lambda=LAM, calibrations=marked)
+        assert f"{title} &" in text
+        cells = cells_of(calibration_table(marked, summary, name="great-softmax"))
+        assert [row[1].endswith("*") for row in cells] == [edge and name == chosen for name in results]
+
+
+def test_table_of_calibrations_is_the_agreement_with_robust_accuracy_before_and_after():
+    audit = synthetic_audit(models=4, per_class=20, measures=("great-softmax",))
+    results = audit.calibration_results
+    cells = cells_of(calibration_table(results, audit.model_summary, name="great-softmax"))
+    for row, result in zip(cells, results.values(), strict=True):
+        found = result["agreement"]["robust accuracy"]
+        assert row[2:] == ["--" if found[when] is None else f"{found[when]:.3f}" for when in ("before", "after")]
 
 
 def test_table_of_classes_holds_every_value_and_the_mean():
@@ -97,7 +118,7 @@ def test_class_without_samples_and_unknown_robust_accuracy_are_dashes():
     scores = rows_of(audit.class_scores, "clean")
     assert cells_of(class_table(scores, GREAT, name="clean"))[0][4] == "--"
     summary = rows_of(audit.model_summary, "clean").assign(robust_accuracy=np.nan, robust_accuracy_source=None)
-    text = model_table(summary, GREAT, name="clean", fp_lambda=LAM)
+    text = model_table(summary, GREAT, name="clean", fp_lambda=LAM, calibrations={})
     assert {row[1] for row in cells_of(text)} == {"--"}
     assert "No robust accuracy is known." in text
 
@@ -118,7 +139,7 @@ def test_names_are_text_to_latex(name, written):
 
 def test_hostile_names_do_not_break_the_tables():
     audit = audit_of(model_names=HOSTILE, measures=("clean",))
-    text = model_table(audit.model_summary, GREAT, name="a_b c", fp_lambda=LAM)
+    text = model_table(audit.model_summary, GREAT, name="a_b c", fp_lambda=LAM, calibrations={})
     assert {len(row) for row in cells_of(text)} == {8}
     assert "\\frac{" not in text
     assert "\\label{tab:a-b-c-models}" in text

@@ -140,7 +140,7 @@ AGREEMENT_COLUMNS = {
         ("probabilistic", pa.string(), "measure of kind probabilistic"),
         ("threat", pa.string(), "threat model the classifier was made for"),
         ("model", pa.string(), "classifier"),
-        ("training", pa.string(), "training method"),
+        ("training", pa.string(), "training method; where models share it, with what tells them apart"),
         ("n", pa.int64(), "samples of all three measures"),
         ("accuracy", pa.float64(), "clean accuracy"),
         ("attack_failure_rate", pa.float64(), "share correct under attack, an upper bound of robust accuracy"),

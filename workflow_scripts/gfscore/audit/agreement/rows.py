@@ -32,15 +32,14 @@ def agreement_tables(
 ) -> dict[str, list[dict[str, Any]]]:
     """Rows of measure_agreement, training_methods and masking_signs that an audit has measures for.
 
-    Takes AuditInputs, the table class_scores, K names, `methods` (mappings with threat, model and the training method
-    or None), and confidence, permutations and seed of the rank correlations.
+    Takes AuditInputs, the table class_scores, K names, `methods` (mappings with threat, model and, None if unknown, the
+    training method and the architecture), and confidence, permutations and seed of the rank correlations.
     """
-    trained = {(model["threat"], model["model"]): model["method"] for model in methods}
     kinds, rows = {settings["kind"] for settings in inputs.measures.values()}, {}
     if len(inputs.measures) > 1:
         rows["measure_agreement"] = agreement_rows(class_scores, list(inputs.measures), **ranking)
-    if {"clean", "adversarial", "probabilistic"} <= kinds and len({*trained.values()} - {None}) > 1:
-        rows["training_methods"] = training_rows(inputs, trained, confidence=ranking["confidence"])
+    if {"clean", "adversarial", "probabilistic"} <= kinds and len({model["method"] for model in methods} - {None}) > 1:
+        rows["training_methods"] = training_rows(inputs, names_of_training(methods), confidence=ranking["confidence"])
     if kinds & {"adversarial", "minimal"}:
         rows["masking_signs"] = masking_rows(inputs, len(class_names))
     return rows
@@ -78,13 +77,28 @@ def _pairs(key, over, values, measures, settings):
     ]
 
 
+def names_of_training(methods: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], str | None]:
+    """Training method of each model by (threat, model), None if unknown; as `agreement_tables` takes them.
+
+    Where models share it, with what tells these apart: "PGD (patch_mixer)", the architecture, or else the model.
+    """
+
+    def name(model: Mapping[str, Any]) -> str | None:
+        alike = [other for other in methods if other["method"] == model["method"]]
+        if model["method"] is None or len(alike) == 1:
+            return model["method"]
+        apart = len({other["architecture"] for other in alike}) == len(alike)
+        return f"{model['method']} ({model['architecture'] if apart else model['model']})"
+
+    return {(model["threat"], model["model"]): name(model) for model in methods}
+
+
 def training_rows(
     inputs: AuditInputs, methods: Mapping[tuple[str, str], str | None], *, confidence: float
 ) -> list[dict[str, Any]]:
     """Rows of training_methods: Table 1 of the exact-binomial paper for every adversarial and probabilistic measure.
 
-    Takes AuditInputs and `methods`, the training method of each model by (threat, model); models with None are left
-    out.
+    Takes AuditInputs and `methods` from names_of_training; models with None are left out.
     """
     clean, *_ = _of_kind(inputs, "clean")
     rows = []

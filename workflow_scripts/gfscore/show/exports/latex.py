@@ -1,10 +1,13 @@
-"""Tables of an audit as LaTeX, laid out like Tables 3 to 5 of the GF-Score paper."""
+"""Tables of an audit as LaTeX, laid out like Tables 2 to 5 of the GF-Score paper."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
+from gfscore.audit.calibration.model_evidence import ROBUST, alone
+from gfscore.audit.findings.words import OBJECTIVES
 from gfscore.audit.metrics import MAIN
 from gfscore.core.class_names import classes_of, readable_classes
 from gfscore.core.identity import UNCALIBRATED
@@ -22,6 +25,8 @@ MOST_COLUMNS = 12
 
 OF_THE_PAPER = "within_model_class_accuracy"
 MISSING = "--"
+EDGE = "*"
+AT_EDGE = f"{EDGE}: optimum at the edge of the search, a wider one may choose another T"
 SPECIAL = str.maketrans(
     {
         **{character: f"\\{character}" for character in "&%$#_{}"},
@@ -35,12 +40,20 @@ SPECIAL = str.maketrans(
 """What LaTeX would read as a command."""
 
 
-def model_table(summary: pd.DataFrame, measure: Measure, *, name: str, fp_lambda: float) -> str:
+def model_table(
+    summary: pd.DataFrame,
+    measure: Measure,
+    *,
+    name: str,
+    fp_lambda: float,
+    calibrations: Mapping[str, Mapping[str, Any]],
+) -> str:
     """Scores and disparity of every model, best robust accuracy first: Tables 3 and 4 of the paper, a str.
 
     Takes model_summary rows of one measure with every calibration, that measure, its `name` in config.yaml and lambda
     of FP. Disparity is of the values at T = 1, as in the paper. Calibrated scores are those of the objective that the
-    paper's numbers follow, or of the first one where an audit does not have it.
+    paper's numbers follow, or of the first one where an audit does not have it; `calibrations`, the contents of
+    calibration.json, say whether its optimum reaches the edge of the search.
     """
     import pandas as pd
 
@@ -50,9 +63,9 @@ def model_table(summary: pd.DataFrame, measure: Measure, *, name: str, fp_lambda
         "Robust acc. (%)": [_tenth(100 * share) for share in plain["robust_accuracy"]],
         "Score": plain["value"],
     }
-    chosen, calibrated = _calibrated(summary)
-    if chosen:
-        columns["Cal. score"] = plain["label"].map(calibrated)
+    title, chosen, calibrated = _calibrated(summary, calibrations)
+    if title:
+        columns[title] = plain["label"].map(calibrated)
     for metric in (metric for metric in MAIN if metric.kind != "level"):
         columns[metric.title] = plain[metric.name]
         if metric.name == "wcr":
@@ -91,16 +104,52 @@ def _of(summary, calibration):
     return own.assign(label=model_labels(own))
 
 
-def _calibrated(summary):
-    # What the caption says about the calibrated scores, and the scores by model; "" where there are none.
+def _calibrated(summary, calibrations):
+    # Title of the column of calibrated scores, what the caption says of them, the scores by model; "" without any.
     objectives = [name for name in dict.fromkeys(summary["calibration"]) if name != UNCALIBRATED]
     if not objectives:
-        return "", None
+        return "", "", None
     objective = OF_THE_PAPER if OF_THE_PAPER in objectives else objectives[0]
     own = _of(summary, objective)
     chosen = own["temperature"].unique()
     at = f"T = {temperature(chosen[0])}" if len(chosen) == 1 else "each model's own T"
-    return f"Cal. score: at {at}, chosen by {objective.replace('_', ' ')}. ", own.set_index("label")["value"]
+    edge = calibrations[objective]["edge"]
+    title = f"Cal. score{EDGE}" if edge else "Cal. score"
+    caption = f"{title}: at {at}, chosen by {OBJECTIVES[objective]}{f' ({AT_EDGE})' if edge else ''}. "
+    return title, caption, own.set_index("label")["value"]
+
+
+def calibration_table(calibrations: Mapping[str, Mapping[str, Any]], summary: pd.DataFrame, *, name: str) -> str:
+    """Rank agreement with robust accuracy before and after each calibration: Table 2 of the paper, a str.
+
+    Takes the contents of calibration.json, and the model_summary rows and the `name` of the measure that is calibrated.
+    """
+    import pandas as pd
+
+    plain = _of(summary, UNCALIBRATED)
+    rows = [
+        {
+            "Calibrated by": OBJECTIVES[objective],
+            "T": _temperature(result),
+            "Uncalibrated": result["agreement"][ROBUST]["before"],
+            "Calibrated": result["agreement"][ROBUST]["after"],
+        }
+        for objective, result in calibrations.items()
+    ]
+    clean = next(iter(calibrations.values()))["baseline"][alone(ROBUST)]
+    caption = (
+        f"Spearman correlation with robust accuracy of {name}, {_models(plain)} on {plain['dataset'].iloc[0]}. "
+        f"Clean accuracy alone: {MISSING if clean is None else f'{clean:.{DECIMALS}f}'}. "
+        f"{AT_EDGE}. {_sources(plain)}"
+    )
+    frame = pd.DataFrame(rows).astype({"Uncalibrated": float, "Calibrated": float})
+    return _latex(frame, caption=caption, label=f"tab:{name}-calibration")
+
+
+def _temperature(result):
+    if result["undefined"]:
+        return MISSING
+    return (temperature(result["t_star"]) if result["t_star"] else "by model") + (EDGE if result["edge"] else "")
 
 
 def _weighted_mean(rows):
