@@ -1,6 +1,9 @@
 import re
 
+import pytest
+
 from gfscore.workflow import layout, plan
+from shipped_configuration import shipped_configuration
 
 AUDIT = {"dataset": "copy", "models": ["zoo/none/X", "zoo/L2/Y"], "measures": ["g"], "calibration": None}
 COPY = {"source": "npz", "path": "p", "classes": ["u", "v"], "models_of": "zoo", "label_error_rate": 0.1}
@@ -75,6 +78,14 @@ def test_a_gate_reads_the_measures_of_its_rules_and_what_refutes_them(config):
     # What was attacked must be the network of the logits, also where the gate looks at nothing that is computed from them.
     assert judged(("minimal-l2", "wcr")) == ["clean", "minimal-l2"]
     assert plan.judged_subject_of(config, "digits")["models"] == plan.models_of(config, "digits")
+
+
+@pytest.mark.parametrize("audit", ["cifar10-l2", "imagenet-linf"])
+def test_the_audits_of_the_paper_are_calibrated_by_distances_of_its_attack_too(audit):
+    config = shipped_configuration()
+    measure = plan.distance_measure(config, audit)
+    assert [attack["name"] for attack in config["measures"][measure]["attacks"]] == ["carlini-wagner"]
+    assert measure in plan.subject_of(config, audit)["measures"]
 
 
 def test_a_probe_is_fetched_and_fitted_and_no_other_source_matches_its_pattern():
