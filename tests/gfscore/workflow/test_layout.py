@@ -44,8 +44,10 @@ def test_of_a_folder_of_images_the_list_is_watched(tmp_path):
 
 
 def test_generated_images_are_an_input_before_they_are_there():
-    config = {"datasets": {"d": {"source": "generated"}}}
-    assert layout.stored_images(config, "d") == "results/generated/d.npz"
+    for source in ("generated", "generator_file"):
+        config = {"datasets": {"d": {"source": source}}, "audits": {"a": {"dataset": "d"}}}
+        assert layout.stored_images(config, "d") == "results/generated/d.npz"
+        assert layout.generator_manifest(config, "a") == "results/generated/d.json"
 
 
 def test_a_pinned_digest_is_checked_of_every_dataset_that_an_audit_touches(config):

@@ -187,9 +187,9 @@ def dataset_file(config: Mapping[str, Any], audit: str, *, extension: str) -> st
 
 
 def generator_manifest(config: Mapping[str, Any], audit: str) -> str | list[str]:
-    """Manifest of the generator that measured an audit's label error rates; [] if config states them."""
-    measured = plan.label_error_rate_of(config, audit) == "from_generator"
-    return f"results/generated/{plan.dataset_of(config, audit)}.json" if measured else []
+    """Manifest of the generator of an audit's samples, with its digest or label error rates; [] without one."""
+    dataset = plan.dataset_of(config, audit)
+    return f"results/generated/{dataset}.json" if config["datasets"][dataset]["source"] in plan.DRAWN else []
 
 
 def path_of_images(config: Mapping[str, Any], dataset: str) -> str | None:
