@@ -9,7 +9,7 @@ from gfscore.images.dataset_source import DatasetSettings, DatasetSource
 from gfscore.images.sources import npz
 
 
-class Generator(Closed):
+class NetworkGenerator(Closed):
     """A network of a latent and a class, in a file: .onnx, weights of an `architecture`, or a program of torch."""
 
     path: Text = Field(description="File of the generator.")
@@ -66,7 +66,7 @@ class GeneratorFile(DatasetSettings):
 
     source: Literal["generator_file"] = "generator_file"
     classes: list[Text] = Field(min_length=2, description="Class names in the order of the generator's classes.")
-    generator: Generator
+    generator: NetworkGenerator
 
 
 SOURCE = DatasetSource(
