@@ -24,8 +24,8 @@ from gfscore.audit.groups.scores import group_score_rows
 from gfscore.audit.model_rows import model_rows
 from gfscore.audit.probabilistic_rows import class_share_rows
 from gfscore.audit.projections.group_means import UNPERTURBED, differences_between_groups
-from gfscore.audit.projections.rows import projection_tables, read_projections
-from gfscore.audit.projections.tasks import read_tasks
+from gfscore.audit.projections.rows import projection_tables
+from gfscore.audit.projections.tasks import read_projections, read_tasks
 from gfscore.audit.summaries import (
     class_pair_rows,
     class_rows,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from gfscore.audit.inputs import AuditInputs
-    from gfscore.audit.projections.rows import Projections
+    from gfscore.audit.projections.tasks import Projections
     from gfscore.statistics.curves import ScoreCurves
 
 Rows = dict[str, list[dict[str, Any]]]

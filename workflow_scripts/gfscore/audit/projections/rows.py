@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +11,6 @@ import numpy as np
 from gfscore.audit.agreement.columns import ALL, ALL_NAME
 from gfscore.audit.projections.columns import GROUP_METRICS, PROJECTION_COLUMNS, SCALED
 from gfscore.audit.projections.group_means import group_means
-from gfscore.core.identity import label_of
-from gfscore.measures.samples import PROJECTION_TABLE
-from gfscore.projection.mappers.conditions import condition_names
 from gfscore.projection.scores import (
     coupling,
     coupling_entropy,
@@ -25,15 +21,11 @@ from gfscore.projection.scores import (
 )
 from gfscore.statistics.bounded_means import mean_bounds
 from gfscore.statistics.ranking import spearman
-from gfscore.tables.parquet_tables import read_table
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import pandas as pd
 
-    from gfscore.audit.inputs import AuditInputs
-    from gfscore.audit.projections.tasks import Task
+    from gfscore.audit.projections.tasks import Projections
 
 RANKED = {
     "accuracy": True,
@@ -80,47 +72,6 @@ class Projected:
     def constant(self) -> bool:
         """Whether the classifier predicted the same class for all decoded images."""
         return is_constant(self.decoded, self.censored)
-
-
-@dataclass(frozen=True)
-class Projections:
-    """Projections of a task's models on a mapper: its `manifest`, and pairs of a model and its samples table."""
-
-    manifest: Mapping[str, Any]
-    task: Task
-    samples: Sequence[tuple[Mapping[str, str], pd.DataFrame]]
-
-    @property
-    def attributes(self) -> list[str]:
-        """Attribute that each dimension (D,) is a value of; the dimension itself where it is none."""
-        categories = self.manifest["categories"] or {}
-        named = {
-            name: attribute for attribute in categories for name in condition_names({attribute: categories[attribute]})
-        }
-        return [named.get(dimension, dimension) for dimension in self.manifest["dimensions"]]
-
-    @property
-    def resized(self) -> str | None:
-        """Sizes of images before and after they are resized for the mapper; None where they are not."""
-        sizes = ["x".join(map(str, shape[1:])) for shape in (self.task.image_shape, self.manifest["image_shape"])]
-        return None if sizes[0] == sizes[1] else " to ".join(sizes)
-
-
-def read_projections(
-    inputs: AuditInputs, paths: Sequence[Path | str], manifests: Sequence[Mapping[str, Any]], tasks: Sequence[Task]
-) -> list[Projections]:
-    """Projections of the included models of an audit by mapper, then task, from one path per mapper, task and model."""
-    remaining, found = iter(paths), []
-    for manifest in manifests:
-        for task in tasks:
-            samples = []
-            for model in task.models:
-                path, expect = next(remaining), {**model, "measure": manifest["mapper"]}
-                if label_of(model) in inputs.taking_part:
-                    frame = read_table(path, PROJECTION_TABLE, expect=expect)
-                    samples.append((model, task.listed.once(frame, source=path)))
-            found.append(Projections(manifest, task, samples))
-    return found
 
 
 def projection_tables(
@@ -312,7 +263,7 @@ def _rows(projected, inside, confidence):
     found = []
     for place in range(1 + len(sensitive)):
         # NaN if the Deviation of one sample is undefined.
-        row = {**own} | {name: float(values[:, place].mean()) for name, values in columns.items()}
+        row: dict[str, Any] = {**own} | {name: float(values[:, place].mean()) for name, values in columns.items()}
         for side in ("up", "down"):
             moves = getattr(projected, side)[inside]
             row[side] = _mean_of_known(moves[:, sensitive] if place == 0 else moves[:, place - 1])

@@ -1,4 +1,4 @@
-"""The tasks of an audit: datasets of the same images, whose labels are what models of one name predict."""
+"""Tasks of an audit, datasets of the same images whose labels models of one name predict, and their projections."""
 
 from __future__ import annotations
 
@@ -15,11 +15,15 @@ from gfscore.audit.sample_list import SampleList
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
 from gfscore.core.identity import label_of
+from gfscore.measures.samples import PROJECTION_TABLE
+from gfscore.projection.mappers.conditions import condition_names
 from gfscore.statistics.margins import predictions
 from gfscore.tables.parquet_tables import read_logits, read_table
 from gfscore.tables.table import DATASET
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from gfscore.audit.inputs import AuditInputs
 
 
@@ -93,3 +97,44 @@ def _require_same_images(path, own):
             f"{path}: its images are not those of {own}, or have other names; give both datasets the same images, "
             "`preprocessing` and `part`, whose split is within the labels unless it says otherwise (`within`)"
         )
+
+
+@dataclass(frozen=True)
+class Projections:
+    """Projections of a task's models on a mapper: its `manifest`, and pairs of a model and its samples table."""
+
+    manifest: Mapping[str, Any]
+    task: Task
+    samples: Sequence[tuple[Mapping[str, str], pd.DataFrame]]
+
+    @property
+    def attributes(self) -> list[str]:
+        """Attribute that each dimension (D,) is a value of; the dimension itself where it is none."""
+        categories = self.manifest["categories"] or {}
+        named = {
+            name: attribute for attribute in categories for name in condition_names({attribute: categories[attribute]})
+        }
+        return [named.get(dimension, dimension) for dimension in self.manifest["dimensions"]]
+
+    @property
+    def resized(self) -> str | None:
+        """Sizes of images before and after they are resized for the mapper; None where they are not."""
+        sizes = ["x".join(map(str, shape[1:])) for shape in (self.task.image_shape, self.manifest["image_shape"])]
+        return None if sizes[0] == sizes[1] else " to ".join(sizes)
+
+
+def read_projections(
+    inputs: AuditInputs, paths: Sequence[Path | str], manifests: Sequence[Mapping[str, Any]], tasks: Sequence[Task]
+) -> list[Projections]:
+    """Projections of the included models of an audit by mapper, then task, from one path per mapper, task and model."""
+    remaining, found = iter(paths), []
+    for manifest in manifests:
+        for task in tasks:
+            samples = []
+            for model in task.models:
+                path, expect = next(remaining), {**model, "measure": manifest["mapper"]}
+                if label_of(model) in inputs.taking_part:
+                    frame = read_table(path, PROJECTION_TABLE, expect=expect)
+                    samples.append((model, task.listed.once(frame, source=path)))
+            found.append(Projections(manifest, task, samples))
+    return found
