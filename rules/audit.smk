@@ -60,6 +60,7 @@ rule score_models:
 
 rule tabulate_audit:
     input:
+        unpack(of_audit(projection_layout.task_files)),
         code=code("tabulate_audit"),
         selection="results/audits/{audit}/models.json",
         scores="results/scores/{audit}.parquet",
@@ -71,7 +72,7 @@ rule tabulate_audit:
         manifests=of_audit(layout.trained_manifests),
         generator=of_audit(layout.generator_manifest),
         attributes=of_audit(layout.attributes_table),
-        mapper=of_audit(projection_layout.mapper_file, extension="json"),
+        mappers=of_audit(projection_layout.mapper_files, extension="json"),
         projections=of_audit(projection_layout.projection_files),
     output:
         **{name: f"results/audits/{{audit}}/{name}.parquet" for name in table_names.TABULATED},

@@ -22,7 +22,7 @@ rule plot_figures:
         code=code("plot_figures"),
         scores="results/scores/{audit}.parquet",
         dataset=of_audit(layout.dataset_file, extension="parquet"),
-        pictures=of_audit(projection_layout.mapper_file, extension="npz"),
+        pictures=of_audit(projection_layout.mapper_files, extension="npz"),
     output:
         folder=report(
             directory("results/audits/{audit}/figures"),
@@ -56,7 +56,7 @@ rule build_report:
         verdict="results/audits/{audit}/verdict.json",
         sweeps="results/sweeps/{audit}.parquet",
         costs="results/audits/{audit}/costs.parquet",
-        pictures=of_audit(projection_layout.mapper_file, extension="npz"),
+        pictures=of_audit(projection_layout.mapper_files, extension="npz"),
     output:
         page=report(
             "results/audits/{audit}/report.html",

@@ -224,7 +224,7 @@ class ScoredAudit:
 
     def tabulate(self):
         """Run tabulate_audit."""
-        beside = {"generator": None, "attributes": None, "mapper": None, "projections": []}
+        beside = {"generator": None, "attributes": None, "mappers": [], "projections": []}
         made = {name: self.table(name) for name in TABULATED}
         made |= {f"{name}_json": self.table(f"{name}.json") for name in ("calibration", "comparison")}
         given = self.scored | beside | {"manifest": self.manifest, "manifests": self.trained}

@@ -126,7 +126,7 @@ def _steps(config):
         "samples": layout.sample_files(config, AUDIT),
         "manifests": [],
     }
-    given |= {"generator": None, "attributes": None, "mapper": None, "projections": []}
+    given |= {"generator": None, "attributes": None, "mappers": [], "projections": []}
     subject, settings = plan.subject_of(config, AUDIT), layout.table_settings(config, AUDIT)
     tabulate_audit(subject, given, tables, audit=AUDIT, settings=settings)
     configuration = f"{folder}/config.yaml"

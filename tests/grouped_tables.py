@@ -9,6 +9,7 @@ from gfscore.workflow.catalogue import CATALOGUE
 
 ATTRIBUTES = {"side": ["left", "right"], "size": ["tiny", "normal", "huge"]}
 DIMENSIONS = ["z0", "z1", "slant=left"]
+OTHER_TASK = "another-task"
 METRICS = ("dp", "eopp", "eodd", "aodd")
 
 
@@ -17,7 +18,8 @@ def grouped_tables(audit, attributes=ATTRIBUTES, dimensions=DIMENSIONS):
 
     Group g of attribute a of model m has the value 0.5 + 0.1 a + 0.05 g + 0.01 m, 0.04 on either side; the last group
     of the last attribute has few samples, and none in the last class; class k of a group has its value less 0.02 k. Metric i has 0.1 (1 + a) + 0.02 i. Dimension d has the Tolerance
-    0.9 - 0.1 d + 0.01 m and the Deviation 0.05 (1 + d); by class k, the mean Tolerance is 0.01 k less and the mean Deviation the same.
+    0.9 - 0.1 d + 0.01 m and the Deviation 0.05 (1 + d); by class k, the mean Tolerance is 0.01 k less and the mean
+    Deviation the same. For OTHER_TASK, whose own attribute is the last one, Tolerances are 0.1 less.
     """
     keys = [{key: model[key] for key in ("dataset", "threat", "model")} for model in audit.models]
     classes = audit.class_scores.drop_duplicates("class_index").set_index("class_index")["class_name"].to_dict()
@@ -42,6 +44,8 @@ def grouped_tables(audit, attributes=ATTRIBUTES, dimensions=DIMENSIONS):
             keys, (row for row in projected if row["dimension_index"] == row["class_index"] == ALL), strict=True
         )
     ]
+    attributes_of_tasks = [row for m, key in enumerate(keys) for row in _tasks(key, m, attributes, dimensions)]
+    models += [row | {"dataset": OTHER_TASK, "tolerance": row["tolerance"] - 0.1, "dp": 0.2} for row in models]
     effects = [
         {"mapper": "vae", "dimension_index": d, "dimension": name, "sigma": 1.0, "trait": trait, "how": "measured",
          "shift": shift, "strength": abs(shift)}
@@ -49,6 +53,7 @@ def grouped_tables(audit, attributes=ATTRIBUTES, dimensions=DIMENSIONS):
     ]  # fmt: skip
     frames = {"group_scores": scores, "group_metrics": metrics, "projection_scores": projected}
     frames |= {"projection_models": models, "projection_effects": effects}
+    frames |= {"projection_attributes": attributes_of_tasks}
     return {name: frame_of(CATALOGUE[name], rows) for name, rows in frames.items()}
 
 
@@ -85,6 +90,18 @@ def _metrics(key, attributes):
             row |= {"value": value, "as_printed": value / 2, "smallest_cell": 30}
             yield row | {"class_name": MACRO}
             yield row | {"class_name": WORST, "value": 2 * value}
+
+
+def _tasks(key, m, attributes, dimensions):
+    for task, less in ((key["dataset"], 0.0), (OTHER_TASK, 0.1)):
+        shared = {**key, "dataset": task, "mapper": "vae", "n": 100, "constant": False}
+        for d, name in enumerate(dimensions):
+            moved = {"tolerance": 0.9 - 0.1 * d + 0.01 * m - less, "deviation": 0.05 * (1 + d), "censored": 0.8}
+            yield shared | moved | {"attribute": name, "own": False, "dimensions": 1}
+        for a, name in enumerate(attributes):
+            own = task == OTHER_TASK and a == len(attributes) - 1
+            differing = {"dp": 0.1 * (1 + a), "eopp": None if own else 0.1 * (1 + a) + 0.02}
+            yield shared | differing | {"attribute": name, "own": own, "dimensions": 0}
 
 
 def _projected(key, m, dimensions, classes):

@@ -61,7 +61,7 @@ def full_subject(*, models=3, classes=6, names=None, class_names=None, empty=Non
     tables |= compared(audit.model_summary[audit.model_summary["calibration"] == "none"])
     others = {"minimal": MINIMAL, "certified": CERTIFIED, "corruption": CORRUPTION, "targeted": TARGETED}
     return subject_of(
-        tables, measures=audit.measures | others, measured={GREAT: drawn_of(names, classes)}, pictures=pictures(["z0", "z1"])
+        tables, measures=audit.measures | others, measured={GREAT: drawn_of(names, classes)}, pictures={"vae": pictures(["z0", "z1"])}
     )  # fmt: skip
 
 

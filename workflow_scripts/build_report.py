@@ -6,7 +6,7 @@ from gfscore.audit.tables import TABLES
 from gfscore.audit.verdicts.evidence import require_current
 from gfscore.core.checksummed import write_checksummed
 from gfscore.core.files import read_json
-from gfscore.projection.mappers.pictures import read_pictures
+from gfscore.projection.mappers.pictures import read_all_pictures
 from gfscore.show.page.provenance import provenance
 from gfscore.show.page.rendering import render_page
 from gfscore.tables.parquet_tables import read_table
@@ -16,7 +16,7 @@ from gfscore.workflow.jobs import logged_job
 def build_report(files, path_to_page, *, audit, **settings):
     """Write report.html from the audit's tables and verdict.json.
 
-    `files` maps the tables of an audit, verdict and, where there are any, sweeps, costs and the mapper's pictures to
+    `files` maps the tables of an audit, verdict and, where there are any, sweeps, costs and the mappers' pictures to
     paths; the settings are those of render_page. Raises InputError for a verdict on other files than there are now.
     """
     verdict = read_json(files["verdict"])
@@ -27,7 +27,7 @@ def build_report(files, path_to_page, *, audit, **settings):
         provenance=provenance(files),
         sweeps=read_sweeps(files["sweeps"], audit=audit) if files.get("sweeps") else None,
         costs=read_table(files["costs"], TABLES["costs"], expect={"audit": audit}) if files.get("costs") else None,
-        pictures=read_pictures(files["pictures"]) if files.get("pictures") else None,
+        pictures=read_all_pictures(files.get("pictures") or ()),
         **settings,
     )
     write_checksummed(path_to_page, page, files=files.values())

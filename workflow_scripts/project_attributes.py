@@ -19,7 +19,8 @@ def project_attributes(files, path_to_samples, path_to_progress, *, mapper_files
     nothing; `settings` are the mapper's `search` in config.yaml.
     """
     manifest = read_json(mapper_files["manifest"])
-    require_same_shape(manifest, read_json(files["dataset"]), source=mapper_files["manifest"])
+    # Heights and widths may differ: images are resized between mapper and classifier.
+    require_same_shape(manifest, read_json(files["dataset"]), source=mapper_files["manifest"], axes=slice(1))
     mapper = open_mapper(mapper_files["weights"], sha256=manifest["sha256"]).to(resolve_device("auto"))
     # Nothing is drawn in a search; measure_in_batches seeds every sample all the same.
     settings = {**settings, "kind": KIND, "mapper_sha256": manifest["sha256"], "seed": 0}

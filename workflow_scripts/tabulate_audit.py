@@ -14,7 +14,8 @@ def tabulate_audit(subject, given, made, *, audit, settings):
 
     Takes what plan.subject_of says, and `given`, the paths that AuditInputs needs with those of: the `manifest` of the
     dataset, `sweeps`, `manifests` of trained checkpoints, and where there are any the manifest of the `generator`,
-    `attributes`, and the manifest of the `mapper` with `projections`, one per model. `settings` are what
+    `attributes`, and the manifests of `mappers` with `projections`, one per mapper, task and model, and what
+    projection_layout.task_files names. `settings` are what
     layout.table_settings says. Tables that the audit does not measure for get no rows, and say so (`measured`).
     """
     for tables, beside in tabulate(AuditInputs.of(subject, given), given, audit=audit, settings=settings):

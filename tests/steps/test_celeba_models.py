@@ -13,6 +13,7 @@ from fetch_dataset import fetch_dataset
 from gfscore.core.files import read_json
 from gfscore.networks.opening import build_network
 from gfscore.tables.parquet_tables import read_logits
+from gfscore.workflow import plan
 from shipped_configuration import shipped_configuration
 from train_model import train_model
 
@@ -20,7 +21,7 @@ CONFIG = shipped_configuration()
 ENTRIES = CONFIG["models"]["celeba"]["none"]
 AUDIT = CONFIG["audits"]["celeba-24"]
 TASK = CONFIG["datasets"]["celeba"]["task"]
-ATTRIBUTES = [*AUDIT["groups"]["attributes"], TASK]
+ATTRIBUTES = AUDIT["groups"]["attributes"]
 SIDE = 32
 """Pixels in place of 224: what the networks make of an image stays the same."""
 
@@ -75,11 +76,18 @@ def test_every_network_of_the_audit_is_built_for_its_images_and_is_the_published
     assert parameters / 1e6 == pytest.approx(PUBLISHED[name], abs=0.006)
 
 
-def test_the_networks_are_the_papers_and_the_task_is_none_of_its_own_groups():
+def test_the_networks_and_the_tasks_are_the_papers():
     assert set(ENTRIES) == set(PUBLISHED) and AUDIT["models"] == [f"celeba/none/{name}" for name in ENTRIES]
     assert len(set(ATTRIBUTES)) == len(ATTRIBUTES) == 40
-    moved = CONFIG["mappers"][AUDIT["projection"]]["attributes"]
-    assert moved == AUDIT["groups"]["attributes"] and TASK not in moved
+    tasks = [CONFIG["datasets"][name]["task"] for name in plan.tasks_of(CONFIG, "celeba-24")]
+    assert tasks == ["Attractive", "Eyeglasses"] and set(tasks) < set(ATTRIBUTES)
+    assert [CONFIG["models"][zoo]["none"] for zoo in ("celeba", "celeba-eyeglasses")] != [ENTRIES] * 2
+    for name in ENTRIES:
+        other = CONFIG["models"]["celeba-eyeglasses"]["none"][name]
+        assert other["training"] == ENTRIES[name]["training"] and other["train_on"] == "celeba-eyeglasses-train"
+    # Each mapper moves all 40, or finds its own dimensions.
+    assert [CONFIG["mappers"][name].get("attributes") for name in AUDIT["projection"]] == [None, None]
+    assert len(plan.datasets_of(CONFIG, "celeba-tasks")) == 4 + 4 + 2
 
 
 @pytest.mark.parametrize(

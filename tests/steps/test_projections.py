@@ -11,8 +11,9 @@ import pytest
 from audit_inputs import audit_inputs, frames_of, models_named, tabulated
 from fetch_dataset import fetch_dataset
 from gfscore.audit.groups.grouping import Grouping
-from gfscore.audit.projections.group_means import group_means
-from gfscore.audit.projections.rows import projection_tables, read_projections
+from gfscore.audit.projections.group_means import differences_between_groups
+from gfscore.audit.projections.rows import projection_tables
+from gfscore.audit.projections.tasks import Task, read_projections, read_tasks
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, write_json
 from gfscore.core.numbers import number, percent
@@ -127,14 +128,17 @@ class Folder:
 
     def summarise(self, mapper, metrics=None, *, included=None):
         """Tables of the projections of all models; `metrics` are rows of group_metrics."""
-        inputs = self.inputs({}, {}, included=included)
-        paths = [self.path / f"{mapper}-{model['model']}.parquet" for model in self.models]
-        projections = read_projections(inputs, paths, read_json(self.path / f"{mapper}.json"))
-        groups = {}
+        projections, groups = self.projections(self.inputs({}, {}, included=included), mapper), {}
         if metrics:
             frame = frame_of(CATALOGUE["group_metrics"], metrics)
-            groups = group_means(frame, kinds=KINDS, moved=projections.manifest["categories"])
-        return frames_of(projection_tables(projections, NAMES, groups, confidence=0.95))
+            groups = {"digits": differences_between_groups(frame, kinds=KINDS)}
+        return frames_of(projection_tables(projections, groups, confidence=0.95))
+
+    def projections(self, inputs, mapper):
+        paths = [self.path / f"{mapper}-{model['model']}.parquet" for model in self.models]
+        known = {"class_names": NAMES, "listed": inputs.listed, "image_shape": [1, 8, 8]}
+        task = Task(models=self.models, **known)
+        return read_projections(inputs, paths, [read_json(self.path / f"{mapper}.json")], [task])
 
 
 @pytest.fixture(scope="module")
@@ -258,13 +262,13 @@ def test_only_models_that_take_part_are_projected(folder, tables):
     assert list(found["projection_models"]["model"]) == ["second"] and len(tables["projection_models"]) == 3
 
 
-def chart_of(name, tables, pictures=None):
-    subject = subject_of({"class_scores": CLEAN} | tables, pictures=pictures)
+def chart_of(name, tables, pictures=()):
+    subject = subject_of({"class_scores": CLEAN} | tables, pictures=dict(pictures))
     return drawing_of(CHARTS[name], subject)
 
 
 def test_charts_show_the_tables(folder, tables):
-    pictures = read_pictures(folder.path / "vae.npz")
+    pictures = {"vae": read_pictures(folder.path / "vae.npz")}
     matrix = chart_of("projection_tolerance", tables).frame
     matrix = matrix[matrix["metric"] == "tolerance"]
     # the constant classifier last, not on top, and in no mean
@@ -303,10 +307,9 @@ def test_an_audit_with_groups_takes_the_differences_of_the_measure_that_leaves_s
     }
     attacked = {"kind": "adversarial", "norm": "linf", "eps": 0.1, "attacks": [{"name": "fgsm"}]}
     inputs = folder.inputs({"attacked": attacked, "clean": {"kind": "clean"}}, frames)
-    paths = [folder.path / f"vae-{model['model']}.parquet" for model in folder.models]
     grouping = Grouping.read(folder.path / "digits.parquet", dataset="digits", attributes=["side"], balanced=None)
     groups = {"attributes": ["side"], "balanced": None, "positive": None, "minimum_cell": 1}
-    projections = read_projections(inputs, paths, read_json(folder.path / "vae.json"))
+    projections = folder.projections(inputs, "vae")
     found = tabulated(inputs, NAMES, groups=groups, grouping=grouping, projections=projections)
     models, metrics = found["projection_models"], found["group_metrics"]
     assert set(models["group_measure"]) == {"clean"} and (models["eopp"] == 1).all()
@@ -315,6 +318,21 @@ def test_an_audit_with_groups_takes_the_differences_of_the_measure_that_leaves_s
     pd.testing.assert_frame_equal(models[shown], tables["projection_models"][shown])
     without = set(tabulated(inputs, NAMES))
     assert not without & set(tables) and not without & {"group_metrics", "group_scores"}
+
+
+def test_tasks_of_other_images_are_refused(folder, tmp_path):
+    inputs, manifest = folder.inputs({}, {}), folder.path / "digits.json"
+    files = {"manifest": manifest, "dataset": folder.path / "digits-samples.parquet", "task_manifests": [manifest]}
+    entry = {"models": folder.models, "own_attribute": None, "groups": None}
+    for name, shared in (("digits", True), ("train", False)):
+        given = files | {"task_datasets": [folder.path / f"{name}-samples.parquet"]}
+        if shared:
+            assert [len(task.listed.sample_id) for task in read_tasks(inputs, given, [entry] * 2, confidence=0.9)] == [
+                300
+            ] * 2
+        else:
+            with pytest.raises(InputError, match="its images are not those of"):
+                read_tasks(inputs, given, [entry] * 2, confidence=0.9)
 
 
 def test_the_shipped_search_is_what_the_step_takes():

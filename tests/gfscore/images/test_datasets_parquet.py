@@ -72,7 +72,7 @@ def test_a_column_of_names_makes_classes_in_alphabetical_order(tmp_path):
 
 def test_two_parts_make_the_whole_and_keep_the_shares_of_the_classes(shards):
     def part(name, seed=0):
-        chosen = {"name": name, "test_share": 0.5, "seed": seed}
+        chosen = {"name": name, "test_share": 0.5, "seed": seed, "within": None}
         return open_images({**SETTINGS, "part": chosen}, shards, classes=PAIR)
 
     whole, train, test = open_images(SETTINGS, shards, classes=PAIR), part("train"), part("test")
@@ -83,6 +83,19 @@ def test_two_parts_make_the_whole_and_keep_the_shares_of_the_classes(shards):
     np.testing.assert_array_equal(test.labels, whole.labels[rows])
     assert part("test").digest == test.digest != whole.digest
     assert {tuple(part("test", seed).sample_id) for seed in range(8)} != {tuple(test.sample_id)}
+
+
+def test_datasets_of_other_labels_have_the_same_parts_where_they_are_within_one_column(tmp_path):
+    path, labels, other = tmp_path / "a.parquet", [0, 1, 0, 1, 0, 1, 1, 0], [0, 0, 0, 0, 1, 1, 1, 1]
+    pq.write_table(table(range(8), labels).set_column(2, "other", pa.array(other)), path)
+
+    def part(label, within):
+        chosen = {"name": "test", "test_share": 0.5, "seed": 0, "within": within}
+        return open_images({**SETTINGS, "label": label, "part": chosen}, path, classes=PAIR)
+
+    found = part("other", "label")
+    assert found.sample_id.tolist() == part("label", None).sample_id.tolist() != part("other", None).sample_id.tolist()
+    assert found.labels.tolist() == [other[int(name[-6:])] for name in found.sample_id]
 
 
 def test_plain_bytes_and_other_column_names_are_read(tmp_path):

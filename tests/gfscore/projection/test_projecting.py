@@ -6,7 +6,7 @@ import pytest
 
 from gfscore.audit.projections.rows import Projected
 from gfscore.networks.opening import Classifier
-from gfscore.projection.projecting import measure_batch
+from gfscore.projection.projecting import measure_batch, resized
 from gfscore.statistics.margins import predictions
 
 SETTINGS = {"steps": 4, "bisections": 0, "batch_size": 100, "sigma": "aggregated"}
@@ -15,7 +15,7 @@ SETTINGS = {"steps": 4, "bisections": 0, "batch_size": 100, "sigma": "aggregated
 class Attributes:
     """Mapper whose codes are the conditions, each shown as one pixel."""
 
-    names, sigma, limits = ["a=yes", "b=yes"], np.ones(2), (0.0, 1.0)
+    names, sigma, limits, image_shape = ["a=yes", "b=yes"], np.ones(2), (0.0, 1.0), (1, 1, 2)
 
     def __init__(self):
         self.decoded = []
@@ -59,6 +59,26 @@ def test_attributes_stay_within_their_range_and_idle_sides_are_null():
     np.testing.assert_array_equal(first["censored"], [False, False, False, True])
     assert frame.loc[frame["dimension"] == "b=yes", "censored"].all()
     assert list(first["clean_prediction"]) == list(first["prediction"]) == [0, 1, 1, 0]
+
+
+def test_images_are_resized_between_a_mapper_and_a_classifier_of_other_sizes():
+    rng = np.random.default_rng(0)
+    images = rng.random((3, 2, 8, 8), dtype=np.float32)
+    assert resized(images, (8, 8)) is images
+    # Antialiased: halving takes a mean over about two pixels to either side, so a flat image stays flat.
+    small, flat = resized(images, (4, 4)), np.full((1, 1, 8, 8), 0.25, dtype=np.float32)
+    assert small.shape == (3, 2, 4, 4) and small.std() < images.std() and 0 <= small.min() <= small.max() <= 1
+    np.testing.assert_allclose(resized(resized(flat, (4, 4)), (8, 8)), flat, atol=1e-6)
+    mapper, sides = Attributes(), []
+
+    def logits(x):
+        sides.append(x.shape[1:])
+        return np.stack([np.full(len(x), 0.6), x[:, 0, 0, 0]], axis=1)
+
+    large = np.repeat(np.repeat(CONDITIONS.reshape(-1, 1, 1, 2), 3, axis=2), 3, axis=3)
+    how = {"settings": SETTINGS, "seeds": None, "mapper": mapper, "conditions": CONDITIONS}
+    columns = measure_batch(Classifier("", None, None, None, run=logits), large, np.array([0, 1, 1, 0]), **how)
+    assert set(sides) == {(1, 3, 6)} and list(columns["prediction"][::2]) == [0, 1, 1, 0]
 
 
 @pytest.mark.parametrize("tied", [(0, 0, 0), (1, 1, 0)])

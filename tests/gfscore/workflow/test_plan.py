@@ -5,7 +5,7 @@ import pytest
 from gfscore.workflow import layout, plan
 from shipped_configuration import shipped_configuration
 
-AUDIT = {"dataset": "copy", "models": ["zoo/none/X", "zoo/L2/Y"], "measures": ["g"], "calibration": None}
+AUDIT = {"dataset": "copy", "tasks": [], "models": ["zoo/none/X", "zoo/L2/Y"], "measures": ["g"], "calibration": None}
 COPY = {"source": "npz", "path": "p", "classes": ["u", "v"], "models_of": "zoo", "label_error_rate": 0.1}
 CONFIG = {
     "audits": {"a": AUDIT | {"groups": None, "corruption_baseline": None, "projection": None}},
@@ -91,7 +91,7 @@ def test_the_audits_of_the_paper_are_calibrated_by_distances_of_its_attack_too(a
 def test_a_probe_is_fetched_and_fitted_and_no_other_source_matches_its_pattern():
     entries = {"P.1": {"source": "probe"}, "T": {"source": "timm"}}
     config = {
-        "audits": {"a": {"dataset": "d", "models": ["z/none/P.1", "z/none/T"]}},
+        "audits": {"a": {"dataset": "d", "tasks": [], "models": ["z/none/P.1", "z/none/T"]}},
         "datasets": {"d": {"models_of": "z"}},
         "models": {"z": {"none": entries}},
     }

@@ -46,13 +46,47 @@ def test_a_model_that_classifies_no_images_cannot_be_projected(config):
     assert "projection" in text and "none/ERM (source logits) cannot classify images" in text
 
 
+@pytest.mark.parametrize(
+    ("change", "facts"),
+    [
+        ({"projection": None, "tasks": ["faces-age"]}, ["tasks", "name a mapper"]),
+        ({"tasks": ["faces-ag"]}, ["tasks", "dataset 'faces-ag'", "'faces-age'"]),
+        ({"tasks": ["faces-gender"]}, ["'faces-gender' is the dataset of the audit"]),
+        ({"tasks": ["faces-age-train"]}, ["'faces-age-train' names no models_of"]),
+        ({"tasks": ["faces-age", "digits"]}, ["digits/none: model 'convolutions' is unknown"]),
+        ({"projection": ["faces-vae", "faces-va"]}, ["mapper 'faces-va'", "'faces-vae'"]),
+    ],
+)
+def test_mistakes_in_tasks_and_mappers_are_named(config, change, facts):
+    config["audits"]["fairface-tasks"] |= change
+    text = refusal(config)
+    assert not [fact for fact in facts if fact not in text], text
+
+
+def test_every_mapper_is_held_against_the_models_of_every_task(config):
+    files = projection_layout.projection_files(config, "fairface-tasks")
+    assert len(files) == 2 * 3 * 2 and len(set(files)) == 12
+    assert files[2] == "results/projections/faces-vae/faces-age/none/convolutions.parquet"
+    assert set(files) < set(model_results(config, "fairface-tasks"))
+    of_tasks = projection_layout.task_files(config, "fairface-tasks")
+    assert of_tasks["task_attributes"] == [
+        "results/attributes/faces-age.parquet",
+        "results/attributes/faces-race.parquet",
+    ]
+    assert of_tasks["task_logits"][-1] == "results/logits/faces-race/none/transformer.parquet"
+    config["audits"]["fairface-tasks"]["groups"] = None
+    without = projection_layout.task_files(config, "fairface-tasks")
+    assert not without["task_attributes"] and not without["task_logits"] and len(without["task_datasets"]) == 2
+    assert not [path for paths in projection_layout.task_files(config, "digits").values() for path in paths]
+
+
 def test_files_of_a_projection_are_results_and_an_audit_without_one_has_none(config):
     files = model_results(config, "digits")
     assert "results/mappers/digits-vae.npz" in files
     assert "results/projections/digits-vae/digits/none/ERM.parquet" in files
     config["audits"]["digits"]["projection"] = None
     assert not [path for path in model_results(config, "digits") if "mapper" in path or "projection" in path]
-    assert projection_layout.mapper_file(config, "digits", extension="json") == []
+    assert projection_layout.mapper_files(config, "digits", extension="json") == []
 
 
 def test_a_mapper_depends_on_its_own_settings_and_data_only(config):

@@ -9,7 +9,7 @@ CONFUSIONS = ("confusions", "class_errors", "similarities")
 MEASURE_TABLES = (
     *("falsification", "radius_curves", "class_distances", "log_rank_tests", "refutations", "class_shares"),
     *("target_success", "target_matrix", "target_predictors", "group_scores", "group_metrics"),
-    *("projection_scores", "projection_models", "projection_ranks", "projection_effects"),
+    *("projection_scores", "projection_models", "projection_attributes", "projection_ranks", "projection_effects"),
     *("corruption_errors", "measure_agreement", "training_methods", "masking_signs"),
 )
 """Tables that depend on the measures of an audit."""

@@ -23,8 +23,9 @@ from gfscore.audit.groups.metrics import metric_rows
 from gfscore.audit.groups.scores import group_score_rows
 from gfscore.audit.model_rows import model_rows
 from gfscore.audit.probabilistic_rows import class_share_rows
-from gfscore.audit.projections.group_means import group_means
-from gfscore.audit.projections.rows import projection_tables, read_projections
+from gfscore.audit.projections.group_means import UNPERTURBED, differences_between_groups
+from gfscore.audit.projections.rows import projection_tables
+from gfscore.audit.projections.tasks import read_projections, read_tasks
 from gfscore.audit.summaries import (
     class_pair_rows,
     class_rows,
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from gfscore.audit.inputs import AuditInputs
-    from gfscore.audit.projections.rows import Projections
+    from gfscore.audit.projections.tasks import Projections
     from gfscore.statistics.curves import ScoreCurves
 
 Rows = dict[str, list[dict[str, Any]]]
@@ -85,7 +86,7 @@ class Tabulation:
     """What the tables of an audit are made of.
 
     `settings` are what layout.table_settings says; `accuracies` those of accuracies_of; `label_error_rates` one number
-    per class, or None: labels assumed right; Grouping and Projections are None in an audit that has none.
+    per class, or None: labels assumed right; `grouping` is None, and `projections` empty, in an audit without.
     """
 
     inputs: AuditInputs
@@ -94,20 +95,23 @@ class Tabulation:
     accuracies: Sequence[Mapping[str, Any]]
     label_error_rates: Sequence[float] | None = None
     grouping: Grouping | None = None
-    projections: Projections | None = None
+    projections: Sequence[Projections] = ()
 
     @classmethod
     def read(
         cls, inputs: AuditInputs, files: Mapping[str, Any], class_names: Sequence[str], settings: Mapping[str, Any]
     ) -> Tabulation:
         """With what stands in files: the manifests of dataset, trained checkpoints and generator, attributes,
-        projections and the manifest of their mapper; of the last four nothing where an audit has none."""
-        grouping = projections = None
+        projections, the manifests of their mappers and the files of other tasks; of all but the first two nothing
+        where an audit has none."""
+        grouping, projections = None, []
         if settings["groups"]:
             chosen = {name: settings["groups"][name] for name in ("attributes", "balanced")}
             grouping = Grouping.read(files["attributes"], dataset=inputs.models[0]["dataset"], **chosen)
-        if files["mapper"]:
-            projections = read_projections(inputs, files["projections"], read_json(files["mapper"]))
+        if files["mappers"]:
+            tasks = read_tasks(inputs, files, settings["tasks"], confidence=settings["intervals"]["confidence"])
+            mappers = [read_json(path) for path in files["mappers"]]
+            projections = read_projections(inputs, files["projections"], mappers, tasks)
         return cls(
             inputs=inputs,
             class_names=class_names,
@@ -221,10 +225,10 @@ class Tabulation:
             rows["group_metrics"] = list(metrics)
         if self.projections:
             if self.grouping:
-                kinds = {name: entry["kind"] for name, entry in self.inputs.measures.items()}
-                written = frame_of(TABLES["group_metrics"], rows["group_metrics"])
-                differences = group_means(written, kinds=kinds, moved=self.projections.manifest["categories"])
-            rows |= projection_tables(
-                self.projections, self.class_names, differences, confidence=intervals["confidence"]
-            )
+                kinds = {UNPERTURBED: UNPERTURBED, **{name: entry["kind"] for name, entry in measures.items()}}
+                own = {self.projections[0].task.name: rows["group_metrics"]}
+                of_tasks = {of.task.name: of.task.metrics for of in self.projections} | own
+                frames = {task: frame_of(TABLES["group_metrics"], metrics) for task, metrics in of_tasks.items()}
+                differences = {task: differences_between_groups(of, kinds=kinds) for task, of in frames.items()}
+            rows |= projection_tables(self.projections, differences, confidence=intervals["confidence"])
         return rows

@@ -217,8 +217,13 @@ def module_of(source: str) -> str:
 
 
 class Part(Closed):
-    """One part of a seeded two-way split, stratified by class."""
+    """One part of a seeded two-way split, stratified by class or by another column."""
 
     name: Literal["train", "test"] = Field(description="Which part.")
     test_share: InnerShare = Field(0.5, description="Share of each class in the test part.")
+    within: Text | None = Field(
+        None,
+        description="Column whose values both parts share in place of the classes, so that datasets of the same images "
+        "with other labels have the same parts; null: the labels.",
+    )
     seed: Seed = 0

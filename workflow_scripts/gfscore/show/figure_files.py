@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from gfscore.audit.audit_tables import read_audit_tables
 from gfscore.core.files import read_json
-from gfscore.projection.mappers.pictures import read_pictures
+from gfscore.projection.mappers.pictures import read_all_pictures
 from gfscore.show.charts.declaration import SCORE, Subject
 from gfscore.show.drawing import drawings, parts_of
 from gfscore.show.forms.saving import save_figure
@@ -73,7 +73,7 @@ def draw_figures(
 ) -> Iterator[str]:
     """Write the figures of some parts of an audit (see gfscore.show.drawing.parts_of), and yield the name of each.
 
-    `files` maps what read_audit_tables takes, and selection (models.json) and pictures (those of the mapper), where
+    `files` maps what read_audit_tables takes, and selection (models.json) and pictures (those of the mappers), where
     there are any, to paths; `measures` maps each measure to its settings, `fp_lambda` is lambda of FP. `inputs` are
     AuditInputs for the figures that draw from samples, with the `seed` of the draws.
     """
@@ -83,7 +83,7 @@ def draw_figures(
         fp_lambda=fp_lambda,
         guessing=read_json(files["selection"])["guessing"] if files.get("selection") else (),
         measured=_measured_by_measure(inputs) if inputs else {},
-        pictures=read_pictures(files["pictures"]) if files.get("pictures") else None,
+        pictures=read_all_pictures(files.get("pictures") or ()),
         seed=seed,
     )
     for drawing in drawings(subject, parts=parts):

@@ -33,8 +33,12 @@ def audit_mistakes(config: dict[str, Any], name: str, audit: Mapping[str, Any]) 
     for number, rule in enumerate(audit["gate"]):
         yield from _rule_mistakes(config, audit, rule, (*place, "gate", number))
     yield from _corruption_mistakes(config, audit, place)
-    yield from _group_mistakes(config, audit, (*place, "groups"))
-    yield from _projection_mistakes(config, name, audit["projection"])
+    tasks = [*_task_mistakes(config, name, audit, (*place, "tasks"))]
+    yield from tasks
+    if not tasks:
+        for task in plan.tasks_of(config, name):
+            yield from _group_mistakes(config, name, task, (*place, "groups"))
+            yield from _projection_mistakes(config, name, task, (*place, "projection"))
     if audit["calibration"] is not None:
         yield from _calibration_mistakes(config, name, audit, (*place, "calibration"))
 
@@ -135,38 +139,64 @@ def _falsification_mistakes(
 # ---- groups and projections ----
 
 
-def _group_mistakes(config: dict[str, Any], audit: Mapping[str, Any], place: Place) -> Iterator[ConfigMistake]:
-    groups, dataset = audit["groups"], config["datasets"][audit["dataset"]]
+def _task_mistakes(
+    config: dict[str, Any], name: str, audit: Mapping[str, Any], place: Place
+) -> Iterator[ConfigMistake]:
+    if audit["tasks"] and not audit["projection"]:
+        yield ConfigMistake(place, "tasks are compared by projections; name a mapper in `projection`, or drop them")
+    positive = (audit["groups"] or {}).get("positive")
+    for task in positive if isinstance(positive, Mapping) else ():
+        if task not in plan.tasks_of(config, name):
+            message = unknown("task", task, plan.tasks_of(config, name))
+            yield ConfigMistake(("audits", name, "groups", "positive"), message)
+    for position, task in enumerate(audit["tasks"]):
+        here = (*place, position)
+        if task not in config["datasets"]:
+            yield ConfigMistake(here, unknown("dataset", task, config["datasets"]))
+        elif task == audit["dataset"]:
+            yield ConfigMistake(here, f"{task!r} is the dataset of the audit; name other ones")
+        elif plan.zoo_of(config, task) is None:
+            yield ConfigMistake(here, f"{task!r} names no models_of, so no model is evaluated on it; name a zoo there")
+        else:
+            zoo = plan.zoo_of(config, task)
+            for model in plan.models_of(config, name, task):
+                known = plan.known_models(config, zoo, model["threat"])
+                if model["model"] not in known:
+                    yield ConfigMistake(here, f"{zoo}/{model['threat']}: {unknown('model', model['model'], known)}")
+
+
+def _group_mistakes(config: dict[str, Any], audit: str, task: str, place: Place) -> Iterator[ConfigMistake]:
+    groups, dataset = plan.groups_of(config, audit), config["datasets"][task]
     if groups is None:
         return
     if dataset["attributes"] is None:
-        message = f"dataset {audit['dataset']!r} has no attributes; describe them in its entry"
+        message = f"dataset {task!r} has no attributes; describe them in its entry"
         yield ConfigMistake(place, message)
         return
     if dataset["label_error_rate"] is not None:
         yield ConfigMistake(place, "the rate of wrong labels within a group is unknown; set label_error_rate: null")
-    known, task = plan.attribute_names(dataset["attributes"]), dataset.get("task")
+    known, label = plan.attribute_names(dataset["attributes"]), dataset.get("task")
     balanced = [groups["balanced"]["attribute"]] if groups["balanced"] else []
     for name in [*groups["attributes"], *balanced]:
         if known and name not in known:
             yield ConfigMistake((*place, "attributes"), unknown("attribute", name, known))
-    if task in groups["attributes"]:
-        message = f"{task!r} is the task, so its groups are the classes; leave it out"
+    if label in groups["attributes"] and len(plan.tasks_of(config, audit)) == 1:
+        message = f"{label!r} is the task, so its groups are the classes; leave it out"
         yield ConfigMistake((*place, "attributes"), message)
-    names = dataset["classes"] or ([f"no {task}", task] if task is not None else None)
-    if names and groups["positive"] is not None and groups["positive"] not in names:
-        yield ConfigMistake((*place, "positive"), unknown("class", groups["positive"], names))
+    names = dataset["classes"] or ([f"no {label}", label] if label is not None else None)
+    positive = plan.positive_of(config, audit, task)
+    if names and positive is not None and positive not in names:
+        yield ConfigMistake((*place, "positive"), unknown("class", positive, names))
 
 
-def _projection_mistakes(config: dict[str, Any], audit: str, mapper: str | None) -> Iterator[ConfigMistake]:
-    place = ("audits", audit, "projection")
-    if mapper is None:
-        return
-    if mapper not in config["mappers"]:
-        yield ConfigMistake(place, unknown("mapper", mapper, config["mappers"]))
-        return
-    yield from attribute_mistakes(config, place, config["mappers"][mapper], plan.dataset_of(config, audit))
-    for model in plan.models_of(config, audit):
+def _projection_mistakes(config: dict[str, Any], audit: str, task: str, place: Place) -> Iterator[ConfigMistake]:
+    mappers = plan.mappers_of(config, audit)
+    for mapper in mappers:
+        if mapper not in config["mappers"]:
+            yield ConfigMistake(place, unknown("mapper", mapper, config["mappers"]))
+        else:
+            yield from attribute_mistakes(config, place, config["mappers"][mapper], task)
+    for model in plan.models_of(config, audit, task) if mappers else ():
         if not plan.shows_images(config, **model):
             source = plan.entry_of(config, **model)["source"]
             yield ConfigMistake(

@@ -29,6 +29,11 @@ class AuditSettings(Closed):
 
     title: Text | None = Field(None, description="Heading of the report: its name where it is left out.")
     dataset: Name = Field(description="Data evaluated.")
+    tasks: Unique[Name] = Field(
+        [],
+        description="More datasets, of the same images with other labels, that projections are about as well; the zoo "
+        "of each has models of the same names.",
+    )
     models: Unique[Text] = Field(
         [],
         min_length=1,
@@ -53,9 +58,10 @@ class AuditSettings(Closed):
         description="Model of the audit, zoo/threat/name, whose errors under corruptions the mean corruption error "
         "divides by (Hendrycks and Dietterich 2019: AlexNet); null for none.",
     )
-    projection: Name | None = Field(
+    projection: Name | Unique[Name] | None = Field(
         None,
-        description="Mapper whose latent dimensions predictions are held against, see docs/projection.md; null: none.",
+        description="Mapper, or mappers, whose latent dimensions predictions are held against, see docs/projection.md; "
+        "null: none.",
     )
     gate: list[RuleSettings] = Field(
         [],
@@ -109,6 +115,7 @@ def explicit_audit(
     return {
         "title": settings.title or title_of(name),
         "dataset": settings.dataset,
+        "tasks": settings.tasks,
         "models": models,
         "measures": list(measures),
         "calibration": calibration,

@@ -173,10 +173,9 @@ def trained_manifests(config: Mapping[str, Any], audit: str) -> list[str | list[
 
 def fetched_manifests(config: Mapping[str, Any], audit: str) -> list[str]:
     """Manifests of the checkpoints and backbones of an audit that are downloaded or provided by the user."""
-    zoo = plan.zoo_of(config, plan.dataset_of(config, audit))
     return [
-        f"results/checkpoints/{zoo}/{model['threat']}/{model['model']}.json"
-        for model in plan.models_of(config, audit)
+        f"results/checkpoints/{plan.zoo_of(config, model['dataset'])}/{model['threat']}/{model['model']}.json"
+        for model in plan.models_of_tasks(config, audit)
         if plan.entry_of(config, **model)["source"] in plan.FETCHED
     ]
 
@@ -278,17 +277,17 @@ def _network_digest(architecture: str, home: Path | str) -> str | None:
 def cost_records(config: Mapping[str, Any], audit: str) -> list[dict[str, Any]]:
     """Path of the cost record of every job of an audit, with step, model and measure, in order."""
     records: list[dict[str, Any]] = []
-    for model in plan.models_of(config, audit):
+    own, mappers = plan.dataset_of(config, audit), plan.mappers_of(config, audit)
+    for model in plan.models_of_tasks(config, audit):
         source = plan.entry_of(config, **model)["source"]
         of_zoo = {**model, "dataset": plan.zoo_of(config, model["dataset"])}
         fitted_by = model_sources()[source].fitted_by
         records += [_cost(fitted_by, of_zoo, model=model)] if fitted_by else []
         records += [] if source in plan.GIVEN else [_cost("extract_logits", model)]
-        for measure in plan.measures_of(config, audit):
+        for measure in plan.measures_of(config, audit) if model["dataset"] == own else ():
             step = "import_samples" if source == "samples" else plan.step_of(config, measure)
             records += [_cost(step, model, measure=measure)]
-        mapper = plan.projection_of(config, audit)
-        records += [_cost("project_attributes", model, folder=mapper)] if mapper else []
+        records += [_cost("project_attributes", model, folder=mapper) for mapper in mappers]
     return records
 
 
@@ -311,13 +310,30 @@ def table_settings(config: Mapping[str, Any], audit: str) -> dict[str, Any]:
     settings = {name: config[name] for name in ("intervals", "disparity", "comparison", "confusions")}
     return settings | {
         "calibration": _calibration_settings(config, audit),
-        "groups": plan.groups_of(config, audit),
         "corruption_baseline": plan.corruption_baseline_of(config, audit),
+        "groups": _group_settings(config, audit),
+        "tasks": _task_settings(config, audit),
         "label_error_rate": plan.label_error_rate_of(config, audit),
         "published": plan.published_accuracies(config, audit),
         "methods": plan.described_models(config, audit),
         "costs": cost_records(config, audit),
     }
+
+
+def _group_settings(config: Mapping[str, Any], audit: str, task: str | None = None) -> dict[str, Any] | None:
+    groups = plan.groups_of(config, audit)
+    return groups and groups | {"positive": plan.positive_of(config, audit, task or plan.dataset_of(config, audit))}
+
+
+def _task_settings(config: Mapping[str, Any], audit: str) -> list[dict[str, Any]]:
+    return [
+        {
+            "models": plan.models_of(config, audit, task),
+            "own_attribute": plan.own_attribute(config, task),
+            "groups": _group_settings(config, audit, task),
+        }
+        for task in plan.tasks_of(config, audit)
+    ]
 
 
 def _calibration_settings(config: Mapping[str, Any], audit: str) -> dict[str, Any] | None:
@@ -343,7 +359,7 @@ def audit_results(config: Mapping[str, Any], audit: str) -> list[str]:
 
 def logit_results(config: Mapping[str, Any], audit: str) -> list[str]:
     """Checked logits of an audit, all files that they depend on, and the checks of pinned digests."""
-    models = plan.models_of(config, audit)
+    models = plan.models_of_tasks(config, audit)
     datasets = plan.datasets_of(config, audit)
     files: list[Any] = [
         f"results/datasets/{name}.{extension}" for name in datasets for extension in ("json", "parquet")

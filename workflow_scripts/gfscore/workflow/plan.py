@@ -47,11 +47,24 @@ def dataset_of(config: Mapping[str, Any], audit: str) -> str:
     return config["audits"][audit]["dataset"]
 
 
-def models_of(config: Mapping[str, Any], audit: str) -> list[dict[str, str]]:
-    """Models of an audit as mappings with dataset, threat, model, in the order of config."""
-    dataset = dataset_of(config, audit)
+def tasks_of(config: Mapping[str, Any], audit: str) -> list[str]:
+    """Datasets whose labels the models of an audit's projections predict: its own, then those of the same images."""
+    return [dataset_of(config, audit), *config["audits"][audit]["tasks"]]
+
+
+def models_of(config: Mapping[str, Any], audit: str, task: str | None = None) -> list[dict[str, str]]:
+    """Models of an audit as mappings with dataset, threat, model, in the order of config.
+
+    For one of its tasks, those of the same names in the zoo of that dataset.
+    """
+    dataset = task or dataset_of(config, audit)
     names = (name.split("/") for name in config["audits"][audit]["models"])
     return [{"dataset": dataset, "threat": threat, "model": model} for _, threat, model in names]
+
+
+def models_of_tasks(config: Mapping[str, Any], audit: str) -> list[dict[str, str]]:
+    """Models of all tasks of an audit, as models_of, the first task first."""
+    return [model for task in tasks_of(config, audit) for model in models_of(config, audit, task)]
 
 
 def known_models(config: Mapping[str, Any], zoo: str, threat: str) -> list[str]:
@@ -181,9 +194,24 @@ def groups_of(config: Mapping[str, Any], audit: str) -> dict[str, Any] | None:
     return config["audits"][audit]["groups"]
 
 
-def projection_of(config: Mapping[str, Any], audit: str) -> str | None:
-    """Mapper of an audit's projections, or None."""
-    return config["audits"][audit]["projection"]
+def positive_of(config: Mapping[str, Any], audit: str, task: str) -> str | None:
+    """Positive class of one of an audit's tasks, or None."""
+    positive = config["audits"][audit]["groups"]["positive"]
+    if isinstance(positive, Mapping):
+        return positive.get(task)
+    return positive if task == dataset_of(config, audit) else None
+
+
+def own_attribute(config: Mapping[str, Any], dataset: str) -> str | None:
+    """Name of the attribute that a dataset's labels are, if it is one: the task itself, and not a sensitive one."""
+    entry = config["datasets"][dataset]
+    return entry.get("task", entry.get("label"))
+
+
+def mappers_of(config: Mapping[str, Any], audit: str) -> list[str]:
+    """Mappers of an audit's projections."""
+    named = config["audits"][audit]["projection"] or []
+    return [named] if isinstance(named, str) else named
 
 
 def corruption_baseline_of(config: Mapping[str, Any], audit: str) -> str | None:
@@ -311,15 +339,13 @@ def accuracy_gate(config: Mapping[str, Any], dataset: str, threat: str, model: s
 
 def datasets_of(config: Mapping[str, Any], audit: str) -> list[str]:
     """Names, sorted, of all datasets that an audit uses for evaluation or training."""
-    names = {dataset_of(config, audit)}
-    for model in models_of(config, audit):
-        entry = entry_of(config, **model)
+    tasks, entries = tasks_of(config, audit), [entry_of(config, **model) for model in models_of_tasks(config, audit)]
+    names = set(tasks)
+    for entry in [*entries, *(config["mappers"][mapper] for mapper in mappers_of(config, audit))]:
         names |= {entry[key] for key in ("train_on", "evaluate_on") if key in entry}
-    mapper = projection_of(config, audit)
-    names |= {config["mappers"][mapper][key] for key in ("train_on", "evaluate_on")} if mapper else set()
-    fixed_on = (attributes_of(config, dataset_of(config, audit)) or {}).get("fixed_on")
-    if fixed_on and groups_of(config, audit):
-        names.add(fixed_on)
+    if groups_of(config, audit):
+        references = [(attributes_of(config, task) or {}).get("fixed_on") for task in tasks]
+        names |= {name for name in references if name}
     return sorted(names)
 
 

@@ -6,6 +6,7 @@ Imports nothing heavy, because every run of Snakemake reads it. Expects a comple
 from collections.abc import Mapping
 from typing import Any
 
+from gfscore.core.identity import MODEL
 from gfscore.projection.mappers.declared import mapper_kinds
 from gfscore.workflow import plan
 
@@ -29,20 +30,38 @@ def mapper_inputs(config: Mapping[str, Any], mapper: str) -> dict[str, str | lis
     return files | {f"{name}_attributes": mapper_attributes(config, mapper, names[name]) for name in names}
 
 
-def mapper_file(config: Mapping[str, Any], audit: str, *, extension: str) -> str | list[str]:
-    """Path of the weights (safetensors), manifest (json) or pictures (npz) of an audit's mapper; [] without one."""
-    mapper = plan.projection_of(config, audit)
-    return f"results/mappers/{mapper}.{extension}" if mapper else []
+def mapper_files(config: Mapping[str, Any], audit: str, *, extension: str) -> list[str]:
+    """Paths of the weights (safetensors), manifests (json) or pictures (npz) of an audit's mappers."""
+    return [f"results/mappers/{mapper}.{extension}" for mapper in plan.mappers_of(config, audit)]
 
 
 def projection_files(config: Mapping[str, Any], audit: str) -> list[str]:
-    """Paths of the projections of an audit's models on its mapper, in the order of config; [] without a mapper."""
-    mapper = plan.projection_of(config, audit)
-    models = plan.models_of(config, audit) if mapper else []
-    return [f"results/projections/{mapper}/{{dataset}}/{{threat}}/{{model}}.parquet".format(**m) for m in models]
+    """Paths of the projections of an audit by mapper, then task, then model, in the order of config."""
+    return [
+        f"results/projections/{mapper}/{MODEL.format(**model)}.parquet"
+        for mapper in plan.mappers_of(config, audit)
+        for model in plan.models_of_tasks(config, audit)
+    ]
+
+
+def task_files(config: Mapping[str, Any], audit: str) -> dict[str, list[str]]:
+    """What the tables take of the tasks that an audit names beside its dataset, by name, each in the order of config.
+
+    `task_manifests` and `task_datasets`, one per task; `task_attributes` and `task_logits`, one per task and one per
+    task and model, of an audit that compares groups.
+    """
+    tasks, compared = plan.tasks_of(config, audit)[1:], plan.groups_of(config, audit)
+    models = [model for task in tasks for model in plan.models_of(config, audit, task)]
+    return {
+        "task_manifests": [f"results/datasets/{task}.json" for task in tasks],
+        "task_datasets": [f"results/datasets/{task}.parquet" for task in tasks],
+        "task_attributes": [f"results/attributes/{task}.parquet" for task in tasks if compared],
+        "task_logits": [plan.logits_file(config, **model) for model in models if compared],
+    }
 
 
 def projection_results(config: Mapping[str, Any], audit: str) -> list[str]:
-    """Paths of an audit's projections and of its mapper; [] without one."""
-    mapper: list[Any] = [mapper_file(config, audit, extension=end) for end in ("safetensors", "json", "npz")]
-    return [path for path in [*mapper, *projection_files(config, audit)] if path]
+    """Paths of an audit's projections, of its mappers and of what its other tasks are compared by."""
+    mappers = [path for end in ("safetensors", "json", "npz") for path in mapper_files(config, audit, extension=end)]
+    tasks = [path for paths in task_files(config, audit).values() for path in paths]
+    return [*mappers, *projection_files(config, audit), *tasks]

@@ -28,25 +28,23 @@ RESERVED = {"null", "true", "false", "yes", "no", "on", "off", "y", "n"}
 def of_audit(config: dict[str, Any], audit: str) -> dict[str, Any]:
     """Part of a complete configuration that an audit depends on, with entries for RobustBench's models."""
     models: dict[str, Any] = {}
-    zoo = plan.zoo_of(config, plan.dataset_of(config, audit))
-    for model in plan.models_of(config, audit):
-        entries = models.setdefault(zoo, {}).setdefault(model["threat"], {})
+    for model in plan.models_of_tasks(config, audit):
+        entries = models.setdefault(plan.zoo_of(config, model["dataset"]), {}).setdefault(model["threat"], {})
         entries[model["model"]] = plan.entry_of(config, **model)
-    mapper = plan.projection_of(config, audit)
     return {
         "run": [audit],
         "audits": {audit: config["audits"][audit]},
-        "datasets": {name: _within(config["datasets"][name], zoo) for name in plan.datasets_of(config, audit)},
+        "datasets": {name: _within(config["datasets"][name], models) for name in plan.datasets_of(config, audit)},
         "models": models,
         "measures": plan.measures_of(config, audit),
-        "mappers": {mapper: config["mappers"][mapper]} if mapper else {},
+        "mappers": {mapper: config["mappers"][mapper] for mapper in plan.mappers_of(config, audit)},
         **{section: config[section] for section in WHOLE},
     }
 
 
-def _within(dataset, zoo):
+def _within(dataset, zoos):
     # One that the audit only trains or compares with may name another zoo, whose models are not written.
-    return dataset if dataset["models_of"] in (zoo, None) else {**dataset, "models_of": None}
+    return dataset if dataset["models_of"] in (*zoos, None) else {**dataset, "models_of": None}
 
 
 def rendered(resolution: Resolution, audit: str) -> str:

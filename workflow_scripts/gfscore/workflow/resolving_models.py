@@ -78,6 +78,8 @@ def expand_models(state: State) -> None:
                 state.add_mistake(unknown("threat", threat, [*THREATS, DEFAULTS]), "models", zoo, threat)
                 continue
             state.require_mapping("models", zoo, threat)
+            # Entries that an alias shares with another zoo stay without the defaults of this one.
+            threats[threat] = Marked(threats[threat], threats[threat].marks)
             for name, entry in state.entries("models", zoo, threat):
                 threats[threat][name] = entry if shared is None else merge(shared, entry, whole=REPLACED_KEYS)
 

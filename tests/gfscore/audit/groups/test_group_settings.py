@@ -2,6 +2,7 @@
 
 import pytest
 
+from gfscore.workflow import plan
 from shipped_configuration import completed, refusal, shipped_configuration
 
 
@@ -11,8 +12,16 @@ def config():
 
 
 def change_task(config, **changes):
+    """The audit celeba-24 of one task, with changes of its datasets; its groups."""
+    audit = config["audits"]["celeba-24"]
+    config["audits"].pop("celeba-tasks", None)
+    if audit["tasks"]:
+        audit["tasks"] = []
+        audit["groups"]["positive"] = "Attractive"
+        audit["groups"]["attributes"].remove("Attractive")
     for name in ("celeba", "celeba-train", "celeba-train-of-mappers"):
         config["datasets"][name].update(changes)
+    return audit["groups"]
 
 
 def cut(**changes):
@@ -79,8 +88,7 @@ def test_groups_need_attributes_and_right_labels(config):
 
 
 def test_another_task_is_refused_until_everything_that_names_the_first_one_is_changed(config):
-    groups = config["audits"]["celeba-24"]["groups"]
-    change_task(config, task="Eyeglasses")
+    groups = change_task(config, task="Eyeglasses")
     text = refusal(config)
     assert "'Eyeglasses' is the task" in text and "'Attractive' is unknown" in text
     groups["attributes"].remove("Eyeglasses")
@@ -98,10 +106,9 @@ def test_another_task_is_refused_until_everything_that_names_the_first_one_is_ch
     ],
 )
 def test_classes_that_do_not_name_the_task_are_refused(config, classes, fact):
-    groups = config["audits"]["celeba-24"]["groups"]
+    groups = change_task(config, task="Mouth_Slightly_Open", classes=classes)
     groups["attributes"].remove("Mouth_Slightly_Open")
     groups["positive"] = None
-    change_task(config, task="Mouth_Slightly_Open", classes=classes)
     text = refusal(config)
     assert "datasets: celeba-train: classes" in text and "'Mouth_Slightly_Open'" in text and fact in text
     change_task(config, classes=["shut", "mouth slightly open"])
@@ -114,3 +121,15 @@ def test_names_of_ones_own_are_the_classes_that_an_audit_may_call_positive(confi
     assert "positive" in text and "'attractive'" in text
     config["audits"]["celeba-24"]["groups"]["positive"] = "attractive"
     completed(config)
+
+
+def test_each_of_several_tasks_may_be_among_the_attributes_and_has_its_own_positive_class(config):
+    groups = config["audits"]["celeba-24"]["groups"]
+    assert {"Attractive", "Eyeglasses"} <= set(groups["attributes"])
+    assert plan.positive_of(config, "celeba-24", "celeba-eyeglasses") == "Eyeglasses"
+    groups["positive"] = {"celeba": "Attractive", "celeba-eyeglasses": "Eyeglases"}
+    assert "'Eyeglases' is unknown" in refusal(config)
+    groups["positive"] = {"celeba-train": "Attractive"}
+    assert "task 'celeba-train' is unknown" in refusal(config)
+    groups["positive"] = "Attractive"
+    assert plan.positive_of(completed(config), "celeba-24", "celeba-eyeglasses") is None

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from gfscore.audit.agreement.columns import ALL
-from gfscore.audit.projections.group_means import group_means
+from gfscore.audit.projections.group_means import differences_between_groups, group_means
 from gfscore.audit.projections.rows import (
     LEAST_SAMPLES,
     Projected,
@@ -117,6 +117,28 @@ def test_attributes_have_a_tolerance_and_moves_of_either_kind_of_sample_but_no_d
     assert "deviation" not in {row["first"] for row in rank_rows(models)} | {row["second"] for row in rank_rows(models)}
 
 
+def test_what_is_the_task_itself_is_in_no_mean_over_dimensions():
+    none = np.nan
+    made = samples(
+        [[0.2, 1.0, 0.5], [0.6, 0.5, none]],
+        [[none, none, none], [none, none, 0.7]],
+        labels=[0, 1],
+        clean=[0, 1],
+        decoded=[0, 1],
+    )
+    names = ["a=yes", "b=yes", "label=yes"]
+    rows = score_rows(KEY, Projected(made, names, [False, False, True]), names, NAMES, confidence=0.95)
+    first, second, itself, mean = (row_of(rows, place, ALL) for place in (0, 1, 2, ALL))
+    assert [row["own"] for row in (first, second, itself, mean)] == [False, False, True, False]
+    assert itself["tolerance"] == pytest.approx(0.6)
+    assert mean["tolerance"] == pytest.approx((0.4 + 0.75) / 2) and mean["up"] == pytest.approx(
+        (0.2 + 0.6 + 1 + 0.5) / 4
+    )
+    share = 1 - 0.4 / 0.75
+    assert mean["coupling"] == pytest.approx(-share * np.log(share))
+    assert model_rows(rows, {})[0]["dimensions"] == 2
+
+
 def test_coupling_of_few_samples_says_so():
     ones = np.full((LEAST_SAMPLES + 1, 2), 0.5)
     labels = [0] * LEAST_SAMPLES + [1]
@@ -162,6 +184,7 @@ def models_of(values):
         key = {**KEY, "model": f"m{index}"}
         shared = {
             "class_index": ALL,
+            "own": False,
             "n": 4,
             "constant": made_constant,
             "censored": 0.5,
@@ -244,6 +267,10 @@ def every_metric(model, measure, attribute, value, *, name="macro", eopp=None):
 KINDS = {"attacked": "adversarial", "plain": "clean"}
 
 
+def means_of(table, **settings):
+    return group_means(differences_between_groups(table, kinds=KINDS), **settings)
+
+
 def test_groups_are_compared_on_undisturbed_samples_whatever_is_listed_first():
     values = {("attacked", "a"): 0.7, ("plain", "a"): 0.2, ("plain", "b"): 0.4}
     table = group_table(
@@ -252,7 +279,7 @@ def test_groups_are_compared_on_undisturbed_samples_whatever_is_listed_first():
         for name, more in (("macro", 0), ("worst", 0.2))
         for row in every_metric("m", measure, attribute, value + more, name=name)
     )
-    found = group_means(table, kinds=KINDS)["none", "m"]
+    found = means_of(table)["none", "m"]
     assert found == {
         "dp": pytest.approx(0.3),
         "eopp": pytest.approx(0.3),
@@ -260,33 +287,38 @@ def test_groups_are_compared_on_undisturbed_samples_whatever_is_listed_first():
         "group_measure": "plain",
         "group_attributes": 2,
     }
-    attacked = group_means(table[table["measure"] == "attacked"], kinds=KINDS)["none", "m"]
+    attacked = means_of(table[table["measure"] == "attacked"])["none", "m"]
     assert (attacked["dp"], attacked["group_measure"]) == (0.7, "attacked")
 
 
 def test_groups_are_those_of_the_attributes_that_the_mapper_moves():
     table = group_table([*every_metric("m", "plain", "a", 0.2), *every_metric("m", "plain", "b", 0.4)])
-    assert group_means(table, kinds=KINDS, moved={"b": ["no", "yes"]})["none", "m"]["dp"] == 0.4
-    assert group_means(table, kinds=KINDS, moved={"c": ["no", "yes"]}) == {}
+    assert means_of(table, moved={"b": ["no", "yes"]})["none", "m"]["dp"] == 0.4
+    assert means_of(table, moved={"c": ["no", "yes"]}) == {}
+
+
+def test_groups_of_the_task_itself_are_in_no_mean_over_attributes():
+    table = group_table([*every_metric("m", "plain", "a", 0.2), *every_metric("m", "plain", "b", 0.4)])
+    assert means_of(table, own="a")["none", "m"]["dp"] == 0.4 and means_of(table)["none", "m"]["group_attributes"] == 2
 
 
 def test_every_model_has_its_groups_averaged_over_the_same_attributes():
     rows = [*every_metric("m", "plain", "a", 0.2), *every_metric("m", "plain", "b", 0.4)]
     rows += [*every_metric("other", "plain", "a", 0.3), *every_metric("other", "plain", "b", 0.5, eopp=np.nan)]
-    found = group_means(group_table(rows), kinds=KINDS)
+    found = means_of(group_table(rows))
     assert [found["none", name]["dp"] for name in ("m", "other")] == [0.2, 0.3]
     assert found["none", "m"]["group_attributes"] == 1
 
 
 def test_one_positive_class_takes_the_place_of_the_mean():
     table = group_table(every_metric("m", "plain", "a", 0.2, name="smiling"))
-    assert group_means(table, kinds=KINDS)["none", "m"]["eopp"] == 0.2
+    assert means_of(table)["none", "m"]["eopp"] == 0.2
 
 
 def test_an_audit_without_a_measure_that_predicts_has_no_differences_between_groups():
 
     empty = pd.DataFrame(columns=CATALOGUE["group_metrics"].column_names)
-    assert group_means(empty, kinds=KINDS) == {}
+    assert means_of(empty) == {}
 
 
 def test_effects_carry_the_tolerance_of_models_that_are_not_constant():

@@ -233,7 +233,7 @@ def test_scores_above_the_distance_are_refuted_where_every_sample_was_broken(sco
 
 def test_traversals_name_the_dimensions_that_change_pictures_most_and_least():
     tables = {"projection_effects": pd.DataFrame({"mapper": ["vae"]})}
-    frame, finding = of("mapper_traversals", tables, None, pictures=pictures(["z0", "z1", "z2"]))
+    frame, finding = of("mapper_traversals", tables, None, pictures={"vae": pictures(["z0", "z1", "z2"])})
     assert finding.subject == {"most": "z2", "least": "z0"} and finding.numbers == {"change": 200}
     assert len(frame) == 2 * 3 * 9 and frame["picture"].str.startswith("data:image/png;base64,").all()
 

@@ -45,20 +45,34 @@ def metric_rows(
     Takes AuditInputs, a Grouping, K names and the entry `groups` of the audit, whose `positive` selects one class. Each
     interval is approximate and for its row alone.
     """
+    shared: dict[str, Any] = {"settings": settings, "confidence": confidence}
     for model, own in inputs.by_model():
         for measure, settings_of_measure in inputs.measures.items():
-            if not KINDS[settings_of_measure["kind"]].predicts:
-                continue
-            predicted = _Predicted.of(own[measure])
-            part = grouping.balanced_part(predicted.sample_id)
-            for attribute, groups in grouping.groups.items():
-                group = grouping.of(attribute, predicted.sample_id)
-                sizes = {"groups": len(groups), "classes": len(class_names)}
-                rows = predicted.by(group, group >= 0, **sizes)
-                after = None if part is None else predicted.by(group, part & (group >= 0), **sizes)
-                key = {**model, "measure": measure, "attribute": attribute, "confidence": confidence}
-                for row in _rows(rows, after, class_names, settings, alpha=1 - confidence):
-                    yield key | row
+            if KINDS[settings_of_measure["kind"]].predicts:
+                key = {**model, "measure": measure}
+                yield from rows_of_predictions(key, own[measure], grouping, class_names, **shared)
+
+
+def rows_of_predictions(
+    key: Mapping[str, str],
+    samples: pd.DataFrame,
+    grouping: Grouping,
+    class_names: Sequence[str],
+    *,
+    settings: Mapping[str, Any],
+    confidence: float,
+) -> Iterator[dict[str, Any]]:
+    """Yield the rows of group_metrics of one model and measure, its `key`, from sample_id, label and prediction."""
+    predicted = _Predicted.of(samples)
+    part = grouping.balanced_part(predicted.sample_id)
+    for attribute, groups in grouping.groups.items():
+        group = grouping.of(attribute, predicted.sample_id)
+        sizes = {"groups": len(groups), "classes": len(class_names)}
+        rows = predicted.by(group, group >= 0, **sizes)
+        after = None if part is None else predicted.by(group, part & (group >= 0), **sizes)
+        of_attribute = {**key, "attribute": attribute, "confidence": confidence}
+        for row in _rows(rows, after, class_names, settings, alpha=1 - confidence):
+            yield of_attribute | row
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from gfscore.core.settings import Closed, Count, Seed, Text, Unique
+from gfscore.core.settings import Closed, Count, Name, Seed, Text, Unique
 
 
 class Balanced(Closed):
@@ -18,9 +18,10 @@ class GroupSettings(Closed):
     attributes: Unique[Text] | None = Field(
         None, min_length=1, description="Attributes of the dataset, by default all in its entry."
     )
-    positive: str | None = Field(
+    positive: str | dict[Name, str] | None = Field(
         None,
-        description="Positive class; null for each class against the rest, and the mean and worst over classes.",
+        description="Positive class; null for each class against the rest, and the mean and worst over classes. With "
+        "several tasks, the positive class of each dataset that has one.",
     )
     minimum_cell: Count = Field(20, description="Number of samples below which a cell is marked as small.")
     balanced: Balanced | None = Field(

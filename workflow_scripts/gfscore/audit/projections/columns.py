@@ -4,10 +4,15 @@ import pyarrow as pa
 
 from gfscore.tables.keys import MODEL
 
+_TASK = ("dataset", pa.string(), "task: data evaluated, whose labels the model predicts")
+
 _MODEL = (
-    *MODEL,
+    _TASK,
+    *MODEL[1:],
     ("mapper", pa.string(), "key of config.yaml's mappers"),
 )
+
+_OWN = ("own", pa.bool_(), "it is the task itself, not a sensitive attribute, and in no mean over dimensions")
 
 _CONSTANT = ("constant", pa.bool_(), "same class for all decoded images, so that Tolerance 1 is meaningless")
 
@@ -24,7 +29,9 @@ _COUPLING = (
     ("effective_dimensions", pa.float64(), "effective number of dimensions with an influence, 1..D; likewise"),
 )
 
-GROUP_METRICS = ("dp", "eopp", "eodd")
+_DIFFERENCES = {"dp": "demographic parity", "eopp": "equal opportunity", "eodd": "equalized odds"}
+
+GROUP_METRICS = tuple(_DIFFERENCES)
 """Differences between groups that the paper compares with Tolerance and Deviation."""
 
 SCALED = {"tolerance": True, "deviation": False, "coupling": False, **dict.fromkeys(GROUP_METRICS, False)}
@@ -33,9 +40,7 @@ SCALED = {"tolerance": True, "deviation": False, "coupling": False, **dict.fromk
 _GROUPS = (
     *(
         (name, pa.float64(), f"{meaning} between groups, mean over classes and attributes; 0 is equal; null without")
-        for name, meaning in zip(
-            GROUP_METRICS, ("demographic parity", "equal opportunity", "equalized odds"), strict=True
-        )
+        for name, meaning in _DIFFERENCES.items()
     ),
     ("group_measure", pa.string(), "measure whose predictions they are computed from"),
     ("group_attributes", pa.int64(), "number of attributes they are averaged over: those defined for every model"),
@@ -46,6 +51,7 @@ PROJECTION_COLUMNS = {
         *_MODEL,
         ("dimension_index", pa.int32(), "latent dimension, 0..D-1; -1 for the mean over all"),
         ("dimension", pa.string(), "its name; all for the mean over all"),
+        _OWN,
         ("class_index", pa.int32(), "class, 0..K-1; -1 for all samples together"),
         ("class_name", pa.string(), "name of the class; all for all samples together"),
         ("n", pa.int64(), "samples projected"),
@@ -73,7 +79,8 @@ PROJECTION_COLUMNS = {
     "projection_models": (
         *_MODEL,
         ("n", pa.int64(), "samples projected"),
-        ("dimensions", pa.int64(), "latent dimensions moved, D"),
+        ("dimensions", pa.int64(), "latent dimensions moved, D, without those of the task itself"),
+        ("resized", pa.string(), "sizes of images: for the mapper, and back for the classifier; null where equal"),
         _CONSTANT,
         ("tolerance", pa.float64(), "mean over dimensions and samples"),
         ("deviation", pa.float64(), "mean over dimensions and samples; null if moves have one side only"),
@@ -90,8 +97,27 @@ PROJECTION_COLUMNS = {
             for name in SCALED
         ),
     ),
+    "projection_attributes": (
+        *_MODEL,
+        ("attribute", pa.string(), "attribute, or latent dimension that is none"),
+        _OWN,
+        ("dimensions", pa.int64(), "latent dimensions of it that the mapper moves; 0: none, so groups alone differ"),
+        ("n", pa.int64(), "samples projected"),
+        _CONSTANT,
+        ("tolerance", pa.float64(), "mean over its dimensions and samples; null where it is not moved"),
+        ("deviation", pa.float64(), "likewise; null too where moves have one side only, as those of attributes"),
+        ("censored", pa.float64(), "share of its moves that change no prediction"),
+        *(
+            (
+                name,
+                pa.float64(),
+                f"{meaning} between its groups; 0 is equal; null without groups, or if a cell is empty",
+            )
+            for name, meaning in _DIFFERENCES.items()
+        ),
+    ),
     "projection_ranks": (
-        ("dataset", pa.string(), "data evaluated"),
+        _TASK,
         ("mapper", pa.string(), "key of config.yaml's mappers"),
         ("first", pa.string(), "column that ranks the models"),
         ("second", pa.string(), "other column that ranks the models"),
@@ -108,7 +134,7 @@ PROJECTION_COLUMNS = {
         ("how", pa.string(), "measured on the image, or by a classifier of the attribute"),
         ("shift", pa.float64(), "mean change from -sigma to +sigma, in standard deviations or of the probability"),
         ("strength", pa.float64(), "mean absolute change, likewise"),
-        ("tolerance", pa.float64(), "Tolerance of the dimension, mean over the non-constant models"),
+        ("tolerance", pa.float64(), "Tolerance of the dimension, mean over the non-constant models of the dataset"),
         ("censored", pa.float64(), "share of its moves that change no prediction, mean over the same models"),
         ("accuracy", pa.float64(), "clean accuracy of the same samples, mean over the same models"),
         ("models", pa.int64(), "number of non-constant models"),

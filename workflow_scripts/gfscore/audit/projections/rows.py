@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gfscore.audit.agreement.columns import ALL, ALL_NAME
-from gfscore.audit.projections.columns import GROUP_METRICS, SCALED
-from gfscore.core.identity import label_of
-from gfscore.measures.samples import PROJECTION_TABLE
+from gfscore.audit.projections.columns import GROUP_METRICS, PROJECTION_COLUMNS, SCALED
+from gfscore.audit.projections.group_means import group_means
 from gfscore.projection.scores import (
     coupling,
     coupling_entropy,
@@ -23,14 +21,11 @@ from gfscore.projection.scores import (
 )
 from gfscore.statistics.bounded_means import mean_bounds
 from gfscore.statistics.ranking import spearman
-from gfscore.tables.parquet_tables import read_table
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import pandas as pd
 
-    from gfscore.audit.inputs import AuditInputs
+    from gfscore.audit.projections.tasks import Projections
 
 RANKED = {
     "accuracy": True,
@@ -48,11 +43,19 @@ LEAST_SAMPLES = 20
 """Number of samples below which Coupling and its entropy are unreliable."""
 
 
-class Projected:
-    """Boundaries of one model on n samples and D dimensions, as arrays (n, D), from its samples table."""
+AVERAGED = ("tolerance", "deviation", "censored")
+"""Numbers of a dimension that are averaged over the dimensions of an attribute."""
 
-    def __init__(self, samples: pd.DataFrame, dimensions: Sequence[str]) -> None:
+
+class Projected:
+    """Boundaries of one model on n samples and D dimensions, as arrays (n, D), from its samples table.
+
+    `own` (D,) bool: dimensions of the attribute that is the task itself, which means over dimensions leave out.
+    """
+
+    def __init__(self, samples: pd.DataFrame, dimensions: Sequence[str], own: Sequence[bool] | None = None) -> None:
         """`samples` is a samples table of kind projection, with the dimensions of each sample in this order."""
+        self.own = np.zeros(len(dimensions), dtype=bool) if own is None else np.array(own)
         shape = (len(samples) // len(dimensions), len(dimensions))
         self.up, self.down, up_censored, down_censored = (
             samples[name].to_numpy().reshape(shape) for name in ("up", "down", "up_censored", "down_censored")
@@ -71,51 +74,58 @@ class Projected:
         return is_constant(self.decoded, self.censored)
 
 
-@dataclass(frozen=True)
-class Projections:
-    """Projections of models on a mapper: its `manifest`, and pairs of a model and its samples table."""
-
-    manifest: Mapping[str, Any]
-    samples: Sequence[tuple[Mapping[str, str], pd.DataFrame]]
-
-
-def read_projections(inputs: AuditInputs, paths: Sequence[Path | str], manifest: Mapping[str, Any]) -> Projections:
-    """Projections of the included models of an audit, from one path per model."""
-    mapper = {"measure": manifest["mapper"]}
-    return Projections(
-        manifest,
-        [
-            (model, inputs.listed.once(read_table(path, PROJECTION_TABLE, expect={**model, **mapper}), source=path))
-            for model, path in zip(inputs.models, paths, strict=True)
-            if label_of(model) in inputs.taking_part
-        ],
-    )
-
-
 def projection_tables(
-    projections: Projections,
-    class_names: Sequence[str],
-    groups: Mapping[tuple[str, str], Mapping[str, Any]],
-    *,
-    confidence: float,
+    projections: Sequence[Projections], differences: Mapping[str, pd.DataFrame], *, confidence: float
 ) -> dict[str, list[dict[str, Any]]]:
-    """Rows of projection_scores, projection_models, projection_ranks and projection_effects by table name.
+    """Rows of every table of PROJECTION_COLUMNS by name, mapper after mapper and task after task.
 
-    Takes Projections, K names, the result of group_means, and the confidence of the bounds.
+    Takes Projections, `differences_between_groups` by task, of audits that compare groups, and the confidence of the
+    bounds. Effects have the Tolerance of the first task alone, the audit's own dataset.
     """
-    manifest, scores = projections.manifest, []
-    dimensions, mapper = manifest["dimensions"], {"mapper": manifest["mapper"]}
-    for model, samples in projections.samples:
-        projected = Projected(samples, dimensions)
-        scores += score_rows({**model, **mapper}, projected, dimensions, class_names, confidence=confidence)
-    summary = model_rows(scores, groups)
-    shared = {"dataset": projections.samples[0][0]["dataset"], **mapper}
-    return {
-        "projection_scores": scores,
-        "projection_models": summary,
-        "projection_ranks": [shared | row for row in rank_rows(summary)],
-        "projection_effects": effect_rows(manifest, scores),
-    }
+    tables: dict[str, list[dict[str, Any]]] = {name: [] for name in PROJECTION_COLUMNS}
+    for of_task in projections:
+        manifest, task = of_task.manifest, of_task.task
+        dimensions, mapper, scores = manifest["dimensions"], {"mapper": manifest["mapper"]}, []
+        own = [attribute == task.own_attribute for attribute in of_task.attributes]
+        for model, samples in of_task.samples:
+            key, projected = {**model, **mapper}, Projected(samples, dimensions, own)
+            scores += score_rows(key, projected, dimensions, task.class_names, confidence=confidence)
+        groups = differences.get(task.name)
+        means = {}
+        if groups is not None:
+            means = group_means(groups, moved=manifest["categories"], own=task.own_attribute)
+        summary = [row | {"resized": of_task.resized} for row in model_rows(scores, means)]
+        shared = {"dataset": task.name, **mapper}
+        tables["projection_scores"] += scores
+        tables["projection_models"] += summary
+        tables["projection_ranks"] += [shared | row for row in rank_rows(summary)]
+        tables["projection_attributes"] += attribute_rows(of_task, scores, groups)
+        if task.name == projections[0].task.name:
+            tables["projection_effects"] += effect_rows(manifest, scores)
+    return tables
+
+
+def attribute_rows(
+    projections: Projections, scores: Sequence[Mapping[str, Any]], groups: pd.DataFrame | None
+) -> list[dict[str, Any]]:
+    """Rows of projection_attributes of one mapper and task, from rows of projection_scores and differences of groups.
+
+    What the mapper moves comes first, then attributes of the groups that it does not move.
+    """
+    attributes, task = projections.attributes, projections.task
+    whole = [row for row in scores if row["class_index"] == ALL and row["dimension_index"] != ALL]
+    known = {} if groups is None else groups.set_index(["threat", "model", "attribute"])[[*GROUP_METRICS]].T.to_dict()
+    compared = [] if groups is None else groups["attribute"]
+    rows = []
+    for model, _ in projections.samples:
+        own = [row for row in whole if (row["threat"], row["model"]) == (model["threat"], model["model"])]
+        for name in dict.fromkeys([*attributes, *compared]):
+            moves = [row for row, attribute in zip(own, attributes, strict=True) if attribute == name]
+            row = {**model, "mapper": projections.manifest["mapper"], "attribute": name, "dimensions": len(moves)}
+            row |= {"own": name == task.own_attribute, "constant": own[0]["constant"], "n": own[0]["n"]}
+            row |= {of: float(np.mean([move[of] for move in moves])) if moves else None for of in AVERAGED}
+            rows.append(row | dict(known.get((model["threat"], model["model"], name), {})))
+    return rows
 
 
 def score_rows(
@@ -134,6 +144,8 @@ def score_rows(
     classes = [(ALL, ALL_NAME, np.ones(len(projected.label), dtype=bool))]
     classes += [(index, name, projected.label == index) for index, name in enumerate(class_names)]
     rows, constant = [], projected.constant
+    places = [_named(place, dimensions) for place in (ALL, *range(len(dimensions)))]
+    places = [place | {"own": own} for place, own in zip(places, (False, *projected.own.tolist()), strict=True)]
     for index, name, inside in classes:
         of_class: dict[str, Any] = {
             **key,
@@ -144,10 +156,11 @@ def score_rows(
         }
         of_class["small"] = of_class["n"] < LEAST_SAMPLES
         if not inside.any():
-            rows += [{**of_class, **_named(place, dimensions)} for place in (ALL, *range(len(dimensions)))]
+            rows += [{**of_class, **place} for place in places]
             continue
+        found = _rows(projected, inside, confidence)
         rows += [
-            {**of_class, "confidence": confidence, **row} for row in _rows(projected, inside, dimensions, confidence)
+            {**of_class, "confidence": confidence, **row, **place} for row, place in zip(found, places, strict=True)
         ]
     return rows
 
@@ -166,7 +179,7 @@ def model_rows(
         *("decoded_accuracy", "tolerance", "deviation", "coupling", "coupling_entropy", "effective_dimensions"),
     )
     whole = [row for row in scores if row["class_index"] == ALL and row["dimension_index"] == ALL]
-    dimensions = len({row["dimension_index"] for row in scores}) - 1
+    dimensions = len({row["dimension_index"] for row in scores if not row["own"]}) - 1
     rows = [
         {name: row[name] for name in kept}
         | {"dimensions": dimensions, **dict.fromkeys(GROUP_METRICS), **groups.get((row["threat"], row["model"]), {})}
@@ -230,8 +243,9 @@ def _number(value):
     return np.nan if value is None else float(value)
 
 
-def _rows(projected, inside, dimensions, confidence):
+def _rows(projected, inside, confidence):
     # Rows of one class: the mean over dimensions, then each dimension.
+    sensitive = ~projected.own
     agreeing = projected.clean == projected.decoded
     own = {
         "agreement": float(agreeing[inside].mean()),
@@ -239,7 +253,7 @@ def _rows(projected, inside, dimensions, confidence):
         "decoded_accuracy": float((projected.decoded == projected.label)[inside].mean()),
     }
     columns = {
-        name: np.column_stack([values[inside].mean(axis=1), values[inside]])
+        name: np.column_stack([values[inside].compress(sensitive, axis=1).mean(axis=1), values[inside]])
         for name in ("tolerance", "deviation", "censored")
         for values in [getattr(projected, name)]
     }
@@ -247,17 +261,16 @@ def _rows(projected, inside, dimensions, confidence):
     low, high = mean_bounds(2 * columns["tolerance"] - 1, bound=1.0, alpha=1 - confidence)
     both = columns["tolerance"][agreeing[inside]]
     found = []
-    for place in range(1 + len(dimensions)):
-        row = {**own, **_named(place - 1, dimensions)}
+    for place in range(1 + len(sensitive)):
         # NaN if the Deviation of one sample is undefined.
-        row |= {name: float(values[:, place].mean()) for name, values in columns.items()}
+        row: dict[str, Any] = {**own} | {name: float(values[:, place].mean()) for name, values in columns.items()}
         for side in ("up", "down"):
             moves = getattr(projected, side)[inside]
-            row[side] = _mean_of_known(moves if place == 0 else moves[:, place - 1])
+            row[side] = _mean_of_known(moves[:, sensitive] if place == 0 else moves[:, place - 1])
         row |= {"tolerance_low": float(low[place] + 1) / 2, "tolerance_high": float(high[place] + 1) / 2}
         row["tolerance_agreeing"] = float(both[:, place].mean()) if len(both) else None
         found.append(row)
-    tolerances = np.array([row["tolerance"] for row in found[1:]])
+    tolerances = np.array([row["tolerance"] for row in found[1:]])[sensitive]
     found[0] |= {
         "coupling": coupling(tolerances),
         "coupling_entropy": coupling_entropy(tolerances),

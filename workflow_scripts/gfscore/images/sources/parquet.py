@@ -34,8 +34,8 @@ SOURCE = DatasetSource(name="parquet", settings=Parquet, claims=path_ends(".parq
 def open_source(settings: dict[str, Any], path: Any) -> Any:
     """Images of one Parquet file, or of all .parquet files of a folder in the order of their names.
 
-    `settings`: the columns `image` and `label`, `part` (None, or name, test_share and seed of a two-way split) and
-    `preprocessing`. If labels are text, the classes are these names in alphabetical order. Identifiers are
+    `settings`: the columns `image` and `label`, `part` (None, or name, test_share, within and seed of a two-way split)
+    and `preprocessing`. If labels are text, the classes are these names in alphabetical order. Identifiers are
     "<file>/<row>". Row groups are read one after another. Raises InputError, naming the file, for damaged files,
     missing columns, and labels or images that are missing or of another type.
     """
@@ -67,7 +67,10 @@ def open_source(settings: dict[str, Any], path: Any) -> Any:
     )
     if part is None:
         return images
-    test = in_test_part(joined, share=part["test_share"], seed=part["seed"])
+    strata = joined
+    if part["within"] is not None:
+        strata = np.concatenate(class_indices([labels_in(file, part["within"]) for file in files], path)[0])
+    test = in_test_part(strata, share=part["test_share"], seed=part["seed"])
     return images.select(np.flatnonzero(test == (part["name"] == "test")))
 
 

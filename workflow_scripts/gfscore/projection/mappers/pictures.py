@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,6 +65,11 @@ def read_pictures(path: Path | str) -> dict[str, NDArray[Any]]:
     # Damaged archives raise errors of many types.
     except Exception as error:
         raise InputError(f"{path}: no pictures of a mapper ({error}); delete it and run again") from error
+
+
+def read_all_pictures(paths: Iterable[Path | str]) -> dict[str, dict[str, NDArray[Any]]]:
+    """Arrays of several mappers, by the name of the mapper, that of its file."""
+    return {Path(path).stem: read_pictures(path) for path in paths}
 
 
 def moved(mapper: Mapper, codes: NDArray[np.float32], dimension: int, side: float) -> NDArray[np.float32]:

@@ -37,6 +37,12 @@ class Mapper:
     sigma: NDArray[np.float64]
     limits: tuple[float, float] | None
 
+    @property
+    def image_shape(self) -> tuple[int, int, int]:
+        """Channels, height and width of its images."""
+        channels, height, width = self.network.recipe["image_shape"]
+        return channels, height, width
+
     def to(self, device: str) -> Mapper:
         """Move the network to a device ("cpu", "cuda")."""
         self.network.to(device)

@@ -34,7 +34,7 @@ class Subject:
 
     `measures` maps measures to their settings; `guessing` are labels "threat/model" of models that may be guessing.
     `measured` maps scores to a list of Measured, one per model, for charts that draw from samples with `seed`;
-    `pictures` are arrays by name, those of the audit's mapper (see gfscore.projection.mappers.description).
+    `pictures` are arrays by name of each of the audit's mappers (see gfscore.projection.mappers.pictures).
     """
 
     tables: AuditTables
@@ -43,9 +43,11 @@ class Subject:
     measure: str | None = None
     guessing: Collection[str] = ()
     measured: Mapping[str, Sequence[Measured]] = field(default_factory=dict)
-    pictures: Mapping[str, NDArray[Any]] | None = None
+    pictures: Mapping[str, Mapping[str, NDArray[Any]]] = field(default_factory=dict)
     seed: int = 0
-    found: dict[tuple[str | None, str], pd.DataFrame | None] = field(default_factory=dict, repr=False, compare=False)
+    found: dict[tuple[str | None, str, bool], pd.DataFrame | None] = field(
+        default_factory=dict, repr=False, compare=False
+    )
     """What `rows` has found, of every measure: several charts look at the same rows."""
 
     def about(self, measure: str | None) -> Subject:
@@ -68,18 +70,19 @@ class Subject:
         scores = [name for name, entry in self.measures.items() if entry["kind"] == SCORE]
         return self.measure in (scores or self.measures)
 
-    def rows(self, table: str) -> pd.DataFrame | None:
+    def rows(self, table: str, *, tasks: bool = False) -> pd.DataFrame | None:
         """Rows of a table of the audit, of the subject's measure at T = 1; None where there are none.
 
-        A column `label` names models, shortly where that is unambiguous; `class` holds readable names of classes.
+        Those of its own dataset, or with `tasks` of every task, which is the column dataset. A column `label` names
+        models, shortly where that is unambiguous; `class` holds readable names of classes.
         """
-        key = (self.measure, table)
+        key = (self.measure, table, tasks)
         if key not in self.found:
-            self.found[key] = self._rows(table)
+            self.found[key] = self._rows(table, tasks)
         frame = self.found[key]
         return None if frame is None else frame.copy()
 
-    def _rows(self, table):
+    def _rows(self, table, tasks):
         frame = getattr(self.tables, table, None)
         frame = self.tables.measures.get(table) if frame is None else frame
         if frame is None:
@@ -88,13 +91,16 @@ class Subject:
             frame = frame[frame["measure"] == self.measure]
         if "calibration" in frame:
             frame = frame[frame["calibration"] == UNCALIBRATED]
+        if "dataset" in frame and frame["dataset"].nunique() > 1 and not tasks:
+            frame = frame[frame["dataset"] == self.tables.class_scores["dataset"].iloc[0]]
         if frame.empty:
             return None
         frame = frame.reset_index(drop=True)
         if {"dataset", "threat", "model"} <= set(frame):
             known = frame["model"].notna()
             frame = frame.assign(label=None)
-            frame.loc[known, "label"] = model_labels(frame[known])
+            # Models of tasks have the names of those of the dataset.
+            frame.loc[known, "label"] = model_labels(frame[known].assign(dataset=""))
         if {"class_index", "class_name"} <= set(frame):
             named = frame[frame["class_index"].notna() & (frame["class_index"] >= 0)].drop_duplicates("class_index")
             readable = readable_classes(named["class_name"].astype(str))

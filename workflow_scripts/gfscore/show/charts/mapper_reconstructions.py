@@ -18,20 +18,22 @@ def pairs(subject: Subject) -> pd.DataFrame | None:
 
     from gfscore.show.forms.cells import encoded
 
-    pictures, scores = subject.pictures, subject.rows("projection_scores")
-    if pictures is None or scores is None or not len(pictures["originals"]):
+    if subject.rows("projection_scores") is None:
         return None
     rows = [
-        {"row": row, "image": str(place + 1), "picture": encoded(picture)}
+        {"row": row, "image": str(place + 1), "picture": encoded(picture), "mapper": mapper}
+        for mapper, pictures in subject.pictures.items()
         for row, name in (("image", "originals"), ("reconstruction", "reconstructions"))
         for place, picture in enumerate(pictures[name])
     ]
-    return pd.DataFrame(rows).assign(mapper=scores["mapper"].iloc[0])
+    return pd.DataFrame(rows)
 
 
 def what_is_kept(frame: pd.DataFrame) -> Finding:
     """That classifiers are shown reconstructions."""
-    return Finding("reconstructed", {"mapper": str(frame["mapper"].iloc[0])}, {"images": frame["image"].nunique()})
+    return Finding(
+        "reconstructed", {"mapper": ", ".join(dict.fromkeys(frame["mapper"]))}, {"images": frame["image"].nunique()}
+    )
 
 
 CHART = Chart(
@@ -42,7 +44,7 @@ CHART = Chart(
     tables=("projection_scores",),
     about="audit",
     data=pairs,
-    form=Pictures(row="row", column="image", picture="picture"),
+    form=Pictures(panel="mapper", row="row", column="image", picture="picture"),
     finding=what_is_kept,
     shows="Images that the mapper was not trained on, and their reconstructions",
     note="Agreement of a classifier: share of samples whose reconstruction it predicts like the sample itself.",

@@ -16,16 +16,25 @@ MOST_DIMENSIONS = 24
 
 def traversals(subject: Subject) -> pd.DataFrame | None:
     """One decoded picture per sample, dimension and position; `change`: mean change of a pixel between both ends."""
+    import pandas as pd
+
+    if not subject.pictures or subject.rows("projection_effects") is None:
+        return None
+    parts = [
+        _of_mapper(pictures, prefix=f"{mapper} " if len(subject.pictures) > 1 else "").assign(mapper=mapper)
+        for mapper, pictures in subject.pictures.items()
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def _of_mapper(pictures, *, prefix):
     import numpy as np
     import pandas as pd
 
     from gfscore.show.forms.cells import encoded
 
-    pictures, effects = subject.pictures, subject.rows("projection_effects")
-    if pictures is None or effects is None:
-        return None
     samples = pictures["traversals"][:, :MOST_DIMENSIONS]
-    names = [str(name) for name in pictures["names"][:MOST_DIMENSIONS]]
+    names = [f"{prefix}{name}" for name in pictures["names"][:MOST_DIMENSIONS]]
     change = np.abs(samples[:, :, -1].astype(float) - samples[:, :, 0]).mean(axis=(0, 2, 3, 4))
     rows = [
         {"sample": f"image {sample + 1}" if len(pictures["originals"]) else "mean code", "dimension": names[row],
@@ -33,7 +42,7 @@ def traversals(subject: Subject) -> pd.DataFrame | None:
          "picture": encoded(samples[sample, row, column]), "change": float(change[row])}
         for sample in range(len(samples)) for row in range(len(names)) for column in range(samples.shape[2])
     ]  # fmt: skip
-    return pd.DataFrame(rows).assign(mapper=effects["mapper"].iloc[0])
+    return pd.DataFrame(rows)
 
 
 def strongest_dimension(frame: pd.DataFrame) -> Finding:

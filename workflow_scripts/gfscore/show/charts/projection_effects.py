@@ -23,10 +23,17 @@ def effects(subject: Subject) -> pd.DataFrame | None:
     if rows is None:
         return None
     measured = rows["how"] == "measured"
-    rows = rows.sort_values("dimension_index", kind="stable").assign(
-        trait=rows["trait"].str.replace("_", " ").where(measured, rows["trait"]), measured=measured
+    several = rows["mapper"].nunique() > 1
+    rows = (
+        rows.sort_values("dimension_index", kind="stable")
+        .sort_values("mapper", kind="stable")
+        .assign(
+            named=rows["mapper"] + " " + rows["dimension"] if several else rows["dimension"],
+            trait=rows["trait"].str.replace("_", " ").where(measured, rows["trait"]),
+            measured=measured,
+        )
     )
-    rows["row"] = [f"{row.dimension}  ({number(row.tolerance)}; {_share(row.censored)})" for row in rows.itertuples()]
+    rows["row"] = [f"{row.named}  ({number(row.tolerance)}; {_share(row.censored)})" for row in rows.itertuples()]
     rows["shift"] = rows["shift"].astype(float)
     columns = ["row", "dimension", "trait", "shift", "measured", "tolerance", "censored", "divergence"]
     return rows[[*columns, "models", "accuracy", "mapper"]]

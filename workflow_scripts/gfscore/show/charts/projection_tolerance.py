@@ -16,7 +16,7 @@ BETTER = {"tolerance": "Tolerance (higher is better)", "deviation": "Deviation (
 
 
 def tolerances(subject: Subject) -> pd.DataFrame | None:
-    """Mean Tolerance and Deviation by model and latent dimension, all dimensions first; the 60 most tolerant models.
+    """Mean Tolerance and Deviation by mapper, model and latent dimension, all first; the 60 most tolerant models.
 
     Constant classifiers come last, marked. `mean` is the Tolerance of a dimension over models that are not constant.
     Attributes have no Deviation.
@@ -31,7 +31,7 @@ def tolerances(subject: Subject) -> pd.DataFrame | None:
     if rows is None or rows.empty:
         return None
     whole = rows[rows["dimension_index"] == ALL].sort_values(["constant", "tolerance"], ascending=[True, False])
-    shown = whole.head(MOST_ROWS)
+    shown = whole.drop_duplicates("label").head(MOST_ROWS)
     place = {label: index for index, label in enumerate(shown["label"])}
     beside = {
         row.label: f"{row.label}  ({percent(round(row.accuracy, 3))}{', constant' if row.constant else ''})"
@@ -40,10 +40,15 @@ def tolerances(subject: Subject) -> pd.DataFrame | None:
     rows = rows[rows["label"].isin(place)].sort_values("dimension_index", kind="stable")
     rows = rows.sort_values("label", key=lambda names: names.map(place), kind="stable")
     known = rows[~rows["constant"].astype(bool) & (rows["dimension_index"] != ALL)]
-    mean = known.groupby("dimension")["tolerance"].mean()
-    rows = rows.assign(model=rows["label"].map(beside), mean=rows["dimension"].map(mean))
-    drawn = [name for name in BETTER if rows[name].notna().any()]
-    parts = [rows.assign(value=rows[name].astype(float), metric=name, panel=BETTER[name]) for name in drawn]
+    mean = known.groupby(["mapper", "dimension"])["tolerance"].mean().rename("mean")
+    rows = rows.assign(model=rows["label"].map(beside)).join(mean, on=["mapper", "dimension"])
+    several = rows["mapper"].nunique() > 1
+    parts = [
+        own.assign(value=own[name].astype(float), metric=name, panel=f"{mapper}: {title}" if several else title)
+        for mapper, own in rows.groupby("mapper", sort=False)
+        for name, title in BETTER.items()
+        if own[name].notna().any()
+    ]
     columns = [
         "panel",
         "metric",
@@ -83,7 +88,12 @@ CHART = Chart(
     about="audit",
     data=tolerances,
     form=Heatmap(
-        panel="panel", row="model", column="dimension", value=Axis("value", "Tolerance, Deviation"), limits="data"
+        panel="panel",
+        row="model",
+        column="dimension",
+        value=Axis("value", "Tolerance, Deviation"),
+        limits="data",
+        apart=True,
     ),
     finding=least_tolerated,
     shows="Mean over samples of moves along each latent dimension",

@@ -68,6 +68,8 @@ class Heatmap(Form):
     column_title: str | None = None
     live: bool = False
     """Whether the page's threshold fades cells that reach it, and its search leaves the columns that it finds."""
+    apart: bool = False
+    """Whether each panel has columns of its own."""
 
 
 @dataclass(frozen=True, kw_only=True)

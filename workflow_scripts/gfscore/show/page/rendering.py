@@ -59,7 +59,7 @@ def render_page(
     contact: str | None = None,
     sweeps: Mapping[str, ScoreCurves] | None = None,
     costs: pd.DataFrame | None = None,
-    pictures: Mapping[str, Any] | None = None,
+    pictures: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> str:
     """The page as text; every name is escaped.
 
@@ -68,7 +68,7 @@ def render_page(
     training.method), architecture and source; `fp_lambda` is lambda of FP; `provenance` maps headings to mappings of
     names to values; `published_samples` on which samples published accuracies were measured;
     `contact` who answers questions; `sweeps` are ScoreCurves by "threat/model"; `costs` the table of that name;
-    `pictures` arrays of the audit's mapper.
+    `pictures` arrays of the audit's mappers, by mapper.
     """
     library.start()
     if "findings" not in verdict:
@@ -76,7 +76,9 @@ def render_page(
     index = ModelsAndClasses(tables.class_scores)
     first = _first_screen(tables, verdict, measures, index)
     compared = _compared(tables, verdict, measures, index, first, fp_lambda=fp_lambda, sweeps=sweeps)
-    charts = drawn_charts(Subject(tables, measures, fp_lambda, guessing=verdict.get("guessing", []), pictures=pictures))
+    charts = drawn_charts(
+        Subject(tables, measures, fp_lambda, guessing=verdict.get("guessing", []), pictures=pictures or {})
+    )
     contents = Contents(
         tables, verdict, measures, first["measure"], list(models), charts, fp_lambda, provenance, costs, contact,
         published_samples, shown=[*first["beside"], *(finding["sentence"] for finding in first["findings"])],

@@ -80,7 +80,8 @@ class Contents:
         if "calibration" in frame:
             frame = frame[frame["calibration"] == UNCALIBRATED]
         if {"dataset", "threat", "model"} <= set(frame) and frame["model"].notna().all():
-            frame = frame.assign(label=model_labels(frame))
+            # Models of tasks have the names of those of the dataset.
+            frame = frame.assign(label=model_labels(frame.assign(dataset="")))
         if {"class_index", "class_name"} <= set(frame):
             first = frame.drop_duplicates("class_index")
             readable = readable_classes(list(first["class_name"].fillna("")))
@@ -545,6 +546,7 @@ def _whom(c):
     yield _corruption_errors(c)
     yield _corruptions(c)
     yield _projection(c)
+    yield _by_attribute(c)
     yield _effects(c)
 
 
@@ -619,10 +621,29 @@ def _projection(c):
     models = c.of("projection_models")
     if models is None:
         return None
-    columns = [named("Model", "label"), counted("n", "n"), *(valued(_title(name), name) for name in PROJECTED)]
+    columns = [named(title, name) for title, name in (("Mapper", "mapper"), ("Task", "dataset"), ("Model", "label"))]
+    columns += [counted("n", "n"), *(valued(_title(name), name) for name in PROJECTED)]
+    mappers = ", ".join(map(printable, models["mapper"].unique()))
+    order = {"by": "tolerance", "ascending": False}
+    rows = pd.concat([own.sort_values(**order) for _, own in models.groupby(["mapper", "dataset"], sort=False)])
     return Detail(
-        f"Projection on the latent dimensions of {printable(models['mapper'].iloc[0])}",
-        table=table_of(models.sort_values("tolerance", ascending=False), "Projection", "projection_models", columns),
+        f"Projection on the latent dimensions of {mappers}",
+        table=table_of(rows, "Projection", "projection_models", columns),
+    )
+
+
+def _by_attribute(c):
+    attributes = c.of("projection_attributes")
+    if attributes is None:
+        return None
+    keys = ["mapper", "dataset", "attribute"]
+    names = ["tolerance", "deviation", "dp", "eopp", "eodd"]
+    means = attributes[~attributes["constant"].astype(bool)].groupby(keys, sort=False)[names].mean().reset_index()
+    columns = [named(title, name) for title, name in zip(("Mapper", "Task", "Attribute"), keys, strict=True)]
+    columns += [valued(_title(name), name) for name in names]
+    return Detail(
+        "Each task by each attribute, mean over models",
+        table=table_of(means, "Attributes", "projection_attributes", columns),
     )
 
 
@@ -631,6 +652,7 @@ def _effects(c):
     if effects is None:
         return None
     columns = [
+        named("Mapper", "mapper"),
         named("Dimension", "dimension"),
         named("Trait", "trait"),
         valued("Shift", "shift"),

@@ -208,5 +208,10 @@ SENTENCES = {
     "nothing_moves": "No move changes anything that is measured",
     "reconstructed": "Only what the lower row keeps can be moved: classifiers are shown such images",
     "strongest_dimension": "{most:text} changes pictures most, {least:text} least",
+    "task_depends": "{task:text} depends most on {attribute:text}: Tolerance {mean}, mean over {models:models}",
+    "same_attributes": "Tolerance and equal opportunity name the same most influential attribute in {times} of {kinds} "
+    "tasks",
+    "no_attribute_in_common": "No two attributes are both moved and compared between groups",
+    "tasks_differ": "Between tasks, {metric:text} differs most, by {mean_gap}, and {least:text} least, by {mean_least}",
 }
 """Sentence of each kind of finding, a format of its subject and numbers; `how` is a key of HOW."""

@@ -43,7 +43,9 @@ def files_of_audit(config: Mapping[str, Any], audit: str) -> Files:
     found += [f"results/{stage}/{audit}.parquet" for stage in ("scores", "sweeps")]
     found += layout.sample_files(config, audit) + projection_layout.projection_files(config, audit)
     beside = [*layout.trained_manifests(config, audit), layout.generator_manifest(config, audit)]
-    beside += [layout.attributes_table(config, audit), projection_layout.mapper_file(config, audit, extension="json")]
+    beside += [layout.attributes_table(config, audit)]
+    found += projection_layout.mapper_files(config, audit, extension="json")
+    found += [path for paths in projection_layout.task_files(config, audit).values() for path in paths]
     return {name_of(path): path for path in [*found, *beside] if isinstance(path, str)}
 
 

@@ -58,11 +58,12 @@ class Recomputed:
         beside = {
             "generator": layout.generator_manifest(config, audit),
             "attributes": layout.attributes_table(config, audit),
-            "mapper": projection_layout.mapper_file(config, audit, extension="json"),
         }
         lists: dict[str, Any] = {
             "manifests": layout.trained_manifests(config, audit),
+            "mappers": projection_layout.mapper_files(config, audit, extension="json"),
             "projections": projection_layout.projection_files(config, audit),
+            **projection_layout.task_files(config, audit),
         }
         return {
             "selection": self.bundle.path(self.bundle.of_audit("models.json")),
@@ -111,16 +112,20 @@ class Recomputed:
 
     def labels(self) -> Iterator[str]:
         """Names and labels of the samples in every table of values per sample against those of the dataset."""
-        label_of_sample = self._dataset[2].set_index("sample_id")["label"]
+        label_of_sample = self._labels_of(plan.dataset_of(self.config, self.bundle.audit))
         for path in layout.sample_files(self.config, self.bundle.audit):
             file = self.bundle.path(path)
             kind = self.config["measures"][path.split("/")[2]]["kind"]
             yield from other_labels(path, read_table(file, table_of(kind)), label_of_sample)
         for path in projection_layout.projection_files(self.config, self.bundle.audit):
             frame = read_table(self.bundle.path(path), CATALOGUE[read_identity(self.bundle.path(path))["table"]])
-            yield from other_labels(path, frame, label_of_sample)
+            yield from other_labels(path, frame, self._labels_of(path.split("/")[3]))
         path = f"scores/{self.bundle.audit}.parquet"
         yield from other_labels(path, read_table(self.bundle.path(path), CATALOGUE["scores"]), label_of_sample)
+
+    def _labels_of(self, task):
+        frame = read_table(self.bundle.path(f"datasets/{task}.parquet"), DATASET)
+        return frame.set_index("sample_id")["label"]
 
     def scores(self) -> Iterator[str]:
         """Scores, sweeps, sensitivity and the choice of models against the logits."""

@@ -75,7 +75,9 @@ def heatmap(form: Heatmap | Matrix, frame: pd.DataFrame, words: Words) -> Drawn:
             "encoding": {"x": {"value": {"expr": "width + 6"}}, "text": {"field": "_aside"}},
         })  # fmt: skip
     height = {"step": CELL if len(rows) <= MOST_NUMBERED_ROWS else LOW_CELL}
-    size = {"height": height, "padding": 52 if form.aside else 6}
+    size: dict[str, Any] = {"height": height, "padding": 52 if form.aside else 6}
+    if form.apart:
+        size["resolve"] = {"scale": {"x": "independent"}, "axis": {"x": "independent"}}
     for layer in layers:
         layer.setdefault("encoding", {}).setdefault("x", x)
     return frame, {"encoding": {"y": y}, "layer": layers}, size

@@ -1,0 +1,209 @@
+"""Two mappers, two tasks and two models: every number of the tables against the formulas, computed directly."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from audit_inputs import DIGEST, audit_inputs, models_named, tabulated, write_dataset
+from gfscore.audit.groups.grouping import Grouping
+from gfscore.audit.projections.tasks import read_projections, read_tasks
+from gfscore.core.errors import InputError
+from gfscore.core.files import write_json
+from gfscore.measures.samples import PROJECTION_TABLE
+from gfscore.projection.mappers.conditions import condition_names
+from gfscore.show.charts import CHARTS
+from gfscore.show.drawing import drawing_of
+from gfscore.tables.parquet_tables import write_attributes, write_logits, write_table
+from made_charts import subject_of
+
+N = 240
+CLASSES = {"gender": ["Female", "Male"], "age": ["old", "young"]}
+CATEGORIES = {"age": ["old", "young"], "gender": ["Female", "Male"], "race": ["x", "y", "z"]}
+POSITIVE = {"gender": "Male", "age": None}
+MODELS = ["first", "second"]
+RNG = np.random.default_rng(0)
+PEOPLE = pd.DataFrame({name: RNG.choice(of, N) for name, of in CATEGORIES.items()})
+PEOPLE.insert(0, "sample_id", [f"s{row:03d}" for row in range(N)])
+LOGITS = {(task, model): RNG.normal(size=(N, 2)).astype(np.float32) for task in CLASSES for model in MODELS}
+CONDITIONS = condition_names(CATEGORIES)
+MAPPERS = {
+    "vae": {"dimensions": ["z0", "z1", "z2"], "categories": None, "image_shape": [3, 64, 64]},
+    "conditional": {"dimensions": CONDITIONS, "categories": CATEGORIES, "image_shape": [3, 32, 32]},
+}
+MOVES = {}
+"""u+ and u- (n, D) by mapper, task and model."""
+PROJECTED = np.arange(0, N, 6)
+GROUPS = {"attributes": list(CATEGORIES), "balanced": None, "minimum_cell": 5}
+
+
+def labels_of(task):
+    return np.searchsorted(CLASSES[task], PEOPLE[task]).astype(np.int32)
+
+
+def moves(mapper, folder, model):
+    """Write the projections of a model: a prediction changes after a random move to either side that has room."""
+    names = MAPPERS[mapper]["dimensions"]
+    up, down = RNG.choice([0.25, 0.5, 0.75, 1.0], (2, len(PROJECTED), len(names)))
+    if mapper == "conditional":
+        for place, name in enumerate(names):
+            attribute, value = name.split("=")
+            having = (PEOPLE[attribute] == value).to_numpy()[PROJECTED]
+            up[having, place], down[~having, place] = np.nan, np.nan
+    MOVES[mapper, model["dataset"], model["model"]] = up, down
+    rows = np.repeat(np.arange(len(PROJECTED)), len(names))
+    shown = LOGITS[model["dataset"], model["model"]].argmax(axis=1)[PROJECTED][rows]
+    known = {"sample_id": PEOPLE["sample_id"].to_numpy()[PROJECTED][rows], "prediction": shown}
+    known |= {"label": labels_of(model["dataset"])[PROJECTED][rows], "clean_prediction": shown, "value": 0.5}
+    known |= {"censored": False, "dimension": np.tile(names, len(PROJECTED)), "up": up.ravel(), "down": down.ravel()}
+    known |= {"up_censored": up.ravel() == 1, "down_censored": down.ravel() == 1}
+    path = folder / f"{mapper}-{model['dataset']}-{model['model']}.parquet"
+    frame = pd.DataFrame(known)[PROJECTION_TABLE.column_names]
+    write_table(path, PROJECTION_TABLE, frame, identity={**model, "measure": mapper})
+    return path
+
+
+class Made:
+    """The files of the audit, and its tables."""
+
+    def __init__(self, folder):
+        models = {task: models_named(*MODELS, dataset=task) for task in CLASSES}
+        frames = {}
+        for name in MODELS:
+            predicted = LOGITS["gender", name].argmax(axis=1)
+            right = predicted == labels_of("gender")
+            samples = {"sample_id": PEOPLE["sample_id"], "label": labels_of("gender"), "prediction": predicted}
+            frames[name, "clean"] = pd.DataFrame(samples | {"value": right.astype(float)})
+        self.inputs = audit_inputs(folder, models["gender"], {"clean": {"kind": "clean"}}, frames)
+        for task, classes in CLASSES.items():
+            write_json(
+                folder / f"{task}.json",
+                {"dataset": task, "digest": DIGEST, "classes": classes, "image_shape": [3, 64, 64]},
+            )
+            named = pd.DataFrame({"sample_id": PEOPLE["sample_id"], "label": labels_of(task)})
+            write_dataset(folder / f"{task}.parquet", named)
+            about = {"dataset": task, "categories": CATEGORIES}
+            write_attributes(folder / f"{task}-attributes.parquet", PEOPLE.astype(object), identity=about)
+            for model in models[task]:
+                columns = {"sample_id": PEOPLE["sample_id"].to_numpy(), "label": labels_of(task)}
+                columns |= {"logits": LOGITS[task, model["model"]]}
+                path = folder / f"logits-{task}-{model['model']}.parquet"
+                write_logits(path, **columns, identity={**model, "dataset_digest": DIGEST})
+        self.files = {"manifest": folder / "gender.json", "dataset": folder / "gender.parquet"}
+        self.files |= {"task_manifests": [folder / "age.json"], "task_datasets": [folder / "age.parquet"]}
+        self.files |= {"task_attributes": [folder / "age-attributes.parquet"]}
+        self.files |= {"task_logits": [folder / f"logits-age-{name}.parquet" for name in MODELS]}
+        self.settings = [
+            {"models": models[task], "own_attribute": task, "groups": GROUPS | {"positive": POSITIVE[task]}}
+            for task in CLASSES
+        ]
+        paths = [moves(mapper, folder, model) for mapper in MAPPERS for task in CLASSES for model in models[task]]
+        beside = {"effects": [], "divergence": None}
+        manifests = [about | beside | {"mapper": mapper} for mapper, about in MAPPERS.items()]
+        tasks = read_tasks(self.inputs, self.files, self.settings, confidence=0.95)
+        projections = read_projections(self.inputs, paths, manifests, tasks)
+        grouping = Grouping.read(folder / "gender-attributes.parquet", dataset="gender", attributes=list(CATEGORIES))
+        how = {"groups": self.settings[0]["groups"], "grouping": grouping, "projections": projections}
+        self.tables = tabulated(self.inputs, CLASSES["gender"], **how)
+
+    def table(self, name, *more):
+        """A table by mapper, task and model, and more keys."""
+        return self.tables[name].set_index(["mapper", "dataset", "model", *more])
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    return Made(tmp_path_factory.mktemp("tasks"))
+
+
+def differences(task, model, attribute):
+    """DP, EOpp and EOdd by Eq. 2 to 4, the last as a difference, of the positive class or the mean over classes."""
+    predicted, labels = LOGITS[task, model].argmax(axis=1), labels_of(task)
+    found = []
+    for positive in range(2) if POSITIVE[task] is None else [CLASSES[task].index(POSITIVE[task])]:
+        rates = []
+        for group in CATEGORIES[attribute]:
+            inside = (PEOPLE[attribute] == group).to_numpy()
+            parts = (inside, inside & (labels == positive), inside & (labels != positive))
+            rates.append([(predicted[part] == positive).mean() if part.any() else np.nan for part in parts])
+        dp, true, false = (np.ptp(column) if np.isfinite(column).all() else np.nan for column in np.transpose(rates))
+        found.append([dp, true, np.nan if np.isnan([true, false]).any() else max(true, false)])
+    return np.mean(found, axis=0)
+
+
+def tolerances(mapper, task, model):
+    """Section 5.2 in units of sigma: of each dimension the mean of both sides, or the one that there is."""
+    return np.nanmean(np.stack(MOVES[mapper, task, model]), axis=0).mean(axis=0)
+
+
+CASES = [(mapper, task, model) for mapper in MAPPERS for task in CLASSES for model in MODELS]
+
+
+@pytest.mark.parametrize(("mapper", "task", "model"), CASES)
+def test_scores_over_all_sensitive_attributes_are_the_formulas(made, mapper, task, model):
+    row = made.table("projection_models").loc[(mapper, task, model)]
+    names = MAPPERS[mapper]["dimensions"]
+    sensitive = np.array([not name.startswith(f"{task}=") for name in names])
+    by_dimension = tolerances(mapper, task, model)[sensitive]
+    assert row["dimensions"] == sensitive.sum() and row["tolerance"] == pytest.approx(by_dimension.mean())
+    share = 1 - by_dimension / by_dimension.max()
+    share = share[share > 0]
+    assert row["coupling"] == pytest.approx(-(share * np.log(share)).sum())
+    up, down = MOVES[mapper, task, model]
+    expected = np.abs(up - down).mean() / 2 if mapper == "vae" else np.nan
+    assert row["deviation"] == pytest.approx(expected, nan_ok=True)
+    assert (row["resized"] == "64x64 to 32x32") if mapper == "conditional" else pd.isna(row["resized"])
+    others = [name for name in CATEGORIES if name != task]
+    mean = np.mean([differences(task, model, name) for name in others], axis=0)
+    np.testing.assert_allclose(row[["dp", "eopp", "eodd"]].astype(float), mean)
+    assert row["group_attributes"] == 2
+
+
+@pytest.mark.parametrize(("mapper", "task", "model"), CASES)
+def test_each_task_by_each_attribute_is_the_formulas(made, mapper, task, model):
+    rows = made.table("projection_attributes").loc[(mapper, task, model)].set_index("attribute")
+    by_dimension = pd.Series(tolerances(mapper, task, model), MAPPERS[mapper]["dimensions"])
+    assert rows.index.is_unique and len(rows) == (6 if mapper == "vae" else 3)
+    for attribute in CATEGORIES:
+        row = rows.loc[attribute]
+        assert row["own"] == (attribute == task)
+        np.testing.assert_allclose(row[["dp", "eopp", "eodd"]].astype(float), differences(task, model, attribute))
+        assert np.isnan(row["eopp"]) == (attribute == task)
+        moved = by_dimension[by_dimension.index.str.startswith(f"{attribute}=")]
+        assert row["dimensions"] == len(moved)
+        assert row["tolerance"] == pytest.approx(moved.mean(), nan_ok=True)
+    if mapper == "vae":
+        assert rows.loc["z1", "tolerance"] == pytest.approx(by_dimension["z1"]) and pd.isna(rows.loc["z1", "dp"])
+
+
+def test_scores_and_ranks_have_mapper_and_task_as_keys_and_effects_are_of_the_own_dataset(made):
+    scores = made.tables["projection_scores"]
+    keys = ["mapper", "dataset", "model", "dimension_index", "class_index"]
+    assert not scores.duplicated(keys).any() and len(scores) == 2 * 2 * (1 + 2) * ((1 + 3) + (1 + len(CONDITIONS)))
+    whole = scores[(scores["class_index"] == -1) & (scores["dimension_index"] >= 0)]
+    assert whole.loc[whole["own"], "dimension"].str.split("=").str[0].eq(whole.loc[whole["own"], "dataset"]).all()
+    assert set(map(tuple, made.tables["projection_ranks"][["mapper", "dataset"]].drop_duplicates().to_numpy())) == {
+        (mapper, task) for mapper in MAPPERS for task in CLASSES
+    }
+
+
+@pytest.mark.parametrize(
+    "name", ["projection_tasks", "projection_profiles", "projection_models", "projection_tolerance"]
+)
+def test_charts_draw_every_task_and_mapper(made, name):
+    drawing = drawing_of(CHARTS[name], subject_of({"class_scores": made.tables["class_scores"]} | made.tables))
+    assert drawing.figure().axes and drawing.vega_lite() and drawing.finding.sentence
+    if name == "projection_tasks":
+        frame = drawing.frame.set_index(["shown", "task", "attribute"])["value"]
+        mean = np.mean([differences("age", model, "race")[1] for model in MODELS])
+        assert frame["EOpp", "age", "race"] == pytest.approx(mean)
+        mean = np.mean([tolerances("vae", "age", model)[2] for model in MODELS])
+        assert frame["vae: 1 \u2212 Tol", "age", "z2"] == pytest.approx(1 - mean)
+
+
+def test_a_task_of_other_images_is_refused(made, tmp_path):
+    other = pd.DataFrame({"sample_id": PEOPLE["sample_id"] + "x", "label": labels_of("age")})
+    write_dataset(tmp_path / "age.parquet", other)
+    with pytest.raises(InputError, match="its images are not those of"):
+        read_tasks(
+            made.inputs, made.files | {"task_datasets": [tmp_path / "age.parquet"]}, made.settings, confidence=0.9
+        )

@@ -1,0 +1,140 @@
+"""Tasks of an audit, datasets of the same images whose labels models of one name predict, and their projections."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from gfscore.audit.groups.grouping import Grouping
+from gfscore.audit.groups.metrics import rows_of_predictions
+from gfscore.audit.projections.group_means import UNPERTURBED
+from gfscore.audit.sample_list import SampleList
+from gfscore.core.errors import InputError
+from gfscore.core.files import read_json
+from gfscore.core.identity import label_of
+from gfscore.measures.samples import PROJECTION_TABLE
+from gfscore.projection.mappers.conditions import condition_names
+from gfscore.statistics.margins import predictions
+from gfscore.tables.parquet_tables import read_logits, read_table
+from gfscore.tables.table import DATASET
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gfscore.audit.inputs import AuditInputs
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """A task: its models that take part (`models` of all, in order), K names of classes, SampleList and image shape.
+
+    `own_attribute` is the attribute that the labels are, if they are one; `metrics` are rows of group_metrics of a task
+    other than the audit's own dataset, where groups are compared.
+    """
+
+    models: Sequence[Mapping[str, str]]
+    class_names: Sequence[str]
+    listed: SampleList
+    image_shape: Sequence[int]
+    own_attribute: str | None = None
+    metrics: Sequence[Mapping[str, Any]] = ()
+
+    @property
+    def name(self) -> str:
+        """The dataset."""
+        return self.models[0]["dataset"]
+
+
+def read_tasks(
+    inputs: AuditInputs, files: Mapping[str, Any], settings: Sequence[Mapping[str, Any]], *, confidence: float
+) -> list[Task]:
+    """Tasks of an audit, that of its own dataset first, from what layout.table_settings says of them.
+
+    `files` maps manifest and dataset, and task_manifests, task_datasets, task_attributes and task_logits to paths. A
+    model that takes no part in the audit takes none in a task. Raises InputError for a task of other images.
+    """
+    manifests = [read_json(path) for path in (files["manifest"], *files.get("task_manifests", ()))]
+    paths = [files["dataset"], *files.get("task_datasets", ())]
+    attributes, logits = (iter(files.get(f"task_{name}", ())) for name in ("attributes", "logits"))
+    found: list[Task] = []
+    for entry, manifest, path in zip(settings, manifests, paths, strict=True):
+        if found:
+            _require_same_images(path, paths[0])
+        listed = SampleList.read(path) if found else inputs.listed
+        metrics: list[dict[str, Any]] = []
+        if found and entry["groups"]:
+            chosen = {name: entry["groups"][name] for name in ("attributes", "balanced")}
+            grouping = Grouping.read(next(attributes), dataset=manifest["dataset"], **chosen)
+            of_models = [(model, next(logits)) for model in entry["models"]]
+            taking_part = [pair for pair in of_models if label_of(pair[0]) in inputs.taking_part]
+            how = {"settings": entry["groups"], "confidence": confidence}
+            for key, samples in _predictions(taking_part, listed, manifest["digest"]):
+                metrics += rows_of_predictions(key, samples, grouping, manifest["classes"], **how)
+        own = {"own_attribute": entry["own_attribute"], "image_shape": manifest["image_shape"], "metrics": metrics}
+        found.append(Task(models=entry["models"], class_names=manifest["classes"], listed=listed, **own))
+    return found
+
+
+def _predictions(
+    models: Sequence[tuple[Mapping[str, str], str]], listed: SampleList, digest: str
+) -> Iterator[tuple[dict[str, str], pd.DataFrame]]:
+    for model, path in models:
+        sample_id, label, logits = read_logits(path, expect={**model, "dataset_digest": digest})
+        frame = pd.DataFrame({"sample_id": sample_id, "label": label, "prediction": predictions(logits, label)})
+        yield {**model, "measure": UNPERTURBED}, listed.once(frame, source=path)
+
+
+def _require_same_images(path, own):
+    # By name, whatever their order.
+    first, second = (
+        read_table(file, DATASET).set_index("sample_id")["image_digest"].sort_index() for file in (own, path)
+    )
+    if not first.equals(second):
+        raise InputError(
+            f"{path}: its images are not those of {own}, or have other names; give both datasets the same images, "
+            "`preprocessing` and `part`, whose split is within the labels unless it says otherwise (`within`)"
+        )
+
+
+@dataclass(frozen=True)
+class Projections:
+    """Projections of a task's models on a mapper: its `manifest`, and pairs of a model and its samples table."""
+
+    manifest: Mapping[str, Any]
+    task: Task
+    samples: Sequence[tuple[Mapping[str, str], pd.DataFrame]]
+
+    @property
+    def attributes(self) -> list[str]:
+        """Attribute that each dimension (D,) is a value of; the dimension itself where it is none."""
+        categories = self.manifest["categories"] or {}
+        named = {
+            name: attribute for attribute in categories for name in condition_names({attribute: categories[attribute]})
+        }
+        return [named.get(dimension, dimension) for dimension in self.manifest["dimensions"]]
+
+    @property
+    def resized(self) -> str | None:
+        """Sizes of images before and after they are resized for the mapper; None where they are not."""
+        sizes = ["x".join(map(str, shape[1:])) for shape in (self.task.image_shape, self.manifest["image_shape"])]
+        return None if sizes[0] == sizes[1] else " to ".join(sizes)
+
+
+def read_projections(
+    inputs: AuditInputs, paths: Sequence[Path | str], manifests: Sequence[Mapping[str, Any]], tasks: Sequence[Task]
+) -> list[Projections]:
+    """Projections of the included models of an audit by mapper, then task, from one path per mapper, task and model."""
+    remaining, found = iter(paths), []
+    for manifest in manifests:
+        for task in tasks:
+            samples = []
+            for model in task.models:
+                path, expect = next(remaining), {**model, "measure": manifest["mapper"]}
+                if label_of(model) in inputs.taking_part:
+                    frame = read_table(path, PROJECTION_TABLE, expect=expect)
+                    samples.append((model, task.listed.once(frame, source=path)))
+            found.append(Projections(manifest, task, samples))
+    return found

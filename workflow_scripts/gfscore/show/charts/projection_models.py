@@ -1,0 +1,46 @@
+"""Scores of every model over all sensitive attributes, task by task."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gfscore.show.charts.declaration import Chart, Subject
+from gfscore.show.charts.projection_tasks import influences
+from gfscore.show.forms import Axis, Heatmap
+from gfscore.show.words.findings import Finding
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def scores(subject: Subject) -> pd.DataFrame | None:
+    """Influence of all sensitive attributes together on each model of each task. Source: the paper's Tables 1 and 3."""
+    frame = influences(subject, "projection_models")
+    if frame is None:
+        return None
+    return frame[["task", "model", "shown", "influence", "metric", "value", "n"]]
+
+
+def widest_by_task(frame: pd.DataFrame) -> Finding:
+    """The number that differs most between tasks, by its mean over models."""
+    means = frame.groupby(["shown", "task"], sort=False)["value"].mean().unstack()
+    gaps = means.max(axis=1) - means.min(axis=1)
+    names = {"metric": str(gaps.idxmax()), "least": str(gaps.idxmin())}
+    return Finding("tasks_differ", names, {"mean_gap": float(gaps.max()), "mean_least": float(gaps.min())})
+
+
+CHART = Chart(
+    name="projection_models",
+    title="Scores over all sensitive attributes",
+    question="How do tasks and models differ over all attributes?",
+    section="whom",
+    tables=("projection_models",),
+    about="audit",
+    data=scores,
+    form=Heatmap(panel="task", row="model", column="shown", value=Axis("value", "influence (0: none)"), limits="data"),
+    finding=widest_by_task,
+    shows="Influence of all attributes, or all latent dimensions, mean over them",
+    note="0, dark: no influence. Without the attribute that is the task itself. Tolerances of different mappers are "
+    "about different moves. A constant classifier is left out: it would have 0 everywhere.",
+    order=11,
+)
