@@ -1,0 +1,88 @@
+"""The six sections of the page: each a question, one picture, a few sentences, and closed details with all else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from gfscore.core.names import enumeration
+from gfscore.show.page.sections.certainty import of_certainty
+from gfscore.show.page.sections.classes import of_classes
+from gfscore.show.page.sections.contents import Contents
+from gfscore.show.page.sections.groups import of_groups
+from gfscore.show.page.sections.making import of_making
+from gfscore.show.page.sections.models import of_models
+from gfscore.show.page.sections.trust import of_trust
+from gfscore.show.page.tables import Detail
+
+if TYPE_CHECKING:
+    from gfscore.show.page.charts import DrawnChart
+
+
+QUESTIONS = {
+    "which": "Which model?",
+    "class": "Which class?",
+    "sure": "How sure?",
+    "trust": "Can the attack-free score be trusted?",
+    "whom": "For whom?",
+    "how": "How was it done?",
+}
+"""Question of each section, by its id."""
+
+MOST_SENTENCES = 3
+MOST_NAMED = 3
+
+
+@dataclass(frozen=True)
+class Section:
+    """One section: id, question, sentences, template of its controls and own picture, or a chart, and details."""
+
+    id: str
+    question: str
+    sentences: list[str] = field(default_factory=list)
+    controls: str | None = None
+    chart: DrawnChart | None = None
+    details: list[Detail] = field(default_factory=list)
+
+
+def sections_of(contents: Contents) -> list[Section]:
+    """The sections that an audit has anything for."""
+    makers = {
+        "which": of_models, "class": of_classes, "sure": of_certainty, "trust": of_trust, "whom": of_groups,
+        "how": of_making,
+    }  # fmt: skip
+    found = []
+    for name, question in QUESTIONS.items():
+        details = [detail for detail in makers[name](contents) if detail is not None]
+        sentences = [
+            finding["sentence"]
+            for finding in contents.verdict.get("findings", [])
+            if finding["section"] == name and finding["sentence"] not in contents.shown
+        ][:MOST_SENTENCES]
+        charts = [chart for chart in contents.charts if chart.section == name]
+        own = {"which": "which.html", "class": "class.html", "sure": "sure.html" if contents.paired else None}.get(name)
+        picture = None if own in ("which.html", "sure.html") else _picture(charts, contents.measure)
+        drawn = _of_charts([chart for chart in charts if chart is not picture])
+        if details or drawn or picture or own:
+            found.append(Section(name, question, sentences, own, picture, [*drawn, *details]))
+    return found
+
+
+def _picture(charts, measure):
+    own = [chart for chart in charts if chart.measure == measure]
+    return next(iter([*own, *charts]), None)
+
+
+def _of_charts(charts):
+    # One line for each kind of chart, whatever the number of measures.
+    by_title: dict[str, list[DrawnChart]] = {}
+    for chart in charts:
+        by_title.setdefault(chart.title, []).append(chart)
+    return [Detail(f"{title}{_measures(own)}: {own[0].question}", charts=own) for title, own in by_title.items()]
+
+
+def _measures(charts):
+    names = [chart.measure for chart in charts if chart.measure]
+    if len(names) > MOST_NAMED:
+        return f", {len(names)} measures"
+    return f", {enumeration(names)}" if names else ""

@@ -1,0 +1,61 @@
+"""What the sections of a page are made from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from gfscore.core.class_names import readable_classes
+from gfscore.core.identity import UNCALIBRATED
+from gfscore.core.names import model_labels
+from gfscore.show.page.tables import Column, Detail, table_of
+
+if TYPE_CHECKING:
+    from gfscore.audit.audit_tables import AuditTables
+    from gfscore.show.page.charts import DrawnChart
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What sections are made from."""
+
+    tables: AuditTables
+    verdict: Mapping[str, Any]
+    measures: Mapping[str, Mapping[str, Any]]
+    measure: str
+    models: Sequence[Mapping[str, Any]]
+    charts: Sequence[DrawnChart]
+    fp_lambda: float
+    provenance: Mapping[str, Mapping[str, Any]]
+    costs: pd.DataFrame | None
+    contact: str | None
+    published_samples: str | None
+    shown: Sequence[str]
+    """Sentences of the first screen, which no section repeats."""
+    paired: bool = False
+
+    def of(self, name: str) -> pd.DataFrame | None:
+        """Rows of a table at T = 1, with the names of their models as `label` and of their classes as `class`."""
+        frame = getattr(self.tables, name, None)
+        frame = self.tables.measures.get(name) if frame is None else frame
+        if frame is None or frame.empty:
+            return None
+        if "calibration" in frame:
+            frame = frame[frame["calibration"] == UNCALIBRATED]
+        if {"dataset", "threat", "model"} <= set(frame) and frame["model"].notna().all():
+            # Models of tasks have the names of those of the dataset.
+            frame = frame.assign(label=model_labels(frame.assign(dataset="")))
+        if {"class_index", "class_name"} <= set(frame):
+            first = frame.drop_duplicates("class_index")
+            readable = readable_classes(list(first["class_name"].fillna("")))
+            names = dict(zip(first["class_index"], readable, strict=True))
+            frame = frame.assign(**{"class": frame["class_index"].map(names)})
+        return frame.reset_index(drop=True)
+
+    def listed(self, name: str, summary: str, title: str, columns: Iterable[Column], **how: Any) -> Detail | None:
+        """All rows of a table in closed details, or None where the audit has none; `how` as table_of takes it."""
+        frame = self.of(name)
+        return None if frame is None else Detail(summary, table=table_of(frame, title, name, columns, **how))

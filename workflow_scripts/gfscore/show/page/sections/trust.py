@@ -1,0 +1,187 @@
+"""Details of the section on trust in the attack-free score: attacks against it, agreement, calibration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from gfscore.audit.agreement.columns import ALL
+from gfscore.audit.calibration.model_evidence import ROBUST
+from gfscore.audit.findings.words import OBJECTIVES
+from gfscore.core import numbers
+from gfscore.show.page import limits
+from gfscore.show.page.tables import Detail, bounded, counted, named, table_of, valued, yes
+
+if TYPE_CHECKING:
+    from gfscore.show.page.sections.contents import Contents
+
+
+SIGNED, P = numbers.signed, numbers.p_value
+
+
+EVIDENCE = (
+    (
+        "refutations",
+        "Certificates that attacks broke, against what chance allows",
+        [
+            named("Model", "label"),
+            counted("Certificates", "n"),
+            counted("Attacked", "attacked"),
+            counted("Broken", "refuted"),
+            counted("Allowed", "allowed"),
+        ],
+    ),
+    (
+        "masking_signs",
+        "Signs that gradients are masked, so that attacks fail",
+        [
+            named("Model", "label"),
+            named("Measure", "measure"),
+            counted("Samples", "count"),
+            counted("of", "n"),
+            named("What", "text"),
+        ],
+    ),
+    (
+        "class_shares",
+        "Statistical tests: robust, not robust and undecided samples",
+        [
+            named("Model", "label"),
+            named("Class", "class"),
+            counted("n", "n"),
+            counted("Robust", "robust"),
+            counted("Not", "not_robust"),
+            counted("Undecided", "undecided"),
+            bounded("Interval", "low", "high", 1.0),
+        ],
+    ),
+    (
+        "training_methods",
+        "Training methods: accuracy, and robustness of both kinds",
+        [
+            named("Model", "label"),
+            named("Training", "training"),
+            valued("Accuracy", "accuracy"),
+            valued("Attacks fail", "attack_failure_rate"),
+            bounded("Robust", "robust_low", "robust_high", 1.0),
+        ],
+    ),
+)
+"""Tables that are shown as they are: name, summary, columns."""
+
+
+def of_trust(c: Contents) -> Iterator[Detail | None]:
+    """Details on whether the attack-free score can be trusted."""
+    yield _falsification(c)
+    yield _agreement(c)
+    yield _calibration(c)
+    yield _sensitivity(c)
+    for name, summary, columns in EVIDENCE:
+        yield c.listed(name, summary, summary, columns)
+    columns = [
+        named("Model", "label"),
+        named("Success as", "definition"),
+        valued("with CFPS", "rho_cfps", SIGNED),
+        valued("with 1 - recall", "rho_miss_rate", SIGNED),
+    ]
+    yield c.listed("target_predictors", "What predicts into which class attacks succeed", "Predictors", columns)
+
+
+def _falsification(c):
+    distances = c.of("falsification")
+    if distances is None:
+        return None
+    whole = distances[distances["class_index"] == ALL]
+    columns = [
+        named("Model", "label"),
+        named("Score", "measure"),
+        named("Distances", "distances"),
+        valued("Falsification rate", "rate"),
+        bounded("Interval", "low", "high", 1.0),
+        valued("Mean score", "mean_score"),
+        valued("Mean distance", "mean_distance"),
+        counted("Not broken", "censored"),
+    ]
+    caption = (
+        "Rate: share of the correct samples with an adversarial example nearer than the score; 0 confirms nothing."
+    )
+    return Detail(
+        "Samples whose score an attack refutes",
+        table=table_of(whole, "Falsification", "falsification", columns, caption=caption),
+    )
+
+
+def _agreement(c):
+    agreement = c.of("measure_agreement")
+    if agreement is None:
+        return None
+    over = agreement[agreement["over"] == "models"] if (agreement["over"] == "models").any() else agreement
+    columns = [
+        named("Measure", "first"),
+        named("and", "second"),
+        counted("n", "n"),
+        valued("Spearman", "rho", SIGNED),
+        valued("p", "p", P),
+    ]
+    return Detail(
+        "Do the measures agree? Rank correlations over models, the most opposed first",
+        table=table_of(over.sort_values("rho"), "Agreement of measures", "measure_agreement", columns),
+    )
+
+
+def _sensitivity(c):
+    sensitivity = c.of("sensitivity")
+    if sensitivity is None:
+        return None
+    spread = sensitivity.groupby(["measure", "label"], sort=False)["value"].agg(["min", "max"]).reset_index()
+    columns = [
+        named("Model", "label"),
+        named("Score", "measure"),
+        valued("Smallest", "min"),
+        valued("Largest", "max"),
+    ]
+    return Detail(
+        "How far scores move when all logits are shifted or scaled, which changes no prediction",
+        table=table_of(spread, "Sensitivity", "sensitivity", columns),
+    )
+
+
+def _calibration(c):
+    results = c.tables.calibration_results
+    if not results:
+        return None
+    rows = pd.DataFrame(
+        {
+            "title": OBJECTIVES.get(name, name.replace("_", " ")),
+            "t_star": result["t_star"],
+            "first": (result["interval"] or [None])[0],
+            "last": (result["interval"] or [None])[-1],
+            "edge": bool(result["edge"]),
+            "best": result["best"],
+            "at_one": result["at_one"],
+            **{f"{when}": result["agreement"].get(ROBUST, {}).get(when) for when in ("before", "after")},
+            "p": (result.get("permutation") or {}).get("p"),
+            "search": result["search"],
+        }
+        for name, result in results.items()
+    )
+    columns = [
+        named("Objective", "title"),
+        valued("T*", "t_star", numbers.temperature),
+        valued("from", "first", numbers.temperature),
+        valued("to", "last", numbers.temperature),
+        valued("ends the search", "edge", yes),
+        valued("At T = 1", "at_one", SIGNED),
+        valued("At T*", "best", SIGNED),
+        valued("Robust accuracy, T = 1", "before", SIGNED),
+        valued("Robust accuracy, T*", "after", SIGNED),
+        valued("p", "p", P),
+        named("Search", "search"),
+    ]
+    return Detail(
+        "Calibration: temperatures that each objective chooses, and what they gain",
+        text=[limits.TEMPERATURE, limits.calibration()],
+        table=table_of(rows, "Calibration", "calibration", columns),
+    )
