@@ -12,8 +12,7 @@
 #
 #   score_models     checks the logits of every model, and scores those that pass
 #   tabulate_audit   reads all samples once, and writes every table
-#   judge_audit      bounds at the gate's own levels, of the measures of its rules alone; succeeds whatever the
-#                    verdict, or it would lose its output
+#   judge_audit      bounds at the gate's own levels; succeeds whatever the verdict, or it would lose its output
 #   write_configuration
 #   gate             stands apart from the targets; fails on FAIL, and on INCONCLUSIVE where the rule says stop
 

@@ -103,7 +103,10 @@ def edited_json(path, rng, *, but=()):
 def edited_frame(frame, rng, columns=None):
     """Change one cell of a table; returns the frame and the place."""
     row, column = rng.randrange(len(frame)), rng.choice(columns or list(frame.columns))
-    value = another(frame[column].iloc[row], rng)
+    cell = frame[column].iloc[row]
+    # A missing text is read as the number NaN.
+    missing_text = isinstance(cell, float) and not pd.api.types.is_numeric_dtype(frame[column])
+    value = another(None if missing_text else cell, rng)
     changed = frame.astype({column: object})
     changed.iat[row, list(frame.columns).index(column)] = value
     return changed, f"{column} of row {row}"
