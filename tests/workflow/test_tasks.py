@@ -136,7 +136,8 @@ def test_every_task_by_every_attribute_is_the_formulas(audited, stored):
             np.testing.assert_allclose(found, expected, atol=1e-12)
         assert np.isnan(rows.loc[("faces-vae", task, model, attribute), "tolerance"])
         if TASKS[task] == attribute:
-            assert np.isnan(row["eopp"]) and row["dp"] > 0
+            # A network that answers one class for all faces has no difference.
+            assert np.isnan(row["eopp"]) and row["dp"] >= 0
 
 
 def test_means_over_attributes_leave_the_task_itself_out(audited, stored):
