@@ -44,3 +44,12 @@ def refusal(config):
     with pytest.raises(InputError) as refused:
         completed(config)
     return str(refused.value)
+
+
+def refusal_with(config, path, value):
+    """Words with which a configuration is refused once this value stands at the end of a path of keys."""
+    part = config
+    for key in path[:-1]:
+        part = part[key]
+    part[path[-1]] = value
+    return refusal(config)

@@ -1,7 +1,7 @@
 """Numbers of the three findings, each a triple `(value, low, high)` unless it says otherwise."""
 
-from studies.real_networks.statistics import mean_over_families, order_over_families
-from studies.reproduction.classwise_networks import miss_rate_order, predictors_of_targeted_success
+from studies.real_networks.statistics import KEEPS_ACCURACY, mean_over_families, order_over_families
+from studies.reproduction.classwise_networks import miss_rate_order
 from studies.reproduction.real_networks import (
     CHECKPOINTS,
     TARGETED,
@@ -11,9 +11,6 @@ from studies.reproduction.real_networks import (
     networks,
     per_network,
 )
-
-KEEPS_ACCURACY = 0.1
-"""Accuracy under attack below which all classes of a network are near 0, so that their order says nothing."""
 
 DEFINITIONS = {
     "success": "success",
@@ -71,11 +68,6 @@ def model_agreement(column, *, robust_only=False):
 def shared(audit, measure):
     """Row of the share of the variance between classes that families have in common, a data frame's row."""
     return measurement("shared", audit=audit, measure=measure).iloc[0]
-
-
-def predictors(definition):
-    """CFPS's rho, that of 1 - recall, their difference, and p, for a definition of targeted success."""
-    return predictors_of_targeted_success(definition)
 
 
 def better_by_cfps(definition="success"):

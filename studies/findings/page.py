@@ -3,6 +3,7 @@
 from studies.findings import numbers
 from studies.findings.pictures import order_picture, predictors_picture, shared_picture
 from studies.markdown import table
+from studies.reproduction.classwise_networks import predictors_of_targeted_success
 from studies.reproduction.real_networks import COMMAND, TARGETED, in_words, networks
 
 TITLES = {
@@ -115,7 +116,7 @@ def count_of(better, robust):
 def _predictors():
     rows = []
     for definition, words in numbers.DEFINITIONS.items():
-        *means, p = numbers.predictors(definition)
+        *means, p = predictors_of_targeted_success(definition)
         rows.append([words, *(in_words(mean, "+") for mean in means), f"{p:.3f}"])
     better = numbers.better_by_cfps()
     errors, recall = (in_words(found) for found in numbers.untargeted_predictors())

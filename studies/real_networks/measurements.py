@@ -18,11 +18,9 @@ from gfscore.tables.table import LOGITS as LOGITS_TABLE
 from studies.real_networks.audits import CHECKPOINTS, FACES, LOGITS, SMOOTHED
 from studies.real_networks.audits import CLASSES as OBJECTS
 from studies.real_networks.evidence import audit_table, corruption_table, paired, published_logits
-from studies.real_networks.statistics import ORDER_DRAWS, common_share_interval
+from studies.real_networks.statistics import KEEPS_ACCURACY, ORDER_DRAWS, common_share_interval
 
 BALANCED_DRAWS = 1000
-KEEPS_ACCURACY = 0.1
-"""Accuracy under attack below which a network's classes are all near 0, so that their order says nothing."""
 
 
 def measured(folder: Path, data: Path) -> dict[str, Any]:

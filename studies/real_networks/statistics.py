@@ -15,6 +15,9 @@ DRAWS, ORDER_DRAWS = 10_000, 1_000
 
 CONFIDENCE = 0.95
 
+KEEPS_ACCURACY = 0.1
+"""Accuracy under attack below which a network's classes are all near 0, so that their order says nothing."""
+
 
 def resampled_families(families: Sequence[str], draws: int = DRAWS) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Bootstrap samples of whole families, as many as there are: `(number, times)`.

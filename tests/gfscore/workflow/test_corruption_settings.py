@@ -4,7 +4,7 @@ import pytest
 
 from gfscore.workflow import plan
 from gfscore.workflow.configuration import missing_files
-from shipped_configuration import completed, refusal, shipped_configuration
+from shipped_configuration import completed, refusal_with, shipped_configuration
 
 COPIES = {"path": "nowhere/C"}
 
@@ -41,9 +41,5 @@ def test_copies_belong_to_the_images_and_a_dataset_without_them_is_what_it_was(c
     ],
 )
 def test_mistakes_are_named(config, path, value, facts):
-    part = config
-    for key in path[:-1]:
-        part = part[key]
-    part[path[-1]] = value
-    text = refusal(config)
+    text = refusal_with(config, path, value)
     assert not [fact for fact in facts if fact not in text], text

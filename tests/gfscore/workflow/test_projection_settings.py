@@ -4,7 +4,7 @@ import pytest
 
 from gfscore.workflow import plan, projection_layout
 from gfscore.workflow.layout import model_results
-from shipped_configuration import completed, refusal, shipped_configuration
+from shipped_configuration import completed, refusal, refusal_with, shipped_configuration
 
 
 @pytest.fixture
@@ -32,11 +32,7 @@ def test_both_kinds_of_mapper_can_be_projected_on(config):
     ],
 )
 def test_mistakes_are_named(config, path, value, facts):
-    part = config
-    for key in path[:-1]:
-        part = part[key]
-    part[path[-1]] = value
-    text = refusal(config)
+    text = refusal_with(config, path, value)
     assert not [fact for fact in facts if fact not in text], text
 
 

@@ -106,8 +106,8 @@ class Tabulation:
         where an audit has none."""
         grouping, projections = None, []
         if settings["groups"]:
-            chosen = {name: settings["groups"][name] for name in ("attributes", "balanced")}
-            grouping = Grouping.read(files["attributes"], dataset=inputs.models[0]["dataset"], **chosen)
+            dataset = inputs.models[0]["dataset"]
+            grouping = Grouping.read_chosen(files["attributes"], dataset=dataset, groups=settings["groups"])
         if files["mappers"]:
             tasks = read_tasks(inputs, files, settings["tasks"], confidence=settings["intervals"]["confidence"])
             mappers = [read_json(path) for path in files["mappers"]]

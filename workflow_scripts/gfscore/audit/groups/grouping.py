@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,11 @@ class Grouping:
     codes: dict[str, dict[str, int]]
     groups: dict[str, list[str]]
     balanced: dict[str, Any] | None = None
+
+    @classmethod
+    def read_chosen(cls, path: Path | str, *, dataset: str, groups: Mapping[str, Any]) -> Grouping:
+        """Grouping by what the entry `groups` of an audit chooses; InputError as `read`."""
+        return cls.read(path, dataset=dataset, attributes=groups["attributes"], balanced=groups["balanced"])
 
     @classmethod
     def read(

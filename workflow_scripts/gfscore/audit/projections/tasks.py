@@ -66,8 +66,7 @@ def read_tasks(
         listed = SampleList.read(path) if found else inputs.listed
         metrics: list[dict[str, Any]] = []
         if found and entry["groups"]:
-            chosen = {name: entry["groups"][name] for name in ("attributes", "balanced")}
-            grouping = Grouping.read(next(attributes), dataset=manifest["dataset"], **chosen)
+            grouping = Grouping.read_chosen(next(attributes), dataset=manifest["dataset"], groups=entry["groups"])
             of_models = [(model, next(logits)) for model in entry["models"]]
             taking_part = [pair for pair in of_models if label_of(pair[0]) in inputs.taking_part]
             how = {"settings": entry["groups"], "confidence": confidence}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gfscore.show.charts.confusion import MOST
+from gfscore.show.charts.confusion import MOST, rows_of_errors
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.forms import Axis, Bars
 from gfscore.show.words.findings import Finding
@@ -20,15 +20,14 @@ def pairs(subject: Subject) -> pd.DataFrame | None:
 
     Models that never make a confusion count as 0.
     """
-    confusions, errors = subject.rows("confusions"), subject.rows("class_errors")
-    if confusions is None or errors is None:
+    found = rows_of_errors(subject)
+    if found is None:
         return None
-    errors = errors[errors["corruption"].isna()]
+    confusions, errors = found
     if errors["class_index"].nunique() <= MOST:
         return None
     n = errors.set_index(["label", "class_index"])["n"]
     names = errors.drop_duplicates("class_index").set_index("class_index")["class"]
-    confusions = confusions[confusions["corruption"].isna()]
     wrong = confusions[confusions["true_index"] != confusions["predicted_index"]]
     if wrong.empty:
         return None

@@ -30,15 +30,23 @@ def matrices_of(subject: Subject) -> tuple[dict, list[str], list[int]] | None:
     """Counts (K, K) by model, the names of the classes, and the fewest samples of each; None beyond 40 classes."""
     from gfscore.audit.classwise.confusion_rows import confusion_matrices
 
-    confusions, errors = subject.rows("confusions"), subject.rows("class_errors")
-    if confusions is None or errors is None:
+    found = rows_of_errors(subject)
+    if found is None:
         return None
-    confusions = confusions[confusions["corruption"].isna()]
-    errors = errors[errors["corruption"].isna()].sort_values("class_index", kind="stable")
+    confusions, errors = found
+    errors = errors.sort_values("class_index", kind="stable")
     names = errors["class"].drop_duplicates().tolist()
     if not 0 < len(names) <= MOST:
         return None
     return confusion_matrices(confusions, len(names)), names, errors.groupby("class", sort=False)["n"].min().tolist()
+
+
+def rows_of_errors(subject: Subject) -> tuple[pd.DataFrame, pd.DataFrame] | None:
+    """Rows of confusions and of class_errors, all corruptions and severities together; None without."""
+    confusions, errors = subject.rows("confusions"), subject.rows("class_errors")
+    if confusions is None or errors is None:
+        return None
+    return confusions[confusions["corruption"].isna()], errors[errors["corruption"].isna()]
 
 
 def tidy(matrix: np.ndarray, names: list[str], n: list[int]) -> pd.DataFrame:

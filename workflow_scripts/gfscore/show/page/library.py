@@ -12,14 +12,14 @@ BUNDLE = "import sys, vl_convert; sys.stdout.buffer.write(vl_convert.javascript_
 @cache
 def start() -> subprocess.Popen[bytes]:
     """Begin to put the library together, in a process of its own beside whatever else is computed."""
-    return subprocess.Popen([sys.executable, "-I", "-c", BUNDLE], stdout=subprocess.PIPE)
+    return subprocess.Popen([sys.executable, "-I", "-c", BUNDLE], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
 @cache
 def text() -> str:
-    """The library, once it is there. Raises RuntimeError where the process failed, which tells why on stderr."""
+    """The library, once it is there. Raises RuntimeError, with what the process said, where it failed."""
     process = start()
-    bundle, _ = process.communicate()
+    bundle, said = process.communicate()
     if process.returncode:
-        raise RuntimeError(f"the charts' library could not be put together (status {process.returncode})")
+        raise RuntimeError(f"the charts' library could not be put together: {said.decode(errors='replace')}")
     return bundle.decode()

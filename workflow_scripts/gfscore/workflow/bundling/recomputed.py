@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -112,14 +112,15 @@ class Recomputed:
 
     def labels(self) -> Iterator[str]:
         """Names and labels of the samples in every table of values per sample against those of the dataset."""
-        label_of_sample = self._labels_of(plan.dataset_of(self.config, self.bundle.audit))
+        labels_of = cache(self._labels_of)
+        label_of_sample = labels_of(plan.dataset_of(self.config, self.bundle.audit))
         for path in layout.sample_files(self.config, self.bundle.audit):
             file = self.bundle.path(path)
             kind = self.config["measures"][path.split("/")[2]]["kind"]
             yield from other_labels(path, read_table(file, table_of(kind)), label_of_sample)
         for path in projection_layout.projection_files(self.config, self.bundle.audit):
             frame = read_table(self.bundle.path(path), CATALOGUE[read_identity(self.bundle.path(path))["table"]])
-            yield from other_labels(path, frame, self._labels_of(path.split("/")[3]))
+            yield from other_labels(path, frame, labels_of(path.split("/")[3]))
         path = f"scores/{self.bundle.audit}.parquet"
         yield from other_labels(path, read_table(self.bundle.path(path), CATALOGUE["scores"]), label_of_sample)
 

@@ -58,15 +58,7 @@ def heatmap(form: Heatmap | Matrix, frame: pd.DataFrame, words: Words) -> Drawn:
                 "encoding": {"text": {"field": "_text"}, "color": written},
             }
         )
-    if form.box:
-        framed = {"type": "rect", "fill": None, "strokeWidth": 2, "stroke": themed("contrast")}
-        for state, dash in (("sure", [1, 0]), ("open", [2, 3])):
-            chosen = [{"filter": f"datum['{form.box}'] === '{state}'"}]
-            layers.append({"transform": chosen, "mark": framed | {"strokeDash": dash}})
-    if form.dot:
-        dot = {"type": "point", "filled": True, "size": 14, "opacity": 1, "yOffset": -8}
-        few = [{"filter": f"datum['{form.dot}'] && isValid(datum['{form.value.column}'])"}]
-        layers.append({"transform": few, "mark": dot, "encoding": {"color": written}})
+    layers += _signs(form, written)
     if form.aside:
         frame["_aside"] = _beside(frame, form, rows)
         beside = {"type": "text", "align": "left", "fontWeight": "bold", "color": themed("ink")}
@@ -81,6 +73,19 @@ def heatmap(form: Heatmap | Matrix, frame: pd.DataFrame, words: Words) -> Drawn:
     for layer in layers:
         layer.setdefault("encoding", {}).setdefault("x", x)
     return frame, {"encoding": {"y": y}, "layer": layers}, size
+
+
+def _signs(form, written):
+    # Layers of the frames and dots of single cells.
+    if form.box:
+        framed = {"type": "rect", "fill": None, "strokeWidth": 2, "stroke": themed("contrast")}
+        for state, dash in (("sure", [1, 0]), ("open", [2, 3])):
+            chosen = [{"filter": f"datum['{form.box}'] === '{state}'"}]
+            yield {"transform": chosen, "mark": framed | {"strokeDash": dash}}
+    if form.dot:
+        dot = {"type": "point", "filled": True, "size": 14, "opacity": 1, "yOffset": -8}
+        few = [{"filter": f"datum['{form.dot}'] && isValid(datum['{form.value.column}'])"}]
+        yield {"transform": few, "mark": dot, "encoding": {"color": written}}
 
 
 def _beside(frame, form, rows):
