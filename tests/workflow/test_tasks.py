@@ -3,6 +3,7 @@
 Real people: by group only, never by face.
 """
 
+import os
 import subprocess
 import sys
 from itertools import product
@@ -160,6 +161,9 @@ def test_the_page_names_tasks_and_mappers_and_no_face(audited):
 
 def test_a_bundle_of_the_audit_is_consistent(audited):
     command = [sys.executable, "-P", "-m", "gfscore.workflow.command"]
+    environment = os.environ | {"PYTHONPATH": str(audited.path / "workflow_scripts")}
     for arguments in (["bundle", AUDIT, "--to", "bundle"], ["verify", "bundle"]):
-        done = subprocess.run([*command, *arguments], cwd=audited.path, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [*command, *arguments], cwd=audited.path, env=environment, capture_output=True, text=True, check=False
+        )
         assert done.returncode == 0, (done.stdout + done.stderr)[-2000:]
