@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.forms import Axis, Bars
-from gfscore.show.words.findings import Finding
 
 if TYPE_CHECKING:
     import pandas as pd

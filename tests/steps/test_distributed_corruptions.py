@@ -9,7 +9,7 @@ import pytest
 from audit_inputs import audit_inputs, frames_of, models_named
 from distributed_copies import write_copies
 from fetch_dataset import fetch_dataset
-from gfscore.audit.classwise.corruption_rows import corruption_tables
+from gfscore.audit.classwise.corruption_rows import ModelErrors, corruption_tables
 from gfscore.core.files import write_json
 from gfscore.measures import complete
 from gfscore.measures.samples import table_of
@@ -116,6 +116,11 @@ def test_mean_corruption_error_is_the_mean_of_ratios_beside_the_plain_mean(tmp_p
     assert rows.loc[("fog", 0), "corruption_error"] == pytest.approx(1 / 3)
     assert rows.loc[("snow", 0), "corruption_error"] == 1
     assert rows.loc[("all", 0), "corruption_error"] == pytest.approx((1 / 3 + 1) / 2)
+    # With weights 2/3 each, at most 4/3; of a corruption the bounds of its error over the baseline's error.
+    low, high = (rows.loc[("all", 0), f"corruption_error_{end}"] for end in ("low", "high"))
+    assert 0 <= low < (1 / 3 + 1) / 2 < high <= 4 / 3
+    fog = rows.loc[("fog", 0)]
+    assert [fog["corruption_error_low"], fog["corruption_error_high"]] == [fog["low"] / 0.75, fog["high"] / 0.75]
     single = rows[rows.index.get_level_values("severity") > 0]
     assert single["error"].tolist() == [0, 0.5, 1, 0.5] and single["corruption_error"].isna().all()
     # Two images, however many copies of each: one may be wrong with probability .025 and the other never.
@@ -138,3 +143,26 @@ def test_a_baseline_without_errors_under_a_corruption_gives_no_mean(tmp_path):
     frame = frames_of(corruption_tables(inputs, 2, **how))["corruption_errors"]
     means = frame[frame["severity"].isna() & (frame["model"] == "model")].set_index("corruption")["corruption_error"]
     assert means["snow"] == 1 and means.drop("snow").isna().all()
+
+
+def test_the_interval_of_the_mean_corruption_error_holds_in_repeated_samples():
+    rng, settings = np.random.default_rng(5), {"kind": "corruption"}
+    how = {"intervals": INTERVALS, "label_error_rates": None}
+    base, truth, covered, width = {"fog": 0.4, "snow": 0.8}, {"fog": 0.3, "snow": 0.5}, 0, []
+    for _ in range(200):
+        hard = rng.uniform(-0.2, 0.2, size=60)
+        parts = []
+        for corruption, error in truth.items():
+            for severity in (1, 5):
+                # What makes an image hard does so under every corruption.
+                value = (rng.uniform(size=60) >= error + hard).astype(float)
+                part = pd.DataFrame({"sample_id": [f"{i:02d}" for i in range(60)], "label": np.arange(60) % 2})
+                part = part.assign(value=value, predicted=0, correct=value > 0)
+                parts.append(part.assign(corruption=corruption, severity=severity))
+        model = ModelErrors({}, pd.concat(parts, ignore_index=True), settings, 2, how)
+        found = model.relative({}, base)
+        covered += found["corruption_error_low"] <= (0.3 / 0.4 + 0.5 / 0.8) / 2 <= found["corruption_error_high"]
+        width.append(found["corruption_error_high"] - found["corruption_error_low"])
+    assert covered >= 0.95 * 200
+    # By copies the interval would be half as wide, by samples it is no wider than a range of 1.9 allows.
+    assert 0.1 < np.mean(width) < 1

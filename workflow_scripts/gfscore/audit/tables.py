@@ -121,7 +121,7 @@ _ALL = (
     ),
     Table(
         name="corruption_errors",
-        version=1,
+        version=2,
         columns=(
             *MEASURED,
             *_CONDITION,
@@ -137,6 +137,12 @@ _ALL = (
                 "error of the corruption over the baseline's (CE); where corruption is null their mean (mCE); null for "
                 "single severities, without a baseline, and where that makes no error",
             ),
+            (
+                "corruption_error_low",
+                pa.float64(),
+                "its lower bound by sample, given the baseline's errors",
+            ),
+            ("corruption_error_high", pa.float64(), "its upper bound, likewise"),
         ),
     ),
     Table(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from gfscore.audit.findings.finding import Finding
 from gfscore.core.names import printable
 from gfscore.core.numbers import number, percent
 from gfscore.show.charts import CHARTS
@@ -16,7 +17,6 @@ from gfscore.show.forms.panels import Words
 from gfscore.show.forms.paper import figure_of
 from gfscore.show.forms.saving import svg_text
 from gfscore.show.forms.vega import specification
-from gfscore.show.words.findings import Finding
 
 if TYPE_CHECKING:
     import pandas as pd

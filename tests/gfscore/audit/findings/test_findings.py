@@ -5,10 +5,11 @@ import pandas as pd
 import pytest
 
 from gfscore.audit.audit_tables import AuditTables
-from gfscore.audit.findings import evidence, findings_of, first_findings, in_words, sentence
-from gfscore.audit.findings.finding import DIFFERS, KINDS, OPEN, REFUTES, WEAKEST
-from gfscore.audit.findings.in_verdict import beside, with_findings
-from gfscore.audit.findings.words import TEMPLATES
+from gfscore.audit.findings import evidence
+from gfscore.audit.findings.finding import DIFFERS, OPEN, RANKED, REFUTES, WEAKEST
+from gfscore.audit.findings.in_verdict import as_data, beside, first_findings, with_findings
+from gfscore.audit.findings.making import findings_of
+from gfscore.audit.findings.templates import TEMPLATES
 from gfscore.core.class_names import classes_of
 from gfscore.show.last_words import MOST_LINES, last_words
 from synthetic import synthetic_audit
@@ -84,7 +85,7 @@ def test_a_verdict_on_classes_of_few_samples_says_so(smallest, said):
 
 def test_findings_stand_by_rank_and_the_first_ones_are_of_different_ranks():
     tables, verdict = disagreeing()
-    worded = in_words(findings_of(tables, verdict, MEASURES))
+    worded = as_data(findings_of(tables, verdict, MEASURES))
     ranks = [finding["rank"] for finding in worded]
     assert ranks == sorted(ranks)
     first = first_findings(worded, 3)
@@ -151,12 +152,12 @@ def test_the_terminal_says_it_in_at_most_twelve_lines():
 
 
 def test_every_kind_has_a_rank_a_section_and_words():
-    assert KINDS.keys() == TEMPLATES.keys()
-    assert {rank for rank, _ in KINDS.values()} == {REFUTES, WEAKEST, DIFFERS, OPEN}
+    assert RANKED.keys() == TEMPLATES.keys()
+    assert {rank for rank, _ in RANKED.values()} == {REFUTES, WEAKEST, DIFFERS, OPEN}
 
 
 def test_every_finding_is_one_sentence_without_a_full_stop():
     for judged in (SCORE, ATTACK):
         tables, verdict = disagreeing(judged=judged)
         for finding in findings_of(tables, verdict, MEASURES):
-            assert sentence(finding) and not sentence(finding).endswith(".")
+            assert finding.sentence and not finding.sentence.endswith(".")

@@ -14,11 +14,11 @@ import pandas as pd
 import pytest
 import vl_convert
 
+from gfscore.audit.findings.words import SENTENCES
 from gfscore.show.charts import CHARTS
 from gfscore.show.charts.declaration import SECTIONS, Subject
 from gfscore.show.drawing import drawings
 from gfscore.show.forms.theme import PARAMETERS
-from gfscore.show.words.findings import SENTENCES
 from made_charts import full_subject
 
 HOSTILE_MODELS = [

@@ -7,12 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts import CHARTS
 from gfscore.show.charts.class_vulnerability import rank_bounds
 from gfscore.show.charts.fp_reranking import LEAST_RANGE
 from gfscore.show.forms.layout import spread_out
 from gfscore.show.forms.panels import colour_limits, runs_of
-from gfscore.show.words.findings import Finding
 from made_charts import GREAT, drawn_of, measured, pictures, subject_of, swaps_of
 from made_errors import CORRUPTION, MINIMAL, TARGETED, error_tables, falsification_table, radius_tables, target_tables
 from synthetic import synthetic_audit
@@ -41,7 +41,7 @@ def of(name, tables, measure=GREAT, **settings):
 @pytest.mark.parametrize(
     ("values", "half", "kind", "numbers"),
     [
-        ([[0.1, 0.5, 0.6], [0.2, 0.5, 0.9]], 0.05, "weakest_class", {"times": 2, "models": 2, "sure": 2}),
+        ([[0.1, 0.5, 0.6], [0.2, 0.5, 0.9]], 0.05, "weakest_in_models", {"times": 2, "models": 2, "sure": 2}),
         ([[0.1, 0.15, 0.6], [0.2, 0.25, 0.9]], 0.05, "weakest_class_open", {"times": 2, "models": 2, "sure": 0}),
         (
             [[0.1, 0.5, 0.6], [0.5, 0.1, 0.9]],
@@ -220,8 +220,8 @@ def test_targets_show_the_easiest_and_leave_the_diagonal_empty():
 @pytest.mark.parametrize(
     ("scores", "censored", "kind", "times", "states"),
     [
-        ([1.0, 0.5, 0.4], [0, 0, 0], "score_refuted", 2, ["refuted", "not refuted", "refuted"]),
-        ([1.0, 0.5, 0.4], [0, 0, 7], "score_refuted", 1, ["refuted", "not refuted", "not settled"]),
+        ([1.0, 0.5, 0.4], [0, 0, 0], "mean_score_refuted", 2, ["refuted", "not refuted", "refuted"]),
+        ([1.0, 0.5, 0.4], [0, 0, 7], "mean_score_refuted", 1, ["refuted", "not refuted", "not settled"]),
         ([0.1, 0.1, 0.1], [0, 0, 0], "score_violated", 0, ["not refuted"] * 3),
     ],
 )

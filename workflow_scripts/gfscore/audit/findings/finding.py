@@ -1,16 +1,18 @@
-"""A finding: what an audit shows, before any word is made of it."""
+"""A finding: what an audit or a chart of it shows, before any word is made of it. Imports nothing heavy."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from gfscore.audit.findings.words import in_words
 
 REFUTES, WEAKEST, DIFFERS, OPEN = range(4)
 """Ranks of findings: what refutes the verdict or a score; the weakest class; differences between models; what is not
 decided."""
 
-KINDS = {
+RANKED = {
     "passing_model_falls": (REFUTES, "trust"),
     "order_reversed": (REFUTES, "trust"),
     "no_attack": (REFUTES, "trust"),
@@ -28,16 +30,20 @@ KINDS = {
     "undecided_models": (OPEN, "sure"),
     "calibration_fails": (OPEN, "trust"),
 }
-"""Rank of each kind of finding, and the section of the page that shows where it comes from; among those of one rank the
-earlier stands first."""
+"""Rank of each kind of finding of an audit, and the section of the page that shows where it comes from; among those of
+one rank the earlier stands first."""
+
+
+TIE_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What an audit shows: its kind, a key of KINDS; names of models, classes and measures; numbers; confidence.
+    """One statement of an audit or of a chart: its kind, a key of SENTENCES, what it is about, numbers, confidence.
 
-    `subject` and `numbers` hold what the template of the kind names. `confidence` is that of the claim, None where it
-    rests on none, such as a number that was counted.
+    `subject` holds names (of models, classes, measures), one or several, by their role; `numbers` hold numbers by
+    theirs, among which `tied` counts others that are equal to the one named. `confidence` is None where the statement
+    is of the samples at hand.
     """
 
     kind: str
@@ -46,11 +52,22 @@ class Finding:
     confidence: float | None = None
 
     @property
+    def sentence(self) -> str:
+        """The finding in words, without a full stop."""
+        return in_words(self.kind, self.subject, self.numbers, self.confidence)
+
+    @property
     def rank(self) -> int:
-        """REFUTES, WEAKEST, DIFFERS or OPEN."""
-        return KINDS[self.kind][0]
+        """REFUTES, WEAKEST, DIFFERS or OPEN, of a finding of an audit."""
+        return RANKED[self.kind][0]
 
     @property
     def section(self) -> str:
-        """Section of the page that shows it."""
-        return KINDS[self.kind][1]
+        """Section of the page that shows it, of a finding of an audit."""
+        return RANKED[self.kind][1]
+
+
+def others_equal(values: Iterable[float], value: float) -> dict[str, float]:
+    """How many of `values` beside one are equal to `value`, as a number of a finding; nothing where none is."""
+    equal = sum(abs(other - value) <= TIE_TOLERANCE for other in values) - 1
+    return {"tied": equal} if equal > 0 else {}

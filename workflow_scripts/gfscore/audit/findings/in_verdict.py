@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from gfscore.audit.findings.finding import Finding
 from gfscore.audit.findings.making import findings_of
-from gfscore.audit.findings.words import in_words
 
 if TYPE_CHECKING:
     from gfscore.audit.audit_tables import AuditTables
@@ -24,7 +24,7 @@ def with_findings(
     where it rests on few samples, with that.
     Takes AuditTables and the settings of every measure of the audit.
     """
-    findings = in_words(findings_of(tables, verdict, measures))
+    findings = as_data(findings_of(tables, verdict, measures))
     sentence = " ".join([verdict["sentence"], *(f"But {lowered(words)}." for words in beside(findings))])
     return {**verdict, "sentence": sentence, "findings": findings}
 
@@ -41,3 +41,33 @@ def beside(findings: Sequence[Mapping[str, Any]]) -> list[str]:
 def lowered(sentence: str) -> str:
     """Sentence as it goes on behind "But": a first word of the template in small letters, a name as it is."""
     return sentence[:1].lower() + sentence[1:] if sentence.startswith("No ") else sentence
+
+
+def as_data(findings: Sequence[Finding]) -> list[dict[str, Any]]:
+    """Findings as plain data for JSON, each with its section and its sentence."""
+    return [
+        {
+            "kind": finding.kind,
+            "section": finding.section,
+            "rank": finding.rank,
+            "subject": dict(finding.subject),
+            "numbers": dict(finding.numbers),
+            "confidence": finding.confidence,
+            "sentence": finding.sentence,
+        }
+        for finding in findings
+    ]
+
+
+def first_findings(worded: Sequence[Mapping[str, Any]], most: int) -> list[Mapping[str, Any]]:
+    """The `most` findings that stand first: the first of each rank, then the next ones, in the order of rank.
+
+    Takes what as_data returns.
+    """
+    seen: list[int] = []
+    place = []
+    for position, finding in enumerate(worded):
+        place.append((seen.count(finding["rank"]), position))
+        seen.append(finding["rank"])
+    chosen = sorted(sorted(range(len(worded)), key=lambda position: place[position])[:most])
+    return [worded[position] for position in chosen]

@@ -1,225 +1,200 @@
-"""Sentences of findings: one template for each kind, the only place where findings become words.
+"""The one place where findings become words: a format, or a function, for each kind.
 
-Templates are filled with the subject and the numbers of a finding, printed: `low` and `least` rounded down, `high`
-and `most` up, `rho` and the like with their sign. Sentences have no full stop.
+Imports nothing heavy, because declarations of charts are read by every run of Snakemake.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
+from string import Formatter
 from typing import Any
 
-from gfscore.audit.findings.finding import Finding
-from gfscore.audit.metrics import METRICS
+from gfscore.audit.findings.templates import TEMPLATES, Template
+from gfscore.core import numbers
 from gfscore.core.names import capitalised, class_phrase, enumeration, printable, shortened
-from gfscore.core.numbers import count, interval, number, percent, signed
 
-LONGEST = 40
+LONGEST = 32
 
-OBJECTIVES = {
-    "cross_model_accuracy": "cross-model accuracy",
-    "within_model_class_accuracy": "within-model class accuracy",
-    "ranking_stability": "ranking stability",
-    "ranking_stability_endpoints": "ranking stability (end points)",
-    "likelihood": "likelihood",
-    "attack_distance": "attack distance",
+
+def in_words(kind: str, subject: Mapping[str, Any], known: Mapping[str, Any], confidence: float | None) -> str:
+    """The sentence of a finding without a full stop, from its kind, subject, numbers and confidence."""
+    template = SENTENCES[kind]
+    if not isinstance(template, str):
+        return capitalised(template(subject, known, confidence))
+    text = _WORDS.format(template, **subject, **known)
+    if others := int(known.get("tied", 0)):
+        text += f" (tied with {others:,} other{'' if others == 1 else 's'})"
+    return capitalised(text) if text.startswith("class ") else text
+
+
+class _Words(Formatter):
+    """Formats {role:how}: numbers to three significant digits, names as people read them."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        """A number or name of a finding as text; `format_spec` is a key of HOW, or empty."""
+        if format_spec:
+            return HOW[format_spec](value)
+        if isinstance(value, str | tuple):
+            return _names(value)
+        return numbers.count(value) if isinstance(value, int) else numbers.number(value)
+
+
+def _names(value, phrase=lambda name: shortened(name, LONGEST)):
+    names = (value,) if isinstance(value, str) else value
+    return enumeration(map(phrase, names))
+
+
+def _counted(noun):
+    plural = f"{noun}es" if noun.endswith("s") else f"{noun}s"
+    return lambda value: f"{int(value):,} {noun if value == 1 else plural}"
+
+
+HOW = {
+    "low": numbers.lower_bound,
+    "high": numbers.upper_bound,
+    "signed": numbers.signed,
+    "setting": numbers.setting,
+    "count": numbers.count,
+    "points": lambda value: f"{100 * value:.0f} points",
+    "times": lambda value: f"{numbers.number(value)} times",
+    "title": lambda name: printable(name)[:1].upper() + printable(name)[1:],
+    "size": lambda value: numbers.number(abs(value)),
+    "percent": lambda value: f"{100 * value:.3g}%",
+    "class": lambda value: _names(value, class_phrase),
+    "text": printable,
+    "models": _counted("model"),
+    "classes": _counted("class"),
+    "pairs": _counted("pair"),
 }
-"""Objective of calibration.json as it reads in a sentence."""
+"""How a number or name is written."""
 
+_WORDS = _Words()
 
-def sentence(finding: Finding) -> str:
-    """The finding in words, without a full stop."""
-    return capitalised(TEMPLATES[finding.kind](finding.subject, finding.numbers, finding.confidence))
-
-
-def in_words(findings: Sequence[Finding]) -> list[dict[str, Any]]:
-    """Findings as plain data for JSON, each with its section and its sentence."""
-    return [
-        {
-            "kind": finding.kind,
-            "section": finding.section,
-            "rank": finding.rank,
-            "subject": dict(finding.subject),
-            "numbers": dict(finding.numbers),
-            "confidence": finding.confidence,
-            "sentence": sentence(finding),
-        }
-        for finding in findings
-    ]
-
-
-def first_findings(worded: Sequence[Mapping[str, Any]], most: int) -> list[Mapping[str, Any]]:
-    """The `most` findings that stand first: the first of each rank, then the next ones, in the order of rank.
-
-    Takes what in_words returns.
-    """
-    seen: list[int] = []
-    place = []
-    for position, finding in enumerate(worded):
-        place.append((seen.count(finding["rank"]), position))
-        seen.append(finding["rank"])
-    chosen = sorted(sorted(range(len(worded)), key=lambda position: place[position])[:most])
-    return [worded[position] for position in chosen]
-
-
-def _name(text: object) -> str:
-    return shortened(text, LONGEST)
-
-
-def _share(value: float) -> str:
-    return f"{100 * value:.2g}%"
-
-
-def _sure(confidence: float | None) -> str:
-    return "" if confidence is None else f" ({percent(confidence)} confidence)"
-
-
-def _of(part: int, whole: int, what: str = "model") -> str:
-    if whole == 1:
-        return f"the only {what}"
-    several = f"{what}es" if what.endswith("s") else f"{what}s"
-    return f"all {count(whole)} {several}" if part == whole else f"{count(part)} of {count(whole)} {several}"
-
-
-def _passing_model_falls(who, n, confidence):
-    others = int(n["others"])
-    passing = "that passes falls" if others == 1 else "that pass fall"
-    more = f"; {count(others)} more {passing} below one half" if others else ""
-    bound = f", at most {number(n['high'])} with {percent(confidence)} confidence" if confidence else ""
-    under = f"{_name(who['model'])} passes, yet attacks leave it {_share(n['accuracy'])} of the samples"
-    return f"{under} ({printable(who['source'])}{bound}){more}"
-
-
-def _order_reversed(who, n, _confidence):
-    relation = "is nearly the reverse of" if n["rho"] <= -0.8 else "runs against"
-    what = f"{printable(who['source'])}, Spearman {signed(n['rho'])}, {count(n['models'])} models"
-    return f"The order of the models by {printable(who['measure'])} {relation} their order under attack ({what})"
-
-
-def _no_attack(who, _n, _confidence):
-    start = "No measure of this audit attacks"
-    if who["attack_free"]:
-        return f"{start}: {printable(who['measure'])} says how clearly classes are told apart, not what attacks leave"
-    return f"{start}, so that nothing here says what attacks would leave"
-
-
-def _score_refuted(who, n, confidence):
-    rates = number(n["least"]) if n["least"] == n["most"] else f"{number(n['least'])} to {number(n['most'])}"
-    score, distances = printable(who["score"]), printable(who["distances"])
-    mean = f"; its mean is refuted for {_of(n['refuted'], n['models'])}{_sure(confidence)}" if n["refuted"] else ""
-    nearer = f"{distances} comes nearer on {rates} of the samples"
-    return f"{score} is no lower bound on the distance to an error: {nearer}{mean}"
-
-
-def _certificates_refuted(who, n, _confidence):
-    broken = f"{count(n['refuted'])} of {count(n['n'])} certificates"
-    return f"Attacks broke {broken} of {printable(who['measure'])}, more than chance allows: a defect, not a result"
-
-
-def _gradients_masked(who, n, _confidence):
-    how = "is" if who["proof"] else "may be"
-    more = f"; signs of it in {count(n['models'])} models" if n["models"] > 1 else ""
-    where = f"{printable(who['measure'])}, {count(n['count'])} of {count(n['n'])} samples"
-    return f"Gradients of {_name(who['model'])} {how} masked, so that its attacks fail ({where}){more}"
-
-
-def _classes_without_samples(who, n, _confidence):
-    names = [class_phrase(name) for name in who["classes"]]
-    more = [f"{count(n['count'] - len(names))} more"] if n["count"] > len(names) else []
-    return f"Nothing is known of {enumeration(names + more)}: no samples, and any of them may be the weakest class"
-
-
-def _weakest_class(who, n, confidence):
-    where = f"{class_phrase(who['class'])} is the weakest of {_name(who['model'])}"
-    lead = f"{where} at {number(n['value'])}, {number(n['gap'])} below {class_phrase(who['next'])}"
-    if n["suspects"] == 1:
-        surely = f"surely the weakest{_sure(confidence)}"
-    else:
-        surely = f"{count(n['suspects'])} of {count(n['classes'])} classes may be the weakest{_sure(confidence)}"
-    often = f"; lowest in {_of(n['times'], n['models'])}" if n["models"] > 1 else ""
-    return f"{lead}; {surely}{often}"
-
-
-def _no_weakest_class(who, n, confidence):
-    lead = f"No difference between classes of {_name(who['model'])} can be shown{_sure(confidence)}"
-    return f"{lead}; {class_phrase(who['class'])} scores lowest, {number(n['value'])} ({interval(n['low'], n['high'])})"
-
-
-def _groups_differ(who, n, confidence):
-    low = f"{number(n['low_value'])} on {printable(who['lowest'])}"
-    high = f"{number(n['high_value'])} on {printable(who['highest'])}"
-    attribute, where = printable(who["attribute"]), f"{_name(who['label'])}, {low}, {high}"
-    if n["sure"]:
-        return f"Groups by {attribute} differ most surely: {where}{_sure(confidence)}"
-    return f"No difference between groups can be shown{_sure(confidence)}; the widest is by {attribute} ({where})"
-
-
-def _best_models(who, n, confidence):
-    of = f"of {count(n['models'])} models by {printable(who['measure'])}{_sure(confidence)}"
-    named = [_name(name) for name in who["models"]]
-    if n["best"] == 1:
-        lead = f"{named[0]} is the best {of}"
-    elif n["best"] <= len(named):
-        lead = f"{enumeration(named[: n['best']])} may each be the best {of}"
-    else:
-        lead = f"{count(n['best'])} may each be the best {of}"
-    return f"{lead}; {count(n['different'])} of {count(n['pairs'])} pairs differ significantly"
-
-
-def _no_best_model(who, n, confidence):
-    pairs = f"{count(n['different'])} of {count(n['pairs'])} pairs differ" if n["different"] else "no two differ"
-    which = f"any of the {count(n['models'])} may be the best by {printable(who['measure'])}"
-    return f"No best model can be shown: {which}, {pairs} significantly{_sure(confidence)}"
-
-
-def _metrics_disagree(who, n, _confidence):
-    less, more = ("less", "more") if n["rdi"] > 0 else ("more", "less")
-    other = METRICS[who["metric"]].title
-    return (
-        f"Whether robustness costs fairness depends on the metric: models with a higher mean are {less} equal by RDI "
-        f"({signed(n['rdi'])}), {more} equal by {other} ({signed(n['other'])})"
-    )
-
-
-def _few_samples(who, n, _confidence):
-    rest = "rests" if n["count"] == 1 and n["classes"] > 1 else "rest"
-    lead = f"{_of(n['count'], n['classes'], 'class')} {rest} on fewer than {n['below']} samples"
-    return f"{lead} (the fewest: {count(n['least'])}, {printable(who['measure'])})"
-
-
-def _undecided_models(who, n, confidence):
-    named = [_name(name) for name in who["models"]]
-    more = [f"{count(n['count'] - len(named))} more"] if n["count"] > len(named) else []
-    lead = f"{enumeration(named + more)} {'stays' if n['count'] == 1 else 'stay'} undecided{_sure(confidence)}"
-    if n["most"] is None:
-        return f"{lead}: no number of samples is known that would settle it"
-    needed = count(n["most"]) if n["least"] == n["most"] else f"{count(n['least'])} to {count(n['most'])}"
-    return f"{lead}: about {needed} samples per class would settle it"
-
-
-def _calibration_fails(who, n, _confidence):
-    best = f"Spearman {signed(n['after'])} at best, by {OBJECTIVES.get(who['objective'], who['objective'])}"
-    return (
-        f"No temperature makes {printable(who['measure'])} rank models by robust accuracy better than clean accuracy "
-        f"or T = 1 do ({best}; clean accuracy {signed(n['alone'])}, T = 1 {signed(n['before'])})"
-    )
-
-
-TEMPLATES: Mapping[str, Callable[[Mapping[str, Any], Mapping[str, Any], float | None], str]] = {
-    "passing_model_falls": _passing_model_falls,
-    "order_reversed": _order_reversed,
-    "no_attack": _no_attack,
-    "score_refuted": _score_refuted,
-    "certificates_refuted": _certificates_refuted,
-    "gradients_masked": _gradients_masked,
-    "classes_without_samples": _classes_without_samples,
-    "weakest_class": _weakest_class,
-    "no_weakest_class": _no_weakest_class,
-    "groups_differ": _groups_differ,
-    "best_models": _best_models,
-    "no_best_model": _no_best_model,
-    "metrics_disagree": _metrics_disagree,
-    "few_samples": _few_samples,
-    "undecided_models": _undecided_models,
-    "calibration_fails": _calibration_fails,
+SENTENCES: dict[str, str | Template] = {
+    **TEMPLATES,
+    # which class
+    "weakest_in_models": "{cls:class} is the weakest class in {times} of {models:models}, significantly in "
+    "{sure:count}",
+    "weakest_class_open": "{cls:class} scores lowest in {times} of {models:models}, significantly in none",
+    "weakest_classes": "{classes:classes} score lowest equally often, in {times} of {models:models} each",
+    "weakest_class_of_one": "{cls:class} is significantly the weakest class, at {value}",
+    "weakest_class_of_one_open": "{cls:class} scores lowest ({value}), but {suspects:classes} may be the weakest",
+    "classes_alike": "No class differs from another beyond its interval; {cls:class} scores lowest ({value})",
+    "classes_equal": "All classes have the same value in every model",
+    "most_vulnerable": "{cls:class} ranks lowest on average ({rank} of {classes}) and scores lowest in {times} of "
+    "{models:models}",
+    "ranks_open": "No two classes differ beyond their intervals; {cls:class} ranks lowest ({rank} of {classes})",
+    "ranks_equal": "All {classes:classes} have the same mean rank: none is more vulnerable",
+    "profiles_agree": "Models agree on which classes are weak: mean Spearman {rho:signed} over {pairs:pairs} of models "
+    "({rho_low:signed} to {rho_high:signed})",
+    "profiles_differ": "Models agree little on which classes are weak: mean Spearman {rho:signed} over {pairs:pairs} "
+    "of models ({rho_low:signed} to {rho_high:signed})",
+    "best_and_worst": "{model}: the classes lie between {low} and {high}",
+    "errors_drawn": "{cls:class} draws more than an equal share of the errors in {times} of {models:models}, {share} "
+    "on average",
+    "errors_drawn_untested": "{cls:class} draws the largest share of the errors, {share} on average",
+    "errors_even": "No class draws significantly more than an equal share of the errors; {cls:class} draws most, "
+    "{share} on average",
+    "most_confused": "{true:class} is most often taken for {predicted:class}: in {share} of the cases, mean over "
+    "{models:models}",
+    "most_confused_of_any": "The most frequent confusion of any model: {model} takes {true:class} for "
+    "{predicted:class} in {share} of the cases",
+    "nothing_confused": "No class is ever taken for another",
+    "alike": "{times} of {pairs:pairs} of models err significantly more alike than by chance (cosine of errors {mean} "
+    "on average, {mean_chance} by chance), {models} most",
+    "not_alike": "No two models err significantly more alike than by chance: cosine of errors {mean} on average, "
+    "{mean_chance} by chance",
+    "alike_not_settled": "Whether models err more alike than by chance cannot be settled with {classes:classes}: "
+    "cosine of errors {mean} on average, {mean_chance} by chance",
+    "no_errors_to_compare": "Some models make no errors, so that there is nothing to compare",
+    "easiest_target": "{easiest:class} is the easiest target ({share} of the other samples); {true:class} turns into "
+    "{target:class} most often ({most})",
+    "no_target_reached": "The attack reaches no target",
+    # which model
+    "mean_rdi_few": "{models:models}: too few to show a relation between mean and disparity",
+    "mean_rdi_none": "No clear relation between mean and RDI over {models:models} (Spearman {rho:signed})",
+    "mean_rdi_less": "Models with a higher mean are less equal by RDI (Spearman {rho:signed})",
+    "mean_rdi_more": "Models with a higher mean are more equal by RDI (Spearman {rho:signed})",
+    "mean_rdi_less_against_nrgc": "Models with a higher mean are less equal by RDI (Spearman {rho:signed}), but more "
+    "equal by NRGC ({rho_nrgc:signed})",
+    "mean_rdi_more_against_nrgc": "Models with a higher mean are more equal by RDI (Spearman {rho:signed}), but less "
+    "equal by NRGC ({rho_nrgc:signed})",
+    "places_fixed": "No weight of RDI changes the order of {models:models}",
+    "places_kept": "Up to \u03bb = {lam:setting} all {models:models} keep their places; the first swap comes at "
+    "\u03bb = {first}",
+    "places_change": "Weighing RDI with \u03bb = {lam:setting} moves {moved} of {models:models} to another place; the "
+    "first swap comes at \u03bb = {first}",
+    # how sure
+    "disparity_above": "RDI runs from {low} ({best}) to {high} ({worst}), above chance in {times} of {models:models}",
+    "disparity_above_of_one": "RDI is {low}, above chance",
+    "disparity_unlike": "RDI runs from {low} ({best}) to {high} ({worst}); classes differ in how values are "
+    "distributed, perhaps not in their means",
+    "disparity_unlike_of_one": "RDI is {low}; classes differ in how values are distributed, perhaps not in their means",
+    "disparity_chance": "RDI runs from {low} ({best}) to {high} ({worst}), not distinguishable from chance in any "
+    "model",
+    "disparity_chance_of_one": "RDI is {low}, not distinguishable from chance",
+    "disparity_unknown": "RDI runs from {low} ({best}) to {high} ({worst}); what chance gives is not known",
+    "disparity_unknown_of_one": "RDI is {low}; what chance gives is not known",
+    "rdi_bound_is_wide": "{n:count} samples per class, drawn again, give an RDI within {found:high} of that of all; "
+    "the bound, {bound:high}, is {ratio:times} as wide, but holds for the true RDI",
+    "rdi_does_not_vary": "RDI does not vary at all at {n:count} samples per class, where the bound allows {bound:high}",
+    # can it be trusted
+    "mean_score_refuted": "Attacks refute the mean score of {times} of {models:models}, and find examples nearer than "
+    "the score for {low} to {high} of the correct samples",
+    "score_open": "Attacks refute the mean score of none of {models:models} ({open} not settled), yet find examples "
+    "nearer than the score for {low} to {high} of the correct samples",
+    "score_violated": "Attacks refute the mean score of none of {models:models}, yet find examples nearer than the "
+    "score for {low} to {high} of the correct samples",
+    "score_stands": "Attacks find no example nearer than the score in {models:models}, which confirms nothing",
+    "nothing_to_refute": "No sample is classified correctly, so that attacks have nothing to refute",
+    "mean_radius": "{model}: mean radius {mean}",
+    "mean_radii": "The mean radius is largest for {best} ({high}), smallest for {worst} ({low})",
+    "smallest_radius": "{cls:class} has the smallest mean radius in {times} of {models:models}",
+    "calibration_useless": "No calibrated score ranks the models like robust accuracy: Spearman {after:signed} at "
+    "best, {before:signed} at T = 1, {alone:signed} for clean accuracy alone",
+    "accuracy_as_good": "Clean accuracy alone agrees with robust accuracy at least as well ({alone:signed}) as every "
+    "calibrated score (best {after:signed})",
+    "calibration_no_gain": "No calibration improves agreement with robust accuracy over T = 1 ({before:signed})",
+    "calibration_helps": "Calibrating by {objective} gives the best agreement with robust accuracy: {after:signed}, "
+    "against {before:signed} at T = 1 and {alone:signed} for clean accuracy alone",
+    "optimum_at_edge": "The optimum of {times} of {objectives} objectives reaches the end of the search: not to be "
+    "trusted",
+    "optimum_inside": "No optimum reaches the end of the search; agreement with robust accuracy is not known",
+    "shift_moves_score": "Adding {from_:setting} to {to:setting} to every logit, which alters no prediction, moves "
+    "{measure} by up to {move}",
+    "shift_moves_score_others_not": "Adding {from_:setting} to {to:setting} to every logit, which alters no "
+    "prediction, moves {measure} by up to {move}, but not {still}",
+    "scale_moves_score": "Multiplying every logit by {from_:setting} to {to:setting}, which alters no prediction, "
+    "moves {measure} by up to {move}",
+    "scale_moves_score_others_not": "Multiplying every logit by {from_:setting} to {to:setting}, which alters no "
+    "prediction, moves {measure} by up to {move}, but not {still}",
+    "score_unmoved": "Changes of the logits that alter no prediction leave {measures} as they are",
+    # for whom
+    "groups_differ_most": "Groups by {attribute:text} differ most: {model}, {low} on {lowest:text} and {high} on "
+    "{highest:text}; beyond their intervals in {times} of {models:models}",
+    "groups_differ_within_class": "Within {cls:class} groups by {attribute:text} differ most: {lowest:text} {low}, "
+    "{highest:text} {high}",
+    "groups_alike": "No groups with enough samples differ",
+    "groups_small": "No two groups have enough samples to be compared",
+    "recall_differs": "Largest difference of recall between groups: {cls:class} by {attribute:text}, {gap:points}",
+    "hardest_corruption": "{corruption:title} costs most recall (to {recall}); {cls:class} is the lowest under "
+    "{times} of {kinds} corruptions; the lowest recall is {lowest}",
+    "nothing_corrupted": "No class has a corrupted copy",
+    "least_tolerated": "Predictions depend most on {dimension:text}: Tolerance {mean}, mean over {models:models}",
+    "all_tolerated": "No move along any latent dimension changes a prediction",
+    "all_constant": "Every classifier gives all decoded images one class, so that no Tolerance says anything",
+    "effect_raises": "{dimension:text} raises {trait:text} most: by {shift:size} standard deviations",
+    "effect_lowers": "{dimension:text} lowers {trait:text} most: by {shift:size} standard deviations",
+    "effect_raises_probability": "{dimension:text} raises {trait:text} most: by {shift:size} in probability",
+    "effect_lowers_probability": "{dimension:text} lowers {trait:text} most: by {shift:size} in probability",
+    "nothing_moves": "No move changes anything that is measured",
+    "reconstructed": "Only what the lower row keeps can be moved: classifiers are shown such images",
+    "strongest_dimension": "{most:text} changes pictures most, {least:text} least",
+    "task_depends": "{task:text} depends most on {attribute:text}: Tolerance {mean}, mean over {models:models}",
+    "same_attributes": "Tolerance and equal opportunity name the same most influential attribute in {times} of {kinds} "
+    "tasks",
+    "no_attribute_in_common": "No two attributes are both moved and compared between groups",
+    "tasks_differ": "Between tasks, {metric:text} differs most, by {mean_gap}, and {least:text} least, by {mean_least}",
 }
+"""Sentence of each kind of finding: a format of its subject and numbers, in which `how` is a key of HOW, or a function
+of them and the confidence. Charts add those of their own."""

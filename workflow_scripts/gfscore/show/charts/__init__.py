@@ -7,9 +7,9 @@ of Snakemake reads them: numpy and pandas stand inside the functions.
 
 from pkgutil import iter_modules
 
+from gfscore.audit.findings.words import SENTENCES
 from gfscore.core.discovery import required_declarations
 from gfscore.show.charts.declaration import Chart
-from gfscore.show.words.findings import SENTENCES
 
 CHARTS: dict[str, Chart] = {
     chart.name: chart

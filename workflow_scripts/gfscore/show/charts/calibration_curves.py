@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.forms import Axis, Curves
-from gfscore.show.words.findings import Finding
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.forms import Axis, Heatmap
-from gfscore.show.words.findings import Finding
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,7 +71,7 @@ def weakest_class(frame: pd.DataFrame) -> Finding:
     if models == 1:
         numbers = {"value": float(first["value"].iloc[0]), "suspects": int(first["suspects"].iloc[0])}
         return Finding(f"weakest_class_of_one{'' if sure else '_open'}", names, numbers, confidence)
-    return Finding("weakest_class" if sure else "weakest_class_open", names, numbers, confidence)
+    return Finding("weakest_in_models" if sure else "weakest_class_open", names, numbers, confidence)
 
 
 CHART = Chart(

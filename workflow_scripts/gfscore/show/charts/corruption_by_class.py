@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gfscore.audit.findings.finding import Finding, others_equal
 from gfscore.show.charts.class_heatmap import MOST_IN_ORDER
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.forms import Axis, Heatmap
-from gfscore.show.words.findings import Finding, others_equal
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
+from gfscore.audit.findings.finding import Finding
 from gfscore.core.class_names import readable_classes
 from gfscore.core.identity import UNCALIBRATED
 from gfscore.core.names import model_labels, printable, without_threat
 from gfscore.measures import Measure, measure_of
 from gfscore.show.forms import Form
-from gfscore.show.words.findings import Finding
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -161,7 +161,7 @@ class Chart:
     """What the frame says; every number in it is one of the frame, or counts or relates numbers of it."""
 
     sentences: Mapping[str, str] = field(default_factory=dict)
-    """Sentences of kinds of findings that are its own (see gfscore.show.words.findings.SENTENCES)."""
+    """Sentences of kinds of findings that are its own (see gfscore.audit.findings.words.SENTENCES)."""
 
     shows: str
     """What marks are, in half a sentence; a format of Subject.facts."""

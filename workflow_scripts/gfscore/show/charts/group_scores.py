@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.forms import Axis, Intervals
-from gfscore.show.words.findings import Finding
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,7 +66,7 @@ def widest_gap(frame: pd.DataFrame) -> Finding:
     names |= {"lowest": str(low["group"]), "highest": str(high["group"])}
     numbers = {"low": float(low["value"]), "high": float(high["value"]), "models": len(apart)}
     sure = int((apart["sure_gap"] > 0).sum())
-    return Finding("groups_differ", names, numbers | {"times": sure}, float(frame["confidence"].iloc[0]))
+    return Finding("groups_differ_most", names, numbers | {"times": sure}, float(frame["confidence"].iloc[0]))
 
 
 CHART = Chart(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.charts.projection_tasks import OF_GROUPS, influences
 from gfscore.show.forms import Axis, Intervals
-from gfscore.show.words.findings import Finding
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.forms import Axis, Scatter
-from gfscore.show.words.findings import Finding
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,7 +51,7 @@ def refuted(frame: pd.DataFrame) -> Finding:
     }
     if not rates.max():
         return Finding("score_stands", numbers={"models": models})
-    kind = "score_refuted" if times else "score_open" if unsettled else "score_violated"
+    kind = "mean_score_refuted" if times else "score_open" if unsettled else "score_violated"
     return Finding(kind, numbers=numbers, confidence=float(frame["confidence"].iloc[0]))
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from gfscore.audit.findings.finding import Finding, others_equal
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.charts.survival import radius_curves
 from gfscore.show.forms import Axis, Curves
-from gfscore.show.words.findings import Finding, others_equal
 
 if TYPE_CHECKING:
     import pandas as pd

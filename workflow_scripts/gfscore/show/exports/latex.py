@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from gfscore.audit.calibration.model_evidence import ROBUST, alone
-from gfscore.audit.findings.words import OBJECTIVES
+from gfscore.audit.findings.templates import OBJECTIVES
 from gfscore.audit.metrics import MAIN
 from gfscore.core.class_names import classes_of, readable_classes
 from gfscore.core.identity import UNCALIBRATED

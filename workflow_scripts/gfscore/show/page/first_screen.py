@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gfscore.audit.findings import evidence
-from gfscore.audit.findings.words import first_findings
+from gfscore.audit.findings.in_verdict import first_findings
 from gfscore.audit.verdicts.verdict import MOST_REPEATED
 from gfscore.core import numbers
 from gfscore.core.names import enumeration, printable

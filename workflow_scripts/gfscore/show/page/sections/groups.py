@@ -67,7 +67,7 @@ def _corruption_errors(c):
     baseline = errors["baseline"].iloc[0]
     reference = "relative to a baseline: the audit names none (corruption_baseline)"
     if pd.notna(baseline):
-        reference = f"the mean over corruptions of its error over that of {printable(baseline)}"
+        reference = f"the mean over corruptions of its error over that of {printable(baseline)}, taken as it is"
     columns = [
         named("Model", "label"),
         named("Measure", "measure"),
@@ -75,6 +75,7 @@ def _corruption_errors(c):
         valued("Mean error", "error"),
         bounded("Interval", "low", "high", 1.0),
         valued("mCE", "corruption_error"),
+        bounded("Interval", "corruption_error_low", "corruption_error_high"),
     ]
     return Detail(
         "Errors under corruptions: plain mean, and mean corruption error (mCE)",

@@ -9,7 +9,7 @@ import pandas as pd
 
 from gfscore.audit.agreement.columns import ALL
 from gfscore.audit.calibration.model_evidence import ROBUST
-from gfscore.audit.findings.words import OBJECTIVES
+from gfscore.audit.findings.templates import OBJECTIVES
 from gfscore.core import numbers
 from gfscore.show.page import limits
 from gfscore.show.page.tables import Detail, bounded, counted, named, table_of, valued, yes

@@ -1,1 +1,0 @@
-"""What the tables of an audit show, in sentences."""
