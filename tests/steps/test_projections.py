@@ -294,6 +294,10 @@ def test_effects_have_censoring_beside_tolerance(tables):
     assert beside in set(chart_of("projection_effects", tables).frame["row"])
     unknown = effects.assign(models=0, tolerance=None, censored=None, accuracy=None)
     assert chart_of("projection_effects", tables | {"projection_effects": unknown}).figure().axes
+    # Models that are constant under one mapper may not be so under another.
+    second = effects.assign(mapper="second", accuracy=0.25)
+    both = pd.concat([effects.assign(accuracy=0.5), second], ignore_index=True)
+    assert "0.250 to 0.500" in chart_of("projection_effects", tables | {"projection_effects": both}).words.note
 
 
 def test_an_audit_with_groups_takes_the_differences_of_the_measure_that_leaves_samples_undisturbed(folder, tables):

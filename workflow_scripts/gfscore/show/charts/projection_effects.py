@@ -36,7 +36,9 @@ def effects(subject: Subject) -> pd.DataFrame | None:
     rows["row"] = [f"{row.named}  ({number(row.tolerance)}; {_share(row.censored)})" for row in rows.itertuples()]
     rows["shift"] = rows["shift"].astype(float)
     columns = ["row", "dimension", "trait", "shift", "measured", "tolerance", "censored", "divergence"]
-    return rows[[*columns, "models", "accuracy", "mapper"]]
+    # One fact of the whole chart, though each mapper has its own models that are not constant.
+    ends = rows["accuracy"].astype(float).agg(["min", "max"]).map(number).unique()
+    return rows[[*columns, "models", "mapper"]].assign(accuracy=" to ".join(ends))
 
 
 def _share(value):
