@@ -23,7 +23,8 @@ def effects(subject: Subject) -> pd.DataFrame | None:
     if rows is None:
         return None
     measured = rows["how"] == "measured"
-    several = rows["mapper"].nunique() > 1
+    # Names of attributes and of latent dimensions tell mappers apart, unless two have the same.
+    several = rows.groupby("dimension")["mapper"].nunique().max() > 1
     rows = (
         rows.sort_values("dimension_index", kind="stable")
         .sort_values("mapper", kind="stable")
