@@ -82,7 +82,8 @@ def noise_floors(
 def _shuffled_means(
     values: NDArray[np.float64], n: NDArray[np.int64], permutations: int, rng: np.random.Generator
 ) -> Iterator[NDArray[np.float64]]:
-    # Means of classes of n (K,) samples under block after block of B shuffles: (B, R, K).
+    # Means of classes of n (K,) samples under block after block of B shuffles: (B, R, K), in memory (B, K, R), so that
+    # the smallest of the classes is that of K long rows.
     rows, samples = values.shape
     step = max(1, ELEMENTS // max(1, rows * len(n), samples))
     columns, starts = np.ascontiguousarray(values.T), np.concatenate([[0], np.cumsum(n)])
@@ -93,7 +94,7 @@ def _shuffled_means(
         ends = (starts[:-1] + samples * np.arange(block)[:, None]).ravel()
         membership = csr_array((np.ones(len(dealt)), dealt, np.append(ends, len(dealt))), (len(ends), samples))
         sums = (membership @ columns).reshape(block, len(n), rows)
-        yield np.ascontiguousarray(np.moveaxis(sums / n[:, None], 1, 2))
+        yield np.moveaxis(sums / n[:, None], 1, 2)
 
 
 def between_class_sd(values: ClassValues) -> float:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import combinations
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from gfscore.core.files import read_json
 from gfscore.measures import measure_of
-from gfscore.statistics import disparity
 from gfscore.statistics.bootstrap import bootstrap_intervals
 from gfscore.statistics.class_bounds import bounds_of
 from gfscore.statistics.classes import class_values
@@ -17,7 +17,6 @@ from gfscore.statistics.ranking import vulnerability
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import numpy as np
     import pandas as pd
     from numpy.typing import NDArray
 
@@ -108,31 +107,32 @@ def vulnerability_rows(class_scores: pd.DataFrame) -> list[dict[str, Any]]:
     return rows
 
 
-def class_pair_rows(class_scores: pd.DataFrame) -> list[dict[str, Any]]:
+def class_pair_rows(class_scores: pd.DataFrame) -> pd.DataFrame:
     """Rows of the table class_pairs from class_scores: every pair of classes of a model, the stronger class first.
 
     Classes without samples are in no pair, and more than MOST_PAIRED classes have no rows: K = 1,000 would make half a
     million for each model. The bounds of a difference are those of its ends, so they hold together where these do.
     """
-    rows = []
-    for key, group in class_scores.groupby(CLASS_KEY, sort=False, dropna=False):
-        if len(group) > MOST_PAIRED:
-            continue
-        found = group[group["value"].notna()].sort_values(["value", "class_index"], ascending=[False, True])
-        differences = disparity.pairwise_differences(found["value"])
-        classes = found[["class_index", "class_name", "low", "high"]].to_dict("records")
-        rows += [
-            {
-                **dict(zip(CLASS_KEY, key, strict=True)),
-                **{f"stronger_{name}": classes[i][f"class_{name}"] for name in ("index", "name")},
-                **{f"weaker_{name}": classes[j][f"class_{name}"] for name in ("index", "name")},
-                "difference": differences[i, j],
-                "low": classes[i]["low"] - classes[j]["high"],
-                "high": classes[i]["high"] - classes[j]["low"],
-            }
-            for i, j in combinations(range(len(classes)), 2)
-        ]
-    return rows
+    groups = class_scores.groupby(CLASS_KEY, sort=False, dropna=False)
+    numbered = class_scores.assign(group=groups.ngroup(), classes=groups["class_index"].transform("size"))
+    found = numbered[numbered["value"].notna() & (numbered["classes"] <= MOST_PAIRED)]
+    found = found.sort_values(["group", "value", "class_index"], ascending=[True, False, True])
+    counts = found["group"].value_counts(sort=False).to_numpy()
+    pairs = [
+        start + np.stack(np.triu_indices(count, 1))
+        for start, count in zip(np.cumsum(counts) - counts, counts, strict=True)
+    ]
+    stronger, weaker = (
+        found.take(index).reset_index(drop=True)
+        for index in (np.concatenate(pairs, axis=1) if pairs else np.empty((2, 0), dtype=int))
+    )
+    return stronger[CLASS_KEY].assign(
+        **{f"stronger_{name}": stronger[f"class_{name}"] for name in ("index", "name")},
+        **{f"weaker_{name}": weaker[f"class_{name}"] for name in ("index", "name")},
+        difference=stronger["value"] - weaker["value"],
+        low=stronger["low"] - weaker["high"],
+        high=stronger["high"] - weaker["low"],
+    )
 
 
 def resolve_label_error_rates(setting: Any, path_to_manifest: Path | str, path_to_generator: Any) -> list[float] | None:

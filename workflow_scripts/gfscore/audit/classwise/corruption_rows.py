@@ -95,7 +95,7 @@ class ModelErrors:
         be. Source: Hendrycks and Dietterich 2019, section 4; as a fraction, where they give percent.
         """
         names = [row["corruption"]] if "corruption" in row else [*self._of_corruption]
-        if "severity" in row or not all(base.get(name, 0) > 0 for name in names):
+        if "severity" in row or not names or not all(base.get(name, 0) > 0 for name in names):
             ends = (np.nan, np.nan, np.nan)
         elif "corruption" in row:
             ends = tuple(row[end] / base[names[0]] for end in ("error", "low", "high"))

@@ -23,33 +23,29 @@ def class_values(subject: Subject) -> pd.DataFrame | None:
     """
     import numpy as np
 
-    from gfscore.statistics.disparity import worst_class_set
-
     rows = subject.rows("class_scores")
     if rows is None:
         return None
     rows = rows.rename(columns={"model": "name", "label": "model"}).sort_values("class_index", kind="stable")
-    parts = []
-    for _, own in rows.groupby("model", sort=False):
-        known, suspects = own["n"] > 0, worst_class_set(own["low"], own["high"])
-        lowest = known & (own["value"] == own["value"].min()) & (own["value"].max() > own["value"].min())
-        state = [("sure" if len(suspects) == 1 else "open") if one else None for one in lowest]
-        total = np.average(own["value"][known], weights=own["n"][known]) if known.any() else np.nan
-        parts.append(own.assign(total=total, weakest=state, suspects=len(suspects)))
-    parts.sort(key=lambda own: (-own["total"].iloc[0], own["model"].iloc[0]))
+    models = rows.groupby("model", sort=False)
+    # The classes that may be the worst, as in statistics.disparity.worst_class_set, of all models at once.
+    suspects = (rows["low"] <= models["high"].transform("min")).groupby(rows["model"]).transform("sum")
+    least, most = (models["value"].transform(end) for end in ("min", "max"))
+    lowest = (rows["n"] > 0) & (rows["value"] == least) & (most > least)
+    sums = rows.assign(weighted=rows["n"] * rows["value"]).groupby("model")[["n", "weighted"]].sum()
+    rows = rows.assign(
+        total=rows["model"].map(sums["weighted"] / sums["n"]),
+        weakest=np.where(suspects == 1, "sure", "open"),
+        suspects=suspects,
+    )
+    rows["weakest"] = rows["weakest"].astype(object).where(lowest, None)
     order = rows["class"].drop_duplicates()
     if len(order) > MOST_IN_ORDER:
         order = rows.groupby("class")["value"].mean().sort_values(kind="stable").index.to_series()
-    place = {name: index for index, name in enumerate(order)}
-    parts = [own.sort_values("class", key=lambda names: names.map(place), kind="stable") for own in parts]
+    place = rows["class"].map({name: index for index, name in enumerate(order)})
+    rows = rows.assign(best=-rows["total"], place=place).sort_values(["best", "model", "place"], kind="stable")
     columns = ["model", "class", "value", "low", "high", "n", "total", "weakest", "suspects", "confidence"]
-    return _joined(parts)[columns].reset_index(drop=True)
-
-
-def _joined(parts):
-    import pandas as pd
-
-    return pd.concat(parts)
+    return rows[columns].reset_index(drop=True)
 
 
 def weakest_class(frame: pd.DataFrame) -> Finding:

@@ -17,11 +17,13 @@ FEWEST_CLASSES, MOST_CLASSES, MOST_MODELS = 3, 16, 20
 
 def profiles(subject: Subject) -> pd.DataFrame | None:
     """Class values with their intervals, beside the mean over models; 3 to 16 classes and at most 20 models."""
+    rows = subject.rows("class_scores")
+    if rows is None or not FEWEST_CLASSES <= rows["class"].nunique() <= MOST_CLASSES:
+        return None
+    if rows["label"].nunique() > MOST_MODELS:
+        return None
     frame = class_values(subject)
-    if frame is None or not FEWEST_CLASSES <= frame["class"].nunique() <= MOST_CLASSES:
-        return None
-    if frame["model"].nunique() > MOST_MODELS:
-        return None
+    assert frame is not None  # of the same rows
     return frame.assign(mean=frame.groupby("class")["value"].transform("mean"))
 
 

@@ -13,14 +13,15 @@ if TYPE_CHECKING:
 
 MOST_DRAWN = 400
 """Swaps that lines are drawn through; of more, so many that lie evenly among them: no eye tells the difference."""
-LEAST_RANGE, FEWEST = 1.0, 2
+LEAST_RANGE, FEWEST, MOST_MODELS = 1.0, 2, 30
 
 
 def places(subject: Subject) -> pd.DataFrame | None:
     """Place of each model by FP(lambda) = class mean - lambda RDI, the best 1, for lambda from 0 to 1 or more.
 
-    Lines are level between swaps and slant around them. `moved`: the place at the audit's lambda is not that at 0;
-    `first_swap` is the smallest lambda that any two models swap at, and `swaps` how many swaps there are.
+    Lines are level between swaps and slant around them; of more than MOST_MODELS models the best at the audit's lambda
+    have one. `moved`: the place at the audit's lambda is not that at 0. Of all models: `models`, `places_moved`, the
+    smallest lambda that any two swap at (`first_swap`), and how many `swaps` there are.
     """
     import numpy as np
     import pandas as pd
@@ -37,11 +38,17 @@ def places(subject: Subject) -> pd.DataFrame | None:
     chosen = _places(rows, subject.fp_lambda)
     parts = []
     for row, label in enumerate(rows["label"]):
+        if chosen[row] > MOST_MODELS:
+            continue
         x, y = _line(found[row], edges)
         parts.append(pd.DataFrame({"model": label, "fp_lambda": x, "place": y, "moved": found[row, 0] != chosen[row]}))
     frame = pd.concat(parts, ignore_index=True)
     return frame.assign(
-        first_swap=swaps[0] if len(swaps) else np.nan, swaps=len(swaps), audit_lambda=subject.fp_lambda
+        models=len(rows),
+        places_moved=int((found[:, 0] != chosen).sum()),
+        first_swap=swaps[0] if len(swaps) else np.nan,
+        swaps=len(swaps),
+        audit_lambda=subject.fp_lambda,
     ).sort_values("moved", kind="stable", ignore_index=True)
 
 
@@ -69,12 +76,11 @@ def _line(found, edges):
 
 def reranking(frame: pd.DataFrame) -> Finding:
     """How many models change places when RDI is weighed, and where the first swap lies."""
-    models = frame.drop_duplicates("model")
-    moved = int(models["moved"].sum())
+    models, moved = int(frame["models"].iloc[0]), int(frame["places_moved"].iloc[0])
     first, lam = float(frame["first_swap"].iloc[0]), float(frame["audit_lambda"].iloc[0])
-    numbers = {"models": len(models), "moved": moved, "first": first, "lam": lam}
+    numbers = {"models": models, "moved": moved, "first": first, "lam": lam}
     if not frame["swaps"].iloc[0]:
-        return Finding("places_fixed", numbers={"models": len(models)})
+        return Finding("places_fixed", numbers={"models": models})
     return Finding("places_change" if moved else "places_kept", numbers=numbers)
 
 
@@ -95,6 +101,7 @@ CHART = Chart(
     finding=reranking,
     shows="Place by FP = class mean \u2212 \u03bb \u00d7 RDI of {measure_title}, the best on top",
     note="Lines change places at the exact \u03bb of a swap. Thick lines change places between 0 and the audit's "
-    "\u03bb, {fp_lambda}. Places are of the values measured; intervals of FP may overlap.",
+    "\u03bb, {fp_lambda}; of more than 30 models the best 30 there have a line. Places are of the values measured; "
+    "intervals of FP may overlap.",
     order=3,
 )

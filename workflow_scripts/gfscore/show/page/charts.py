@@ -55,7 +55,9 @@ def drawn_charts(subject: Subject) -> list[DrawnChart]:
 
 
 def _drawn(drawing: Drawing, place: int) -> DrawnChart:
-    specification, words = _without_controls(drawing.vega_lite()), drawing.words
+    specification, words = drawing.vega_lite(), drawing.words
+    # The data, which are most of it, have none.
+    specification = {key: part if key == "data" else _without_controls(part) for key, part in specification.items()}
     return DrawnChart(
         id=f"chart-{place}",
         section=drawing.chart.section,

@@ -109,12 +109,13 @@ def temperature_grid(
     temperatures = temperatures[(temperatures >= low) & (temperatures <= high)]
     measure = next(iter(results.values()))["measure"]
     counts = index.grid(tables.of("class_scores", measure), "n")
-    values = [curve(temperatures) for curve in curves]
+    # Of the classes with samples, all temperatures at once.
+    values = [(curve(temperatures)[:, n > 0], n[n > 0]) for curve, n in zip(curves, counts, strict=True)]
     return {
         "measure": measure,
         "temperatures": temperatures.tolist(),
         "metrics": {
-            name: packed([[metric.of(row, counts=n) for row in rows] for rows, n in zip(values, counts, strict=True)])
+            name: packed([metric.of_many(rows, counts=n) for rows, n in values])
             for name, metric in METRICS.items()
             if "lam" not in metric.needs
         },

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gfscore.core.names import harmless
 from gfscore.show.forms import Bars, Curves, Form, Heatmap, Intervals, Matrix, Pictures, Radar, Scatter
 from gfscore.show.forms.panels import Words, broken, categories, panels_of, short_names
 from gfscore.show.forms.theme import PARAMETERS
@@ -50,6 +51,7 @@ DIGITS = 6
 def specification(form: Form, frame: pd.DataFrame, words: Words) -> dict[str, Any]:
     """Vega-Lite specification of a tidy frame in a form, with its data and its theme's parameters.
 
+    The texts of its data have no control characters, which neither SVG nor the library that draws it takes.
     One panel fills the page's width; several are a facet, or a concatenation where each has a legend of its own.
     """
     frame = frame.reset_index(drop=True)
@@ -115,12 +117,17 @@ def _side_by_side(form, frame, words, panels):
 def _records(frame, form):
     helpers = [column for column in frame if str(column).startswith("_")]
     columns = [column for column in form.columns if column in frame] + helpers
-    return [
-        dict(zip(columns, map(_plain, row), strict=True)) for row in frame[columns].itertuples(index=False, name=None)
-    ]
+    rows = zip(*(_plain(frame[name].tolist()) for name in columns), strict=True)
+    return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
-def _plain(value):
+def _plain(values):
+    # Values of a column as JSON has them.
+    texts = {value: harmless(value) for value in {value for value in values if isinstance(value, str)}}
+    return [texts[value] if isinstance(value, str) else _scalar(value) for value in values]
+
+
+def _scalar(value):
     if value is None:
         return None
     if isinstance(value, bool | np.bool_):
@@ -129,7 +136,7 @@ def _plain(value):
         return int(value)
     if isinstance(value, float | np.floating):
         return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
-    return str(value)
+    return harmless(str(value))
 
 
 DRAWN: dict[type[Form], Callable[..., Drawn]] = {
