@@ -13,7 +13,6 @@
 #   score_models     checks the logits of every model, and scores those that pass
 #   tabulate_audit   reads all samples once, and writes every table
 #   judge_audit      bounds at the gate's own levels; succeeds whatever the verdict, or it would lose its output
-#   write_configuration
 #   gate             stands apart from the targets; fails on FAIL, and on INCONCLUSIVE where the rule says stop
 
 
@@ -108,6 +107,7 @@ rule judge_audit:
         verdict="results/audits/{audit}/verdict.json",
     log:
         "results/logs/judge_audit/{audit}.log",
+    priority: 1  # the page waits for it, and nothing for the figures
     group:
         submitted_with("audit")
     conda:

@@ -68,6 +68,11 @@ def all_local_cores(wildcards):
     return workflow.cores or 1
 
 
+def half_of_the_cores(wildcards):
+    """Threads of a job that shares the machine with one that takes as long, 4 at most."""
+    return max(1, min(4, all_local_cores(wildcards) // 2))
+
+
 @cache
 def gpu_is_here():
     """Whether this machine has a GPU, by the programs that come with its driver."""

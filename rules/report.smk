@@ -38,8 +38,8 @@ rule plot_figures:
         submitted_with("audit")
     conda:
         "../envs/analysis.yaml"
-    # Everything else waits for them at the end of a run.
-    threads: 4
+    # The page is made beside them.
+    threads: half_of_the_cores
     params:
         subject=of_audit(plan.subject_of),
         fp_lambda=config["disparity"]["fp_lambda"],
@@ -66,6 +66,8 @@ rule build_report:
         ),
     log:
         "results/logs/build_report/{audit}.log",
+    # Before the figures, which nothing waits for.
+    priority: 1
     group:
         submitted_with("audit")
     conda:

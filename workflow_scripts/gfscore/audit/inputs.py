@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
@@ -61,6 +61,12 @@ class AuditInputs:
         """From what plan.subject_of says, and a mapping of selection, dataset, scores and samples to paths."""
         paths: dict[str, Any] = {name: files.get(name) or () for name in ("selection", "dataset", "scores", "samples")}
         return cls(**subject, **paths)
+
+    def at(self, calibrations: Mapping[str, Any]) -> AuditInputs:
+        """The same inputs with the contents of calibration.json; what has been read is not read again."""
+        found = replace(self, calibrations=calibrations)
+        vars(found).update({name: read for name, read in vars(self).items() if name not in vars(found)})
+        return found
 
     def measured(self) -> Iterator[Measured]:
         """Yield a Measured for each model and measure at T = 1, and for each calibration of the calibrated one.

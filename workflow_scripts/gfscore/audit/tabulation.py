@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -124,19 +125,27 @@ class Tabulation:
             projections=projections,
         )
 
-    def _calibrations(self, curves):
-        # Temperatures chosen by each objective, and the searched curves.
+    def _evidence(self, curves):
+        # What temperatures are chosen by; None where none is.
         measure, asked = self.inputs.calibrated_measure, self.settings["calibration"]
         if not measure:
+            return None
+        chosen_by = {name: asked[name] for name in ("split", "distances")}
+        seed = self.settings["disparity"]["seed"]
+        return evidence_of_models(self.inputs, curves, self.accuracies, **chosen_by, seed=seed)
+
+    def _calibrations(self, evidence):
+        # Temperatures chosen by each objective, and the searched curves.
+        if evidence is None:
             return {}, {}
-        seed, split, distances = self.settings["disparity"]["seed"], asked["split"], asked["distances"]
+        measure, asked = self.inputs.calibrated_measure, self.settings["calibration"]
         results, rows = calibrate(
-            evidence_of_models(self.inputs, curves, self.accuracies, distances=distances, seed=seed, split=split),
+            evidence,
             asked["objectives"],
             settings=SearchSettings(**asked["temperatures"]),
             stability_window=asked["stability_window"],
-            resampling=Resampling(**asked["resampling"], seed=seed),
-            split=split,
+            resampling=Resampling(**asked["resampling"], seed=self.settings["disparity"]["seed"]),
+            split=asked["split"],
         )
         named = {name: {"measure": measure, **result} for name, result in results.items()}
         return named, {"calibration": [{"measure": measure, **row} for row in rows]}
@@ -146,28 +155,40 @@ class Tabulation:
 
         Takes the score of each model over the temperature by label.
         """
-        results, searched = self._calibrations(curves)
+        evidence = self._evidence(curves)
+        at_one = list(self.inputs.measured())
+        # Whose files are read, so that both only compute: the search takes about as long as these tables.
+        with ThreadPoolExecutor(1) as beside:
+            search = beside.submit(self._calibrations, evidence)
+            yield from self._at_one(at_one)
+            results, searched = search.result()
         yield searched, {"calibration": results}
-        at = replace(self, inputs=replace(self.inputs, calibrations=results))
+        at = replace(self, inputs=self.inputs.at(results))
         measured = list(at.inputs.measured())
         rows = at._class_scores(measured)
         yield {"class_scores": rows}, {}
         # With the types of its columns, as it is read by others.
         class_scores = typed_frame(TABLES["class_scores"], rows)
-        inputs, names, confidence = at.inputs, self.class_names, self.settings["intervals"]["confidence"]
-        disparity, confusions = self.settings["disparity"], self.settings["confusions"]
-        ranking = {"permutations": disparity["permutations"], "seed": disparity["seed"], "confidence": confidence}
+        methods, ranking = self.settings["methods"], self._ranking()
         yield at._models(class_scores, measured), {}
-        yield at._comparisons(measured)
         yield at._groups_and_projections(measured), {}
-        yield confusion_tables(inputs, names, **confusions), {}
-        yield self._corruptions(), {}
-        yield radius_tables(inputs, names, **ranking), {}
-        yield agreement_tables(inputs, class_scores, names, methods=self.settings["methods"], ranking=ranking), {}
+        yield agreement_tables(at.inputs, class_scores, self.class_names, methods=methods, ranking=ranking), {}
         yield at._falsification(), {}
-        yield class_share_rows(inputs, names, confidence=confidence), {}
-        yield target_tables(inputs, names), {}
         yield {"costs": cost_rows(self.settings["costs"], class_scores)}, {}
+
+    def _at_one(self, measured):
+        # Tables that no temperature changes.
+        inputs, names = self.inputs, self.class_names
+        yield self._comparisons(measured)
+        yield confusion_tables(inputs, names, **self.settings["confusions"]), {}
+        yield self._corruptions(), {}
+        yield radius_tables(inputs, names, **self._ranking()), {}
+        yield class_share_rows(inputs, names, confidence=self.settings["intervals"]["confidence"]), {}
+        yield target_tables(inputs, names), {}
+
+    def _ranking(self):
+        chosen = {name: self.settings["disparity"][name] for name in ("permutations", "seed")}
+        return chosen | {"confidence": self.settings["intervals"]["confidence"]}
 
     def _class_scores(self, every):
         return [

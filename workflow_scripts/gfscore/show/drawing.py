@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +12,9 @@ from gfscore.core.names import printable
 from gfscore.core.numbers import number, percent
 from gfscore.show.charts import CHARTS
 from gfscore.show.charts.declaration import Chart, Subject
+from gfscore.show.forms import Bars, Heatmap, Intervals, Matrix
 from gfscore.show.forms.layout import WIDTH
-from gfscore.show.forms.panels import Words
+from gfscore.show.forms.panels import Words, categories
 from gfscore.show.forms.paper import figure_of
 from gfscore.show.forms.saving import svg_text
 from gfscore.show.forms.vega import specification
@@ -21,6 +22,9 @@ from gfscore.show.forms.vega import specification
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+
+MOST_ROWS = 100
+"""Rows of a chart in print; the page has them all."""
 
 WHOLE = "the whole audit"
 """Part of an audit's charts that belongs to no measure."""
@@ -75,17 +79,30 @@ class Drawing:
             of = " per class" if self.chart.per_class else ""
             yield f"n = {low if low == high else f'{low} to {high}'} samples{of}"
 
+    @cached_property
+    def printed(self) -> tuple[pd.DataFrame, Words]:
+        """Its frame and words in print, where more than MOST_ROWS rows are cut to the first, which the note says."""
+        form = self.chart.form
+        if not isinstance(form, Heatmap | Intervals | Bars) or isinstance(form, Matrix):
+            return self.frame, self.words
+        rows = categories(self.frame, form.row)
+        if len(rows) <= MOST_ROWS:
+            return self.frame, self.words
+        note = f"{self.words.note} Here: the first {MOST_ROWS} of {len(rows):,} rows.".lstrip()
+        first = self.frame[form.row].astype(str).isin(rows[:MOST_ROWS])
+        return self.frame[first], replace(self.words, note=note)
+
     def figure(self, *, width: float = WIDTH) -> Figure:
         """The matplotlib Figure, `width` inches wide."""
-        return figure_of(self.chart.form, self.frame, self.words, width=width)
+        return figure_of(self.chart.form, *self.printed, width=width)
 
     def svg(self, *, width: float = WIDTH) -> str:
         """The figure as SVG, the same text on every run."""
         return svg_text(self.figure(width=width))
 
-    def vega_lite(self) -> dict[str, Any]:
-        """The Vega-Lite specification, with its data."""
-        return specification(self.chart.form, self.frame, self.words)
+    def vega_lite(self, *, printed: bool = False) -> dict[str, Any]:
+        """The Vega-Lite specification, with its data; with those of print where it is `printed`."""
+        return specification(self.chart.form, *(self.printed if printed else (self.frame, self.words)))
 
 
 def parts_of(measures: Iterable[str]) -> list[str]:

@@ -7,7 +7,8 @@ them, and a calibration needs a small table instead of the logits.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.polynomial import chebyshev
@@ -53,10 +54,19 @@ class ScoreCurves:
         position = _to_unit(temperatures, low, high)
         present = self.n > 0
         result = np.full((len(temperatures), len(self.n)), np.nan)
-        series = chebyshev.chebvander(position, len(self.values) - 1)
-        result[:, present] = series @ _coefficients(self.values[:, present])
+        result[:, present] = _basis(position.tobytes(), len(self.values) - 1) @ self._present_coefficients
         # Rounding of the interpolation must not make a score negative.
         return np.maximum(result, 0)
+
+    @cached_property
+    def _present_coefficients(self) -> NDArray[np.float64]:
+        return _coefficients(self.values[:, self.n > 0])
+
+
+@lru_cache(maxsize=4)
+def _basis(position: bytes, degree: int) -> Any:
+    # Chebyshev polynomials at float64 positions (T,), of which all models of an audit are asked at the same ones.
+    return chebyshev.chebvander(np.frombuffer(position), degree)
 
 
 def sweep_class_scores(

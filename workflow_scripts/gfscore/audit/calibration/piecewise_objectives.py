@@ -36,21 +36,18 @@ class AcrossModels:
 
     def values(self, weights: NDArray[np.number]) -> NDArray[np.float64]:
         """Objective (W, S) with `weights` (W, M) of the models; NaN where undefined."""
-        weights = np.asarray(weights, dtype=np.float64)
-        # The centred rank among weighted models is half the weighted sum of the signs of the differences.
-        accuracy = _signs(self.accuracy_ranks) @ weights.T
-        weighted = weights.T * accuracy
-        accuracy_squares = (weighted * accuracy).sum(axis=0)
-        result = np.empty((len(weights), len(self.ranks)))
-        models = self.ranks.shape[1]
-        step = max(1, ELEMENTS // max(1, models * max(weights.shape[0], models)))
-        for start in range(0, len(self.ranks), step):
-            block = slice(start, start + step)
-            scores = _signs(self.ranks[block]) @ weights.T
-            covariance = (scores * weighted).sum(axis=1)
+        by_model = np.ascontiguousarray(np.asarray(weights, dtype=np.float64).T)
+        order, accuracy = _weighted_ranks(self.accuracy_ranks, by_model)
+        weighted = np.empty_like(by_model)
+        weighted[order] = by_model[order] * accuracy
+        accuracy_squares = (weighted[order] * accuracy).sum(axis=0)
+        result = np.empty((by_model.shape[1], len(self.ranks)))
+        for stretch, ranks in enumerate(self.ranks):
+            order, scores = _weighted_ranks(ranks, by_model)
+            covariance = np.einsum("mw,mw->w", scores, weighted[order])
             scores *= scores
-            squares = (scores * weights.T).sum(axis=1)
-            result[:, block] = correlation(covariance, squares, accuracy_squares).T
+            squares = np.einsum("mw,mw->w", scores, by_model[order])
+            result[:, stretch] = correlation(covariance, squares, accuracy_squares)
         return result
 
     def permuted(self, orders: NDArray[np.integer]) -> NDArray[np.float64]:
@@ -111,20 +108,21 @@ class WithinModels(MeanOverModels):
         """Largest value over the fixed stretches for each permutation `orders` (R, K) of the class accuracies, (R,)."""
         count = (~np.isnan(self.by_model[:, self.fixed])).sum(axis=0)
         share = np.divide(1, count, out=np.full(len(count), np.nan), where=count > 0)[:, None]
-        models = [
-            (centred(scores), centred(accuracy), where)
-            for scores, accuracy, where in zip(self.ranks, self.accuracy_ranks, self.own[:, self.fixed], strict=True)
-        ]
+        models = []
+        for ranks, accuracy_ranks, where in zip(self.ranks, self.accuracy_ranks, self.own[:, self.fixed], strict=True):
+            scores, accuracy = centred(ranks), centred(accuracy_ranks)
+            norm = np.sqrt((scores**2).sum(axis=1) * (accuracy**2).sum())[:, None]
+            changes = np.flatnonzero(np.diff(where)) + 1
+            models.append((scores, accuracy, norm, where[0], changes, where[changes], where[changes - 1]))
 
         def mean(block: NDArray[np.integer]) -> NDArray[np.float64]:
             # Few models change at a boundary, so the sum over models is accumulated from the changes.
             total = np.zeros((len(count), len(block)))
-            for scores, accuracy, where in models:
-                squares = (scores**2).sum(axis=1)[:, None]
-                rho = np.nan_to_num(correlation(scores @ accuracy[block].T, squares, (accuracy**2).sum()))
-                changes = np.flatnonzero(np.diff(where)) + 1
-                total[0] += rho[where[0]]
-                total[changes] += rho[where[changes]] - rho[where[changes - 1]]
+            for scores, accuracy, norm, first, changes, after, before in models:
+                covariance = scores @ accuracy[block].T
+                rho = np.divide(covariance, norm, out=np.zeros(covariance.shape), where=norm > 0)
+                total[0] += rho[first]
+                total[changes] += rho[after] - rho[before]
             np.cumsum(total, axis=0, out=total)
             total *= share
             return total
@@ -137,8 +135,14 @@ def centred(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return values - values.mean(axis=-1, keepdims=True)
 
 
-def _signs(values):
-    return np.sign(values[..., :, None] - values[..., None, :])
+def _weighted_ranks(ranks, weights):
+    # The models in the order of ranks (M,), and twice the centred rank (M, W) of each among models of weights (M, W):
+    # the weight of those below it minus that of those above it. Whole numbers for whole weights, so exact.
+    order = np.argsort(ranks, kind="stable")
+    total = np.concatenate([np.zeros((1, weights.shape[1])), np.cumsum(weights[order], axis=0)])
+    first = np.searchsorted(ranks[order], ranks[order], side="left")
+    last = np.searchsorted(ranks[order], ranks[order], side="right")
+    return order, total[first] + total[last] - total[-1]
 
 
 def correlation(

@@ -22,6 +22,10 @@ TITLES = {
 }
 
 
+BINS = 400
+"""Parts of the range of log T whose least and largest value are drawn where a curve has more points."""
+
+
 def optimal_stretches(result: Mapping[str, Any]) -> Sequence[Sequence[float]]:
     """Stretches (first, last) of searched temperatures that are as good as the best one, of one objective.
 
@@ -36,7 +40,8 @@ def searched(subject: Subject) -> pd.DataFrame | None:
     """Each objective against the temperature; `best` marks T*, `optimal` the temperatures as good as it.
 
     Where each model has its own T* (likelihood), the share of models whose T* is at most T. An objective without an
-    optimum has no rows. `edge`: the optimum reaches the end of the search.
+    optimum has no rows. `edge`: the optimum reaches the end of the search. Of a curve of many points those that an eye
+    can tell apart.
     """
     import numpy as np
     import pandas as pd
@@ -61,6 +66,7 @@ def searched(subject: Subject) -> pd.DataFrame | None:
             part = part[["temperature", "value"]].assign(
                 best=np.arange(len(t)) == nearest, optimal=np.logical_or.reduce(inside)
             )
+            part = _thinned(part)
         else:
             continue
         after = result["agreement"].get(ROBUST, {})
@@ -81,6 +87,21 @@ def searched(subject: Subject) -> pd.DataFrame | None:
         .assign(models=len(models[["dataset", "threat", "model"]].drop_duplicates()))
         .astype({"after": float, "before": float, "alone": float})
     )
+
+
+def _thinned(part):
+    # Least and largest value of each bin, T*, and both ends of what is shaded.
+    import numpy as np
+
+    if len(part) <= 2 * BINS:
+        return part
+    t, value, optimal = (part[name].to_numpy() for name in ("temperature", "value", "optimal"))
+    place = (BINS * (np.log(t) - np.log(t[0])) / (np.log(t[-1]) - np.log(t[0]))).astype(int)
+    order = np.lexsort((value, place))
+    first = np.flatnonzero(np.diff(place[order], prepend=-1))
+    turns = np.flatnonzero(np.diff(optimal))
+    kept = [order[first], order[np.append(first[1:], len(order)) - 1], turns, turns + 1, np.flatnonzero(part["best"])]
+    return part.iloc[np.unique(np.concatenate([[0, len(part) - 1], *kept]))]
 
 
 def best_objective(frame: pd.DataFrame) -> Finding:

@@ -11,7 +11,7 @@ from gfscore.show.forms import Axis, Curves
 if TYPE_CHECKING:
     import pandas as pd
 
-UNCHANGED = 1e-9
+UNCHANGED, MOST_MODELS = 1e-9, 30
 
 
 def changed(subject: Subject, change: str, unchanged: tuple[str, float]) -> pd.DataFrame | None:
@@ -19,7 +19,7 @@ def changed(subject: Subject, change: str, unchanged: tuple[str, float]) -> pd.D
 
     Takes the subject, the column of the change, and another column with the value that leaves the logits as they are.
     `moves` is the largest distance of the model's values from that nearest to no change; `most` marks the line of the
-    largest one of a measure.
+    largest one of a measure. Of more than MOST_MODELS models those that move most have a line.
     """
     import numpy as np
 
@@ -33,6 +33,8 @@ def changed(subject: Subject, change: str, unchanged: tuple[str, float]) -> pd.D
     rows["moves"] = (rows["value"] - start.loc[list(zip(rows["measure"], rows["model"], strict=True))].to_numpy()).abs()
     rows["moves"] = rows.groupby(keys)["moves"].transform("max")
     rows["most"] = (rows["moves"] == rows.groupby("measure")["moves"].transform("max")) & (rows["moves"] > UNCHANGED)
+    place = rows.drop_duplicates(keys).set_index(keys)["moves"].groupby("measure").rank("first", ascending=False)
+    rows = rows[place.loc[list(zip(rows["measure"], rows["model"], strict=True))].to_numpy() <= MOST_MODELS]
     order = list(dict.fromkeys(subject.measures))
     rows = rows.sort_values("measure", key=lambda names: names.map(order.index), kind="stable", ignore_index=True)
     rows = rows[["measure", "model", change, "value", "moves", "most"]].rename(columns={change: "change"})
@@ -78,6 +80,6 @@ CHART = Chart(
     shows="Aggregate score when the same constant is added to every logit",
     note="The classifier decides the same at every change. Values on the samples at hand; no intervals, since the "
     "samples are the same throughout. Thick line: the model that moves furthest from its value on the logits "
-    "as they are.",
+    "as they are. Of more than 30 models those that move most.",
     order=8,
 )

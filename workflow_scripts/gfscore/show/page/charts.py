@@ -55,9 +55,9 @@ def drawn_charts(subject: Subject) -> list[DrawnChart]:
 
 
 def _drawn(drawing: Drawing, place: int) -> DrawnChart:
-    specification, words = drawing.vega_lite(), drawing.words
-    # The data, which are most of it, have none.
-    specification = {key: part if key == "data" else _without_controls(part) for key, part in specification.items()}
+    specification, words = _cleaned(drawing.vega_lite()), drawing.words
+    whole = len(drawing.printed[0]) == len(drawing.frame)
+    static = specification if whole else _cleaned(drawing.vega_lite(printed=True))
     return DrawnChart(
         id=f"chart-{place}",
         section=drawing.chart.section,
@@ -67,9 +67,14 @@ def _drawn(drawing: Drawing, place: int) -> DrawnChart:
         finding=words.title,
         shows=words.subtitle,
         note=words.note,
-        svg=static_picture(specification, label=words.title),
+        svg=static_picture(static, label=words.title),
         specification=specification,
     )
+
+
+def _cleaned(specification):
+    # The data, which are most of it, are clean.
+    return {key: part if key == "data" else _without_controls(part) for key, part in specification.items()}
 
 
 def _without_controls(part: Any) -> Any:
