@@ -13,23 +13,9 @@ from gfscore.show.charts.class_vulnerability import rank_bounds
 from gfscore.show.charts.fp_reranking import LEAST_RANGE
 from gfscore.show.forms.layout import spread_out
 from gfscore.show.forms.panels import colour_limits, runs_of
-from made_charts import GREAT, drawn_of, measured, pictures, subject_of, swaps_of
+from made_charts import GREAT, MODEL, drawn_of, measured, pictures, scores_of, subject_of, swaps_of
 from made_errors import CORRUPTION, MINIMAL, TARGETED, error_tables, falsification_table, radius_tables, target_tables
 from synthetic import synthetic_audit
-
-MODEL = {"dataset": "toy", "threat": "none"}
-
-
-def scores_of(values, *, half=0.05, n=None, measure=GREAT):
-    """Table class_scores of models by classes (M, K), with intervals of that half width; NaN: no samples, any value."""
-    values = np.asarray(values, dtype=float)
-    rows = []
-    for m, k in np.ndindex(values.shape):
-        value, known = values[m, k], not np.isnan(values[m, k])
-        row = MODEL | {"model": "ABC"[m], "measure": measure, "calibration": "none", "class_index": k}
-        row |= {"class_name": f"c{k}", "n": (n[k] if n else 10) if known else 0, "value": value, "confidence": 0.95}
-        rows.append(row | {"low": value - half if known else 0.0, "high": value + half if known else 1.25})
-    return pd.DataFrame(rows)
 
 
 def of(name, tables, measure=GREAT, **settings):
