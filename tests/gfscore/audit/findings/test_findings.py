@@ -161,3 +161,15 @@ def test_every_finding_is_one_sentence_without_a_full_stop():
         tables, verdict = disagreeing(judged=judged)
         for finding in findings_of(tables, verdict, MEASURES):
             assert finding.sentence and not finding.sentence.endswith(".")
+
+
+@pytest.mark.parametrize("stated", [None, "PGD-20"])
+def test_that_no_measure_attacks_does_not_deny_what_checkpoints_state(stated):
+    tables, verdict = disagreeing()
+    summary = tables.model_summary
+    summary["robust_accuracy"], summary["robust_accuracy_source"] = (0.1 if stated else np.nan), stated
+    own = AuditTables(tables.class_scores[::2], summary[summary["measure"] == SCORE], pd.DataFrame(), measures={})
+    found = {finding.kind: finding for finding in findings_of(own, verdict, {SCORE: {"kind": "clean"}})}
+    assert found["no_attack"].subject["stated"] == stated
+    assert ("passing_model_falls" in found) == (stated is not None)
+    assert ("PGD-20" in found["no_attack"].sentence) == (stated is not None)

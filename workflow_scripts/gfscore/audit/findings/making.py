@@ -51,10 +51,11 @@ def findings_of(tables: AuditTables, verdict: Mapping[str, Any], measures: evide
 
 def _of_attacks(tables, verdict, measures):
     judged = evidence.judged_measure(verdict, measures)
+    bounded, stated = _measured(tables, measures), _stated(tables, measures)
     if not evidence.ran_attacks(measures):
         attack_free = measures[judged]["kind"] == evidence.ATTACK_FREE
-        yield Finding("no_attack", {"measure": judged, "attack_free": attack_free})
-    bounded, stated = _measured(tables, measures), _stated(tables, measures)
+        source = stated["source"].iloc[0] if len(stated) else None
+        yield Finding("no_attack", {"measure": judged, "attack_free": attack_free, "stated": source})
     if measures[judged]["kind"] != evidence.ATTACKED:
         yield from _passing_model_falls(bounded if len(bounded) else stated, verdict)
     for name in (name for name, settings in measures.items() if settings["kind"] == evidence.ATTACK_FREE):
@@ -263,7 +264,9 @@ def _of_undecided(verdict):
         if models:
             needed = [model["samples_needed_per_class"] for model in models]
             known = [number for number in needed if number is not None]
-            labels = [model["model"] for model in models]
+            # Best first, as the verdict names them.
+            best_first = sorted(models, key=lambda model: model["value"], reverse=rule["direction"] == "at_least")
+            labels = [model["model"] for model in best_first]
             yield Finding(
                 "undecided_models",
                 {"models": labels[:3], "rule": rule["words"]},

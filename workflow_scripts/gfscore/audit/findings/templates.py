@@ -66,6 +66,8 @@ def _no_attack(who, _n, _confidence):
     start = "No measure of this audit attacks"
     if who["attack_free"]:
         return f"{start}: {printable(who['measure'])} says how clearly classes are told apart, not what attacks leave"
+    if who["stated"]:
+        return f"{start}: what they leave is known from {printable(who['stated'])} alone, of whole models"
     return f"{start}, so that nothing here says what attacks would leave"
 
 
@@ -150,7 +152,7 @@ def _metrics_disagree(who, n, _confidence):
 def _few_samples(who, n, _confidence):
     rest = "rests" if n["count"] == 1 and n["classes"] > 1 else "rest"
     lead = f"{_of(n['count'], n['classes'], 'class')} {rest} on fewer than {n['below']} samples"
-    return f"{lead} (the fewest: {count(n['least'])}, {printable(who['measure'])})"
+    return f"{lead[:1].upper()}{lead[1:]} (the fewest: {count(n['least'])}, {printable(who['measure'])})"
 
 
 def _undecided_models(who, n, confidence):

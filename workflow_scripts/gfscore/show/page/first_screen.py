@@ -151,6 +151,8 @@ def strip_of_models(
         ends, threshold, title = rule["range"], float(rule["threshold"]), _of_models(rule)
         confidence, descending = rule["confidence"], rule["direction"] == "at_least"
         about = f"Intervals of all models together, {numbers.percent(confidence)} confidence"
+        if (several := len(verdict["rules"])) > 1:
+            about += f"; values of the first of {several} rules, signs of all"
     else:
         summary = tables.of("model_summary", measure)
         found = {
