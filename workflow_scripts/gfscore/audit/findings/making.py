@@ -274,7 +274,8 @@ def _of_undecided(verdict):
                     "count": len(models),
                     "of": len(rule["models"]),
                     "least": min(known) if known else None,
-                    "most": max(known) if len(known) == len(needed) else None,
+                    "most": max(known) if known else None,
+                    "known": len(known),
                 },
                 rule["confidence"],
             )

@@ -162,7 +162,8 @@ def _undecided_models(who, n, confidence):
     if n["most"] is None:
         return f"{lead}: no number of samples is known that would settle it"
     needed = count(n["most"]) if n["least"] == n["most"] else f"{count(n['least'])} to {count(n['most'])}"
-    return f"{lead}: about {needed} samples per class would settle it"
+    which = "it" if n["known"] == n["count"] else f"{count(n['known'])} of them"
+    return f"{lead}: about {needed} samples per class would settle {which}"
 
 
 def _calibration_fails(who, n, _confidence):

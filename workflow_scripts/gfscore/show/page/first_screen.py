@@ -248,14 +248,16 @@ def settling(models: Sequence[Mapping[str, Any]], rule: Mapping[str, Any]) -> st
     unit = "group" if rule["attribute"] else "class"
     if any(model["classes_without_samples"] for model in models):
         return f"samples of every {unit} would settle it"
-    needed = [model["samples_needed_per_class"] for model in models]
-    if None in needed:
+    known = [model for model in models if model["samples_needed_per_class"] is not None]
+    if not known:
         return "no number of samples is known that would settle it"
+    needed = [model["samples_needed_per_class"] for model in known]
     least, most = min(needed), max(needed)
+    which = "it" if len(known) == len(models) else f"{len(known)} of them"
     about = numbers.count(most) if least == most else f"{numbers.count(least)} to {numbers.count(most)}"
-    further = [model["further_samples_needed"] for model in models]
+    further = [model["further_samples_needed"] for model in known]
     where = "of a new audit" if None in further else f"({numbers.count(max(further))} more in all)"
-    return f"about {about} samples per {unit} {where} would settle it"
+    return f"about {about} samples per {unit} {where} would settle {which}"
 
 
 def facts(tables: AuditTables, index: ModelsAndClasses, verdict: Mapping[str, Any], measure: str) -> dict[str, Any]:
