@@ -95,7 +95,7 @@ def measure(models):
         wanted = TARGETS.get(models, {}).get(what)
         rows.append(
             {
-                "name": f"planning {models:,} models, {what}",
+                "name": f"house: planning {models:,} models, {what}",
                 "ratio": wanted / seconds if wanted else None,
                 "target": 1 if wanted else None,
                 "unit": "seconds wanted over seconds needed",

@@ -62,6 +62,7 @@ BENCHMARKS = {
     "from_logits": of_module("from_logits"),
     "onboarding": of_module("onboarding"),
     "dag_scale": planning,
+    "house": of_module("house"),
     "page": of_module("page"),
     "real_measures": lambda: import_module("real_measures").measure(None),
 }
