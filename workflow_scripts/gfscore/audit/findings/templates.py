@@ -44,7 +44,8 @@ def _of(part: int, whole: int, what: str = "model") -> str:
     if whole == 1:
         return f"the only {what}"
     several = f"{what}es" if what.endswith("s") else f"{what}s"
-    return f"all {count(whole)} {several}" if part == whole else f"{count(part)} of {count(whole)} {several}"
+    every = "both" if whole == 2 else f"all {count(whole)}"
+    return f"{every} {several}" if part == whole else f"{count(part)} of {count(whole)} {several}"
 
 
 def _passing_model_falls(who, n, confidence):

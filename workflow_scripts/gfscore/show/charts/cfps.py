@@ -66,7 +66,7 @@ def where_errors_fall(frame: pd.DataFrame) -> Finding:
 CHART = Chart(
     name="cfps",
     title="Share of the errors by class (CFPS)",
-    question="Which class are wrong predictions of?",
+    question="Which class draws the wrong predictions?",
     section="class",
     tables=("class_errors",),
     data=shares,
