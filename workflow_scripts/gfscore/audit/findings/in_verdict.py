@@ -40,7 +40,8 @@ def beside(findings: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def lowered(sentence: str) -> str:
     """Sentence as it goes on behind "But": a first word of the template in small letters, a name as it is."""
-    return sentence[:1].lower() + sentence[1:] if sentence.startswith(("No ", "All ", "Both ", "The only ")) else sentence
+    of_template = sentence.startswith(("No ", "All ", "Both ", "The only "))
+    return sentence[:1].lower() + sentence[1:] if of_template else sentence
 
 
 def as_data(findings: Sequence[Finding]) -> list[dict[str, Any]]:

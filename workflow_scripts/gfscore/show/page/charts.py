@@ -38,6 +38,7 @@ class DrawnChart:
     """A chart as the page writes it."""
 
     id: str
+    name: str
     section: str
     title: str
     question: str
@@ -60,6 +61,7 @@ def _drawn(drawing: Drawing, place: int) -> DrawnChart:
     static = specification if whole else _cleaned(drawing.vega_lite(printed=True))
     return DrawnChart(
         id=f"chart-{place}",
+        name=drawing.chart.name,
         section=drawing.chart.section,
         title=drawing.chart.title,
         question=drawing.chart.question,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gfscore.core.names import enumeration
 from gfscore.show.page.sections.certainty import of_certainty
@@ -28,6 +29,16 @@ QUESTIONS = {
     "how": "How was it done?",
 }
 """Question of each section, by its id."""
+
+SAID_BY = {
+    "groups_differ": "group_scores",
+    "weakest_class": "class_heatmap",
+    "no_weakest_class": "class_heatmap",
+    "score_refuted": "score_against_distance",
+    "order_reversed": "measure_agreement",
+    "calibration_fails": "calibration_curves",
+}
+"""Kinds of findings to the chart whose title says the same: beside that picture they would be said twice."""
 
 MOST_SENTENCES = 3
 MOST_NAMED = 3
@@ -54,18 +65,25 @@ def sections_of(contents: Contents) -> list[Section]:
     found = []
     for name, question in QUESTIONS.items():
         details = [detail for detail in makers[name](contents) if detail is not None]
-        sentences = [
-            finding["sentence"]
-            for finding in contents.verdict.get("findings", [])
-            if finding["section"] == name and finding["sentence"] not in contents.shown
-        ][:MOST_SENTENCES]
         charts = [chart for chart in contents.charts if chart.section == name]
         own = {"which": "which.html", "class": "class.html", "sure": "sure.html" if contents.paired else None}.get(name)
         picture = None if own in ("which.html", "sure.html") else _picture(charts, contents.measure)
         drawn = _of_charts([chart for chart in charts if chart is not picture])
+        findings = [finding for finding in contents.verdict.get("findings", []) if finding["section"] == name]
+        sentences = [words for words in sentences_beside(picture, findings) if words not in contents.shown]
         if details or drawn or picture or own:
-            found.append(Section(name, question, sentences, own, picture, [*drawn, *details]))
+            found.append(Section(name, question, sentences[:MOST_SENTENCES], own, picture, [*drawn, *details]))
     return found
+
+
+def sentences_beside(picture: DrawnChart | None, findings: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Sentences of findings, as verdict.json holds them, but for what the picture's own title says."""
+
+    def says(finding: Mapping[str, Any]) -> bool:
+        about = finding["subject"].get("score", finding["subject"].get("measure"))
+        return picture is not None and SAID_BY.get(finding["kind"]) == picture.name and picture.measure in (None, about)
+
+    return [finding["sentence"] for finding in findings if not says(finding)]
 
 
 def _picture(charts, measure):

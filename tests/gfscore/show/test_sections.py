@@ -1,0 +1,28 @@
+"""Sections of the page: what is said beside a picture."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from gfscore.audit.findings.finding import RANKED
+from gfscore.show.charts import CHARTS
+from gfscore.show.page.sections import SAID_BY, sentences_beside
+
+
+@pytest.mark.parametrize(
+    ("name", "measure", "said"),
+    [
+        ("group_scores", "clean", []),
+        ("group_scores", "attack", ["so"]),
+        ("corruption_by_class", "clean", ["so"]),
+        (None, None, ["so"]),
+    ],
+)
+def test_what_the_title_of_a_picture_says_is_not_said_beside_it(name, measure, said):
+    finding = {"kind": "groups_differ", "subject": {"measure": "clean"}, "sentence": "so"}
+    assert sentences_beside(name and SimpleNamespace(name=name, measure=measure), [finding]) == said
+
+
+def test_a_finding_and_the_chart_that_says_it_stand_in_one_section():
+    for kind, name in SAID_BY.items():
+        assert RANKED[kind][1] == CHARTS[name].section, kind
