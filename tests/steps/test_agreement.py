@@ -295,6 +295,11 @@ def test_models_of_one_training_method_are_told_apart(architectures, expected):
     assert list(names_of_training([*methods, unknown]).values()) == [*expected, None]
 
 
+def test_models_of_one_name_are_told_apart_by_threat():
+    methods = [{"threat": threat, "model": "m0", "method": "M", "architecture": "a"} for threat in ("l2", "linf")]
+    assert list(names_of_training(methods).values()) == ["M (l2/m0)", "M (linf/m0)"]
+
+
 def test_samples_that_survive_an_attack_but_have_a_nearer_distance_are_signs_of_masking(tables):
     rows = of(tables.masking_signs, measure="attacked", other="distances")
     assert len(rows) == 1 and rows["proof"].all() and rows["count"].iloc[0] > 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from itertools import combinations
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from gfscore.attacks.registry import expand
 from gfscore.audit.agreement.gradient_masking import Attacked, masking_warnings
 from gfscore.audit.agreement.ranks import rank_agreement
-from gfscore.core.identity import UNCALIBRATED
+from gfscore.core.identity import UNCALIBRATED, label_of
 from gfscore.statistics.decisions import training_methods_table
 from gfscore.statistics.error_rates import error_rate
 
@@ -80,15 +81,18 @@ def _pairs(key, over, values, measures, settings):
 def names_of_training(methods: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], str | None]:
     """Training method of each model by (threat, model), None if unknown; as `agreement_tables` takes them.
 
-    Where models share it, with what tells these apart: "PGD (patch_mixer)", the architecture, or else the model.
+    Where models share it, with what tells these apart: "PGD (patch_mixer)", the architecture, or else the model, or
+    else threat and model.
     """
 
     def name(model: Mapping[str, Any]) -> str | None:
         alike = [other for other in methods if other["method"] == model["method"]]
         if model["method"] is None or len(alike) == 1:
             return model["method"]
-        apart = len({other["architecture"] for other in alike}) == len(alike)
-        return f"{model['method']} ({model['architecture'] if apart else model['model']})"
+        for told in (itemgetter("architecture"), itemgetter("model"), label_of):
+            if len(set(map(told, alike))) == len(alike):
+                break
+        return f"{model['method']} ({told(model)})"
 
     return {(model["threat"], model["model"]): name(model) for model in methods}
 
