@@ -44,14 +44,17 @@ def influences(subject: Subject, table: str = "projection_attributes") -> pd.Dat
 
 
 def by_attribute(subject: Subject) -> pd.DataFrame | None:
-    """Influence of each attribute or dimension on each task, mean over models. Source: layout of the paper's Fig. 6."""
+    """Influence of each attribute or dimension on each task, mean over models, whose number may differ by task.
+
+    Source: layout of the paper's Fig. 6.
+    """
     frame = influences(subject)
     if frame is None:
         return None
     keys = ["shown", "influence", "metric", "task", "attribute"]
-    found = frame.groupby(keys, sort=False).agg(value=("value", "mean"), own=("own", "max"), n=("n", "max"))
-    found = found.reset_index()
-    return found.assign(models=frame["model"].nunique(), itself=found["own"].map({True: "sure", False: None}))
+    of_models = {"own": ("own", "max"), "n": ("n", "max"), "models": ("model", "nunique")}
+    found = frame.groupby(keys, sort=False).agg(value=("value", "mean"), **of_models).reset_index()
+    return found.assign(itself=found["own"].map({True: "sure", False: None}))
 
 
 def strongest_influence(frame: pd.DataFrame) -> Finding:
@@ -83,6 +86,7 @@ CHART = Chart(
     shows="Influence of attributes, or latent dimensions, on the predictions of each task, mean over models",
     note="0, dark: no influence. Framed: the attribute is the task itself, in no mean over attributes. Deviation is "
     "defined for dimensions that move to two sides, not for attributes. DP, EOpp, EOdd: largest difference between "
-    "groups, of all samples; grey: a cell is empty, as in every task's own groups.",
+    "groups, of all samples; grey: a cell is empty, as in every task's own groups. Constant classifiers are left out: "
+    "a mean may be of fewer models.",
     order=9,
 )
