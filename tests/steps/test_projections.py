@@ -325,8 +325,9 @@ def test_an_audit_with_groups_takes_the_differences_of_the_measure_that_leaves_s
 
 
 def test_tasks_of_other_images_are_refused(folder, tmp_path):
-    inputs, manifest = folder.inputs({}, {}), folder.path / "digits.json"
+    inputs, manifest = folder.inputs({}, {}, included=[]), folder.path / "digits.json"
     files = {"manifest": manifest, "dataset": folder.path / "digits-samples.parquet", "task_manifests": [manifest]}
+    files |= {"task_logits": [None] * len(folder.models)}
     entry = {"models": folder.models, "own_attribute": None, "groups": None}
     for name, shared in (("digits", True), ("train", False)):
         given = files | {"task_datasets": [folder.path / f"{name}-samples.parquet"]}

@@ -207,7 +207,7 @@ _ALL = (
     *_tables(1, COMPARISON_COLUMNS),
     *_tables(1, AGREEMENT_COLUMNS),
     *_tables(1, GROUP_COLUMNS),
-    *_tables(3, PROJECTION_COLUMNS),
+    *_tables(4, PROJECTION_COLUMNS),
 )
 
 TABLES = {table.name: table for table in _ALL}

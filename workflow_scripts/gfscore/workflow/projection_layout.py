@@ -47,8 +47,8 @@ def projection_files(config: Mapping[str, Any], audit: str) -> list[str]:
 def task_files(config: Mapping[str, Any], audit: str) -> dict[str, list[str]]:
     """What the tables take of the tasks that an audit names beside its dataset, by name, each in the order of config.
 
-    `task_manifests` and `task_datasets`, one per task; `task_attributes` and `task_logits`, one per task and one per
-    task and model, of an audit that compares groups.
+    `task_manifests` and `task_datasets`, one per task; `task_logits`, one per task and model; `task_attributes`, one
+    per task of an audit that compares groups.
     """
     tasks, compared = plan.tasks_of(config, audit)[1:], plan.groups_of(config, audit)
     models = [model for task in tasks for model in plan.models_of(config, audit, task)]
@@ -56,7 +56,7 @@ def task_files(config: Mapping[str, Any], audit: str) -> dict[str, list[str]]:
         "task_manifests": [f"results/datasets/{task}.json" for task in tasks],
         "task_datasets": [f"results/datasets/{task}.parquet" for task in tasks],
         "task_attributes": [f"results/attributes/{task}.parquet" for task in tasks if compared],
-        "task_logits": [plan.logits_file(config, **model) for model in models if compared],
+        "task_logits": [plan.logits_file(config, **model) for model in models],
     }
 
 

@@ -40,6 +40,10 @@ def labels_of(task):
     return np.searchsorted(CLASSES[task], PEOPLE[task]).astype(np.int32)
 
 
+def accuracy_of(task, model):
+    return float((LOGITS[task, model].argmax(axis=1) == labels_of(task)).mean())
+
+
 def moves(mapper, folder, model):
     """Write the projections of a model: a prediction changes after a random move to either side that has room."""
     names = MAPPERS[mapper]["dimensions"]
@@ -74,6 +78,8 @@ class Made:
             samples = {"sample_id": PEOPLE["sample_id"], "label": labels_of("gender"), "prediction": predicted}
             frames[name, "clean"] = pd.DataFrame(samples | {"value": right.astype(float)})
         self.inputs = audit_inputs(folder, models["gender"], {"clean": {"kind": "clean"}}, frames)
+        accuracies = {f"none/{name}": accuracy_of("gender", name) for name in MODELS}
+        write_json(self.inputs.selection, {"included": list(accuracies), "clean_accuracy": accuracies})
         for task, classes in CLASSES.items():
             write_json(
                 folder / f"{task}.json",
@@ -151,6 +157,7 @@ def test_scores_over_all_sensitive_attributes_are_the_formulas(made, mapper, tas
     up, down = MOVES[mapper, task, model]
     expected = np.abs(up - down).mean() / 2 if mapper == "vae" else np.nan
     assert row["deviation"] == pytest.approx(expected, nan_ok=True)
+    assert row["task_accuracy"] == accuracy_of(task, model) and row["n"] < N
     assert (row["resized"] == "64x64 to 32x32") if mapper == "conditional" else pd.isna(row["resized"])
     others = [name for name in CATEGORIES if name != task]
     mean = np.mean([differences(task, model, name) for name in others], axis=0)
@@ -198,6 +205,21 @@ def test_charts_draw_every_task_and_mapper(made, name):
         assert frame["EOpp", "age", "race"] == pytest.approx(mean)
         mean = np.mean([tolerances("vae", "age", model)[2] for model in MODELS])
         assert frame["vae: 1 \u2212 Tol", "age", "z2"] == pytest.approx(1 - mean)
+
+
+def test_tasks_that_compare_no_groups_have_accuracies(made):
+    settings = [entry | {"groups": None} for entry in made.settings]
+    _, age = read_tasks(made.inputs, made.files, settings, confidence=0.95)
+    assert age.accuracies == {f"none/{name}": accuracy_of("age", name) for name in MODELS} and not age.metrics
+
+
+def test_a_mean_over_models_counts_those_that_are_not_constant(made):
+    rows = made.tables["projection_attributes"]
+    constant = (rows["mapper"] == "vae") & (rows["dataset"] == "age") & (rows["model"] == "first")
+    tables = made.tables | {"projection_attributes": rows.assign(constant=constant)}
+    frame = drawing_of(CHARTS["projection_tasks"], subject_of(tables)).frame
+    counts = frame[frame["shown"] == "vae: 1 \u2212 Tol"].groupby("task")["models"].unique()
+    assert counts.map(list).to_dict() == {"gender": [2], "age": [1]}
 
 
 def test_a_task_of_other_images_is_refused(made, tmp_path):

@@ -85,6 +85,7 @@ PROJECTION_COLUMNS = {
         ("tolerance", pa.float64(), "mean over dimensions and samples"),
         ("deviation", pa.float64(), "mean over dimensions and samples; null if moves have one side only"),
         *_CONTEXT,
+        ("task_accuracy", pa.float64(), "clean accuracy on all samples of the task, those of dp, eopp and eodd"),
         *_COUPLING,
         *_GROUPS,
         *(

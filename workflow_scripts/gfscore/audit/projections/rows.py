@@ -11,6 +11,7 @@ import numpy as np
 from gfscore.audit.agreement.columns import ALL, ALL_NAME
 from gfscore.audit.projections.columns import GROUP_METRICS, PROJECTION_COLUMNS, SCALED
 from gfscore.audit.projections.group_means import group_means
+from gfscore.core.identity import label_of
 from gfscore.projection.scores import (
     coupling,
     coupling_entropy,
@@ -94,7 +95,10 @@ def projection_tables(
         means = {}
         if groups is not None:
             means = group_means(groups, moved=manifest["categories"], own=task.own_attribute)
-        summary = [row | {"resized": of_task.resized} for row in model_rows(scores, means)]
+        summary = [
+            row | {"resized": of_task.resized, "task_accuracy": task.accuracies.get(label_of(row))}
+            for row in model_rows(scores, means)
+        ]
         shared = {"dataset": task.name, **mapper}
         tables["projection_scores"] += scores
         tables["projection_models"] += summary

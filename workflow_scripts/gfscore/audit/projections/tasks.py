@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -31,8 +31,9 @@ if TYPE_CHECKING:
 class Task:
     """A task: its models that take part (`models` of all, in order), K names of classes, SampleList and image shape.
 
-    `own_attribute` is the attribute that the labels are, if they are one; `metrics` are rows of group_metrics of a task
-    other than the audit's own dataset, where groups are compared.
+    `own_attribute` is the attribute that the labels are, if they are one; `accuracies` are those on all samples, by
+    label of the model; `metrics` are rows of group_metrics of a task other than the audit's own dataset, where groups
+    are compared.
     """
 
     models: Sequence[Mapping[str, str]]
@@ -40,6 +41,7 @@ class Task:
     listed: SampleList
     image_shape: Sequence[int]
     own_attribute: str | None = None
+    accuracies: Mapping[str, float] = field(default_factory=dict)
     metrics: Sequence[Mapping[str, Any]] = ()
 
     @property
@@ -54,7 +56,8 @@ def read_tasks(
     """Tasks of an audit, that of its own dataset first, from what layout.table_settings says of them.
 
     `files` maps manifest and dataset, and task_manifests, task_datasets, task_attributes and task_logits to paths. A
-    model that takes no part in the audit takes none in a task. Raises InputError for a task of other images.
+    model that takes no part in the audit takes none in a task. Accuracies on the audit's own dataset are those of the
+    selection. Raises InputError for a task of other images.
     """
     manifests = [read_json(path) for path in (files["manifest"], *files.get("task_manifests", ()))]
     paths = [files["dataset"], *files.get("task_datasets", ())]
@@ -65,14 +68,22 @@ def read_tasks(
             _require_same_images(path, paths[0])
         listed = SampleList.read(path) if found else inputs.listed
         metrics: list[dict[str, Any]] = []
-        if found and entry["groups"]:
-            grouping = Grouping.read_chosen(next(attributes), dataset=manifest["dataset"], groups=entry["groups"])
+        accuracies: dict[str, float] = {}
+        if found:
+            grouping, groups = None, entry["groups"]
+            if groups:
+                grouping = Grouping.read_chosen(next(attributes), dataset=manifest["dataset"], groups=groups)
             of_models = [(model, next(logits)) for model in entry["models"]]
             taking_part = [pair for pair in of_models if label_of(pair[0]) in inputs.taking_part]
-            how = {"settings": entry["groups"], "confidence": confidence}
             for key, samples in _predictions(taking_part, listed, manifest["digest"]):
-                metrics += rows_of_predictions(key, samples, grouping, manifest["classes"], **how)
+                accuracies[label_of(key)] = float((samples["prediction"] == samples["label"]).mean())
+                if grouping:
+                    how = {"settings": groups, "confidence": confidence}
+                    metrics += rows_of_predictions(key, samples, grouping, manifest["classes"], **how)
+        else:
+            accuracies = read_json(inputs.selection).get("clean_accuracy", {})
         own = {"own_attribute": entry["own_attribute"], "image_shape": manifest["image_shape"], "metrics": metrics}
+        own["accuracies"] = accuracies
         found.append(Task(models=entry["models"], class_names=manifest["classes"], listed=listed, **own))
     return found
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 PROJECTED = (
     *("tolerance", "deviation", "coupling", "coupling_entropy", "agreement", "accuracy", "decoded_accuracy"),
-    *("dp", "eopp", "eodd"),
+    *("task_accuracy", "dp", "eopp", "eodd"),
 )
 """Numbers of a model on a mapper."""
 
