@@ -2,6 +2,7 @@
 #
 #   in   results/audits/<audit>/: its tables, verdict, figures and report
 #   out  results/audits/<audit>/exports/latex/<measure>-{models,classes}.tex   Tables 3 to 5 of the GF-Score paper
+#        results/audits/<audit>/exports/latex/<mapper>-{projection,coupling}.tex   Tables 1 to 3 of the projection paper
 #        results/audits/<audit>/exports/model-cards/<threat>__<model>.md       evaluation block of a Hugging Face card
 #        results/audits/<audit>/exports/ro-crate/                              Workflow Run RO-Crate, to deposit and cite
 #
@@ -15,6 +16,7 @@ rule export_tables:
         code=code("export_tables"),
         class_scores="results/audits/{audit}/class_scores.parquet",
         model_summary="results/audits/{audit}/model_summary.parquet",
+        projection_models="results/audits/{audit}/projection_models.parquet",
         calibrations="results/audits/{audit}/calibration.json",
     output:
         folder=directory("results/audits/{audit}/exports/latex"),

@@ -7,19 +7,28 @@ from gfscore.audit.tables import TABLES
 from gfscore.core.files import read_json, write_text
 from gfscore.measures import measure_of
 from gfscore.show.exports.latex import calibration_table, class_table, model_table
+from gfscore.show.exports.latex_projections import coupling_table, projection_table
 from gfscore.tables.parquet_tables import read_table
 from gfscore.workflow.jobs import logged_job
 
 
-def export_tables(path_to_scores, path_to_summary, path_to_calibrations, path_to_folder, *, audit, measures, fp_lambda):
-    """Write <folder>/<measure>-models.tex and -classes.tex of every measure, -calibration.tex of the calibrated one."""
-    calibrations = read_json(path_to_calibrations)
-    scores = read_table(path_to_scores, TABLES["class_scores"], expect={"audit": audit})
-    summary = read_table(path_to_summary, MODEL_SUMMARY, expect={"audit": audit})
+def export_tables(files, path_to_folder, *, audit, measures, fp_lambda):
+    """Write <folder>/<measure>-models.tex and -classes.tex of every measure, -calibration.tex of the calibrated one,
+    and <mapper>-projection.tex and -coupling.tex of every mapper.
+
+    `files` maps class_scores, model_summary, projection_models and calibrations to paths.
+    """
+    calibrations, folder = read_json(files["calibrations"]), Path(path_to_folder)
+    scores, projected = (
+        read_table(files[name], TABLES[name], expect={"audit": audit}) for name in ("class_scores", "projection_models")
+    )
+    summary = read_table(files["model_summary"], MODEL_SUMMARY, expect={"audit": audit})
+    for mapper, rows in projected.groupby("mapper", sort=False):
+        write_text(folder / f"{mapper}-projection.tex", projection_table(rows))
+        write_text(folder / f"{mapper}-coupling.tex", coupling_table(rows))
     for name, settings in measures.items():
         meaning = measure_of(settings)
         models, classes = (table[table["measure"] == name] for table in (summary, scores))
-        folder = Path(path_to_folder)
         how = {"name": name, "fp_lambda": fp_lambda, "calibrations": calibrations}
         write_text(folder / f"{name}-models.tex", model_table(models, meaning, **how))
         write_text(folder / f"{name}-classes.tex", class_table(classes, meaning, name=name))
@@ -29,11 +38,4 @@ def export_tables(path_to_scores, path_to_summary, path_to_calibrations, path_to
 
 if __name__ == "__main__":
     with logged_job(snakemake.log[0]):
-        export_tables(
-            snakemake.input.class_scores,
-            snakemake.input.model_summary,
-            snakemake.input.calibrations,
-            snakemake.output.folder,
-            audit=snakemake.wildcards.audit,
-            **snakemake.params,
-        )
+        export_tables(snakemake.input, snakemake.output.folder, audit=snakemake.wildcards.audit, **snakemake.params)

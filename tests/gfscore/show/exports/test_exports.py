@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 import yaml
@@ -21,6 +22,7 @@ from gfscore.show import figure_names
 from gfscore.show.exports.cards import model_cards
 from gfscore.show.exports.crate import write_crate
 from gfscore.show.exports.latex import calibration_table, class_table, escaped, model_table
+from gfscore.show.exports.latex_projections import coupling_table, projection_table
 from gfscore.statistics.margins import SCALE
 from gfscore.workflow.export_layout import manifests, workflow_files
 from shipped_configuration import shipped_configuration
@@ -143,6 +145,47 @@ def test_hostile_names_do_not_break_the_tables():
     assert {len(row) for row in cells_of(text)} == {8}
     assert "\\frac{" not in text
     assert "\\label{tab:a-b-c-models}" in text
+
+
+# ---- LaTeX of projections ----
+
+
+def projected(task, model, *values, constant=False):
+    names = ("n", "dimensions", "group_attributes", "task_accuracy", "dp", "eopp", "eodd")
+    names += ("tolerance", "deviation", "coupling")
+    key = {"dataset": task, "threat": "none", "model": model, "mapper": "vae_1", "constant": constant}
+    return key | dict(zip(names, values, strict=True)) | {"accuracy": 0.11}
+
+
+PROJECTED = [
+    projected("age", "a_b", 100, 6, 2, 0.64723, 0.2, 0.04893, 0.33296, 0.92678, 0.070982, 1.28644),
+    projected("age", "c", 100, 6, 2, 0.5, 0.1, 0.00012, 0.0, 1.0, 0.0, 0.0, constant=True),
+    projected("gender", "a_b", 80, 7, 2, 0.3, 0.1, 0.2, 0.3, 0.8, np.nan, 0.5),
+    projected("gender", "c", 80, 7, 2, 0.4, np.nan, 0.2, 0.3, 0.7, np.nan, 12.3456),
+]
+
+
+def test_scores_of_projections_have_tasks_side_by_side_and_three_digits():
+    text = projection_table(pd.DataFrame(PROJECTED))
+    top = text.split("\\toprule")[1].split("\\midrule")[0].split()
+    assert "".join(top[:5]) == "&\\multicolumn{6}{c}{age}&\\multicolumn{6}{c}{gender}\\\\"
+    assert [name for name in top[5:] if name.isalpha()] == ["Model", *["Acc", "DP", "EOpp", "EOdd", "Tol", "Dev"] * 2]
+    assert cells_of(text) == [
+        ["a\\_b", "0.647", "0.200", "0.0489", "0.333", "0.927", "0.0710", *("0.300", "0.100", "0.200", "0.300", "0.800", "--")],
+        ["c", "0.500", "0.100", "0.000120", "0", "--*", "--*", *("0.400", "--", "0.200", "0.300", "0.700", "--")],
+    ]  # fmt: skip
+    assert "80 to 100 samples" in text and "2 models on the mapper vae\\_1" in text
+    assert "--*: constant" in text and "--: undefined" in text
+    plain = projection_table(pd.DataFrame(PROJECTED[:1]))
+    assert "--" not in plain and "\\label{tab:vae-1-projection}" in plain
+
+
+def test_coupling_by_task():
+    text = coupling_table(pd.DataFrame(PROJECTED))
+    assert "Model & age & gender" in text
+    assert cells_of(text) == [["a\\_b", "1.29", "0.500"], ["c", "--*", "12.3"]]
+    twice = pd.DataFrame([PROJECTED[0], PROJECTED[0] | {"threat": "linf"}])
+    assert [row[0] for row in cells_of(coupling_table(twice))] == ["none/a\\_b", "linf/a\\_b"]
 
 
 # ---- model cards ----

@@ -75,7 +75,7 @@ def model_table(
         f"{measure.title} ({name}) of {_models(plain)} on {plain['dataset'].iloc[0]}, sorted by robust accuracy. "
         f"FP: class mean minus {setting(fp_lambda)} times RDI. {chosen}{_sources(plain)}"
     )
-    return _latex(pd.DataFrame(columns).loc[order], caption=caption, label=f"tab:{name}-models")
+    return latex_of(pd.DataFrame(columns).loc[order], caption=caption, label=f"tab:{name}-models")
 
 
 def class_table(scores: pd.DataFrame, measure: Measure, *, name: str) -> str:
@@ -96,7 +96,7 @@ def class_table(scores: pd.DataFrame, measure: Measure, *, name: str) -> str:
         f"samples. The simultaneous {percent(plain['confidence'].iloc[0])} intervals stand in class_scores.csv."
     )
     frame = (table.T if many else table).rename_axis(index="Class" if many else "Model", columns=None).reset_index()
-    return _latex(frame, caption=caption, label=f"tab:{name}-classes", long=many)
+    return latex_of(frame, caption=caption, label=f"tab:{name}-classes", long=many)
 
 
 def _of(summary, calibration):
@@ -143,7 +143,7 @@ def calibration_table(calibrations: Mapping[str, Mapping[str, Any]], summary: pd
         f"{AT_EDGE}. {_sources(plain)}"
     )
     frame = pd.DataFrame(rows).astype({"Uncalibrated": float, "Calibrated": float})
-    return _latex(frame, caption=caption, label=f"tab:{name}-calibration")
+    return latex_of(frame, caption=caption, label=f"tab:{name}-calibration")
 
 
 def _temperature(result):
@@ -169,11 +169,16 @@ def _sources(plain):
     return f"Robust accuracy: {'; '.join(sources)}." if sources else "No robust accuracy is known."
 
 
-def _latex(frame, *, caption, label, long=False):
-    text = frame.select_dtypes(exclude="number").columns
-    aligned = "".join("l" if column in text else "r" for column in frame.columns)
-    frame = frame.assign(**{column: [escaped(value) for value in frame[column]] for column in text})
-    frame.columns = [escaped(column) for column in frame.columns]
+def latex_of(frame: pd.DataFrame, *, caption: str, label: str, long: bool = False, aligned: str | None = None) -> str:
+    """A table for booktabs, a longtable if `long`; its columns are `aligned`, or text left and numbers right.
+
+    Two levels of columns are two lines at the top.
+    """
+    if aligned is None:
+        text = frame.select_dtypes(exclude="number").columns
+        aligned = "".join("l" if column in text else "r" for column in frame.columns)
+    frame = frame.map(lambda cell: escaped(cell) if isinstance(cell, str) else cell)
+    frame = frame.rename(columns=lambda name: name and escaped(name))
     return (
         frame.style.hide(axis="index")
         .format(precision=DECIMALS, na_rep=MISSING)
@@ -184,6 +189,7 @@ def _latex(frame, *, caption, label, long=False):
             position_float=None if long else "centering",
             environment="longtable" if long else None,
             column_format=aligned,
+            multicol_align="c",
         )
     )
 
