@@ -111,6 +111,8 @@ def test_scores_over_all_sensitive_attributes_are_the_formulas(audited):
         row = models.loc[(mapper, task, model)]
         assert row["tolerance"] == pytest.approx(tolerance.to_numpy().mean())
         assert row["dimensions"] == tolerance.shape[1]
+        _, label, logits = read_logits(audited.path / f"results/logits/{task}/none/{model}.parquet")
+        assert row["task_accuracy"] == (logits.argmax(axis=1) == label).mean()
         if mapper == "faces-vae":
             assert row["deviation"] == pytest.approx(np.abs(up - down).to_numpy().mean() / 2)
             assert pd.isna(row["resized"])

@@ -82,9 +82,9 @@ def read_tasks(
                     metrics += rows_of_predictions(key, samples, grouping, manifest["classes"], **how)
         else:
             accuracies = read_json(inputs.selection).get("clean_accuracy", {})
-        own = {"own_attribute": entry["own_attribute"], "image_shape": manifest["image_shape"], "metrics": metrics}
-        own["accuracies"] = accuracies
-        found.append(Task(models=entry["models"], class_names=manifest["classes"], listed=listed, **own))
+        own = {"own_attribute": entry["own_attribute"], "accuracies": accuracies, "metrics": metrics}
+        about = {"class_names": manifest["classes"], "image_shape": manifest["image_shape"], "listed": listed}
+        found.append(Task(models=entry["models"], **about, **own))
     return found
 
 
