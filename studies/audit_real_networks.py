@@ -41,10 +41,10 @@ def run_audits(folder, cores):
 
 
 def keep(folder):
-    """Write what is kept of the audits there."""
+    """Write what is kept of the audits there, numbers to nine significant digits: some scores are below 1e-10."""
     reference = ROOT / "studies/reference"
-    write_text(reference / "real_networks.csv", class_table(folder).round(6).to_csv(index=False))
-    numbers = json.loads(json.dumps(measured(folder, DATA)), parse_float=lambda number: round(float(number), 6))
+    write_text(reference / "real_networks.csv", class_table(folder).to_csv(index=False, float_format="%.9g"))
+    numbers = json.loads(json.dumps(measured(folder, DATA)), parse_float=lambda number: float(f"{float(number):.9g}"))
     write_text(reference / "real_networks.json", json.dumps(numbers, indent=1) + "\n")
 
 

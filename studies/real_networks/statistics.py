@@ -32,26 +32,38 @@ def resampled_families(families: Sequence[str], draws: int = DRAWS) -> tuple[NDA
 
 
 def mean_over_families(values: ArrayLike, families: Sequence[str]) -> tuple[float, float, float]:
-    """`(value, low, high)` of the mean of a value per network, (M,), NaN left out: percentile bootstrap over families.
+    """`(value, low, high)` of the mean of a value per network, (M,): percentile bootstrap over families.
 
     Approximate: with the five families of the checkpoints the interval is rather too narrow than too wide.
     """
-    values = np.asarray(values, dtype=np.float64)
+    values = _of_every_network(values)
     number, times = resampled_families(families)
-    known = ~np.isnan(values)
-    size = times.shape[1]
-    sums = np.bincount(number[known], weights=values[known], minlength=size)
-    counts = np.bincount(number[known], minlength=size)
-    drawn = np.divide(times @ sums, times @ counts, out=np.full(len(times), np.nan), where=times @ counts > 0)
-    return (float(np.nanmean(values)), *_middle(drawn))
+    drawn = (times @ np.bincount(number, weights=values)) / (times @ np.bincount(number))
+    return (float(values.mean()), *_middle(drawn))
 
 
 def order_over_families(x: ArrayLike, y: ArrayLike, families: Sequence[str]) -> tuple[float, float, float]:
     """`(value, low, high)` of Spearman's rho over networks of two values each, (M,): as `mean_over_families`."""
-    x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    x, y = _of_every_network(x), _of_every_network(y)
     number, times = resampled_families(families, ORDER_DRAWS)
     drawn = [np.repeat(np.arange(len(x)), own[number]) for own in times]
-    return (float(spearman(x, y)), *_middle([float(spearman(x[chosen], y[chosen])) for chosen in drawn]))
+    return (order(x, y), *_middle([order(x[chosen], y[chosen]) for chosen in drawn]))
+
+
+def order(x: ArrayLike, y: ArrayLike) -> float:
+    """Spearman's rho of (M,) and (M,), ties taken relative to the largest value.
+
+    `spearman` takes values within 1e-9 of one another for equal; all sigmoid scores of a network may be smaller.
+    """
+    x, y = (np.asarray(values, dtype=np.float64) for values in (x, y))
+    return float(spearman(*(values / (np.abs(values).max() or 1) for values in (x, y))))
+
+
+def _of_every_network(values):
+    values = np.asarray(values, dtype=np.float64)
+    if np.isnan(values).any():
+        raise ValueError(f"{np.isnan(values).sum()} of {len(values)} networks have no value: leave them out by name")
+    return values
 
 
 def _middle(drawn):

@@ -5,7 +5,7 @@ from functools import cache
 import pandas as pd
 
 from gfscore.statistics.binomial import clopper_pearson
-from gfscore.statistics.ranking import spearman
+from studies.real_networks import statistics
 from studies.real_networks.statistics import mean_over_families, order_over_families
 from studies.reference import real_network_classes, real_network_measurements
 
@@ -73,7 +73,7 @@ def order(first, second, which=None):
 
 def class_order(first, second):
     """Function of one network's classes: Spearman's rho over classes of two columns."""
-    return lambda classes: float(spearman(classes[first], classes[second]))
+    return lambda classes: statistics.order(classes[first], classes[second])
 
 
 def in_words(interval, sign=""):

@@ -86,6 +86,19 @@ def test_the_interval_of_the_share_holds_what_was_planted():
         assert value == pytest.approx(truth, abs=0.15)
 
 
+@pytest.mark.parametrize("average", [statistics.mean_over_families, statistics.order_over_families])
+def test_no_network_is_left_out_silently(average):
+    values = [[1.0, np.nan, 3.0]] * (1 if average is statistics.mean_over_families else 2)
+    with pytest.raises(ValueError, match="1 of 3 networks"):
+        average(*values, list("abc"))
+
+
+def test_scores_far_below_the_tolerance_of_ties_keep_their_order():
+    scores = np.array([2e-12, 5e-11, 7e-10, 5e-8])
+    assert statistics.order(scores, scores[::-1]) == pytest.approx(-1)
+    assert np.isnan(statistics.order(np.zeros(4), scores))
+
+
 # What is kept
 
 
@@ -102,6 +115,11 @@ def test_the_table_has_every_class_of_every_network(table):
     assert (checkpoints["attacked_recall"] <= checkpoints["recall"]).all()
     assert checkpoints["family"].nunique() == 5
     assert table.groupby("model")["cfps"].sum().to_numpy() == pytest.approx(1, abs=1e-5)
+
+
+def test_no_score_is_rounded_to_nothing(table):
+    for column in ("great_softmax", "great_sigmoid"):
+        assert (table[column] > 0).all() and (table.groupby("model")[column].nunique() == CLASSES).all()
 
 
 def class_rows(logits, labels):
