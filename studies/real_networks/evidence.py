@@ -6,12 +6,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from gfscore.audit.classwise.confusion import class_errors, confusion_matrix
 from gfscore.measures.samples import SCORES as SCORES_TABLE
 from gfscore.measures.samples import table_of
 from gfscore.tables.parquet_tables import read_table
 from gfscore.workflow.catalogue import CATALOGUE
 from studies.real_networks.audits import (
     CHECKPOINTS,
+    CLASSES,
     FAMILIES,
     LOGITS,
     MEASURES,
@@ -82,14 +84,22 @@ def _of_audit(folder, audit, networks):
     return table
 
 
-def corruption_table(folder: Path) -> pd.DataFrame:
-    """One row per checkpoint, corruption and class: recall, cfps, and both undisturbed on the 1,017 images."""
-    errors = audit_table(folder, CHECKPOINTS, "class_errors")
-    key = ["model", "class_name"]
-    clean = errors[errors["measure"] == "clean"].set_index(key)[["recall", "cfps"]]
-    corrupted = errors[errors["measure"] == "corrupted"][[*key, "corruption", "recall", "cfps"]]
-    corrupted = corrupted.dropna(subset="corruption")
-    return corrupted.join(clean.add_prefix("clean_"), on=key)
+def corrupted_classes(rows: pd.DataFrame) -> pd.DataFrame:
+    """One row per model, corruption and class: recall, cfps, and both undisturbed on the same images.
+
+    Takes samples of the corruption measure with the model of each. A network's class of most false positives on all
+    images is often another than on the part that is corrupted, so undisturbed values are of that part too.
+    """
+    tables = []
+    for (model, corruption), own in rows.groupby(["model", "corruption"], sort=False):
+        found = {"model": model, "corruption": corruption, "class_name": CLASSES}
+        labels = own["label"].to_numpy()
+        for prefix, column in (("", "prediction"), ("clean_", "clean_prediction")):
+            matrix = confusion_matrix(labels, own[column], len(CLASSES))
+            errors = class_errors(matrix, np.bincount(labels, minlength=len(CLASSES)))
+            found |= {f"{prefix}recall": errors.recall, f"{prefix}cfps": errors.cfps}
+        tables.append(pd.DataFrame(found))
+    return pd.concat(tables)
 
 
 def published_logits(data: Path) -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -101,12 +111,17 @@ def published_logits(data: Path) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     return found
 
 
+def samples(folder: Path, measure: str) -> pd.DataFrame:
+    """Table of the samples of one measure of all checkpoints, with a column model."""
+    kind = table_of(OF_A_NETWORK[measure]["kind"])
+    files = sorted((folder / "results/samples" / measure).glob("cifar10-real/*/*.parquet"))
+    return pd.concat([read_table(file, kind).assign(model=file.stem) for file in files])
+
+
 def paired(folder: Path, audit: str, measure: str) -> Paired:
     """Values of one measure of all networks of an audit, image by image."""
     if measure in OF_A_NETWORK:
-        kind = table_of(OF_A_NETWORK[measure]["kind"])
-        files = sorted((folder / "results/samples" / measure).glob("cifar10-real/*/*.parquet"))
-        rows = pd.concat([read_table(file, kind).assign(model=file.stem) for file in files])
+        rows = samples(folder, measure)
     else:
         rows = read_table(folder / f"results/scores/{audit}.parquet", SCORES_TABLE)
         rows = rows[rows["measure"] == measure]

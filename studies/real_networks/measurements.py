@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,12 @@ from faces_audit import ATTRIBUTES, CLASSES, POSITIVE, TRAININGS
 from gfscore.audit.groups.fairness import METRICS, GroupRows, balanced_rows, group_metrics, group_rates
 from gfscore.audit.scores_file import ScoresFile
 from gfscore.statistics.margins import own_and_rival
-from gfscore.statistics.ranking import spearman
 from gfscore.tables.parquet_tables import read_attributes, read_table
 from gfscore.tables.table import LOGITS as LOGITS_TABLE
 from studies.real_networks.audits import CHECKPOINTS, FACES, LOGITS, SMOOTHED
 from studies.real_networks.audits import CLASSES as OBJECTS
-from studies.real_networks.evidence import audit_table, corruption_table, paired, published_logits
-from studies.real_networks.statistics import KEEPS_ACCURACY, ORDER_DRAWS, common_share_interval
+from studies.real_networks.evidence import audit_table, corrupted_classes, paired, published_logits, samples
+from studies.real_networks.statistics import KEEPS_ACCURACY, ORDER_DRAWS, common_share_interval, lowest, order
 
 BALANCED_DRAWS = 1000
 
@@ -27,7 +27,7 @@ def measured(folder: Path, data: Path) -> dict[str, Any]:
     """Everything beside the table of classes, by what it is about; `folder` has the audits, `data` the test data."""
     return {
         "similarities": similarities(folder),
-        "corruptions": corruptions(folder),
+        "corruptions": corruptions(samples(folder, "corrupted")),
         "shared": shared(folder),
         "logit_leads": logit_leads(folder, data),
         "smoothing": smoothing(folder),
@@ -50,18 +50,22 @@ def similarities(folder: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def corruptions(folder: Path) -> list[dict[str, Any]]:
-    """For each checkpoint, in how many corruptions weak and sought-after classes stay what they are undisturbed."""
-    rows = []
-    for model, own in corruption_table(folder).groupby("model", sort=False):
-        agree: dict[str, list[float]] = {name: [] for name in ("weakest", "most_reached", "recall_order", "cfps_order")}
+def corruptions(rows: pd.DataFrame) -> list[dict[str, Any]]:
+    """For each model, in how many corruptions weak and sought-after classes stay what they are undisturbed.
+
+    Takes what `corrupted_classes` does. Of tied classes one that stays is enough; `all_` counts only where all do.
+    """
+    found = []
+    for model, own in corrupted_classes(rows).groupby("model", sort=False):
+        agree: dict[str, list[float]] = defaultdict(list)
         for _, classes in own.set_index("class_name").groupby("corruption"):
-            agree["weakest"].append(classes["recall"].idxmin() == classes["clean_recall"].idxmin())
-            agree["most_reached"].append(classes["cfps"].idxmax() == classes["clean_cfps"].idxmax())
-            agree["recall_order"].append(float(spearman(classes["recall"], classes["clean_recall"])))
-            agree["cfps_order"].append(float(spearman(classes["cfps"], classes["clean_cfps"])))
-        rows.append({"model": model, **{name: float(np.mean(values)) for name, values in agree.items()}})
-    return rows
+            for name, column, sign in (("weakest", "recall", 1), ("most_reached", "cfps", -1)):
+                both = [lowest(sign * classes[f"{prefix}{column}"]) for prefix in ("", "clean_")]
+                agree[name].append(bool(both[0] & both[1]))
+                agree[f"all_{name}"].append(both[0] == both[1])
+                agree[f"{column}_order"].append(order(classes[column], classes[f"clean_{column}"]))
+        found.append({"model": model, **{name: float(np.mean(values)) for name, values in agree.items()}})
+    return found
 
 
 def shared(folder: Path) -> list[dict[str, Any]]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from gfscore.statistics.classes import class_means
@@ -57,6 +59,11 @@ def order(x: ArrayLike, y: ArrayLike) -> float:
     """
     x, y = (np.asarray(values, dtype=np.float64) for values in (x, y))
     return float(spearman(*(values / (np.abs(values).max() or 1) for values in (x, y))))
+
+
+def lowest(values: pd.Series) -> set[Any]:
+    """Index of the smallest value, of each of them where several tie."""
+    return set(values.index[values == values.min()])
 
 
 def _of_every_network(values):

@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -12,7 +13,7 @@ from gfscore.networks.opening import open_classifier
 from gfscore.statistics.classes import class_means
 from gfscore.statistics.margins import predictions, scores
 from shared_models import ARCHITECTURES, torch_entry
-from studies.real_networks import statistics
+from studies.real_networks import measurements, statistics
 from studies.reference import real_network_classes, real_network_measurements
 
 CLASSES = 10
@@ -97,6 +98,30 @@ def test_scores_far_below_the_tolerance_of_ties_keep_their_order():
     scores = np.array([2e-12, 5e-11, 7e-10, 5e-8])
     assert statistics.order(scores, scores[::-1]) == pytest.approx(-1)
     assert np.isnan(statistics.order(np.zeros(4), scores))
+
+
+def corrupted_samples(rng, images=300):
+    """Samples of two networks under two corruptions that change nothing: as many wrong as right."""
+    labels = rng.integers(CLASSES, size=images)
+    said = np.where(rng.random(images) < 0.5, labels, rng.integers(CLASSES, size=images))
+    own = pd.DataFrame({"label": labels, "prediction": said, "clean_prediction": said})
+    return pd.concat([own.assign(model=model, corruption=name) for model in "ab" for name in ("fog", "snow")])
+
+
+def test_corruptions_that_change_nothing_keep_every_class():
+    """Whatever all images of the network look like: undisturbed values are of the images that are corrupted."""
+    rows = measurements.corruptions(corrupted_samples(np.random.default_rng(0)))
+    assert [row.pop("model") for row in rows] == ["a", "b"]
+    assert all(value == 1 for row in rows for value in row.values())
+
+
+def test_of_tied_classes_one_that_stays_is_counted_apart_from_all():
+    label = np.arange(CLASSES)
+    # Undisturbed 0 and 1 are never recognised; disturbed 1 alone.
+    clean, disturbed = np.where(label < 2, 9, label), np.where(label == 1, 9, label)
+    rows = pd.DataFrame({"label": label, "prediction": disturbed, "clean_prediction": clean, "model": "a"})
+    (found,) = measurements.corruptions(rows.assign(corruption="fog"))
+    assert (found["weakest"], found["all_weakest"], found["most_reached"], found["all_most_reached"]) == (1, 0, 1, 1)
 
 
 # What is kept
