@@ -6,7 +6,7 @@ import pandas as pd
 
 from gfscore.statistics.binomial import clopper_pearson
 from studies.real_networks import statistics
-from studies.real_networks.statistics import mean_over_families, order_over_families
+from studies.real_networks.statistics import lowest, mean_over_families, order_over_families
 from studies.reference import real_network_classes, real_network_measurements
 
 COMMAND = "studies/audit_real_networks.py"
@@ -58,6 +58,16 @@ def count(function, which=None):
     holds, _ = per_network(function, which)
     low, high = clopper_pearson(sum(holds), len(holds), alpha=0.05)
     return sum(holds), len(holds), f"{sum(holds)} of {len(holds)} ({low:.0%} to {high:.0%})"
+
+
+def last(name, column, which=None, *, sign=1):
+    """How often a class alone has the smallest value of a column, with sign -1 the largest: as `count`.
+
+    The words also say how often it shares that value with other classes.
+    """
+    alone, of, words = count(lambda own: lowest(sign * own[column]) == {name}, which)
+    ties, _, _ = count(lambda own: name in lowest(sign * own[column]), which)
+    return alone, of, words + (f" and tied in {ties - alone}" if ties > alone else "")
 
 
 def mean(function, which=None):
