@@ -26,7 +26,8 @@ from studies.real_networks.audits import AUDITS  # noqa: E402
 from studies.real_networks.evidence import class_table  # noqa: E402
 from studies.real_networks.measurements import measured  # noqa: E402
 
-DATA = Path(os.environ.get("GFSCORE_TEST_DATA", ROOT.parent / "shared" / "data"))
+DATA = Path(os.environ.get("GFSCORE_TEST_DATA", ROOT.parent / "shared" / "data")).resolve()
+"""Absolute: the audits run in another folder."""
 
 
 def run_audits(folder, cores):

@@ -47,8 +47,12 @@ here. Attacks are PGD, then Auto-PGD with two losses, 20 steps each: what surviv
 
 Intervals are at 95%. Networks of a family share authors, architecture and recipe, so an interval is a bootstrap that
 draws whole families; with five of them it is rather too narrow than too wide. What holds for these networks need not
-hold for large robust ones. `{command}` makes everything anew, in five minutes on two cores; it
-needs the files, which are not shipped here (`GFSCORE_TEST_DATA` names their folder).
+hold for large robust ones. This makes everything anew, in five minutes on two cores, from files that are not shipped
+here (`GFSCORE_TEST_DATA` names their folder):
+
+```bash
+{command}
+```
 """
 
 FOOTER = (

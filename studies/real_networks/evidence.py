@@ -28,8 +28,6 @@ PUBLISHED = "published"
 
 OF_A_NETWORK = MEASURES | TARGETED_MEASURES | SMOOTHED_MEASURES
 
-FAMILY_OF = {name: family for family, names in FAMILIES.items() for name in names}
-
 OF_CLASS = {"recall": "recall", "cfps": "cfps", "one_vs_rest_accuracy": "cwa"}
 OF_TARGET = {
     "clean": "reached_clean",
@@ -47,6 +45,11 @@ class Paired:
     labels: np.ndarray
     networks: list[str]
     families: list[str]
+
+
+def family_of(network: str) -> str:
+    """Family of a network; a published one is its own."""
+    return next((family for family, names in FAMILIES.items() if network in names), network)
 
 
 def audit_table(folder: Path, audit: str, name: str) -> pd.DataFrame:
@@ -80,7 +83,7 @@ def _of_audit(folder, audit, networks):
     targets = audit_table(folder, TARGETED, "target_success").set_index(key)
     table = table.join(targets[list(OF_TARGET)].rename(columns=OF_TARGET)).reset_index()
     table.insert(0, "networks", networks)
-    table.insert(2, "family", table["model"].map(lambda name: FAMILY_OF.get(name, name)))
+    table.insert(2, "family", table["model"].map(family_of))
     return table
 
 
@@ -128,5 +131,5 @@ def paired(folder: Path, audit: str, measure: str) -> Paired:
     values = rows.pivot(index="sample_id", columns="model", values="value")
     labels = rows.drop_duplicates("sample_id").set_index("sample_id")["label"].loc[values.index]
     networks = list(values)
-    families = [FAMILY_OF.get(name, name) for name in networks]
+    families = [family_of(name) for name in networks]
     return Paired(values.to_numpy().T, labels.to_numpy(dtype=np.int64), networks, families)

@@ -17,8 +17,15 @@ from gfscore.tables.parquet_tables import read_attributes, read_table
 from gfscore.tables.table import LOGITS as LOGITS_TABLE
 from studies.real_networks.audits import CHECKPOINTS, FACES, LOGITS, SMOOTHED
 from studies.real_networks.audits import CLASSES as OBJECTS
-from studies.real_networks.evidence import audit_table, corrupted_classes, paired, published_logits, samples
-from studies.real_networks.statistics import KEEPS_ACCURACY, ORDER_DRAWS, common_share_interval, lowest, order
+from studies.real_networks.evidence import audit_table, corrupted_classes, family_of, paired, published_logits, samples
+from studies.real_networks.statistics import (
+    KEEPS_ACCURACY,
+    ORDER_DRAWS,
+    common_share_interval,
+    lowest,
+    median_over_pairs,
+    order,
+)
 
 BALANCED_DRAWS = 1000
 
@@ -37,16 +44,25 @@ def measured(folder: Path, data: Path) -> dict[str, Any]:
 
 
 def similarities(folder: Path) -> list[dict[str, Any]]:
-    """Cosines of all pairs of networks: smallest, median, largest, and the median under permuted classes."""
+    """Cosines of all pairs of networks: smallest, largest, and the median; that under permuted classes too.
+
+    The medians are `[value, low, high]`, a bootstrap over families.
+    """
     rows = []
     for audit, measures in ((LOGITS, ["clean"]), (CHECKPOINTS, ["clean", "attacked"])):
         table = audit_table(folder, audit, "similarities")
+        first, second = (table[name].map(lambda name: family_of(name.split("/")[-1])) for name in ("first", "second"))
+        table = table.assign(first=first, second=second)
         for measure in measures:
             for name in ("confusion_cosine", "error_cosine", "recall_cosine"):
                 own = table[(table["measure"] == measure) & (table["similarity"] == name)]
-                low, median, high = own["value"].quantile([0, 0.5, 1])
+                pairs = own["first"], own["second"], [*own["first"], *own["second"]]
                 key = {"audit": audit, "measure": measure, "similarity": name, "pairs": len(own)}
-                rows.append(key | {"low": low, "median": median, "high": high, "permuted": own["baseline"].median()})
+                medians = {
+                    word: median_over_pairs(own[column], *pairs)
+                    for word, column in (("median", "value"), ("permuted", "baseline"))
+                }
+                rows.append(key | {"low": own["value"].min(), "high": own["value"].max(), **medians})
     return rows
 
 
@@ -109,12 +125,12 @@ def smoothing(folder: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def costs(folder: Path) -> dict[str, float]:
-    """Passes per image of three measures, one with a gradient counted twice: medians over the smoothed checkpoints."""
+def costs(folder: Path) -> list[dict[str, Any]]:
+    """Passes per image of three measures on each smoothed checkpoint, one with a gradient counted twice."""
     table = audit_table(folder, SMOOTHED, "costs")
     table = table[table["measure"].isin(["attacked", "distance", "certified"])]
     passes = (table["forwards"] + table["backwards"]) / table["samples"]
-    return passes.groupby(table["measure"]).median().to_dict()
+    return table[["model", "measure"]].assign(passes=passes).to_dict("records")
 
 
 def balancing(folder: Path) -> list[dict[str, Any]]:

@@ -44,6 +44,21 @@ def mean_over_families(values: ArrayLike, families: Sequence[str]) -> tuple[floa
     return (float(values.mean()), *_middle(drawn))
 
 
+def median_over_pairs(
+    values: ArrayLike, first: Sequence[str], second: Sequence[str], families: Sequence[str]
+) -> tuple[float, float, float]:
+    """`(value, low, high)` of the median over pairs of networks, (P,): bootstrap over families.
+
+    `first` and `second` are the families of each pair's networks, `families` all of them.
+    """
+    values, names = np.asarray(values, dtype=np.float64), np.unique(families)
+    _, times = resampled_families(names, ORDER_DRAWS)
+    # A network drawn twice is no pair with itself.
+    often = times[:, np.searchsorted(names, first)] * times[:, np.searchsorted(names, second)]
+    drawn = [np.median(np.repeat(values, own)) for own in often if own.any()]
+    return (float(np.median(values)), *_middle(drawn))
+
+
 def order_over_families(x: ArrayLike, y: ArrayLike, families: Sequence[str]) -> tuple[float, float, float]:
     """`(value, low, high)` of Spearman's rho over networks of two values each, (M,): as `mean_over_families`."""
     x, y = _of_every_network(x), _of_every_network(y)

@@ -103,7 +103,7 @@ def claims():
             verdict(excess < 0),
             "By Eq. 2 no class can lie below the overall accuracy, since an error counts at most once against a class "
             f"(smallest CWA - accuracy of 200 random classifiers {excess:+.3f}). The figure must show recall, by which "
-            f"cat is below in {count(lambda own: own.loc['cat', 'recall'] < accuracy(own))[0]} of 25 networks. "
+            f"cat is below in {count(lambda own: own.loc['cat', 'recall'] < accuracy(own))[2]} networks. "
             + counted("all"),
         ),
     ]

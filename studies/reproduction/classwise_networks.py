@@ -20,7 +20,6 @@ from studies.reproduction.real_networks import (
     mean,
     measurement,
     networks,
-    on,
     per_network,
 )
 
@@ -61,25 +60,28 @@ def claims():
 
 def cosines():
     """CW4: what a high cosine shows."""
-    real = measurement("similarities", measure="clean", similarity="confusion_cosine").set_index("audit")
-    errors = measurement("similarities", measure="clean", similarity="error_cosine").set_index("audit")
-    published, checkpoints = (real.loc[audit] for audit in ("published-logits", "real-checkpoints"))
-    pairs = int(published["pairs"])
+    confusions, errors = (
+        measurement("similarities", measure="clean", similarity=name).set_index("audit")
+        for name in ("confusion_cosine", "error_cosine")
+    )
+    published, checkpoints = (confusions.loc[audit] for audit in ("published-logits", "real-checkpoints"))
+    alike = [in_words(errors.loc[own.name, "median"]) for own in (published, checkpoints)]
+    permuted = [in_words(errors.loc[own.name, "permuted"]) for own in (published, checkpoints)]
     return Claim(
         "CW4",
         PAPER,
         "Cosines of 0.76 to 0.83 between models show that their class-wise predictions are alike (Figure 7).",
         "{:.2f} to {:.2f}".format(*COSINES),
-        f"confusions: {published['low']:.4f} to {published['high']:.4f}, under permuted classes "
-        f"{published['permuted']:.4f}; checkpoints {checkpoints['low']:.4f} to {checkpoints['high']:.4f}, "
-        f"{checkpoints['permuted']:.4f}; unrelated vectors {cosine_of_unrelated_vectors():.2f}",
-        verdict(published["permuted"] < COSINES[0]),
+        f"confusions: median {in_words(published['median'], decimals=4)}, under permuted classes "
+        f"{in_words(published['permuted'], decimals=4)}; checkpoints {in_words(checkpoints['median'])}, "
+        f"{in_words(checkpoints['permuted'])}; unrelated vectors {cosine_of_unrelated_vectors():.2f}",
+        verdict(published["permuted"][1] < COSINES[0]),
         "A high cosine says nothing: vectors without negative entries have one anyway, and confusions with renamed "
-        "classes reach more than the paper's. Without the diagonal the median of pairs is "
-        f"{errors.loc['published-logits', 'median']:.2f} ({errors.loc['published-logits', 'permuted']:.2f} permuted) "
-        f"and {errors.loc['real-checkpoints', 'median']:.2f} ({errors.loc['real-checkpoints', 'permuted']:.2f}): the "
-        f"networks do err alike. Ranges are of all pairs, {pairs} and {int(checkpoints['pairs'])}, permuted values "
-        "medians over pairs; the paper does not say which vectors it compares. " + on("all"),
+        f"classes reach more than the paper's. Without the diagonal the median is {alike[0]}, permuted {permuted[0]}, "
+        f"and {alike[1]}, permuted {permuted[1]}: the networks do err alike. Medians are over all pairs, "
+        f"{published['pairs']} and {checkpoints['pairs']}, which range from {published['low']:.4f} to "
+        f"{published['high']:.4f} and from {checkpoints['low']:.2f} to {checkpoints['high']:.2f}; the paper does not "
+        "say which vectors it compares. " + averaged("all"),
     )
 
 

@@ -1,7 +1,7 @@
 """Claims of the GF-Score paper about the score itself, on the real networks at hand."""
 
 from gfscore.statistics.ranking import exact_p_value
-from studies.real_networks.statistics import order_over_families
+from studies.real_networks.statistics import mean_over_families, order_over_families
 from studies.reproduction import gf_score_tables as tables
 from studies.reproduction.claims import Claim, verdict
 from studies.reproduction.real_networks import (
@@ -67,14 +67,17 @@ def other_implementations():
     table = networks()
     leads = measurement("logit_leads")
     score = [float((own["great_softmax"] * own["n"]).sum() / own["n"].sum()) for own in table.values()]
-    agreement = order_over_families([leads[name] for name in table], score, families_of(table))
+    families = families_of(table)
+    agreement = order_over_families([leads[name] for name in table], score, families)
+    lead, own = (in_words(mean_over_families(values, families)) for values in ([leads[name] for name in table], score))
     return Claim(
         "GF27",
         PAPER,
         "The GREAT score is one number, whichever implementation computes it (GREAT Score, on which the paper builds).",
         "0 to 1.2533",
-        f"without activation and factor {min(leads.values()):.2f} to {max(leads.values()):.2f} on 25 networks, softmax "
-        f"score {min(score):.2f} to {max(score):.2f}; rho over networks {in_words(agreement)}",
+        f"without activation and factor {min(leads.values()):.2f} to {max(leads.values()):.2f} on 25 networks, mean "
+        f"{lead}; softmax score {min(score):.2f} to {max(score):.2f}, mean {own}; rho over networks "
+        f"{in_words(agreement)}",
         verdict(max(leads.values()) <= 1.2533),
         "The Adversarial Robustness Toolbox 1.20 (`art.evaluations.great_score.GreatScorePyTorch`) takes the lead of "
         "the true class over the next in whatever the classifier returns, logits as a rule: neither an activation nor "

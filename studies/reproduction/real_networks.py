@@ -9,7 +9,7 @@ from studies.real_networks import statistics
 from studies.real_networks.statistics import lowest, mean_over_families, order_over_families
 from studies.reference import real_network_classes, real_network_measurements
 
-COMMAND = "studies/audit_real_networks.py"
+COMMAND = "GFSCORE_TEST_DATA=../shared/data .venv/bin/python studies/audit_real_networks.py /tmp/real-networks"
 PUBLISHED, CHECKPOINTS, TARGETED = "published", "checkpoints", "targeted"
 
 WHICH = {
@@ -86,10 +86,10 @@ def class_order(first, second):
     return lambda classes: statistics.order(classes[first], classes[second])
 
 
-def in_words(interval, sign=""):
-    """`value (low to high)` to two decimals."""
-    value, low, high = interval
-    return f"{value:{sign}.2f} ({low:{sign}.2f} to {high:{sign}.2f})"
+def in_words(interval, sign="", *, decimals=2):
+    """`value (low to high)`."""
+    value, low, high = (f"{number:{sign}.{decimals}f}" for number in interval)
+    return f"{value} ({low} to {high})"
 
 
 def on(which):

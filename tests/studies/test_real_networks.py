@@ -42,6 +42,14 @@ def test_interval_is_wider_for_families_than_for_networks():
     assert by_family[1] < by_network[1] < 2 < by_network[2] < by_family[2]
 
 
+def test_median_over_pairs_has_the_interval_of_its_families():
+    pairs = {"aa": 0.9, "ab": 0.1, "ac": 0.2, "bc": 0.3}
+    value, low, high = statistics.median_over_pairs(
+        list(pairs.values()), [p[0] for p in pairs], [p[1] for p in pairs], list("abc")
+    )
+    assert (value, low, high) == pytest.approx((0.25, 0.1, 0.9))
+
+
 def test_profiles_that_differ_by_shift_and_scale_are_shared_whole():
     profile = np.arange(10.0)
     covariance = np.cov([profile, 3 * profile + 1, profile / 2])

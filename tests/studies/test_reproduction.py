@@ -1,6 +1,9 @@
 """The papers' claims: what the printed tables and this package say about them, to the precision stated."""
 
 import json
+import os
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -30,6 +33,7 @@ from studies.reproduction import projection_fairness as projection
 from studies.reproduction import projection_tables as projection_text
 from studies.reproduction.claims import UNTESTABLE, VERDICTS
 from studies.reproduction.page import MARKS, PAPERS, page
+from studies.reproduction.real_networks import COMMAND
 from studies.reproduction.references import REFERENCES
 
 ROOT = Path(__file__).parents[2]
@@ -345,6 +349,8 @@ def test_tasks_and_couplings_of_the_projection_paper():
 OF_REAL_NETWORKS = {"CW3", "CW4", "CW5", "CW6", "CW7", "CW8", "CW9", "GF26", "GF27", "MA5", "MA6", "PF11"}
 """Rows that are measured on networks of others."""
 
+INTERVAL = re.compile(r"\([-+]?[\d.,]+%? to [-+]?[\d.,]+%?\)")
+
 NEEDING_OTHERS = {"H2", "H8", "H10", "H12", "GF20", "GF21", "GF22", "GF23"} | {"EB7", "EB8", "EB9", "EB10"}
 NEEDING_OTHERS |= {"PF9", "PF10", "PF13"}
 """Rows that take files, networks or people of the source."""
@@ -355,6 +361,21 @@ def test_what_can_be_tested_on_real_networks_is(claims):
     for key in OF_REAL_NETWORKS:
         assert "studies/audit_real_networks.py" in claims[key].note, "the command that computes it again"
         assert " images" in claims[key].note or " faces" in claims[key].note
+        own = claims[key]
+        assert INTERVAL.search(own.ours) or "interval is " in own.note or "no interval" in own.note, key
+
+
+def test_the_command_of_the_ledger_is_complete():
+    """It gets as far as an option that does not exist, and its folder of data is found from where the audits run."""
+    data, python, *given = shlex.split(COMMAND)
+    assert data == "GFSCORE_TEST_DATA=../shared/data" and python == ".venv/bin/python"
+    here = {"cwd": ROOT, "capture_output": True, "text": True}
+    told = subprocess.run([sys.executable, *given, "--nothing"], check=False, **here)
+    assert told.returncode == 2 and "unrecognized arguments: --nothing" in told.stderr
+    reads = "import sys; sys.path[:0] = ['studies']; import audit_real_networks; print(audit_real_networks.DATA)"
+    environment = os.environ | {"GFSCORE_TEST_DATA": "../shared/data"}
+    told = subprocess.run([sys.executable, "-c", reads], env=environment, check=True, **here)
+    assert told.stdout.strip() == str((ROOT / "../shared/data").resolve())
 
 
 def test_ties_of_classes_are_said(claims):
