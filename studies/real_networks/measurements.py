@@ -126,11 +126,14 @@ def smoothing(folder: Path) -> list[dict[str, Any]]:
 
 
 def costs(folder: Path) -> list[dict[str, Any]]:
-    """Passes per image of three measures on each smoothed checkpoint, one with a gradient counted twice."""
-    table = audit_table(folder, SMOOTHED, "costs")
-    table = table[table["measure"].isin(["attacked", "distance", "certified"])]
-    passes = (table["forwards"] + table["backwards"]) / table["samples"]
-    return table[["model", "measure"]].assign(passes=passes).to_dict("records")
+    """Passes per image of what is costly, one with a gradient counted twice, by audit, network and measure."""
+    rows: list[dict[str, Any]] = []
+    for audit, measures in ((CHECKPOINTS, ["attacked"]), (SMOOTHED, ["attacked", "distance", "certified"])):
+        table = audit_table(folder, audit, "costs")
+        passes = (table["forwards"] + table["backwards"]) / table["samples"]
+        table = table[["model", "measure"]].assign(audit=audit, passes=passes)
+        rows += table[table["measure"].isin(measures)].to_dict("records")
+    return rows
 
 
 def balancing(folder: Path) -> list[dict[str, Any]]:

@@ -6,13 +6,14 @@ from gfscore.statistics.scale import SCALE
 from studies.reproduction import gf_score_tables as tables
 from studies.reproduction import gf_score_theory as theory
 from studies.reproduction.claims import Claim, untestable, verdict
+from studies.reproduction.gf_score_networks import speed
 
 PAPER = "GF-Score"
 
 
 def claims():
     """Claims on rank agreement and re-ranking, on concentration bounds, and on scores that need the networks."""
-    return [*rankings(), *bounds(), *needing_models(), proof_of_rdi_bound()]
+    return [*rankings(), *bounds(), *needing_models(), speed(), proof_of_rdi_bound()]
 
 
 def rankings():
@@ -149,17 +150,6 @@ def needing_models():
             "Calibration by C&W attacks reaches a rank agreement of 0.897 on CIFAR-10 (Table 2, quoted from GREAT).",
             "0.897",
             "It needs attacks on the 17 networks.",
-        ),
-        untestable(
-            "GF23",
-            PAPER,
-            "GREAT is roughly 2,000 times as fast as methods that attack (section 1).",
-            "2,000 times",
-            "It takes the networks, the attacks and their settings, which the paper does not name. Our number is seen "
-            "on four small robust CIFAR-10 networks, their logits counted in, beside this package's attacks, "
-            "certificates and tests of neighbourhoods at the settings of its benchmark (benchmarks/README.md); with "
-            "more steps, or AutoAttack, the factor is larger.",
-            ours="6 to 70 times",
         ),
     ]
 

@@ -1,6 +1,8 @@
 """What the ledger says about real networks: counts and means over them, with intervals, in words."""
 
+import json
 from functools import cache
+from pathlib import Path
 
 import pandas as pd
 
@@ -10,6 +12,11 @@ from studies.real_networks.statistics import lowest, mean_over_families, order_o
 from studies.reference import real_network_classes, real_network_measurements
 
 COMMAND = "GFSCORE_TEST_DATA=../shared/data .venv/bin/python studies/audit_real_networks.py /tmp/real-networks"
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks/results.json"
+TIMED = (
+    "on four robust checkpoints of three families, 1,017 images, of certificates 100; "
+    "`GFSCORE_TEST_DATA=../shared/data .venv/bin/python benchmarks/real_measures.py` times them again"
+)
 PUBLISHED, CHECKPOINTS, TARGETED = "published", "checkpoints", "targeted"
 
 WHICH = {
@@ -107,6 +114,13 @@ def counted(which):
 def averaged(which):
     """Those of a note on means over networks."""
     return "Intervals: bootstrap over the families of networks, 95%. " + on(which)
+
+
+def times_the_score():
+    """Processor time per image of each measure over that of the attack-free score, from the benchmarks."""
+    rows = json.loads(BENCHMARKS.read_text(encoding="utf-8"))
+    begins = "cost of the attack-free score over that of "
+    return {row["name"].removeprefix(begins): 1 / row["ratio"] for row in rows if row["name"].startswith(begins)}
 
 
 def measurement(name, **key):
