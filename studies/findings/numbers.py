@@ -6,6 +6,7 @@ from studies.reproduction.real_networks import (
     CHECKPOINTS,
     TARGETED,
     accuracy,
+    average,
     class_order,
     measurement,
     networks,
@@ -18,11 +19,6 @@ DEFINITIONS = {
     "among_misclassified": "of the misclassified",
 }
 """Definitions of targeted success, and their words."""
-
-
-def average(classes, column):
-    """Mean of a column over all samples of one network."""
-    return float((classes[column] * classes["n"]).sum() / classes["n"].sum())
 
 
 def standing():

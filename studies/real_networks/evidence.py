@@ -10,6 +10,7 @@ from gfscore.audit.classwise.confusion import class_errors, confusion_matrix
 from gfscore.measures.samples import SCORES as SCORES_TABLE
 from gfscore.measures.samples import table_of
 from gfscore.tables.parquet_tables import read_table
+from gfscore.tables.table import LOGITS as LOGITS_TABLE
 from gfscore.workflow.catalogue import CATALOGUE
 from studies.real_networks.audits import (
     CHECKPOINTS,
@@ -111,6 +112,15 @@ def published_logits(data: Path) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     for path in sorted((data / "cifar10/logits").glob("*.npz")):
         with np.load(path) as file:
             found[path.stem] = file["logits"], file["labels"]
+    return found
+
+
+def checkpoint_logits(folder: Path) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Logits (1017, 10) and labels (1017,) of the checkpoints, from the folder of the audits."""
+    found = {}
+    for file in sorted((folder / "results/logits/cifar10-real").glob("*/*.parquet")):
+        table = read_table(file, LOGITS_TABLE)
+        found[file.stem] = np.stack(table["logits"].to_list()), table["label"].to_numpy()
     return found
 
 

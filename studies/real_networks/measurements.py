@@ -13,11 +13,19 @@ from faces_audit import ATTRIBUTES, CLASSES, POSITIVE, TRAININGS
 from gfscore.audit.groups.fairness import METRICS, GroupRows, balanced_rows, group_metrics, group_rates
 from gfscore.audit.scores_file import ScoresFile
 from gfscore.statistics.margins import own_and_rival
-from gfscore.tables.parquet_tables import read_attributes, read_table
-from gfscore.tables.table import LOGITS as LOGITS_TABLE
+from gfscore.tables.parquet_tables import read_attributes
 from studies.real_networks.audits import CHECKPOINTS, FACES, LOGITS, SMOOTHED
 from studies.real_networks.audits import CLASSES as OBJECTS
-from studies.real_networks.evidence import audit_table, corrupted_classes, family_of, paired, published_logits, samples
+from studies.real_networks.calibration import calibrations
+from studies.real_networks.evidence import (
+    audit_table,
+    checkpoint_logits,
+    corrupted_classes,
+    family_of,
+    paired,
+    published_logits,
+    samples,
+)
 from studies.real_networks.statistics import (
     KEEPS_ACCURACY,
     ORDER_DRAWS,
@@ -39,6 +47,7 @@ def measured(folder: Path, data: Path) -> dict[str, Any]:
         "logit_leads": logit_leads(folder, data),
         "smoothing": smoothing(folder),
         "costs": costs(folder),
+        "calibrations": calibrations(folder),
         "balancing": balancing(folder),
     }
 
@@ -100,11 +109,8 @@ def shared(folder: Path) -> list[dict[str, Any]]:
 
 def logit_leads(folder: Path, data: Path) -> dict[str, float]:
     """Mean over images of the lead of the true logit over the next, 0 where wrong: the score without its ends."""
-    leads = {name: _mean_lead(*given) for name, given in published_logits(data).items()}
-    for file in sorted((folder / "results/logits/cifar10-real").glob("*/*.parquet")):
-        table = read_table(file, LOGITS_TABLE)
-        leads[file.stem] = _mean_lead(np.stack(table["logits"].to_list()), table["label"].to_numpy())
-    return leads
+    networks = published_logits(data) | checkpoint_logits(folder)
+    return {name: _mean_lead(*given) for name, given in networks.items()}
 
 
 def _mean_lead(logits, labels):

@@ -62,9 +62,22 @@ def median_over_pairs(
 def order_over_families(x: ArrayLike, y: ArrayLike, families: Sequence[str]) -> tuple[float, float, float]:
     """`(value, low, high)` of Spearman's rho over networks of two values each, (M,): as `mean_over_families`."""
     x, y = _of_every_network(x), _of_every_network(y)
+    return (order(x, y), *_middle(_drawn_orders(x, y, families)))
+
+
+def change_of_order(
+    before: ArrayLike, after: ArrayLike, y: ArrayLike, families: Sequence[str]
+) -> tuple[float, float, float]:
+    """`(value, low, high)` of how much higher rho with `y` is `after` than `before`, in the same resamples."""
+    before, after, y = (_of_every_network(values) for values in (before, after, y))
+    drawn = np.subtract(*(_drawn_orders(x, y, families) for x in (after, before)))
+    return (order(after, y) - order(before, y), *_middle(drawn))
+
+
+def _drawn_orders(x, y, families):
     number, times = resampled_families(families, ORDER_DRAWS)
     drawn = [np.repeat(np.arange(len(x)), own[number]) for own in times]
-    return (order(x, y), *_middle([order(x[chosen], y[chosen]) for chosen in drawn]))
+    return [order(x[chosen], y[chosen]) for chosen in drawn]
 
 
 def order(x: ArrayLike, y: ArrayLike) -> float:

@@ -49,9 +49,14 @@ def _networks():
     return {model: own.set_index("class_name") for model, own in real_network_classes().groupby("model", sort=False)}
 
 
+def average(classes, column):
+    """Mean of a column over all samples of one network."""
+    return float((classes[column] * classes["n"]).sum() / classes["n"].sum())
+
+
 def accuracy(classes):
-    """Accuracy of one network from its classes, weighted by their samples."""
-    return float((classes["recall"] * classes["n"]).sum() / classes["n"].sum())
+    """Accuracy of one network from its classes."""
+    return average(classes, "recall")
 
 
 def per_network(function, which=None):

@@ -50,6 +50,13 @@ def test_median_over_pairs_has_the_interval_of_its_families():
     assert (value, low, high) == pytest.approx((0.25, 0.1, 0.9))
 
 
+def test_a_change_of_order_is_that_of_the_two_orders():
+    after, y, families = [1.0, 2, 3, 4, 5], [2.0, 1, 4, 3, 5], list("aabbc")
+    value, low, high = statistics.change_of_order(after[::-1], after, y, families)
+    assert value == pytest.approx(2 * statistics.order(after, y)) and low <= value <= high
+    assert statistics.change_of_order(after, after, y, families) == (0, 0, 0)
+
+
 def test_profiles_that_differ_by_shift_and_scale_are_shared_whole():
     profile = np.arange(10.0)
     covariance = np.cov([profile, 3 * profile + 1, profile / 2])

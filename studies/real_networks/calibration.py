@@ -1,0 +1,51 @@
+"""The attack-free score of the checkpoints at the temperatures that calibrations choose."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gfscore.audit.calibration.attack_free import aggregates
+from gfscore.audit.calibration.calibration_settings import Temperatures
+from gfscore.audit.calibration.rank_objectives import attack_distance, cross_model_accuracy
+from gfscore.audit.calibration.temperature_search import SearchSettings, optimum
+from gfscore.statistics.classes import class_means
+from gfscore.statistics.curves import sweep_class_scores
+from gfscore.statistics.margins import predictions
+from studies.real_networks.audits import CHECKPOINTS, CLASSES
+from studies.real_networks.evidence import checkpoint_logits, paired
+
+SEARCH = SearchSettings(**Temperatures().model_dump())
+
+
+def calibrations(folder: Path) -> list[dict[str, Any]]:
+    """Per activation, the mean scores of the checkpoints at the temperatures that two objectives choose.
+
+    Objectives: `clean`, Eq. 8, the rank agreement with clean accuracy, and `attacked`, that with the accuracy under
+    attack, which no calibration without attacks knows. Each has `temperature`, the `first` and `last` of the widest
+    range that is as good, whether it is at an `edge` of the searched range, the `best` agreement, and `scores`.
+    """
+    networks = checkpoint_logits(folder)
+    attacked = paired(folder, CHECKPOINTS, "attacked")
+    survive = dict(zip(attacked.networks, attacked.values.mean(axis=1), strict=True))
+    under_attack = np.array([survive[name] for name in networks])
+    recall = [class_means(predictions(*given) == given[1], given[1], len(CLASSES)) for given in networks.values()]
+    rows = []
+    for activation in ("softmax", "sigmoid"):
+        curves = [
+            sweep_class_scores(*given, len(CLASSES), activation=activation, low=SEARCH.low, high=SEARCH.high)
+            for given in networks.values()
+        ]
+        objectives = {
+            "clean": cross_model_accuracy(curves, np.array(recall), SEARCH),
+            "attacked": attack_distance(curves, under_attack, SEARCH),
+        }
+        for name, objective in objectives.items():
+            found = optimum(objective.stretches, objective.values(np.ones((1, len(curves))))[0])
+            scores = aggregates(curves)(np.array([found.t_star]))[0]
+            row = {"activation": activation, "objective": name, "temperature": found.t_star, "best": found.best}
+            row |= {"first": found.interval[0], "last": found.interval[1], "edge": found.edge}
+            rows.append(row | {"scores": dict(zip(networks, map(float, scores), strict=True))})
+    return rows
