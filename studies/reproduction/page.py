@@ -47,9 +47,10 @@ This project builds on five sources ([References](#references)). For readers who
 puts its claims beside the numbers that we get. In short:
 
 - **The GREAT score is not a certified radius** (H7). Calibrating it as published lowers its agreement with
-  RobustBench on CIFAR-10 (H1), where clean accuracy alone ranks the models better (H4).
+  RobustBench on CIFAR-10 (H1), where clean accuracy alone ranks the models better (H4). On 17 real checkpoints no
+  temperature makes it rank them by what survives attacks (GF28).
 - **"More robust models are less fair"** holds by a metric that grows with the score; by a metric without scale the
-  sign is the opposite one (H6).
+  sign is the opposite one (H6, GF29).
 - **A test that is repeated after every neighbour** errs far more often than its level says (EB4).
 - **The published pseudo-code** misjudges robustness (MA1, MA2), and a smoothing certificate says nothing about the
   network that was smoothed (MA3).
