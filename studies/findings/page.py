@@ -50,7 +50,7 @@ draws whole families; with five of them it is rather too narrow than too wide. W
 hold for large robust ones. This makes everything anew, in five minutes on two cores, from files that are not shipped
 here (`GFSCORE_TEST_DATA` names their folder):
 
-```bash
+```text
 {command}
 ```
 """
