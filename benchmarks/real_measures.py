@@ -25,7 +25,8 @@ from gfscore.tables.parquet_tables import read_table
 from gfscore.workflow.catalogue import CATALOGUE
 from shared_models import ARCHITECTURES
 
-DATA = Path(os.environ.get("GFSCORE_TEST_DATA", HERE.parents[1] / "shared" / "data"))
+# Absolute: the audit runs in another folder.
+DATA = Path(os.environ.get("GFSCORE_TEST_DATA", HERE.parents[1] / "shared" / "data")).resolve()
 LONGEST = 3600
 """Seconds that the audit may take on two cores."""
 

@@ -43,16 +43,17 @@ def test_no_other_row_is_of_real_networks(claims):
 
 
 def test_the_command_of_the_ledger_is_complete():
-    """It gets as far as an option that does not exist, and its folder of data is found from where the audits run."""
+    """It gets as far as an option that does not exist; the data are found from the folder in which audits run."""
     data, python, *given = shlex.split(COMMAND)
     assert data == "GFSCORE_TEST_DATA=../shared/data" and python == ".venv/bin/python"
     here = {"cwd": ROOT, "capture_output": True, "text": True}
     told = subprocess.run([sys.executable, *given, "--nothing"], check=False, **here)
     assert told.returncode == 2 and "unrecognized arguments: --nothing" in told.stderr
-    reads = "import sys; sys.path[:0] = ['studies']; import audit_real_networks; print(audit_real_networks.DATA)"
     environment = os.environ | {"GFSCORE_TEST_DATA": "../shared/data"}
-    told = subprocess.run([sys.executable, "-c", reads], env=environment, check=True, **here)
-    assert told.stdout.strip() == str((ROOT / "../shared/data").resolve())
+    for folder, module in (("studies", "audit_real_networks"), ("benchmarks", "real_measures")):
+        reads = f"import sys; sys.path[:0] = ['{folder}']; import {module}; print({module}.DATA)"
+        told = subprocess.run([sys.executable, "-c", reads], env=environment, check=True, **here)
+        assert told.stdout.strip() == str((ROOT / "../shared/data").resolve())
 
 
 def test_GF28_calibration_does_not_make_the_score_rank_real_networks_by_robustness(claims):
