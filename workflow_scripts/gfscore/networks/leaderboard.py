@@ -34,8 +34,8 @@ class Listing:
     listed; `eps` is the radius as listed ("8/255", "0.5", empty). `external_accuracy` is the result of a stronger
     attack, by which the leaderboard ranks if there is one. `status` is "supported" or what is missing, `reason` the
     reason; `loading` is "robustbench" (its own procedure), "ensemble" (the same, one file per member), "timm" or
-    "torchvision"; `preprocessing` and `image_side` (pixels) are those of the published accuracy; `files` are the URLs of
-    the checkpoint's files, in order.
+    "torchvision"; `preprocessing` and `image_side` (pixels) are those of the published accuracy; `files` are the URLs
+    of the checkpoint's files, in order.
     """
 
     dataset: str
