@@ -60,8 +60,6 @@ exec python -I tools/install.py \
   packaging==25.0 \
   pandas==3.1.1 \
   pillow==13.0.0 \
-  platformdirs==4.14.5 \
-  pooch==1.9.0 \
   protobuf==7.36.2 \
   pyarrow==26.0.1 \
   pyautoattack==0.2.0 \

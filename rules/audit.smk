@@ -11,8 +11,8 @@
 #        results/audits/<audit>/config.yaml        every value that it was asked for, and where that comes from
 #
 #   score_models     checks the logits of every model, and scores those that pass
-#   tabulate_audit   reads all samples once, and writes every table
-#   judge_audit      bounds at the gate's own levels; succeeds whatever the verdict, or it would lose its output
+#   tabulate_audit   reads all samples, and writes every table
+#   judge_audit      reads those that a rule judges again: bounds at the gate's levels; succeeds whatever the verdict
 #   gate             stands apart from the targets; fails on FAIL, and on INCONCLUSIVE where the rule says stop
 
 

@@ -1,12 +1,17 @@
 """The page that links the audits of a run."""
 
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
 from gfscore.audit.verdicts.evidence import require_current
 from gfscore.core.files import read_json, write_text
 from gfscore.show.page.index import render_index
 from gfscore.workflow.jobs import logged_job
 
 
-def build_index(paths_to_verdicts, path_to_page, *, titles):
+def build_index(
+    paths_to_verdicts: Sequence[Path | str], path_to_page: Path | str, *, titles: Mapping[str, str]
+) -> None:
     """Write index.html from the verdict.json of each audit; `titles` by audit, in the same order.
 
     Raises InputError for a verdict on other files than there are now.

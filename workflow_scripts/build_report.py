@@ -1,5 +1,9 @@
 """The page of an audit: one self-contained file."""
 
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
 from gfscore.audit.audit_tables import read_audit_tables
 from gfscore.audit.calibration.sweeps import read_sweeps
 from gfscore.audit.tables import TABLES
@@ -13,7 +17,7 @@ from gfscore.tables.parquet_tables import read_table
 from gfscore.workflow.jobs import logged_job
 
 
-def build_report(files, path_to_page, *, audit, **settings):
+def build_report(files: Mapping[str, Any], path_to_page: Path | str, *, audit: str, **settings: Any) -> None:
     """Write report.html from the audit's tables and verdict.json.
 
     `files` maps the tables of an audit, verdict and, where there are any, sweeps, costs and the mappers' pictures to

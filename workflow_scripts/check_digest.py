@@ -1,11 +1,13 @@
 """Refuse data that have another digest than config.yaml pins, without reading them again."""
 
+from pathlib import Path
+
 from gfscore.core.files import read_json, write_json
 from gfscore.core.pins import require_pinned
 from gfscore.workflow.jobs import logged_job
 
 
-def check_digest(path_to_manifest, path_to_check, *, pinned):
+def check_digest(path_to_manifest: Path | str, path_to_check: Path | str, *, pinned: str | None) -> None:
     """Write the digest of the dataset that a manifest describes; raises InputError unless it is the pinned one."""
     manifest = read_json(path_to_manifest)
     remedy = "correct `digest`, or delete that manifest if the data have changed since, and run again"

@@ -1,5 +1,9 @@
 """Draw a labelled data set from a user's generator of images."""
 
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
 from gfscore.core.files import write_json
 from gfscore.networks.architecture_files import describe_network
 from gfscore.networks.checkpoint_files import obtain
@@ -9,7 +13,14 @@ from gfscore.training.generators import write_samples
 from gfscore.workflow.jobs import logged_job
 
 
-def draw_samples(path_to_images, path_to_manifest, *, dataset, classes, settings):
+def draw_samples(
+    path_to_images: Path | str,
+    path_to_manifest: Path | str,
+    *,
+    dataset: str,
+    classes: Sequence[str],
+    settings: Mapping[str, Any],
+) -> None:
     """Write drawn images (.npz with x and y) and their manifest (JSON), on the CPU the same bytes at every run.
 
     `classes` are the K class names; `settings` those of the source generator_file, with the path of the generator.

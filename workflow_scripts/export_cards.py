@@ -1,6 +1,8 @@
 """Evaluation results of every model of an audit, for its card on the Hugging Face Hub."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from gfscore.audit.summary_tables import MODEL_SUMMARY
 from gfscore.audit.tables import TABLES
@@ -10,7 +12,16 @@ from gfscore.tables.parquet_tables import read_identity, read_table
 from gfscore.workflow.jobs import logged_job
 
 
-def export_cards(path_to_scores, path_to_summary, path_to_verdict, path_to_folder, *, audit, title, measures):
+def export_cards(
+    path_to_scores: Path | str,
+    path_to_summary: Path | str,
+    path_to_verdict: Path | str,
+    path_to_folder: Path | str,
+    *,
+    audit: str,
+    title: str,
+    measures: Mapping[str, Mapping[str, Any]],
+) -> None:
     """Write <folder>/<threat>__<model>.md for every model, with the findings of verdict.json."""
     summary = read_table(path_to_summary, MODEL_SUMMARY, expect={"audit": audit})
     classes = read_table(path_to_scores, TABLES["class_scores"], expect={"audit": audit})["class_index"].nunique()

@@ -1,6 +1,8 @@
 """An audit as a research object that can be deposited and cited."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from gfscore.core.files import read_json
 from gfscore.show.exports.crate import write_crate
@@ -8,7 +10,18 @@ from gfscore.workflow.audit_check import require_unchanged_audit
 from gfscore.workflow.jobs import logged_job
 
 
-def export_crate(path_to_verdict, path_to_folder, *, root, audit, title, config, workflow, inputs, outputs):
+def export_crate(
+    path_to_verdict: Path | str,
+    path_to_folder: Path | str,
+    *,
+    root: Path | str,
+    audit: str,
+    title: str,
+    config: Mapping[str, Any],
+    workflow: Sequence[str],
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+) -> None:
     """Write a Workflow Run RO-Crate of the audit into a folder; its time is that of verdict.json.
 
     `root` is the folder that the other paths are relative to: those of the files of the `workflow`, of the `inputs`

@@ -1,6 +1,8 @@
 """The tables of an audit as LaTeX."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from gfscore.audit.summary_tables import MODEL_SUMMARY
 from gfscore.audit.tables import TABLES
@@ -12,7 +14,14 @@ from gfscore.tables.parquet_tables import read_table
 from gfscore.workflow.jobs import logged_job
 
 
-def export_tables(files, path_to_folder, *, audit, measures, fp_lambda):
+def export_tables(
+    files: Mapping[str, Any],
+    path_to_folder: Path | str,
+    *,
+    audit: str,
+    measures: Mapping[str, Mapping[str, Any]],
+    fp_lambda: float,
+) -> None:
     """Write <folder>/<measure>-models.tex and -classes.tex of every measure, -calibration.tex of the calibrated one,
     and <mapper>-projection.tex and -coupling.tex of every mapper.
 
@@ -29,7 +38,7 @@ def export_tables(files, path_to_folder, *, audit, measures, fp_lambda):
     for name, settings in measures.items():
         meaning = measure_of(settings)
         models, classes = (table[table["measure"] == name] for table in (summary, scores))
-        how = {"name": name, "fp_lambda": fp_lambda, "calibrations": calibrations}
+        how: dict[str, Any] = {"name": name, "fp_lambda": fp_lambda, "calibrations": calibrations}
         write_text(folder / f"{name}-models.tex", model_table(models, meaning, **how))
         write_text(folder / f"{name}-classes.tex", class_table(classes, meaning, name=name))
         if name in {result["measure"] for result in calibrations.values()}:

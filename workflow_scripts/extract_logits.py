@@ -1,5 +1,8 @@
 """Compute the logits of one classifier on one dataset."""
 
+from pathlib import Path
+from typing import Any
+
 from gfscore.core.files import read_json
 from gfscore.images.datasets import open_described
 from gfscore.networks import inference
@@ -11,14 +14,14 @@ from gfscore.workflow.jobs import logged_job
 
 
 def extract_logits(
-    path_to_dataset,
-    path_to_model,
-    path_to_checkpoint,
-    path_to_logits,
+    path_to_dataset: Path | str,
+    path_to_model: Path | str,
+    path_to_checkpoint: Path | str | None,
+    path_to_logits: Path | str,
     *,
-    precision="float32",
-    compiled=False,
-):
+    precision: str = "float32",
+    compiled: bool = False,
+) -> None:
     """Write sample_id, label and logits as Parquet, with the identity of data, model and arithmetic.
 
     `path_to_dataset` is the manifest of fetch_dataset, `path_to_model` that of train_model, train_probe or
@@ -36,7 +39,13 @@ def extract_logits(
     where = path_to_checkpoint or model["path"]
     inference.require_fit(classifier, dataset, source=where)
     device = inference.device_of(classifier, "auto")
-    how = {"device": device, "threads": threads, "precision": precision, "compiled": compiled, "where": where}
+    how: dict[str, Any] = {
+        "device": device,
+        "threads": threads,
+        "precision": precision,
+        "compiled": compiled,
+        "where": where,
+    }
     identity = inference.identity_of(dataset, model, device=device, preprocessing=classifier.preprocessing)
     with counted(classifier, compiled=compiled) as running:
         sample_id, label, logits = inference.extract_logits(running, images, **how)

@@ -1,11 +1,15 @@
 """Make sure that a checkpoint is in place and whole, and record what it is."""
 
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
 from gfscore.core.files import write_json
 from gfscore.networks.manifests import describe_checkpoint
 from gfscore.workflow.jobs import logged_job
 
 
-def fetch_checkpoint(settings, path_to_manifest, *, identity):
+def fetch_checkpoint(settings: Mapping[str, Any], path_to_manifest: Path | str, *, identity: Mapping[str, str]) -> None:
     """Write the manifest (JSON) of the checkpoint of one model entry; a missing file is downloaded from its url.
 
     `settings` holds the entry's source, path, url, sha256 and that source's own keys, `identity` dataset (the zoo),

@@ -1,5 +1,9 @@
 """Open a dataset once, check it, and record what it is."""
 
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
 import pandas as pd
 
 from gfscore.core.files import write_json
@@ -9,7 +13,16 @@ from gfscore.tables.table import DATASET
 from gfscore.workflow.jobs import logged_job
 
 
-def fetch_dataset(settings, classes, path_to_manifest, path_to_samples, *, dataset, path_to_images=None, pinned=None):
+def fetch_dataset(
+    settings: Mapping[str, Any],
+    classes: Sequence[str] | None,
+    path_to_manifest: Path | str,
+    path_to_samples: Path | str,
+    *,
+    dataset: str,
+    path_to_images: Path | str | None = None,
+    pinned: str | None = None,
+) -> None:
     """Write manifest and samples (names, labels, digests) of the images that the entry `dataset` describes.
 
     `settings` holds the entry's source and that source's own keys, `classes` the K class names,

@@ -1,13 +1,15 @@
 """Stop a release pipeline when an audit fails, or is undecided under a rule that stops then."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from gfscore.core.errors import InputError
 from gfscore.workflow.gate import current_verdict
 from gfscore.workflow.jobs import logged_job
 
 
-def gate(verdicts):
+def gate(verdicts: Mapping[str, Mapping[str, Any]]) -> None:
     """Raise InputError, quoting the verdicts, {path: contents of verdict.json}, when one of them stops: see `stops`."""
     for path, verdict in verdicts.items():
         print(f"{path}: {verdict['sentence']}")

@@ -1,6 +1,8 @@
 """Bring per-sample values that somebody computed elsewhere into the form of every other samples table."""
 
 import math
+from collections.abc import Mapping
+from pathlib import Path
 
 import pandas as pd
 
@@ -14,8 +16,16 @@ from gfscore.workflow.jobs import logged_job
 
 
 def import_samples(
-    path_to_file, path_to_manifest, path_to_dataset, path_to_samples, *, model, measure, kind, largest_radius
-):
+    path_to_file: Path | str,
+    path_to_manifest: Path | str,
+    path_to_dataset: Path | str,
+    path_to_samples: Path | str,
+    *,
+    model: Mapping[str, str],
+    measure: str,
+    kind: str,
+    largest_radius: float | None,
+) -> None:
     """Write the samples table of one model and measure from a file of certified radii.
 
     Takes the manifest and the samples (table dataset) of the data. `model` is a mapping with dataset, threat, model;

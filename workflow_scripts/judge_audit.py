@@ -1,6 +1,10 @@
 """The verdict on an audit, with its findings."""
 
-from gfscore.audit.audit_tables import read_audit_tables
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from gfscore.audit.audit_tables import AuditTables, read_audit_tables
 from gfscore.audit.findings.in_verdict import with_findings
 from gfscore.audit.inputs import AuditInputs
 from gfscore.audit.judgement import judgement
@@ -9,7 +13,15 @@ from gfscore.core.files import write_json
 from gfscore.workflow.jobs import logged_job
 
 
-def judge_audit(inputs, files, path_to_verdict, *, tables, measures, **settings):
+def judge_audit(
+    inputs: AuditInputs,
+    files: Mapping[str, Any],
+    path_to_verdict: Path | str,
+    *,
+    tables: AuditTables,
+    measures: Mapping[str, Mapping[str, Any]],
+    **settings: Any,
+) -> None:
     """Write verdict.json: what judgement says of AuditInputs, the paths `files`, and its settings; and the findings.
 
     `tables` are AuditTables of all `measures`, whose settings these are. Succeeds whatever the verdict, which the rule

@@ -1,5 +1,9 @@
 """The figures of an audit, as SVG, PDF and PNG."""
 
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
 from gfscore.audit.inputs import AuditInputs
 from gfscore.core.folder_digests import write_digests
 from gfscore.show.charts.declaration import SCORE
@@ -7,7 +11,17 @@ from gfscore.show.figure_files import draw_by_processes
 from gfscore.workflow.jobs import logged_job
 
 
-def plot_figures(files, path_to_folder, *, audit, measures, fp_lambda, inputs=None, seed=0, threads=1):
+def plot_figures(
+    files: Mapping[str, Any],
+    path_to_folder: Path | str,
+    *,
+    audit: str,
+    measures: Mapping[str, Mapping[str, Any]],
+    fp_lambda: float,
+    inputs: AuditInputs | None = None,
+    seed: int = 0,
+    threads: int = 1,
+) -> None:
     """Write <folder>/<name>.svg, .pdf and .png for every figure, and their digests into checksums.json.
 
     See gfscore.show.figure_files for what it takes.

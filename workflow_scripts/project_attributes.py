@@ -1,6 +1,9 @@
 """How far each latent dimension of a mapper can move before a classifier's prediction changes, sample by sample."""
 
+from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 from gfscore.core.files import read_json, sha256_of_file
 from gfscore.measures.job import measure_in_batches, of_job
@@ -12,7 +15,15 @@ from gfscore.projection.projecting import KIND, measure_batch, require_same_shap
 from gfscore.workflow.jobs import logged_job
 
 
-def project_attributes(files, path_to_samples, path_to_progress, *, mapper_files, settings, **how):
+def project_attributes(
+    files: Mapping[str, Any],
+    path_to_samples: Path | str,
+    path_to_progress: Path | str,
+    *,
+    mapper_files: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    **how: Any,
+) -> None:
     """Write the samples table of one model on one mapper; files and settings as `measure_in_batches` takes them.
 
     `mapper_files` maps weights and manifest of train_mapper to paths, and attributes to the table of the dataset, or to

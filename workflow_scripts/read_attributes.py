@@ -1,12 +1,22 @@
 """Attributes of a dataset's samples, from wherever they are written down."""
 
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
 from gfscore.images.attribute_values import Dataset, attributes_of, identity_of
 from gfscore.images.datasets import open_described
 from gfscore.tables.parquet_tables import write_attributes
 from gfscore.workflow.jobs import logged_job
 
 
-def read_attributes(settings, path_to_manifest, path_to_table, *, path_to_reference=None):
+def read_attributes(
+    settings: Mapping[str, Any],
+    path_to_manifest: Path | str,
+    path_to_table: Path | str,
+    *,
+    path_to_reference: Path | str | None = None,
+) -> None:
     """Write the attributes that the entry `attributes` of a dataset (`settings`) describes.
 
     `path_to_manifest` is the dataset's, `path_to_reference` that of the dataset whose samples fix quantiles, or None.

@@ -1,5 +1,9 @@
 """Every measure from logits of every model of an audit, once its logits have passed the checks."""
 
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
 from gfscore.audit.checks import selection_of
 from gfscore.audit.scores_file import write_scores
 from gfscore.audit.scoring import score
@@ -12,15 +16,25 @@ from gfscore.tables.parquet_tables import write_table
 from gfscore.workflow.jobs import logged_job
 
 
-def score_models(given, made, *, audit, subject, checks, temperatures, changes, cache="results/cache"):
+def score_models(
+    given: Mapping[str, Any],
+    made: Mapping[str, Any],
+    *,
+    audit: str,
+    subject: Mapping[str, Any],
+    checks: Sequence[Mapping[str, Any]],
+    temperatures: Mapping[str, float],
+    changes: Mapping[str, Any],
+    cache: Path | str = "results/cache",
+) -> None:
     """Write models.json, and the tables scores, sweeps and sensitivity of an audit; `made` holds their paths.
 
     `given` holds paths: `manifest` and table of the `dataset`, and the files of `code`. `subject` is what
     plan.subject_of says, `checks` what is asked of the logits of each model (plan.logit_checks), `temperatures` the
-    searched range (low, high), `changes` the shifts and scales of the logits, and lam, lambda of FP. What takes long is
-    kept in the folder `cache`. Raises InputError for logits that cannot be audited.
+    ends low and high of the searched range, `changes` the shifts and scales of the logits, and lam, lambda of FP. What
+    takes long is kept in the folder `cache`. Raises InputError for logits that cannot be audited.
     """
-    how = {"subject": subject, "checks": checks, "temperatures": temperatures, "changes": changes}
+    how: dict[str, Any] = {"subject": subject, "checks": checks, "temperatures": temperatures, "changes": changes}
     scoring = score(given, **how, kept=KeptFrames(cache, code=given["code"]))
     manifest = read_json(given["manifest"])
     write_json(made["selection"], selection_of(scoring.checks, subject["models"]))

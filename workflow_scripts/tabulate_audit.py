@@ -1,5 +1,8 @@
 """Every table of an audit, from the values of its models per sample, which are read once."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from gfscore.audit.inputs import AuditInputs
 from gfscore.audit.tabulation import tabulate
 from gfscore.core.files import write_json
@@ -9,7 +12,14 @@ from gfscore.workflow.catalogue import CATALOGUE
 from gfscore.workflow.jobs import logged_job
 
 
-def tabulate_audit(subject, given, made, *, audit, settings):
+def tabulate_audit(
+    subject: Mapping[str, Any],
+    given: Mapping[str, Any],
+    made: Mapping[str, Any],
+    *,
+    audit: str,
+    settings: Mapping[str, Any],
+) -> None:
     """Write the tables of TABULATED, calibration.json and comparison.json; `made` holds their paths by name.
 
     Takes what plan.subject_of says, and `given`, the paths that AuditInputs needs with those of: the `manifest` of the

@@ -1,12 +1,18 @@
 """Fit the class-conditional generator and draw a labelled data set from it."""
 
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
 from gfscore.core.files import sha256_of_file, write_json
 from gfscore.images.datasets import load_all, open_described
 from gfscore.training import generators
 from gfscore.workflow.jobs import logged_job
 
 
-def train_generator(path_to_train, path_to_images, path_to_manifest, *, settings):
+def train_generator(
+    path_to_train: Path | str, path_to_images: Path | str, path_to_manifest: Path | str, *, settings: Mapping[str, Any]
+) -> None:
     """Write generated images (.npz with x and y) and their manifest (JSON), the same bytes at every run.
 
     `path_to_train` is a manifest of fetch_dataset; `settings` holds dimensions, mixture_components,

@@ -1,5 +1,9 @@
 """Train a mapper, an encoder to latent dimensions that can be moved and a decoder back, and picture what each does."""
 
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
 from gfscore.core.files import write_json
 from gfscore.measures.progress import forget
 from gfscore.networks.inference import reproducible_arithmetic
@@ -15,7 +19,15 @@ MOST_DESCRIBED = 512
 """Images of the test data set that a mapper is described on: large ones by the thousands take hours and gigabytes."""
 
 
-def train_mapper(files, outputs, path_to_progress, *, name, settings, version):
+def train_mapper(
+    files: Mapping[str, Any],
+    outputs: Mapping[str, Path | str],
+    path_to_progress: Path | str,
+    *,
+    name: str,
+    settings: Mapping[str, Any],
+    version: str,
+) -> None:
     """Write a mapper (safetensors), its manifest (JSON) and its pictures (.npz), on the CPU the same bytes always.
 
     `files` maps train and test to manifests of fetch_dataset, train_attributes and test_attributes to tables of
@@ -29,7 +41,7 @@ def train_mapper(files, outputs, path_to_progress, *, name, settings, version):
     part = {"most": MOST_DESCRIBED, "seed": settings["seed"]}
     shown, of_shown, test = conditioned_images(files["test"], tested, categories, **part)
     require_same_shape(train, test, source=f"mappers: {name}")
-    progress = {"path_to_progress": f"{path_to_progress}/epoch.pt", "version": version}
+    progress: dict[str, Any] = {"path_to_progress": f"{path_to_progress}/epoch.pt", "version": version}
     network, losses = fit_mapper(images, settings, conditions=conditions, names=names_of(categories), **progress)
     # Where it was trained: at full size the CPU would take hours, and several times the memory of the images.
     with reproducible_arithmetic():

@@ -1,5 +1,9 @@
 """Train one classifier of the zoo and record how accurate and how robust it became."""
 
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
 from gfscore.core.files import write_json
 from gfscore.images.datasets import open_described
 from gfscore.measures.progress import forget
@@ -10,7 +14,17 @@ from gfscore.training.loop import describe_training, train_classifier
 from gfscore.workflow.jobs import logged_job
 
 
-def train_model(files, path_to_checkpoint, path_to_manifest, path_to_progress, *, version, identity, settings, attack):
+def train_model(
+    files: Mapping[str, Path | str],
+    path_to_checkpoint: Path | str,
+    path_to_manifest: Path | str,
+    path_to_progress: Path | str,
+    *,
+    version: str,
+    identity: Mapping[str, str],
+    settings: Mapping[str, Any],
+    attack: Mapping[str, Any],
+) -> None:
     """Write a checkpoint (safetensors) and its manifest (JSON), on the CPU the same bytes at every run.
 
     `files` maps train and test to manifests of fetch_dataset. `identity` holds dataset (the zoo), threat and model,

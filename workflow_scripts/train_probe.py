@@ -1,5 +1,7 @@
 """Fit a linear classifier on the features of a frozen backbone."""
 
+from pathlib import Path
+
 from gfscore.core.files import read_json, write_json
 from gfscore.images.datasets import open_described
 from gfscore.networks.checkpoint_files import require_digest
@@ -9,7 +11,13 @@ from gfscore.networks.trained import save_classifier
 from gfscore.workflow.jobs import logged_job
 
 
-def train_probe(path_to_train, path_to_test, path_to_backbone, path_to_head, path_to_manifest):
+def train_probe(
+    path_to_train: Path | str,
+    path_to_test: Path | str,
+    path_to_backbone: Path | str,
+    path_to_head: Path | str,
+    path_to_manifest: Path | str,
+) -> None:
     """Write the head (safetensors) and the manifest (JSON) of backbone and head together.
 
     The first two paths are manifests of fetch_dataset, `path_to_backbone` that of fetch_checkpoint; a GPU is used where

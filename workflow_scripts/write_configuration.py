@@ -1,10 +1,12 @@
 """Write down what an audit was asked for, every value with where it comes from."""
 
+from pathlib import Path
+
 from gfscore.core.checksummed import write_checksummed
 from gfscore.workflow.jobs import logged_job
 
 
-def write_configuration(text, path_to_configuration):
+def write_configuration(text: str, path_to_configuration: Path | str) -> None:
     """Write the complete configuration of an audit, a text of YAML (see gfscore.workflow.resolved_file)."""
     write_checksummed(path_to_configuration, text)
 

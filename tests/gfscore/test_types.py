@@ -3,14 +3,16 @@ from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).parents[2] / "workflow_scripts/gfscore"
+SCRIPTS = Path(__file__).parents[2] / "workflow_scripts"
+FOLDERS = sorted(path.parent.name for path in (SCRIPTS / "gfscore").glob("*/__init__.py"))
+FILES = {folder: [*(SCRIPTS / "gfscore" / folder).rglob("*.py")] for folder in FOLDERS}
 
 
-@pytest.mark.parametrize("folder", sorted(path.name for path in PACKAGE.iterdir() if (path / "__init__.py").is_file()))
-def test_public_functions_say_what_they_take_and_return(folder):
+@pytest.mark.parametrize("files", [*FILES.values(), [*SCRIPTS.glob("*.py")]], ids=[*FILES, "steps"])
+def test_public_functions_say_what_they_take_and_return(files):
     """Their hints are checked by mypy, which lets functions without any pass."""
     untyped = []
-    for path in (PACKAGE / folder).rglob("*.py"):
+    for path in files:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
                 names = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]

@@ -1,14 +1,17 @@
-"""A measure, an attack, a source of models, a chart is one file each: the documents' examples, added, run, removed."""
+"""A measure, metric, attack, chart, source of data or of models is one file: the documents' examples, added and removed."""
 
+import json
 import re
 import subprocess
 import sys
 from collections import Counter
 
 import numpy as np
+import pandas as pd
 import pytest
 import yaml
 
+from gfscore.audit.summary_tables import MODEL_SUMMARY
 from gfscore.measures.samples import table_of
 from gfscore.tables.parquet_tables import read_table
 from gfscore.workflow.catalogue import CATALOGUE
@@ -18,28 +21,41 @@ from workflow.conftest import OVERLAY, SMALL
 
 pytestmark = pytest.mark.workflow
 
-FILE = "workflow_scripts/gfscore/measures/flips.py"
+PACKAGE = "workflow_scripts/gfscore"
 
 
-def audit_by(repository, *measures):
-    """Lay other measures, of the two models that have a network, over the small audit."""
+def example_in(text, opening):
+    """The example in Python of a page that begins with a docstring."""
+    (example,) = re.findall(rf'^```python\n("""{opening}.*?)^```', text, re.M | re.S)
+    return example
+
+
+def write_page(repository, tool):
+    subprocess.run([sys.executable, f"tools/{tool}.py"], cwd=repository.path, check=True)
+
+
+def audit_by(repository, *measures, rules=()):
+    """Lay other measures, of the two models that have a network, over the small audit; `rules` stand in its gate too."""
     given = yaml.safe_load(repository.read(OVERLAY))
     given["measures"] = {name: {"kind": "flips"} for name in measures}
     given["audits"]["one"] |= {
         "models": ["one/none/ERM", "one/none/Network"],
         "measures": ["clean", "great-softmax", *measures],
-        "gate": [gate_rule((*measures, "clean")[0], at_least=0.1)],
+        "gate": [gate_rule((*measures, "clean")[0], at_least=0.1), *rules],
     }
     (repository.path / OVERLAY).write_text(yaml.safe_dump(given, sort_keys=False))
 
 
-def test_a_new_kind_is_one_file(small):
-    (example,) = re.findall(r"^```python\n(\"\"\"Accuracy under.*?)^```", small.read("docs/measures.md"), re.M | re.S)
-    audit_by(small, "flipped")
+def test_a_new_measure_and_a_new_metric_are_one_file_each(small):
+    """One run has both in tables, page and gate, and measures nothing else."""
+    measure, metric = small.path / PACKAGE / "measures/flips.py", small.path / PACKAGE / "audit/metrics/theil.py"
+    rule = gate_rule("clean", statistic="theil", at_most=1)
+    audit_by(small, "flipped", rules=[rule])
     refused = small.snakemake(*SMALL, "--dry-run", check=False)
     assert refused.returncode and "kind 'flips' is unknown" in refused.text
 
-    (small.path / FILE).write_text(example)
+    measure.write_text(example_in(small.read("docs/measures.md"), "Accuracy under"))
+    metric.write_text(small.read("docs/examples/theil.py"))
     rules = small.ran(*SMALL)
     assert small.jobs_of_models(rules) == Counter(measure_model=2), "what others measured must stand"
 
@@ -47,26 +63,44 @@ def test_a_new_kind_is_one_file(small):
     scores = read_table(results / "audits/one/class_scores.parquet", CATALOGUE["class_scores"])
     flipped = scores[scores["measure"] == "flipped"]
     assert len(flipped) == 20 and flipped["value"].between(0, 1).all() and (flipped["low"] <= flipped["high"]).all()
-    assert "Accuracy under horizontal flips" in small.read("results/audits/one/report.html")
-    assert "flipped" in small.read("results/audits/one/verdict.json")
-    subprocess.run([sys.executable, "tools/write_measures_page.py"], cwd=small.path, check=True)
+    summary = pd.read_parquet(results / "audits/one/model_summary.parquet")
+    fresh = summary[summary["calibration"] == "none"]
+    assert len(fresh) and ((fresh["theil_low"] <= fresh["theil"]) & (fresh["theil"] <= fresh["theil_high"])).all()
+    page = small.read("results/audits/one/report.html")
+    assert "Accuracy under horizontal flips" in page and "Theil index</th>" in page
+    judged = json.loads(small.read("results/audits/one/verdict.json"))["rules"]
+    assert [(one["measure"], one["statistic"]) for one in judged] == [("flipped", "wcr"), ("clean", "theil")]
+    assert "Theil index" in judged[1]["title"] and judged[1]["models"]
+    write_page(small, "write_measures_page")
+    write_page(small, "write_tables_page")
     assert "| `flips` | 1 if its mirror image" in small.read("docs/measures.md")
+    assert "| `theil` | float64 |" in small.read("docs/tables.md")
 
-    (small.path / FILE).unlink()
+    measure.unlink()
+    metric.unlink()
+    audit_by(small, rules=[rule])
+    refused = small.snakemake(*SMALL, "--dry-run", check=False)
+    assert refused.returncode and "statistic 'theil' is unknown" in refused.text
     audit_by(small)
     small.snakemake(*SMALL, "--omit-from", "plot_figures")
     scores = read_table(results / "audits/one/class_scores.parquet", CATALOGUE["class_scores"])
     assert "flipped" not in set(scores["measure"])
+    summary = pd.read_parquet(results / "audits/one/model_summary.parquet")
+    assert [*summary] == [name for name, *_ in MODEL_SUMMARY.columns]
 
 
-def test_a_new_source_of_models_is_one_file(fresh_copy):
-    """Its model gets logits, and attacks, since it has gradients."""
+def test_a_new_source_of_data_and_one_of_models_are_one_file_each(fresh_copy):
+    """The model gets logits, and attacks, since it has gradients."""
     repository = fresh_copy()
     rng = np.random.default_rng(0)
     np.savez(repository.path / "plane.npz", weight=rng.normal(size=(10, 64)), bias=np.zeros(10))
+    pixels, labels = rng.integers(0, 256, (300, 8, 8), dtype=np.uint8), np.arange(300, dtype=np.uint8) % 10
+    for name, array in (("images", pixels), ("labels", labels)):
+        sizes = np.array(array.shape, dtype=">i4").tobytes()
+        (repository.path / name).write_bytes(bytes([0, 0, 8, array.ndim]) + sizes + array.tobytes())
     given = {
         "run": ["planes"],
-        "datasets": {"planes": {"source": "digits"}},
+        "datasets": {"planes": {"source": "idx", "path": "images", "labels": "labels"}},
         "models": {"planes": {"none": {"Plane": {"source": "linear", "path": "plane.npz"}}}},
         "measures": {"fast": {"kind": "adversarial", "eps": 0.1, "attacks": [{"name": "fgsm"}]}},
         "audits": {"planes": {"dataset": "planes", "measures": ["clean", "great-softmax", "fast"]}},
@@ -74,17 +108,22 @@ def test_a_new_source_of_models_is_one_file(fresh_copy):
     (repository.path / "planes.yaml").write_text(yaml.safe_dump(given, sort_keys=False))
     options = ("--configfile", "planes.yaml", "--", "results/audits/planes/class_scores.parquet")
     refused = repository.snakemake(*options, check=False)
-    assert refused.returncode and "source 'linear'" in refused.text
+    assert refused.returncode and "source 'linear'" in refused.text and "source 'idx'" in refused.text
 
-    source = repository.path / "workflow_scripts/gfscore/networks/sources/linear.py"
-    source.write_text(repository.read("docs/examples/linear.py"))
+    data, models = (
+        repository.path / PACKAGE / f"{name}.py" for name in ("images/sources/idx", "networks/sources/linear")
+    )
+    data.write_text(example_in(repository.read("docs/add-a-dataset.md"), "MNIST and its relatives"))
+    models.write_text(repository.read("docs/examples/linear.py"))
     repository.snakemake(*options)
     scores = read_table(
         repository.path / "results/audits/planes/class_scores.parquet", CATALOGUE["class_scores"]
     ).set_index(["measure", "class_index"])["value"]
     assert (scores["fast"] <= scores["clean"]).all() and 0 < scores["clean"].mean() < 0.5
-    source.unlink()
-    assert repository.snakemake(*options, check=False).returncode
+    data.unlink()
+    models.unlink()
+    refused = repository.snakemake(*options, check=False)
+    assert refused.returncode and "source 'linear'" in refused.text and "source 'idx'" in refused.text
 
 
 def test_a_new_chart_is_one_file(small):
@@ -92,7 +131,7 @@ def test_a_new_chart_is_one_file(small):
     options = (*SMALL, "--until", "plot_figures")
     figures = small.path / "results/audits/one/figures"
     assert (figures / "class_heatmap_clean.svg").is_file() and not list(figures.glob("class_spread*"))
-    chart = small.path / "workflow_scripts/gfscore/show/charts/class_spread.py"
+    chart = small.path / PACKAGE / "show/charts/class_spread.py"
     chart.write_text(small.read("docs/examples/class_spread.py"))
     assert set(small.ran(*options)) == {"plot_figures"}
     assert {path.suffix for path in figures.glob("class_spread_clean.*")} == {".svg", ".pdf", ".png"}
@@ -119,7 +158,7 @@ def test_a_new_attack_is_one_file(fresh_copy):
     refused = repository.snakemake(*options, "--dry-run", check=False)
     assert refused.returncode and "name 'corners' is unknown" in refused.text
 
-    attack = repository.path / "workflow_scripts/gfscore/attacks/corners.py"
+    attack = repository.path / PACKAGE / "attacks/corners.py"
     attack.write_text(repository.read("docs/examples/corners.py"))
     samples = "results/samples/cornered/new/none/ERM.parquet"
     repository.snakemake(*options, "--", samples)
@@ -129,7 +168,7 @@ def test_a_new_attack_is_one_file(fresh_copy):
         ("write_measures_page", "docs/measures.md", "| `attacks`: `corners` | tries: `100` |"),
         ("write_config_schema", "rules/schemas/config.schema.json", '"const": "corners"'),
     ):
-        subprocess.run([sys.executable, f"tools/{tool}.py"], cwd=repository.path, check=True)
+        write_page(repository, tool)
         assert line in repository.read(page)
 
     attack.unlink()

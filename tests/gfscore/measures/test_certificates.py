@@ -9,7 +9,6 @@ from gfscore.statistics.certificates import (
     allowed_refutations,
     certified_accuracy,
     corrected_certified_accuracy,
-    judge_refutations,
 )
 
 SMOOTHING = {"sigma": 0.25, "selection_samples": 20, "estimation_samples": 1000, "alpha": 0.001}
@@ -84,7 +83,3 @@ def test_corrected_certified_accuracy_holds_though_certificates_err():
 def test_allowance_is_the_quantile_of_wrong_certificates():
     assert allowed_refutations(1000, alpha=0.001) == binom.ppf(0.999, 1000, 0.001) == 5
     assert allowed_refutations(0, alpha=0.001) == 0
-    within, words = judge_refutations(5, 1000, alpha=0.001)
-    assert within and "up to 5" in words
-    within, words = judge_refutations(6, 1000, alpha=0.001)
-    assert not within and "error of the certification" in words

@@ -8,6 +8,7 @@ import sys
 import pytest
 import yaml
 
+from gfscore.core.errors import InputError
 from gfscore.measures import KINDS, complete
 from gfscore.measures.derived import entry_named, name_of
 from gfscore.workflow.config_files import Mark, marked, read_configuration
@@ -154,6 +155,15 @@ def test_measures_are_named_by_their_settings_or_say_them_by_their_name():
     assert config["measures"]["adversarial-linf-4of255"]["eps"] == 4 / 255
     assert config["measures"]["great-sigmoid-of-softmax"]["activation"] == "sigmoid-of-softmax"
     assert config["measures"]["certified-0.5"]["smoothing"]["sigma"] == 0.5
+
+
+def test_a_mistake_in_the_settings_of_a_measure_is_listed_once_beside_those_of_the_audit():
+    inline = [{"kind": "adversarial", "epss": 0.1}, {"kind": "minimal"}]
+    audit = {"dataset": "d", "measures": inline, "titel": "Mine"}
+    with pytest.raises(InputError) as refused:
+        completed(yaml.safe_load(DIGITS + MODEL) | {"audits": {"a": audit}})
+    mistakes = str(refused.value).splitlines()[1:]
+    assert len(mistakes) == 2 and "'epss'" in mistakes[0] and "'titel'" in mistakes[1]
 
 
 SETTINGS = [

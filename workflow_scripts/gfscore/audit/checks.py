@@ -56,7 +56,7 @@ def check_answers(
     source: Path | str,
     gate: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """The same of the predictions (N,) and labels (N,) of a model, without a doubt that only logits raise."""
+    """The same of the predictions (N,) and labels (N,) of a model, without the checks that need logits."""
     correct = int(np.sum(predicted == labels))
     accepted, words = True, None
     if gate["published"] is not None and gate["samples"] is None:
@@ -137,7 +137,7 @@ MOST_REPEATED = 0.01
 """Share of samples that may have the logits of another: a saturated network gives equal ones to different images."""
 
 ROWS = 4096
-"""Rows of logits looked at together."""
+"""Rows of logits per block."""
 
 MOST_NAMED = 3
 

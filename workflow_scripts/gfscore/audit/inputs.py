@@ -30,7 +30,7 @@ NAMED_SOURCES = (
     *("dataset", "threat", "model", "dataset_digest", "checkpoint_sha256", "architecture_sha256"),
     *("preprocessing", "conversion", "dtype", "device", "torch"),
 )
-"""What of an identity says where a value comes from."""
+"""Entries of an identity that say where a value comes from."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,8 +38,8 @@ class AuditInputs:
     """Where the values of an audit are; each samples table is read once.
 
     `models`: mappings with dataset, threat, model; `measures`: name -> settings (kind, and activation for great);
-    `calibrated_measure`: the one whose temperature is searched, or None; `given`: label of each model that comes as
-    "logits" or "samples" of somebody else; `scores`: path of the table scores, which holds the measures from logits;
+    `calibrated_measure`: the one whose temperature is searched, or None; `given`: label -> "logits" or
+    "samples", of each model that is given as values; `scores`: path of the table scores, with the measures from logits;
     `samples`: paths of the other samples tables, one per model and measure, the measures of the first model first;
     `logits`: path by label, of each model that has logits; `calibrations`: contents of calibration.json; `selection`:
     path of models.json, which says which of the models take part; `dataset`: path of the table of that name.
@@ -71,7 +71,7 @@ class AuditInputs:
     def measured(self) -> Iterator[Measured]:
         """Yield a Measured for each model and measure at T = 1, and for each calibration of the calibrated one.
 
-        Raises InputError where those of a model are not of one network, or a value lies outside its measure's range.
+        Raises InputError where the values of a model come from two networks, or one lies outside its measure's range.
         """
         for model, own in self.by_model():
             found = {name: _uncalibrated(own, name) for name in own}
@@ -93,7 +93,7 @@ class AuditInputs:
                 yield model, self._samples[label_of(model)]
 
     def sources(self) -> list[dict[str, Any]]:
-        """What the files behind each model and measure say of data, model and software (NAMED_SOURCES), once each."""
+        """Data, model and software of each model and measure (NAMED_SOURCES), from their files, without repetition."""
         found: dict[str, dict[str, Any]] = {}
         for _, own in self.by_model():
             for measure in own:

@@ -31,7 +31,7 @@ class Measured:
     `fresh`: no temperature was chosen on these samples, so that intervals hold; `upper_values` (N,): the largest values
     that the samples may have, where some are undecided, else None; `missing` (N,) bool: samples that must have a value
     and have none, which count as undecided over the whole range; `rows` (N,): rows of the dataset that show the same
-    image; for both None: none, and one each.
+    image. None stands for no missing samples, and for one row each.
     """
 
     key: dict[str, Any]
@@ -71,5 +71,5 @@ class Measured:
 
 
 def row_generator(seed: int, key: Mapping[str, Any]) -> np.random.Generator:
-    """Numpy Generator that depends on the seed and on a mapping of names, whatever else is drawn."""
+    """Numpy Generator that depends on the seed and on a mapping of names alone."""
     return np.random.default_rng([seed, crc32("/".join(str(part) for part in key.values()).encode())])

@@ -1,4 +1,4 @@
-"""Rows of the table model_summary: every metric of a model with its interval and what chance alone gives."""
+"""Rows of the table model_summary: every metric of a model, its interval, and its value on shuffled labels."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def model_rows(
 ) -> list[dict[str, Any]]:
     """Rows of the table model_summary.
 
-    Takes Measured values, the AuditInputs that they are of, the table class_scores made from them, `accuracies` (per
+    Takes Measured values, the AuditInputs that they come from, the table class_scores made from them, `accuracies` (per
     model a mapping of the published and robust accuracy columns) and `settings`: fp_lambda, and permutations and seed
     of the noise floor.
     """
@@ -83,8 +83,8 @@ def model_rows(
 
 
 def _noise_floors(found, classes, *, models, fp_lambda, permutations, seed):
-    # Of each Measured; those on the same samples are shuffled alike, and by the names of the samples alone. So often
-    # that Holm's adjustment for the number of models can leave a p-value of 5%.
+    # One noise floor per Measured. The seed of the shuffles depends on the samples' names alone, so that models on the
+    # same samples are shuffled alike. With fewer permutations, no p-value could be 5% after Holm's adjustment.
     permutations = max(permutations, 20 * models - 1)
     together = defaultdict(list)
     for place, item in enumerate(found):
@@ -137,7 +137,7 @@ def _aggregate_alone(measured, class_frame, measure):
         measured.labels,
         len(class_frame),
         measure=measure,
-        # The order of the samples, which the seed draws, is of no account here.
+        # The seed draws the order of the samples, on which the interval of an aggregate does not depend.
         intervals={"method": method, "binary": method, "seed": 0},
         label_error_rates=None if rates.isna().all() else rates.to_numpy(dtype=np.float64),
         upper_values=measured.upper_values,

@@ -57,13 +57,13 @@ class ModelSamples(Mapping[str, pd.DataFrame]):
         return self._read[measure]
 
     def expected(self, measure: str) -> ExpectedSamples:
-        """Samples that a measure must have values of; those that it lacks are missing."""
+        """Samples for which a measure must have values; where it has none, the value counts as missing."""
         return self._listed.expected(self._subset(measure), where=f"measures: {measure}")
 
     def _subset(self, measure):
         if self._paths[measure] is None or not from_logits(self.measures[measure]):
             return self.measures[measure].get("subset")
-        # Predictions that came with certified radii are of the samples that have radii.
+        # Predictions that are imported with certified radii exist only for the samples with radii.
         return next((entry["subset"] for entry in self.measures.values() if not from_logits(entry)), None)
 
     def __iter__(self) -> Iterator[str]:
@@ -79,18 +79,18 @@ class ModelSamples(Mapping[str, pd.DataFrame]):
         return self._paths[measure] or self._logits
 
     def identity(self, measure: str) -> Mapping[str, Any]:
-        """What that file says of itself."""
+        """Identity in the metadata of that file."""
         path = self._paths[measure]
         return read_identity(path) if path else self._scores.identity["logits"][label_of(self.model)]
 
 
 def with_predictions(samples: pd.DataFrame) -> pd.DataFrame:
-    """Samples table with clean correctness and the network's own prediction, whatever its kind.
+    """Samples table of any kind with two more columns: `correct`, of the clean image, and the network's `predicted`.
 
-    They are the columns `correct`, where it is not known by what was measured, and `predicted`, there missing.
+    Where the network's prediction is missing, `correct` is that of the measured classifier.
     """
     predicted = samples["clean_prediction" if "clean_prediction" in samples else "prediction"]
-    # What was computed elsewhere comes with the predictions of the measured classifier only.
+    # Values computed elsewhere come with predictions of the measured (smoothed) classifier alone.
     clean = predicted.fillna(samples["prediction"])
     return samples.assign(correct=clean == samples["label"], predicted=predicted)
 

@@ -1,4 +1,4 @@
-"""Whether the measures of a model are of one network: what each saw it predict for the undisturbed samples agrees."""
+"""Whether one network gave all measures of a model: its predictions for the undisturbed samples must agree."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ networks differ in more: of the CIFAR-10 checkpoints of the tests the two most a
 MOST_CHANGED_IN_BFLOAT16 = 0.06
 """The same where one of the two was computed in bfloat16, which keeps 8 bits.
 
-It flips up to 3.0% of the predictions of those checkpoints, of adversarially trained ones, whose logits lie close.
+It changes up to 3.0% of the predictions of those checkpoints, most if adversarially trained: their logits are close.
 """
 
 FEW_CHANGED = 2
-"""So many may differ whatever their share, since any sample may be a near-tie."""
+"""This many may differ, whatever share of all they are, since any sample may be a near-tie."""
 
 
 def require_one_network(measured: Mapping[str, Measured], own: ModelSamples) -> None:

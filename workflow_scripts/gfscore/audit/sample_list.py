@@ -1,4 +1,4 @@
-"""The samples of a dataset that an audit counts: each image once, and those alone that a measure was asked for."""
+"""The samples of a dataset that an audit counts: each image once, and only those of a measure's subset."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gfscore.tables.table import DATASET
 
 @dataclass(frozen=True)
 class ExpectedSamples:
-    """Samples that a measure must have values of.
+    """Samples for which a measure must have values.
 
     `sample_id` (n,) str, `labels` (n,) int32, and `rows` (n,) int64: how many rows of the dataset show this image.
     """
@@ -79,9 +79,9 @@ class SampleList:
         return self._expected[key]
 
     def once(self, samples: pd.DataFrame, *, source: Path | str) -> pd.DataFrame:
-        """Rows of a samples table, read from `source`, without those of images whose values stand further up.
+        """Rows of a samples table, read from `source`, of each repeated image the first row only.
 
-        What is left is named by the first row of the dataset with that image. Raises InputError for a sample that the
+        Each row gets the name of the dataset's first row with that image. Raises InputError for a sample that the
         dataset does not have, or has under another label.
         """
         place = self._place.get_indexer(samples["sample_id"])

@@ -36,8 +36,8 @@ class Scoring:
     `temperatures`: low and high of the search; `changes`: shifts and scales of the logits, and lam, lambda of FP;
     `kept`: frames of earlier runs, which may hold what takes long, if any. `checks`: results of check_logits with
     dataset, threat, model; of the accepted models `parts`: samples tables as (model, measure, data frame), `sweeps`:
-    scores over the temperature, `sensitivity`: rows of that table, `identities`: by label, what their logits say of
-    themselves.
+    scores over the temperature, `sensitivity`: rows of that table, `identities`: those of their logits, by
+    label.
     """
 
     class_names: Sequence[str]

@@ -111,7 +111,7 @@ def class_pair_rows(class_scores: pd.DataFrame) -> pd.DataFrame:
     """Rows of the table class_pairs from class_scores: every pair of classes of a model, the stronger class first.
 
     Classes without samples are in no pair, and more than MOST_PAIRED classes have no rows: K = 1,000 would make half a
-    million for each model. The bounds of a difference are those of its ends, so they hold together where these do.
+    million for each model. Bounds of a difference follow from those of its two classes, and hold jointly if those do.
     """
     groups = class_scores.groupby(CLASS_KEY, sort=False, dropna=False)
     numbered = class_scores.assign(group=groups.ngroup(), classes=groups["class_index"].transform("size"))

@@ -51,7 +51,7 @@ Rows = dict[str, list[dict[str, Any]]]
 
 @dataclass(frozen=True, kw_only=True)
 class MadeTable:
-    """A table of an audit by its name: its rows, and what its file says of itself (`identity`)."""
+    """A table of an audit by its name: its rows, and the `identity` in its file's metadata."""
 
     name: str
     rows: list[dict[str, Any]] | pd.DataFrame

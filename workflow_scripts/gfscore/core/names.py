@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -85,15 +85,6 @@ def model_labels(frame: DataFrame) -> list[str]:
         if not identities.duplicated(columns).any():
             break
     return ["/".join(parts) for parts in frame[columns].astype(str).itertuples(index=False)]
-
-
-def marked_labels(frame: DataFrame, guessing: Collection[str], *, limit: int) -> list[str]:
-    """Shortened labels of model_labels, with a remark on the models in `guessing` (labels "threat/model")."""
-    marks = [f"{row.threat}/{row.model}" in guessing for row in frame.itertuples()]
-    return [
-        f"{shortened(label, limit)} [may be guessing]" if marked else shortened(label, limit)
-        for label, marked in zip(model_labels(frame), marks, strict=True)
-    ]
 
 
 def model_count(frame: DataFrame) -> int:

@@ -47,5 +47,5 @@ class Copies:
         return state.hexdigest()
 
     def describe(self) -> dict[str, Any]:
-        """What the manifest of their dataset says of them."""
+        """Their entry in the manifest of their dataset."""
         return {"digest": self.digest, "conditions": [list(condition) for condition in self.conditions]}

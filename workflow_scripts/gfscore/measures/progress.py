@@ -16,7 +16,7 @@ from gfscore.tables.parquet_tables import read_identity, read_table, write_table
 from gfscore.tables.table import Table
 
 PASSES = "passes"
-"""Name under which the metadata of a part tell what its passes were."""
+"""Key of a part's counts of passes in its metadata."""
 
 
 def in_parts(
@@ -66,7 +66,7 @@ def _kept(path, table, identity):
         frame, own = read_table(path, table, expect=identity), read_identity(path)
         if PASSES not in own:
             raise InputError(f"{path}: kept by an earlier version, which did not count passes")
-    # Killed while the disk was full, or edited by hand: the part is cheap to make again, and only that is asked.
+    # A part cut off by a full disk, or edited by hand, is computed again, which is cheap.
     except InputError as error:
         print(f"not used: {error}")
         return None

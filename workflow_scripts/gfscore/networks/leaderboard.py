@@ -25,14 +25,6 @@ RobustBench's ImageNet accuracies are of 5,000 images, which are up to two point
 all 50,000.
 """
 
-LOADING = {
-    "robustbench": "RobustBench's own procedure",
-    "timm": "RobustBench's definition through timm",
-    "ensemble": "RobustBench's own procedure, one file per member",
-    "torchvision": "torchvision's weights",
-}
-"""Procedures of loading a checkpoint, in words."""
-
 
 @dataclass(frozen=True)
 class Listing:
@@ -41,8 +33,9 @@ class Listing:
     `clean_accuracy`, `autoattack_accuracy`, `external_accuracy` and `corruption_accuracy` are fractions, None if not
     listed; `eps` is the radius as listed ("8/255", "0.5", empty). `external_accuracy` is the result of a stronger
     attack, by which the leaderboard ranks if there is one. `status` is "supported" or what is missing, `reason` the
-    reason; `loading` is a key of LOADING; `preprocessing` and `image_side` (pixels) are those of the published
-    accuracy; `files` are the URLs of the checkpoint's files, in order.
+    reason; `loading` is "robustbench" (its own procedure), "ensemble" (the same, one file per member), "timm" or
+    "torchvision"; `preprocessing` and `image_side` (pixels) are those of the published accuracy; `files` are the URLs
+    of the checkpoint's files, in order.
     """
 
     dataset: str

@@ -46,19 +46,3 @@ def allowed_refutations(samples: int, *, alpha: float) -> int:
     from scipy.special import bdtr
 
     return int(np.argmax(bdtr(np.arange(samples + 1), samples, alpha) >= BUG_LEVEL))
-
-
-def judge_refutations(refuted: int, samples: int, *, alpha: float) -> tuple[bool, str]:
-    """Whether a number of refuted certificates can be chance, and a sentence on it: `(within, words)`.
-
-    Takes the `refuted` certificates among `samples` samples (see `allowed_refutations`). Attacks find only some of the
-    wrong certificates, so a small number does not prove the others correct.
-    """
-    allowed = allowed_refutations(samples, alpha=alpha)
-    words = (
-        f"{refuted} of {samples} samples have a certificate that an attack on the smoothed classifier refuted; chance "
-        f"explains up to {allowed} at alpha = {alpha:g}"
-    )
-    if refuted > allowed:
-        words += ". More than that is an error of the certification, not of the classifier: do not use its radii"
-    return refuted <= allowed, words

@@ -48,13 +48,13 @@ def scores(logits: ArrayLike, labels: ArrayLike, *, activation: str, temperature
 
 def _worth_scoring(logits, labels, *, others):
     # Blocks as _blocks gives; with many classes only the correctly classified rows, since all others score 0.
-    for rows, z, own, rival in _blocks(logits, labels, others=others and logits.shape[1] <= FEW_CLASSES):
+    for rows, z, true_logit, largest_other in _blocks(logits, labels, others=others and logits.shape[1] <= FEW_CLASSES):
         if z is not None or not others:
-            yield rows, z, own, rival
+            yield rows, z, true_logit, largest_other
         else:
-            correct = np.flatnonzero(own > rival)
+            correct = np.flatnonzero(true_logit > largest_other)
             chosen = rows.start + correct
-            yield chosen, logits[chosen].T, own[correct], rival[correct]
+            yield chosen, logits[chosen].T, true_logit[correct], largest_other[correct]
 
 
 def _moderate(logits, temperature):
@@ -65,14 +65,14 @@ def _moderate(logits, temperature):
 
 def _softmax_without_shift(logits, labels, temperature, *, out):
     # Softmax scores at one temperature from moderate logits, a sixth faster than by differences from the true logit.
-    for rows, *sample in _blocks(logits, labels, others=True, aside=FLOOR * temperature):
-        z, own, rival = sample
-        gap = _gap(own, rival)
+    for rows, *sample in _blocks(logits, labels, others=True, replacement=FLOOR * temperature):
+        z, true_logit, largest_other = sample
+        gap = _gap(true_logit, largest_other)
         if temperature != 1:
-            z, own, gap = (np.divide(values, temperature, out=values) for values in (z, own, gap))
+            z, true_logit, gap = (np.divide(values, temperature, out=values) for values in (z, true_logit, gap))
         total = np.exp(z, out=z).sum(axis=0)
-        total += np.exp(own, out=own)
-        np.divide(np.multiply(own, _complement(gap), out=own), total, out=out[rows])
+        total += np.exp(true_logit, out=true_logit)
+        np.divide(np.multiply(true_logit, _complement(gap), out=true_logit), total, out=out[rows])
     out *= SCALE
 
 
@@ -91,10 +91,10 @@ def require_temperature(temperature: float) -> None:
 def own_and_rival(logits: ArrayLike, labels: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Logit of the true class and largest logit of the others, both (N,) float64."""
     logits, labels = real_logits(logits), np.asarray(labels)
-    own, rival = np.empty(len(labels)), np.empty(len(labels))
-    for rows, _, block_own, block_rival in _blocks(logits, labels):
-        own[rows], rival[rows] = block_own, block_rival
-    return own, rival
+    true_logit, largest_other = np.empty(len(labels)), np.empty(len(labels))
+    for rows, _, block_true, block_other in _blocks(logits, labels):
+        true_logit[rows], largest_other[rows] = block_true, block_other
+    return true_logit, largest_other
 
 
 def predictions(logits: ArrayLike, labels: ArrayLike) -> NDArray[np.int32]:
@@ -105,9 +105,9 @@ def predictions(logits: ArrayLike, labels: ArrayLike) -> NDArray[np.int32]:
     """
     logits, labels = real_logits(logits), np.asarray(labels)
     predicted = labels.astype(np.int32)
-    for rows, _, own, rival in _blocks(logits, labels):
+    for rows, _, true_logit, largest_other in _blocks(logits, labels):
         # Negated, so that NaN, for which every comparison is false, counts as wrong.
-        wrong = rows.start + np.flatnonzero(~(own > rival))
+        wrong = rows.start + np.flatnonzero(~(true_logit > largest_other))
         others = logits[wrong]
         if np.isnan(others).any():
             raise InputError(
@@ -125,19 +125,19 @@ def real_logits(logits: ArrayLike) -> NDArray[np.floating]:
     return logits if logits.dtype in (np.float32, np.float64) else logits.astype(np.float64)
 
 
-def _blocks(logits, labels, *, others=False, aside=None):
-    # Yields for each block: the rows as a slice; if `others`, all logits (K, rows) float64, else None; own and rival
-    # logits (rows,) float64. If `aside` is given, it replaces the own logit among all logits.
+def _blocks(logits, labels, *, others=False, replacement=None):
+    # Yields for each block: the rows as a slice; if `others`, all logits (K, rows) float64, else None; the logit of
+    # the true class and the largest other one, (rows,) float64. `replacement` stands for the true logit among all.
     n, k = logits.shape
     step = min(n, max(1, BLOCK_ELEMENTS // k))
     # Allocated once, since allocating costs as much as the arithmetic.
     buffer = np.empty(step * k, np.float64 if others else logits.dtype)
     for start in range(0, n, step):
         rows = slice(start, min(start + step, n))
-        yield rows, *_split(logits[rows], labels[rows], buffer, others=others, aside=aside)
+        yield rows, *_split(logits[rows], labels[rows], buffer, others=others, replacement=replacement)
 
 
-def _split(logits, labels, buffer, *, others, aside):
+def _split(logits, labels, buffer, *, others, replacement):
     n, k = logits.shape
     flat = buffer[: n * k]
     if k > FEW_CLASSES:
@@ -146,36 +146,37 @@ def _split(logits, labels, buffer, *, others, aside):
         z, place = flat.reshape(k, n), np.arange(n)
         place += labels * np.intp(n)
     z[...] = logits.T
-    own = flat.take(place)
-    # Excludes the own logit from the maximum.
-    flat[place] = -np.inf if aside is None else aside
-    rival = z.max(axis=0)
-    if others and aside is None:
-        flat[place] = own
-    return z if others else None, own.astype(np.float64, copy=False), rival.astype(np.float64, copy=False)
+    true_logit = flat.take(place)
+    # Excludes the true class from the maximum.
+    flat[place] = -np.inf if replacement is None else replacement
+    largest_other = z.max(axis=0)
+    if others and replacement is None:
+        flat[place] = true_logit
+    both = (values.astype(np.float64, copy=False) for values in (true_logit, largest_other))
+    return z if others else None, *both
 
 
-# Each activation takes logits (K, rows) in any layout (unused by sigmoid), own and rival logits (rows,) float64, and
-# `once`, whether it is called for one temperature only and may overwrite them. It does all work that is independent of
-# the temperature, and returns a function from T to the margins max(m, 0), (rows,). A misclassified row has gap 0 and
-# so margin 0, since all other factors are finite or infinite divisors.
+# Each activation takes logits (K, rows) in any layout (unused by sigmoid), the logit of the true class and the largest
+# other one, (rows,) float64, and `once`, whether it is called for one temperature only and may overwrite them. It does
+# all work that is independent of the temperature, and returns a function from T to the margins max(m, 0), (rows,). A
+# misclassified row has gap 0 and so margin 0, since all other factors are finite or infinite divisors.
 
 
-def _gap(own, rival):
-    gap = own - rival
+def _gap(true_logit, largest_other):
+    gap = true_logit - largest_other
     return np.maximum(gap, 0, out=gap)
 
 
-def _sigmoid_margin(own, rival, gap):
-    # sig(own) - sig(rival) without cancellation; the gap own - rival >= 0 is passed, since both may be infinite.
-    # Overwrites all three.
-    np.negative(own, out=own)
-    for exponents in (own, rival):
+def _sigmoid_margin(true_logit, largest_other, gap):
+    # Difference of the sigmoids of the two logits without cancellation; their gap >= 0 is passed, since both may be
+    # infinite. Overwrites all three.
+    np.negative(true_logit, out=true_logit)
+    for exponents in (true_logit, largest_other):
         np.maximum(exponents, FLOOR, out=exponents)
         np.exp(exponents, out=exponents)
         np.add(exponents, 1, out=exponents)
-    rival *= own
-    return np.divide(_complement(gap), rival, out=rival)
+    largest_other *= true_logit
+    return np.divide(_complement(gap), largest_other, out=largest_other)
 
 
 def _complement(exponents):
@@ -185,20 +186,20 @@ def _complement(exponents):
     return np.negative(exponents, out=exponents)
 
 
-def _sigmoid(_, own, rival, *, once=False):
-    gap = _gap(own, rival)
+def _sigmoid(_, true_logit, largest_other, *, once=False):
+    gap = _gap(true_logit, largest_other)
 
     def margins(temperature: float) -> NDArray[np.float64]:
         if once and temperature == 1:
-            return _sigmoid_margin(own, rival, gap)
-        return _sigmoid_margin(own / temperature, rival / temperature, gap / temperature)
+            return _sigmoid_margin(true_logit, largest_other, gap)
+        return _sigmoid_margin(true_logit / temperature, largest_other / temperature, gap / temperature)
 
     return margins
 
 
-def _softmax(z, own, rival, *, once=False):
-    gap = _gap(own, rival)
-    differences = np.subtract(z, own, out=z if z.dtype == own.dtype else None)
+def _softmax(z, true_logit, largest_other, *, once=False):
+    gap = _gap(true_logit, largest_other)
+    differences = np.subtract(z, true_logit, out=z if z.dtype == true_logit.dtype else None)
     lowest = differences.min(initial=0)
     # All operations are in place.
     scaled = differences if once else np.empty_like(differences)
@@ -213,19 +214,19 @@ def _softmax(z, own, rival, *, once=False):
     return margins
 
 
-def _sigmoid_of_softmax(z, own, rival, *, once=False):
-    gap = _gap(own, rival)
-    scale = np.exp(np.minimum(z - own, 0)).sum(axis=0)
+def _sigmoid_of_softmax(z, true_logit, largest_other, *, once=False):
+    gap = _gap(true_logit, largest_other)
+    scale = np.exp(np.minimum(z - true_logit, 0)).sum(axis=0)
     layer = 1 / scale, np.exp(-gap) / scale, -np.expm1(-gap) / scale
     return lambda temperature: _sigmoid_margin(*(outputs / temperature for outputs in layer))
 
 
-def _softmax_of_sigmoid(z, own, rival, *, once=False):
+def _softmax_of_sigmoid(z, true_logit, largest_other, *, once=False):
     # The outputs of the sigmoid replace the logits; their differences are computed without cancellation.
-    smaller = np.minimum(z, own)
-    differences = -_sigmoid_margin(own.copy(), smaller, own - smaller)
-    nearest = -_sigmoid_margin(own.copy(), rival.copy(), _gap(own, rival))
-    return _softmax(differences, np.zeros(len(own)), nearest, once=once)
+    smaller = np.minimum(z, true_logit)
+    differences = -_sigmoid_margin(true_logit.copy(), smaller, true_logit - smaller)
+    nearest = -_sigmoid_margin(true_logit.copy(), largest_other.copy(), _gap(true_logit, largest_other))
+    return _softmax(differences, np.zeros(len(true_logit)), nearest, once=once)
 
 
 ACTIVATIONS = {

@@ -56,17 +56,16 @@ class Boundaries:
 
 @dataclass(frozen=True)
 class Characteristics:
-    """Operating characteristics of a test at one true probability: probability of each outcome, expected draws."""
+    """Operating characteristics of a test at one true probability: the probability of each outcome."""
 
     robust: float
     not_robust: float
     undecided: float
-    expected_draws: float
 
 
 @lru_cache(maxsize=16)
 def boundaries(*, kappa: float, alpha: float, budget: int, test: str = "anytime") -> Boundaries:
-    """Decision boundaries of a sequential test for p <= `kappa`, looked at after every draw.
+    """Decision boundaries of a sequential test for p <= `kappa`, evaluated after every draw.
 
     `test` is a key of TESTS. `anytime` decides robust with probability at most `alpha` for any p > kappa, and not
     robust with probability at most alpha for any p <= kappa, at any budget and under any stopping rule.
@@ -141,10 +140,9 @@ def characteristics(limits: Boundaries, probability: float) -> Characteristics:
     """
     # Probability of `first`, first + 1, ... changes and no decision: only counts between the boundaries are kept.
     undecided, first = np.ones(1), 0
-    robust = not_robust = expected = 0.0
+    robust = not_robust = 0.0
     for n, (low, high) in enumerate(zip(limits.robust.tolist(), limits.not_robust.tolist(), strict=True)):
         if n:
-            expected += float(undecided.sum())
             drawn = np.zeros(len(undecided) + 1)
             drawn[:-1] = (1 - probability) * undecided
             drawn[1:] += probability * undecided
@@ -157,7 +155,7 @@ def characteristics(limits: Boundaries, probability: float) -> Characteristics:
         undecided, first = undecided[below:above], first + below
         if not len(undecided):
             break
-    return Characteristics(robust, not_robust, float(undecided.sum()), expected)
+    return Characteristics(robust, not_robust, float(undecided.sum()))
 
 
 @lru_cache(maxsize=16)

@@ -44,7 +44,7 @@ DATASET = Table(
         ("image_digest", pa.string(), "first half of the SHA-256 of the image, in hexadecimal; null without images"),
     ),
 )
-"""The samples of a dataset in order, for what needs no images."""
+"""The samples of a dataset in order, for steps that need no images."""
 
 ATTRIBUTES = Table(name="attributes", version=1, columns=(SAMPLE_ID,))
 """Further columns, one string per attribute, are named by config.yaml."""

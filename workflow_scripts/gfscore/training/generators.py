@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -113,7 +114,12 @@ CONFIDENCE = 0.95
 
 
 def label_error_rates(
-    mixtures: ClassMixtures, images: NDArray[np.float32], labels: NDArray[np.integer], *, draws: int, seed: int
+    mixtures: ClassMixtures,
+    images: NDArray[np.float32],
+    labels: NDArray[np.integer],
+    *,
+    draws: int,
+    seed: int | Sequence[int],
 ) -> NDArray[np.float64]:
     """Upper bounds of the share of generated images that show another class than intended, (K,) float64 in [0, 1].
 

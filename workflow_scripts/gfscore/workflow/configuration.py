@@ -25,7 +25,8 @@ def configured(paths: Iterable[Path | str], given: Mapping[str, Any], *, thoroug
     """Complete configuration from files, by default the file SHIPPED, and the command line (`given`).
 
     `thorough` includes the slowest check: whether the sequential tests of the audits to run can reach a decision.
-    Raises InputError, listing every mistake with file, line, value, the nearest known name and the remedy.
+    Raises InputError, listing the mistakes of the first stage that finds any, each with file, line, value, the nearest
+    known name and the remedy.
     """
     resolution = resolve(read_configuration(list(paths) or [SHIPPED], given))
     require_consistent(resolution, thorough=thorough)

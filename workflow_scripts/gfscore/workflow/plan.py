@@ -289,7 +289,7 @@ def logit_checks(config: Mapping[str, Any], audit: str) -> list[dict[str, Any]]:
 def judged_subject_of(config: Mapping[str, Any], audit: str) -> dict[str, Any]:
     """As subject_of, with only the measures that the gate reads: those of its rules, and the attacks that falsify them.
 
-    If none of these is computed from logits, one that is is added, to verify that all values are of the same network.
+    If none of these is computed from logits, a measure from logits is added, to check that one network gave all values.
     """
     rules = config["audits"][audit]["gate"]
     judged = {rule["measure"] for rule in rules}

@@ -88,8 +88,9 @@ def _name_measures(state: State, audit: str, entry: Marked) -> None:
         place, mark = ("audits", audit, "measures", position), measures.marks[position]
         if isinstance(wanted, Marked):
             explicit = _measure(state, wanted, place)
+            # Where the settings have mistakes, any name: those of a measure are listed once, the audit's beside them.
+            measures[position] = name_of(explicit) if explicit else f"measure-{position}"
             if explicit:
-                measures[position] = name_of(explicit)
                 _add_measure(state, measures[position], explicit, wanted, mark)
         elif isinstance(wanted, str) and wanted not in state.config["measures"]:
             known = entry_named(wanted)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from gfscore.audit.agreement.falsification import Distances, falsification, sentence
+from gfscore.audit.agreement.falsification import Distances, falsification
 from gfscore.core.errors import InputError
 from gfscore.statistics.binomial import clopper_pearson
 from gfscore.statistics.margins import scores
@@ -77,18 +77,6 @@ def test_two_kinds_of_wrong_input_are_refused():
         falsified(distances(sample_id=np.array(["c", "a", "d", "e", "z"])))
     with pytest.raises(InputError, match="repeated"):
         falsified(distances(sample_id=np.array(["c", "a", "a", "e", "b"])))
-
-
-def test_the_sentence_says_refuted_only_with_a_counterexample():
-    text = sentence(falsified(), name="net")
-    assert "net at T = 1 is refuted" in text
-    assert "3 of 4 correctly classified samples (share 0.750, 95% interval 0.194 to 0.994)" in text
-    assert "score is 0.902 and the distance found 0.850, 1 of them not found" in text
-    none = sentence(falsified(temperature=1e4), name="net")
-    assert "confirms nothing" in none
-    assert "refuted" not in none
-    wrong = distances(sample_id=np.array(["d"]), value=np.array([0.0]), censored=np.array([False]))
-    assert "no measured sample is classified correctly" in sentence(falsified(wrong), name="net")
 
 
 def test_the_score_of_a_sign_classifier_is_refuted_in_the_mean():

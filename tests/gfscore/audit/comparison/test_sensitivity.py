@@ -1,5 +1,3 @@
-import math
-
 import numpy as np
 import pytest
 
@@ -12,7 +10,6 @@ from gfscore.audit.comparison.sensitivity import (
     lambda_swaps,
     places,
     statistics_of,
-    unchanged_lambdas,
 )
 from gfscore.statistics.classes import class_values
 from gfscore.statistics.margins import ACTIVATIONS, scores
@@ -53,13 +50,6 @@ def test_ranking_changes_exactly_at_the_swaps():
         order = order.copy()
         order[[place, place + 1]] = after, before
         np.testing.assert_array_equal(above, order)
-
-
-def test_range_of_lambda_without_a_change():
-    assert unchanged_lambdas([0.2, 0.6, 0.9], lam=0.5) == (0.2, 0.6)
-    assert unchanged_lambdas([0.2], lam=0.5) == (0.2, math.inf)
-    assert unchanged_lambdas([], lam=0.5) == (0, math.inf)
-    assert unchanged_lambdas([0.5], lam=0.5) == (0.5, 0.5)
 
 
 def test_swaps_need_one_rdi_per_model():

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
-from gfscore.core.numbers import count, interval, number, percent, setting
 from gfscore.statistics.binomial import clopper_pearson
 from gfscore.statistics.bounded_means import one_sided_p_values
 from gfscore.statistics.margins import own_and_rival, scores
@@ -120,28 +119,6 @@ def contradicted(
     """
     right = correct & ((value > 0) | censored)
     return right, right & ~censored & (score > value)
-
-
-def sentence(result: Falsification, *, name: str) -> str:
-    """Sentence on a Falsification of the model called `name`."""
-    found, temperature = result.model, f"T = {setting(result.temperature)}"
-    of_correct = f"{count(found.correct)} correctly classified samples"
-    if found.correct == 0:
-        return f"Nothing can be said about the attack-free score of {name}: no measured sample is classified correctly"
-    if found.violations == 0:
-        return (
-            f"No adversarial example nearer than the attack-free score at {temperature} was found for any of the "
-            f"{of_correct} of {name}, which confirms nothing: attacks that fail do not prove that there is none"
-        )
-    means = f"on average over the {count(found.n)} measured samples the score is {number(found.mean_score)} and the "
-    limit = f", {count(found.censored)} of them not found and counted at the largest searched" if found.censored else ""
-    means += f"distance found {number(found.mean_distance)}{limit}"
-    return (
-        f"The attack-free score of {name} at {temperature} is refuted by its attack distances as a lower bound on the "
-        f"l2 distance to the nearest adversarial example: for {count(found.violations)} of {of_correct} "
-        f"(share {number(found.rate)}, {percent(result.confidence)} interval "
-        f"{interval(found.low, found.high, highest=1)}) one was found nearer than the score; {means}"
-    )
 
 
 def _p_value_of_means(excess, largest, alpha):

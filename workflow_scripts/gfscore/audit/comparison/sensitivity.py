@@ -129,12 +129,3 @@ def lambda_swaps(class_mean: ArrayLike, rdi: ArrayLike) -> list[tuple[float, int
         if lead > TIE_TOLERANCE and cost > TIE_TOLERANCE:
             swaps.append((float(lead / cost), before, after))
     return sorted(swaps)
-
-
-def unchanged_lambdas(swaps: ArrayLike, *, lam: float) -> tuple[float, float]:
-    """Range (low, high) of lambda around `lam` in which the ranking by FP does not change; high may be infinite.
-
-    Takes the lambdas of all swaps. A swap at `lam` itself gives a range of length 0.
-    """
-    swaps = np.asarray(swaps, dtype=np.float64)
-    return (float(max(swaps[swaps <= lam], default=0.0)), float(min(swaps[swaps >= lam], default=np.inf)))

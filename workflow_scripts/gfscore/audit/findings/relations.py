@@ -1,4 +1,4 @@
-"""What two columns of numbers say of each other: orders of models, and scores against distances that attacks found."""
+"""Relations of two columns of numbers: orders of models, and scores against distances that attacks found."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 FEW_MODELS = 5
-"""Of fewer no rank correlation can be significant: two of the 4! orders of four models are 8% of them."""
+"""With fewer, no rank correlation can be significant: of the 4! orders of four models two are already 8%."""
 
 ROUNDING = 1e-12
 
 REFUTED, NOT_SETTLED, NOT_REFUTED = "refuted", "not settled", "not refuted"
-"""What attack distances may say of a mean score."""
+"""Outcomes of the comparison of a mean score with attack distances."""
 
 
 def rank_relation(x: ArrayLike, y: ArrayLike) -> tuple[float, bool]:

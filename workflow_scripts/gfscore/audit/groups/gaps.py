@@ -15,7 +15,7 @@ def group_gaps(scores: pd.DataFrame) -> pd.DataFrame:
     Takes group_scores rows. `lowest` and `highest` name the groups with the smallest and largest value, `gap` is the
     difference of these values, and `gap_low`, `gap_high` bound the true one with the joint confidence of the groups'
     own bounds. Groups without samples count in the bounds alone; `small` says that one of the two has few samples;
-    `sampled_gap` and the like are of the groups that have enough, NaN for fewer than two.
+    `sampled_gap` and the like compare the groups with enough samples, NaN for fewer than two of them.
     """
     whole = scores[scores["class_index"] == ALL]
     rows = []

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def evidence(inputs: AuditInputs, manifest: Mapping[str, Any], files: Iterable[Path | str]) -> dict[str, Any]:
-    """What verdict.json says of what it rests on, and when it was judged.
+    """Entries of verdict.json that name the data, models and files of the verdict, and its time.
 
     Takes AuditInputs, the manifest of their dataset and the `files` that were read. Each model has the digest of its
     checkpoint, or of the file that its logits or values came in, and of every measure the number of samples in its

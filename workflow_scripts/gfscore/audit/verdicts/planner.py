@@ -23,7 +23,7 @@ MOST_SAMPLES = 10**9
 """Samples per class beyond which a plan says that no number is known to suffice."""
 
 PRECISION = 1000
-"""Plans above this many samples are exact to one part in it."""
+"""Plans for more samples than this have a relative error of at most 1 / PRECISION."""
 
 
 def samples_for_rule(
@@ -39,8 +39,8 @@ def samples_for_rule(
 
     Takes ClassBounds of the samples at hand, a rule of the gate (its statistic and threshold), the `alpha` of the
     verdict, K `class_names` when the rule names a class, and `lam` of FP. `power` is the wanted probability of a
-    decision. With None the plan suffices if every class keeps exactly its present distribution, so about every second
-    time.
+    decision. With None the plan suffices if every class keeps exactly its present distribution, which happens about
+    half of the time.
     """
     expected = expected_bounds(bounds, reserve=_reserve(power, len(bounds.n)))
     statistic = statistic_of(rule, class_names=class_names or range(len(bounds.n)), lam=lam)
@@ -92,7 +92,7 @@ def _reserve(power, classes):
         raise InputError(f"power must lie strictly between 0 and 1, got {power!r}")
     from scipy.special import ndtri
 
-    # Every class must be lucky at once, so that each gets its share of the bad luck.
+    # All classes must do this well at once: by a union bound, each may fail with probability (1 - power) / K.
     return max(0.0, float(-ndtri((1 - power) / classes)))
 
 

@@ -55,7 +55,7 @@ class Certified(NetworkSettings):
     @model_validator(mode="before")
     @classmethod
     def _computed_here(cls, given: Any) -> Any:
-        # Radii of elsewhere are named by their largest, so without one they are computed.
+        # Radii computed elsewhere need largest_radius; without it, radii are computed here.
         unsaid = isinstance(given, dict) and given.get("largest_radius") is None and given.get("smoothing") is None
         return {**given, "smoothing": {}} if unsaid else given
 

@@ -105,7 +105,7 @@ def _of(summary, calibration):
 
 
 def _calibrated(summary, calibrations):
-    # Title of the column of calibrated scores, what the caption says of them, the scores by model; "" without any.
+    # Title of the column of calibrated scores, its part of the caption, and the scores by model; "", "", None without.
     objectives = [name for name in dict.fromkeys(summary["calibration"]) if name != UNCALIBRATED]
     if not objectives:
         return "", "", None

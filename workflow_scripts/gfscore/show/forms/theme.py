@@ -7,7 +7,6 @@ INK, MUTED, GRID, RULE = "#1d2330", "#5c6675", "#e3e7ed", "#b9c0ca"
 PAPER = "#fdfdfd"
 ACCENT = "#0072b2"
 CONTRAST = "#d55e00"
-WARNING = "#b04a00"
 ABSENT = "#d4d9e0"
 
 SEQUENTIAL: Final = "viridis"

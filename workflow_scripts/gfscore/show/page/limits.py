@@ -1,4 +1,4 @@
-"""What a page must say of its own limits."""
+"""Limits of an audit that its page must state."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """An audit as one folder that can be handed on, its statement to sign, and the check of such a folder by others.
 
-`contents` says what a bundle holds, `writing` makes one, `statement` and `signatures` say what it vouches for and who,
-`verifying` checks one, by `recomputed` values.
+`contents` says what a bundle holds, `writing` makes one, `statement` lists its files, `signatures` signs that list, and
+`verifying` checks a bundle, by `recomputed` values.
 """

@@ -32,7 +32,7 @@ OF_LOGITS = ("calibration", "falsification")
 """Tables that cannot be made without logits; others hold rows at a chosen temperature that cannot."""
 
 OF_THE_RUN = ("software", "time", "version", "commit")
-"""What a verdict says of the run that judged, which nothing in a bundle shows."""
+"""Entries of a verdict on the run that judged, which cannot be checked against the bundle."""
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ def require_signed(statement: Path, signature: Path, *, allowed_signers: Path | 
 
 
 def signing_key(statement: Path, signature: Path) -> str:
-    """What ssh-keygen says of the key that a statement is signed with, whosever it is; InputError for no signature."""
+    """Words of ssh-keygen on the key that signed a statement, trusted or not; InputError without a signature."""
     done = _ssh_keygen("check-novalidate", "-s", _read(signature), of=statement)
     if done.returncode:
         raise InputError(f"{signature.name}: no signature on {statement.name} ({_said(done)})")

@@ -1,4 +1,4 @@
-"""What a bundle vouches for: a statement in the form of in-toto, which can be signed.
+"""The statement of a bundle: names and digests of what it holds, in the form of in-toto, which can be signed.
 
 Source: in-toto attestation framework, Statement v1. Everything in it follows from the files of the bundle, so that a
 check makes it anew and compares.

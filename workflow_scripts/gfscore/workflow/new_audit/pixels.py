@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
 from gfscore.networks.preprocessing import preprocess
-from gfscore.workflow.new_audit.found import NEUTRAL, Pixels
+from gfscore.workflow.new_audit.found import Pixels
 
 NORMALISATIONS: Mapping[str, tuple[list[float], list[float]] | None] = {
     "none": None,
@@ -229,8 +229,3 @@ def _same(settings, values):
     return all(
         have is not None and np.allclose(have, np.multiply(want, scale), atol=1e-3 * scale) for have, want in pairs
     )
-
-
-def is_neutral(settings: Mapping[str, Any]) -> bool:
-    """Whether pixels in [0, 1] are left as they are."""
-    return dict(settings) == dict(NEUTRAL)

@@ -29,9 +29,9 @@ def intervals(form: Intervals, frame: pd.DataFrame, words: Words) -> Drawn:
         shape = accent | {"scale": {"domain": kinds, "range": [shape for _, shape in pairs]}}
         y["yOffset"] = {"field": form.colour, "sort": kinds}
     elif form.bold:
-        stands = {"test": f"datum['{form.bold}']"}
-        accent = {"condition": stands | {"value": themed("contrast")}, "value": themed("accent")}
-        shape = {"condition": stands | {"value": "diamond"}, "value": "circle"}
+        is_bold = {"test": f"datum['{form.bold}']"}
+        accent = {"condition": is_bold | {"value": themed("contrast")}, "value": themed("accent")}
+        shape = {"condition": is_bold | {"value": "diamond"}, "value": "circle"}
     x = quantity(form.value, words)
     bounds = {"x": x | {"field": form.low}, "x2": {"field": form.high}, "color": accent, "tooltip": tips(form)}
     solid = {"condition": {"test": f"datum['{form.hollow}']", "value": 0}, "value": 1} if form.hollow else {"value": 1}
