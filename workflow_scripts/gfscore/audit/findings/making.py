@@ -136,10 +136,8 @@ def _of_certificates(tables):
     if signs is not None and len(signs):
         first = signs.sort_values("proof", ascending=False, kind="stable").iloc[0]
         subject = {"model": first["model"], "measure": first["measure"], "proof": bool(first["proof"])}
-        models = len(signs[KEY].drop_duplicates())
-        yield Finding(
-            "gradients_masked", subject, {"count": int(first["count"]), "n": int(first["n"]), "models": models}
-        )
+        numbers = {name: int(first[name]) for name in ("count", "n")} | {"models": len(signs[KEY].drop_duplicates())}
+        yield Finding("gradients_masked", subject, numbers)
 
 
 def _of_classes(tables, verdict, measures):
@@ -264,12 +262,10 @@ def _of_undecided(verdict):
         if models:
             needed = [model["samples_needed_per_class"] for model in models]
             known = [number for number in needed if number is not None]
-            # Best first, as the verdict names them.
             best_first = sorted(models, key=lambda model: model["value"], reverse=rule["direction"] == "at_least")
-            labels = [model["model"] for model in best_first]
             yield Finding(
                 "undecided_models",
-                {"models": labels[:3], "rule": rule["words"]},
+                {"models": [model["model"] for model in best_first[:3]], "rule": rule["words"]},
                 {
                     "count": len(models),
                     "of": len(rule["models"]),
