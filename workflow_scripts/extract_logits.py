@@ -25,11 +25,10 @@ def extract_logits(
     """Write sample_id, label and logits as Parquet, with the identity of data, model and arithmetic.
 
     `path_to_dataset` is the manifest of fetch_dataset, `path_to_model` that of train_model, train_probe or
-    fetch_checkpoint; `path_to_checkpoint` may be None where the manifest names the file; a GPU is used where there is
-    one. With another `precision` than float32, or `compiled`, the identity says how far a sample's logits and scores
-    are from float32 (see gfscore.networks.precision). Raises InputError when data or checkpoint are not those of the
-    manifests, do not fit each other, or give logits that depend on chance or on the batch, or are
-    not those of the file that the network was converted from.
+    fetch_checkpoint; `path_to_checkpoint` may be None where the manifest names the file. A GPU is used if there is one.
+    With another `precision` than float32, or `compiled`, the identity says how far logits and scores are from float32
+    (see gfscore.networks.precision). Raises InputError when data or checkpoint are not those of the manifests, do not
+    fit each other, or give logits that depend on chance or on the batch, or not those of the file converted from.
     """
     images, dataset = open_described(path_to_dataset)
     model = read_json(path_to_model)
@@ -39,13 +38,8 @@ def extract_logits(
     where = path_to_checkpoint or model["path"]
     inference.require_fit(classifier, dataset, source=where)
     device = inference.device_of(classifier, "auto")
-    how: dict[str, Any] = {
-        "device": device,
-        "threads": threads,
-        "precision": precision,
-        "compiled": compiled,
-        "where": where,
-    }
+    how: dict[str, Any] = {"device": device, "threads": threads, "where": where}
+    how |= {"precision": precision, "compiled": compiled}
     identity = inference.identity_of(dataset, model, device=device, preprocessing=classifier.preprocessing)
     with counted(classifier, compiled=compiled) as running:
         sample_id, label, logits = inference.extract_logits(running, images, **how)
@@ -59,7 +53,6 @@ if __name__ == "__main__":
         extract_logits(
             snakemake.input.dataset,
             snakemake.input.model,
-            # absent for checkpoints that fetch_checkpoint described: their manifest names the file
             snakemake.input.get("checkpoint") or None,
             snakemake.output.logits,
             precision=snakemake.params.precision,

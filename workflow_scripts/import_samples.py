@@ -29,8 +29,7 @@ def import_samples(
     """Write the samples table of one model and measure from a file of certified radii.
 
     Takes the manifest and the samples (table dataset) of the data. `model` is a mapping with dataset, threat, model;
-    `kind` one that says how it is imported (gfscore.measures). A radius above `largest_radius` is refused; None, of a
-    measure that looks at no radius, sets no limit.
+    `kind` one that can be imported (gfscore.measures). A radius above `largest_radius` is refused; None sets no limit.
     """
     dataset = read_json(path_to_manifest)
     samples = read_table(path_to_dataset, DATASET, expect={"dataset_digest": dataset["digest"]})
@@ -55,14 +54,6 @@ def import_samples(
 
 if __name__ == "__main__":
     with logged_job(snakemake.log[0]):
-        given, settings = snakemake.input, snakemake.params
-        import_samples(
-            settings.path,
-            given.manifest,
-            given.samples,
-            snakemake.output.samples,
-            model=settings.model,
-            measure=settings.measure,
-            kind=settings.kind,
-            largest_radius=settings.largest_radius,
-        )
+        given, path = snakemake.input, snakemake.params.path
+        how = {name: snakemake.params[name] for name in ("model", "measure", "kind", "largest_radius")}
+        import_samples(path, given.manifest, given.samples, snakemake.output.samples, **how)

@@ -8,15 +8,12 @@ from gfscore.core.files import write_json
 from gfscore.measures.progress import forget
 from gfscore.networks.inference import reproducible_arithmetic
 from gfscore.projection.mappers.conditioned import chosen_categories, conditioned_images, names_of
-from gfscore.projection.mappers.description import describe_mapper
+from gfscore.projection.mappers.description import MOST_DESCRIBED, describe_mapper
 from gfscore.projection.mappers.pictures import write_pictures
 from gfscore.projection.mappers.stored import of_network, save_mapper
 from gfscore.projection.mappers.training import fit_mapper
 from gfscore.projection.projecting import require_same_shape
 from gfscore.workflow.jobs import logged_job
-
-MOST_DESCRIBED = 512
-"""Images of the test data set that a mapper is described on: large ones by the thousands take hours and gigabytes."""
 
 
 def train_mapper(
@@ -31,15 +28,15 @@ def train_mapper(
     """Write a mapper (safetensors), its manifest (JSON) and its pictures (.npz), on the CPU the same bytes always.
 
     `files` maps train and test to manifests of fetch_dataset, train_attributes and test_attributes to tables of
-    attributes, or nothing; of the images of test at most MOST_DESCRIBED are drawn, by the seed of the settings.
-    `outputs` maps weights, manifest and pictures to paths; `settings` are the mapper's entry in
-    config.yaml without its search. An interrupted training goes on from what is kept in the folder `path_to_progress`.
+    attributes, or nothing; at most MOST_DESCRIBED images of test are drawn, by the seed of `settings`, those of the
+    mapper without its search. `outputs` maps weights, manifest and pictures to paths. An interrupted training goes on
+    from the folder `path_to_progress`.
     """
     given, tested = files["train_attributes"] or None, files["test_attributes"] or None
     categories = chosen_categories(given, settings["attributes"]) if given else None
     images, conditions, train = conditioned_images(files["train"], given, categories)
-    part = {"most": MOST_DESCRIBED, "seed": settings["seed"]}
-    shown, of_shown, test = conditioned_images(files["test"], tested, categories, **part)
+    seed = settings["seed"]
+    shown, of_shown, test = conditioned_images(files["test"], tested, categories, most=MOST_DESCRIBED, seed=seed)
     require_same_shape(train, test, source=f"mappers: {name}")
     progress: dict[str, Any] = {"path_to_progress": f"{path_to_progress}/epoch.pt", "version": version}
     network, losses = fit_mapper(images, settings, conditions=conditions, names=names_of(categories), **progress)
@@ -50,18 +47,13 @@ def train_mapper(
         described = describe_mapper(mapper, (images, conditions), (shown, of_shown))
         write_pictures(outputs["pictures"], mapper, shown, of_shown, of_images=settings["pictures"])
     manifest = {"mapper": name, "kind": settings["kind"], "sha256": sha256, "image_shape": train["image_shape"]}
-    manifest |= {"trained_on": train["dataset"], "evaluated_on": test["dataset"], "categories": categories}
-    write_json(outputs["manifest"], {**manifest, **described, "losses": losses, "settings": settings})
+    manifest |= {"trained_on": train["dataset"], "evaluated_on": test["dataset"], "categories": categories, **described}
+    write_json(outputs["manifest"], manifest | {"losses": losses, "settings": settings})
     forget(path_to_progress)
 
 
 if __name__ == "__main__":
     with logged_job(snakemake.log[0]):
-        train_mapper(
-            {key: snakemake.input.get(key) for key in ("train", "test", "train_attributes", "test_attributes")},
-            dict(snakemake.output.items()),
-            snakemake.params.progress,
-            name=snakemake.wildcards.mapper,
-            settings=snakemake.params.settings,
-            version=snakemake.params.version,
-        )
+        files = {key: snakemake.input.get(key) for key in ("train", "test", "train_attributes", "test_attributes")}
+        how = {name: snakemake.params[name] for name in ("settings", "version")}
+        train_mapper(files, snakemake.output, snakemake.params.progress, name=snakemake.wildcards.mapper, **how)

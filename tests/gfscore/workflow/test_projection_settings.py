@@ -73,6 +73,7 @@ def test_every_mapper_is_held_against_the_models_of_every_task(config):
     config["audits"]["fairface-tasks"]["groups"] = None
     without = projection_layout.task_files(config, "fairface-tasks")
     assert not without["task_attributes"] and without["task_logits"] == of_tasks["task_logits"]
+    assert len(without["task_datasets"]) == 2
     assert not [path for paths in projection_layout.task_files(config, "digits").values() for path in paths]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 from typing import Any, cast
 
@@ -73,12 +74,21 @@ class AuditInputs:
 
         Raises InputError where the values of a model come from two networks, or one lies outside its measure's range.
         """
-        for model, own in self.by_model():
+        yield from self.and_calibrated(self._at_one())
+
+    def _at_one(self):
+        for _, own in self.by_model():
             found = {name: _uncalibrated(own, name) for name in own}
             require_one_network(found, own)
             yield from found.values()
+
+    def and_calibrated(self, at_one: Iterable[Measured]) -> Iterator[Measured]:
+        """Yield values at T = 1, model after model, those of a model followed by its values at chosen temperatures."""
+        models = {label_of(model): model for model in self.models}
+        for label, own in groupby(at_one, key=lambda item: label_of(item.key)):
+            yield from own
             if self.calibrated_measure and self.calibrations:
-                yield from self._calibrated(model)
+                yield from self._calibrated(models[label])
 
     def uncalibrated(self, measures: Iterable[str]) -> Iterator[Measured]:
         """Yield a Measured for each model and each of some measures at T = 1."""

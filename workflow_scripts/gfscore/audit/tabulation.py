@@ -164,7 +164,7 @@ class Tabulation:
             results, searched = search.result()
         yield searched, {"calibration": results}
         at = replace(self, inputs=self.inputs.at(results))
-        measured = list(at.inputs.measured())
+        measured = list(at.inputs.and_calibrated(at_one))
         rows = at._class_scores(measured)
         yield {"class_scores": rows}, {}
         # With the types of its columns, as it is read by others.

@@ -61,6 +61,11 @@ def count(value: float | None) -> str:
     return MISSING if value is None or math.isnan(value) else f"{int(value):,}"
 
 
+def plural(noun: str) -> str:
+    """The noun for several things: "classes", "models"."""
+    return f"{noun}es" if noun.endswith("s") else f"{noun}s"
+
+
 def model_count(models: int) -> str:
     """Number of models in words: "1 model", "17 models"."""
     return "1 model" if models == 1 else f"{models} models"

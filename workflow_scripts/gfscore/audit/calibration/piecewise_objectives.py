@@ -37,16 +37,14 @@ class AcrossModels:
     def values(self, weights: NDArray[np.number]) -> NDArray[np.float64]:
         """Objective (W, S) with `weights` (W, M) of the models; NaN where undefined."""
         by_model = np.ascontiguousarray(np.asarray(weights, dtype=np.float64).T)
-        order, accuracy = _weighted_ranks(self.accuracy_ranks, by_model)
-        weighted = np.empty_like(by_model)
-        weighted[order] = by_model[order] * accuracy
-        accuracy_squares = (weighted[order] * accuracy).sum(axis=0)
+        accuracy = _weighted_ranks(self.accuracy_ranks, by_model)
+        weighted = by_model * accuracy
+        accuracy_squares = (weighted * accuracy).sum(axis=0)
         result = np.empty((by_model.shape[1], len(self.ranks)))
         for stretch, ranks in enumerate(self.ranks):
-            order, scores = _weighted_ranks(ranks, by_model)
-            covariance = np.einsum("mw,mw->w", scores, weighted[order])
-            scores *= scores
-            squares = np.einsum("mw,mw->w", scores, by_model[order])
+            scores = _weighted_ranks(ranks, by_model)
+            covariance = np.einsum("mw,mw->w", scores, weighted)
+            squares = np.einsum("mw,mw,mw->w", scores, scores, by_model)
             result[:, stretch] = correlation(covariance, squares, accuracy_squares)
         return result
 
@@ -136,13 +134,12 @@ def centred(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _weighted_ranks(ranks, weights):
-    # The models in the order of ranks (M,), and twice the centred rank (M, W) of each among models of weights (M, W):
-    # the weight of those below it minus that of those above it. Whole numbers for whole weights, so exact.
+    # Twice the centred rank (M, W) of each model among models of weights (M, W), from ranks (M,): the weight of those
+    # below it minus that of those above it. Whole numbers for whole weights, so exact.
     order = np.argsort(ranks, kind="stable")
     total = np.concatenate([np.zeros((1, weights.shape[1])), np.cumsum(weights[order], axis=0)])
-    first = np.searchsorted(ranks[order], ranks[order], side="left")
-    last = np.searchsorted(ranks[order], ranks[order], side="right")
-    return order, total[first] + total[last] - total[-1]
+    below, through = (np.searchsorted(ranks[order], ranks, side=side) for side in ("left", "right"))
+    return total[below] + total[through] - total[-1]
 
 
 def correlation(

@@ -85,7 +85,7 @@ class ModelErrors:
     @property
     def by_corruption(self) -> dict[str, float]:
         """Error of each corruption."""
-        return {name: 1 - float(whole["value"].mean()) for name, whole in self._of_corruption.items()}
+        return {row["corruption"]: row["error"] for row in self.rows if "corruption" in row and "severity" not in row}
 
     def relative(self, row: Mapping[str, Any], base: Mapping[str, float]) -> dict[str, float]:
         """`corruption_error` of a row and its bounds, relative to the errors `base` of a baseline by corruption.

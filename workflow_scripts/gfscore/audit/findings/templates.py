@@ -11,7 +11,7 @@ from typing import Any
 
 from gfscore.audit.metrics import METRICS
 from gfscore.core.names import class_phrase, enumeration, printable, shortened
-from gfscore.core.numbers import count, interval, number, percent, signed
+from gfscore.core.numbers import count, interval, number, percent, plural, signed
 
 Template = Callable[[Mapping[str, Any], Mapping[str, Any], float | None], str]
 
@@ -43,9 +43,9 @@ def _sure(confidence: float | None) -> str:
 def _of(part: int, whole: int, what: str = "model") -> str:
     if whole == 1:
         return f"the only {what}"
-    several = f"{what}es" if what.endswith("s") else f"{what}s"
     every = "both" if whole == 2 else f"all {count(whole)}"
-    return f"{every} {several}" if part == whole else f"{count(part)} of {count(whole)} {several}"
+    share = every if part == whole else f"{count(part)} of {count(whole)}"
+    return f"{share} {plural(what)}"
 
 
 def _passing_model_falls(who, n, confidence):

@@ -45,8 +45,8 @@ def _names(value, phrase=lambda name: shortened(name, LONGEST)):
 
 
 def _counted(noun):
-    plural = f"{noun}es" if noun.endswith("s") else f"{noun}s"
-    return lambda value: f"{int(value):,} {noun if value == 1 else plural}"
+    several = numbers.plural(noun)
+    return lambda value: f"{int(value):,} {noun if value == 1 else several}"
 
 
 HOW = {

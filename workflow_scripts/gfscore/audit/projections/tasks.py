@@ -62,30 +62,29 @@ def read_tasks(
     manifests = [read_json(path) for path in (files["manifest"], *files.get("task_manifests", ()))]
     paths = [files["dataset"], *files.get("task_datasets", ())]
     attributes, logits = (iter(files.get(f"task_{name}", ())) for name in ("attributes", "logits"))
-    found: list[Task] = []
-    for entry, manifest, path in zip(settings, manifests, paths, strict=True):
-        if found:
-            _require_same_images(path, paths[0])
-        listed = SampleList.read(path) if found else inputs.listed
-        metrics: list[dict[str, Any]] = []
-        accuracies: dict[str, float] = {}
-        if found:
-            grouping, groups = None, entry["groups"]
-            if groups:
-                grouping = Grouping.read_chosen(next(attributes), dataset=manifest["dataset"], groups=groups)
-            of_models = [(model, next(logits)) for model in entry["models"]]
-            taking_part = [pair for pair in of_models if label_of(pair[0]) in inputs.taking_part]
-            for key, samples in _predictions(taking_part, listed, manifest["digest"]):
-                accuracies[label_of(key)] = float((samples["prediction"] == samples["label"]).mean())
-                if grouping:
-                    how = {"settings": groups, "confidence": confidence}
-                    metrics += rows_of_predictions(key, samples, grouping, manifest["classes"], **how)
-        else:
-            accuracies = read_json(inputs.selection).get("clean_accuracy", {})
-        own = {"own_attribute": entry["own_attribute"], "accuracies": accuracies, "metrics": metrics}
-        about = {"class_names": manifest["classes"], "image_shape": manifest["image_shape"], "listed": listed}
-        found.append(Task(models=entry["models"], **about, **own))
+    accuracies = read_json(inputs.selection).get("clean_accuracy", {})
+    found = [_task(settings[0], manifests[0], inputs.listed, accuracies)]
+    for entry, manifest, path in zip(settings[1:], manifests[1:], paths[1:], strict=True):
+        _require_same_images(path, paths[0])
+        listed, grouping, groups = SampleList.read(path), None, entry["groups"]
+        if groups:
+            grouping = Grouping.read_chosen(next(attributes), dataset=manifest["dataset"], groups=groups)
+        of_models = [(model, next(logits)) for model in entry["models"]]
+        taking_part = [pair for pair in of_models if label_of(pair[0]) in inputs.taking_part]
+        accuracies, metrics = {}, list[dict[str, Any]]()
+        for key, samples in _predictions(taking_part, listed, manifest["digest"]):
+            accuracies[label_of(key)] = float((samples["prediction"] == samples["label"]).mean())
+            if grouping:
+                how = {"settings": groups, "confidence": confidence}
+                metrics += rows_of_predictions(key, samples, grouping, manifest["classes"], **how)
+        found.append(_task(entry, manifest, listed, accuracies, metrics))
     return found
+
+
+def _task(entry, manifest, listed, accuracies, metrics=()):
+    about = {"class_names": manifest["classes"], "image_shape": manifest["image_shape"], "listed": listed}
+    own = {"own_attribute": entry["own_attribute"], "accuracies": accuracies, "metrics": metrics}
+    return Task(models=entry["models"], **about, **own)
 
 
 def _predictions(

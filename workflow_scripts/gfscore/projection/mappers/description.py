@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 Shown = tuple[NDArray[np.float32], NDArray[np.float32] | None]
 """Images (N, C, H, W) with their conditions (N, A), or None."""
 
+MOST_DESCRIBED = 512
+"""Images of the test data set that a mapper is described on: large ones by the thousands take hours and gigabytes."""
+
 LEAST_SPREAD = 1e-6
 """Standard deviation up to which a trait counts as constant."""
 
