@@ -63,6 +63,7 @@ exec python -I tools/install.py \
   protobuf==7.36.2 \
   pyarrow==26.0.1 \
   pyautoattack==0.2.0 \
+  pycurl==7.49.0 \
   pydantic==2.14.3 \
   pydantic-core==2.50.4 \
   pygments==2.21.0 \

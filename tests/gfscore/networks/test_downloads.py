@@ -11,6 +11,7 @@ from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
 
+import pycurl
 import pytest
 import torch
 from safetensors.torch import save
@@ -36,10 +37,10 @@ class Handler(BaseHTTPRequestHandler):
         server.asked.append(wanted)
         step = server.script.pop(0) if len(server.script) > 1 else server.script[0]
         status, body = step.get("status", 200), step.get("body", CONTENT)
-        headers = step.get("headers", {}) | ({"ETag": step["etag"]} if step.get("etag") else {})
+        headers = dict(step.get("headers", {}))
         if status >= 400:
             body = b"busy"
-        elif wanted and step.get("ranges", True) and self.headers.get("If-Range", step.get("etag")) == step.get("etag"):
+        elif wanted and step.get("ranges", True):
             start = int(wanted[6:-1])
             status, headers["Content-Range"] = 206, f"bytes {start}-{len(body) - 1}/{len(body)}"
             body = body[start:]
@@ -95,33 +96,30 @@ def test_a_download_appears_whole_with_nothing_beside_it(server, tmp_path, capsy
     assert f"{len(CONTENT)} bytes" in capsys.readouterr().out
 
 
-CUT, WHOLE = {"cut": 5000, "etag": '"v1"'}, {"etag": '"v1"'}
+CUT = {"cut": 5000}
 
 
-@pytest.mark.parametrize("pinned", [True, False])
 @pytest.mark.parametrize(
     ("script", "asked"),
     [
-        ([CUT, WHOLE | {"cut": 3000}, WHOLE], [None, "bytes=5000-", "bytes=8000-"]),
-        # It changed meanwhile, or the server knows no ranges, or not this one.
-        ([CUT | {"body": CONTENT[::-1]}, {"etag": '"v2"'}], [None, "bytes=5000-"]),
-        ([CUT, WHOLE | {"ranges": False}], [None, "bytes=5000-"]),
-        ([CUT, {"status": 416}, WHOLE], [None, "bytes=5000-", None]),
+        ([CUT, {"cut": 3000}, {}], [None, "bytes=5000-", "bytes=8000-"]),
+        # The server knows no ranges, or not this one.
+        ([CUT, {"ranges": False}, {}], [None, "bytes=5000-", None]),
+        ([CUT, {"status": 416}, {}], [None, "bytes=5000-", None]),
     ],
 )
-def test_a_cut_connection_is_continued_where_the_server_lets_one(server, tmp_path, script, asked, pinned):
+def test_a_cut_connection_is_continued_where_the_server_lets_one(server, tmp_path, script, asked):
     server.script = list(script)
-    fetch(server, tmp_path / "m", sha256=DIGEST if pinned else None)
+    fetch(server, tmp_path / "m", sha256=DIGEST)
     assert server.asked == asked
     assert (tmp_path / "m").read_bytes() == CONTENT
 
 
-def test_without_a_version_only_a_pinned_file_is_continued(server, tmp_path):
-    for name, sha256, again in (("a", None, None), ("b", DIGEST, "bytes=5000-")):
-        server.script, server.asked[:] = [{"cut": 5000}, {}], []
-        fetch(server, tmp_path / name, sha256=sha256)
-        assert server.asked == [None, again]
-        assert (tmp_path / name).read_bytes() == CONTENT
+def test_only_a_pinned_file_is_continued_because_the_server_may_have_another_one_by_then(server, tmp_path):
+    server.script = [CUT | {"body": CONTENT[::-1]}, {}]
+    fetch(server, tmp_path / "m")
+    assert server.asked == [None, None]
+    assert (tmp_path / "m").read_bytes() == CONTENT
 
 
 def test_a_later_run_continues_a_pinned_file_only(server, tmp_path):
@@ -134,12 +132,18 @@ def test_a_later_run_continues_a_pinned_file_only(server, tmp_path):
 
 
 def test_a_connection_that_hardly_moves_is_given_up_and_continued(server, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(downloads, "RATE_PERIOD", 0.2)
-    server.script = [WHOLE | {"slow": True}, WHOLE]
-    fetch(server, tmp_path / "m")
+    monkeypatch.setitem(downloads.OPTIONS, pycurl.LOW_SPEED_TIME, 1)
+    server.script = [{"slow": True}, {}]
+    fetch(server, tmp_path / "m", sha256=DIGEST)
     assert (tmp_path / "m").read_bytes() == CONTENT
-    assert re.search(r"attempt 1 of 5 failed: only \d{1,2} bytes received in", capsys.readouterr().out)
-    assert re.fullmatch(r"bytes=\d{1,2}-", server.asked[1])
+    assert "attempt 1 of 5 failed: Operation too slow" in capsys.readouterr().out
+    assert re.fullmatch(r"bytes=\d{2,3}-", server.asked[1])
+
+
+def test_a_long_download_tells_how_far_it_is(server, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(downloads, "PROGRESS", 0)
+    fetch(server, tmp_path / "m")
+    assert "m.part: 0.0 MB" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("length", [str(len(CONTENT)), None], ids=["stated", "not stated"])
@@ -160,14 +164,14 @@ def test_busy_servers_are_asked_again_with_growing_pauses(server, tmp_path, caps
     server.script = [{"status": 503}, {"status": 429}, {"status": 500}, {}]
     fetch(server, tmp_path / "m", sha256=DIGEST)
     assert server.slept == [0, 5, 10, 20]
-    assert "attempt 1 of 5 failed: HTTP 503" in capsys.readouterr().out
+    assert "attempt 1 of 5 failed: The requested URL returned error: 503" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
     ("status", "attempts", "message"),
     [
-        (503, 5, r"could not be downloaded in 5 attempts \(HTTP 503.*by hand"),
-        (404, 1, "HTTP 404 .*check `url`"),
+        (503, 5, r"could not be downloaded in 5 attempts \(.*503.*by hand"),
+        (404, 1, "404; check `url`"),
     ],
 )
 def test_a_server_that_does_not_give_the_file_is_given_up(server, tmp_path, status, attempts, message):
@@ -179,7 +183,7 @@ def test_a_server_that_does_not_give_the_file_is_given_up(server, tmp_path, stat
 
 
 def test_a_refused_connection_is_tried_again_and_named(server, tmp_path):
-    with pytest.raises(InputError, match=r"in 5 attempts \(.*refused"):
+    with pytest.raises(InputError, match=r"in 5 attempts \(.*connect"):
         download("http://127.0.0.1:9/m", tmp_path / "m", check=require_checkpoint)
     assert len(server.slept) == 5
 
@@ -214,7 +218,7 @@ def test_redirects_lead_to_http_alone(server, tmp_path):
     fetch(server, tmp_path / "m", sha256=DIGEST)
     for number, away in enumerate(("ftp://127.0.0.1:1/model", "file:///etc/passwd", "http://[::1/model")):
         server.script = [{"status": 302, "headers": {"Location": away}}]
-        with pytest.raises(InputError, match="redirects to another kind"):
+        with pytest.raises(InputError, match=r"in redirect|redirect target"):
             fetch(server, tmp_path / "n")
         assert len(server.asked) == 3 + number
 
@@ -232,10 +236,11 @@ def test_keys_in_addresses_are_not_told(server, tmp_path, capsys):
     assert all("?..." in text and "secret" not in text for text in words)
 
 
-@pytest.mark.parametrize("url", ["http://a..b/x", f"http://{64 * 'a'}/x", "http://[::1", "file:///etc/passwd", "m.pt"])
-def test_what_is_no_address_is_refused(tmp_path, url):
-    with pytest.raises(InputError, match=r"no http or https URL|is no valid URL"):
+@pytest.mark.parametrize("url", ["http://[::1", "file:///etc/passwd", "ftp://127.0.0.1/m"])
+def test_what_is_no_http_address_is_refused(server, tmp_path, url):
+    with pytest.raises(InputError, match=r"URL rejected|is disabled"):
         download(url, tmp_path / "m", check=None)
+    assert server.slept == [0]
 
 
 def test_addresses_of_google_drive_lead_to_the_file():

@@ -1,38 +1,49 @@
-"""Resumable downloads that never leave an incomplete file under the final name.
+"""Downloads by libcurl that leave no incomplete file under the final name.
 
-Adds to the library requests: resumption, limits of size and rate, and renaming after the checks. Used by
-fetch_checkpoint alone, the only step with network access.
+libcurl resumes, follows redirects, and limits size and rate; added here are attempts, the checks before a file gets its
+name, and links of Google Drive. Used by fetch_checkpoint alone, the only step with network access.
 """
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
-import requests
-import urllib3
+import certifi
+import pycurl
 from filelock import FileLock
 
 from gfscore.core.addresses import without_query
 from gfscore.core.errors import InputError
 from gfscore.core.files import sha256_of_file
 
-ATTEMPTS, PAUSE, SILENCE = 5, 5.0, 60.0
-"""Attempts per file; seconds before the second one, doubled for each further one; seconds without data that end one."""
-
-RETRIED = {408, 425, 429, 500, 502, 503, 504}
-"""HTTP statuses after which the download is tried again; other error statuses are final."""
-
-LEAST_RATE, RATE_PERIOD = 1024, 60.0
-"""Smallest average rate in bytes per second over a period in seconds; a slower attempt is ended."""
+ATTEMPTS, PAUSE, PROGRESS = 5, 5.0, 60.0
+"""Attempts per file; seconds before the second one, doubled for each further one; seconds between lines on progress."""
 
 LARGEST = 1 << 34
 """Largest accepted size of a file in bytes, twice that of the largest published classifiers."""
+
+OPTIONS = {
+    # An attempt with fewer bytes per second, for so many seconds, is ended.
+    pycurl.LOW_SPEED_LIMIT: 1024,
+    pycurl.LOW_SPEED_TIME: 60,
+    pycurl.CONNECTTIMEOUT: 60,
+    pycurl.PROTOCOLS: pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS,
+    pycurl.REDIR_PROTOCOLS: pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS,
+    pycurl.FOLLOWLOCATION: True,
+    pycurl.FAILONERROR: True,
+    pycurl.NETRC: pycurl.NETRC_OPTIONAL,
+    pycurl.NOPROGRESS: False,
+    pycurl.USERAGENT: "gfscore",
+}
+FINAL = {pycurl.E_UNSUPPORTED_PROTOCOL, pycurl.E_URL_MALFORMAT, pycurl.E_FILESIZE_EXCEEDED}
+RETRIED, RANGE_NOT_SATISFIABLE = {408, 416, 425, 429, 500, 502, 503, 504}, 416
+"""Options and errors of libcurl for all downloads; HTTP statuses, of which those not in RETRIED are final as well."""
 
 REMEDY = "check `url`, or download the file in a browser and put it in place by hand"
 
@@ -41,8 +52,8 @@ def download(url: str, path: Path | str, *, check: Callable[[Path, str], object]
     """Download `url` to `path` unless another job did so meanwhile; the file appears only when it is complete.
 
     `check(path, name)` raises InputError for unsuitable content; `sha256` (hex, or None) is compared too. A refused
-    download is kept as `<path>.rejected-download`. With `sha256`, a `<path>.part` of an earlier run is continued.
-    Raises InputError, naming URL, reason and remedy.
+    download is kept as `<path>.rejected-download`. With `sha256`, a `<path>.part` of an earlier attempt or run is
+    continued. Raises InputError, naming URL, reason and remedy.
     """
     path, part, address = Path(path), Path(f"{path}.part"), direct_address(url)
     print(f"{path}: downloading from {without_query(url)}, as soon as no other job works on this file")
@@ -65,92 +76,67 @@ def direct_address(url: str) -> str:
 
     ASSUME: `confirm=t` confirms Google Drive's warning about files too large for its virus scan.
     """
-    try:
-        parts = urlsplit(url)
-    except ValueError as error:
-        raise InputError(f"url {without_query(url)!r} is no valid URL ({error}); {REMEDY}") from error
-    if parts.scheme not in ("http", "https"):
-        raise InputError(f"url {without_query(url)!r} is no http or https URL; {REMEDY}")
-    if parts.hostname not in ("drive.google.com", "docs.google.com"):
+    if not re.match(r"https?://(drive|docs)\.google\.com/", url):
         return url
-    named = re.search(r"/d/([\w-]+)", parts.path)
-    identifier = named.group(1) if named else parse_qs(parts.query).get("id", [""])[0]
+    identifier = re.search(r"(?:/d/|[?&]id=)([\w-]+)", url)
     if not identifier:
-        raise InputError(
-            f"url {without_query(url)!r} names no file on Google Drive; give the link of the file, not of a folder"
-        )
-    return f"https://drive.usercontent.google.com/download?id={identifier}&export=download&confirm=t"
+        raise InputError(f"{without_query(url)}: names no file on Google Drive; give the link of a file, not a folder")
+    return f"https://drive.usercontent.google.com/download?id={identifier[1]}&export=download&confirm=t"
 
 
 def _fetch(address, part, *, pinned):
-    reason: object
-    with requests.Session() as session:
-        # Without compression, which would change the bytes and prevent resumption.
-        session.headers.update({"User-Agent": "gfscore", "Accept-Encoding": "identity"})
-        for attempt in range(ATTEMPTS):
-            time.sleep(PAUSE * 2 ** (attempt - 1) if attempt else 0)
-            try:
-                return _attempt(session, address, part, pinned=pinned)
-            except requests.HTTPError as error:
-                answer: Any = error.response
-                reason = f"HTTP {answer.status_code} {answer.reason}"
-                if answer.status_code not in RETRIED:
-                    raise InputError(f"{without_query(address)}: {reason}; {REMEDY}") from error
-            except InputError:
-                raise
-            except ValueError as error:
-                # requests and urllib3 raise it for an invalid URL, also after a redirect.
-                raise InputError(
-                    f"{without_query(address)}: is no http or https URL, or redirects to another kind; {REMEDY}"
-                ) from error
-            except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
-                # The message of requests repeats the URL with its query, which may be secret; its cause does not.
-                reason = getattr(next(iter(error.args), None), "reason", None) or error
-            print(f"{part}: attempt {attempt + 1} of {ATTEMPTS} failed: {reason}")
+    for attempt in range(ATTEMPTS):
+        time.sleep(PAUSE * 2 ** (attempt - 1) if attempt else 0)
+        # Without a pinned digest, parts of two versions of the file might be joined unnoticed.
+        if not pinned:
+            part.unlink(missing_ok=True)
+        error, status, reason = _attempt(address, part)
+        if not (error or status == RANGE_NOT_SATISFIABLE):
+            return
+        if error in (0, pycurl.E_RANGE_ERROR, pycurl.E_FILESIZE_EXCEEDED) or not part.stat().st_size:
+            part.unlink()
+        if error in FINAL or (status >= 400 and status not in RETRIED):
+            raise InputError(f"{without_query(address)}: {reason}; {REMEDY}")
+        print(f"{part}: attempt {attempt + 1} of {ATTEMPTS} failed: {reason}")
     raise InputError(
         f"{without_query(address)}: could not be downloaded in {ATTEMPTS} attempts ({reason}); run again later, or "
         f"{REMEDY}"
     )
 
 
-def _attempt(session, address, part, *, pinned):
-    # If-Range holds the version of the file of an earlier attempt. Without it or a pinned digest, parts of different
-    # files might be concatenated.
-    if not (pinned or session.headers.get("If-Range")):
-        part.unlink(missing_ok=True)
-    have = part.stat().st_size if part.exists() else 0
-    wanted = {"Range": f"bytes={have}-"} if have else {}
-    with session.get(address, headers=wanted, stream=True, timeout=SILENCE) as answer:
-        continued = answer.status_code == requests.codes.partial_content
-        if answer.status_code == requests.codes.requested_range_not_satisfiable:
-            part.unlink(missing_ok=True)
-            raise requests.ConnectionError("the server does not have this range; starting over")
-        answer.raise_for_status()
-        if not continued:
-            # A weak ETag ("W/...") does not guarantee equal bytes.
-            tag = answer.headers.get("ETag", "")
-            session.headers["If-Range"] = tag if tag.startswith('"') else answer.headers.get("Last-Modified")
-        with part.open("ab" if continued else "wb") as file:
-            _copy(answer.raw, file, part)
+def _attempt(address, part):
+    # Error of libcurl, 0 for none; HTTP status, 0 for none; the error in words.
+    curl, error, reason, told = pycurl.Curl(), 0, "range not satisfiable", time.monotonic()
 
+    def tell(_, received, *__):
+        nonlocal told
+        if time.monotonic() - told > PROGRESS:
+            told = time.monotonic()
+            print(f"{part}: {(have + received) / 1e6:.1f} MB")
 
-def _copy(body, file, part):
-    most = min(LARGEST, file.tell() + shutil.disk_usage(part.parent).free // 2)
-    since, before = time.monotonic(), file.tell()
-    # urllib3 raises an error if fewer bytes arrive than the server announced.
-    while block := body.read1(1 << 20):
-        if file.tell() + len(block) > most:
-            part.unlink()
-            raise InputError(
-                f"{part}: more than {most / 1e9:.2f} GB, half of the free disk space or the largest size; {REMEDY}"
-            )
-        file.write(block)
-        now = time.monotonic()
-        if now - since > RATE_PERIOD:
-            if file.tell() - before < LEAST_RATE * (now - since):
-                raise requests.Timeout(f"only {file.tell() - before} bytes received in {now - since:.0f} seconds")
-            print(f"{part}: {file.tell() / 1e6:.1f} MB")
-            since, before = now, file.tell()
+    with part.open("ab") as file:
+        have = file.tell()
+        most = min(LARGEST, have + shutil.disk_usage(part.parent).free // 2)
+        options = OPTIONS | {
+            pycurl.URL: address,
+            pycurl.WRITEDATA: file,
+            pycurl.RESUME_FROM_LARGE: have,
+            # Of the bytes that are missing; 0 would be no limit.
+            pycurl.MAXFILESIZE_LARGE: max(1, most - have),
+            pycurl.CAINFO: os.environ.get("REQUESTS_CA_BUNDLE") or certifi.where(),
+            pycurl.XFERINFOFUNCTION: tell,
+        }
+        for option, value in options.items():
+            curl.setopt(option, value)
+        try:
+            curl.perform()
+        except pycurl.error as raised:
+            error, reason = raised.args
+    if error == pycurl.E_WRITE_ERROR:
+        raise OSError(errno.EIO, reason, str(part))
+    if error == pycurl.E_FILESIZE_EXCEEDED:
+        reason = f"more than {most / 1e9:.2f} GB, half of the free disk space or the largest size"
+    return error, curl.getinfo(pycurl.RESPONSE_CODE), reason
 
 
 def _install(part, path, url, *, check, sha256):
