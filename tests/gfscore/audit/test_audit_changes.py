@@ -1,9 +1,7 @@
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from gfscore import InputError
@@ -12,9 +10,8 @@ from gfscore.audit.metrics import BOUNDED
 from gfscore.audit.summary_tables import MODEL_SUMMARY
 from gfscore.core.files import write_json
 from gfscore.tables.parquet_tables import write_table
+from gfscore.workflow.command import main
 from synthetic import synthetic_audit
-
-TOOL = Path(__file__).parents[3] / "tools/compare_audits.py"
 
 
 @pytest.fixture(scope="module")
@@ -70,15 +67,6 @@ def test_a_verdict_of_another_run_than_the_table_is_refused(tmp_path, summary):
         audit_changes(folder, folder)
 
 
-def test_a_reader_that_stops_early_is_no_error(tmp_path, summary):
-    folder = written(tmp_path / "one", summary)
-    reading, writing = os.pipe()
-    os.close(reading)
-    done = subprocess.run([sys.executable, TOOL, folder, folder], stdout=writing, stderr=subprocess.PIPE, check=False)
-    os.close(writing)
-    assert (done.returncode, done.stderr) == (0, b"")
-
-
 @pytest.mark.parametrize(
     ("statistic", "bounds", "verdict"),
     [
@@ -130,19 +118,27 @@ def test_audits_without_anything_in_common_are_refused(tmp_path, summary):
         audit_changes(written(tmp_path / "one", summary), two)
 
 
-def test_the_tool_prints_csv_and_names_what_is_missing(tmp_path, summary):
-    folder = written(tmp_path / "one", summary)
+def test_audits_of_one_model_each_are_compared_whatever_it_is_called(tmp_path, summary):
+    own = summary[summary["model"] == "model_1"]
+    one = written(tmp_path / "one", own.assign(threat="none", model="release-1"))
+    two = written(tmp_path / "two", moved(own, wcr=0.0, wcr_low=0.0, wcr_high=0.0).assign(model="release-2"))
+    changes = audit_changes(one, two)
+    assert set(changes["model"]) == {"release-1"}
+    assert "worse" in set(changes["verdict"])
 
-    def run(*arguments):
-        command = [sys.executable, TOOL, *arguments]
-        return subprocess.run(command, capture_output=True, text=True, check=False)
 
-    done = run(folder, folder)
-    assert done.returncode == 0
-    assert done.stdout.startswith("dataset,threat,model,measure,calibration,statistic,first,first_low,")
-    done = run(folder, tmp_path / "nowhere")
-    assert done.returncode == 2
-    assert "nowhere/model_summary.parquet" in done.stderr and "Traceback" not in done.stderr
+def test_the_command_says_what_changed_by_its_exit_status_too(tmp_path, summary, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("results/audits").mkdir(parents=True)
+    lower = moved(summary, wcr=0.0, wcr_low=0.0, wcr_high=0.0)
+    one, two = str(written(Path("results/audits/one"), summary)), str(written(tmp_path / "two", lower))
+    assert main(["compare", "one", "one"]) == 0
+    assert main(["compare", one, two, "--csv", "changes.csv"]) == 1
+    assert "worse   none/model_0, clean, wcr: " in capsys.readouterr().out
+    assert len(pd.read_csv("changes.csv")) == len(audit_changes(one, two))
+    assert main(["compare", two, "one"]) == 0, "better"
+    assert main(["compare", "one", "nowhere"]) == 3
+    assert "nowhere/model_summary.parquet" in capsys.readouterr().err
 
 
 def test_statistics_without_intervals_get_no_verdict(tmp_path, summary):

@@ -17,7 +17,8 @@ from gfscore.core.files import read_json
 from gfscore.core.identity import UNCALIBRATED
 from gfscore.tables.parquet_tables import read_identity, read_table
 
-WHAT = ["dataset", "threat", "model", "measure", "calibration"]
+IDENTITY = ["dataset", "threat", "model"]
+WHAT = [*IDENTITY, "measure", "calibration"]
 COST_ONLY = ("batch_size",)
 """Settings of a measure that do not change its meaning."""
 
@@ -39,7 +40,8 @@ SAME = 1e-9
 def audit_changes(first: Path | str, second: Path | str, *, calibration: str = UNCALIBRATED) -> pd.DataFrame:
     """Data frame of the statistics of all models in two audits, and whether their intervals are disjoint.
 
-    `first` and `second` are folders results/audits/<audit>. One row per model, measure and statistic of either audit at
+    `first` and `second` are folders results/audits/<audit>. Models are compared by their names, or, where
+    each audit holds one model, whatever they are called. One row per model, measure and statistic of either audit at
     `calibration`: `first`, `second` and `change` = second - first in the unit of the measure, null if one audit lacks
     the model or measure; `verdict`: better or worse if the intervals are disjoint, else undecided; null without
     intervals; "not comparable" and the settings that differ. Better and worse are correct with probability at least
@@ -51,6 +53,9 @@ def audit_changes(first: Path | str, second: Path | str, *, calibration: str = U
     if calibration != UNCALIBRATED:
         require_comparable_audits(first, second)
     tables = [_summary(folder, calibration) for folder in (first, second)]
+    if all(len(table[IDENTITY].drop_duplicates()) == 1 for table in tables):
+        tables[1][IDENTITY] = tables[0][IDENTITY].iloc[0].to_numpy()
+    tables = [table.set_index(WHAT) for table in tables]
     identities = _identities_on_the_same_data(first, second)
     if not set(tables[0].index) & set(tables[1].index):
         raise InputError(
@@ -94,7 +99,7 @@ def _summary(folder: Path | str, calibration: str) -> pd.DataFrame:
     table = table[table["calibration"] == calibration]
     if table.empty:
         raise InputError(f"{path} holds no rows at calibration {calibration!r}; choose another one")
-    return table.set_index(WHAT)
+    return table
 
 
 def require_one_run(folder: Path | str, table: pd.DataFrame) -> None:

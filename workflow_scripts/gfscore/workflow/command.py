@@ -1,8 +1,9 @@
-"""The command gfscore: an audit of own files, its verdict as an exit status, a folder to hand on, and its check."""
+"""The command gfscore: an audit of own files, its verdict as an exit status, two audits compared, and bundles."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -16,7 +17,8 @@ from gfscore.workflow.bundling.parts import PARTS
 from gfscore.workflow.new_audit import command as new_audit
 
 STATES = {"PASS": 0, "FAIL": 1, "INCONCLUSIVE": 2}
-REFUSED, ERROR = 1, 3
+REFUSED, WORSE, ERROR = 1, 1, 3
+AUDITS = Path("results/audits")
 
 GATE = """\
 Stop a pipeline unless an audit in results/ passes. Every file that the verdict rests on is read and hashed first.
@@ -30,6 +32,22 @@ exit status:
 examples:
   gfscore gate digits
   gfscore gate digits || exit 1
+"""
+
+COMPARE = """\
+Say what changed between two audits of the same data, of two releases of a model, say: for each model, measure and
+statistic, better or worse where the confidence intervals are disjoint. EARLIER and LATER are names of audits in
+results/, or folders of audits: results/audits/NAME of another place, audits/NAME of a bundle. Two audits of one model
+each are compared whatever the models are called; of more, those that have the same name.
+
+exit status:
+  0  nothing is worse, as far as the intervals tell
+  1  something is worse
+  3  audits that cannot be compared
+
+examples:
+  gfscore compare digits digits-retrained
+  gfscore compare ../release-1/results/audits/digits digits --csv changes.csv
 """
 
 BUNDLE = """\
@@ -103,6 +121,17 @@ def _parser() -> argparse.ArgumentParser:
     gate = commands.add_parser("gate", help="the verdict as an exit status", description=GATE, formatter_class=form)
     gate.set_defaults(run=_gate)
     gate.add_argument("audit", metavar="AUDIT")
+    compare = commands.add_parser(
+        "compare", help="what changed between two audits", description=COMPARE, formatter_class=form
+    )
+    compare.set_defaults(run=_compare)
+    compare.add_argument("earlier", metavar="EARLIER")
+    compare.add_argument("later", metavar="LATER")
+    compare.add_argument(
+        "--calibration", default="none", metavar="OBJECTIVE",
+        help="scores at the temperature that this objective chose in both audits; by default at T = 1",
+    )  # fmt: skip
+    compare.add_argument("--csv", type=Path, metavar="FILE", help="every row, with its bounds, as CSV")
     bundle = commands.add_parser(
         "bundle", help="an audit as one folder, to hand on", description=BUNDLE, formatter_class=form
     )
@@ -134,6 +163,24 @@ def _gate(given):
     verdict = current_verdict(given.audit)
     print(harmless(f"{given.audit}: {verdict['sentence']}"))
     return STATES[verdict["verdict"]] if verdict["stops"] else 0
+
+
+def _compare(given):
+    from gfscore.audit.audit_changes import audit_changes
+    from gfscore.core.files import write_text
+    from gfscore.core.numbers import number
+    from gfscore.tables.csv_export import csv_text
+
+    earlier, later = (Path(a) if os.sep in a else AUDITS / a for a in (given.earlier, given.later))
+    changes = audit_changes(earlier, later, calibration=given.calibration)
+    if given.csv:
+        write_text(given.csv, csv_text(changes))
+    for row in changes[changes["verdict"].isin(["better", "worse"])].itertuples():
+        what = f"{row.threat}/{row.model}, {row.measure}, {row.statistic}"
+        print(f"{row.verdict:6}  {printable(what)}: {number(row.first)}, then {number(row.second)}")
+    counts = changes["verdict"].fillna("without a verdict: no interval, or in one audit only").value_counts()
+    print("; ".join(f"{count} {verdict}" for verdict, count in counts.items()))
+    return WORSE if "worse" in counts else 0
 
 
 def _bundle(given):
