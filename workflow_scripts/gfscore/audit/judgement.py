@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gfscore.audit.agreement.falsification_rows import add_contradictions
-from gfscore.audit.groups.gate import add_group_bounds
+from gfscore.audit.groups.scores import add_group_bounds
 from gfscore.audit.verdicts.evidence import evidence
 from gfscore.audit.verdicts.verdict import candidates_of, judge
 from gfscore.core.files import read_json
@@ -39,7 +39,6 @@ def judgement(
         inputs.measured(),
         class_names,
         rules=rules,
-        measures=inputs.measures,
         intervals=intervals,
         label_error_rates=label_error_rates,
     )

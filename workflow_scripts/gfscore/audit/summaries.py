@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gfscore.core.files import read_json
-from gfscore.measures import measure_of
 from gfscore.statistics.bootstrap import bootstrap_intervals
-from gfscore.statistics.class_bounds import bounds_of
 from gfscore.statistics.classes import class_values
 from gfscore.statistics.ranking import vulnerability
 
@@ -33,15 +31,14 @@ def class_rows(
     measured: Measured,
     class_names: Sequence[str],
     *,
-    settings: Mapping[str, Any],
     intervals: Mapping[str, Any],
     label_error_rates: Sequence[float] | NDArray[np.floating] | None,
 ) -> list[dict[str, Any]]:
     """Rows of the table class_scores for one Measured.
 
-    Takes K names, the measure's settings, config's section `intervals`, and the rate of wrong labels to allow for: (K,)
-    numbers, or None when the labels are assumed right. Rows at a temperature chosen on the same samples get no bounds:
-    that voids the guarantee.
+    Takes K names, config's section `intervals`, and the rate of wrong labels to allow for: (K,) numbers, or None when
+    the labels are assumed right. Rows at a temperature chosen on the same samples get no bounds: that voids the
+    guarantee.
     """
     classes = len(class_names)
     values = class_values(measured.values, measured.labels, classes)
@@ -49,7 +46,7 @@ def class_rows(
     counts = measured.counts(classes)
     known: dict[str, Any] = {}
     if measured.fresh:
-        known = _bounds(measured, classes, measure_of(settings), intervals, label_error_rates)
+        known = _bounds(measured, classes, intervals, label_error_rates)
     return [
         {
             **measured.key,
@@ -70,23 +67,15 @@ def class_rows(
     ]
 
 
-def _bounds(measured, classes, measure, intervals, label_error_rates):
+def _bounds(measured, classes, intervals, label_error_rates):
     alpha = 1 - intervals["confidence"]
-    bounds = bounds_of(
-        measured.values,
-        measured.labels,
-        classes,
-        measure=measure,
-        intervals=intervals,
-        label_error_rates=label_error_rates,
-        upper_values=measured.upper_values,
-    )
+    bounds = measured.bounds(classes, intervals=intervals, label_error_rates=label_error_rates)
     low, high = bounds.interval(alpha)
     resampled = bootstrap_intervals(
         bounds.samples,
         alpha=alpha,
         resamples=intervals["bootstrap_resamples"],
-        value_range=measure.value_range,
+        value_range=bounds.value_range,
         seed=intervals["seed"],
     )
     named = dict(zip(("bootstrap_low", "bootstrap_high"), resampled, strict=True))

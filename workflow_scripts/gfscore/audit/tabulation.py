@@ -197,7 +197,6 @@ class Tabulation:
             for row in class_rows(
                 measured,
                 self.class_names,
-                settings=self.inputs.measures[measured.key["measure"]],
                 intervals=self.settings["intervals"],
                 label_error_rates=self.label_error_rates,
             )
@@ -205,9 +204,7 @@ class Tabulation:
 
     def _comparisons(self, measured):
         settings, fp_lambda = self.settings["comparison"], self.settings["disparity"]["fp_lambda"]
-        rows, about = comparison_tables(
-            measured, self.inputs.measures, self.class_names, settings=settings, fp_lambda=fp_lambda
-        )
+        rows, about = comparison_tables(measured, self.class_names, settings=settings, fp_lambda=fp_lambda)
         return rows, {"comparison": about}
 
     def _models(self, class_scores, measured):
@@ -238,15 +235,13 @@ class Tabulation:
         rows, differences = {}, {}
         groups, intervals = self.settings["groups"], self.settings["intervals"]
         if self.grouping:
-            shared, measures, fewest = (self.grouping, self.class_names), self.inputs.measures, groups["minimum_cell"]
-            rows["group_scores"] = group_score_rows(
-                measured, measures, *shared, intervals=intervals, minimum_cell=fewest
-            )
+            shared, fewest = (self.grouping, self.class_names), groups["minimum_cell"]
+            rows["group_scores"] = group_score_rows(measured, *shared, intervals=intervals, minimum_cell=fewest)
             metrics = metric_rows(self.inputs, *shared, settings=groups, confidence=intervals["confidence"])
             rows["group_metrics"] = list(metrics)
         if self.projections:
             if self.grouping:
-                kinds = {UNPERTURBED: UNPERTURBED, **{name: entry["kind"] for name, entry in measures.items()}}
+                kinds = {UNPERTURBED: UNPERTURBED} | {name: of["kind"] for name, of in self.inputs.measures.items()}
                 own = {self.projections[0].task.name: rows["group_metrics"]}
                 of_tasks = {of.task.name: of.task.metrics for of in self.projections} | own
                 frames = {task: frame_of(TABLES["group_metrics"], metrics) for task, metrics in of_tasks.items()}

@@ -12,26 +12,22 @@ from gfscore.audit.measured import row_generator
 from gfscore.audit.metrics import METRICS
 from gfscore.audit.table_names import COMPARISONS
 from gfscore.core.identity import label_of
-from gfscore.measures import measure_of
 from gfscore.statistics.classes import class_values
 from gfscore.statistics.disparity import TIE_TOLERANCE
 from gfscore.statistics.paired import compare
 
 if TYPE_CHECKING:
     from gfscore.audit.measured import Measured
-    from gfscore.measures.declaration import Measure
     from gfscore.statistics.paired import Comparison
 
 ADJUSTED = {"p": "p", "p_holm": "holm", "p_bh": "bh", "p_by": "by"}
 ADJUSTED |= {"p_sign_flip": "sign_flip_p", "p_sign_flip_adjusted": "sign_flip_adjusted"}
 
 
-def comparison_of(
-    measured: Sequence[Measured], measure: Measure, *, settings: Mapping[str, Any]
-) -> tuple[Comparison | None, str | None]:
+def comparison_of(measured: Sequence[Measured], *, settings: Mapping[str, Any]) -> tuple[Comparison | None, str | None]:
     """Comparison of the models for one measure: `(comparison, None)`, or `(None, reason)` if it is impossible.
 
-    Takes a list of Measured, the Measure, and `settings`: confidence, most, flips and seed.
+    Takes a list of Measured of it, and `settings`: confidence, most, flips and seed.
     """
     if len(measured) < 2:
         return None, "only one model takes part"
@@ -45,30 +41,25 @@ def comparison_of(
         compare(
             values,
             measured[0].labels,
-            value_range=measure.value_range,
+            value_range=measured[0].measure.value_range,
             alpha=1 - settings["confidence"],
             most=settings["most"],
             flips=settings["flips"],
             rng=row_generator(settings["seed"], key),
             upper_values=largest,
-            error_rate=measure.error_rate,
+            error_rate=measured[0].measure.error_rate,
         ),
         None,
     )
 
 
 def comparison_tables(
-    measured: Iterable[Measured],
-    measures: Mapping[str, Mapping[str, Any]],
-    class_names: Sequence[str],
-    *,
-    settings: Mapping[str, Any],
-    fp_lambda: float,
+    measured: Iterable[Measured], class_names: Sequence[str], *, settings: Mapping[str, Any], fp_lambda: float
 ) -> tuple[dict[str, list[dict[str, Any]]], dict[str, Any]]:
     """Rows of the tables of COMPARISONS by name, and the contents of comparison.json.
 
-    Takes Measured values, the settings of each measure, K names, the settings of the comparison and lambda of FP. Only
-    values at T = 1 are compared, since a temperature chosen on these samples would invalidate the tests.
+    Takes Measured values, K names, the settings of the comparison and lambda of FP. Only values at T = 1 are compared,
+    since a temperature chosen on these samples would invalidate the tests.
     """
     rows: dict[str, list[dict[str, Any]]] = {name: [] for name in COMPARISONS}
     about: dict[str, Any] = {}
@@ -77,28 +68,20 @@ def comparison_tables(
         if not item.calibrated:
             by_measure.setdefault(item.key["measure"], []).append(item)
     for name, items in by_measure.items():
-        tables, about[name] = tables_of(
-            items, class_names, measure_settings=measures[name], settings=settings, fp_lambda=fp_lambda
-        )
+        tables, about[name] = tables_of(items, class_names, settings=settings, fp_lambda=fp_lambda)
         for table in rows:
             rows[table] += tables[table]
     return rows, about
 
 
 def tables_of(
-    measured: Sequence[Measured],
-    class_names: Sequence[str],
-    *,
-    measure_settings: Mapping[str, Any],
-    settings: Mapping[str, Any],
-    fp_lambda: float,
+    measured: Sequence[Measured], class_names: Sequence[str], *, settings: Mapping[str, Any], fp_lambda: float
 ) -> tuple[dict[str, list[dict[str, Any]]], dict[str, Any]]:
     """Rows by table name for one measure, and its entry of comparison.json.
 
-    Takes a list of Measured of one measure at T = 1, K class names, the settings of the measure and of the comparison,
-    and lambda of FP.
+    Takes a list of Measured of one measure at T = 1; the others are as comparison_tables takes them.
     """
-    comparison, reason = comparison_of(measured, measure_of(measure_settings), settings=settings)
+    comparison, reason = comparison_of(measured, settings=settings)
     values = [class_values(item.values, item.labels, len(class_names)) for item in measured]
     statistics = [statistics_of(item, lam=fp_lambda) for item in values]
     rows: dict[str, list[dict[str, Any]]] = {

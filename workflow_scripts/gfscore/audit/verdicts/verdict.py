@@ -15,8 +15,6 @@ from gfscore.audit.verdicts.planner import samples_for_rule
 from gfscore.core.names import enumeration
 from gfscore.core.numbers import model_count
 from gfscore.core.software import software
-from gfscore.measures import measure_of
-from gfscore.statistics.class_bounds import bounds_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -60,14 +58,13 @@ def candidates_of(
     class_names: Sequence[str],
     *,
     rules: Sequence[Mapping[str, Any]],
-    measures: Mapping[str, Mapping[str, Any]],
     intervals: Mapping[str, Any],
     label_error_rates: ArrayLike | None,
 ) -> list[Candidate]:
     """Candidates from Measured values, those at a chosen temperature left out.
 
-    Takes an iterable of Measured, K names, the rules, each measure's settings, config's section `intervals`, and the
-    rates of wrong labels, (K,) or None.
+    Takes an iterable of Measured, K names, the rules, config's section `intervals`, and the rates of wrong labels, (K,)
+    or None.
     """
     judged = {rule["measure"] for rule in rules}
     found: dict[tuple[str, str], Candidate] = {}
@@ -77,15 +74,7 @@ def candidates_of(
             continue
         key = item.key["threat"], item.key["model"]
         candidate = found.setdefault(key, Candidate(*key, class_names=list(class_names), bounds={}))
-        candidate.bounds[name] = bounds_of(
-            item.values,
-            item.labels,
-            len(class_names),
-            measure=measure_of(measures[name]),
-            intervals=intervals,
-            label_error_rates=label_error_rates,
-            upper_values=item.upper_values,
-        )
+        candidate.bounds[name] = item.bounds(len(class_names), intervals=intervals, label_error_rates=label_error_rates)
         candidate.counts[name] = item.counts(len(class_names))
     return list(found.values())
 
