@@ -9,7 +9,7 @@ import pytest
 
 from audit_inputs import INTERVALS, audit_inputs, frames_of, models_named, tabulated, write_manifest
 from gfscore.audit.agreement.columns import AGREEMENT_COLUMNS, ALL
-from gfscore.audit.agreement.falsification_rows import falsification_rows
+from gfscore.audit.agreement.falsification import falsification_rows
 from gfscore.audit.agreement.rows import names_of_training
 from gfscore.audit.groups.columns import GROUP_COLUMNS
 from gfscore.audit.judgement import judgement

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from gfscore.audit.agreement.falsification_rows import add_contradictions
+from gfscore.audit.agreement.falsification import add_contradictions
 from gfscore.audit.groups.scores import add_group_bounds
 from gfscore.audit.verdicts.evidence import evidence
 from gfscore.audit.verdicts.verdict import candidates_of, judge
