@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from gfscore.audit.agreement.falsification import falsification_rows
 from gfscore.audit.agreement.radius_rows import radius_tables
-from gfscore.audit.agreement.rows import agreement_tables
+from gfscore.audit.agreement.rows import agreement_tables, class_share_rows
 from gfscore.audit.calibration.evidence import accuracies_of, evidence_of_models
 from gfscore.audit.calibration.sweeps import read_sweeps
 from gfscore.audit.calibration.temperature_search import SearchSettings
@@ -23,7 +23,6 @@ from gfscore.audit.groups.grouping import Grouping
 from gfscore.audit.groups.metrics import metric_rows
 from gfscore.audit.groups.scores import group_score_rows
 from gfscore.audit.model_rows import model_rows
-from gfscore.audit.probabilistic_rows import class_share_rows
 from gfscore.audit.projections.group_means import UNPERTURBED, differences_between_groups
 from gfscore.audit.projections.rows import projection_tables
 from gfscore.audit.projections.tasks import read_projections, read_tasks
