@@ -12,8 +12,7 @@ from gfscore import InputError
 from gfscore.measures import measure_of
 from gfscore.statistics import betting, disparity
 from gfscore.statistics.binomial import lower_mean_shares, lower_shares
-from gfscore.statistics.bootstrap import bootstrap_intervals
-from gfscore.statistics.class_bounds import METHODS, ClassBounds, bounds_of
+from gfscore.statistics.class_bounds import METHODS, ClassBounds, bootstrap_intervals, bounds_of
 from gfscore.statistics.classes import ClassSamples, class_samples
 from gfscore.statistics.intervals import rdi_bound
 from gfscore.statistics.margins import scores

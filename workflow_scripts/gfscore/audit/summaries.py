@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gfscore.core.files import read_json
-from gfscore.statistics.bootstrap import bootstrap_intervals
+from gfscore.statistics.class_bounds import bootstrap_intervals
 from gfscore.statistics.classes import class_values
 from gfscore.statistics.ranking import vulnerability
 

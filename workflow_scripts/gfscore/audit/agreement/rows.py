@@ -17,9 +17,8 @@ from gfscore.attacks.registry import expand
 from gfscore.audit.agreement.gradient_masking import Attacked, masking_warnings
 from gfscore.core.identity import UNCALIBRATED, label_of
 from gfscore.statistics.decisions import class_shares, training_method
-from gfscore.statistics.error_rates import error_rate
+from gfscore.statistics.error_rates import error_rate, threshold
 from gfscore.statistics.ranking import EXACT_UP_TO, ROUNDING, every_order, share_of_orders, spearman
-from gfscore.statistics.thresholds import threshold
 
 if TYPE_CHECKING:
     import pandas as pd

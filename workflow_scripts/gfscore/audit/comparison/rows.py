@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from gfscore.audit.measured import Measured
     from gfscore.statistics.paired import Comparison
 
-ADJUSTED = {"p": "p", "p_holm": "holm", "p_bh": "bh", "p_by": "by"}
-ADJUSTED |= {"p_sign_flip": "sign_flip_p", "p_sign_flip_adjusted": "sign_flip_adjusted"}
-
 
 def comparison_of(measured: Sequence[Measured], *, settings: Mapping[str, Any]) -> tuple[Comparison | None, str | None]:
     """Comparison of the models for one measure: `(comparison, None)`, or `(None, reason)` if it is impossible.
@@ -111,30 +108,20 @@ def tables_of(
     }
 
 
-def _key(first, second):
-    return {
-        "dataset": first.key["dataset"],
-        "measure": first.key["measure"],
-        "first_threat": first.key["threat"],
-        "first_model": first.key["model"],
-        "second_threat": second.key["threat"],
-        "second_model": second.key["model"],
-    }
+def _key(measured, pair):
+    named = {"dataset": measured[0].key["dataset"], "measure": measured[0].key["measure"]}
+    for which, place in zip(("first", "second"), pair, strict=True):
+        named |= {f"{which}_{name}": measured[place].key[name] for name in ("threat", "model")}
+    return named
 
 
 def _numbers(differences, index, confidence):
-    return {
-        "difference": differences.value[index],
-        "low": differences.low[index],
-        "high": differences.high[index],
-        "confidence": confidence,
-        **{column: getattr(differences, name)[index] for column, name in ADJUSTED.items()},
-    }
+    return {"confidence": confidence} | {name: values[index] for name, values in differences.items()}
 
 
 def _class_rows(comparison, measured, class_names, confidence):
     n = np.bincount(measured[0].labels, minlength=len(class_names))
-    keys = [_key(measured[first], measured[second]) for first, second in comparison.pairs]
+    keys = [_key(measured, pair) for pair in comparison.pairs]
     return [
         {
             **keys[pair],
@@ -151,21 +138,21 @@ def _class_rows(comparison, measured, class_names, confidence):
 def _pair_rows(comparison, measured, confidence):
     # One row per pair, with the number of classes in which each of the two is better.
     shape = len(comparison.classes), len(comparison.pairs)
-    value, holm = (getattr(comparison.by_class, name).reshape(shape) for name in ("value", "holm"))
+    value, holm = (comparison.by_class[name].reshape(shape) for name in ("difference", "p_holm"))
     sure = holm <= 1 - confidence
     won, lost = value > TIE_TOLERANCE, value < -TIE_TOLERANCE
     return [
         {
-            **_key(measured[first], measured[second]),
-            "n": len(measured[first].values),
-            **_numbers(comparison.overall, pair, confidence),
+            **_key(measured, pair),
+            "n": len(measured[0].values),
+            **_numbers(comparison.overall, place, confidence),
             "classes": shape[0],
-            "wins_first": won[:, pair].sum(),
-            "wins_second": lost[:, pair].sum(),
-            "sure_wins_first": (won & sure)[:, pair].sum(),
-            "sure_wins_second": (lost & sure)[:, pair].sum(),
+            "wins_first": won[:, place].sum(),
+            "wins_second": lost[:, place].sum(),
+            "sure_wins_first": (won & sure)[:, place].sum(),
+            "sure_wins_second": (lost & sure)[:, place].sum(),
         }
-        for pair, (first, second) in enumerate(comparison.pairs)
+        for place, pair in enumerate(comparison.pairs)
     ]
 
 
@@ -189,18 +176,13 @@ def _model(measured):
 
 
 def _swap_rows(measured, statistics):
-    swaps = lambda_swaps(*([numbers[name] for numbers in statistics] for name in ("class_mean", "rdi")))
+    named = {name: measured[0].key[name] for name in ("dataset", "measure")}
     return [
-        {
-            "dataset": measured[0].key["dataset"],
-            "measure": measured[0].key["measure"],
-            "fp_lambda": lam,
-            "before_threat": measured[before].key["threat"],
-            "before_model": measured[before].key["model"],
-            "after_threat": measured[after].key["threat"],
-            "after_model": measured[after].key["model"],
-        }
-        for lam, before, after in swaps
+        named
+        | {"fp_lambda": lam}
+        | {f"before_{name}": measured[before].key[name] for name in ("threat", "model")}
+        | {f"after_{name}": measured[after].key[name] for name in ("threat", "model")}
+        for lam, before, after in lambda_swaps(*([of[name] for of in statistics] for name in ("class_mean", "rdi")))
     ]
 
 
