@@ -7,7 +7,7 @@ import pandas as pd
 
 from gfscore.audit.calibration.model_evidence import ModelEvidence
 from gfscore.audit.calibration.temperature_search import SearchSettings
-from gfscore.audit.calibration.temperatures import Resampling, calibrate
+from gfscore.audit.calibration.temperatures import calibrate
 from gfscore.audit.comparison.sensitivity import model_sensitivity, with_places
 from gfscore.audit.measured import Measured
 from gfscore.audit.model_rows import model_rows
@@ -36,7 +36,7 @@ MEASURES = {
 CERTIFIED = {"certified": {"kind": "certified", "largest_radius": 2.0}}
 OBJECTIVES = ("cross_model_accuracy", "within_model_class_accuracy", "ranking_stability", "likelihood")
 SEARCH = SearchSettings(low=0.01, high=10, coarse_step=0.1, fine_step=0.01, fine_radius=0.1)
-RESAMPLING = Resampling(bootstrap=49, confidence=0.95, permutations=99, seed=0)
+RESAMPLING = {"bootstrap": 49, "confidence": 0.95, "permutations": 99, "seed": 0}
 SHIFTS = (-8.0, -4.0, -2.0, -1.0, 0.0, 1.0, 2.0, 4.0, 8.0)
 SCALES = (0.25, 0.5, 1.0, 2.0, 4.0)
 LAM = 0.5

@@ -13,7 +13,7 @@ from gfscore.audit.agreement.rows import agreement_tables, class_share_rows
 from gfscore.audit.calibration.evidence import accuracies_of, evidence_of_models
 from gfscore.audit.calibration.sweeps import read_sweeps
 from gfscore.audit.calibration.temperature_search import SearchSettings
-from gfscore.audit.calibration.temperatures import Resampling, calibrate
+from gfscore.audit.calibration.temperatures import calibrate
 from gfscore.audit.classwise.confusion_rows import confusion_tables
 from gfscore.audit.classwise.corruption_rows import corruption_tables
 from gfscore.audit.classwise.target_rows import target_tables
@@ -135,7 +135,7 @@ class Tabulation:
             asked["objectives"],
             settings=SearchSettings(**asked["temperatures"]),
             stability_window=asked["stability_window"],
-            resampling=Resampling(**asked["resampling"], seed=self.settings["disparity"]["seed"]),
+            resampling=asked["resampling"] | {"seed": self.settings["disparity"]["seed"]},
             split=asked["split"],
         )
         named = {name: {"measure": measure, **result} for name, result in results.items()}

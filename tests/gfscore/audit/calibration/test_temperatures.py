@@ -10,7 +10,7 @@ from scipy.stats import spearmanr
 from gfscore.audit.calibration import attack_free, rank_objectives
 from gfscore.audit.calibration.model_evidence import ModelEvidence
 from gfscore.audit.calibration.temperature_search import SearchSettings, Stretches, optimum, two_phase_grid
-from gfscore.audit.calibration.temperatures import OBJECTIVES, Resampling, calibrate
+from gfscore.audit.calibration.temperatures import OBJECTIVES, calibrate
 from gfscore.core.errors import InputError
 from gfscore.core.files import write_json
 from gfscore.statistics.classes import class_values
@@ -20,7 +20,7 @@ from gfscore.statistics.splits import split_samples
 from made import logits_and_labels
 
 SEARCH = SearchSettings(low=0.01, high=10.0, coarse_step=0.1, fine_step=0.001, fine_radius=0.1)
-RESAMPLING = Resampling(bootstrap=49, confidence=0.9, permutations=99, seed=0)
+RESAMPLING = {"bootstrap": 49, "confidence": 0.9, "permutations": 99, "seed": 0}
 SHARED = [name for name in OBJECTIVES if name != "likelihood"]
 
 
@@ -118,7 +118,7 @@ def test_leaving_a_model_out_is_calibrating_the_others(found):
 def test_an_objective_draws_the_same_whatever_else_is_searched(found):
     alone = calibrated(["within_model_class_accuracy"])[0]["within_model_class_accuracy"]
     assert alone == found[0]["within_model_class_accuracy"]
-    again = calibrated(["within_model_class_accuracy"], resampling=Resampling(49, 0.9, 99, 1))[0]
+    again = calibrated(["within_model_class_accuracy"], resampling=RESAMPLING | {"seed": 1})[0]
     assert again["within_model_class_accuracy"]["bootstrap"] != alone["bootstrap"]
 
 

@@ -89,11 +89,6 @@ def agreement(
     }
 
 
-def attack_distances(models: Sequence[ModelEvidence]) -> NDArray[np.float64]:
-    """Mean attack distance of each model on the samples that choose T, (M,), NaN if not measured."""
-    return np.array([model.attack_distance for model in models])
-
-
 def _against(models):
     # Quantities (M,) by name that aggregates are correlated with; attack distances only if every model has one.
     quantities = {
