@@ -1,7 +1,5 @@
 """Changes of statistics between two audits of the same data, for example of an earlier and a later release."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

@@ -1,20 +1,16 @@
 """The values of one measure of one model, as intervals, tests and metrics take them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from zlib import crc32
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gfscore.core.identity import UNCALIBRATED
+from gfscore.measures.declaration import Measure
 from gfscore.statistics.class_bounds import ClassBounds, bounds_of
-
-if TYPE_CHECKING:
-    from gfscore.measures.declaration import Measure
 
 
 @dataclass(frozen=True)

@@ -1,20 +1,15 @@
 """Whether one network gave all measures of a model: its predictions for the undisturbed samples must agree."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
+from gfscore.audit.measured import Measured
+from gfscore.audit.model_samples import ModelSamples
 from gfscore.core.errors import InputError
 from gfscore.core.identity import MODEL, label_of
 from gfscore.measures import from_logits, reference_measure
-
-if TYPE_CHECKING:
-    from gfscore.audit.measured import Measured
-    from gfscore.audit.model_samples import ModelSamples
 
 MOST_CHANGED = 0.02
 """Share of the predictions that may differ between two measures of one network.

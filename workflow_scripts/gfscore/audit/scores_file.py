@@ -1,7 +1,5 @@
 """The table scores of an audit: values of all measures from logits, one row group per model and measure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path

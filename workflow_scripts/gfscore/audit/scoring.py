@@ -1,18 +1,16 @@
 """Checks and scores of the models of an audit, from the logits of one after the other."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
 from gfscore.audit.calibration.sweeps import sweep_frame
 from gfscore.audit.checks import check_logits
 from gfscore.audit.comparison.sensitivity import model_sensitivity, with_places
-from gfscore.audit.model_logits import read_model_logits
+from gfscore.audit.model_logits import ModelLogits, read_model_logits
 from gfscore.audit.sample_list import SampleList
 from gfscore.audit.summary_tables import SENSITIVITY
 from gfscore.audit.tables import TABLES
@@ -20,12 +18,9 @@ from gfscore.core.files import read_json, sha256_of_file
 from gfscore.core.identity import label_of
 from gfscore.measures import from_logits, kind_of
 from gfscore.measures.samples import table_of
+from gfscore.tables.kept_frames import KeptFrames
 from gfscore.tables.parquet_tables import frame_of, read_table
 from gfscore.tables.table import DATASET
-
-if TYPE_CHECKING:
-    from gfscore.audit.model_logits import ModelLogits
-    from gfscore.tables.kept_frames import KeptFrames
 
 
 @dataclass(frozen=True, kw_only=True)

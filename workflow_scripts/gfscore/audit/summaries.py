@@ -1,24 +1,18 @@
 """Rows of the tables about classes: their values, their ranking, and the differences between them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
 
+from gfscore.audit.measured import Measured
 from gfscore.core.files import read_json
 from gfscore.statistics.class_bounds import bootstrap_intervals
 from gfscore.statistics.classes import class_values
 from gfscore.statistics.ranking import vulnerability
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pandas as pd
-    from numpy.typing import NDArray
-
-    from gfscore.audit.measured import Measured
 
 CLASS_KEY = ["dataset", "threat", "model", "measure", "calibration", "temperature"]
 """Columns that name the class values of one model in class_scores."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gfscore.audit.agreement.falsification import falsification_rows
 from gfscore.audit.agreement.radius_rows import radius_tables
@@ -22,10 +22,11 @@ from gfscore.audit.costs import cost_rows
 from gfscore.audit.groups.grouping import Grouping
 from gfscore.audit.groups.metrics import metric_rows
 from gfscore.audit.groups.scores import group_score_rows
+from gfscore.audit.inputs import AuditInputs
 from gfscore.audit.model_rows import model_rows
 from gfscore.audit.projections.group_means import UNPERTURBED, differences_between_groups
 from gfscore.audit.projections.rows import projection_tables
-from gfscore.audit.projections.tasks import read_projections, read_tasks
+from gfscore.audit.projections.tasks import Projections, read_projections, read_tasks
 from gfscore.audit.summaries import (
     class_pair_rows,
     class_rows,
@@ -35,12 +36,8 @@ from gfscore.audit.summaries import (
 from gfscore.audit.table_names import TABULATED
 from gfscore.audit.tables import TABLES
 from gfscore.core.files import read_json
+from gfscore.statistics.curves import ScoreCurves
 from gfscore.tables.parquet_tables import frame_of, typed_frame
-
-if TYPE_CHECKING:
-    from gfscore.audit.inputs import AuditInputs
-    from gfscore.audit.projections.tasks import Projections
-    from gfscore.statistics.curves import ScoreCurves
 
 Rows = dict[str, list[dict[str, Any]]]
 """Rows by the names of the tables; a table that an audit does not measure for is left out."""

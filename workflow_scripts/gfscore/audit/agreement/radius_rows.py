@@ -1,24 +1,19 @@
 """Rows of the tables on distances and certified radii: curves, summaries, log-rank tests, refutations."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from gfscore.audit.agreement.columns import ALL, ALL_NAME
+from gfscore.audit.inputs import AuditInputs
 from gfscore.audit.measured import row_generator
 from gfscore.measures import measure_of
 from gfscore.measures.certified.radii import largest_certificate
 from gfscore.statistics import survival
 from gfscore.statistics.binomial import lower_shares
 from gfscore.statistics.certificates import allowed_refutations, certified_accuracy, corrected_certified_accuracy
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from gfscore.audit.inputs import AuditInputs
 
 POINTS = 41
 """Number of radii of a curve, evenly spaced from 0 to the largest possible radius."""

@@ -1,29 +1,24 @@
 """Rows of the tables measure_agreement, training_methods, masking_signs and class_shares."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import cache
 from itertools import combinations, product
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from gfscore.attacks.registry import expand
 from gfscore.audit.agreement.gradient_masking import Attacked, masking_warnings
+from gfscore.audit.inputs import AuditInputs
 from gfscore.core.identity import UNCALIBRATED, label_of
 from gfscore.statistics.decisions import class_shares, training_method
 from gfscore.statistics.error_rates import error_rate, threshold
 from gfscore.statistics.ranking import EXACT_UP_TO, ROUNDING, every_order, share_of_orders, spearman
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from gfscore.audit.inputs import AuditInputs
 
 EVERY_ORDER, RANDOM_ORDERS = "every order", "random orders"
 

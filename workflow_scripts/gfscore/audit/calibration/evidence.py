@@ -1,28 +1,23 @@
 """Evidence on the models of an audit for calibration, from their values and logits."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gfscore.audit.calibration.model_evidence import ModelEvidence
+from gfscore.audit.inputs import AuditInputs
 from gfscore.audit.measured import row_generator
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
 from gfscore.core.identity import label_of
 from gfscore.statistics.classes import class_means
-from gfscore.statistics.curves import sweep_class_scores
+from gfscore.statistics.curves import ScoreCurves, sweep_class_scores
 from gfscore.statistics.margins import predictions
 from gfscore.statistics.splits import choosing_samples, split_samples
 from gfscore.statistics.survival import mean_distance
-
-if TYPE_CHECKING:
-    from gfscore.audit.inputs import AuditInputs
-    from gfscore.statistics.curves import ScoreCurves
 
 
 def evidence_of_models(

@@ -1,18 +1,16 @@
 """Calibration of an audit: the temperature of each objective, with rank correlations before and after."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.audit.calibration import attack_free, inference, rank_objectives
-from gfscore.audit.calibration.model_evidence import agreement, agreement_at, models_digest
+from gfscore.audit.calibration.model_evidence import ModelEvidence, Part, agreement, agreement_at, models_digest
 from gfscore.audit.calibration.temperature_search import (
     EQUAL,
     SearchSettings,
@@ -21,10 +19,7 @@ from gfscore.audit.calibration.temperature_search import (
     optimum,
     two_phase_grid,
 )
-
-if TYPE_CHECKING:
-    from gfscore.audit.calibration.model_evidence import ModelEvidence, Part
-    from gfscore.statistics.curves import ScoreCurves
+from gfscore.statistics.curves import ScoreCurves
 
 Searched = tuple[dict[str, Any], Sequence[float] | NDArray[np.float64], Sequence[float] | NDArray[np.float64]]
 """Entry of calibration.json, and temperatures and values of the searched curve."""

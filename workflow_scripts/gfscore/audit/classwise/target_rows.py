@@ -1,20 +1,16 @@
 """Rows of the tables on targeted attacks, and whether CFPS or recall better predicts their success by class."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import permutations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gfscore.audit.classwise.confusion import class_errors, confusion_matrix, share
+from gfscore.audit.inputs import AuditInputs
 from gfscore.core.errors import InputError
 from gfscore.statistics.ranking import spearman
-
-if TYPE_CHECKING:
-    from gfscore.audit.inputs import AuditInputs
 
 DEFINITIONS = ("success", "excess", "among_misclassified")
 """Definitions of targeted success, columns of target_success."""

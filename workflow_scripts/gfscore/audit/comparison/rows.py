@@ -1,24 +1,18 @@
 """Rows of the tables that compare the models of an audit."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gfscore.audit.comparison.sensitivity import lambda_swaps, places, statistics_of
-from gfscore.audit.measured import row_generator
+from gfscore.audit.measured import Measured, row_generator
 from gfscore.audit.metrics import METRICS
 from gfscore.audit.table_names import COMPARISONS
 from gfscore.core.identity import label_of
 from gfscore.statistics.classes import class_values
 from gfscore.statistics.disparity import TIE_TOLERANCE
-from gfscore.statistics.paired import compare
-
-if TYPE_CHECKING:
-    from gfscore.audit.measured import Measured
-    from gfscore.statistics.paired import Comparison
+from gfscore.statistics.paired import Comparison, compare
 
 
 def comparison_of(measured: Sequence[Measured], *, settings: Mapping[str, Any]) -> tuple[Comparison | None, str | None]:

@@ -3,8 +3,6 @@
 Notation: Y true class, R predicted class, A group; G groups, K classes. Each class is considered against the rest.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any

@@ -1,11 +1,10 @@
 """Rows of the table group_metrics: fairness metrics between groups of all models and measures with predictions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from gfscore.audit.agreement.columns import ALL
 from gfscore.audit.groups.fairness import (
@@ -17,14 +16,10 @@ from gfscore.audit.groups.fairness import (
     over_classes,
     wilson_metrics,
 )
+from gfscore.audit.groups.grouping import Grouping
+from gfscore.audit.inputs import AuditInputs
 from gfscore.core.errors import InputError, unknown
 from gfscore.measures import KINDS
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from gfscore.audit.groups.grouping import Grouping
-    from gfscore.audit.inputs import AuditInputs
 
 MACRO, WORST = "macro", "worst"
 """Values of class_name for the mean and the largest of a metric over the classes."""

@@ -1,15 +1,12 @@
 """Differences between groups of each model, for comparison with Tolerance and Deviation as in the paper."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from gfscore.audit.groups.metrics import MACRO
 from gfscore.audit.projections.columns import GROUP_METRICS
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 UNPERTURBED = "clean"
 """Kind of the measure with predictions on unperturbed samples."""

@@ -1,16 +1,16 @@
 """Rows of the tables on projections, from the samples of all models on one mapper."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from gfscore.audit.agreement.columns import ALL, ALL_NAME
 from gfscore.audit.projections.columns import GROUP_METRICS, PROJECTION_COLUMNS, SCALED
 from gfscore.audit.projections.group_means import group_means
+from gfscore.audit.projections.tasks import Projections
 from gfscore.core.identity import label_of
 from gfscore.projection.scores import (
     coupling,
@@ -22,11 +22,6 @@ from gfscore.projection.scores import (
 )
 from gfscore.statistics.bounded_means import mean_bounds
 from gfscore.statistics.ranking import spearman
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from gfscore.audit.projections.tasks import Projections
 
 RANKED = {
     "accuracy": True,

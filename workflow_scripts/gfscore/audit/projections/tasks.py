@@ -1,15 +1,15 @@
 """Tasks of an audit, datasets of the same images whose labels models of one name predict, and their projections."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from gfscore.audit.groups.grouping import Grouping
 from gfscore.audit.groups.metrics import rows_of_predictions
+from gfscore.audit.inputs import AuditInputs
 from gfscore.audit.projections.group_means import UNPERTURBED
 from gfscore.audit.sample_list import SampleList
 from gfscore.core.errors import InputError
@@ -20,11 +20,6 @@ from gfscore.projection.mappers.conditions import condition_names
 from gfscore.statistics.margins import predictions
 from gfscore.tables.parquet_tables import read_logits, read_table
 from gfscore.tables.table import DATASET
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from gfscore.audit.inputs import AuditInputs
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,25 +1,20 @@
 """The verdict on an audit: PASS, FAIL or INCONCLUSIVE, with a stated confidence."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from gfscore.audit.measured import Measured, SampleCounts
 from gfscore.audit.verdicts.gate_rules import FALSIFICATION, alpha_of, combine, evidence_of, threshold_of, verdict_of
 from gfscore.audit.verdicts.gate_statistics import range_of, statistic_of, words_of
 from gfscore.audit.verdicts.planner import samples_for_rule
 from gfscore.core.names import enumeration
 from gfscore.core.numbers import model_count
 from gfscore.core.software import software
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from gfscore.audit.measured import Measured, SampleCounts
 
 NOTE = (
     "The confidence covers the models listed here, judged on these samples at the looks that were planned. A model "
