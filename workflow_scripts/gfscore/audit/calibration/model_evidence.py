@@ -1,7 +1,5 @@
 """Evidence on models for calibration, and rank correlations of their scores."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence

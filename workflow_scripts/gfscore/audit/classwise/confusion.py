@@ -1,7 +1,5 @@
 """Confusion matrices and the errors of each class."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 
