@@ -11,9 +11,8 @@ import pytest
 from audit_inputs import audit_inputs, frames_of, models_named, tabulated
 from fetch_dataset import fetch_dataset
 from gfscore.audit.groups.grouping import Grouping
-from gfscore.audit.projections.group_means import differences_between_groups
 from gfscore.audit.projections.rows import projection_tables
-from gfscore.audit.projections.tasks import Task, read_projections, read_tasks
+from gfscore.audit.projections.tasks import Task, differences_between_groups, read_projections, read_tasks
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, write_json
 from gfscore.core.numbers import number, percent

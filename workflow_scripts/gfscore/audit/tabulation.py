@@ -24,9 +24,14 @@ from gfscore.audit.groups.metrics import metric_rows
 from gfscore.audit.groups.scores import group_score_rows
 from gfscore.audit.inputs import AuditInputs
 from gfscore.audit.model_rows import model_rows
-from gfscore.audit.projections.group_means import UNPERTURBED, differences_between_groups
 from gfscore.audit.projections.rows import projection_tables
-from gfscore.audit.projections.tasks import Projections, read_projections, read_tasks
+from gfscore.audit.projections.tasks import (
+    UNPERTURBED,
+    Projections,
+    differences_between_groups,
+    read_projections,
+    read_tasks,
+)
 from gfscore.audit.summaries import (
     class_pair_rows,
     class_rows,

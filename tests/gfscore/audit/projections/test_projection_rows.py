@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 
 from gfscore.audit.agreement.columns import ALL
-from gfscore.audit.projections.group_means import differences_between_groups, group_means
 from gfscore.audit.projections.rows import (
     LEAST_SAMPLES,
     Projected,
@@ -15,6 +14,7 @@ from gfscore.audit.projections.rows import (
     scaled,
     score_rows,
 )
+from gfscore.audit.projections.tasks import differences_between_groups, group_means
 from gfscore.tables.parquet_tables import frame_of
 from gfscore.workflow.catalogue import CATALOGUE
 

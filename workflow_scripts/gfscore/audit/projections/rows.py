@@ -9,8 +9,7 @@ import pandas as pd
 
 from gfscore.audit.agreement.columns import ALL, ALL_NAME
 from gfscore.audit.projections.columns import GROUP_METRICS, PROJECTION_COLUMNS, SCALED
-from gfscore.audit.projections.group_means import group_means
-from gfscore.audit.projections.tasks import Projections
+from gfscore.audit.projections.tasks import Projections, group_means
 from gfscore.core.identity import label_of
 from gfscore.projection.scores import (
     coupling,
