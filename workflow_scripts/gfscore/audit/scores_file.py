@@ -20,13 +20,11 @@ def write_scores(
     identity: Mapping[str, Any],
 ) -> None:
     """Write samples tables, given as triples (model, measure, data frame), into one file."""
-    frames = [_with_key(frame, {**model, "measure": measure}) for model, measure, frame in parts]
+    frames = [
+        frame.assign(**model, measure=measure).reindex(columns=SCORES.column_names) for model, measure, frame in parts
+    ]
     index = [[label_of(model), measure] for model, measure, _ in parts]
     write_parts(path, SCORES, frames, identity={**identity, "parts": index})
-
-
-def _with_key(frame, key):
-    return frame.assign(**key).reindex(columns=SCORES.column_names)
 
 
 class ScoresFile:

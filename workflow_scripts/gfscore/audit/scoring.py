@@ -10,7 +10,7 @@ import pandas as pd
 from gfscore.audit.calibration.sweeps import sweep_frame
 from gfscore.audit.checks import check_logits
 from gfscore.audit.comparison.sensitivity import model_sensitivity, with_places
-from gfscore.audit.model_logits import ModelLogits, read_model_logits
+from gfscore.audit.model_logits import ModelLogits, computed_logits, given_logits
 from gfscore.audit.sample_list import SampleList
 from gfscore.audit.summary_tables import SENSITIVITY
 from gfscore.audit.tables import TABLES
@@ -116,7 +116,10 @@ def score(
     # One model after the other, so that logits stand in memory once.
     for asked in checks:
         model, path = asked["model"], subject["logits"][label_of(asked["model"])]
-        how = {name: asked[name] for name in ("model", "member", "allow_probabilities")}
-        found = read_model_logits(path, manifest, samples, given=label_of(model) in subject["given"], **how)
+        how = {name: asked[name] for name in ("model", "allow_probabilities")}
+        if label_of(model) in subject["given"]:
+            found = given_logits(path, manifest, samples, member=asked["member"], **how)
+        else:
+            found = computed_logits(path, manifest, **how)
         scoring.add(model, found.only(counted), gate=asked["gate"], source=path)
     return scoring
