@@ -10,10 +10,10 @@ from scipy.stats import beta, binom
 import plain
 from gfscore import InputError
 from gfscore.measures import measure_of
-from gfscore.statistics import betting, disparity
+from gfscore.statistics import disparity
 from gfscore.statistics.binomial import lower_mean_shares, lower_shares
 from gfscore.statistics.class_bounds import METHODS, ClassBounds, bootstrap_intervals, bounds_of
-from gfscore.statistics.classes import ClassSamples, class_samples
+from gfscore.statistics.classes import class_samples
 from gfscore.statistics.intervals import rdi_bound
 from gfscore.statistics.margins import scores
 from gfscore.statistics.scale import SCALE
@@ -272,23 +272,6 @@ def test_the_simulation_can_tell_a_wrong_interval_from_a_right_one():
         half = np.sqrt(2 * values.variance * math.log(4 * CLASSES / alpha) / values.n)
         missed += not (np.abs(values.mean - truth) <= half).all()
     assert missed > binom.ppf(0.999, trials, alpha)
-
-
-def test_values_in_the_order_of_their_size_would_void_betting():
-    """Class by class from the largest value down, as a file sorted by score has them, fed without shuffling."""
-    trials, alpha, missed = 100, 0.5, {"as they come": 0, "shuffled": 0}
-    draw, true_means = DISTRIBUTIONS["skewed"]
-    rng, truth = np.random.default_rng(0), true_means(CLASSES)
-    for _ in range(trials):
-        values = np.sort(draw(rng, 50, CLASSES), axis=0)[::-1].T.ravel()
-        unshuffled = ClassSamples(values=values, n=np.full(CLASSES, 50))
-        shuffled = class_samples(values, np.repeat(np.arange(CLASSES), 50), CLASSES, seed=rng.integers(2**32))
-        for name, samples in (("as they come", unshuffled), ("shuffled", shuffled)):
-            side = alpha / (2 * CLASSES)
-            low = betting.lower_bounds(samples.values, samples.n, alpha=side)
-            missed[name] += not (low <= truth).all()
-    assert missed["as they come"] > 0.8 * trials
-    assert missed["shuffled"] <= binom.ppf(0.999, trials, alpha / 2)
 
 
 @pytest.mark.parametrize("method", ["betting", "hoeffding"])

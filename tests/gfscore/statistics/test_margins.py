@@ -198,14 +198,6 @@ def test_an_unknown_activation_is_an_error_that_lists_the_known_ones():
 
 
 @pytest.mark.parametrize("activation", EVERY_ACTIVATION)
-def test_wrong_by_ten_logits_at_a_small_temperature_is_finite(activation):
-    result = scores(np.array([[0.0, 10.0], [10.0, 0.0]]), np.array([0, 0]), activation=activation, temperature=0.01)
-    assert result[0] == 0
-    assert np.isfinite(result[1])
-    assert scores(np.array([[10.0, 0.0]]), np.array([0]), activation="softmax", temperature=0.01)[0] == SCALE
-
-
-@pytest.mark.parametrize("activation", EVERY_ACTIVATION)
 @pytest.mark.parametrize("temperature", [0.01, 1.0, 10.0])
 @pytest.mark.parametrize("size", [1e30, 1e308])
 def test_huge_logits_give_finite_scores(activation, temperature, size):

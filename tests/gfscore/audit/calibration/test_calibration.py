@@ -89,13 +89,6 @@ def test_softmax_calibration_against_accuracy_degenerates_to_accuracy_at_the_low
     np.testing.assert_allclose(at_edge, SCALE * shares, atol=0.02)
 
 
-@pytest.mark.parametrize("objective", [cross_model_accuracy, within_model_class_accuracy])
-def test_constant_accuracies_have_no_best_temperature(objective):
-    curves, accuracy = made_models(range(3))
-    with pytest.raises(InputError, match="undefined at every temperature"):
-        searched(objective(curves, np.full_like(accuracy, 0.8)), PAPER)
-
-
 # Within-model class accuracy
 
 
