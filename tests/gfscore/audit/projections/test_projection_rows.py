@@ -179,33 +179,22 @@ def test_scaling_reverses_what_is_better_low_and_leaves_equal_values_open():
 
 
 def models_of(values):
-    rows = []
-    for index, (accuracy, tolerances, made_constant) in enumerate(values):
-        key = {**KEY, "model": f"m{index}"}
-        shared = {
-            "class_index": ALL,
-            "own": False,
-            "n": 4,
-            "constant": made_constant,
-            "censored": 0.5,
-            "agreement": 1.0,
+    """Rows of projection_scores of all samples from (accuracy, tolerances by dimension, constant) of each model."""
+    shared = {"class_index": ALL, "own": False, "n": 4, "censored": 0.5, "agreement": 1.0, "decoded_accuracy": 1.0}
+    shared |= {"effective_dimensions": 2.0}
+    return [
+        {
+            **KEY,
+            **shared,
+            "model": f"m{index}",
+            "dimension_index": place - 1,
             "accuracy": accuracy,
-            "decoded_accuracy": 1.0,
+            "constant": constant,
         }
-        for place, tolerance in enumerate([np.mean(tolerances), *tolerances]):
-            rows.append(
-                {
-                    **key,
-                    **shared,
-                    "dimension_index": place - 1,
-                    "tolerance": tolerance,
-                    "deviation": 1 - tolerance,
-                    "coupling": tolerance,
-                    "coupling_entropy": tolerance,
-                    "effective_dimensions": 2.0,
-                }
-            )
-    return rows
+        | {"tolerance": of, "deviation": 1 - of, "coupling": of, "coupling_entropy": of}
+        for index, (accuracy, tolerances, constant) in enumerate(values)
+        for place, of in enumerate([np.mean(tolerances), *tolerances])
+    ]
 
 
 def test_ranks_leave_constant_classifiers_out_and_count_higher_as_better():
@@ -215,18 +204,9 @@ def test_ranks_leave_constant_classifiers_out_and_count_higher_as_better():
     models = model_rows(scores, {})
     assert [row["dimensions"] for row in models] == [2] * 4
     # the constant one is neither the best nor what the best is measured by
-    assert [row["tolerance_scaled"] for row in models] == [
-        pytest.approx(0),
-        pytest.approx(25),
-        pytest.approx(100),
-        None,
-    ]
-    assert [row["deviation_scaled"] for row in models] == [
-        pytest.approx(0),
-        pytest.approx(25),
-        pytest.approx(100),
-        None,
-    ]
+    for name in ("tolerance_scaled", "deviation_scaled"):
+        *scaled_values, constant = (row[name] for row in models)
+        assert (scaled_values, constant) == (pytest.approx([0, 25, 100]), None)
     found = {(row["first"], row["second"]): row for row in rank_rows(models)}
     assert found["accuracy", "tolerance"]["rho"] == pytest.approx(1) and found["accuracy", "tolerance"]["n"] == 3
     # Deviation falls while Tolerance rises: both say the same; Coupling rises, which counts as worse
