@@ -47,7 +47,9 @@ def require_one_network(measured: Mapping[str, Measured], own: ModelSamples) -> 
     for name, predictions in known.items():
         of_first, of_other = known[first].align(predictions, join="inner")
         changed = int(np.count_nonzero(of_first != of_other))
-        if changed > FEW_CHANGED and changed > _tolerated(own.identity(first), own.identity(name)) * len(of_other):
+        in_bfloat16 = any(own.identity(measure).get("dtype") == "bfloat16" for measure in (first, name))
+        tolerated = MOST_CHANGED_IN_BFLOAT16 if in_bfloat16 else MOST_CHANGED
+        if changed > FEW_CHANGED and changed > tolerated * len(of_other):
             remade = " ".join(_to_remake(part, own) for part in (first, name))
             raise InputError(
                 f"{label_of(own.model)}: {first} and {name} are not of one network: for {changed} of "
@@ -55,11 +57,6 @@ def require_one_network(measured: Mapping[str, Measured], own: ModelSamples) -> 
                 "differ, more than rounding explains. Its weights, or code that it uses, changed after one of them was "
                 f"made; make both again by adding -R {remade} to the command"
             )
-
-
-def _tolerated(*identities):
-    in_bfloat16 = any(identity.get("dtype") == "bfloat16" for identity in identities)
-    return MOST_CHANGED_IN_BFLOAT16 if in_bfloat16 else MOST_CHANGED
 
 
 def _to_remake(measure, own):
