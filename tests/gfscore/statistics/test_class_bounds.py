@@ -328,25 +328,6 @@ def test_decisions_left_open_and_decisions_that_may_be_wrong_widen_the_bounds():
     assert both.label_error_rates == pytest.approx(np.full(3, 1 - 0.9 * 0.95))
 
 
-def test_bounds_of_the_share_truly_robust_hold_when_decisions_err_and_stay_open():
-    """Coverage of P(z = 1) by simulation: both error rates at their limit, a fifth of the samples undecided."""
-    rng, alpha, truth, n = np.random.default_rng(3), 0.05, np.array([0.5, 0.9]), 60
-    measure = measure_of({"kind": "probabilistic", "kappa": 0.01, "alpha": alpha})
-    labels, missed = np.repeat([0, 1], n), 0
-    for _ in range(400):
-        robust = rng.random(2 * n) < truth[labels]
-        called = np.where(rng.random(2 * n) < alpha, ~robust, robust)
-        open_ = rng.random(2 * n) < 0.2
-        values = np.where(open_, 0.0, called)
-        bounds = bounds_of(
-            values, labels, 2, measure=measure, upper_values=values + open_,
-            intervals={"method": "betting", "binary": "clopper_pearson", "seed": 0},
-        )  # fmt: skip
-        low, high = bounds.interval(0.1)
-        missed += ((low > truth) | (truth > high)).any()
-    assert missed <= binom.ppf(0.999, 400, 0.1)
-
-
 def test_bounds_of_certified_radii_allow_for_wrong_certificates():
     """The mean of what is truly certified is covered, though a fifth of the radii are as large as any can be."""
     smoothing = {"sigma": 0.25, "selection_samples": 100, "estimation_samples": 1000, "alpha": 0.2}

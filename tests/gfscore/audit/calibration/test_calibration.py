@@ -51,20 +51,6 @@ def test_planted_best_temperature_across_models():
     assert not found.edge
 
 
-def test_the_aggregate_is_weighted_by_samples():
-    # Class means order the models one way, sample-weighted means the other.
-    n = np.array([90, 10, 0])
-    missing = np.nan
-    curves = [
-        MadeCurves(lambda t: [0.5, 0.1, missing], n),  # weighted .46, unweighted .30
-        MadeCurves(lambda t: [0.4, 0.4, missing], n),  # weighted .40, unweighted .40
-        MadeCurves(lambda t: [0.3, 0.5, missing], n),  # weighted .32, unweighted .40
-    ]
-    accuracy = np.array([[0.9, 0.0, missing], [0.8, 0.0, missing], [0.7, 0.9, missing]])  # weighted .81, .72, .72
-    value = cross_model_accuracy(curves, accuracy)(np.array([1.0]))[0]
-    assert value == pytest.approx(plain.spearman([0.46, 0.40, 0.32], [3, 1, 1]))
-
-
 def made_models(seeds, *, k=5, activation="softmax", n=400):
     curves, accuracies = [], []
     for index, seed in enumerate(seeds):
@@ -204,11 +190,6 @@ def sampled_from_softmax(seed, *, n=4000, k=5):
     logits = 2 * rng.normal(size=(n, k))
     gumbel = -np.log(-np.log(rng.random((n, k))))
     return logits, (logits + gumbel).argmax(axis=1)
-
-
-def test_likelihood_recovers_the_temperature_of_a_calibrated_model():
-    logits, labels = sampled_from_softmax(0)
-    assert likelihood_temperature(logits, labels, low=0.01, high=10) == pytest.approx(1, abs=0.06)
 
 
 @pytest.mark.parametrize("factor", [0.3, 2.5, 7.0])
