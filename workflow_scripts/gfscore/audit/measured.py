@@ -14,15 +14,6 @@ from gfscore.statistics.class_bounds import ClassBounds, bounds_of
 
 
 @dataclass(frozen=True)
-class SampleCounts:
-    """Samples by class, each (K,) int64: how many `measured` of those `expected`, and the `rows` that show them."""
-
-    measured: NDArray[np.int64]
-    expected: NDArray[np.int64]
-    rows: NDArray[np.int64]
-
-
-@dataclass(frozen=True)
 class Measured:
     """One measure of one model on N samples.
 
@@ -51,14 +42,14 @@ class Measured:
         """Samples that have a value, (N,) bool."""
         return np.ones(len(self.values), dtype=bool) if self.missing is None else ~self.missing
 
-    def counts(self, classes: int) -> SampleCounts:
-        """How many samples its class values rest on."""
+    def counts(self, classes: int) -> dict[str, NDArray[np.int64]]:
+        """Samples by class, each (K,): `measured` of those `expected`, and the `rows` that show them."""
         rows = np.ones(len(self.labels)) if self.rows is None else self.rows
-        return SampleCounts(
-            measured=np.bincount(self.labels[self.known], minlength=classes),
-            expected=np.bincount(self.labels, minlength=classes),
-            rows=np.bincount(self.labels, weights=rows, minlength=classes).astype(np.int64),
-        )
+        return {
+            "measured": np.bincount(self.labels[self.known], minlength=classes),
+            "expected": np.bincount(self.labels, minlength=classes),
+            "rows": np.bincount(self.labels, weights=rows, minlength=classes).astype(np.int64),
+        }
 
     @property
     def calibrated(self) -> bool:

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from gfscore.audit.measured import Measured, SampleCounts
+from gfscore.audit.measured import Measured
 from gfscore.audit.verdicts.gate_rules import FALSIFICATION, alpha_of, combine, evidence_of, threshold_of, verdict_of
 from gfscore.audit.verdicts.gate_statistics import range_of, statistic_of, words_of
 from gfscore.audit.verdicts.planner import samples_for_rule
@@ -44,7 +44,7 @@ class Candidate:
     model: str
     class_names: list[str]
     bounds: dict[str | tuple[str, str, str], Any]
-    counts: dict[str, SampleCounts] = field(default_factory=dict)
+    counts: dict[str, dict[str, NDArray[np.int64]]] = field(default_factory=dict)
     names: dict[str | tuple[str, str, str], list[str]] = field(default_factory=dict)
 
 
@@ -205,7 +205,7 @@ def _samples(counts):
     # By class in the order of the class names, and together.
     if counts is None:
         return None
-    found = {name: getattr(counts, name).tolist() for name in ("measured", "expected", "rows")}
+    found = {name: of_classes.tolist() for name, of_classes in counts.items()}
     return {name: sum(by_class) for name, by_class in found.items()} | {"by_class": found}
 
 

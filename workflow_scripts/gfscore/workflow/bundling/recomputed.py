@@ -155,8 +155,8 @@ class Recomputed:
             made_frame = frame.reset_index(drop=True).astype(stored.dtypes.to_dict())
             yield from different_rows(f"scores/{audit}.parquet ({label_of(model)}, {measure})", stored, made_frame)
         for name, path, frame in (
-            ("sweeps", self._files["sweeps"], scoring.all_sweeps()),
-            ("sensitivity", self._audit_table("sensitivity"), scoring.all_sensitivity()),
+            ("sweeps", self._files["sweeps"], scoring.sweeps),
+            ("sensitivity", self._audit_table("sensitivity"), scoring.sensitivity),
         ):
             table = CATALOGUE[name]
             made_frame = typed_frame(table, frame.to_dict("records"))
