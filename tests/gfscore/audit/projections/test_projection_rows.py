@@ -271,15 +271,21 @@ def test_groups_are_compared_on_undisturbed_samples_whatever_is_listed_first():
     assert (attacked["dp"], attacked["group_measure"]) == (0.7, "attacked")
 
 
-def test_groups_are_those_of_the_attributes_that_the_mapper_moves():
+@pytest.mark.parametrize(
+    ("settings", "dp", "attributes"),
+    [
+        ({}, 0.3, 2),
+        # those that the mapper moves
+        ({"moved": {"b": ["no", "yes"]}}, 0.4, 1),
+        # the task itself is left out
+        ({"own": "a"}, 0.4, 1),
+    ],
+)
+def test_groups_are_those_of_the_attributes_that_are_moved_and_not_the_task_itself(settings, dp, attributes):
     table = group_table([*every_metric("m", "plain", "a", 0.2), *every_metric("m", "plain", "b", 0.4)])
-    assert means_of(table, moved={"b": ["no", "yes"]})["none", "m"]["dp"] == 0.4
+    found = means_of(table, **settings)["none", "m"]
+    assert (found["dp"], found["group_attributes"]) == (pytest.approx(dp), attributes)
     assert means_of(table, moved={"c": ["no", "yes"]}) == {}
-
-
-def test_groups_of_the_task_itself_are_in_no_mean_over_attributes():
-    table = group_table([*every_metric("m", "plain", "a", 0.2), *every_metric("m", "plain", "b", 0.4)])
-    assert means_of(table, own="a")["none", "m"]["dp"] == 0.4 and means_of(table)["none", "m"]["group_attributes"] == 2
 
 
 def test_every_model_has_its_groups_averaged_over_the_same_attributes():
@@ -293,12 +299,8 @@ def test_every_model_has_its_groups_averaged_over_the_same_attributes():
 def test_one_positive_class_takes_the_place_of_the_mean():
     table = group_table(every_metric("m", "plain", "a", 0.2, name="smiling"))
     assert means_of(table)["none", "m"]["eopp"] == 0.2
-
-
-def test_an_audit_without_a_measure_that_predicts_has_no_differences_between_groups():
-
-    empty = pd.DataFrame(columns=CATALOGUE["group_metrics"].column_names)
-    assert means_of(empty) == {}
+    # An audit without a measure that predicts has no differences.
+    assert means_of(pd.DataFrame(columns=CATALOGUE["group_metrics"].column_names)) == {}
 
 
 def test_effects_carry_the_tolerance_of_models_that_are_not_constant():
