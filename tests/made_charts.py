@@ -8,6 +8,7 @@ import pandas as pd
 from gfscore.audit.audit_tables import AuditTables
 from gfscore.audit.comparison.sensitivity import lambda_swaps
 from gfscore.audit.measured import Measured
+from gfscore.measures import measure_of
 from gfscore.show.charts.declaration import Subject
 from grouped_tables import grouped_tables
 from made_errors import (
@@ -136,7 +137,7 @@ def measured(values, labels, *, model="M"):
     """Measured of an attack-free score at T = 1."""
     key = {"dataset": "toy", "threat": "none", "model": model, "measure": GREAT}
     key |= {"calibration": "none", "temperature": 1}
-    return Measured(key, values, labels, values > 0, np.arange(len(values)).astype(str))
+    return Measured(key, measure_of({"kind": "great"}), values, labels, values > 0, np.arange(len(values)).astype(str))
 
 
 def pictures(names):

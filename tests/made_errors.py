@@ -7,7 +7,7 @@ import pandas as pd
 
 from gfscore.audit.agreement.columns import ALL, ALL_NAME
 from gfscore.audit.agreement.radius_rows import curve_rows
-from gfscore.audit.classwise.confusion_rows import Predicted, confusion_rows, error_rows, similarity_rows
+from gfscore.audit.classwise.confusion_rows import Predicted, confusions_and_errors, similarity_rows
 from gfscore.tables.parquet_tables import frame_of
 from gfscore.workflow.catalogue import CATALOGUE
 
@@ -51,11 +51,12 @@ def error_tables(
                 {"sample_id": [f"s{i}" for i in range(len(labels))], "label": labels, "prediction": guesses}
             )
             parts.append(part.assign(corruption=condition[0], severity=condition[1]) if condition else part)
-        kind = "corruption" if corrupted else "clean"
-        predicted.append(Predicted(model, kind, kind, pd.concat(parts, ignore_index=True), corrupted))
+        key = model | {"measure": "corruption" if corrupted else "clean"}
+        predicted.append(Predicted(key, pd.concat(parts, ignore_index=True), corrupted, corrupted))
+    found = [confusions_and_errors(item, class_names(classes)) for item in predicted]
     rows = {
-        "confusions": pd.concat([confusion_rows(item, classes) for item in predicted]),
-        "class_errors": [row for item in predicted for row in error_rows(item, class_names(classes))],
+        "confusions": pd.concat([part for parts, _ in found for part in parts]),
+        "class_errors": [row for _, rows in found for row in rows],
         "similarities": similarity_rows(predicted, class_names(classes), shuffles=39, models=20, seed=0),
     }
     return {table: frame_of(CATALOGUE[table], found) for table, found in rows.items()}

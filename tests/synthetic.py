@@ -7,7 +7,7 @@ import pandas as pd
 
 from gfscore.audit.calibration.model_evidence import ModelEvidence
 from gfscore.audit.calibration.temperature_search import SearchSettings
-from gfscore.audit.calibration.temperatures import Resampling, calibrate
+from gfscore.audit.calibration.temperatures import calibrate
 from gfscore.audit.comparison.sensitivity import model_sensitivity, with_places
 from gfscore.audit.measured import Measured
 from gfscore.audit.model_rows import model_rows
@@ -18,6 +18,7 @@ from gfscore.audit.verdicts.evidence import digests_of
 from gfscore.audit.verdicts.verdict import candidates_of, judge
 from gfscore.core.files import write_json
 from gfscore.core.identity import label_of
+from gfscore.measures import measure_of
 from gfscore.statistics.classes import class_values
 from gfscore.statistics.curves import sweep_class_scores
 from gfscore.statistics.margins import predictions, scores
@@ -35,7 +36,7 @@ MEASURES = {
 CERTIFIED = {"certified": {"kind": "certified", "largest_radius": 2.0}}
 OBJECTIVES = ("cross_model_accuracy", "within_model_class_accuracy", "ranking_stability", "likelihood")
 SEARCH = SearchSettings(low=0.01, high=10, coarse_step=0.1, fine_step=0.01, fine_radius=0.1)
-RESAMPLING = Resampling(bootstrap=49, confidence=0.95, permutations=99, seed=0)
+RESAMPLING = {"bootstrap": 49, "confidence": 0.95, "permutations": 99, "seed": 0}
 SHIFTS = (-8.0, -4.0, -2.0, -1.0, 0.0, 1.0, 2.0, 4.0, 8.0)
 SCALES = (0.25, 0.5, 1.0, 2.0, 4.0)
 LAM = 0.5
@@ -153,21 +154,13 @@ def synthetic_audit(
     class_table = [
         row
         for item in inputs.measured()
-        for row in class_rows(
-            item,
-            class_names,
-            settings=measured[item.key["measure"]],
-            intervals=INTERVALS,
-            label_error_rates=None,
-        )
+        for row in class_rows(item, class_names, intervals=INTERVALS, label_error_rates=None)
     ]
     class_scores = frame_of(CATALOGUE["class_scores"], class_table)
     accuracies = [{"robust_accuracy": value, "robust_accuracy_source": "PGD, linf 0.15, 20 steps"} for value in robust]
     settings = {"fp_lambda": LAM, "permutations": permutations, "seed": seed}
     rules = rules or [gate_rule(great or next(iter(measured)), at_least=at_least)]
-    candidates = candidates_of(
-        inputs.measured(), class_names, rules=rules, measures=measured, intervals=INTERVALS, label_error_rates=None
-    )
+    candidates = candidates_of(inputs.measured(), class_names, rules=rules, intervals=INTERVALS, label_error_rates=None)
     return SyntheticAudit(
         class_scores=class_scores,
         model_summary=frame_of(
@@ -230,7 +223,8 @@ class _Inputs:
             values = correct * np.clip(logits.max(axis=1) / 4, 0, settings["largest_radius"])
         named = {"measure": measure, "calibration": calibration, "temperature": temperature}
         sample_id = np.array([f"toy-{row}" for row in range(len(labels))])
-        return Measured(subject | named, values, labels, correct, sample_id, fresh=calibration == "none")
+        described = measure_of(settings)
+        return Measured(subject | named, described, values, labels, correct, sample_id, fresh=calibration == "none")
 
 
 def _evidence(subject, pair, robust, settings):

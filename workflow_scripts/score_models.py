@@ -35,15 +35,15 @@ def score_models(
     takes long is kept in the folder `cache`. Raises InputError for logits that cannot be audited.
     """
     how: dict[str, Any] = {"subject": subject, "checks": checks, "temperatures": temperatures, "changes": changes}
-    scoring = score(given, **how, kept=KeptFrames(cache, code=given["code"]))
+    scored = score(given, **how, kept=KeptFrames(cache, code=given["code"]))
     manifest = read_json(given["manifest"])
-    write_json(made["selection"], selection_of(scoring.checks, subject["models"]))
+    write_json(made["selection"], selection_of(scored.checks, subject["models"]))
     about = {"audit": audit, "dataset_digest": manifest["digest"]}
-    identity = {**about, "classes": manifest["classes"], "logits": scoring.identities}
-    write_scores(made["scores"], scoring.parts, identity=identity)
-    write_table(made["sweeps"], TABLES["sweeps"], scoring.all_sweeps(), identity=about)
-    about = {"audit": audit, "measured": any(len(rows) for rows in scoring.sensitivity)}
-    write_table_and_csv(made["sensitivity"], SENSITIVITY, scoring.all_sensitivity(), identity=about)
+    identity = {**about, "classes": manifest["classes"], "logits": scored.identities}
+    write_scores(made["scores"], scored.parts, identity=identity)
+    write_table(made["sweeps"], TABLES["sweeps"], scored.sweeps, identity=about)
+    about = {"audit": audit, "measured": len(scored.sensitivity) > 0}
+    write_table_and_csv(made["sensitivity"], SENSITIVITY, scored.sensitivity, identity=about)
 
 
 if __name__ == "__main__":

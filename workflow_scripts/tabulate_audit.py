@@ -31,11 +31,10 @@ def tabulate_audit(
     for tables, beside in tabulate(AuditInputs.of(subject, given), given, audit=audit, settings=settings):
         for name, content in beside.items():
             write_json(made[f"{name}_json"], content)
-        for table in tables:
-            declared = CATALOGUE[table.name]
-            write_table_and_csv(made[table.name], declared, frame_of(declared, table.rows), identity=table.identity)
-            if table.identity["measured"]:
-                print(f"{table.name}: {len(table.rows):,} rows")
+        for name, (rows, identity) in tables.items():
+            write_table_and_csv(made[name], CATALOGUE[name], frame_of(CATALOGUE[name], rows), identity=identity)
+            if identity["measured"]:
+                print(f"{name}: {len(rows):,} rows")
 
 
 if __name__ == "__main__":

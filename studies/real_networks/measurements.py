@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from faces_audit import ATTRIBUTES, CLASSES, POSITIVE, TRAININGS
-from gfscore.audit.groups.fairness import METRICS, GroupRows, balanced_rows, group_metrics, group_rates
+from gfscore.audit.groups.fairness import METRICS, balanced_rows, group_counts, group_metrics, group_rates
 from gfscore.audit.scores_file import ScoresFile
 from gfscore.statistics.margins import own_and_rival
 from gfscore.tables.parquet_tables import read_attributes
@@ -172,16 +172,8 @@ def balancing(folder: Path) -> list[dict[str, Any]]:
 
 
 def _metrics(labels, predictions, group, groups, part):
-    rows = GroupRows(
-        labels=labels[part],
-        predictions=predictions[part],
-        group=group[part],
-        shares=np.ones(len(part)),
-        groups=groups,
-        classes=len(CLASSES),
-        samples=len(part),
-    )
-    found = group_metrics(group_rates(rows.counts()))
+    columns = (column[part] for column in (group, labels, predictions))
+    found = group_metrics(group_rates(group_counts(*columns, groups=groups, classes=len(CLASSES))))
     return [100 * found[metric][CLASSES.index(POSITIVE)] for metric in METRICS]
 
 

@@ -66,11 +66,7 @@ class Steps:
             AuditInputs.of(self.subject, self.made | self.given),
             {"intervals": INTERVALS, "label_error_rates": None},
         )
-        rows = [
-            row
-            for measured in inputs.measured()
-            for row in class_rows(measured, self.names, settings=MEASURES[measured.key["measure"]], **shared)
-        ]
+        rows = [row for measured in inputs.measured() for row in class_rows(measured, self.names, **shared)]
         return frame_of(CATALOGUE["class_scores"], rows)
 
 

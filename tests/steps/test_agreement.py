@@ -9,7 +9,7 @@ import pytest
 
 from audit_inputs import INTERVALS, audit_inputs, frames_of, models_named, tabulated, write_manifest
 from gfscore.audit.agreement.columns import AGREEMENT_COLUMNS, ALL
-from gfscore.audit.agreement.falsification_rows import falsification_rows
+from gfscore.audit.agreement.falsification import falsification_rows
 from gfscore.audit.agreement.rows import names_of_training
 from gfscore.audit.groups.columns import GROUP_COLUMNS
 from gfscore.audit.judgement import judgement
@@ -233,7 +233,7 @@ def test_classes_of_other_distances_are_told_apart(tables):
     whole = of(tables.class_distances, class_index=ALL).iloc[0]
     assert whole["n"] == whole["misclassified"] + whole["found"] + whole["censored"] == 60
     test = of(tables.log_rank_tests).iloc[0]
-    assert test["degrees_of_freedom"] == 2
+    assert (test["degrees_of_freedom"], test["permutations"]) == (2, 99)
     assert 0.01 <= test["p_permutation"] <= 0.05
     assert 0 < test["p_chi_square"] <= 0.05
 
@@ -284,20 +284,18 @@ def test_training_methods_side_by_side(folder, tables):
 
 
 @pytest.mark.parametrize(
-    ("architectures", "expected"),
-    [(["a", "b", "c"], ["M (a)", "M (b)", "N"]), (["a", "a", "a"], ["M (m0)", "M (m1)", "N"])],
+    ("models", "architectures", "expected"),
+    [
+        (["x/a", "x/b", "x/c"], ["p", "q", "r"], ["M (p)", "M (q)", "N"]),
+        (["x/a", "x/b", "x/c"], ["p", "p", "p"], ["M (a)", "M (b)", "N"]),
+        (["x/a", "y/a", "x/c"], ["p", "p", "p"], ["M (x/a)", "M (y/a)", "N"]),
+    ],
 )
-def test_models_of_one_training_method_are_told_apart(architectures, expected):
-    models = [{"threat": "none", "model": f"m{index}"} for index in range(3)]
-    known = zip(models, ["M", "M", "N"], architectures, strict=True)
-    methods = [{**model, "method": method, "architecture": built} for model, method, built in known]
-    unknown = {"threat": "none", "model": "m3", "method": None, "architecture": None}
-    assert list(names_of_training([*methods, unknown]).values()) == [*expected, None]
-
-
-def test_models_of_one_name_are_told_apart_by_threat():
-    methods = [{"threat": threat, "model": "m0", "method": "M", "architecture": "a"} for threat in ("l2", "linf")]
-    assert list(names_of_training(methods).values()) == ["M (l2/m0)", "M (linf/m0)"]
+def test_models_of_one_training_method_are_told_apart(models, architectures, expected):
+    keys = [dict(zip(("threat", "model"), label.split("/"), strict=True)) for label in [*models, "x/unknown"]]
+    known = zip(keys, ["M", "M", "N", None], [*architectures, None], strict=True)
+    methods = [{**key, "method": method, "architecture": built} for key, method, built in known]
+    assert list(names_of_training(methods).values()) == [*expected, None]
 
 
 def test_samples_that_survive_an_attack_but_have_a_nearer_distance_are_signs_of_masking(tables):

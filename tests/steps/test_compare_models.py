@@ -8,6 +8,7 @@ from audit_inputs import audit_inputs, frames_of, models_named
 from gfscore.audit.audit_tables import AuditTables
 from gfscore.audit.comparison.rows import comparison_tables, tables_of
 from gfscore.audit.measured import Measured
+from gfscore.measures import measure_of
 
 NAMES = ["cat", "dog", "frog"]
 MEASURES = {"clean": {"kind": "clean"}, "great": {"kind": "great", "activation": "softmax"}}
@@ -36,7 +37,7 @@ class Folder:
     def compare(self, **changes):
         inputs = audit_inputs(self.path, self.models, MEASURES, self.samples)
         settings = SETTINGS | changes
-        rows, about = comparison_tables(inputs.measured(), MEASURES, NAMES, settings=settings, fp_lambda=0.5)
+        rows, about = comparison_tables(inputs.measured(), NAMES, settings=settings, fp_lambda=0.5)
         return AuditTables(None, None, None, comparison=about, **frames_of(rows))
 
 
@@ -112,11 +113,11 @@ def test_undecided_samples_count_for_either_model():
     key = {"dataset": "toy", "threat": "none", "measure": "sure", "calibration": "none", "temperature": None}
     ids = np.array([f"{row:04d}" for row in range(600)])
     first = (np.arange(600) % 5 != 0) * 1.0
+    settings = {"kind": "probabilistic", "kappa": 0.01, "alpha": 0.05, "test": "anytime", "budget": 3000}
     measured = [
-        Measured(key | {"model": name}, values, labels, labels >= 0, ids, upper_values=upper)
+        Measured(key | {"model": name}, measure_of(settings), values, labels, labels >= 0, ids, upper_values=upper)
         for name, values, upper in (("decided", first, first), ("open", 0 * first, 0 * first + 1))
     ]
-    settings = {"kind": "probabilistic", "kappa": 0.01, "alpha": 0.05, "test": "anytime", "budget": 3000}
-    rows, about = tables_of(measured, NAMES, measure_settings=settings, settings=SETTINGS, fp_lambda=0.5)
+    rows, about = tables_of(measured, NAMES, settings=SETTINGS, fp_lambda=0.5)
     assert about["undecided"] == 600
     assert (pd.DataFrame(rows["rank_intervals"])["rank_best"] == 1).all()

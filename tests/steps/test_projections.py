@@ -11,9 +11,8 @@ import pytest
 from audit_inputs import audit_inputs, frames_of, models_named, tabulated
 from fetch_dataset import fetch_dataset
 from gfscore.audit.groups.grouping import Grouping
-from gfscore.audit.projections.group_means import differences_between_groups
 from gfscore.audit.projections.rows import projection_tables
-from gfscore.audit.projections.tasks import Task, read_projections, read_tasks
+from gfscore.audit.projections.tasks import Task, differences_between_groups, read_projections
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, write_json
 from gfscore.core.numbers import number, percent
@@ -322,22 +321,6 @@ def test_an_audit_with_groups_takes_the_differences_of_the_measure_that_leaves_s
     pd.testing.assert_frame_equal(models[shown], tables["projection_models"][shown])
     without = set(tabulated(inputs, NAMES))
     assert not without & set(tables) and not without & {"group_metrics", "group_scores"}
-
-
-def test_tasks_of_other_images_are_refused(folder, tmp_path):
-    inputs, manifest = folder.inputs({}, {}, included=[]), folder.path / "digits.json"
-    files = {"manifest": manifest, "dataset": folder.path / "digits-samples.parquet", "task_manifests": [manifest]}
-    files |= {"task_logits": [None] * len(folder.models)}
-    entry = {"models": folder.models, "own_attribute": None, "groups": None}
-    for name, shared in (("digits", True), ("train", False)):
-        given = files | {"task_datasets": [folder.path / f"{name}-samples.parquet"]}
-        if shared:
-            assert [len(task.listed.sample_id) for task in read_tasks(inputs, given, [entry] * 2, confidence=0.9)] == [
-                300
-            ] * 2
-        else:
-            with pytest.raises(InputError, match="its images are not those of"):
-                read_tasks(inputs, given, [entry] * 2, confidence=0.9)
 
 
 def test_the_shipped_search_is_what_the_step_takes():

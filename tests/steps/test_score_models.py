@@ -147,19 +147,6 @@ def test_models_that_bring_values_per_sample_take_part_without_a_check():
     assert found["included"] == ["none/weak", "none/given"] and set(found["clean_accuracy"]) == {"none/weak"}
 
 
-def test_a_model_no_better_than_guessing_and_exchanged_classes_are_warned_of(tmp_path):
-    audit = three_models(tmp_path)
-    for index, change in ((1, lambda logits: np.roll(logits, 1, axis=0)), (2, lambda logits: logits[:, [1, 0, 2, 3]])):
-        logits, labels = made_logits(index)
-        audit.write_logits(("weak", "middle", "strong")[index], change(logits), labels)
-    selection = audit.score()
-    assert selection["included"] == ["none/weak", "none/middle", "none/strong"]
-    assert selection["guessing"] == ["none/middle"]
-    reasons = {warning["model"]: warning["reason"] for warning in selection["warned"]}
-    assert list(reasons) == ["none/middle", "none/strong"]
-    assert "may be guessing" in reasons["none/middle"] and "(cat and dog)" in reasons["none/strong"]
-
-
 # Logits that are refused
 
 

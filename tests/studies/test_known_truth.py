@@ -4,9 +4,10 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from gfscore.audit.agreement.falsification import Distances, falsification
+from gfscore.audit.agreement.falsification import falsification
 from gfscore.measures.certified.radii import radii
 from studies.known_truth import cases as known
 from studies.known_truth.classifiers import SURE, TWINS, make_classifier
@@ -223,14 +224,14 @@ def test_attack_distances_refute_the_score_of_the_surer_twin_only():
     planted = plant(3, samples=6)
     names = np.arange(len(planted.labels)).astype(str)
     exact = l2_distances(planted)
-    distances = Distances(names, exact, np.zeros(len(names), dtype=bool), "l2", float(exact.max()))
+    distances = pd.DataFrame({"sample_id": names, "value": exact, "censored": False})
+    how = {"activation": "softmax", "largest": float(exact.max())}
     for twin, rate in (("plain", 0.0), ("surer", 1.0)):
         logits = logits_of(planted.images, 3, twin, planted.weak)
-        assert falsification(names, planted.labels, logits, distances, activation="softmax").model.rate == rate
-    cooled = falsification(
-        names, planted.labels, SURE * logits_of(planted.images, 3), distances, activation="softmax", temperature=SURE
-    )
-    assert cooled.model.rate == 0.0
+        assert falsification(names, planted.labels, logits, distances, **how)[-1]["rate"] == rate
+    logits = SURE * logits_of(planted.images, 3)
+    *_, cooled = falsification(names, planted.labels, logits, distances, temperature=SURE, **how)
+    assert cooled["rate"] == 0
 
 
 # The suite itself can fail

@@ -8,11 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
 from studies.reference import real_network_measurements
-from studies.reproduction import ledger
+from studies.reproduction import classwise_networks, ledger
 from studies.reproduction.claims import REFUTED
 from studies.reproduction.real_networks import CHECKPOINTS, COMMAND, average, networks
 
@@ -107,3 +108,19 @@ def test_MA6_costs_are_those_of_the_page_on_measures(claims):
     costs = [cost[measure] for measure in ("adversarial-linf", "minimal-l2", "certified-l2")]
     assert costs == sorted(costs)
     assert "{:.1f}, {:.1f} and {:.1f} ([Measures]".format(*costs) in claims["MA6"].note
+
+
+def test_the_sign_flip_test_of_a_mean_difference_by_hand():
+    assert classwise_networks.sign_flip_p([0.3, 0.1, 0.2]) == 2 / 8
+    # Sums of signs times (3, 1): 4, 2, -2, -4; two of four reach 4, all reach 2.
+    assert classwise_networks.sign_flip_p([0.3, 0.1]) == 0.5
+    assert classwise_networks.sign_flip_p([0.3, -0.1]) == classwise_networks.sign_flip_p([0.4, np.nan]) == 1
+    assert np.isnan(classwise_networks.sign_flip_p([np.nan]))
+
+
+def test_the_sign_flip_test_of_few_and_of_many_networks_is_of_level_alpha():
+    rng = np.random.default_rng(0)
+    for size in (6, 20):
+        p = np.array([classwise_networks.sign_flip_p(rng.normal(size=size), draws=499) for _ in range(300)])
+        assert 0.01 <= np.mean(p <= 0.1) <= 0.15
+    assert classwise_networks.sign_flip_p(np.full(20, 0.1), draws=499) < 0.01

@@ -9,6 +9,7 @@ import pytest
 from gfscore.audit.measured import Measured
 from gfscore.audit.model_rows import model_rows
 from gfscore.audit.summaries import MOST_PAIRED, class_pair_rows, class_rows
+from gfscore.measures import measure_of
 from gfscore.tables.parquet_tables import frame_of
 from gfscore.workflow.catalogue import CATALOGUE
 
@@ -26,14 +27,15 @@ def test_undecided_samples_leave_no_p_value_of_disparity(undecided):
     key = {"dataset": "toy", "threat": "none", "model": "m", "measure": "sure", "calibration": "none"}
     measured = Measured(
         key | {"temperature": None},
+        measure_of(TEST),
         values,
         labels,
         labels >= 0,
         np.arange(300).astype(str),
         upper_values=np.ones(300) if undecided else values,
     )
-    classes = pd.DataFrame(class_rows(measured, NAMES, settings=TEST, intervals=INTERVALS, label_error_rates=None))
-    inputs = SimpleNamespace(models=[measured.key], measures={"sure": TEST})
+    classes = pd.DataFrame(class_rows(measured, NAMES, intervals=INTERVALS, label_error_rates=None))
+    inputs = SimpleNamespace(models=[measured.key])
     (row,) = model_rows([measured], inputs, classes, [{}], {"fp_lambda": 0.5, "permutations": 99, "seed": 0})
     expected = None if undecided else 0.01
     assert [row[f"{name}_p"] for name in ("rdi", "nrgc", "wcr")] == [expected] * 3
@@ -45,13 +47,10 @@ def test_shuffles_are_enough_for_the_number_of_models():
     labels = np.repeat([0, 1, 2], 40).astype(np.int32)
     key = {"dataset": "toy", "threat": "none", "measure": "clean", "calibration": "none", "temperature": None}
     values, ids = (labels > 0) * 1.0, np.arange(120).astype(str)
-    every = [Measured(key | {"model": f"m{index}"}, values, labels, labels >= 0, ids) for index in range(60)]
-    settings = {"kind": "clean"}
-    classes = [
-        class_rows(item, NAMES, settings=settings, intervals=INTERVALS, label_error_rates=None) for item in every
-    ]
-    inputs = SimpleNamespace(models=[item.key for item in every], measures={"clean": settings})
-    scores = pd.DataFrame([row for rows in classes[:1] for row in rows])
+    described = measure_of({"kind": "clean"})
+    every = [Measured(key | {"model": f"m{index}"}, described, values, labels, labels >= 0, ids) for index in range(60)]
+    inputs = SimpleNamespace(models=[item.key for item in every])
+    scores = pd.DataFrame(class_rows(every[0], NAMES, intervals=INTERVALS, label_error_rates=None))
     (row,) = model_rows(every[:1], inputs, scores, [{}] * 60, {"fp_lambda": 0.5, "permutations": 19, "seed": 0})
     assert row["rdi_p"] * 60 == pytest.approx(0.05)
 

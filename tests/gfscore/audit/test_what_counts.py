@@ -9,7 +9,7 @@ from gfscore.audit.comparison.rows import comparison_of
 from gfscore.audit.judgement import judgement
 from gfscore.audit.sample_list import SampleList
 from gfscore.core.errors import InputError
-from gfscore.measures import complete, measure_of
+from gfscore.measures import complete
 
 NAMES = ["cat", "dog"]
 RADII = {"radii": complete({"kind": "certified", "largest_radius": 1.0})}
@@ -154,11 +154,7 @@ def test_predictions_beside_certified_radii_are_expected_of_the_samples_with_rad
     assert [len(found["computed", name].values) for name in declared] == [200, 10]
     assert all(item.known.all() for item in found.values())
     compared = {
-        name: comparison_of(
-            [found["brought", name], found["computed", name]],
-            measure_of(declared[name]),
-            settings=SETTINGS["comparison"],
-        )
+        name: comparison_of([found["brought", name], found["computed", name]], settings=SETTINGS["comparison"])
         for name in declared
     }
     assert compared["clean"][0] is None and "different samples" in compared["clean"][1]

@@ -10,11 +10,10 @@ from scipy.stats import beta, binom
 import plain
 from gfscore import InputError
 from gfscore.measures import measure_of
-from gfscore.statistics import betting, disparity
+from gfscore.statistics import disparity
 from gfscore.statistics.binomial import lower_mean_shares, lower_shares
-from gfscore.statistics.bootstrap import bootstrap_intervals
-from gfscore.statistics.class_bounds import METHODS, ClassBounds, bounds_of
-from gfscore.statistics.classes import ClassSamples, class_samples
+from gfscore.statistics.class_bounds import METHODS, ClassBounds, bootstrap_intervals, bounds_of
+from gfscore.statistics.classes import class_samples
 from gfscore.statistics.intervals import rdi_bound
 from gfscore.statistics.margins import scores
 from gfscore.statistics.scale import SCALE
@@ -275,23 +274,6 @@ def test_the_simulation_can_tell_a_wrong_interval_from_a_right_one():
     assert missed > binom.ppf(0.999, trials, alpha)
 
 
-def test_values_in_the_order_of_their_size_would_void_betting():
-    """Class by class from the largest value down, as a file sorted by score has them, fed without shuffling."""
-    trials, alpha, missed = 100, 0.5, {"as they come": 0, "shuffled": 0}
-    draw, true_means = DISTRIBUTIONS["skewed"]
-    rng, truth = np.random.default_rng(0), true_means(CLASSES)
-    for _ in range(trials):
-        values = np.sort(draw(rng, 50, CLASSES), axis=0)[::-1].T.ravel()
-        unshuffled = ClassSamples(values=values, n=np.full(CLASSES, 50))
-        shuffled = class_samples(values, np.repeat(np.arange(CLASSES), 50), CLASSES, seed=rng.integers(2**32))
-        for name, samples in (("as they come", unshuffled), ("shuffled", shuffled)):
-            side = alpha / (2 * CLASSES)
-            low = betting.lower_bounds(samples.values, samples.n, alpha=side)
-            missed[name] += not (low <= truth).all()
-    assert missed["as they come"] > 0.8 * trials
-    assert missed["shuffled"] <= binom.ppf(0.999, trials, alpha / 2)
-
-
 @pytest.mark.parametrize("method", ["betting", "hoeffding"])
 @pytest.mark.parametrize("n", [20, 50, 1000])
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
@@ -344,25 +326,6 @@ def test_decisions_left_open_and_decisions_that_may_be_wrong_widen_the_bounds():
     # A rate of wrong labels comes on top: a share (1 - .1)(1 - .05) of the values is right.
     both = bounds_of(values, labels, 3, measure=measure, intervals=intervals, label_error_rates=[0.1] * 3)
     assert both.label_error_rates == pytest.approx(np.full(3, 1 - 0.9 * 0.95))
-
-
-def test_bounds_of_the_share_truly_robust_hold_when_decisions_err_and_stay_open():
-    """Coverage of P(z = 1) by simulation: both error rates at their limit, a fifth of the samples undecided."""
-    rng, alpha, truth, n = np.random.default_rng(3), 0.05, np.array([0.5, 0.9]), 60
-    measure = measure_of({"kind": "probabilistic", "kappa": 0.01, "alpha": alpha})
-    labels, missed = np.repeat([0, 1], n), 0
-    for _ in range(400):
-        robust = rng.random(2 * n) < truth[labels]
-        called = np.where(rng.random(2 * n) < alpha, ~robust, robust)
-        open_ = rng.random(2 * n) < 0.2
-        values = np.where(open_, 0.0, called)
-        bounds = bounds_of(
-            values, labels, 2, measure=measure, upper_values=values + open_,
-            intervals={"method": "betting", "binary": "clopper_pearson", "seed": 0},
-        )  # fmt: skip
-        low, high = bounds.interval(0.1)
-        missed += ((low > truth) | (truth > high)).any()
-    assert missed <= binom.ppf(0.999, 400, 0.1)
 
 
 def test_bounds_of_certified_radii_allow_for_wrong_certificates():

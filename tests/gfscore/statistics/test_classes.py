@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import plain
 from gfscore import InputError
 from gfscore.statistics import disparity
-from gfscore.statistics.classes import ClassValues, class_means, class_values
+from gfscore.statistics.classes import class_means, class_values
 from gfscore.statistics.margins import predictions, scores
 from gfscore.statistics.scale import SCALE
 from made import logits_and_labels, metric
@@ -83,23 +83,6 @@ def test_lemma_decomposition_is_exact_for_unsorted_unbalanced_labels(seed, k, n,
     assert np.sum(got.n[present] / n * got.mean[present]) == pytest.approx(got.aggregate, rel=1e-12)
 
 
-def test_aggregate_and_class_mean_differ_when_classes_are_unbalanced():
-    values = class_values(np.array([1.0, 1.0, 1.0, 0.0]), np.array([0, 0, 0, 1]), 2)
-    assert values.aggregate == 0.75
-    assert metric("class_mean", values.mean) == 0.5
-
-
-@given(st.integers(0, 2**32))
-def test_lemma_order_of_samples_does_not_matter(seed):
-    logits, labels = logits_and_labels(seed)
-    values = scores(logits, labels, activation="softmax")
-    order = np.random.default_rng(seed).permutation(len(labels))
-    before, after = class_values(values, labels, 5), class_values(values[order], labels[order], 5)
-    np.testing.assert_array_equal(after.n, before.n)
-    np.testing.assert_allclose(after.mean, before.mean, rtol=1e-13)
-    np.testing.assert_allclose(after.variance, before.variance, rtol=1e-11)
-
-
 @given(st.integers(0, 2**32), st.integers(2, 4))
 def test_lemma_duplicating_every_sample_leaves_the_means(seed, copies):
     logits, labels = logits_and_labels(seed)
@@ -127,27 +110,9 @@ def test_a_class_without_samples_is_missing_and_never_the_worst():
     assert metric("rdi", values.mean) == pytest.approx(0.6)
 
 
-def test_one_sample_has_no_variance():
-    values = class_values(np.array([0.2, 0.4, 0.9]), np.array([0, 0, 1]), 2)
-    assert np.isnan(values.variance[1])
-    assert values.variance[0] == pytest.approx(0.02)
-
-
-def test_correctness_counts_as_a_measure():
-    values = class_values(np.array([True, False, True]), np.array([0, 0, 1]), 2)
-    assert values.mean.tolist() == [0.5, 1.0]
-    assert values.mean.dtype == np.float64
-
-
 def test_a_label_beyond_the_declared_classes_is_not_silently_dropped():
     with pytest.raises(ValueError, match="broadcast"):
         class_values(np.array([0.2, 0.4]), np.array([0, 2]), 2)
-
-
-def test_class_values_cannot_be_changed():
-    values = ClassValues(n=np.array([1]), mean=np.array([0.5]), variance=np.array([np.nan]))
-    with pytest.raises(AttributeError):
-        values.mean = np.array([1.0])
 
 
 def test_a_sample_without_a_value_is_an_error_and_not_a_missing_class():

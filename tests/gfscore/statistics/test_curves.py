@@ -6,7 +6,7 @@ import pytest
 
 from gfscore import InputError
 from gfscore.statistics.classes import class_values
-from gfscore.statistics.curves import POINTS, TOLERANCE, ScoreCurves, chebyshev_points, sweep_class_scores
+from gfscore.statistics.curves import POINTS, TOLERANCE, chebyshev_points, sweep_class_scores
 from gfscore.statistics.margins import ACTIVATIONS, scores
 from gfscore.statistics.scale import SCALE
 from made import adversarial_logits, logits_and_labels
@@ -160,15 +160,3 @@ def test_a_range_too_wide_to_settle_is_an_error_and_not_a_wrong_curve():
     logits[0, 0] = 1.0
     with pytest.raises(InputError, match="between T = 1e-06 and 1e\\+06 need more than 513 points"):
         sweep_class_scores(logits, np.array([0]), 1000, activation="softmax", low=1e-6, high=1e6)
-
-
-def test_curves_rebuilt_from_a_table_are_the_same():
-    logits, labels = logits_and_labels(10)
-    curves = sweep_class_scores(logits, labels, 5, activation="sigmoid", low=0.1, high=3)
-    rebuilt = ScoreCurves(
-        temperatures=np.array(curves.temperatures.tolist()),
-        values=np.array(curves.values.tolist()),
-        n=np.array(curves.n.tolist()),
-    )
-    temperatures = random_temperatures(10, 0.1, 3)
-    np.testing.assert_array_equal(rebuilt(temperatures), curves(temperatures))

@@ -42,11 +42,6 @@ def test_equation_12_is_twice_equation_11_at_the_smallest_class():
     assert rdi_bound(n.min(), classes=1000, alpha=0.05, width=SCALE) == pytest.approx(2 * widths.max())
 
 
-@pytest.mark.parametrize(("n", "k", "expected"), [(1000, 10, 0.109), (50, 1000, 0.651)])
-def test_full_widths_of_a_unit_range(n, k, expected):
-    assert 2 * hoeffding_half_width(n, classes=k, alpha=0.05, width=1) == pytest.approx(expected, abs=5e-4)
-
-
 def test_empirical_bernstein_widths():
     # .038 to .127 at n = 1000, K = 10, depending on the variance; above 1.1 at n = 50, K = 1000.
     def full(n, k, variance):

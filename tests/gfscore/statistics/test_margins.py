@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-import plain
 from gfscore import InputError
 from gfscore.statistics.classes import class_values
 from gfscore.statistics.margins import (
@@ -40,49 +39,24 @@ def test_scale_is_the_square_root_of_half_pi():
     assert abs(SCALE - 1.2533141373155) < 1e-13
 
 
-def test_hand_computed_softmax():
-    # Softmax of ln w is w / sum(w):  (6, 3, 1) -> .6, .3, .1  margin of class 0: .3   margin of class 1: negative
-    logits = np.log([[6.0, 3.0, 1.0], [6.0, 3.0, 1.0], [3.0, 5.0, 2.0]])
-    result = scores(logits, np.array([0, 1, 1]), activation="softmax")
-    np.testing.assert_allclose(result, [0.3 * SCALE, 0.0, 0.2 * SCALE], rtol=1e-14)
-
-
-def test_hand_computed_softmax_at_another_temperature():
-    # At T = 2, w becomes its square root: (9, 4, 1) -> 3, 2, 1 -> margin (3 - 2) / 6.
-    result = scores(np.log([[9.0, 4.0, 1.0]]), np.array([0]), activation="softmax", temperature=2)
-    np.testing.assert_allclose(result, [SCALE / 6], rtol=1e-14)
-
-
-def test_hand_computed_sigmoid():
-    # sig(ln 3) = .75, sig(0) = .5, sig(-ln 3) = .25; at T = 1/2 the first becomes sig(ln 9) = .9.
-    logits = np.array([[math.log(3), 0.0, -math.log(3)]])
-    assert scores(logits, np.array([0]), activation="sigmoid")[0] == pytest.approx(0.25 * SCALE, rel=1e-14)
-    half = scores(logits, np.array([0]), activation="sigmoid", temperature=0.5)
-    assert half[0] == pytest.approx(0.4 * SCALE, rel=1e-14)
-
-
-def test_hand_computed_composed_layers():
-    # softmax(ln 3, 0) = (.75, .25); sigmoid(.75 / .25) - sigmoid(.25 / .25) = sig(3) - sig(1).
-    logits = np.array([[math.log(3), 0.0]])
-    expected = 1 / (1 + math.exp(-3)) - 1 / (1 + math.exp(-1))
-    got = scores(logits, np.array([0]), activation="sigmoid-of-softmax", temperature=0.25)
-    assert got[0] == pytest.approx(expected * SCALE, rel=1e-13)
-    # sigmoid(ln 3, 0) = (.75, .5); softmax(.75 / .25, .5 / .25): margin tanh(1 / 2).
-    got = scores(logits, np.array([0]), activation="softmax-of-sigmoid", temperature=0.25)
-    assert got[0] == pytest.approx(math.tanh(0.5) * SCALE, rel=1e-13)
-
-
-@pytest.mark.parametrize("activation", EVERY_ACTIVATION)
-@pytest.mark.parametrize("temperature", [0.05, 0.5, 1.0, 2.7, 10.0])
-@pytest.mark.parametrize(("seed", "k"), [(0, 2), (1, 3), (2, 10), (3, 40)])
-def test_agrees_with_the_plain_implementation(activation, temperature, seed, k):
-    logits, labels = logits_and_labels(seed, n=60, k=k, scale=2)
-    got = scores(logits, labels, activation=activation, temperature=temperature)
-    expected = plain.scores(logits, labels, activation, temperature)
-    # The plain form loses what 1 / T magnifies.
-    np.testing.assert_allclose(got, expected, rtol=0, atol=1e-15 * (1 + 1 / temperature))
-    assert (got > 0).any()
-    assert (got == 0).any()
+@pytest.mark.parametrize(
+    ("activation", "temperature", "logits", "margin"),
+    [
+        # Softmax of ln w is w / sum(w): .6 - .3; at T = 2, w becomes its square root, (3, 2, 1).
+        ("softmax", 1, np.log([6.0, 3.0, 1.0]), 0.3),
+        ("softmax", 1, np.log([3.0, 6.0, 1.0]), 0),
+        ("softmax", 2, np.log([9.0, 4.0, 1.0]), 1 / 6),
+        # sig(ln 3) = .75, sig(0) = .5, sig(-ln 3) = .25; at T = 1/2 the first becomes sig(ln 9) = .9.
+        ("sigmoid", 1, [math.log(3), 0.0, -math.log(3)], 0.25),
+        ("sigmoid", 0.5, [math.log(3), 0.0, -math.log(3)], 0.4),
+        # softmax(ln 3, 0) = (.75, .25): sig(3) - sig(1). sigmoid(ln 3, 0) = (.75, .5): margin tanh(1 / 2).
+        ("sigmoid-of-softmax", 0.25, [math.log(3), 0.0], 1 / (1 + math.exp(-3)) - 1 / (1 + math.exp(-1))),
+        ("softmax-of-sigmoid", 0.25, [math.log(3), 0.0], math.tanh(0.5)),
+    ],
+)
+def test_hand_computed_margins_of_class_0(activation, temperature, logits, margin):
+    found = scores(np.array([logits]), np.array([0]), activation=activation, temperature=temperature)
+    assert found[0] == pytest.approx(margin * SCALE, rel=1e-13)
 
 
 @pytest.mark.parametrize("activation", EVERY_ACTIVATION)
@@ -203,12 +177,6 @@ def test_a_tie_at_the_top_scores_zero_and_counts_as_an_error(activation):
     assert (predictions(logits, labels) != labels).all()
 
 
-@pytest.mark.parametrize("activation", EVERY_ACTIVATION)
-def test_constant_logits_score_zero(activation):
-    result = scores(np.full((4, 5), 3.7), np.arange(4), activation=activation, temperature=0.3)
-    assert result.tolist() == [0, 0, 0, 0]
-
-
 @pytest.mark.parametrize("temperature", [0, -1, 0.0, math.nan, math.inf, -math.inf, None, "1", [1.0], 1j])
 def test_a_temperature_that_is_not_a_positive_number_is_an_error(temperature):
     with pytest.raises(InputError, match="temperature must be a positive number, got"):
@@ -227,14 +195,6 @@ def test_any_kind_of_number_is_a_temperature(temperature):
 def test_an_unknown_activation_is_an_error_that_lists_the_known_ones():
     with pytest.raises(InputError, match="activation 'relu' is unknown; choose one of sigmoid, softmax"):
         scores(np.eye(2), np.arange(2), activation="relu")
-
-
-@pytest.mark.parametrize("activation", EVERY_ACTIVATION)
-def test_wrong_by_ten_logits_at_a_small_temperature_is_finite(activation):
-    result = scores(np.array([[0.0, 10.0], [10.0, 0.0]]), np.array([0, 0]), activation=activation, temperature=0.01)
-    assert result[0] == 0
-    assert np.isfinite(result[1])
-    assert scores(np.array([[10.0, 0.0]]), np.array([0]), activation="softmax", temperature=0.01)[0] == SCALE
 
 
 @pytest.mark.parametrize("activation", EVERY_ACTIVATION)

@@ -3,9 +3,9 @@ import pandas as pd
 import pytest
 from scipy.stats import beta, binom
 
-from gfscore.audit.probabilistic_rows import share_rows
+from gfscore.audit.agreement.rows import share_rows
 from gfscore.core.errors import InputError
-from gfscore.statistics.decisions import class_shares, share_interval, training_methods_table
+from gfscore.statistics.decisions import class_shares, printed_interval, share_interval, training_method
 from gfscore.statistics.error_rates import caution, error_rate
 from gfscore.statistics.sequential_tests import ROBUST, STATES, boundaries, wrong_call_rate
 
@@ -21,20 +21,15 @@ def test_corrected_interval_by_hand():
 
 
 def test_printed_interval_by_hand():
-    low, high = share_interval(70, 0, 100, **LEVELS, form="paper")
+    low, high = printed_interval(70, 0, 100, alpha=0.05)
     assert (low, high) == pytest.approx((0.65 / 1.05, 0.7 / 0.95))
 
 
-def test_bounds_stay_within_the_unit_interval():
-    for form in ("corrected", "paper"):
-        assert share_interval(100, 0, 100, **LEVELS, form=form)[1] == 1
-        assert share_interval(0, 0, 100, **LEVELS, form=form)[0] == 0
-
-
-@pytest.mark.parametrize("form", ["corrected", "paper"])
-def test_all_undecided_and_no_inputs_say_nothing(form):
-    assert share_interval(0, 50, 50, **LEVELS, form=form) == (0, 1)
-    assert share_interval(0, 0, 0, **LEVELS, form=form) == (0, 1)
+@pytest.mark.parametrize(("interval", "levels"), [(share_interval, LEVELS), (printed_interval, {"alpha": 0.05})])
+def test_bounds_stay_within_the_unit_interval_and_without_decisions_say_nothing(interval, levels):
+    assert interval(100, 0, 100, **levels)[1] == 1
+    assert interval(0, 0, 100, **levels)[0] == 0
+    assert interval(0, 50, 50, **levels) == interval(0, 0, 0, **levels) == (0, 1)
 
 
 def test_corrected_interval_covers_with_wrong_calls_and_undecided_inputs():
@@ -49,7 +44,7 @@ def test_corrected_interval_covers_with_wrong_calls_and_undecided_inputs():
     covered = np.mean((low <= robust_share) & (robust_share <= high))
     assert covered >= 0.95
     # Without the correction for wrong calls, or for the drawing of inputs, it would not.
-    low, high = share_interval(*[called.sum(1), 0], n, alpha_test=0.05, alpha_ci=0.05, form="paper")
+    low, high = printed_interval(called.sum(1), 0, n, alpha=0.05)
     assert np.mean((low <= robust_share) & (robust_share <= high)) < 0.9
 
 
@@ -83,7 +78,7 @@ def test_bounds_hold_at_the_threshold_though_the_repeated_test_errs(p, truth):
     missed = missed_at_alpha = 0
     for own in states:
         samples = pd.DataFrame({"label": 0, "state": own})
-        *_, whole = share_rows({}, samples, ["a"], settings=REPEATED, confidence=0.95)
+        *_, whole = share_rows(samples, ["a"], settings=REPEATED, confidence=0.95)
         missed += not whole["low"] <= truth <= whole["high"]
         low, high = share_interval((own == STATES[ROBUST]).sum(), (own == STATES[0]).sum(), n, **LEVELS)
         missed_at_alpha += not low <= truth <= high
@@ -113,7 +108,7 @@ def test_a_test_that_errs_as_often_as_a_coin_is_refused():
 def test_shares_per_class_and_overall():
     labels = np.array([0] * 20 + [1] * 10)
     states = np.array(["robust"] * 15 + ["not_robust"] * 3 + ["undecided"] * 2 + ["robust"] * 10, dtype=object)
-    table = class_shares(states, labels, ["cat", "dog", "frog"], **LEVELS)
+    table = pd.DataFrame(class_shares(states, labels, ["cat", "dog", "frog"], alpha=0.04, **LEVELS))
     assert table["class_name"].tolist() == ["cat", "dog", "frog", "all"]
     assert table["class_index"].tolist() == [0, 1, 2, -1]
     assert table[["n", "robust", "not_robust", "undecided"]].to_numpy().tolist() == [
@@ -126,13 +121,13 @@ def test_shares_per_class_and_overall():
     assert tuple(table.loc[0, ["low", "high"]]) == pytest.approx(expected)
     assert tuple(table.loc[2, ["low", "high"]]) == (0, 1)
     assert tuple(table.loc[3, ["low", "high"]]) == pytest.approx(share_interval(25, 2, 30, **LEVELS))
+    printed = printed_interval(25, 2, 30, alpha=0.04)
+    assert tuple(table.loc[3, ["paper_low", "paper_high"]]) == pytest.approx(printed)
 
 
 def test_unknown_names_and_levels_are_refused():
     with pytest.raises(InputError, match="did you mean 'robust'"):
-        class_shares(["robus"], np.array([0]), ["a", "b"], **LEVELS)
-    with pytest.raises(InputError, match="did you mean 'paper'"):
-        share_interval(1, 0, 2, **LEVELS, form="papers")
+        class_shares(["robus"], np.array([0]), ["a", "b"], alpha=0.05, **LEVELS)
     with pytest.raises(InputError, match=r"alpha_test < 0\.5"):
         share_interval(1, 0, 2, alpha_test=0.5, alpha_ci=0.05)
 
@@ -149,14 +144,14 @@ def test_table_of_training_methods():
         "adversarial": samples(ids[::-1][:100], value=np.repeat([0.0, 1.0], [60, 40])),
         "probabilistic": samples(ids[:50], state=np.repeat(STATES, [5, 40, 5])),
     }
-    row = training_methods_table({"PGD": tables}, alpha=0.05, **LEVELS).iloc[0]
-    assert (row["training"], row["n"], row["accuracy"], row["robust"], row["undecided"]) == ("PGD", 50, 1.0, 0.8, 0.1)
+    row = training_method(tables, name="PGD", alpha=0.05, **LEVELS)
+    assert (row["n"], row["accuracy"], row["robust"], row["undecided"]) == (50, 1.0, 0.8, 0.1)
     # The first forty ids are those that survived.
     assert row["attack_failure_rate"] == 0.8
     assert row["observation"] == pytest.approx(0.75 / 1.05)
     assert (row["robust_low"], row["robust_high"]) == pytest.approx(share_interval(40, 5, 50, **LEVELS))
     # The paper takes a test at its level, the interval by what it errs in truth.
-    erring = training_methods_table({"PGD": tables}, alpha=0.05, alpha_test=0.3, alpha_ci=0.05).iloc[0]
+    erring = training_method(tables, name="PGD", alpha=0.05, alpha_test=0.3, alpha_ci=0.05)
     assert erring["observation"] == row["observation"]
     assert erring["robust_low"] == pytest.approx(share_interval(40, 5, 50, alpha_test=0.3, alpha_ci=0.05)[0])
 
@@ -168,4 +163,4 @@ def test_methods_without_common_samples_are_refused():
         "probabilistic": samples(["a"], state=["robust"]),
     }
     with pytest.raises(InputError, match="ERM: no sample is measured by all of clean, adversarial, probabilistic"):
-        training_methods_table({"ERM": tables}, alpha=0.05, **LEVELS)
+        training_method(tables, name="ERM", alpha=0.05, **LEVELS)

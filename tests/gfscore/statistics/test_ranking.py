@@ -71,11 +71,6 @@ def test_spearman_leaves_out_pairs_with_a_missing_value():
     assert math.isnan(spearman([1, np.nan, 3], [np.nan, 2, 3]))
 
 
-def test_spearman_of_several_rows_with_a_missing_value_is_an_error():
-    with pytest.raises(InputError, match="needs values without NaN"):
-        spearman([[1, np.nan], [1, 2]], [1, 2])
-
-
 @pytest.mark.parametrize(
     ("x", "y"),
     [([1, 1, 1], [1, 2, 3]), ([1, 2], [0.5, 0.5]), ([1], [2]), ([], []), ([np.nan, np.nan], [1, 2])],
@@ -85,12 +80,10 @@ def test_spearman_is_undefined_without_an_order(x, y):
     assert spearman_or_none(x, y) is None
 
 
-def test_spearman_of_many_rows_of_one_model_is_undefined_everywhere():
+def test_spearman_of_several_rows_needs_values_and_two_models():
+    with pytest.raises(InputError, match="needs values without NaN"):
+        spearman([[1, np.nan], [1, 2]], [1, 2])
     assert np.isnan(spearman(np.zeros((4, 1)), np.zeros(1))).tolist() == [True] * 4
-
-
-def test_spearman_for_json_is_a_plain_float():
-    assert type(spearman_or_none(np.arange(3), np.arange(3))) is float
 
 
 def test_rounding_decides_no_rank():
@@ -105,16 +98,13 @@ def test_values_further_apart_than_the_tolerance_are_ranked():
     assert ranks([0.3 + 2 * TIE_TOLERANCE, 0.3]).tolist() == [2, 1]
 
 
-@given(st.lists(st.integers(0, 6), min_size=1, max_size=15))
-def test_ranks_agree_with_the_plain_implementation(values):
-    assert ranks(values).tolist() == plain.average_ranks(values)
-
-
 def test_exact_p_value_of_the_papers_imagenet_result():
     # H5: M = 5 models cannot show much. 10 of 120 orders reach |rho| >= .9, 2 reach 1.
     assert exact_p_value(0.9, 5) == pytest.approx(0.0833, abs=5e-5)
     assert exact_p_value(-0.9, 5) == exact_p_value(0.9, 5)
     assert exact_p_value(1.0, 5) == pytest.approx(2 / 120)
+    assert exact_p_value(0.0, 5) == 1
+    assert math.isnan(exact_p_value(math.nan, 5))
 
 
 @pytest.mark.parametrize("models", [2, 3, 4, 6])
@@ -124,14 +114,6 @@ def test_exact_p_value_against_enumeration(models):
     for rho in {round(value, 6) for value in every}:
         expected = sum(abs(value) >= abs(rho) - 1e-5 for value in every) / len(every)
         assert exact_p_value(max(0.0, abs(rho) - 1e-6), models) == pytest.approx(expected)
-
-
-def test_exact_p_value_of_no_agreement_is_one():
-    assert exact_p_value(0.0, 5) == 1
-
-
-def test_exact_p_value_of_an_undefined_correlation_is_undefined():
-    assert math.isnan(exact_p_value(math.nan, 5))
 
 
 @pytest.mark.parametrize("models", [0, 1, EXACT_UP_TO + 1])
@@ -160,14 +142,6 @@ def test_vulnerability_ties_follow_the_tie_rule_of_the_worst_class():
     frame = vulnerability(values, ["a", "b", "c"])
     assert frame["times_worst"].tolist() == [1, 1, 0]
     assert frame["mean_rank"].tolist() == [1.5, 1.5, 3]
-
-
-def test_a_class_without_samples_in_any_model_is_ranked_nowhere():
-    frame = vulnerability([[0.1, np.nan, 0.3], [0.2, np.nan, 0.1]], ["a", "b", "c"]).set_index("class_name")
-    assert math.isnan(frame.loc["b", "mean_rank"])
-    assert frame.loc["b", ["times_worst", "times_best"]].tolist() == [0, 0]
-    assert frame.loc["a", "mean_rank"] == 1.5
-    assert frame.index.tolist()[-1] == "b"
 
 
 def test_vulnerability_ranks_the_classes_that_all_models_have():

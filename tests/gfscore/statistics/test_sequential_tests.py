@@ -8,6 +8,7 @@ from scipy.integrate import quad
 from scipy.stats import beta, binom
 
 from gfscore.core.errors import InputError
+from gfscore.statistics.error_rates import PRESETS, threshold
 from gfscore.statistics.sequential_tests import (
     NOT_ROBUST,
     ROBUST,
@@ -20,7 +21,6 @@ from gfscore.statistics.sequential_tests import (
     wrong_call_rate,
     zero_failure_draws,
 )
-from gfscore.statistics.thresholds import PRESETS, threshold
 from studies.reproduction.exact_binomial import repeated_test_false_calls
 
 

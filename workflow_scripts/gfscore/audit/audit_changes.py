@@ -1,8 +1,5 @@
 """Changes of statistics between two audits of the same data, for example of an earlier and a later release."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -138,32 +135,22 @@ def _of_metric(first: pd.DataFrame, second: pd.DataFrame, metric: Metric) -> pd.
     return both
 
 
-def require_comparable(
-    first: Mapping[str, Any],
-    second: Mapping[str, Any],
-    *,
-    names: tuple[str, str] = ("the first audit", "the second audit"),
-) -> None:
-    """Raise InputError unless the temperatures of two audits are comparable.
+def require_comparable_audits(first: Path | str, second: Path | str) -> None:
+    """Raise InputError unless the temperatures of two audits, given as folders, are comparable.
 
-    Takes the contents of two calibration.json. For each common objective, the measure, the digest of the model set, the
-    split of the samples and the chosen temperatures must agree, since a temperature depends on the models that it was
-    chosen on. Raises InputError also if there is no common objective.
+    For each common objective of their calibration.json the measure, the digest of the model set, the split of the
+    samples and the chosen temperatures must agree, since a temperature depends on the models that it was chosen on.
+    Raises InputError also if there is no common objective.
     """
-    shared = [objective for objective in first if objective in second]
+    ours, theirs = (read_json(Path(folder) / "calibration.json") for folder in (first, second))
+    shared = [objective for objective in ours if objective in theirs]
     if not shared:
-        raise InputError(f"{names[0]} and {names[1]} share no calibration objective; {REMEDY}")
+        raise InputError(f"{first} and {second} share no calibration objective; {REMEDY}")
     for objective in shared:
         for key, words in _MUST_AGREE.items():
-            ours, theirs = first[objective].get(key), second[objective].get(key)
-            if ours != theirs:
+            own, other = ours[objective].get(key), theirs[objective].get(key)
+            if own != other:
                 raise InputError(
-                    f"scores calibrated by {objective} are not comparable: {words} is {ours!r} in {names[0]}, but "
-                    f"{theirs!r} in {names[1]}; {REMEDY}"
+                    f"scores calibrated by {objective} are not comparable: {words} is {own!r} in {first}, but "
+                    f"{other!r} in {second}; {REMEDY}"
                 )
-
-
-def require_comparable_audits(first: Path | str, second: Path | str) -> None:
-    """As require_comparable, for the folders of two audits, which hold calibration.json."""
-    calibrations = [read_json(Path(folder) / "calibration.json") for folder in (first, second)]
-    require_comparable(*calibrations, names=(str(first), str(second)))

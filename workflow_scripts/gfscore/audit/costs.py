@@ -1,16 +1,13 @@
 """Rows of the table costs, from the records of all jobs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from gfscore.core.files import read_json
 from gfscore.core.identity import UNCALIBRATED
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 FROM_LOGITS = "score_models"
 """Step of the measures from logits, for all models together, so single models have no cost."""

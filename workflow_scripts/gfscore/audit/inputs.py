@@ -161,7 +161,7 @@ class AuditInputs:
     def _calibrated(self, model):
         found = self.logits_of(model)
         correct = predictions(found.logits, found.labels) == found.labels
-        activation = self.measures[cast(str, self.calibrated_measure)]["activation"]
+        settings = self.measures[cast(str, self.calibrated_measure)]
         for objective, result in self.calibrations.items():
             temperature = chosen_temperature(result, label_of(model))
             # An objective without an optimum chooses no temperature; calibration.json says why.
@@ -172,10 +172,12 @@ class AuditInputs:
                 if split:
                     part = ~choosing_samples(found.sample_id, found.labels, split)
                 logits, labels = found.logits[part], found.labels[part]
-                values = scores(logits, labels, activation=activation, temperature=temperature)
+                values = scores(logits, labels, activation=settings["activation"], temperature=temperature)
                 sample_id, fresh = found.sample_id[part], split is not None
                 rows = self.listed.expected(None, where=self.dataset).rows[part]
-                yield Measured(key, values, labels, correct[part], sample_id, fresh=fresh, rows=rows)
+                yield Measured(
+                    key, measure_of(settings), values, labels, correct[part], sample_id, fresh=fresh, rows=rows
+                )
 
 
 def _uncalibrated(own, measure):
@@ -199,6 +201,7 @@ def _uncalibrated(own, measure):
         values = np.where(missing, lowest, values)
     found = Measured(
         key,
+        described,
         values,
         expected.labels,
         correct,
@@ -208,12 +211,12 @@ def _uncalibrated(own, measure):
         missing=missing,
         rows=expected.rows,
     )
-    _require_in_range(found, own.path(measure), described.value_range)
+    _require_in_range(found, own.path(measure))
     return found
 
 
-def _require_in_range(measured, path, value_range):
-    lowest, highest = value_range
+def _require_in_range(measured, path):
+    lowest, highest = measured.measure.value_range
     slack = ROUNDING * (highest - lowest)
     for values in (measured.values, measured.upper_values):
         if values is None:

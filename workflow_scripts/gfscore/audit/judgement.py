@@ -1,21 +1,17 @@
 """The verdict on an audit from its values per sample, with what it rests on."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from gfscore.audit.agreement.falsification_rows import add_contradictions
-from gfscore.audit.groups.gate import add_group_bounds
+from numpy.typing import ArrayLike
+
+from gfscore.audit.agreement.falsification import add_contradictions
+from gfscore.audit.groups.scores import add_group_bounds
+from gfscore.audit.inputs import AuditInputs
 from gfscore.audit.verdicts.evidence import evidence
 from gfscore.audit.verdicts.verdict import candidates_of, judge
 from gfscore.core.files import read_json
 from gfscore.statistics.error_rates import caution
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from gfscore.audit.inputs import AuditInputs
 
 
 def judgement(
@@ -39,7 +35,6 @@ def judgement(
         inputs.measured(),
         class_names,
         rules=rules,
-        measures=inputs.measures,
         intervals=intervals,
         label_error_rates=label_error_rates,
     )

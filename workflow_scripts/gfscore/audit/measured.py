@@ -1,40 +1,32 @@
 """The values of one measure of one model, as intervals, tests and metrics take them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from gfscore.core.identity import UNCALIBRATED
-
-
-@dataclass(frozen=True)
-class SampleCounts:
-    """Samples by class, each (K,) int64: how many `measured` of those `expected`, and the `rows` that show them."""
-
-    measured: NDArray[np.int64]
-    expected: NDArray[np.int64]
-    rows: NDArray[np.int64]
+from gfscore.measures.declaration import Measure
+from gfscore.statistics.class_bounds import ClassBounds, bounds_of
 
 
 @dataclass(frozen=True)
 class Measured:
     """One measure of one model on N samples.
 
-    `key` holds dataset, threat, model, measure, calibration, temperature; `values` (N,) float64 in the measure's
-    range; `labels` (N,) int32; `correct` (N,) bool, clean correctness of the same samples; `sample_id` (N,) str;
-    `fresh`: no temperature was chosen on these samples, so that intervals hold; `upper_values` (N,): the largest values
-    that the samples may have, where some are undecided, else None; `missing` (N,) bool: samples that must have a value
-    and have none, which count as undecided over the whole range; `rows` (N,): rows of the dataset that show the same
-    image. None stands for no missing samples, and for one row each.
+    `key` holds dataset, threat, model, measure, calibration, temperature; `measure` is its declaration; `values` (N,)
+    float64 in its range; `labels` (N,) int32; `correct` (N,) bool, clean correctness of the same samples; `sample_id`
+    (N,) str; `fresh`: no temperature was chosen on these samples, so that intervals hold; `upper_values` (N,): the
+    largest values that the samples may have, where some are undecided, else None; `missing` (N,) bool: samples that
+    must have a value and have none, which count as undecided over the whole range; `rows` (N,): rows of the dataset
+    that show the same image. None stands for no missing samples, and for one row each.
     """
 
     key: dict[str, Any]
+    measure: Measure
     values: NDArray[np.float64]
     labels: NDArray[np.integer]
     correct: NDArray[np.bool_]
@@ -50,14 +42,14 @@ class Measured:
         """Samples that have a value, (N,) bool."""
         return np.ones(len(self.values), dtype=bool) if self.missing is None else ~self.missing
 
-    def counts(self, classes: int) -> SampleCounts:
-        """How many samples its class values rest on."""
+    def counts(self, classes: int) -> dict[str, NDArray[np.int64]]:
+        """Samples by class, each (K,): `measured` of those `expected`, and the `rows` that show them."""
         rows = np.ones(len(self.labels)) if self.rows is None else self.rows
-        return SampleCounts(
-            measured=np.bincount(self.labels[self.known], minlength=classes),
-            expected=np.bincount(self.labels, minlength=classes),
-            rows=np.bincount(self.labels, weights=rows, minlength=classes).astype(np.int64),
-        )
+        return {
+            "measured": np.bincount(self.labels[self.known], minlength=classes),
+            "expected": np.bincount(self.labels, minlength=classes),
+            "rows": np.bincount(self.labels, weights=rows, minlength=classes).astype(np.int64),
+        }
 
     @property
     def calibrated(self) -> bool:
@@ -68,6 +60,27 @@ class Measured:
     def bounded(self) -> bool:
         """Whether some values are undecided, so that only the smallest and largest ones they may have are known."""
         return self.upper_values is not None and not np.array_equal(self.values, self.upper_values)
+
+    def bounds(
+        self,
+        classes: int,
+        *,
+        intervals: Mapping[str, Any],
+        label_error_rates: ArrayLike | None = None,
+        cells: NDArray[np.integer] | None = None,
+    ) -> ClassBounds:
+        """ClassBounds of its values as bounds_of; by `cells` (N,), negative for none, where given instead of labels."""
+        chosen = slice(None) if cells is None else cells >= 0
+        upper = self.upper_values
+        return bounds_of(
+            self.values[chosen],
+            (self.labels if cells is None else cells)[chosen],
+            classes,
+            measure=self.measure,
+            intervals=intervals,
+            label_error_rates=label_error_rates,
+            upper_values=None if upper is None else upper[chosen],
+        )
 
 
 def row_generator(seed: int, key: Mapping[str, Any]) -> np.random.Generator:

@@ -34,21 +34,6 @@ class ModelLogits:
         return replace(self, sample_id=self.sample_id[rows], labels=self.labels[rows], logits=self.logits[rows])
 
 
-def read_model_logits(
-    path: Path | str,
-    manifest: Mapping[str, Any],
-    samples: pd.DataFrame,
-    *,
-    given: bool,
-    member: str | None = None,
-    **how: Any,
-) -> ModelLogits:
-    """Logits of a model on a dataset: `given` by somebody else, as given_logits, or computed, as computed_logits."""
-    if given:
-        return given_logits(path, manifest, samples, member=member, **how)
-    return computed_logits(path, manifest, **how)
-
-
 def computed_logits(
     path: Path | str,
     manifest: Mapping[str, Any],

@@ -14,8 +14,6 @@ from gfscore.audit.metrics import BOUNDED, MAIN, METRICS
 from gfscore.audit.noise import noise_floors
 from gfscore.audit.verdicts.planner import detectable_rdi
 from gfscore.core.identity import label_of
-from gfscore.measures import measure_of
-from gfscore.statistics.class_bounds import bounds_of
 from gfscore.statistics.classes import ClassValues, class_values
 from gfscore.statistics.disparity import worst_class_set, worst_classes
 
@@ -70,14 +68,7 @@ def model_rows(
     classes = [by_key[key].sort_values("class_index") for key in keys]
     floors = _noise_floors(found, len(classes[0]), models=len(inputs.models), **settings)
     return [
-        _model_row(
-            item,
-            frame,
-            measure_of(inputs.measures[item.key["measure"]]),
-            of_model[label_of(item.key)],
-            floor,
-            lam=settings["fp_lambda"],
-        )
+        _model_row(item, frame, of_model[label_of(item.key)], floor, lam=settings["fp_lambda"])
         for item, frame, floor in zip(found, classes, floors, strict=True)
     ]
 
@@ -98,7 +89,7 @@ def _noise_floors(found, classes, *, models, fp_lambda, permutations, seed):
     return floors
 
 
-def _model_row(measured, class_frame, measure, accuracies, noise, *, lam):
+def _model_row(measured, class_frame, accuracies, noise, *, lam):
     names = class_frame["class_name"].tolist()
     bounds = class_frame["low"].to_numpy(), class_frame["high"].to_numpy()
     detectable = detectable_rdi(*bounds)
@@ -110,7 +101,7 @@ def _model_row(measured, class_frame, measure, accuracies, noise, *, lam):
     for metric in MAIN:
         if metric.bounded:
             row[f"{metric.name}_low"], row[f"{metric.name}_high"] = summary[f"{metric.name}_interval"]
-    row["value_alone_low"], row["value_alone_high"] = _aggregate_alone(measured, class_frame, measure)
+    row["value_alone_low"], row["value_alone_high"] = _aggregate_alone(measured, class_frame)
     return row | {
         "wcr_class": summary["wcr_class"],
         "wcr_tied": summary["wcr_tied"],
@@ -127,20 +118,16 @@ def _model_row(measured, class_frame, measure, accuracies, noise, *, lam):
     }
 
 
-def _aggregate_alone(measured, class_frame, measure):
+def _aggregate_alone(measured, class_frame):
     # Interval of the aggregate itself, by the method, confidence and label-error rates of the class bounds.
     if not measured.fresh:
         return None, None
     method, rates = class_frame["interval"].iloc[0], class_frame["label_error_rate"]
-    bounds = bounds_of(
-        measured.values,
-        measured.labels,
+    bounds = measured.bounds(
         len(class_frame),
-        measure=measure,
         # The seed draws the order of the samples, on which the interval of an aggregate does not depend.
         intervals={"method": method, "binary": method, "seed": 0},
         label_error_rates=None if rates.isna().all() else rates.to_numpy(dtype=np.float64),
-        upper_values=measured.upper_values,
     )
     side = (1 - class_frame["confidence"].iloc[0]) / 2
     return bounds.lower_aggregate(side), bounds.upper_aggregate(side)

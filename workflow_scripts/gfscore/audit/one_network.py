@@ -1,20 +1,15 @@
 """Whether one network gave all measures of a model: its predictions for the undisturbed samples must agree."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
+from gfscore.audit.measured import Measured
+from gfscore.audit.model_samples import ModelSamples
 from gfscore.core.errors import InputError
 from gfscore.core.identity import MODEL, label_of
 from gfscore.measures import from_logits, reference_measure
-
-if TYPE_CHECKING:
-    from gfscore.audit.measured import Measured
-    from gfscore.audit.model_samples import ModelSamples
 
 MOST_CHANGED = 0.02
 """Share of the predictions that may differ between two measures of one network.
@@ -52,7 +47,9 @@ def require_one_network(measured: Mapping[str, Measured], own: ModelSamples) -> 
     for name, predictions in known.items():
         of_first, of_other = known[first].align(predictions, join="inner")
         changed = int(np.count_nonzero(of_first != of_other))
-        if changed > FEW_CHANGED and changed > _tolerated(own.identity(first), own.identity(name)) * len(of_other):
+        in_bfloat16 = any(own.identity(measure).get("dtype") == "bfloat16" for measure in (first, name))
+        tolerated = MOST_CHANGED_IN_BFLOAT16 if in_bfloat16 else MOST_CHANGED
+        if changed > FEW_CHANGED and changed > tolerated * len(of_other):
             remade = " ".join(_to_remake(part, own) for part in (first, name))
             raise InputError(
                 f"{label_of(own.model)}: {first} and {name} are not of one network: for {changed} of "
@@ -60,11 +57,6 @@ def require_one_network(measured: Mapping[str, Measured], own: ModelSamples) -> 
                 "differ, more than rounding explains. Its weights, or code that it uses, changed after one of them was "
                 f"made; make both again by adding -R {remade} to the command"
             )
-
-
-def _tolerated(*identities):
-    in_bfloat16 = any(identity.get("dtype") == "bfloat16" for identity in identities)
-    return MOST_CHANGED_IN_BFLOAT16 if in_bfloat16 else MOST_CHANGED
 
 
 def _to_remake(measure, own):

@@ -1,7 +1,5 @@
 """The table scores of an audit: values of all measures from logits, one row group per model and measure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -22,13 +20,11 @@ def write_scores(
     identity: Mapping[str, Any],
 ) -> None:
     """Write samples tables, given as triples (model, measure, data frame), into one file."""
-    frames = [_with_key(frame, {**model, "measure": measure}) for model, measure, frame in parts]
+    frames = [
+        frame.assign(**model, measure=measure).reindex(columns=SCORES.column_names) for model, measure, frame in parts
+    ]
     index = [[label_of(model), measure] for model, measure, _ in parts]
     write_parts(path, SCORES, frames, identity={**identity, "parts": index})
-
-
-def _with_key(frame, key):
-    return frame.assign(**key).reindex(columns=SCORES.column_names)
 
 
 class ScoresFile:

@@ -1,18 +1,16 @@
 """Checks and scores of the models of an audit, from the logits of one after the other."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import pandas as pd
 
 from gfscore.audit.calibration.sweeps import sweep_frame
 from gfscore.audit.checks import check_logits
 from gfscore.audit.comparison.sensitivity import model_sensitivity, with_places
-from gfscore.audit.model_logits import read_model_logits
+from gfscore.audit.model_logits import computed_logits, given_logits
 from gfscore.audit.sample_list import SampleList
 from gfscore.audit.summary_tables import SENSITIVITY
 from gfscore.audit.tables import TABLES
@@ -20,76 +18,25 @@ from gfscore.core.files import read_json, sha256_of_file
 from gfscore.core.identity import label_of
 from gfscore.measures import from_logits, kind_of
 from gfscore.measures.samples import table_of
+from gfscore.tables.kept_frames import KeptFrames
 from gfscore.tables.parquet_tables import frame_of, read_table
 from gfscore.tables.table import DATASET
 
-if TYPE_CHECKING:
-    from gfscore.audit.model_logits import ModelLogits
-    from gfscore.tables.kept_frames import KeptFrames
-
 
 @dataclass(frozen=True, kw_only=True)
-class Scoring:
-    """What is asked of every model, and what was found of those that were added.
+class Scored:
+    """What was found of the logits of the models of an audit.
 
-    `measures`: those from logits, name -> settings; `calibrated`: the one whose temperature is searched, or None;
-    `temperatures`: low and high of the search; `changes`: shifts and scales of the logits, and lam, lambda of FP;
-    `kept`: frames of earlier runs, which may hold what takes long, if any. `checks`: results of check_logits with
-    dataset, threat, model; of the accepted models `parts`: samples tables as (model, measure, data frame), `sweeps`:
-    scores over the temperature, `sensitivity`: rows of that table, `identities`: those of their logits, by
-    label.
+    `checks`: results of check_logits with dataset, threat, model. Of the accepted models `parts`: samples tables as
+    (model, measure, data frame); the tables `sweeps`, scores over the temperature, and `sensitivity`; and the
+    `identities` of their logits, by label.
     """
 
-    class_names: Sequence[str]
-    measures: Mapping[str, Mapping[str, Any]]
-    calibrated: str | None
-    temperatures: Mapping[str, float]
-    changes: Mapping[str, Any]
-    kept: KeptFrames | None = None
-    checks: list[dict[str, Any]] = field(default_factory=list)
-    parts: list[tuple[Mapping[str, str], str, pd.DataFrame]] = field(default_factory=list)
-    sweeps: list[pd.DataFrame] = field(default_factory=list)
-    sensitivity: list[pd.DataFrame] = field(default_factory=list)
-    identities: dict[str, Mapping[str, Any]] = field(default_factory=dict)
-
-    def add(self, model: Mapping[str, str], found: ModelLogits, *, gate: Mapping[str, Any], source: Path | str) -> None:
-        """Check the logits of a model, and score them if they are accepted; see check_logits."""
-        checked = check_logits(found, self.class_names, source=source, gate=gate)
-        self.checks.append({**model, **checked})
-        if not checked["accepted"]:
-            return
-        self.identities[label_of(model)] = found.identity
-        for name, entry in self.measures.items():
-            columns = kind_of(entry).load()(found.logits, found.labels, settings=entry)
-            frame = pd.DataFrame({"sample_id": found.sample_id, "label": found.labels, **columns})
-            self.parts.append((model, name, frame[table_of(entry["kind"]).column_names]))
-        made_of = {"logits": sha256_of_file(source), "model": dict(model)}
-        if self.calibrated:
-            key, activation = {**model, "measure": self.calibrated}, self.measures[self.calibrated]["activation"]
-            how = {"activation": activation, **self.temperatures}
-            sweep = self._kept(
-                TABLES["sweeps"], made_of | {"key": key, "how": how}, lambda: sweep_frame(found, key, **how)
-            )
-            self.sweeps.append(sweep)
-        great = {name: entry for name, entry in self.measures.items() if entry["kind"] == "great"}
-        rows = self._kept(
-            SENSITIVITY,
-            made_of | {"measures": great, "changes": self.changes},
-            lambda: model_sensitivity(model, found.logits, found.labels, great, **self.changes),
-        )
-        self.sensitivity.append(rows)
-        print(f"{label_of(model)}: scored")
-
-    def _kept(self, table, made_of, make):
-        return self.kept.get(table, made_of, make) if self.kept else make()
-
-    def all_sweeps(self) -> pd.DataFrame:
-        """The table sweeps of all models."""
-        return pd.concat(self.sweeps) if self.sweeps else frame_of(TABLES["sweeps"], [])
-
-    def all_sensitivity(self) -> pd.DataFrame:
-        """The table sensitivity of all models."""
-        return with_places(self.sensitivity)
+    checks: list[dict[str, Any]]
+    parts: list[tuple[Mapping[str, str], str, pd.DataFrame]]
+    sweeps: pd.DataFrame
+    sensitivity: pd.DataFrame
+    identities: dict[str, Mapping[str, Any]]
 
 
 def score(
@@ -100,28 +47,57 @@ def score(
     temperatures: Mapping[str, float],
     changes: Mapping[str, Any],
     kept: KeptFrames | None = None,
-) -> Scoring:
-    """Check and score the logits of every model of an audit.
+) -> Scored:
+    """Check the logits of every model of an audit, and score those that are accepted.
 
-    `files` holds the paths of the `manifest` and the table of the `dataset`. `subject` is what
-    plan.subject_of says, `checks` what is asked of the logits of each model (plan.logit_checks); the others are those
-    of Scoring. Raises InputError for logits that cannot be audited.
+    `files` holds the paths of the `manifest` and the table of the `dataset`. `subject` is what plan.subject_of says,
+    `checks` what is asked of the logits of each model (plan.logit_checks), `temperatures` low and high of the search,
+    `changes` shifts and scales of the logits, and lam, lambda of FP; `kept` holds frames of earlier runs, which take
+    long. Raises InputError for logits that cannot be audited.
     """
     manifest = read_json(files["manifest"])
     samples = read_table(files["dataset"], DATASET, expect={"dataset_digest": manifest["digest"]})
     counted = SampleList.of(samples, source=files["dataset"]).counted
-    scoring = Scoring(
-        class_names=manifest["classes"],
-        measures={name: entry for name, entry in subject["measures"].items() if from_logits(entry)},
-        calibrated=subject["calibrated_measure"],
-        temperatures=temperatures,
-        changes=changes,
-        kept=kept,
-    )
+    measures = {name: entry for name, entry in subject["measures"].items() if from_logits(entry)}
+    great = {name: entry for name, entry in measures.items() if entry["kind"] == "great"}
+    results, parts, sweeps, sensitivity, identities = [], [], [], [], {}
     # One model after the other, so that logits stand in memory once.
     for asked in checks:
         model, path = asked["model"], subject["logits"][label_of(asked["model"])]
-        how = {name: asked[name] for name in ("model", "member", "allow_probabilities")}
-        found = read_model_logits(path, manifest, samples, given=label_of(model) in subject["given"], **how)
-        scoring.add(model, found.only(counted), gate=asked["gate"], source=path)
-    return scoring
+        found = _logits_of(path, asked, manifest, samples, given=label_of(model) in subject["given"]).only(counted)
+        checked = check_logits(found, manifest["classes"], source=path, gate=asked["gate"])
+        results.append({**model, **checked})
+        if not checked["accepted"]:
+            continue
+        identities[label_of(model)] = found.identity
+        for name, entry in measures.items():
+            columns = kind_of(entry).load()(found.logits, found.labels, settings=entry)
+            frame = pd.DataFrame({"sample_id": found.sample_id, "label": found.labels, **columns})
+            parts.append((model, name, frame[table_of(entry["kind"]).column_names]))
+        made_of = {"logits": sha256_of_file(path), "model": dict(model)}
+        if calibrated := subject["calibrated_measure"]:
+            key = {**model, "measure": calibrated}
+            how = {"activation": measures[calibrated]["activation"], **temperatures}
+            make = partial(sweep_frame, found, key, **how)
+            sweeps.append(_kept(kept, TABLES["sweeps"], made_of | {"key": key, "how": how}, make))
+        make = partial(model_sensitivity, model, found.logits, found.labels, great, **changes)
+        sensitivity.append(_kept(kept, SENSITIVITY, made_of | {"measures": great, "changes": changes}, make))
+        print(f"{label_of(model)}: scored")
+    return Scored(
+        checks=results,
+        parts=parts,
+        sweeps=pd.concat(sweeps) if sweeps else frame_of(TABLES["sweeps"], []),
+        sensitivity=with_places(sensitivity),
+        identities=identities,
+    )
+
+
+def _logits_of(path, asked, manifest, samples, *, given):
+    how = {name: asked[name] for name in ("model", "allow_probabilities")}
+    if given:
+        return given_logits(path, manifest, samples, member=asked["member"], **how)
+    return computed_logits(path, manifest, **how)
+
+
+def _kept(kept, table, made_of, make):
+    return kept.get(table, made_of, make) if kept else make()

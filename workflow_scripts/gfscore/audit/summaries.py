@@ -1,26 +1,18 @@
 """Rows of the tables about classes: their values, their ranking, and the differences between them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
 
+from gfscore.audit.measured import Measured
 from gfscore.core.files import read_json
-from gfscore.measures import measure_of
-from gfscore.statistics.bootstrap import bootstrap_intervals
-from gfscore.statistics.class_bounds import bounds_of
+from gfscore.statistics.class_bounds import bootstrap_intervals
 from gfscore.statistics.classes import class_values
 from gfscore.statistics.ranking import vulnerability
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pandas as pd
-    from numpy.typing import NDArray
-
-    from gfscore.audit.measured import Measured
 
 CLASS_KEY = ["dataset", "threat", "model", "measure", "calibration", "temperature"]
 """Columns that name the class values of one model in class_scores."""
@@ -33,15 +25,14 @@ def class_rows(
     measured: Measured,
     class_names: Sequence[str],
     *,
-    settings: Mapping[str, Any],
     intervals: Mapping[str, Any],
     label_error_rates: Sequence[float] | NDArray[np.floating] | None,
 ) -> list[dict[str, Any]]:
     """Rows of the table class_scores for one Measured.
 
-    Takes K names, the measure's settings, config's section `intervals`, and the rate of wrong labels to allow for: (K,)
-    numbers, or None when the labels are assumed right. Rows at a temperature chosen on the same samples get no bounds:
-    that voids the guarantee.
+    Takes K names, config's section `intervals`, and the rate of wrong labels to allow for: (K,) numbers, or None when
+    the labels are assumed right. Rows at a temperature chosen on the same samples get no bounds: that voids the
+    guarantee.
     """
     classes = len(class_names)
     values = class_values(measured.values, measured.labels, classes)
@@ -49,15 +40,15 @@ def class_rows(
     counts = measured.counts(classes)
     known: dict[str, Any] = {}
     if measured.fresh:
-        known = _bounds(measured, classes, measure_of(settings), intervals, label_error_rates)
+        known = _bounds(measured, classes, intervals, label_error_rates)
     return [
         {
             **measured.key,
             "class_index": k,
             "class_name": class_names[k],
             "n": values.n[k],
-            "n_missing": counts.expected[k] - counts.measured[k],
-            "n_rows": counts.rows[k],
+            "n_missing": counts["expected"][k] - counts["measured"][k],
+            "n_rows": counts["rows"][k],
             "value": values.mean[k],
             **{name: known[name][k] if known else None for name in ("low", "high", "bootstrap_low", "bootstrap_high")},
             "interval": known.get("interval"),
@@ -70,23 +61,15 @@ def class_rows(
     ]
 
 
-def _bounds(measured, classes, measure, intervals, label_error_rates):
+def _bounds(measured, classes, intervals, label_error_rates):
     alpha = 1 - intervals["confidence"]
-    bounds = bounds_of(
-        measured.values,
-        measured.labels,
-        classes,
-        measure=measure,
-        intervals=intervals,
-        label_error_rates=label_error_rates,
-        upper_values=measured.upper_values,
-    )
+    bounds = measured.bounds(classes, intervals=intervals, label_error_rates=label_error_rates)
     low, high = bounds.interval(alpha)
     resampled = bootstrap_intervals(
         bounds.samples,
         alpha=alpha,
         resamples=intervals["bootstrap_resamples"],
-        value_range=measure.value_range,
+        value_range=bounds.value_range,
         seed=intervals["seed"],
     )
     named = dict(zip(("bootstrap_low", "bootstrap_high"), resampled, strict=True))

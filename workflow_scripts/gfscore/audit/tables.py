@@ -14,201 +14,147 @@ from gfscore.audit.projections.columns import PROJECTION_COLUMNS
 from gfscore.tables.keys import MEASURED, SUMMARISED
 from gfscore.tables.table import Column, Table
 
-
-def _tables(version: int, columns: Mapping[str, tuple[Column, ...]]) -> list[Table]:
-    return [Table(name=name, version=version, columns=own) for name, own in columns.items()]
-
-
 _CONDITION: tuple[Column, ...] = (
     ("corruption", pa.string(), "kind of corruption; null for all together, or none"),
     ("severity", pa.int32(), "1 (mild) to 5 (strong); null likewise"),
 )
 
-_ALL = (
-    Table(
-        name="sweeps",
-        version=1,
-        columns=(
-            *MEASURED,
-            ("temperature", pa.float64(), "Chebyshev point in log T"),
-            ("class_index", pa.int32(), "class, 0..K-1"),
-            ("n", pa.int64(), "samples of the class"),
-            ("value", pa.float64(), "class score at this temperature; null without samples"),
-            ("accuracy", pa.float64(), "clean accuracy of the class; null without samples"),
-        ),
+_COLUMNS: Mapping[str, tuple[Column, ...]] = {
+    "sweeps": (
+        *MEASURED,
+        ("temperature", pa.float64(), "Chebyshev point in log T"),
+        ("class_index", pa.int32(), "class, 0..K-1"),
+        ("n", pa.int64(), "samples of the class"),
+        ("value", pa.float64(), "class score at this temperature; null without samples"),
+        ("accuracy", pa.float64(), "clean accuracy of the class; null without samples"),
     ),
-    Table(
-        name="class_scores",
-        version=2,
-        columns=(
-            *SUMMARISED,
-            ("class_index", pa.int32(), "class, 0..K-1"),
-            ("class_name", pa.string(), "name of the class"),
-            ("n", pa.int64(), "samples of the class, each image once"),
-            (
-                "n_missing",
-                pa.int64(),
-                "of these, samples without a value, though the measure was to have one: the worst for value and low, "
-                "the best for high",
-            ),
-            ("n_rows", pa.int64(), "rows of the dataset with their images: above n where images are repeated"),
-            ("value", pa.float64(), "class value; null without samples"),
-            (
-                "low",
-                pa.float64(),
-                "lower bound, simultaneous over classes; null at a T chosen on these samples",
-            ),
-            ("high", pa.float64(), "upper bound, likewise"),
-            ("interval", pa.string(), "interval method"),
-            ("confidence", pa.float64(), "joint confidence of the bounds"),
-            ("accuracy", pa.float64(), "clean accuracy on the same samples"),
-            ("variance", pa.float64(), "unbiased variance of the samples' values"),
-            ("label_error_rate", pa.float64(), "share of wrong labels the bounds allow for; null: assumed right"),
-            ("bootstrap_low", pa.float64(), "lower end by bootstrap: approximate, no guarantee; null as low"),
-            ("bootstrap_high", pa.float64(), "upper end by bootstrap, likewise"),
+    "class_scores": (
+        *SUMMARISED,
+        ("class_index", pa.int32(), "class, 0..K-1"),
+        ("class_name", pa.string(), "name of the class"),
+        ("n", pa.int64(), "samples of the class, each image once"),
+        (
+            "n_missing",
+            pa.int64(),
+            "of these, samples without a value, though the measure was to have one: the worst for value and low, "
+            "the best for high",
         ),
+        ("n_rows", pa.int64(), "rows of the dataset with their images: above n where images are repeated"),
+        ("value", pa.float64(), "class value; null without samples"),
+        ("low", pa.float64(), "lower bound, simultaneous over classes; null at a T chosen on these samples"),
+        ("high", pa.float64(), "upper bound, likewise"),
+        ("interval", pa.string(), "interval method"),
+        ("confidence", pa.float64(), "joint confidence of the bounds"),
+        ("accuracy", pa.float64(), "clean accuracy on the same samples"),
+        ("variance", pa.float64(), "unbiased variance of the samples' values"),
+        ("label_error_rate", pa.float64(), "share of wrong labels the bounds allow for; null: assumed right"),
+        ("bootstrap_low", pa.float64(), "lower end by bootstrap: approximate, no guarantee; null as low"),
+        ("bootstrap_high", pa.float64(), "upper end by bootstrap, likewise"),
     ),
-    Table(
-        name="costs",
-        version=1,
-        columns=(
-            *MEASURED,
-            ("step", pa.string(), "step of the workflow; its work serves every measure where measure is null"),
-            ("wall_s", pa.float64(), "seconds on the clock, without the start of Python; null where not recorded"),
-            ("cpu_s", pa.float64(), "seconds of all processor cores together"),
-            ("gpu_s", pa.float64(), "wall time times GPUs allocated, in seconds"),
-            ("peak_memory_mib", pa.float64(), "largest resident memory of the process, in MiB"),
-            ("samples", pa.int64(), "samples that the measure covers; null where measure is null"),
-            (
-                "forwards",
-                pa.int64(),
-                "images passed through the classifier, by killed attempts too where their work was kept, unlike the "
-                "seconds; 0 from logits, whose passes are those of extract_logits; null for training and imports",
-            ),
-            ("backwards", pa.int64(), "images whose logits were differentiated, likewise, once for every gradient"),
+    "costs": (
+        *MEASURED,
+        ("step", pa.string(), "step of the workflow; its work serves every measure where measure is null"),
+        ("wall_s", pa.float64(), "seconds on the clock, without the start of Python; null where not recorded"),
+        ("cpu_s", pa.float64(), "seconds of all processor cores together"),
+        ("gpu_s", pa.float64(), "wall time times GPUs allocated, in seconds"),
+        ("peak_memory_mib", pa.float64(), "largest resident memory of the process, in MiB"),
+        ("samples", pa.int64(), "samples that the measure covers; null where measure is null"),
+        (
+            "forwards",
+            pa.int64(),
+            "images passed through the classifier, by killed attempts too where their work was kept, unlike the "
+            "seconds; 0 from logits, whose passes are those of extract_logits; null for training and imports",
         ),
+        ("backwards", pa.int64(), "images whose logits were differentiated, likewise, once for every gradient"),
     ),
-    Table(
-        name="confusions",
-        version=2,
-        columns=(
-            *MEASURED,
-            *_CONDITION,
-            ("true_index", pa.int32(), "true class, 0..K-1"),
-            ("predicted_index", pa.int32(), "predicted class, 0..K-1"),
-            ("count", pa.int64(), "samples, or corrupted copies of samples; pairs that never occur have no row"),
+    "confusions": (
+        *MEASURED,
+        *_CONDITION,
+        ("true_index", pa.int32(), "true class, 0..K-1"),
+        ("predicted_index", pa.int32(), "predicted class, 0..K-1"),
+        ("count", pa.int64(), "samples, or corrupted copies of samples; pairs that never occur have no row"),
+    ),
+    "class_errors": (
+        *MEASURED,
+        *_CONDITION,
+        ("class_index", pa.int32(), "class, 0..K-1"),
+        ("class_name", pa.string(), "name of the class"),
+        ("n", pa.int64(), "samples of the class, or corrupted copies of them"),
+        ("recall", pa.float64(), "share of the class that is recognised: what is usually called class accuracy"),
+        ("precision", pa.float64(), "share of the predictions of the class that are right"),
+        ("f1", pa.float64(), "harmonic mean of recall and precision"),
+        ("one_vs_rest_accuracy", pa.float64(), "(TP + TN) / N, the class-wise analysis paper's CWA"),
+        ("false_positive_rate", pa.float64(), "share of the other classes' samples that are taken for this class"),
+        ("cfps", pa.float64(), "share of all errors that fall on this class (CFPS)"),
+        ("cfps_relative", pa.float64(), "CFPS times K: 1 when errors fall on all classes alike"),
+        ("false_positives", pa.float64(), "samples of other classes that are taken for this class"),
+        ("group", pa.string(), "strong: recall above the model's accuracy; weak: below; else neither"),
+    ),
+    "corruption_errors": (
+        *MEASURED,
+        *_CONDITION,
+        ("n", pa.int64(), "samples"),
+        ("error", pa.float64(), "share of their corrupted copies that are misclassified"),
+        ("low", pa.float64(), "lower bound by sample: copies of one image count once; of this row alone"),
+        ("high", pa.float64(), "upper bound, likewise"),
+        ("confidence", pa.float64(), "confidence of the bounds"),
+        ("baseline", pa.string(), "threat/model that corruption errors are relative to; null for none"),
+        (
+            "corruption_error",
+            pa.float64(),
+            "error of the corruption over the baseline's (CE); where corruption is null their mean (mCE); null for "
+            "single severities, without a baseline, and where that makes no error",
         ),
+        ("corruption_error_low", pa.float64(), "its lower bound by sample, given the baseline's errors"),
+        ("corruption_error_high", pa.float64(), "its upper bound, likewise"),
     ),
-    Table(
-        name="class_errors",
-        version=1,
-        columns=(
-            *MEASURED,
-            *_CONDITION,
-            ("class_index", pa.int32(), "class, 0..K-1"),
-            ("class_name", pa.string(), "name of the class"),
-            ("n", pa.int64(), "samples of the class, or corrupted copies of them"),
-            ("recall", pa.float64(), "share of the class that is recognised: what is usually called class accuracy"),
-            ("precision", pa.float64(), "share of the predictions of the class that are right"),
-            ("f1", pa.float64(), "harmonic mean of recall and precision"),
-            ("one_vs_rest_accuracy", pa.float64(), "(TP + TN) / N, the class-wise analysis paper's CWA"),
-            ("false_positive_rate", pa.float64(), "share of the other classes' samples that are taken for this class"),
-            ("cfps", pa.float64(), "share of all errors that fall on this class (CFPS)"),
-            ("cfps_relative", pa.float64(), "CFPS times K: 1 when errors fall on all classes alike"),
-            ("false_positives", pa.float64(), "samples of other classes that are taken for this class"),
-            ("group", pa.string(), "strong: recall above the model's accuracy; weak: below; else neither"),
-        ),
+    "similarities": (
+        MEASURED[0],
+        MEASURED[3],
+        ("first", pa.string(), "threat/model"),
+        ("second", pa.string(), "threat/model"),
+        ("similarity", pa.string(), "how alike is measured, see gfscore.audit.classwise.similarity"),
+        ("class_index", pa.int32(), "class, 0..K-1, whose samples alone are compared; null for all together"),
+        ("class_name", pa.string(), "name of the class; null likewise"),
+        ("n", pa.int64(), "samples that both models were measured on"),
+        ("value", pa.float64(), "similarity; null where undefined"),
+        ("baseline", pa.float64(), "its mean when what the models share is shuffled away"),
+        ("p_value", pa.float64(), "share of the shuffles that reach the value"),
     ),
-    Table(
-        name="corruption_errors",
-        version=2,
-        columns=(
-            *MEASURED,
-            *_CONDITION,
-            ("n", pa.int64(), "samples"),
-            ("error", pa.float64(), "share of their corrupted copies that are misclassified"),
-            ("low", pa.float64(), "lower bound by sample: copies of one image count once; of this row alone"),
-            ("high", pa.float64(), "upper bound, likewise"),
-            ("confidence", pa.float64(), "confidence of the bounds"),
-            ("baseline", pa.string(), "threat/model that corruption errors are relative to; null for none"),
-            (
-                "corruption_error",
-                pa.float64(),
-                "error of the corruption over the baseline's (CE); where corruption is null their mean (mCE); null for "
-                "single severities, without a baseline, and where that makes no error",
-            ),
-            (
-                "corruption_error_low",
-                pa.float64(),
-                "its lower bound by sample, given the baseline's errors",
-            ),
-            ("corruption_error_high", pa.float64(), "its upper bound, likewise"),
-        ),
+    "class_pairs": (
+        *SUMMARISED,
+        ("stronger_index", pa.int32(), "the class of the pair with the larger value, 0..K-1; the first of ties"),
+        ("stronger_name", pa.string(), "name of that class"),
+        ("weaker_index", pa.int32(), "the other class, 0..K-1"),
+        ("weaker_name", pa.string(), "name of that class"),
+        ("difference", pa.float64(), "stronger minus weaker class value, at least 0"),
+        ("low", pa.float64(), "its lower bound, for all pairs of a model together: above 0, they differ; may be null"),
+        ("high", pa.float64(), "its upper bound, likewise"),
     ),
-    Table(
-        name="similarities",
-        version=2,
-        columns=(
-            MEASURED[0],
-            MEASURED[3],
-            ("first", pa.string(), "threat/model"),
-            ("second", pa.string(), "threat/model"),
-            ("similarity", pa.string(), "how alike is measured, see gfscore.audit.classwise.similarity"),
-            ("class_index", pa.int32(), "class, 0..K-1, whose samples alone are compared; null for all together"),
-            ("class_name", pa.string(), "name of the class; null likewise"),
-            ("n", pa.int64(), "samples that both models were measured on"),
-            ("value", pa.float64(), "similarity; null where undefined"),
-            ("baseline", pa.float64(), "its mean when what the models share is shuffled away"),
-            ("p_value", pa.float64(), "share of the shuffles that reach the value"),
-        ),
+    "vulnerability": (
+        MEASURED[0],
+        *SUMMARISED[3:5],
+        ("class_index", pa.int32(), "class, 0..K-1"),
+        ("class_name", pa.string(), "name of the class"),
+        ("mean_rank", pa.float64(), "mean rank over models, 1 = weakest; null where some model lacks samples"),
+        ("times_worst", pa.int64(), "models in which it is a weakest class"),
+        ("times_best", pa.int64(), "models in which it is a strongest class"),
+        ("models", pa.int64(), "models compared"),
     ),
-    Table(
-        name="class_pairs",
-        version=1,
-        columns=(
-            *SUMMARISED,
-            ("stronger_index", pa.int32(), "the class of the pair with the larger value, 0..K-1; the first of ties"),
-            ("stronger_name", pa.string(), "name of that class"),
-            ("weaker_index", pa.int32(), "the other class, 0..K-1"),
-            ("weaker_name", pa.string(), "name of that class"),
-            ("difference", pa.float64(), "stronger minus weaker class value, at least 0"),
-            (
-                "low",
-                pa.float64(),
-                "its lower bound, for all pairs of a model together: above 0, they differ; may be null",
-            ),
-            ("high", pa.float64(), "its upper bound, likewise"),
-        ),
+    "calibration": (
+        ("measure", pa.string(), "the great variant that is calibrated"),
+        ("objective", pa.string(), "name of the objective"),
+        ("temperature", pa.float64(), "end of a stretch of constant value, or a searched temperature"),
+        ("value", pa.float64(), "objective; null where undefined"),
     ),
-    Table(
-        name="vulnerability",
-        version=1,
-        columns=(
-            MEASURED[0],
-            *SUMMARISED[3:5],
-            ("class_index", pa.int32(), "class, 0..K-1"),
-            ("class_name", pa.string(), "name of the class"),
-            ("mean_rank", pa.float64(), "mean rank over models, 1 = weakest; null where some model lacks samples"),
-            ("times_worst", pa.int64(), "models in which it is a weakest class"),
-            ("times_best", pa.int64(), "models in which it is a strongest class"),
-            ("models", pa.int64(), "models compared"),
-        ),
-    ),
-    Table(
-        name="calibration",
-        version=2,
-        columns=(
-            ("measure", pa.string(), "the great variant that is calibrated"),
-            ("objective", pa.string(), "name of the objective"),
-            ("temperature", pa.float64(), "end of a stretch of constant value, or a searched temperature"),
-            ("value", pa.float64(), "objective; null where undefined"),
-        ),
-    ),
-    *_tables(1, COMPARISON_COLUMNS),
-    *_tables(1, AGREEMENT_COLUMNS),
-    *_tables(1, GROUP_COLUMNS),
-    *_tables(4, PROJECTION_COLUMNS),
-)
+    **COMPARISON_COLUMNS,
+    **AGREEMENT_COLUMNS,
+    **GROUP_COLUMNS,
+    **PROJECTION_COLUMNS,
+}
 
-TABLES = {table.name: table for table in _ALL}
+_VERSIONS = dict.fromkeys(("class_scores", "confusions", "corruption_errors", "similarities", "calibration"), 2)
+_VERSIONS |= dict.fromkeys(PROJECTION_COLUMNS, 4)
+
+TABLES = {name: Table(name=name, version=_VERSIONS.get(name, 1), columns=columns) for name, columns in _COLUMNS.items()}
 """Tables of an audit by name, but those of gfscore.audit.summary_tables."""

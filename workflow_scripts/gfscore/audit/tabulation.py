@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
-from gfscore.audit.agreement.falsification_rows import falsification_rows
+from gfscore.audit.agreement.falsification import falsification_rows
 from gfscore.audit.agreement.radius_rows import radius_tables
-from gfscore.audit.agreement.rows import agreement_tables
+from gfscore.audit.agreement.rows import agreement_tables, class_share_rows
 from gfscore.audit.calibration.evidence import accuracies_of, evidence_of_models
 from gfscore.audit.calibration.sweeps import read_sweeps
 from gfscore.audit.calibration.temperature_search import SearchSettings
-from gfscore.audit.calibration.temperatures import Resampling, calibrate
+from gfscore.audit.calibration.temperatures import calibrate
 from gfscore.audit.classwise.confusion_rows import confusion_tables
 from gfscore.audit.classwise.corruption_rows import corruption_tables
 from gfscore.audit.classwise.target_rows import target_tables
@@ -22,11 +22,16 @@ from gfscore.audit.costs import cost_rows
 from gfscore.audit.groups.grouping import Grouping
 from gfscore.audit.groups.metrics import metric_rows
 from gfscore.audit.groups.scores import group_score_rows
+from gfscore.audit.inputs import AuditInputs
 from gfscore.audit.model_rows import model_rows
-from gfscore.audit.probabilistic_rows import class_share_rows
-from gfscore.audit.projections.group_means import UNPERTURBED, differences_between_groups
 from gfscore.audit.projections.rows import projection_tables
-from gfscore.audit.projections.tasks import read_projections, read_tasks
+from gfscore.audit.projections.tasks import (
+    UNPERTURBED,
+    Projections,
+    differences_between_groups,
+    read_projections,
+    read_tasks,
+)
 from gfscore.audit.summaries import (
     class_pair_rows,
     class_rows,
@@ -36,50 +41,38 @@ from gfscore.audit.summaries import (
 from gfscore.audit.table_names import TABULATED
 from gfscore.audit.tables import TABLES
 from gfscore.core.files import read_json
+from gfscore.statistics.curves import ScoreCurves
 from gfscore.tables.parquet_tables import frame_of, typed_frame
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from gfscore.audit.inputs import AuditInputs
-    from gfscore.audit.projections.tasks import Projections
-    from gfscore.statistics.curves import ScoreCurves
 
 Rows = dict[str, list[dict[str, Any]]]
 """Rows by the names of the tables; a table that an audit does not measure for is left out."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class MadeTable:
-    """A table of an audit by its name: its rows, and the `identity` in its file's metadata."""
-
-    name: str
-    rows: list[dict[str, Any]] | pd.DataFrame
-    identity: Mapping[str, Any]
-
-
 def tabulate(
     inputs: AuditInputs, files: Mapping[str, Any], *, audit: str, settings: Mapping[str, Any]
-) -> Iterator[tuple[list[MadeTable], dict[str, Any]]]:
+) -> Iterator[tuple[dict[str, tuple[Any, dict[str, Any]]], dict[str, Any]]]:
     """Yield the tables of TABULATED, some at a time, with the contents of the JSON file that belongs to them, by name.
 
-    Takes `files` as Tabulation.read does, with the table `sweeps`. Those that the audit does not measure for come last:
-    they have no rows, and say so (`measured`).
+    A table is a pair: its rows, as mappings or a data frame, and the identity in its file's metadata. Takes `files` as
+    Tabulation.read does, with the table `sweeps`. Those that the audit does not measure for come last: they have no
+    rows, and say so (`measured`).
     """
     manifest = read_json(files["manifest"])
     tabulation = Tabulation.read(inputs, files, manifest["classes"], settings)
-    shared = {"audit": audit, "dataset_digest": manifest["digest"]}
     # What another audit must share for its numbers to be compared with these.
     about = {"measures": inputs.measures, "fp_lambda": settings["disparity"]["fp_lambda"]}
     own = {"class_scores": {"made_from": inputs.sources()}, "model_summary": about}
+
+    def identity(name: str, *, measured: bool) -> dict[str, Any]:
+        shared = {"audit": audit, "dataset_digest": manifest["digest"], "measured": measured}
+        return shared | own.get(name, {})
+
     waiting = dict.fromkeys(TABULATED)
     for tables, beside in tabulation.tables(read_sweeps(files["sweeps"], audit=audit)):
+        yield {name: (rows, identity(name, measured=True)) for name, rows in tables.items()}, beside
         for name in tables:
             del waiting[name]
-        identities = {name: shared | {"measured": True} | own.get(name, {}) for name in tables}
-        yield [MadeTable(name=name, rows=tables[name], identity=identities[name]) for name in tables], beside
-    identities = {name: shared | {"measured": False} | own.get(name, {}) for name in waiting}
-    yield [MadeTable(name=name, rows=[], identity=identities[name]) for name in waiting], {}
+    yield {name: ([], identity(name, measured=False)) for name in waiting}, {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,7 +137,7 @@ class Tabulation:
             asked["objectives"],
             settings=SearchSettings(**asked["temperatures"]),
             stability_window=asked["stability_window"],
-            resampling=Resampling(**asked["resampling"], seed=self.settings["disparity"]["seed"]),
+            resampling=asked["resampling"] | {"seed": self.settings["disparity"]["seed"]},
             split=asked["split"],
         )
         named = {name: {"measure": measure, **result} for name, result in results.items()}
@@ -163,93 +156,54 @@ class Tabulation:
             yield from self._at_one(at_one)
             results, searched = search.result()
         yield searched, {"calibration": results}
-        at = replace(self, inputs=self.inputs.at(results))
-        measured = list(at.inputs.and_calibrated(at_one))
-        rows = at._class_scores(measured)
+        inputs, names, settings = self.inputs.at(results), self.class_names, self.settings
+        measured = list(inputs.and_calibrated(at_one))
+        how = {"intervals": settings["intervals"], "label_error_rates": self.label_error_rates}
+        rows = [row for item in measured for row in class_rows(item, names, **how)]
         yield {"class_scores": rows}, {}
         # With the types of its columns, as it is read by others.
         class_scores = typed_frame(TABLES["class_scores"], rows)
-        methods, ranking = self.settings["methods"], self._ranking()
-        yield at._models(class_scores, measured), {}
-        yield at._groups_and_projections(measured), {}
-        yield agreement_tables(at.inputs, class_scores, self.class_names, methods=methods, ranking=ranking), {}
-        yield at._falsification(), {}
-        yield {"costs": cost_rows(self.settings["costs"], class_scores)}, {}
+        summary = model_rows(measured, inputs, class_scores, self.accuracies, settings["disparity"])
+        yield {"model_summary": summary}, {}
+        yield {"vulnerability": vulnerability_rows(class_scores), "class_pairs": class_pair_rows(class_scores)}, {}
+        yield self._groups_and_projections(measured), {}
+        methods = settings["methods"]
+        yield agreement_tables(inputs, class_scores, names, methods=methods, ranking=self._ranking()), {}
+        falsified = falsification_rows(inputs, names, alpha=1 - settings["intervals"]["confidence"])
+        yield {"falsification": falsified} if falsified else {}, {}
+        yield {"costs": cost_rows(settings["costs"], class_scores)}, {}
 
     def _at_one(self, measured):
         # Tables that no temperature changes.
-        inputs, names = self.inputs, self.class_names
-        yield self._comparisons(measured)
-        yield confusion_tables(inputs, names, **self.settings["confusions"]), {}
-        yield self._corruptions(), {}
+        inputs, names, settings = self.inputs, self.class_names, self.settings
+        how = {"settings": settings["comparison"], "fp_lambda": settings["disparity"]["fp_lambda"]}
+        rows, about = comparison_tables(measured, names, **how)
+        yield rows, {"comparison": about}
+        yield confusion_tables(inputs, names, **settings["confusions"]), {}
+        corrupted = {"intervals": settings["intervals"], "label_error_rates": self.label_error_rates}
+        yield corruption_tables(inputs, len(names), baseline=settings["corruption_baseline"], **corrupted), {}
         yield radius_tables(inputs, names, **self._ranking()), {}
-        yield class_share_rows(inputs, names, confidence=self.settings["intervals"]["confidence"]), {}
+        yield class_share_rows(inputs, names, confidence=settings["intervals"]["confidence"]), {}
         yield target_tables(inputs, names), {}
 
     def _ranking(self):
         chosen = {name: self.settings["disparity"][name] for name in ("permutations", "seed")}
         return chosen | {"confidence": self.settings["intervals"]["confidence"]}
 
-    def _class_scores(self, every):
-        return [
-            row
-            for measured in every
-            for row in class_rows(
-                measured,
-                self.class_names,
-                settings=self.inputs.measures[measured.key["measure"]],
-                intervals=self.settings["intervals"],
-                label_error_rates=self.label_error_rates,
-            )
-        ]
-
-    def _comparisons(self, measured):
-        settings, fp_lambda = self.settings["comparison"], self.settings["disparity"]["fp_lambda"]
-        rows, about = comparison_tables(
-            measured, self.inputs.measures, self.class_names, settings=settings, fp_lambda=fp_lambda
-        )
-        return rows, {"comparison": about}
-
-    def _models(self, class_scores, measured):
-        return {
-            "model_summary": model_rows(
-                measured, self.inputs, class_scores, self.accuracies, self.settings["disparity"]
-            ),
-            "vulnerability": vulnerability_rows(class_scores),
-            "class_pairs": class_pair_rows(class_scores),
-        }
-
-    def _corruptions(self):
-        return corruption_tables(
-            self.inputs,
-            len(self.class_names),
-            intervals=self.settings["intervals"],
-            label_error_rates=self.label_error_rates,
-            baseline=self.settings["corruption_baseline"],
-        )
-
-    def _falsification(self):
-        if not self.inputs.logits:
-            return {}
-        rows = falsification_rows(self.inputs, self.class_names, alpha=1 - self.settings["intervals"]["confidence"])
-        return {"falsification": rows} if rows else {}
-
     def _groups_and_projections(self, measured):
         rows, differences = {}, {}
         groups, intervals = self.settings["groups"], self.settings["intervals"]
         if self.grouping:
-            shared, measures, fewest = (self.grouping, self.class_names), self.inputs.measures, groups["minimum_cell"]
-            rows["group_scores"] = group_score_rows(
-                measured, measures, *shared, intervals=intervals, minimum_cell=fewest
-            )
+            shared, fewest = (self.grouping, self.class_names), groups["minimum_cell"]
+            rows["group_scores"] = group_score_rows(measured, *shared, intervals=intervals, minimum_cell=fewest)
             metrics = metric_rows(self.inputs, *shared, settings=groups, confidence=intervals["confidence"])
             rows["group_metrics"] = list(metrics)
+        if self.projections and self.grouping:
+            kinds = {UNPERTURBED: UNPERTURBED} | {name: of["kind"] for name, of in self.inputs.measures.items()}
+            own = {self.projections[0].task.name: rows["group_metrics"]}
+            for task, of_task in ({of.task.name: of.task.metrics for of in self.projections} | own).items():
+                frame = frame_of(TABLES["group_metrics"], of_task)
+                differences[task] = differences_between_groups(frame, kinds=kinds)
         if self.projections:
-            if self.grouping:
-                kinds = {UNPERTURBED: UNPERTURBED, **{name: entry["kind"] for name, entry in measures.items()}}
-                own = {self.projections[0].task.name: rows["group_metrics"]}
-                of_tasks = {of.task.name: of.task.metrics for of in self.projections} | own
-                frames = {task: frame_of(TABLES["group_metrics"], metrics) for task, metrics in of_tasks.items()}
-                differences = {task: differences_between_groups(of, kinds=kinds) for task, of in frames.items()}
             rows |= projection_tables(self.projections, differences, confidence=intervals["confidence"])
         return rows

@@ -1,7 +1,5 @@
 """Certified accuracy at a radius, and the number of wrong certificates to be expected."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 

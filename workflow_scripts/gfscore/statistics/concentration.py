@@ -1,25 +1,12 @@
 """Deviation of the observed RDI from the true one by the number of samples, for comparison with its bound."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 BLOCK = 1 << 22
 """Draws at a time, so that memory does not grow with the number of classes."""
-
-
-@dataclass(frozen=True)
-class Deviations:
-    """|RDI of a draw - RDI of all samples|: `values` (S, draws) for the S sample sizes `n` (S,)."""
-
-    n: NDArray[np.integer]
-    values: NDArray[np.float64]
-
-    def quantile(self, share: float) -> NDArray[np.float64]:
-        """Quantile of the deviations at each sample size, (S,)."""
-        return np.quantile(self.values, share, axis=1, method="inverted_cdf")
 
 
 def rdi_deviations(
@@ -29,10 +16,10 @@ def rdi_deviations(
     sizes: Sequence[int] | NDArray[np.integer],
     draws: int,
     rng: np.random.Generator,
-) -> Deviations:
-    """Deviations of RDI when every class is estimated from n of its samples, drawn with replacement.
+) -> NDArray[np.float64]:
+    """|RDI of a draw - RDI of all samples|, (S, draws), when each class is estimated from n samples, with replacement.
 
-    Takes per-sample `values` (N,) and `labels` (N,), the sample `sizes` per class, the number of draws at each and a
+    Takes per-sample `values` (N,) and `labels` (N,), the S sample `sizes` per class, the number of draws at each and a
     numpy Generator. The samples serve as the population, so its RDI is known exactly and draws are independent: Eq. 12
     of the GF-Score paper must hold for them at every n. Classes without samples are left out.
     """
@@ -46,7 +33,7 @@ def rdi_deviations(
             means = _means(sample, n, draws, rng)
             low, high = np.minimum(low, means), np.maximum(high, means)
         deviations[row] = np.abs(high - low - truth)
-    return Deviations(np.asarray(sizes), deviations)
+    return deviations
 
 
 def _means(sample, n, draws, rng):

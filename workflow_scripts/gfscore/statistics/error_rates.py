@@ -1,4 +1,4 @@
-"""Error rates of the tests of probabilistic robustness, and whether their budgets suffice.
+"""Thresholds of probabilistic robustness, error rates of its tests, and whether their budgets suffice.
 
 Imports nothing heavy at the top, because it validates config.yaml.
 """
@@ -6,15 +6,34 @@ Imports nothing heavy at the top, because it validates config.yaml.
 from collections.abc import Mapping
 from typing import Any
 
-from gfscore.core.errors import InputError
+from gfscore.core.errors import InputError, unknown
 from gfscore.core.numbers import setting, upper_bound
-from gfscore.statistics.thresholds import threshold
 
 ANYTIME = "anytime"
 """The test whose error rate is at most alpha at any budget."""
 
 USELESS = 0.5
 """Error rate of a coin toss, from which on a decision carries no information."""
+
+
+PRESETS = {"SIL1": 1e-1, "SIL2": 1e-2, "SIL3": 1e-3, "SIL4": 1e-4}
+"""Largest tolerated share of changed neighbours, by name.
+
+The numbers are the upper ends of the bands of IEC 61508 for the probability of a dangerous failure on demand. They
+imply neither conformity with that standard nor a safety integrity level: the standard concerns a whole safety function
+over its life, whereas here artificial perturbations of one input are drawn.
+"""
+
+
+def threshold(kappa: float | str) -> float:
+    """Value of kappa in [0, 1], given as a number or as the name of a preset. Raises InputError for other values."""
+    if isinstance(kappa, str):
+        if kappa not in PRESETS:
+            raise InputError(unknown("kappa", kappa, PRESETS))
+        return PRESETS[kappa]
+    if not 0 <= kappa <= 1:
+        raise InputError(f"kappa must lie in 0..1, or be one of {', '.join(PRESETS)}; got {kappa!r}")
+    return float(kappa)
 
 
 def error_rate(settings: Mapping[str, Any]) -> float:

@@ -4,8 +4,6 @@ The class intervals hold simultaneously: with probability at least 1 - alpha ove
 lies in its interval.  # ASSUME: samples of a class are independent draws from that class's distribution.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

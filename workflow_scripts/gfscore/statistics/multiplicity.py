@@ -1,5 +1,7 @@
 """Corrections for testing many hypotheses at once."""
 
+from typing import Literal
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -10,6 +12,10 @@ SIGNIFICANT = 0.05
 
 Gates and intervals have their own levels in the configuration.
 """
+
+
+METHODS: tuple[Literal["bh"], Literal["by"]] = ("bh", "by")
+"""Adjustments for the false discovery rate: Benjamini and Hochberg 1995; Benjamini and Yekutieli 2001."""
 
 
 def holm(p_values: ArrayLike, *, family: int) -> NDArray[np.float64]:
@@ -26,21 +32,13 @@ def holm(p_values: ArrayLike, *, family: int) -> NDArray[np.float64]:
     return adjusted
 
 
-def benjamini_hochberg(p_values: ArrayLike, *, family: int) -> NDArray[np.float64]:
-    """P-values adjusted by Benjamini and Hochberg 1995, which control the false discovery rate.
+def false_discovery(p_values: ArrayLike, *, family: int, method: Literal["bh", "by"]) -> NDArray[np.float64]:
+    """P-values adjusted by one of METHODS, which control the false discovery rate.
 
-    Arguments as holm takes them. Proven for independent or positively dependent tests only.
+    Arguments as holm takes them. "by" is valid under any dependence, "bh" proven for independent or positively
+    dependent tests only.
     # ASSUME: comparisons that share a model are positively dependent; simulations support this, no proof does.
     """
-    return _false_discovery(p_values, family, "bh")
-
-
-def benjamini_yekutieli(p_values: ArrayLike, *, family: int) -> NDArray[np.float64]:
-    """P-values adjusted by Benjamini and Yekutieli 2001: false discovery rate under any dependence."""
-    return _false_discovery(p_values, family, "by")
-
-
-def _false_discovery(p_values, family, method):
     from scipy.stats import false_discovery_control
 
     p_values = _require_family(p_values, family)

@@ -5,7 +5,7 @@ All statements are based on the differences of two models' values of the same sa
 """
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import Any
@@ -16,31 +16,19 @@ from numpy.typing import ArrayLike, NDArray
 from gfscore.core.errors import InputError
 from gfscore.statistics import sign_flips
 from gfscore.statistics.bounded_means import mean_bounds, one_sided_p_values
-from gfscore.statistics.multiplicity import benjamini_hochberg, benjamini_yekutieli, holm
-from gfscore.statistics.rank_intervals import rank_intervals
+from gfscore.statistics.multiplicity import METHODS, false_discovery, holm
 
 ELEMENTS_AT_ONCE = 1 << 24
 
 
-@dataclass(frozen=True)
-class Differences:
-    """Differences of H comparisons, first model minus second, arrays (H,).
+Differences = dict[str, NDArray[np.float64]]
+"""Differences of H comparisons, first model minus second, arrays (H,) by column of the tables of comparisons.
 
-    `low`, `high`: simultaneous bounds of the family. `p`: two-sided p-value of the single comparison. `holm`, `bh`,
-    `by`: p-values adjusted for the family and both directions. `sign_flip_p`, `sign_flip_adjusted`: asymptotic
-    p-values, single and adjusted; NaN where too few samples differ (sign_flips.trusted), and where values are
-    decisions of a test, which may be undecided or wrong.
-    """
-
-    value: NDArray[np.float64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-    p: NDArray[np.float64]
-    holm: NDArray[np.float64]
-    bh: NDArray[np.float64]
-    by: NDArray[np.float64]
-    sign_flip_p: NDArray[np.float64]
-    sign_flip_adjusted: NDArray[np.float64]
+`difference`; `low`, `high`: simultaneous bounds of the family. `p`: two-sided p-value of the single comparison.
+`p_holm`, `p_bh`, `p_by`: p-values adjusted for the family and both directions. `p_sign_flip`, `p_sign_flip_adjusted`:
+asymptotic p-values, single and adjusted; NaN where too few samples differ (sign_flips.trusted), and where values are
+decisions of a test, which may be undecided or wrong.
+"""
 
 
 @dataclass(frozen=True)
@@ -175,21 +163,45 @@ def _differences(parts, by_sign, pairs, every, *, family):
     value, low, high, above, below, trusted = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     one_sided = np.concatenate([above, below])
     # A comparison is two hypotheses, one per direction, so that a rejection says which model is better.
-    by_holm, bh, by = (
-        method(one_sided, family=2 * family).reshape(2, -1).min(axis=0)
-        for method in (holm, benjamini_hochberg, benjamini_yekutieli)
+    adjusted = (
+        holm(one_sided, family=2 * family),
+        *(false_discovery(one_sided, family=2 * family, method=method) for method in METHODS),
     )
+    by_holm, bh, by = (p_values.reshape(2, -1).min(axis=0) for p_values in adjusted)
     statistics = [flips.statistics(pairs) for flips in by_sign]
     observed = np.concatenate([of_group[0] for of_group in statistics])
     largest = np.maximum.reduce([flips.largest(every) for flips in by_sign])
-    return Differences(
-        value,
-        low,
-        high,
-        np.minimum(2 * np.minimum(above, below), 1),
-        by_holm,
-        bh,
-        by,
-        np.where(trusted, np.concatenate([sign_flips.p_values(of_group) for of_group in statistics]), np.nan),
-        np.where(trusted, sign_flips.adjusted_p_values(observed, largest), np.nan),
-    )
+    single = np.concatenate([sign_flips.p_values(of_group) for of_group in statistics])
+    return {
+        "difference": value,
+        "low": low,
+        "high": high,
+        "p": np.minimum(2 * np.minimum(above, below), 1),
+        "p_holm": by_holm,
+        "p_bh": bh,
+        "p_by": by,
+        "p_sign_flip": np.where(trusted, single, np.nan),
+        "p_sign_flip_adjusted": np.where(trusted, sign_flips.adjusted_p_values(observed, largest), np.nan),
+    }
+
+
+def rank_intervals(
+    p_values: Sequence[NDArray[np.float64]], pairs: ArrayLike, *, models: int, alpha: float
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Simultaneous confidence intervals of the ranks of M models, 1 for the best.
+
+    Takes one-sided p-values `(first_better, second_better)`, each (P,), of all P = M (M - 1) / 2 `pairs` (P, 2) of
+    model indices, the number of `models`, and `alpha`. Holm's procedure over both directions of all pairs finds the
+    models that differ; a model's rank is then at least 1 + the number of significantly better models and at most M -
+    the number of significantly worse ones. Returns `(best, worst)`, each (M,) int64. With probability at least
+    1 - alpha every model's true rank lies between; models of equal value may take any of their shared ranks.
+    Source: Mogstad, Romano, Shaikh and Wilhelm 2024, Theorem 3.1.
+    """
+    pairs = np.asarray(pairs).reshape(-1, 2)
+    significant = holm(np.concatenate(p_values), family=2 * len(pairs)) <= alpha
+    first, second = pairs.T
+    winners = np.concatenate([first, second])[significant]
+    losers = np.concatenate([second, first])[significant]
+    best = 1 + np.bincount(losers, minlength=models)
+    worst = models - np.bincount(winners, minlength=models)
+    return best, worst

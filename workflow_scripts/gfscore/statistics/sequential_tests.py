@@ -6,6 +6,7 @@ undecided when the budget is spent. Functions of counts only: no classifier, no 
 """
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -88,7 +89,10 @@ def boundaries(*, kappa: float, alpha: float, budget: int, test: str = "anytime"
     # boundary is found by bisection for all k at once, which are few if kappa is small.
     few = np.arange(int(kappa * budget) + 1)
     from_draws = _first(lambda n, k: says_robust(n, k, kappa, alpha), few, budget)
-    many = np.arange(1, _changes_that_decide(says_not_robust, kappa, alpha, budget) + 1)
+    whole = np.array([budget])
+    # The smallest number of changes that decides not robust after the whole budget, or the budget if none does.
+    most = bisect_left(range(budget), True, key=lambda k: says_not_robust(whole, np.array([k]), kappa, alpha)[0])
+    many = np.arange(1, most + 1)
     until_draws = _first(lambda n, k: ~says_not_robust(n, k, kappa, alpha), many, budget)
     robust = np.searchsorted(from_draws, draws, side="right") - 1
     not_robust = np.minimum(np.searchsorted(until_draws, draws, side="right"), draws) + 1
@@ -203,18 +207,6 @@ def _first(holds, changes, budget):
         held = holds(middle, changes)
         high = np.where(open_ & held, middle, high)
         low = np.where(open_ & ~held, middle + 1, low)
-    return low
-
-
-def _changes_that_decide(says_not_robust, kappa, alpha, budget):
-    # Smallest number of changes that decides not robust after the whole budget, or the budget if none does.
-    low, high = 0, budget
-    while low < high:
-        middle = (low + high) // 2
-        if says_not_robust(np.array([budget]), np.array([middle]), kappa, alpha)[0]:
-            high = middle
-        else:
-            low = middle + 1
     return low
 
 

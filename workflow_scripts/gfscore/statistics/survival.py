@@ -5,7 +5,7 @@ is censored. A failed attack proves nothing, so the survival is an upper bound o
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,33 +19,18 @@ RANK_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
-class ClassDistances:
-    """Results of minimal-norm attacks per class, arrays (K,).
-
-    `n` samples; `misclassified`, at distance 0; `found` and `censored`, which with `misclassified` sum to n;
-    `success_rate`, the share found among the correctly classified, NaN if there are none; `median` distance over all
-    samples, NaN if it is censored or the class is empty.
-    """
-
-    n: NDArray[np.int64]
-    misclassified: NDArray[np.int64]
-    found: NDArray[np.int64]
-    censored: NDArray[np.int64]
-    success_rate: NDArray[np.float64]
-    median: NDArray[np.float64]
-
-
-@dataclass(frozen=True)
 class LogRank:
     """Result of a log-rank test of equal survival of the classes.
 
-    `statistic` >= 0, larger for more difference; `degrees_of_freedom`; `p_value` in [0, 1], NaN when there is nothing
-    to compare; `observed` and `expected` (K,): events per class, and their expectation under the null hypothesis.
+    `statistic` >= 0, larger for more difference; `degrees_of_freedom`; p-values in [0, 1], NaN when there is nothing to
+    compare, `p_chi_square`, and `p_permutation`, NaN too without permutations; `observed` and `expected` (K,): events
+    per class, and their expectation under the null hypothesis.
     """
 
     statistic: float
     degrees_of_freedom: int
-    p_value: float
+    p_chi_square: float
+    p_permutation: float
     observed: NDArray[np.float64]
     expected: NDArray[np.float64]
 
@@ -70,19 +55,32 @@ def survival_curves(
     return curves
 
 
-def class_distances(values: ArrayLike, censored: ArrayLike, labels: ArrayLike, classes: int) -> ClassDistances:
-    """Success rate and median distance of each class, as ClassDistances; arguments as `survival_curves` takes them."""
+def class_distances(
+    values: ArrayLike, censored: ArrayLike, labels: ArrayLike, classes: int
+) -> dict[str, NDArray[np.int64] | NDArray[np.float64]]:
+    """Results of minimal-norm attacks per class, (K,) by column; arguments as `survival_curves` takes them.
+
+    `n` samples; `misclassified`, at distance 0; `found` and `censored`, which with `misclassified` sum to n;
+    `success_rate`, the share found among the correctly classified, NaN if there are none; `median` distance over all
+    samples, NaN if it is censored or the class is empty; `mean`, NaN if it is empty (mean_distance).
+    """
     values, censored, labels = _checked(values, censored, labels)
 
     def count(chosen: slice | NDArray[np.bool_]) -> NDArray[np.int64]:
         return np.bincount(labels[chosen], minlength=classes)
 
-    wrong = (values == 0) & ~censored
-    n, misclassified, unfound = count(slice(None)), count(wrong), count(censored)
+    n, misclassified, unfound = count(slice(None)), count((values == 0) & ~censored), count(censored)
     right = n - misclassified
-    success = np.divide(right - unfound, right, out=np.full(classes, np.nan), where=right > 0)
-    median = np.array([median_distance(values[labels == k], censored[labels == k]) for k in range(classes)])
-    return ClassDistances(n, misclassified, right - unfound, unfound, success, median)
+    own = [labels == k for k in range(classes)]
+    return {
+        "n": n,
+        "misclassified": misclassified,
+        "found": right - unfound,
+        "censored": unfound,
+        "success_rate": np.divide(right - unfound, right, out=np.full(classes, np.nan), where=right > 0),
+        "median": np.array([median_distance(values[members], censored[members]) for members in own]),
+        "mean": np.array([mean_distance(values[members]) for members in own]),
+    }
 
 
 def median_distance(values: NDArray[np.float64], censored: NDArray[np.bool_]) -> float:
@@ -102,13 +100,24 @@ def mean_distance(values: NDArray[np.float64]) -> float:
     return float(np.mean(values)) if len(values) else math.nan
 
 
-def log_rank(values: ArrayLike, censored: ArrayLike, labels: ArrayLike, classes: int) -> LogRank:
-    """Log-rank test that all classes have the same survival, as LogRank with the chi-square p-value.
+def log_rank(
+    values: ArrayLike,
+    censored: ArrayLike,
+    labels: ArrayLike,
+    classes: int,
+    *,
+    permutations: int = 0,
+    rng: np.random.Generator | None = None,
+) -> LogRank:
+    """Log-rank test that all classes have the same survival, with p-values by chi-square and by permutation.
 
-    Arguments as `survival_curves` takes them; classes without samples are left out. The p-value has K - 1 degrees of
-    freedom and is valid for large classes; use `log_rank_permutation` for small ones. Censoring must not depend on the
-    class, which a common largest distance ensures. NaN when fewer than two classes have samples or no distance was
-    found. Source: Mantel 1966; Peto and Peto 1972; variance with ties after Kalbfleisch and Prentice 2002, Eq. 1.18.
+    Arguments as `survival_curves` takes them, and the number of permutations with a numpy Generator. Classes without
+    samples are left out. The chi-square p-value has K - 1 degrees of freedom and is valid for large classes. That by
+    permutation is valid for every N and K, P(p <= alpha) <= alpha, if samples are exchangeable between classes; it uses
+    the statistic sum_k (O_k - E_k)^2 / n_k, which needs no covariance. Censoring must not depend on the class, which a
+    common largest distance ensures. NaN when fewer than two classes have samples or no distance was found. Source:
+    Mantel 1966; Peto and Peto 1972; variance with ties after Kalbfleisch and Prentice 2002, Eq. 1.18; Phipson and Smyth
+    2010 for the +1 of the permutations.
     """
     from scipy.special import chdtrc
 
@@ -117,42 +126,26 @@ def log_rank(values: ArrayLike, censored: ArrayLike, labels: ArrayLike, classes:
     statistic, observed, expected, rank = _statistic(values, censored, compact, len(present))
     every = np.zeros((2, classes))
     every[:, present] = observed, expected
-    p_value = float(chdtrc(rank, statistic)) if rank else math.nan
-    return LogRank(statistic, rank, p_value, *every)
+    p_chi_square = p_permutation = math.nan
+    if rank:
+        p_chi_square = float(chdtrc(rank, statistic))
+        if permutations:
+            p_permutation = _permutation_p_value(_log_rank_scores(values, censored), labels, permutations, rng)
+    return LogRank(statistic, rank, p_chi_square, p_permutation, *every)
 
 
-def log_rank_permutation(
-    values: ArrayLike,
-    censored: ArrayLike,
-    labels: ArrayLike,
-    classes: int,
-    *,
-    permutations: int,
-    rng: np.random.Generator,
-) -> LogRank:
-    """Log-rank test with a permutation p-value: P(p <= alpha) <= alpha for every N and K.
-
-    Arguments as `log_rank` takes them, the number of permutations and a numpy Generator. The null hypothesis is that
-    samples are exchangeable between classes. The statistic is sum_k (O_k - E_k)^2 / n_k in units of its mean scale
-    under permutation, which needs no covariance and is close to the chi-square statistic. Sources: Peto and Peto 1972;
-    Phipson and Smyth 2010 for the +1.
-    """
-    values, censored, labels = _checked(values, censored, labels)
-    plain = log_rank(values, censored, labels, classes)
-    if plain.degrees_of_freedom == 0:
-        return plain
-    scores = _log_rank_scores(values, censored)
-    n = np.bincount(labels, minlength=classes)
+def _permutation_p_value(scores, labels, permutations, rng):
+    n = np.bincount(labels)
     scale = np.sum(scores**2) / (len(scores) - 1)
 
     def statistic(membership: NDArray[np.integer]) -> float:
-        excess = np.bincount(membership, weights=scores, minlength=classes)
+        excess = np.bincount(membership, weights=scores)
         return float(np.sum(excess[n > 0] ** 2 / n[n > 0]) / scale)
 
-    observed = statistic(labels)
     # Tolerance for equal statistics that differ by rounding.
-    reached = sum(statistic(rng.permutation(labels)) >= observed * (1 - 1e-9) - 1e-12 for _ in range(permutations))
-    return replace(plain, statistic=observed, p_value=(1 + reached) / (1 + permutations))
+    least = statistic(labels) * (1 - 1e-9) - 1e-12
+    reached = sum(statistic(rng.permutation(labels)) >= least for _ in range(permutations))
+    return (1 + reached) / (1 + permutations)
 
 
 def _log_rank_scores(values, censored):

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import Field
 
 from gfscore.audit.calibration.calibration_settings import ATTACK_DISTANCE, OBJECTIVES, CalibrationSettings
-from gfscore.audit.groups.settings import GroupSettings
+from gfscore.audit.settings import GroupSettings
 from gfscore.audit.verdicts.rule_settings import RuleSettings
 from gfscore.core.settings import Closed, Name, Text, Unique
 

@@ -8,7 +8,13 @@ from typing import Any
 from pydantic import BaseModel
 
 from gfscore.audit.calibration.calibration_settings import GreatSettings
-from gfscore.audit.settings import CheckSettings, ComparisonSettings, ConfusionSettings, DisparitySettings
+from gfscore.audit.settings import (
+    CheckSettings,
+    ComparisonSettings,
+    ConfusionSettings,
+    DisparitySettings,
+    IntervalSettings,
+)
 from gfscore.core.errors import unknown
 from gfscore.images.attribute_source import attribute_sources
 from gfscore.images.dataset_source import dataset_sources
@@ -16,7 +22,6 @@ from gfscore.networks import leaderboard
 from gfscore.networks.inference_settings import InferenceSettings
 from gfscore.projection.mappers.declared import mapper_kinds
 from gfscore.show.page.page_settings import ReportSettings
-from gfscore.statistics.interval_settings import IntervalSettings
 from gfscore.workflow.config_files import Marked
 from gfscore.workflow.resolution import Resolution, State
 from gfscore.workflow.resolving_audits import resolve_audits, resolve_measures, resolve_run

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from gfscore.audit.agreement.ranks import EVERY_ORDER, RANDOM_ORDERS, rank_agreement
+from gfscore.audit.agreement.rows import EVERY_ORDER, RANDOM_ORDERS, rank_agreement
 from gfscore.statistics.ranking import exact_p_value
 
 SETTINGS = {"confidence": 0.95, "permutations": 999, "seed": 0}
@@ -16,23 +16,23 @@ def agreement(x, y, **changes):
 
 def test_exact_p_by_hand_and_by_enumeration():
     found = agreement([1, 2, 3, 4, 5], [2, 1, 3, 4, 5])
-    assert found.rho == pytest.approx(0.9)
-    assert found.p == pytest.approx(exact_p_value(0.9, 5)) == pytest.approx(1 / 12)
-    assert found.p_method == EVERY_ORDER
+    assert found["rho"] == pytest.approx(0.9)
+    assert found["p"] == pytest.approx(exact_p_value(0.9, 5)) == pytest.approx(1 / 12)
+    assert found["p_method"] == EVERY_ORDER
 
 
 def test_p_with_ties_is_that_of_every_order():
     x, y = np.array([1, 1, 2, 3, 3, 4.0]), np.array([1, 2, 2, 2, 3, 1.0])
     observed = abs(spearmanr(x, y).statistic)
     every = np.array([abs(spearmanr(order, y).statistic) for order in permutations(x)])
-    assert agreement(x, y).p == np.mean(every >= observed - 1e-9)
+    assert agreement(x, y)["p"] == np.mean(every >= observed - 1e-9)
 
 
 def test_p_of_random_orders_is_never_zero_and_uniform_without_relation():
-    assert agreement(range(20), range(20)).p == pytest.approx(1 / 1000)
-    assert agreement(range(20), range(20)).p_method == RANDOM_ORDERS
+    assert agreement(range(20), range(20))["p"] == pytest.approx(1 / 1000)
+    assert agreement(range(20), range(20))["p_method"] == RANDOM_ORDERS
     rng = np.random.default_rng(0)
-    p = np.array([agreement(rng.normal(size=12), rng.normal(size=12), permutations=199).p for _ in range(400)])
+    p = np.array([agreement(rng.normal(size=12), rng.normal(size=12), permutations=199)["p"] for _ in range(400)])
     assert 0.02 <= np.mean(p <= 0.05) <= 0.08
     assert 0.42 <= np.mean(p <= 0.5) <= 0.58
 
@@ -45,7 +45,7 @@ def test_approximate_interval_covers_as_stated_for_normal_pairs():
         x = rng.normal(size=40)
         y = true * x + np.sqrt(1 - true**2) * rng.normal(size=40)
         found = agreement(x, y, permutations=1)
-        covered += found.low <= target <= found.high
+        covered += found["low"] <= target <= found["high"]
     assert 0.91 <= covered / 300 <= 0.985
 
 
@@ -55,11 +55,11 @@ def test_approximate_interval_covers_as_stated_for_normal_pairs():
 )
 def test_undefined_without_an_order(x, y, n):
     found = agreement(x, y)
-    assert (found.n, found.p_method) == (n, None)
-    assert np.isnan([found.rho, found.low, found.high, found.p]).all()
+    assert (found["n"], found["p_method"]) == (n, None)
+    assert np.isnan([found["rho"], found["low"], found["high"], found["p"]]).all()
 
 
 def test_pairs_with_a_missing_value_are_left_out_and_few_pairs_get_no_interval():
     found = agreement([1, 2, np.nan, 3], [1, 2, 9, 3])
-    assert (found.n, found.rho, found.p) == (3, 1, pytest.approx(1 / 3))
-    assert np.isnan([found.low, found.high]).all()
+    assert (found["n"], found["rho"], found["p"]) == (3, 1, pytest.approx(1 / 3))
+    assert np.isnan([found["low"], found["high"]]).all()

@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from gfscore.audit.agreement.columns import ALL
-from gfscore.audit.agreement.radius_rows import POINTS, curve_rows, log_rank_row
+from gfscore.audit.agreement.radius_rows import POINTS, curve_rows
 from gfscore.measures.certified import provable_radius
 from gfscore.measures.certified.radii import radii
 
@@ -38,9 +38,3 @@ def test_radii_computed_elsewhere_and_distances_end_at_the_stated_largest():
     assert (imported["radius"].iloc[-1], imported["share"].iloc[-1]) == (1, 1)
     searched = curve(np.full(9, 0.5), {"kind": "minimal", "norm": "l2", "largest_distance": 2.0})
     assert searched["radius"].iloc[-1] == 2
-
-
-def test_the_number_of_shuffles_stands_beside_the_p_value():
-    samples = pd.DataFrame({"label": [0, 0, 1, 1], "value": [0.1, 0.2, 0.3, 0.4], "censored": False})
-    row = log_rank_row({}, samples, 2, permutations=19, rng=np.random.default_rng(0))
-    assert row["permutations"] == 19 and row["p_permutation"] >= 1 / 20

@@ -51,20 +51,6 @@ def test_planted_best_temperature_across_models():
     assert not found.edge
 
 
-def test_the_aggregate_is_weighted_by_samples():
-    # Class means order the models one way, sample-weighted means the other.
-    n = np.array([90, 10, 0])
-    missing = np.nan
-    curves = [
-        MadeCurves(lambda t: [0.5, 0.1, missing], n),  # weighted .46, unweighted .30
-        MadeCurves(lambda t: [0.4, 0.4, missing], n),  # weighted .40, unweighted .40
-        MadeCurves(lambda t: [0.3, 0.5, missing], n),  # weighted .32, unweighted .40
-    ]
-    accuracy = np.array([[0.9, 0.0, missing], [0.8, 0.0, missing], [0.7, 0.9, missing]])  # weighted .81, .72, .72
-    value = cross_model_accuracy(curves, accuracy)(np.array([1.0]))[0]
-    assert value == pytest.approx(plain.spearman([0.46, 0.40, 0.32], [3, 1, 1]))
-
-
 def made_models(seeds, *, k=5, activation="softmax", n=400):
     curves, accuracies = [], []
     for index, seed in enumerate(seeds):
@@ -87,13 +73,6 @@ def test_softmax_calibration_against_accuracy_degenerates_to_accuracy_at_the_low
     at_edge = np.array([np.average(curve([0.01])[0], weights=curve.n) for curve in curves])
     shares = np.array([np.average(row, weights=curve.n) for row, curve in zip(accuracy, curves, strict=True)])
     np.testing.assert_allclose(at_edge, SCALE * shares, atol=0.02)
-
-
-@pytest.mark.parametrize("objective", [cross_model_accuracy, within_model_class_accuracy])
-def test_constant_accuracies_have_no_best_temperature(objective):
-    curves, accuracy = made_models(range(3))
-    with pytest.raises(InputError, match="undefined at every temperature"):
-        searched(objective(curves, np.full_like(accuracy, 0.8)), PAPER)
 
 
 # Within-model class accuracy
@@ -175,10 +154,6 @@ def test_log_loss_agrees_with_the_plain_implementation():
         assert log_loss(logits, labels, temperature) == pytest.approx(expected, rel=1e-12)
 
 
-def test_log_loss_of_constant_logits_is_the_logarithm_of_the_number_of_classes():
-    assert log_loss(np.zeros((3, 10)), np.array([0, 4, 9]), 0.7) == pytest.approx(math.log(10))
-
-
 def test_log_loss_of_huge_logits_is_finite():
     logits = np.array([[1e30, -1e30], [1e30, -1e30]], dtype=np.float32)
     assert log_loss(logits, np.array([0, 0]), 0.01) == 0
@@ -215,11 +190,6 @@ def sampled_from_softmax(seed, *, n=4000, k=5):
     logits = 2 * rng.normal(size=(n, k))
     gumbel = -np.log(-np.log(rng.random((n, k))))
     return logits, (logits + gumbel).argmax(axis=1)
-
-
-def test_likelihood_recovers_the_temperature_of_a_calibrated_model():
-    logits, labels = sampled_from_softmax(0)
-    assert likelihood_temperature(logits, labels, low=0.01, high=10) == pytest.approx(1, abs=0.06)
 
 
 @pytest.mark.parametrize("factor", [0.3, 2.5, 7.0])

@@ -56,29 +56,23 @@ def test_a_peak_is_found_to_the_fine_step(center):
     found = searched(peak(center), PAPER)
     assert found.t_star == pytest.approx(center, abs=0.001)
     assert found.interval == (found.t_star, found.t_star)
-    assert not found.edge
-    assert found.best == pytest.approx(1, abs=0.01)
+    assert (found.edge, found.best) == (False, pytest.approx(1, abs=0.01))
 
 
-@pytest.mark.parametrize("center", [0.001, 20.0])
-def test_an_optimum_outside_the_range_is_flagged_as_an_edge(center):
-    found = searched(peak(center), PAPER)
-    assert found.edge
-    assert found.t_star == (0.01 if center < 1 else 10.0)
-
-
-def test_of_a_plateau_the_middle_in_log_temperature_is_taken():
-    found = searched(lambda t: ((t >= 1) & (t <= 4)) * 1.0, PAPER)
-    assert found.interval == pytest.approx((1.0, 3.91), abs=0.011)
-    assert found.t_star == pytest.approx(math.sqrt(3.91), abs=0.05)
-    assert not found.edge
-
-
-def test_a_plateau_over_everything_is_an_edge():
-    found = searched(lambda t: np.full(len(t), 0.4), PAPER)
-    assert found.edge
-    assert found.interval == pytest.approx((0.01, 9.91))
-    assert found.best == 0.4
+@pytest.mark.parametrize(
+    ("objective", "interval", "edge"),
+    [
+        (peak(0.001), (0.01, 0.01), True),
+        (peak(20.0), (10, 10), True),
+        (lambda t: ((t >= 1) & (t <= 4)) * 1.0, (1.0, 3.91), False),
+        (lambda t: np.full(len(t), 0.4), (0.01, 9.91), True),
+    ],
+    ids=["below the range", "above it", "plateau", "plateau over everything"],
+)
+def test_the_middle_in_log_temperature_of_the_optimum_is_taken_and_an_edge_flagged(objective, interval, edge):
+    found = searched(objective, PAPER)
+    assert (found.interval, found.edge) == (pytest.approx(interval, abs=0.011), edge)
+    assert found.t_star == pytest.approx(math.sqrt(found.interval[0] * found.interval[1]), abs=0.05)
 
 
 def test_of_several_optimal_stretches_the_first_is_taken_and_refined():
@@ -110,36 +104,23 @@ def between(*boundaries):
     return Stretches.between(np.array(boundaries, dtype=float))
 
 
-def test_the_optimum_on_stretches_is_a_whole_interval():
-    found = optimum(between(0.1, 1, 4, 10), np.array([0.2, 0.9, 0.3]))
-    assert found.interval == (1, 4)
-    assert found.t_star == pytest.approx(2)
-    assert (found.best, found.edge) == (0.9, False)
-
-
-def test_bordering_stretches_of_one_value_are_one_and_separate_ones_are_all_named():
-    found = optimum(between(0.1, 1, 2, 4, 5, 6, 10), np.array([0.2, 0.9, 0.9 - 1e-16, 0.3, 0.9, 0.1]))
-    assert found.stretches == [(1, 4), (5, 6)]
-    assert found.interval == (1, 4)
-
-
-def test_the_chosen_temperature_stands_on_no_crossing():
-    # The middle of [1, 4] is the crossing at 2.
-    found = optimum(between(0.1, 1, 2, 4, 10), np.array([0.2, 0.9, 0.9, 0.3]))
-    assert found.interval == (1, 4)
-    assert found.t_star == pytest.approx(math.sqrt(2))
-
-
-@pytest.mark.parametrize("values", [[0.9, 0.1, 0.2], [0.1, 0.2, 0.9]])
-def test_an_optimum_that_touches_the_range_is_an_edge(values):
-    assert optimum(between(0.1, 1, 2, 10), np.array(values)).edge
-
-
-def test_an_edge_is_flagged_for_a_narrow_stretch_too():
-    # The widest optimal stretch lies inside, but another one touches the end.
-    found = optimum(between(0.1, 0.11, 1, 5, 10), np.array([0.9, 0.1, 0.9, 0.2]))
-    assert found.interval == (1, 5)
-    assert found.edge
+@pytest.mark.parametrize(
+    ("boundaries", "values", "stretches", "t_star", "edge"),
+    [
+        ((0.1, 1, 4, 10), [0.2, 0.9, 0.3], [(1, 4)], 2, False),
+        # Bordering stretches of one value are one, separate ones are all named; its middle, 2, is a crossing.
+        ((0.1, 1, 2, 4, 5, 6, 10), [0.2, 0.9, 0.9 - 1e-16, 0.3, 0.9, 0.1], [(1, 4), (5, 6)], 2**0.5, False),
+        # An optimum that touches the range is an edge, though the widest stretch lies inside.
+        ((0.1, 1, 2, 10), [0.9, 0.1, 0.2], [(0.1, 1)], 0.1**0.5, True),
+        ((0.1, 1, 2, 10), [0.1, 0.2, 0.9], [(2, 10)], 20**0.5, True),
+        ((0.1, 0.11, 1, 5, 10), [0.9, 0.1, 0.9, 0.2], [(0.1, 0.11), (1, 5)], 5**0.5, True),
+    ],
+)
+def test_the_optimum_on_stretches(boundaries, values, stretches, t_star, edge):
+    found = optimum(between(*boundaries), np.array(values))
+    assert (found.stretches, found.edge) == (stretches, edge)
+    assert found.interval == max(stretches, key=lambda ends: ends[1] / ends[0])
+    assert (found.t_star, found.best) == (pytest.approx(t_star), 0.9)
 
 
 def test_which_stretch_holds_a_temperature():

@@ -10,7 +10,7 @@ from scipy.stats import spearmanr
 from gfscore.audit.calibration import attack_free, rank_objectives
 from gfscore.audit.calibration.model_evidence import ModelEvidence
 from gfscore.audit.calibration.temperature_search import SearchSettings, Stretches, optimum, two_phase_grid
-from gfscore.audit.calibration.temperatures import OBJECTIVES, Resampling, calibrate
+from gfscore.audit.calibration.temperatures import OBJECTIVES, calibrate
 from gfscore.core.errors import InputError
 from gfscore.core.files import write_json
 from gfscore.statistics.classes import class_values
@@ -20,7 +20,7 @@ from gfscore.statistics.splits import split_samples
 from made import logits_and_labels
 
 SEARCH = SearchSettings(low=0.01, high=10.0, coarse_step=0.1, fine_step=0.001, fine_radius=0.1)
-RESAMPLING = Resampling(bootstrap=49, confidence=0.9, permutations=99, seed=0)
+RESAMPLING = {"bootstrap": 49, "confidence": 0.9, "permutations": 99, "seed": 0}
 SHARED = [name for name in OBJECTIVES if name != "likelihood"]
 
 
@@ -118,15 +118,8 @@ def test_leaving_a_model_out_is_calibrating_the_others(found):
 def test_an_objective_draws_the_same_whatever_else_is_searched(found):
     alone = calibrated(["within_model_class_accuracy"])[0]["within_model_class_accuracy"]
     assert alone == found[0]["within_model_class_accuracy"]
-    again = calibrated(["within_model_class_accuracy"], resampling=Resampling(49, 0.9, 99, 1))[0]
+    again = calibrated(["within_model_class_accuracy"], resampling=RESAMPLING | {"seed": 1})[0]
     assert again["within_model_class_accuracy"]["bootstrap"] != alone["bootstrap"]
-
-
-def test_small_numbers_of_models_get_exact_p_values(found):
-    permutation = found[0]["cross_model_accuracy"]["permutation"]
-    assert (permutation["method"], permutation["orders"]) == ("all orders", 120)
-    assert permutation["p"] == pytest.approx(round(permutation["p"] * 120) / 120)
-    assert found[0]["ranking_stability"]["permutation"] is None
 
 
 def test_the_value_at_one_is_the_objective_at_one(found):
@@ -181,12 +174,6 @@ def test_equal_accuracies_leave_no_optimum(name, most_ranked, monkeypatch):
     assert "undefined" in result["undefined"]
     assert result["t_star"] is None
     assert result["bootstrap"] is None
-
-
-def test_the_grid_of_the_paper_looks_at_its_first_best_coarse_temperature():
-    temperatures, _ = two_phase_grid(lambda t: (np.abs(t - 2.01) < 0.001) + 0.5 * (t > 5), SEARCH)
-    assert np.isclose(temperatures, 2.013).any()
-    assert not np.isclose(temperatures, 5.113).any()
 
 
 def test_the_attack_distance_objective_ranks_by_distances_and_reports_its_agreement(found):

@@ -5,7 +5,6 @@ from sklearn import metrics
 from gfscore.audit.classwise.confusion import (
     class_errors,
     confusion_matrix,
-    mean_confusion,
     row_shares,
     strong_and_weak,
 )
@@ -75,8 +74,3 @@ def test_classes_without_samples_and_abstentions():
 
 def test_strong_and_weak_classes():
     assert strong_and_weak([0.5, 1.0, 0.6, np.nan], 0.6).tolist() == ["weak", "strong", "neither", "neither"]
-
-
-def test_every_model_counts_alike_in_the_mean():
-    small, large = np.array([[1, 0], [1, 1]]), np.array([[0, 100], [0, 100]])
-    assert mean_confusion([small, large]).tolist() == [[0.5, 0.5], [0.25, 0.75]]

@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
-from gfscore.audit.classwise import similarity
 from gfscore.audit.classwise.similarity import similarities
 
 K = 6
@@ -64,18 +63,6 @@ def test_without_errors_nothing_overlaps(labels):
     assert np.isnan(found["error_overlap"].value)
     assert np.isnan(found["error_overlap"].p_value)
     assert found["agreement"].value == 1
-
-
-def test_rows_are_shuffled_as_by_looking_for_each_class():
-    labels = np.random.default_rng(10).choice([0, 1, 4, 7], size=200)
-    rng = np.random.default_rng(11)
-    expected = np.empty(200, int)
-    for label in np.unique(labels):
-        rows = np.flatnonzero(labels == label)
-        expected[rows] = rng.permutation(rows)
-    found = similarity._within_classes(similarity._members(labels), np.random.default_rng(11))
-    np.testing.assert_array_equal(found, expected)
-    np.testing.assert_array_equal(labels[found], labels)
 
 
 def test_chance_alone_is_rarely_significant(labels):

@@ -1,4 +1,5 @@
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
@@ -7,13 +8,12 @@ from scipy.stats import binomtest, norm, ttest_1samp
 from gfscore import InputError
 from gfscore.statistics import bounded_means, sign_flips
 from gfscore.statistics.bounded_means import MOST_AT_STAKE, bets, mean_bounds, one_sided_p_values
-from gfscore.statistics.multiplicity import benjamini_hochberg, benjamini_yekutieli, holm
-from gfscore.statistics.paired import compare
-from gfscore.statistics.rank_intervals import rank_intervals
+from gfscore.statistics.multiplicity import METHODS, false_discovery, holm
+from gfscore.statistics.paired import compare, rank_intervals
 from memory import most_memory
 
 ALPHA = 0.1
-METHODS = {"holm": holm, "bh": benjamini_hochberg, "by": benjamini_yekutieli}
+ADJUSTED = {"holm": holm, **{name: partial(false_discovery, method=name) for name in METHODS}}
 SETTINGS = {"value_range": (0.0, 1.0), "alpha": ALPHA, "most": 10_000, "flips": 199}
 
 
@@ -163,18 +163,18 @@ def test_holm_refuses_until_a_threshold_is_missed(p, refused):
 def test_adjusted_p_values_by_hand():
     p = np.array([0.01, 0.04, 0.03, 0.005])
     np.testing.assert_allclose(holm(p, family=4), [0.03, 0.06, 0.06, 0.02])
-    np.testing.assert_allclose(benjamini_hochberg(p, family=4), [0.02, 0.04, 0.04, 0.02])
-    np.testing.assert_allclose(benjamini_yekutieli(p, family=4), np.array([0.02, 0.04, 0.04, 0.02]) * 25 / 12)
+    np.testing.assert_allclose(ADJUSTED["bh"](p, family=4), [0.02, 0.04, 0.04, 0.02])
+    np.testing.assert_allclose(ADJUSTED["by"](p, family=4), np.array([0.02, 0.04, 0.04, 0.02]) * 25 / 12)
     # Hypotheses that nobody tested count.
     np.testing.assert_allclose(holm(p, family=6), [0.05, 0.12, 0.12, 0.03])
-    np.testing.assert_allclose(benjamini_hochberg(p, family=8), np.minimum(2 * np.array([0.02, 0.04, 0.04, 0.02]), 1))
+    np.testing.assert_allclose(ADJUSTED["bh"](p, family=8), np.minimum(2 * np.array([0.02, 0.04, 0.04, 0.02]), 1))
 
 
 def test_families_and_p_values_are_checked():
     with pytest.raises(InputError, match="family of 1"):
         holm([0.1, 0.2], family=1)
     with pytest.raises(InputError, match=r"\[0, 1\]"):
-        benjamini_yekutieli([1.2], family=2)
+        ADJUSTED["by"]([1.2], family=2)
 
 
 def normal_pairs(rng, truth, trials):
@@ -193,7 +193,7 @@ def test_corrections_hold_where_tests_use_up_their_level(truth, rng):
     # "first is better" is wrong where it is not, and the other way round.
     null = np.stack([gap <= 0, gap >= 0]).ravel()
     flat = p_values.reshape(trials, -1)
-    adjusted = {name: np.array([method(p, family=30) for p in flat]) for name, method in METHODS.items()}
+    adjusted = {name: np.array([method(p, family=30) for p in flat]) for name, method in ADJUSTED.items()}
     any_wrong = {name: int((p[:, null] <= ALPHA).any(axis=1).sum()) for name, p in adjusted.items()}
     share = {name: np.mean((p[:, null] <= ALPHA).sum(axis=1) / np.maximum(1, (p <= ALPHA).sum(axis=1)))
              for name, p in adjusted.items()}  # fmt: skip
@@ -292,7 +292,7 @@ def test_no_sign_flip_p_value_stands_where_it_would_be_wrong(rng):
         values = np.stack([np.full(60, 0.01), (rng.random(60) < 0.01) * 1.0])
         result = compare(values, labels, rng=rng, **SETTINGS)
         if values[1].any():
-            assert np.isnan(result.overall.sign_flip_adjusted).all()
+            assert np.isnan(result.overall["p_sign_flip_adjusted"]).all()
 
 
 # Whole comparisons
@@ -314,16 +314,16 @@ def test_differences_and_ranks_by_hand(rng):
     np.testing.assert_array_equal(result.pairs, [[1, 2], [1, 0], [2, 0]])
     of_class = [values[:, labels == k].mean(axis=1) for k in (0, 1)]
     expected = [means[a] - means[b] for means in of_class for a, b in result.pairs]
-    np.testing.assert_allclose(result.by_class.value, expected, atol=1e-12)
-    np.testing.assert_allclose(result.overall.value, values.mean(axis=1)[result.pairs] @ [1, -1], atol=1e-12)
+    np.testing.assert_allclose(result.by_class["difference"], expected, atol=1e-12)
+    np.testing.assert_allclose(result.overall["difference"], values.mean(axis=1)[result.pairs] @ [1, -1], atol=1e-12)
     # Models 1 and 2 are alike on class 0, 2 and 0 on class 1.
-    np.testing.assert_array_equal(result.by_class.holm <= ALPHA, [False, True, True, True, True, False])
+    np.testing.assert_array_equal(result.by_class["p_holm"] <= ALPHA, [False, True, True, True, True, False])
     np.testing.assert_array_equal(result.best, [3, 1, 2])
     np.testing.assert_array_equal(result.worst, [3, 1, 2])
     for family in (result.by_class, result.overall):
-        assert (family.low <= family.value).all() and (family.value <= family.high).all()
-        assert (family.p <= family.holm + 1e-12).all() and (family.bh <= family.by + 1e-12).all()
-        assert (family.bh <= family.holm + 1e-12).all()
+        assert (family["low"] <= family["difference"]).all() and (family["difference"] <= family["high"]).all()
+        assert (family["p"] <= family["p_holm"] + 1e-12).all() and (family["p_bh"] <= family["p_by"] + 1e-12).all()
+        assert (family["p_bh"] <= family["p_holm"] + 1e-12).all()
 
 
 def test_too_many_comparisons_leave_the_pairs_with_the_best_but_correct_for_all(rng):
@@ -333,9 +333,9 @@ def test_too_many_comparisons_leave_the_pairs_with_the_best_but_correct_for_all(
     assert (whole.every_pair, part.every_pair) == (True, False)
     np.testing.assert_array_equal(part.pairs, whole.pairs[:5])
     listed = np.concatenate([15 * k + np.arange(5) for k in range(3)])
-    for name in ("value", "low", "high", "p", "sign_flip_p", "sign_flip_adjusted"):
-        np.testing.assert_allclose(getattr(part.by_class, name), getattr(whole.by_class, name)[listed])
-    assert (part.by_class.holm >= whole.by_class.holm[listed] - 1e-12).all()
+    for name in ("difference", "low", "high", "p", "p_sign_flip", "p_sign_flip_adjusted"):
+        np.testing.assert_allclose(part.by_class[name], whole.by_class[name][listed])
+    assert (part.by_class["p_holm"] >= whole.by_class["p_holm"][listed] - 1e-12).all()
     np.testing.assert_array_equal([part.best, part.worst], [whole.best, whole.worst])
 
 
@@ -358,14 +358,14 @@ def errors_of(draw, truth, trials, rng, n):
 
         def wrongly(p, found=found, true=true):
             # A refusal that names the wrong direction, or any where there is none.
-            return (p <= ALPHA) & (np.sign(found.value) != np.sign(np.round(true, 12)))
+            return (p <= ALPHA) & (np.sign(found["difference"]) != np.sign(np.round(true, 12)))
 
-        wrong["holm"] += wrongly(found.holm).any()
-        wrong["sign_flips"] += wrongly(found.sign_flip_adjusted).any()
-        wrong["bounds"] += ((found.low > true + 1e-9) | (found.high < true - 1e-9)).any()
-        wrong["by"] += wrongly(found.by).sum() / max(1, (found.by <= ALPHA).sum())
+        wrong["holm"] += wrongly(found["p_holm"]).any()
+        wrong["sign_flips"] += wrongly(found["p_sign_flip_adjusted"]).any()
+        wrong["bounds"] += ((found["low"] > true + 1e-9) | (found["high"] < true - 1e-9)).any()
+        wrong["by"] += wrongly(found["p_by"]).sum() / max(1, (found["p_by"] <= ALPHA).sum())
         gap = overall[first] - overall[second]
-        wrong["overall"] += ((result.overall.low > gap + 1e-9) | (result.overall.high < gap - 1e-9)).any()
+        wrong["overall"] += ((result.overall["low"] > gap + 1e-9) | (result.overall["high"] < gap - 1e-9)).any()
         better = (overall[None, :] > overall[:, None] + 1e-9).sum(axis=1)
         worse = (overall[None, :] < overall[:, None] - 1e-9).sum(axis=1)
         wrong["ranks"] += ((result.best > 1 + better) | (result.worst < len(overall) - worse)).any()
@@ -409,7 +409,7 @@ def test_comparisons_find_what_is_there(rng):
     values, labels = exchangeable(means)(rng, 1000)
     result = compare(values, labels, rng=rng, **SETTINGS)
     assert result.order[0] == 2 and result.best[2] == result.worst[2] == 1
-    assert (result.by_class.holm[:2] <= ALPHA).all()
+    assert (result.by_class["p_holm"][:2] <= ALPHA).all()
 
 
 # Values that a test decides
@@ -422,11 +422,15 @@ def test_a_model_is_not_better_than_one_whose_samples_are_undecided(rng):
     known, found = (
         compare(values, labels, rng=rng, **SETTINGS, **changes) for changes in ({}, {"upper_values": upper})
     )
-    assert known.best.tolist() == [1, 2] and known.by_class.holm.max() < ALPHA
+    assert known.best.tolist() == [1, 2] and known.by_class["p_holm"].max() < ALPHA
     assert found.best.tolist() == [1, 1] and found.worst.tolist() == [2, 2]
     for differences in (found.by_class, found.overall):
-        assert (differences.holm == 1).all() and (differences.low < -0.2).all() and (differences.high > 0.8).all()
-        assert np.isnan(differences.sign_flip_p).all() and np.isnan(differences.sign_flip_adjusted).all()
+        assert (
+            (differences["p_holm"] == 1).all()
+            and (differences["low"] < -0.2).all()
+            and (differences["high"] > 0.8).all()
+        )
+        assert np.isnan(differences["p_sign_flip"]).all() and np.isnan(differences["p_sign_flip_adjusted"]).all()
 
 
 def test_what_undecided_samples_cannot_change_stays_significant(rng):
@@ -434,7 +438,7 @@ def test_what_undecided_samples_cannot_change_stays_significant(rng):
     upper = np.maximum(values, np.arange(600) % 20 == 0)
     found = compare(values, np.zeros(600, int), rng=rng, **SETTINGS, upper_values=upper, error_rate=0.05)
     assert found.best.tolist() == [1, 2]
-    assert 0.2 < found.overall.low[0] < found.overall.value[0] < found.overall.high[0] < 0.7
+    assert 0.2 < found.overall["low"][0] < found.overall["difference"][0] < found.overall["high"][0] < 0.7
 
 
 @pytest.mark.parametrize("error_rate", [0.0, 0.1])
@@ -444,5 +448,5 @@ def test_errors_of_the_test_make_no_difference_significant(rng, error_rate):
     wrong = rng.random((2, 2000)) < 0.1
     values = np.concatenate([np.maximum(truth, wrong[:1]), np.minimum(truth, 1 - wrong[1:])])
     found = compare(values, np.zeros(2000, int), rng=rng, **SETTINGS, error_rate=error_rate)
-    assert (found.overall.holm[0] > ALPHA) == (error_rate > 0)
-    assert (found.overall.low[0] <= 0 <= found.overall.high[0]) == (error_rate > 0)
+    assert (found.overall["p_holm"][0] > ALPHA) == (error_rate > 0)
+    assert (found.overall["low"][0] <= 0 <= found.overall["high"][0]) == (error_rate > 0)

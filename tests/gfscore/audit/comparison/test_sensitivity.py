@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from gfscore import InputError
 from gfscore.audit.comparison import sensitivity
 from gfscore.audit.comparison.sensitivity import (
     METRICS,
@@ -50,11 +49,6 @@ def test_ranking_changes_exactly_at_the_swaps():
         order = order.copy()
         order[[place, place + 1]] = after, before
         np.testing.assert_array_equal(above, order)
-
-
-def test_swaps_need_one_rdi_per_model():
-    with pytest.raises(InputError, match=r"2 class means.* 1 RDIs"):
-        lambda_swaps([0.1, 0.2], [0.1])
 
 
 def test_a_scale_is_an_inverse_temperature():

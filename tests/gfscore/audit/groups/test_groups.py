@@ -8,15 +8,16 @@ from hypothesis import strategies as st
 
 from gfscore.audit.groups.fairness import (
     METRICS,
-    GroupRows,
     balanced_rows,
+    group_counts,
     group_metrics,
     group_metrics_as_printed,
     group_rates,
     over_classes,
+    wilson,
+    wilson_metrics,
 )
 from gfscore.audit.groups.grouping import Grouping
-from gfscore.audit.groups.intervals import wilson, wilson_metrics
 from gfscore.audit.verdicts.gate_rules import GROUP_GAP, evidence_of
 from gfscore.audit.verdicts.gate_statistics import range_of, statistic_of
 from gfscore.measures import measure_of
@@ -24,13 +25,13 @@ from gfscore.statistics.class_bounds import ClassBounds, bounds_of
 from gfscore.statistics.classes import class_samples
 
 
-def rows(group, labels, predictions, *, groups=2, classes=2):
+def counts(group, labels, predictions, *, groups=2, classes=2):
     columns = (np.asarray(column, dtype=np.int64) for column in (group, labels, predictions))
-    return GroupRows(*columns, np.ones(len(labels)), groups, classes, len(labels))
+    return group_counts(*columns, groups=groups, classes=classes)
 
 
 def metrics(*columns, form=group_metrics, **sizes):
-    return form(group_rates(rows(*columns, **sizes).counts()))
+    return form(group_rates(counts(*columns, **sizes)))
 
 
 # Group 0: 3 of 4 positives and 1 of 4 negatives are taken for class 1; group 1: 1 of 2 and 2 of 5.
@@ -91,12 +92,12 @@ def test_a_group_without_samples_leaves_nothing_to_compare():
 
 
 def test_one_group_differs_from_none():
-    alone = rows([0, 0, 0], [0, 1, 1], [0, 1, 0], groups=1)
+    alone = counts([0, 0, 0], [0, 1, 1], [0, 1, 0], groups=1)
     for form in (group_metrics, group_metrics_as_printed):
-        found = form(group_rates(alone.counts()))
+        found = form(group_rates(alone))
         assert np.isnan([found["dp"], found["eopp"]]).all()
     assert np.isnan([*metrics([0, 0, 0], [0, 1, 1], [0, 1, 0], groups=1).values()]).all()
-    ends = wilson_metrics(alone.counts(), alpha=0.05)
+    ends = wilson_metrics(alone, alpha=0.05)
     assert np.isnan([ends[name] for name in METRICS]).all()
 
 
@@ -148,14 +149,11 @@ def test_names_of_classes_and_order_of_groups_do_not_matter(data, order):
 @given(classified())
 def test_copies_of_a_sample_count_as_one_sample(data):
     group, labels, predictions, groups = data
-    n = len(labels)
-    copies = GroupRows(
-        np.tile(group, 2), np.tile(labels, 2), np.tile(predictions, 2), np.full(2 * n, 0.5),
-        groups, 3, n,
-    )  # fmt: skip
-    once = rows(group, labels, predictions, groups=groups, classes=3).counts()
+    twice = (np.tile(column, 2) for column in (group, labels, predictions))
+    copies = group_counts(*twice, groups=groups, classes=3, shares=np.full(2 * len(labels), 0.5))
+    once = counts(group, labels, predictions, groups=groups, classes=3)
     for name in ("members", "taken", "recognised"):
-        assert getattr(copies.counts(), name) == pytest.approx(getattr(once, name))
+        assert getattr(copies, name) == pytest.approx(getattr(once, name))
 
 
 def test_wilson_is_the_published_interval():
@@ -172,7 +170,7 @@ def test_wilson_is_the_published_interval():
 def drawn(rng, *, n, rates):
     """Samples of two groups and two classes; class 1 is predicted with `rates[group][label]`."""
     group, labels = rng.integers(0, 2, n), rng.integers(0, 2, n)
-    return rows(group, labels, (rng.random(n) < np.array(rates)[group, labels]).astype(int))
+    return counts(group, labels, (rng.random(n) < np.array(rates)[group, labels]).astype(int))
 
 
 @pytest.mark.parametrize("gap", [0.0, 0.2])
@@ -183,17 +181,17 @@ def test_approximate_intervals_cover_the_true_differences_at_least_as_often_as_t
     for _ in range(runs):
         group, labels = rng.integers(0, 3, 900), rng.integers(0, classes, 900)
         right = rng.random(900) < recall - gap * (group == 0)
-        made = rows(group, labels, np.where(right, labels, (labels + 1) % classes), groups=3, classes=classes)
-        low, high = wilson_metrics(made.counts(), alpha=0.1)["eopp"]
+        made = counts(group, labels, np.where(right, labels, (labels + 1) % classes), groups=3, classes=classes)
+        low, high = wilson_metrics(made, alpha=0.1)["eopp"]
         hits += (low <= gap) & (gap <= high)
     assert (hits / runs >= 0.9).all(), hits
 
 
 def test_intervals_hold_their_values():
     made = drawn(np.random.default_rng(1), n=150, rates=[[0.1, 0.9], [0.3, 0.6]])
-    value = group_metrics(group_rates(made.counts()))
+    value = group_metrics(group_rates(made))
     for name in METRICS:
-        low, high = wilson_metrics(made.counts(), alpha=0.05)[name]
+        low, high = wilson_metrics(made, alpha=0.05)[name]
         values = np.append(value[name], over_classes(value[name]))
         assert ((low <= values) & (values <= high)).all()
         # All classes at once pay for it.

@@ -112,13 +112,6 @@ def test_hand_computed_box():
     assert got["fp"] == pytest.approx((0.1, 0.3))
 
 
-def test_a_box_that_touches_zero():
-    low, high = np.zeros(3), np.array([0.2, 0.4, 0.6])
-    got = intervals(low, high, n=np.ones(3), lam=0.5)
-    assert got["nrgc"] == pytest.approx((0.0, 2 / 3))
-    assert got["rdi"] == (0.0, 0.6)
-
-
 def test_nrgc_is_undefined_when_every_class_is_surely_zero():
     got = intervals(np.zeros(3), np.zeros(3), n=np.ones(3), lam=0.5)
     assert np.isnan(got["nrgc"]).all()

@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 
 from gfscore.audit.agreement.columns import ALL
-from gfscore.audit.projections.group_means import differences_between_groups, group_means
 from gfscore.audit.projections.rows import (
     LEAST_SAMPLES,
     Projected,
@@ -15,6 +14,7 @@ from gfscore.audit.projections.rows import (
     scaled,
     score_rows,
 )
+from gfscore.audit.projections.tasks import differences_between_groups, group_means
 from gfscore.tables.parquet_tables import frame_of
 from gfscore.workflow.catalogue import CATALOGUE
 
@@ -179,33 +179,22 @@ def test_scaling_reverses_what_is_better_low_and_leaves_equal_values_open():
 
 
 def models_of(values):
-    rows = []
-    for index, (accuracy, tolerances, made_constant) in enumerate(values):
-        key = {**KEY, "model": f"m{index}"}
-        shared = {
-            "class_index": ALL,
-            "own": False,
-            "n": 4,
-            "constant": made_constant,
-            "censored": 0.5,
-            "agreement": 1.0,
+    """Rows of projection_scores of all samples from (accuracy, tolerances by dimension, constant) of each model."""
+    shared = {"class_index": ALL, "own": False, "n": 4, "censored": 0.5, "agreement": 1.0, "decoded_accuracy": 1.0}
+    shared |= {"effective_dimensions": 2.0}
+    return [
+        {
+            **KEY,
+            **shared,
+            "model": f"m{index}",
+            "dimension_index": place - 1,
             "accuracy": accuracy,
-            "decoded_accuracy": 1.0,
+            "constant": constant,
         }
-        for place, tolerance in enumerate([np.mean(tolerances), *tolerances]):
-            rows.append(
-                {
-                    **key,
-                    **shared,
-                    "dimension_index": place - 1,
-                    "tolerance": tolerance,
-                    "deviation": 1 - tolerance,
-                    "coupling": tolerance,
-                    "coupling_entropy": tolerance,
-                    "effective_dimensions": 2.0,
-                }
-            )
-    return rows
+        | {"tolerance": of, "deviation": 1 - of, "coupling": of, "coupling_entropy": of}
+        for index, (accuracy, tolerances, constant) in enumerate(values)
+        for place, of in enumerate([np.mean(tolerances), *tolerances])
+    ]
 
 
 def test_ranks_leave_constant_classifiers_out_and_count_higher_as_better():
@@ -215,18 +204,9 @@ def test_ranks_leave_constant_classifiers_out_and_count_higher_as_better():
     models = model_rows(scores, {})
     assert [row["dimensions"] for row in models] == [2] * 4
     # the constant one is neither the best nor what the best is measured by
-    assert [row["tolerance_scaled"] for row in models] == [
-        pytest.approx(0),
-        pytest.approx(25),
-        pytest.approx(100),
-        None,
-    ]
-    assert [row["deviation_scaled"] for row in models] == [
-        pytest.approx(0),
-        pytest.approx(25),
-        pytest.approx(100),
-        None,
-    ]
+    for name in ("tolerance_scaled", "deviation_scaled"):
+        *scaled_values, constant = (row[name] for row in models)
+        assert (scaled_values, constant) == (pytest.approx([0, 25, 100]), None)
     found = {(row["first"], row["second"]): row for row in rank_rows(models)}
     assert found["accuracy", "tolerance"]["rho"] == pytest.approx(1) and found["accuracy", "tolerance"]["n"] == 3
     # Deviation falls while Tolerance rises: both say the same; Coupling rises, which counts as worse
@@ -291,15 +271,21 @@ def test_groups_are_compared_on_undisturbed_samples_whatever_is_listed_first():
     assert (attacked["dp"], attacked["group_measure"]) == (0.7, "attacked")
 
 
-def test_groups_are_those_of_the_attributes_that_the_mapper_moves():
+@pytest.mark.parametrize(
+    ("settings", "dp", "attributes"),
+    [
+        ({}, 0.3, 2),
+        # those that the mapper moves
+        ({"moved": {"b": ["no", "yes"]}}, 0.4, 1),
+        # the task itself is left out
+        ({"own": "a"}, 0.4, 1),
+    ],
+)
+def test_groups_are_those_of_the_attributes_that_are_moved_and_not_the_task_itself(settings, dp, attributes):
     table = group_table([*every_metric("m", "plain", "a", 0.2), *every_metric("m", "plain", "b", 0.4)])
-    assert means_of(table, moved={"b": ["no", "yes"]})["none", "m"]["dp"] == 0.4
+    found = means_of(table, **settings)["none", "m"]
+    assert (found["dp"], found["group_attributes"]) == (pytest.approx(dp), attributes)
     assert means_of(table, moved={"c": ["no", "yes"]}) == {}
-
-
-def test_groups_of_the_task_itself_are_in_no_mean_over_attributes():
-    table = group_table([*every_metric("m", "plain", "a", 0.2), *every_metric("m", "plain", "b", 0.4)])
-    assert means_of(table, own="a")["none", "m"]["dp"] == 0.4 and means_of(table)["none", "m"]["group_attributes"] == 2
 
 
 def test_every_model_has_its_groups_averaged_over_the_same_attributes():
@@ -313,12 +299,8 @@ def test_every_model_has_its_groups_averaged_over_the_same_attributes():
 def test_one_positive_class_takes_the_place_of_the_mean():
     table = group_table(every_metric("m", "plain", "a", 0.2, name="smiling"))
     assert means_of(table)["none", "m"]["eopp"] == 0.2
-
-
-def test_an_audit_without_a_measure_that_predicts_has_no_differences_between_groups():
-
-    empty = pd.DataFrame(columns=CATALOGUE["group_metrics"].column_names)
-    assert means_of(empty) == {}
+    # An audit without a measure that predicts has no differences.
+    assert means_of(pd.DataFrame(columns=CATALOGUE["group_metrics"].column_names)) == {}
 
 
 def test_effects_carry_the_tolerance_of_models_that_are_not_constant():

@@ -8,6 +8,7 @@ from gfscore.audit.verdicts.gate_rules import alpha_of, verdict_of
 from gfscore.audit.verdicts.gate_statistics import statistic_of
 from gfscore.audit.verdicts.verdict import Candidate, candidates_of, combine, judge
 from gfscore.core.software import software
+from gfscore.measures import measure_of
 from gfscore.statistics.class_bounds import ClassBounds
 from gfscore.statistics.classes import class_samples
 from gfscore.statistics.intervals import hoeffding_half_width
@@ -202,13 +203,15 @@ def test_only_uncalibrated_values_of_the_measures_in_rules_are_judged():
     def measured(measure, calibration, value):
         key = {"dataset": "d", "threat": "L2", "model": "M", "measure": measure, "calibration": calibration}
         labels = np.repeat([0, 1], 50)
-        return Measured(key | {"temperature": 1.0}, np.full(100, value), labels, labels >= 0, labels.astype(str))
+        described = measure_of({"kind": measure})
+        return Measured(
+            key | {"temperature": 1}, described, np.full(100, value), labels, labels >= 0, labels.astype(str)
+        )
 
     found = candidates_of(
         [measured("clean", "none", 1.0), measured("great", "none", 0.5), measured("great", "likelihood", 0.1)],
         ["a", "b"],
         rules=[RULE],
-        measures={"clean": {"kind": "clean"}, "great": {"kind": "great"}},
         intervals={"method": "betting", "binary": "clopper_pearson", "seed": 0},
         label_error_rates=None,
     )

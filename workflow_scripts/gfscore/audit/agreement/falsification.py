@@ -1,4 +1,4 @@
-"""Falsification of the attack-free margin score by attack distances.
+"""Falsification of the attack-free margin score by attack distances: rows of its table, and bounds for gate rules.
 
 The score g is proposed as a lower bound of the distance to the nearest adversarial example. An adversarial example
 nearer than g disproves this for its sample; a failed attack proves nothing.
@@ -6,146 +6,196 @@ nearer than g disproves this for its sample; a failed attack proves nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
+from gfscore.audit.agreement.columns import ALL, ALL_NAME
+from gfscore.audit.inputs import chosen_temperature
+from gfscore.audit.verdicts.gate_rules import FALSIFICATION, evidence_of
 from gfscore.core.errors import InputError
+from gfscore.core.identity import UNCALIBRATED, label_of
+from gfscore.measures import Measure
 from gfscore.statistics.binomial import clopper_pearson
 from gfscore.statistics.bounded_means import one_sided_p_values
+from gfscore.statistics.class_bounds import bounds_of
 from gfscore.statistics.margins import own_and_rival, scores
 from gfscore.statistics.scale import SCALE
+from gfscore.statistics.splits import choosing_samples
+
+if TYPE_CHECKING:
+    from gfscore.audit.inputs import AuditInputs
+    from gfscore.audit.verdicts.verdict import Candidate
+
+CONTRADICTION = Measure(
+    title="Score contradicted by an attack",
+    value_range=(0.0, 1.0),
+    unit="share of correct samples",
+    explanation="1 when an adversarial example was found nearer than the score, else 0.",
+    binary=True,
+)
 
 
-@dataclass(frozen=True)
-class Distances:
-    """Distances of one model by a measure of kind minimal, one row per sample.
+def falsification_rows(inputs: AuditInputs, class_names: Sequence[str], *, alpha: float) -> list[dict[str, Any]]:
+    """Rows of falsification by model, measure of kind great, l2 measure of kind minimal, and temperature.
 
-    `sample_id` (N,) unique; `value` (N,) float64, 0 for a misclassified sample; `censored` (N,) bool; `norm` of the
-    measure; `largest`, the largest distance searched.
+    For each, one row per class, then one for all samples. Takes AuditInputs, K names and the error of each interval;
+    no rows without logits or distances. Rows at a temperature that was chosen on the same samples have no interval; an
+    audit with split samples counts those that report.
     """
-
-    sample_id: NDArray[np.str_]
-    value: NDArray[np.float64]
-    censored: NDArray[np.bool_]
-    norm: str
-    largest: float
-
-
-@dataclass(frozen=True)
-class Falsified:
-    """Falsification of the scores of one class or of all samples.
-
-    `n` samples with score and distance; `correct`, those classified correctly; `violations`, the correct ones whose
-    score exceeds the distance of an adversarial example; `rate` their share in [0, 1], of which 0 is no confirmation;
-    `low` and `high` its Clopper-Pearson interval; rate, low and high are NaN without correct samples; `censored` of the
-    n; `mean_score` and `mean_distance` over the n, misclassified samples at 0, NaN without samples; `p_mean`, the
-    one-sided p-value by betting of "the mean score is at most the mean distance", valid for every n, 1 without samples.
-    """
-
-    n: int
-    correct: int
-    violations: int
-    rate: float
-    low: float
-    high: float
-    censored: int
-    mean_score: float
-    mean_distance: float
-    p_mean: float
+    rows, distances_of = [], falsifying(inputs.measures) if inputs.logits else []
+    great = {name: entry["activation"] for name, entry in inputs.measures.items() if entry["kind"] == "great"}
+    groups = [*enumerate(class_names), (ALL, ALL_NAME)]
+    for model, own in inputs.by_model() if distances_of else ():
+        evidence = inputs.logits_of(model)
+        given = evidence.sample_id, evidence.labels, evidence.logits
+        for against in distances_of:
+            for measure, activation in great.items():
+                chosen = inputs.calibrations if measure == inputs.calibrated_measure else {}
+                for calibration, temperature, split in _temperatures(chosen, label_of(model)):
+                    distances = own[against]
+                    if split is not None:
+                        reports = evidence.sample_id[~choosing_samples(evidence.sample_id, evidence.labels, split)]
+                        distances = distances[distances["sample_id"].isin(reports)]
+                    how = {"activation": activation, "temperature": temperature, "alpha": alpha}
+                    how["largest"] = float(inputs.measures[against]["largest_distance"])
+                    key = {**model, "measure": measure, "distances": against, "calibration": calibration}
+                    key |= {"temperature": temperature, "confidence": 1 - alpha}
+                    fresh = calibration == UNCALIBRATED or split is not None
+                    void = {} if fresh else dict.fromkeys(("confidence", "low", "high", "p_mean"))
+                    rows += [
+                        {**key, "class_index": index, "class_name": name, **found, **void}
+                        for (index, name), found in zip(groups, falsification(*given, distances, **how), strict=True)
+                    ]
+    return rows
 
 
-@dataclass(frozen=True)
-class Falsification:
-    """Falsification of one model's scores at one temperature: by class (K items of Falsified), and of all samples."""
+def _temperatures(calibrations, label):
+    # T = 1, then each chosen temperature: `(objective, temperature, split of the samples)`.
+    yield UNCALIBRATED, 1.0, None
+    for objective, result in calibrations.items():
+        temperature = chosen_temperature(result, label)
+        if temperature is not None:
+            yield objective, temperature, result["split"]
 
-    temperature: float
-    confidence: float
-    classes: list[Falsified]
-    model: Falsified
+
+def falsifying(measures: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Names of the measures whose distances the score can be compared with: those of kind minimal in l2."""
+    return [name for name, entry in measures.items() if entry["kind"] == "minimal" and entry["norm"] == "l2"]
 
 
 def falsification(
     sample_id: NDArray[np.str_],
     labels: NDArray[np.integer],
     logits: NDArray[np.floating],
-    distances: Distances,
+    distances: pd.DataFrame,
     *,
+    largest: float,
     activation: str,
     temperature: float = 1.0,
     alpha: float = 0.05,
-) -> Falsification:
-    """Falsification rate of the attack-free score of one model, per class and overall.
+) -> list[dict[str, Any]]:
+    """Falsification of the attack-free score of one model, by class, then of all samples: K + 1 mappings.
 
-    Takes `sample_id` (N,), `labels` (N,) and `logits` (N, K) of the scored samples and Distances of the same samples or
-    a subset, joined by sample_id. `alpha` is the error of each interval, which is not simultaneous over classes; it
-    holds for independent samples and for the attacks that were run. The rate is a lower bound of the share of samples
-    whose score exceeds the true distance. A sample counts as correct if both measures classify it correctly. Raises
-    InputError for distances in a norm other than l2, and for an unknown or repeated sample.
+    Takes `sample_id` (N,), `labels` (N,) and `logits` (N, K) of the scored samples, and l2 `distances` of the same
+    samples or a subset: sample_id (unique), value (0 for a misclassified sample) and censored, searched up to
+    `largest`. `alpha` is the error of each interval, which is not simultaneous over classes; it holds for independent
+    samples and for the attacks that were run. A mapping has the columns of the table: `correct` samples by both
+    measures; `violations`, those whose score exceeds the distance of an adversarial example; `rate`, their share in
+    [0, 1], a lower bound of the share of samples whose score exceeds the true distance, of which 0 is no confirmation;
+    `low`, `high`, its Clopper-Pearson interval; means, misclassified samples at 0; `p_mean`, the one-sided p-value by
+    betting of "the mean score is at most the mean distance", valid for every n, 1 without samples. The others are NaN
+    where there are no samples. Raises InputError for a distance of an unknown sample.
     """
-    if distances.norm != "l2":
+    rows = pd.Index(sample_id).get_indexer(distances["sample_id"])
+    if (rows < 0).any():
+        first = distances["sample_id"].iloc[int((rows < 0).argmax())]
         raise InputError(
-            f"the attack-free score is proposed as an l2 distance and cannot be compared with {distances.norm} "
-            "distances; measure minimal perturbations with norm: l2"
+            f"{(rows < 0).sum()} samples have a distance but no logits, the first is {first!r}; measure both on the "
+            "same dataset"
         )
-    rows = _rows_of(distances.sample_id, np.asarray(sample_id))
-    labels, logits = np.asarray(labels)[rows], np.asarray(logits)[rows]
+    labels, logits = labels[rows], logits[rows]
     g = scores(logits, labels, activation=activation, temperature=temperature)
-    value, censored = np.asarray(distances.value, dtype=np.float64), np.asarray(distances.censored, dtype=bool)
+    value, censored = distances["value"].to_numpy(np.float64), distances["censored"].to_numpy(bool)
     own, rival = own_and_rival(logits, labels)
-    right, violated = contradicted(g, own > rival, value, censored)
+    right, violated = _contradicted(g, own > rival, value, censored)
+    # The difference of score and distance is between -largest and SCALE.
+    bound = max(SCALE, largest)
+    excess = np.clip(g - value, -bound, bound)
 
-    def group(chosen: NDArray[np.bool_]) -> Falsified:
-        p_mean = _p_value_of_means(g[chosen] - value[chosen], distances.largest, alpha)
-        arrays = (of[chosen] for of in (g, value, censored, right, violated))
-        return _falsified(*arrays, p_mean=p_mean, alpha=alpha)
+    def group(chosen: NDArray[np.bool_]) -> dict[str, Any]:
+        n, correct, violations = (int(which[chosen].sum()) for which in (np.ones_like(right), right, violated))
+        rate, low, high, score, distance = (np.nan,) * 5
+        if correct:
+            rate, (low, high) = violations / correct, clopper_pearson(violations, correct, alpha=alpha)
+        if n:
+            score, distance = float(g[chosen].mean()), float(value[chosen].mean())
+        p_mean = float(one_sided_p_values(excess[chosen][:, None], bound=bound, alpha=alpha)[0][0])
+        counts = {"n": n, "correct": correct, "violations": violations, "censored": int(censored[chosen].sum())}
+        means = {"mean_score": score, "mean_distance": distance, "p_mean": p_mean}
+        return counts | {"rate": rate, "low": low, "high": high} | means
 
-    return Falsification(
-        temperature=float(temperature),
-        confidence=1 - alpha,
-        classes=[group(labels == k) for k in range(logits.shape[1])],
-        model=group(np.ones(len(labels), dtype=bool)),
-    )
+    return [*(group(labels == k) for k in range(logits.shape[1])), group(np.ones(len(labels), dtype=bool))]
 
 
-def contradicted(
-    score: NDArray[np.float64], correct: NDArray[np.bool_], value: NDArray[np.float64], censored: NDArray[np.bool_]
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Samples that both measures classify correctly, and those of them whose score is contradicted: two (N,) bool.
-
-    Takes `score` (N,) and `correct` (N,) bool of the score's measure, and `value` and `censored` (N,) of the measure of
-    kind minimal.
-    """
+def _contradicted(score, correct, value, censored):
+    # Samples that both measures classify correctly, and those of them whose score is contradicted: two (N,) bool.
     right = correct & ((value > 0) | censored)
     return right, right & ~censored & (score > value)
 
 
-def _p_value_of_means(excess, largest, alpha):
-    # The difference of score and distance is between -largest and SCALE.
-    bound = max(SCALE, largest)
-    return float(one_sided_p_values(np.clip(excess, -bound, bound)[:, None], bound=bound, alpha=alpha)[0][0])
+def add_contradictions(
+    candidates: Iterable[Candidate],
+    inputs: AuditInputs,
+    *,
+    rules: Sequence[Mapping[str, Any]],
+    class_names: Sequence[str],
+    intervals: Mapping[str, Any],
+) -> None:
+    """Add bounds of the falsification rate at T = 1 to each Candidate, for the rules that judge it.
+
+    Takes AuditInputs of an audit with one l2 measure of kind minimal. Uses the samples that both measures classify
+    correctly.
+    # ASSUME: labels are correct, and correct samples are independent draws from the correct samples of the class.
+    """
+    judged = [rule for rule in rules if rule["statistic"] == FALSIFICATION]
+    if not judged:
+        return
+    (against,) = falsifying(inputs.measures)
+    by_model = {(candidate.threat, candidate.model): candidate for candidate in candidates}
+    for model, own in inputs.by_model():
+        for rule in judged:
+            labels, violated, may_be = _contradictions(own, rule["measure"], against)
+            together = rule.get("class") is None
+            by_model[model["threat"], model["model"]].bounds[evidence_of(rule)] = bounds_of(
+                violated.astype(np.float64),
+                np.zeros_like(labels) if together else labels,
+                1 if together else len(class_names),
+                measure=CONTRADICTION,
+                intervals=intervals,
+                upper_values=may_be.astype(np.float64),
+            )
 
 
-def _falsified(g, value, censored, right, violated, *, p_mean, alpha):
-    n, correct, violations = len(g), int(right.sum()), int(violated.sum())
-    rate, low, high = np.nan, np.nan, np.nan
-    if correct:
-        rate = violations / correct
-        low, high = clopper_pearson(violations, correct, alpha=alpha)
-    means = (float(g.mean()), float(value.mean())) if n else (np.nan, np.nan)
-    return Falsified(n, correct, violations, rate, low, high, int(censored.sum()), *means, p_mean)
-
-
-def _rows_of(wanted, among):
-    # Row of each sample of `wanted` in `among`.
-    rows = {name: row for row, name in enumerate(among)}
-    if len(rows) < len(among) or len(set(wanted)) < len(wanted):
-        raise InputError("a sample_id is repeated; make them unique, since distances and scores are joined by it")
-    unknown = [name for name in wanted if name not in rows]
-    if unknown:
+def _contradictions(own, measure, against):
+    # Labels of the samples that are right by both measures, which of them contradict the score, and which may: those
+    # too whose distance is missing.
+    scores = own[measure][["sample_id", "label", "value", "correct"]]
+    distances = own[against][["sample_id", "value", "censored"]]
+    both = distances.merge(scores, on="sample_id", suffixes=("_distance", ""), validate="one_to_one")
+    if len(both) < len(distances):
         raise InputError(
-            f"{len(unknown)} samples have a distance but no logits, the first is {unknown[0]!r}; measure both on the "
-            "same dataset"
+            f"{own.path(against)}: samples without a score in {own.path(measure)}; measure both on the same dataset"
         )
-    return np.array([rows[name] for name in wanted], dtype=np.int64)
+    right, violated = _contradicted(
+        *(both[name].to_numpy() for name in ("value", "correct", "value_distance", "censored"))
+    )
+    expected = own.expected(against).sample_id
+    missing = expected[~np.isin(expected, distances["sample_id"])]
+    lacking = scores.loc[scores["sample_id"].isin(missing) & scores["correct"], "label"].to_numpy()
+    labels = np.concatenate([both["label"].to_numpy()[right], lacking])
+    violated = np.concatenate([violated[right], np.zeros(len(lacking), dtype=bool)])
+    return labels, violated, violated | (np.arange(len(labels)) >= right.sum())

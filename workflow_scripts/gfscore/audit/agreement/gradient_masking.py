@@ -4,8 +4,6 @@ If another attack succeeds where one failed, the first may have been misled by g
 attack is compared with one that is stronger by design.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -1,13 +1,13 @@
 """Rows of the tables on distances and certified radii: curves, summaries, log-rank tests, refutations."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from gfscore.audit.agreement.columns import ALL, ALL_NAME
+from gfscore.audit.inputs import AuditInputs
 from gfscore.audit.measured import row_generator
 from gfscore.measures import measure_of
 from gfscore.measures.certified.radii import largest_certificate
@@ -15,13 +15,10 @@ from gfscore.statistics import survival
 from gfscore.statistics.binomial import lower_shares
 from gfscore.statistics.certificates import allowed_refutations, certified_accuracy, corrected_certified_accuracy
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from gfscore.audit.inputs import AuditInputs
-
 POINTS = 41
 """Number of radii of a curve, evenly spaced from 0 to the largest possible radius."""
+
+TESTED = ("statistic", "degrees_of_freedom", "p_chi_square", "p_permutation")
 
 ROUNDING = 1e-9
 """Relative tolerance of comparisons of radii, since rounding differs between processors."""
@@ -46,12 +43,14 @@ def radius_tables(
             samples = own[measure]
             rows["radius_curves"] += curve_rows(key, samples, class_names, settings=settings, confidence=confidence)
             if kind == "minimal":
-                rows["class_distances"] += distance_rows(key, samples, class_names)
+                values, censored, labels = (samples[name].to_numpy() for name in ("value", "censored", "label"))
+                rows["class_distances"] += _distance_rows(key, values, censored, labels, class_names)
                 shuffles: dict[str, Any] = {"permutations": permutations, "rng": row_generator(seed, key)}
-                rows["log_rank_tests"].append(log_rank_row(key, samples, len(class_names), **shuffles))
+                test = vars(survival.log_rank(values, censored, labels, len(class_names), **shuffles))
+                about = {"n": len(samples), "classes": samples["label"].nunique(), "permutations": permutations}
+                rows["log_rank_tests"].append({**key, **about, **{name: test[name] for name in TESTED}})
             elif settings.get("smoothing", {}).get("sandwich") is not None:
-                found = refutation_row(key, samples, alpha=settings["smoothing"]["alpha"])
-                rows.setdefault("refutations", []).append(found)
+                rows.setdefault("refutations", []).append(key | _refutations(samples, settings["smoothing"]["alpha"]))
     return rows
 
 
@@ -121,44 +120,23 @@ def _certified(samples, labels, radii, *, settings, n, alpha):
     return share, np.where(np.isnan(share), np.nan, low), unknown
 
 
-def distance_rows(key: Mapping[str, str], samples: pd.DataFrame, class_names: Sequence[str]) -> list[dict[str, Any]]:
-    """Rows of class_distances of one model and measure of kind minimal: classes, then all samples."""
-    values, censored, labels = (samples[name].to_numpy() for name in ("value", "censored", "label"))
+def _distance_rows(key, values, censored, labels, class_names):
+    # Classes, then all samples.
     rows = []
     for indices, names, groups in _classes_then_all(labels, class_names):
-        found = vars(survival.class_distances(values, censored, groups, len(names)))
+        found = survival.class_distances(values, censored, groups, len(names))
         rows += [
             {**key, "class_index": index, "class_name": names[place]}
             | {name: column[place] for name, column in found.items()}
-            | {"mean": survival.mean_distance(values[groups == place])}
             for place, index in enumerate(indices)
         ]
     return rows
 
 
-def log_rank_row(
-    key: Mapping[str, str], samples: pd.DataFrame, classes: int, *, permutations: int, rng: np.random.Generator
-) -> dict[str, Any]:
-    """Row of log_rank_tests of one model and measure of kind minimal."""
-    values, censored, labels = (samples[name].to_numpy() for name in ("value", "censored", "label"))
-    plain = survival.log_rank(values, censored, labels, classes)
-    shuffled = survival.log_rank_permutation(values, censored, labels, classes, permutations=permutations, rng=rng)
-    return {
-        **key,
-        "n": len(samples),
-        "classes": samples["label"].nunique(),
-        "statistic": plain.statistic,
-        "degrees_of_freedom": plain.degrees_of_freedom,
-        "p_chi_square": plain.p_value,
-        "p_permutation": shuffled.p_value,
-        "permutations": permutations,
-    }
-
-
-def refutation_row(key: Mapping[str, str], samples: pd.DataFrame, *, alpha: float) -> dict[str, Any]:
-    """Row of refutations of one model and smoothed measure whose certificates, of error `alpha`, were attacked."""
-    rows = samples[samples["attacked"].notna()]
-    attacked, refuted = (int(rows[name].astype(bool).sum()) for name in ("attacked", "refuted"))
-    allowed = allowed_refutations(len(rows), alpha=alpha)
-    counts = {"n": len(rows), "attacked": attacked, "refuted": refuted, "allowed": allowed}
-    return {**key, **counts, "alpha": alpha, "within_chance": refuted <= allowed}
+def _refutations(samples, alpha):
+    # Certificates of error alpha that were attacked.
+    known = samples[samples["attacked"].notna()]
+    attacked, refuted = (int(known[name].astype(bool).sum()) for name in ("attacked", "refuted"))
+    allowed = allowed_refutations(len(known), alpha=alpha)
+    counts = {"n": len(known), "attacked": attacked, "refuted": refuted, "allowed": allowed}
+    return counts | {"alpha": alpha, "within_chance": refuted <= allowed}

@@ -1,26 +1,26 @@
-"""Rows of the tables measure_agreement, training_methods and masking_signs."""
+"""Rows of the tables measure_agreement, training_methods, masking_signs and class_shares."""
 
-from __future__ import annotations
-
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from itertools import combinations
+from functools import cache
+from itertools import combinations, product
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
 
 from gfscore.attacks.registry import expand
 from gfscore.audit.agreement.gradient_masking import Attacked, masking_warnings
-from gfscore.audit.agreement.ranks import rank_agreement
+from gfscore.audit.inputs import AuditInputs
 from gfscore.core.identity import UNCALIBRATED, label_of
-from gfscore.statistics.decisions import training_methods_table
-from gfscore.statistics.error_rates import error_rate
+from gfscore.statistics.decisions import class_shares, training_method
+from gfscore.statistics.error_rates import error_rate, threshold
+from gfscore.statistics.ranking import EXACT_UP_TO, ROUNDING, every_order, share_of_orders, spearman
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from gfscore.audit.inputs import AuditInputs
+EVERY_ORDER, RANDOM_ORDERS = "every order", "random orders"
 
 
 def agreement_tables(
@@ -73,9 +73,46 @@ def agreement_rows(
 def _pairs(key, over, values, measures, settings):
     return [
         {**key, "over": over, "first": first, "second": second, "confidence": settings["confidence"]}
-        | asdict(rank_agreement(values[first], values[second], **settings))
+        | rank_agreement(values[first], values[second], **settings)
         for first, second in combinations([name for name in measures if name in values], 2)
     ]
+
+
+def rank_agreement(
+    x: NDArray[np.float64], y: NDArray[np.float64], *, confidence: float, permutations: int, seed: int
+) -> dict[str, Any]:
+    """Spearman correlation of `x` and `y` (n,), pairs with a NaN left out: columns of measure_agreement.
+
+    `n` pairs; `rho` in [-1, 1], NaN where a list is constant or shorter than 2; `low`, `high`, NaN below n = 4 and at
+    rho = +-1; `p` in (0, 1], two-sided, NaN with rho; `p_method`: EVERY_ORDER, exact for up to EXACT_UP_TO pairs, ties
+    included, or RANDOM_ORDERS: random `permutations` with `seed`, including the observed order. The interval is
+    approximate: Fisher's z with variance (1 + rho^2 / 2) / (n - 3). Source: Bonett and Wright 2000; Phipson and Smyth
+    2010 for the p-value.
+    # ASSUME: for the interval, classes (or models) are independent draws from a larger population.
+    """
+    from scipy.special import ndtri
+
+    x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    known = ~(np.isnan(x) | np.isnan(y))
+    x, y, n = x[known], y[known], int(known.sum())
+    rho = float(spearman(x, y))
+    low = high = p = math.nan
+    p_method = None
+    if not math.isnan(rho):
+        if n > 3 and abs(rho) < 1 - ROUNDING:
+            half = -ndtri((1 - confidence) / 2) * math.sqrt((1 + rho**2 / 2) / (n - 3))
+            low, high = (math.tanh(math.atanh(rho) + side * half) for side in (-1, 1))
+        exact = n <= EXACT_UP_TO
+        p = share_of_orders(x, y, every_order(n) if exact else _random_orders(n, permutations, seed), rho)
+        if not exact:
+            p = (1 + p * permutations) / (1 + permutations)
+        p_method = EVERY_ORDER if exact else RANDOM_ORDERS
+    return {"n": n, "rho": rho, "low": low, "high": high, "p": p, "p_method": p_method}
+
+
+@cache
+def _random_orders(n, permutations, seed):
+    return np.random.default_rng(seed).permuted(np.tile(np.arange(n), (permutations, 1)), axis=1)
 
 
 def names_of_training(methods: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], str | None]:
@@ -106,23 +143,49 @@ def training_rows(
     """
     clean, *_ = _of_kind(inputs, "clean")
     rows = []
-    for adversarial in _of_kind(inputs, "adversarial"):
-        for probabilistic in _of_kind(inputs, "probabilistic"):
-            names = {"clean": clean, "adversarial": adversarial, "probabilistic": probabilistic}
-            tables, models = {}, {}
-            for model, own in inputs.by_model():
-                key = model["threat"], model["model"]
-                if methods[key] is not None:
-                    name = "/".join(key)
-                    tables[name] = {kind: own[measure] for kind, measure in names.items()}
-                    models[name] = {**model, "training": methods[key]}
-            settings = inputs.measures[probabilistic]
-            rate = error_rate(settings)
-            found = training_methods_table(tables, alpha=settings["alpha"], alpha_test=rate, alpha_ci=1 - confidence)
-            shared = {"adversarial": adversarial, "probabilistic": probabilistic}
-            shared |= {"confidence": confidence, "error_rate": rate}
-            rows += [{**row, **models[row["training"]], **shared} for row in found.to_dict("records")]
+    for adversarial, probabilistic in product(_of_kind(inputs, "adversarial"), _of_kind(inputs, "probabilistic")):
+        names = {"clean": clean, "adversarial": adversarial, "probabilistic": probabilistic}
+        settings = inputs.measures[probabilistic]
+        rate = error_rate(settings)
+        levels = {"alpha": settings["alpha"], "alpha_test": rate, "alpha_ci": 1 - confidence}
+        shared = {"adversarial": adversarial, "probabilistic": probabilistic}
+        shared |= {"confidence": confidence, "error_rate": rate}
+        for model, own in inputs.by_model():
+            training = methods[model["threat"], model["model"]]
+            if training is not None:
+                tables = {kind: own[measure] for kind, measure in names.items()}
+                found = training_method(tables, name=label_of(model), **levels)
+                rows.append({**found, **model, "training": training, **shared})
     return rows
+
+
+def class_share_rows(
+    inputs: AuditInputs, class_names: Sequence[str], *, confidence: float
+) -> dict[str, list[dict[str, Any]]]:
+    """Rows of class_shares by that name, of every probabilistic measure; nothing without one."""
+    chosen = _of_kind(inputs, "probabilistic")
+    rows = [
+        {**model, "measure": name, **row}
+        for model, own in inputs.by_model()
+        for name in chosen
+        for row in share_rows(own[name], class_names, settings=inputs.measures[name], confidence=confidence)
+    ]
+    return {"class_shares": rows} if chosen else {}
+
+
+def share_rows(
+    samples: pd.DataFrame, class_names: Sequence[str], *, settings: Mapping[str, Any], confidence: float
+) -> list[dict[str, Any]]:
+    """Rows of class_shares of one model and probabilistic measure: classes, then all samples.
+
+    Takes the samples table, K names, the measure's settings and the confidence of the corrected bounds, which allow for
+    the rate at which the test errs; the printed ones take it at its level, as the paper does.
+    """
+    alpha, rate = settings["alpha"], error_rate(settings)
+    states, labels = (samples[name].to_numpy() for name in ("state", "label"))
+    rows = class_shares(states, labels, class_names, alpha=alpha, alpha_test=rate, alpha_ci=1 - confidence)
+    shared = {"confidence": confidence, "kappa": threshold(settings["kappa"]), "alpha": alpha, "error_rate": rate}
+    return [row | shared for row in rows]
 
 
 def masking_rows(inputs: AuditInputs, classes: int) -> list[dict[str, Any]]:

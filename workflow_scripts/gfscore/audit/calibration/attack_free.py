@@ -5,19 +5,14 @@ a separate name. Here they are defined as functions of the temperature; rank_obj
 are constant, and largest.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gfscore.statistics.curves import ScoreCurves
 from gfscore.statistics.margins import BLOCK_ELEMENTS, require_temperature
 from gfscore.statistics.ranking import spearman
-
-if TYPE_CHECKING:
-    from gfscore.statistics.curves import ScoreCurves
 
 Objective = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 """Function from temperatures (T,) to values (T,) or (T, M)."""

@@ -1,15 +1,14 @@
 """Evidence on the models of an audit for calibration, from their values and logits."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gfscore.audit.calibration.model_evidence import ModelEvidence
+from gfscore.audit.inputs import AuditInputs
 from gfscore.audit.measured import row_generator
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
@@ -19,10 +18,6 @@ from gfscore.statistics.curves import ScoreCurves, sweep_class_scores
 from gfscore.statistics.margins import predictions
 from gfscore.statistics.splits import choosing_samples, split_samples
 from gfscore.statistics.survival import mean_distance
-
-if TYPE_CHECKING:
-    from gfscore.audit.inputs import AuditInputs
-    from gfscore.audit.model_samples import ModelSamples
 
 
 def evidence_of_models(
@@ -37,45 +32,23 @@ def evidence_of_models(
     """ModelEvidence of the models of an audit.
 
     Takes AuditInputs, the score curves by model label, the `accuracies` of each entry of `inputs.models` (from
-    accuracies_of), the name of the l2 measure of kind minimal that gives `distances`, or None, and `seed` and `split`
-    as in model_evidence.
+    accuracies_of), and the name of the l2 measure of kind minimal that gives `distances`, or None. Without a `split`
+    all samples both choose the common temperature and report the scores, and `seed` determines the half that is held
+    out for the likelihood objective. A split (share and seed) divides the samples, equally in all models, into those
+    that choose every temperature and those that report. Raises InputError if no choosing sample has a distance.
     """
+    how = {"distances": distances, "seed": seed, "split": split}
     known = {label_of(model): of_model for model, of_model in zip(inputs.models, accuracies, strict=True)}
     return [
-        model_evidence(
-            inputs,
-            own,
-            curves[label_of(model)],
-            distances=distances,
-            robust_accuracy=known[label_of(model)]["robust_accuracy"],
-            seed=seed,
-            split=split,
-        )
-        for model, own in inputs.by_model()
+        _of_model(inputs, own, curves[label], known[label]["robust_accuracy"], **how)
+        for label, own in ((label_of(model), own) for model, own in inputs.by_model())
     ]
 
 
-def model_evidence(
-    inputs: AuditInputs,
-    own: ModelSamples,
-    curves: ScoreCurves,
-    *,
-    distances: str | None,
-    robust_accuracy: float,
-    seed: int,
-    split: Mapping[str, Any] | None,
-) -> ModelEvidence:
-    """ModelEvidence of one model from its ModelSamples and its score `curves`.
-
-    `robust_accuracy` is a fraction or NaN. Without a `split` all samples both choose the common temperature and report
-    the scores, and `seed` determines the half that is held out for the likelihood objective. A split (share and seed)
-    divides the samples, equally in all models, into those that choose every temperature and those that report. Raises
-    InputError if no choosing sample has a distance.
-    """
-    evidence = inputs.logits_of(own.model)
-    sample_id, labels, logits = evidence.sample_id, evidence.labels, evidence.logits
-    classes = logits.shape[1]
-    report_curves = curves
+def _of_model(inputs, own, curves, robust_accuracy, *, distances, seed, split):
+    found = inputs.logits_of(own.model)
+    sample_id, labels, logits = found.sample_id, found.labels, found.logits
+    classes, report_curves = logits.shape[1], curves
     correct = predictions(logits, labels) == labels
     chooses = reports = np.ones(len(labels), dtype=bool)
     held_out = split_samples(sample_id, labels, share=0.5, rng=row_generator(seed, own.model))
@@ -98,8 +71,8 @@ def model_evidence(
         report_distance=report_distance,
         robust_accuracy=robust_accuracy,
         attack_distance=attack_distance,
-        checkpoint=evidence.identity["checkpoint_sha256"],
-        dataset_digest=evidence.identity["dataset_digest"],
+        checkpoint=found.identity["checkpoint_sha256"],
+        dataset_digest=found.identity["dataset_digest"],
         read_parts=partial(_parts, inputs, own.model, held_out),
     )
 

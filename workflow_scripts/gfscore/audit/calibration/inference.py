@@ -1,17 +1,12 @@
 """Uncertainty of a searched temperature: bootstrap, leave-one-out, permutation of accuracies."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from gfscore.audit.calibration.temperature_search import EQUAL, UndefinedObjectiveError, optimum
+from gfscore.audit.calibration.piecewise_objectives import AcrossModels, MeanOverModels
+from gfscore.audit.calibration.temperature_search import EQUAL, Optimum, UndefinedObjectiveError, optimum
 from gfscore.statistics.ranking import EXACT_UP_TO, every_order
-
-if TYPE_CHECKING:
-    from gfscore.audit.calibration.piecewise_objectives import AcrossModels, MeanOverModels
-    from gfscore.audit.calibration.temperature_search import Optimum
 
 
 def bootstrap(

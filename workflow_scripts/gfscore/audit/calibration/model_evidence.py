@@ -1,7 +1,5 @@
 """Evidence on models for calibration, and rank correlations of their scores."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -87,11 +85,6 @@ def agreement(
         name: {"before": spearman_or_none(before, values), "after": spearman_or_none(after, values)}
         for name, values in _against(models).items()
     }
-
-
-def attack_distances(models: Sequence[ModelEvidence]) -> NDArray[np.float64]:
-    """Mean attack distance of each model on the samples that choose T, (M,), NaN if not measured."""
-    return np.array([model.attack_distance for model in models])
 
 
 def _against(models):

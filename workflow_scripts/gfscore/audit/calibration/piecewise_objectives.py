@@ -4,8 +4,6 @@ Each has values for weighted models, for leaving out or resampling models, and t
 value for permuted accuracies.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

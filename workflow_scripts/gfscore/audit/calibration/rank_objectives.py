@@ -4,11 +4,8 @@ A Spearman correlation changes only where two scores change order, so it is dete
 between crossings.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,14 +18,11 @@ from gfscore.audit.calibration.piecewise_objectives import (
     centred,
     correlation,
 )
-from gfscore.audit.calibration.temperature_search import Stretches, two_phase_grid
+from gfscore.audit.calibration.temperature_search import SearchSettings, Stretches, two_phase_grid
 from gfscore.core.errors import InputError
 from gfscore.statistics.crossings import joined, rank_boundaries
+from gfscore.statistics.curves import ScoreCurves
 from gfscore.statistics.ranking import ranks, spearman
-
-if TYPE_CHECKING:
-    from gfscore.audit.calibration.temperature_search import SearchSettings
-    from gfscore.statistics.curves import ScoreCurves
 
 MOST_RANKED = 100
 """Largest number of classes, or models, for which all crossings are found. About K^2 / 2 pairs may cross; for more of

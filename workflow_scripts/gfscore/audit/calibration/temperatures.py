@@ -1,17 +1,16 @@
 """Calibration of an audit: the temperature of each objective, with rank correlations before and after."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.audit.calibration import attack_free, inference, rank_objectives
-from gfscore.audit.calibration.model_evidence import agreement, agreement_at, attack_distances, models_digest
+from gfscore.audit.calibration.model_evidence import ModelEvidence, Part, agreement, agreement_at, models_digest
 from gfscore.audit.calibration.temperature_search import (
     EQUAL,
     SearchSettings,
@@ -20,10 +19,7 @@ from gfscore.audit.calibration.temperature_search import (
     optimum,
     two_phase_grid,
 )
-
-if TYPE_CHECKING:
-    from gfscore.audit.calibration.model_evidence import ModelEvidence, Part
-    from gfscore.statistics.curves import ScoreCurves
+from gfscore.statistics.curves import ScoreCurves
 
 Searched = tuple[dict[str, Any], Sequence[float] | NDArray[np.float64], Sequence[float] | NDArray[np.float64]]
 """Entry of calibration.json, and temperatures and values of the searched curve."""
@@ -32,35 +28,21 @@ CURVE_POINTS = 25
 """Number of temperatures at which the held-out log-loss is recorded, evenly spaced in log T."""
 
 
-@dataclass(frozen=True)
-class Resampling:
-    """Resampling for the uncertainty of a search.
-
-    `bootstrap`: resamples of the models, for intervals with `confidence`; `permutations`: random permutations of the
-    accuracies if there are too many to enumerate; `seed` of both.
-    """
-
-    bootstrap: int
-    confidence: float
-    permutations: int
-    seed: int
-
-
 def calibrate(
     models: list[ModelEvidence],
     objectives: Iterable[str],
     *,
     settings: SearchSettings,
     stability_window: float,
-    resampling: Resampling,
+    resampling: Mapping[str, Any],
     split: Mapping[str, Any] | None = None,
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Search the temperature of each objective: `(results, rows)`.
 
-    Takes ModelEvidence of M models, names of OBJECTIVES, SearchSettings, delta of Eq. 9, Resampling, and the split of
-    the samples (share and seed, or None), which is recorded. `results` are the entries of calibration.json by objective
-    (docs/reading-an-audit.md), with the reason under `undefined` if an objective has no optimum (all accuracies equal);
-    `rows` are the searched curves (objective, temperature, value).
+    Takes ModelEvidence of M models, names of OBJECTIVES, SearchSettings, delta of Eq. 9, what config says of the
+    `resampling` with a `seed`, and the split of the samples (share and seed, or None), which is recorded. `results` are
+    the entries of calibration.json by objective (docs/reading-an-audit.md), with the reason under `undefined` if an
+    objective has no optimum (all accuracies equal); `rows` are the searched curves (objective, temperature, value).
     """
     results, rows = {}, []
     for name in objectives:
@@ -78,13 +60,12 @@ def calibrate(
 
 @dataclass(frozen=True)
 class Search:
-    """Arguments of the search of one objective: M ModelEvidence, SearchSettings, delta of Eq. 9, Resampling, and the
-    number of the random stream of the objective."""
+    """Arguments of the search of one objective, as calibrate takes them, and the number of its random stream."""
 
     models: list[ModelEvidence]
     settings: SearchSettings
     window: float
-    resampling: Resampling
+    resampling: Mapping[str, Any]
     stream: int
 
     @property
@@ -93,28 +74,25 @@ class Search:
         return [model.curves for model in self.models], np.array([model.class_accuracy for model in self.models])
 
 
-def _shared(objective_of: Callable[[Search], Any]) -> Callable[[Search], Searched]:
-    def run(search: Search) -> Searched:
-        try:
-            objective = objective_of(search)
-            values = objective.values(np.ones((1, len(search.models))))[0]
-            best = optimum(objective.stretches, values)
-        except UndefinedObjectiveError as error:
-            return _result(undefined=str(error)), [], []
-        result = _result(
-            search="exact" if objective.exact else "grid",
-            t_star=best.t_star,
-            interval=list(best.interval),
-            stretches=[list(stretch) for stretch in best.stretches],
-            edge=best.edge,
-            best=best.best,
-            at_one=float(values[objective.stretches.holding(np.array([1.0]))[0]]),
-            paper_grid=_paper_grid(objective.stretches, values, search.settings),
-            **_uncertainty(objective, search),
-        )
-        return result, *_curve_points(objective.stretches, values)
-
-    return run
+def _searched(objective_of: Callable[[Search], Any], search: Search) -> Searched:
+    try:
+        objective = objective_of(search)
+        values = objective.values(np.ones((1, len(search.models))))[0]
+        best = optimum(objective.stretches, values)
+    except UndefinedObjectiveError as error:
+        return _result(undefined=str(error)), [], []
+    result = _result(
+        search="exact" if objective.exact else "grid",
+        t_star=best.t_star,
+        interval=list(best.interval),
+        stretches=[list(stretch) for stretch in best.stretches],
+        edge=best.edge,
+        best=best.best,
+        at_one=float(values[objective.stretches.holding(np.array([1.0]))[0]]),
+        paper_grid=_paper_grid(objective.stretches, values, search.settings),
+        **_uncertainty(objective, search),
+    )
+    return result, *_curve_points(objective.stretches, values)
 
 
 def _paper_grid(stretches, values, settings):
@@ -126,13 +104,12 @@ def _paper_grid(stretches, values, settings):
 
 def _uncertainty(objective, search):
     resampling, models = search.resampling, search.models
-    rng = np.random.default_rng([resampling.seed, search.stream])
+    rng = np.random.default_rng([resampling["seed"], search.stream])
+    drawn = {"draws": resampling["bootstrap"], "confidence": resampling["confidence"]}
     return {
         "leave_one_out": _without_each(objective, models),
-        "bootstrap": inference.bootstrap(
-            objective, models=len(models), draws=resampling.bootstrap, confidence=resampling.confidence, rng=rng
-        ),
-        "permutation": inference.permutation_p_value(objective, draws=resampling.permutations, rng=rng),
+        "bootstrap": inference.bootstrap(objective, models=len(models), **drawn, rng=rng),
+        "permutation": inference.permutation_p_value(objective, draws=resampling["permutations"], rng=rng),
     }
 
 
@@ -219,20 +196,23 @@ def _stability(search, *, endpoints_only):
     )
 
 
+def _attack_distance(search):
+    distances = np.array([model.attack_distance for model in search.models])
+    return rank_objectives.attack_distance(search.evidence[0], distances, search.settings)
+
+
+_PIECEWISE: dict[str, Callable[[Search], Any]] = {
+    "cross_model_accuracy": lambda search: rank_objectives.cross_model_accuracy(*search.evidence, search.settings),
+    "attack_distance": _attack_distance,
+    "within_model_class_accuracy": lambda search: rank_objectives.within_model_class_accuracy(
+        *search.evidence, search.settings
+    ),
+    "ranking_stability": partial(_stability, endpoints_only=False),
+    "ranking_stability_endpoints": partial(_stability, endpoints_only=True),
+}
+
 OBJECTIVES: dict[str, Callable[[Search], Searched]] = {
-    "cross_model_accuracy": _shared(
-        lambda search: rank_objectives.cross_model_accuracy(*search.evidence, search.settings)
-    ),
-    "attack_distance": _shared(
-        lambda search: rank_objectives.attack_distance(
-            search.evidence[0], attack_distances(search.models), search.settings
-        )
-    ),
-    "within_model_class_accuracy": _shared(
-        lambda search: rank_objectives.within_model_class_accuracy(*search.evidence, search.settings)
-    ),
-    "ranking_stability": _shared(lambda search: _stability(search, endpoints_only=False)),
-    "ranking_stability_endpoints": _shared(lambda search: _stability(search, endpoints_only=True)),
+    **{name: partial(_searched, objective) for name, objective in _PIECEWISE.items()},
     "likelihood": _likelihood,
 }
 """Objectives by name; higher is better. `likelihood` chooses a separate temperature for each model by minus the

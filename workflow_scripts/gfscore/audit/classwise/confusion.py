@@ -1,8 +1,5 @@
 """Confusion matrices and the errors of each class."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -72,14 +69,6 @@ def strong_and_weak(recall: ArrayLike, accuracy: float) -> NDArray[np.str_]:
     """
     recall = np.asarray(recall, dtype=np.float64)
     return np.select([recall > accuracy, recall < accuracy], ["strong", "weak"], default="neither")
-
-
-def mean_confusion(matrices: Iterable[ArrayLike]) -> NDArray[np.float64]:
-    """Mean over models of their row-normalised confusion matrices (K, K), equally weighted.
-
-    Rows of classes without samples are NaN.
-    """
-    return np.mean([row_shares(matrix) for matrix in matrices], axis=0)
 
 
 def row_shares(matrix: ArrayLike) -> NDArray[np.float64]:

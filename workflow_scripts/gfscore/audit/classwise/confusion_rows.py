@@ -25,37 +25,31 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Predicted:
-    """Predictions of one model under one measure: a data frame with label, prediction and conditions.
+    """Predictions of one model under one measure: `samples`, a data frame with label, prediction and conditions.
 
+    `key` holds dataset, threat, model, measure; `corrupted`: whether rows have a corruption and severity;
     `several_copies`: whether there are several rows per sample.
     """
 
-    model: dict[str, str]
-    measure: str
-    kind: str
+    key: dict[str, str]
     samples: pd.DataFrame
+    corrupted: bool = False
     several_copies: bool = False
-
-    @property
-    def key(self) -> dict[str, str]:
-        """Dataset, threat, model, measure."""
-        return {**self.model, "measure": self.measure}
-
-    def conditions(self) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
-        """Yield all rows, and for corruptions those of each corruption and severity, as conditions_of does."""
-        keys = [["corruption", "severity"]] if self.kind == "corruption" else []
-        return conditions_of(self.samples, *keys)
 
 
 def confusion_tables(
     inputs: AuditInputs, class_names: Sequence[str], *, shuffles: int, models: int, seed: int
 ) -> dict[str, Any]:
-    """Rows of confusions, class_errors and similarities of an audit; arguments as in similarity_rows."""
+    """Rows of confusions, class_errors and similarities of an audit; arguments as in similarity_rows.
+
+    Confusions are a data frame, since 95 conditions of 1,000 classes have millions of cells.
+    """
     predicted = list(predictions_of(inputs))
-    cells = [confusion_rows(item, len(class_names)) for item in predicted]
+    found = [confusions_and_errors(item, class_names) for item in predicted]
+    cells = [part for parts, _ in found for part in parts]
     return {
         "confusions": pd.concat(cells, ignore_index=True) if cells else [],
-        "class_errors": [row for item in predicted for row in error_rows(item, class_names)],
+        "class_errors": [row for _, rows in found for row in rows],
         "similarities": similarity_rows(predicted, class_names, shuffles=shuffles, models=models, seed=seed),
     }
 
@@ -65,24 +59,34 @@ def predictions_of(inputs: AuditInputs) -> Iterator[Predicted]:
     for model, own in inputs.by_model():
         for measure in own:
             settings = inputs.measures[measure]
-            kind = settings["kind"]
-            if KINDS[kind].predicts:
-                several = measure_of(settings).several_copies
-                yield Predicted(dict(model), measure, kind, own[measure], several)
+            if KINDS[settings["kind"]].predicts:
+                key, corrupted = {**model, "measure": measure}, settings["kind"] == "corruption"
+                yield Predicted(key, own[measure], corrupted, measure_of(settings).several_copies)
 
 
-def confusion_rows(predicted: Predicted, classes: int) -> pd.DataFrame:
-    """Rows of confusions: the non-zero cells of a measure, and for corruptions also of each corruption and severity.
+def confusions_and_errors(
+    predicted: Predicted, class_names: Sequence[str]
+) -> tuple[list[pd.DataFrame], list[dict[str, Any]]]:
+    """Rows of confusions, the non-zero cells as data frames, and of class_errors, of one model and measure.
 
-    A data frame, since 95 conditions of 1,000 classes have millions of cells.
+    For corruptions also of each corruption and severity.
     """
-    parts = []
-    for condition, samples in predicted.conditions():
-        matrix = confusion_matrix(samples["label"], samples["prediction"], classes)
+    parts, rows, classes = [], [], len(class_names)
+    keys = [["corruption", "severity"]] if predicted.corrupted else []
+    for condition, samples in conditions_of(predicted.samples, *keys):
+        shared = predicted.key | condition
+        labels = samples["label"].to_numpy()
+        n, matrix = np.bincount(labels, minlength=classes), confusion_matrix(labels, samples["prediction"], classes)
         true, guess = np.nonzero(matrix)
         cells = {"true_index": true, "predicted_index": guess, "count": matrix[true, guess]}
-        parts.append(pd.DataFrame(cells).assign(**predicted.key, **condition))
-    return pd.concat(parts, ignore_index=True)
+        parts.append(pd.DataFrame(cells).assign(**shared))
+        columns = asdict(class_errors(matrix, n))
+        columns |= {"n": n, "group": strong_and_weak(columns["recall"], np.trace(matrix) / n.sum())}
+        rows += [
+            {**shared, "class_index": k, "class_name": name, **{column: of[k] for column, of in columns.items()}}
+            for k, name in enumerate(class_names)
+        ]
+    return parts, rows
 
 
 def confusion_matrices(confusions: pd.DataFrame, classes: int) -> dict[str, NDArray[np.float64]]:
@@ -92,28 +96,6 @@ def confusion_matrices(confusions: pd.DataFrame, classes: int) -> dict[str, NDAr
         matrices[label] = np.zeros((classes, classes))
         matrices[label][rows["true_index"], rows["predicted_index"]] = rows["count"]
     return matrices
-
-
-def error_rows(predicted: Predicted, class_names: Sequence[str]) -> list[dict[str, Any]]:
-    """Rows of class_errors of a measure, and for corruptions also of each corruption and severity."""
-    return [
-        row
-        for condition, samples in predicted.conditions()
-        for row in _error_rows(predicted.key, samples, class_names, condition)
-    ]
-
-
-def _error_rows(key, samples, class_names, condition):
-    labels, classes = samples["label"].to_numpy(), len(class_names)
-    n = np.bincount(labels, minlength=classes)
-    matrix = confusion_matrix(labels, samples["prediction"], classes)
-    columns = asdict(class_errors(matrix, n))
-    group = strong_and_weak(columns["recall"], np.trace(matrix) / n.sum())
-    return [
-        {**key, **condition, "class_index": k, "class_name": class_names[k], "n": n[k], "group": group[k]}
-        | {name: values[k] for name, values in columns.items()}
-        for k in range(classes)
-    ]
 
 
 def similarity_rows(
@@ -126,16 +108,16 @@ def similarity_rows(
     """
     rows, classes = [], len(class_names)
     single = [item for item in predicted if not item.several_copies]
-    for measure in dict.fromkeys(item.measure for item in single):
-        chosen = [item for item in single if item.measure == measure][:models]
+    for measure in dict.fromkeys(item.key["measure"] for item in single):
+        chosen = [item for item in single if item.key["measure"] == measure][:models]
         for a, b in combinations(chosen, 2):
             pair = a.samples[["sample_id", "label", "prediction"]].merge(
                 b.samples[["sample_id", "prediction"]], on="sample_id", suffixes=("", "_b"), validate="one_to_one"
             )
             if pair.empty:
                 continue
-            key = {"dataset": a.model["dataset"], "measure": measure}
-            key |= {"first": label_of(a.model), "second": label_of(b.model)}
+            key = {"dataset": a.key["dataset"], "measure": measure}
+            key |= {"first": label_of(a.key), "second": label_of(b.key)}
             labels, first, second = (pair[name].to_numpy() for name in ("label", "prediction", "prediction_b"))
             rng = row_generator(seed, key)
             by_name, by_class = similarities(labels, first, second, classes, shuffles=shuffles, rng=rng)

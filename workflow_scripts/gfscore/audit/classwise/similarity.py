@@ -1,7 +1,5 @@
 """Similarity of the predictions and errors of two classifiers, with a baseline by chance."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

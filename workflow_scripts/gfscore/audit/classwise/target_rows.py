@@ -1,43 +1,19 @@
 """Rows of the tables on targeted attacks, and whether CFPS or recall better predicts their success by class."""
 
-from __future__ import annotations
-
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import product
-from typing import TYPE_CHECKING, Any
+from itertools import permutations
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gfscore.audit.classwise.confusion import class_errors, confusion_matrix
-from gfscore.audit.classwise.targets import target_success
+from gfscore.audit.classwise.confusion import class_errors, confusion_matrix, share
+from gfscore.audit.inputs import AuditInputs
+from gfscore.core.errors import InputError
 from gfscore.statistics.ranking import spearman
-
-if TYPE_CHECKING:
-    from gfscore.audit.inputs import AuditInputs
 
 DEFINITIONS = ("success", "excess", "among_misclassified")
 """Definitions of targeted success, columns of target_success."""
-
-EXACT_MODELS = 16
-"""Largest number of models whose signs (2^16) are enumerated."""
-
-ROUNDING = 1e-12
-
-
-@dataclass(frozen=True)
-class Contest:
-    """Comparison of CFPS and 1 - recall as predictors of targeted success, over M models.
-
-    `models`: number with a defined difference; `mean` of rho_cfps - rho_miss_rate, in [-2, 2], NaN without models; `p`:
-    two-sided p-value, in (0, 1], NaN likewise.
-    """
-
-    models: int
-    mean: float
-    p: float
 
 
 def target_tables(inputs: AuditInputs, class_names: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
@@ -46,54 +22,92 @@ def target_tables(inputs: AuditInputs, class_names: Sequence[str]) -> dict[str, 
     Empty without a measure of kind targeted. CFPS and recall are those of the audit's first measure of kind clean, or
     else of the clean predictions of the attacked samples.
     """
-    if not any(settings["kind"] == "targeted" for settings in inputs.measures.values()):
-        return {}
-    clean = next((name for name, settings in inputs.measures.items() if settings["kind"] == "clean"), None)
-    rows: dict[str, list[dict[str, Any]]] = {"target_success": [], "target_matrix": [], "target_predictors": []}
+    targeted, clean = (
+        [name for name, settings in inputs.measures.items() if settings["kind"] == kind]
+        for kind in ("targeted", "clean")
+    )
+    tables = ("target_success", "target_matrix", "target_predictors") if targeted else ()
+    rows: dict[str, list[dict[str, Any]]] = {name: [] for name in tables}
     for model, own in inputs.by_model():
-        for measure, settings in inputs.measures.items():
-            if settings["kind"] == "targeted":
-                samples = own[measure]
-                errors = _errors(samples, own, clean, len(class_names))
-                found = _of_one({**model, "measure": measure}, samples, errors, class_names, errors_of=clean or measure)
-                for table, listed in found.items():
-                    rows[table] += listed
+        for measure in targeted:
+            samples = own[measure]
+            unperturbed = (
+                (own[clean[0]], "prediction") if clean else (samples.drop_duplicates("sample_id"), "clean_prediction")
+            )
+            plain, column = unperturbed
+            labels, classes = plain["label"].to_numpy(), len(class_names)
+            matrix = confusion_matrix(labels, plain[column], classes)
+            errors = class_errors(matrix, np.bincount(labels, minlength=classes))
+            found = _of_one({**model, "measure": measure}, samples, errors, class_names, clean[0] if clean else measure)
+            for table, listed in found.items():
+                rows[table] += listed
     return rows
 
 
-def _errors(samples, own, clean, classes):
-    if clean is not None:
-        samples = own[clean]
-        predictions = samples["prediction"]
-    else:
-        samples = samples.drop_duplicates("sample_id")
-        predictions = samples["clean_prediction"]
+def _errors(samples, column, classes):
     labels = samples["label"].to_numpy()
-    return class_errors(confusion_matrix(labels, predictions, classes), np.bincount(labels, minlength=classes))
+    return class_errors(confusion_matrix(labels, samples[column], classes), np.bincount(labels, minlength=classes))
 
 
-def _of_one(key, samples, errors, class_names, *, errors_of):
-    classes = len(class_names)
-    names = ("label", "target", "prediction", "clean_prediction")
+def _of_one(key, samples, errors, class_names, errors_of):
+    classes, names = len(class_names), ("label", "target", "prediction", "clean_prediction")
     labels, targets, predictions, clean = (samples[name].to_numpy() for name in names)
-    found = target_success(labels, targets, predictions, clean, classes)
-    columns = {name: getattr(found, name) for name in ("n", "clean", *DEFINITIONS)}
-    columns |= {"cfps": errors.cfps, "miss_rate": 1 - errors.recall}
+    columns = target_success(labels, targets, predictions, clean, classes)
+    matrix = columns.pop("matrix")
+    predictors_of = {"cfps": errors.cfps, "miss_rate": 1 - errors.recall}
     return {
         "target_success": [
-            {**key, "class_index": k, "class_name": class_names[k], **{name: x[k] for name, x in columns.items()}}
+            {**key, "class_index": k, "class_name": class_names[k]}
+            | {name: column[k] for name, column in (columns | predictors_of).items()}
             for k in range(classes)
         ],
         "target_matrix": [
-            {**key, "source_index": source, "target_index": target, "success": found.matrix[source, target]}
-            for source, target in product(range(classes), repeat=2)
-            if source != target
+            {**key, "source_index": source, "target_index": target, "success": matrix[source, target]}
+            for source, target in permutations(range(classes), 2)
         ],
         "target_predictors": [
-            {**key, "errors_of": errors_of, "definition": name}
-            | predictors(columns[name], cfps=errors.cfps, miss_rate=1 - errors.recall)
+            {**key, "errors_of": errors_of, "definition": name, **predictors(columns[name], **predictors_of)}
             for name in DEFINITIONS
         ],
+    }
+
+
+def target_success(
+    labels: ArrayLike, targets: ArrayLike, predictions: ArrayLike, clean_predictions: ArrayLike, classes: int
+) -> dict[str, NDArray[np.float64]]:
+    """Success of targeted attacks by target class t, over the samples of all other classes, by name.
+
+    Takes arrays (R,) int, one row per sample and target: label y, target, prediction under attack f(x') and without it
+    f(x); `classes` K. Each (K,) float64, NaN where undefined: `n` samples with y != t; `success` P(f(x') = t | y != t),
+    in [0, 1]; `clean` P(f(x) = t | y != t); `excess`, success minus clean, in [-1, 1]; `among_misclassified`
+    P(f(x') = t | y != t, f(x') != y), in [0, 1]; and `matrix` (K, K): P(f(x') = t | y = s) in row s (source) and column
+    t, NaN on the diagonal and in rows without samples. Raises InputError for a row whose target is its label. Source:
+    class-wise analysis paper, section 5.
+    """
+    labels, targets, predictions, clean = (
+        np.asarray(values, dtype=np.int64) for values in (labels, targets, predictions, clean_predictions)
+    )
+    same = labels == targets
+    if same.any():
+        raise InputError(f"row {int(same.argmax())}: target {targets[same][0]} is the label; give another target")
+    reached, misclassified = predictions == targets, predictions != labels
+
+    def counted(chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
+        return np.bincount(targets[chosen], minlength=classes)
+
+    n = counted(~same)
+    success, without = share(counted(reached), n), share(counted(clean == targets), n)
+    cells = labels * classes + targets
+    pairs, hits = (
+        np.bincount(cells[rows], minlength=classes**2).reshape(classes, classes) for rows in (~same, reached)
+    )
+    return {
+        "n": n.astype(np.float64),
+        "success": success,
+        "clean": without,
+        "excess": success - without,
+        "among_misclassified": share(counted(reached), counted(misclassified)),
+        "matrix": share(hits, pairs),
     }
 
 
@@ -108,23 +122,3 @@ def predictors(
     by_cfps, by_miss = (float(spearman(values[known], success[known])) for values in (cfps, miss_rate))
     counts = {"classes": int(known.sum()), "rho_cfps": by_cfps, "rho_miss_rate": by_miss}
     return {**counts, "difference": by_cfps - by_miss}
-
-
-def contest(differences: ArrayLike, *, seed: int = 0, draws: int = 9999) -> Contest:
-    """Contest of `differences` (M,), without NaN: a sign-flip test of their mean, exact for up to EXACT_MODELS models.
-
-    For more models, `draws` random sign vectors with `seed` are used, with the observed signs included. The null
-    hypothesis is that the differences are symmetric about 0. p is at least 2 / 2^M, which is 0.0625 for M = 5.
-    # ASSUME: models are independent, which does not hold for models of one family or training set.
-    """
-    known = np.asarray(differences, dtype=np.float64)
-    known = known[~np.isnan(known)]
-    if len(known) == 0:
-        return Contest(0, math.nan, math.nan)
-    if len(known) <= EXACT_MODELS:
-        signs = np.array(list(product((1.0, -1.0), repeat=len(known))))
-    else:
-        drawn = np.random.default_rng(seed).choice(np.array([1.0, -1.0]), size=(draws, len(known)))
-        signs = np.vstack([np.ones(len(known)), drawn])
-    means = signs @ known / len(known)
-    return Contest(len(known), float(known.mean()), float(np.mean(np.abs(means) >= abs(means[0]) - ROUNDING)))

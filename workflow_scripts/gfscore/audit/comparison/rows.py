@@ -1,37 +1,24 @@
 """Rows of the tables that compare the models of an audit."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gfscore.audit.comparison.sensitivity import lambda_swaps, places, statistics_of
-from gfscore.audit.measured import row_generator
+from gfscore.audit.measured import Measured, row_generator
 from gfscore.audit.metrics import METRICS
 from gfscore.audit.table_names import COMPARISONS
 from gfscore.core.identity import label_of
-from gfscore.measures import measure_of
 from gfscore.statistics.classes import class_values
 from gfscore.statistics.disparity import TIE_TOLERANCE
-from gfscore.statistics.paired import compare
-
-if TYPE_CHECKING:
-    from gfscore.audit.measured import Measured
-    from gfscore.measures.declaration import Measure
-    from gfscore.statistics.paired import Comparison
-
-ADJUSTED = {"p": "p", "p_holm": "holm", "p_bh": "bh", "p_by": "by"}
-ADJUSTED |= {"p_sign_flip": "sign_flip_p", "p_sign_flip_adjusted": "sign_flip_adjusted"}
+from gfscore.statistics.paired import Comparison, compare
 
 
-def comparison_of(
-    measured: Sequence[Measured], measure: Measure, *, settings: Mapping[str, Any]
-) -> tuple[Comparison | None, str | None]:
+def comparison_of(measured: Sequence[Measured], *, settings: Mapping[str, Any]) -> tuple[Comparison | None, str | None]:
     """Comparison of the models for one measure: `(comparison, None)`, or `(None, reason)` if it is impossible.
 
-    Takes a list of Measured, the Measure, and `settings`: confidence, most, flips and seed.
+    Takes a list of Measured of it, and `settings`: confidence, most, flips and seed.
     """
     if len(measured) < 2:
         return None, "only one model takes part"
@@ -45,30 +32,25 @@ def comparison_of(
         compare(
             values,
             measured[0].labels,
-            value_range=measure.value_range,
+            value_range=measured[0].measure.value_range,
             alpha=1 - settings["confidence"],
             most=settings["most"],
             flips=settings["flips"],
             rng=row_generator(settings["seed"], key),
             upper_values=largest,
-            error_rate=measure.error_rate,
+            error_rate=measured[0].measure.error_rate,
         ),
         None,
     )
 
 
 def comparison_tables(
-    measured: Iterable[Measured],
-    measures: Mapping[str, Mapping[str, Any]],
-    class_names: Sequence[str],
-    *,
-    settings: Mapping[str, Any],
-    fp_lambda: float,
+    measured: Iterable[Measured], class_names: Sequence[str], *, settings: Mapping[str, Any], fp_lambda: float
 ) -> tuple[dict[str, list[dict[str, Any]]], dict[str, Any]]:
     """Rows of the tables of COMPARISONS by name, and the contents of comparison.json.
 
-    Takes Measured values, the settings of each measure, K names, the settings of the comparison and lambda of FP. Only
-    values at T = 1 are compared, since a temperature chosen on these samples would invalidate the tests.
+    Takes Measured values, K names, the settings of the comparison and lambda of FP. Only values at T = 1 are compared,
+    since a temperature chosen on these samples would invalidate the tests.
     """
     rows: dict[str, list[dict[str, Any]]] = {name: [] for name in COMPARISONS}
     about: dict[str, Any] = {}
@@ -77,28 +59,20 @@ def comparison_tables(
         if not item.calibrated:
             by_measure.setdefault(item.key["measure"], []).append(item)
     for name, items in by_measure.items():
-        tables, about[name] = tables_of(
-            items, class_names, measure_settings=measures[name], settings=settings, fp_lambda=fp_lambda
-        )
+        tables, about[name] = tables_of(items, class_names, settings=settings, fp_lambda=fp_lambda)
         for table in rows:
             rows[table] += tables[table]
     return rows, about
 
 
 def tables_of(
-    measured: Sequence[Measured],
-    class_names: Sequence[str],
-    *,
-    measure_settings: Mapping[str, Any],
-    settings: Mapping[str, Any],
-    fp_lambda: float,
+    measured: Sequence[Measured], class_names: Sequence[str], *, settings: Mapping[str, Any], fp_lambda: float
 ) -> tuple[dict[str, list[dict[str, Any]]], dict[str, Any]]:
     """Rows by table name for one measure, and its entry of comparison.json.
 
-    Takes a list of Measured of one measure at T = 1, K class names, the settings of the measure and of the comparison,
-    and lambda of FP.
+    Takes a list of Measured of one measure at T = 1; the others are as comparison_tables takes them.
     """
-    comparison, reason = comparison_of(measured, measure_of(measure_settings), settings=settings)
+    comparison, reason = comparison_of(measured, settings=settings)
     values = [class_values(item.values, item.labels, len(class_names)) for item in measured]
     statistics = [statistics_of(item, lam=fp_lambda) for item in values]
     rows: dict[str, list[dict[str, Any]]] = {
@@ -128,30 +102,20 @@ def tables_of(
     }
 
 
-def _key(first, second):
-    return {
-        "dataset": first.key["dataset"],
-        "measure": first.key["measure"],
-        "first_threat": first.key["threat"],
-        "first_model": first.key["model"],
-        "second_threat": second.key["threat"],
-        "second_model": second.key["model"],
-    }
+def _key(measured, pair):
+    named = {"dataset": measured[0].key["dataset"], "measure": measured[0].key["measure"]}
+    for which, place in zip(("first", "second"), pair, strict=True):
+        named |= {f"{which}_{name}": measured[place].key[name] for name in ("threat", "model")}
+    return named
 
 
 def _numbers(differences, index, confidence):
-    return {
-        "difference": differences.value[index],
-        "low": differences.low[index],
-        "high": differences.high[index],
-        "confidence": confidence,
-        **{column: getattr(differences, name)[index] for column, name in ADJUSTED.items()},
-    }
+    return {"confidence": confidence} | {name: values[index] for name, values in differences.items()}
 
 
 def _class_rows(comparison, measured, class_names, confidence):
     n = np.bincount(measured[0].labels, minlength=len(class_names))
-    keys = [_key(measured[first], measured[second]) for first, second in comparison.pairs]
+    keys = [_key(measured, pair) for pair in comparison.pairs]
     return [
         {
             **keys[pair],
@@ -168,21 +132,21 @@ def _class_rows(comparison, measured, class_names, confidence):
 def _pair_rows(comparison, measured, confidence):
     # One row per pair, with the number of classes in which each of the two is better.
     shape = len(comparison.classes), len(comparison.pairs)
-    value, holm = (getattr(comparison.by_class, name).reshape(shape) for name in ("value", "holm"))
+    value, holm = (comparison.by_class[name].reshape(shape) for name in ("difference", "p_holm"))
     sure = holm <= 1 - confidence
     won, lost = value > TIE_TOLERANCE, value < -TIE_TOLERANCE
     return [
         {
-            **_key(measured[first], measured[second]),
-            "n": len(measured[first].values),
-            **_numbers(comparison.overall, pair, confidence),
+            **_key(measured, pair),
+            "n": len(measured[0].values),
+            **_numbers(comparison.overall, place, confidence),
             "classes": shape[0],
-            "wins_first": won[:, pair].sum(),
-            "wins_second": lost[:, pair].sum(),
-            "sure_wins_first": (won & sure)[:, pair].sum(),
-            "sure_wins_second": (lost & sure)[:, pair].sum(),
+            "wins_first": won[:, place].sum(),
+            "wins_second": lost[:, place].sum(),
+            "sure_wins_first": (won & sure)[:, place].sum(),
+            "sure_wins_second": (lost & sure)[:, place].sum(),
         }
-        for pair, (first, second) in enumerate(comparison.pairs)
+        for place, pair in enumerate(comparison.pairs)
     ]
 
 
@@ -206,18 +170,13 @@ def _model(measured):
 
 
 def _swap_rows(measured, statistics):
-    swaps = lambda_swaps(*([numbers[name] for numbers in statistics] for name in ("class_mean", "rdi")))
+    named = {name: measured[0].key[name] for name in ("dataset", "measure")}
     return [
-        {
-            "dataset": measured[0].key["dataset"],
-            "measure": measured[0].key["measure"],
-            "fp_lambda": lam,
-            "before_threat": measured[before].key["threat"],
-            "before_model": measured[before].key["model"],
-            "after_threat": measured[after].key["threat"],
-            "after_model": measured[after].key["model"],
-        }
-        for lam, before, after in swaps
+        named
+        | {"fp_lambda": lam}
+        | {f"before_{name}": measured[before].key[name] for name in ("threat", "model")}
+        | {f"after_{name}": measured[after].key[name] for name in ("threat", "model")}
+        for lam, before, after in lambda_swaps(*([of[name] for of in statistics] for name in ("class_mean", "rdi")))
     ]
 
 

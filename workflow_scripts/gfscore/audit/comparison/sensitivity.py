@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from gfscore.audit.metrics import MAIN, METRICS
 from gfscore.audit.summary_tables import SENSITIVITY
-from gfscore.core.errors import InputError
 from gfscore.statistics.classes import ClassValues, class_values
 from gfscore.statistics.disparity import TIE_TOLERANCE
 from gfscore.statistics.margins import BLOCK_ELEMENTS, FEW_CLASSES, scores
@@ -40,11 +39,6 @@ def changed_statistics(
     lam: float,
 ) -> dict[str, float]:
     """All metrics of the score by name after a change (shift, scale) of the logits (N, K); `lam` is lambda of FP."""
-    changed = _changed_scores(logits, labels, activation=activation, change=change)
-    return statistics_of(class_values(changed, labels, logits.shape[1]), lam=lam)
-
-
-def _changed_scores(logits, labels, *, activation, change):
     # In blocks, to avoid copies of all logits; for few classes all at once, since the algorithm of `scores` depends on
     # the largest of all logits.
     shift, scale = change
@@ -57,7 +51,7 @@ def _changed_scores(logits, labels, *, activation, change):
         changed *= scale
         changed += shift
         result[rows] = scores(changed, labels[rows], activation=activation)
-    return result
+    return statistics_of(class_values(result, labels, classes), lam=lam)
 
 
 def model_sensitivity(
@@ -119,8 +113,6 @@ def lambda_swaps(class_mean: ArrayLike, rdi: ArrayLike) -> list[tuple[float, int
     by lambda: model `before` is better for smaller lambda, `after` for larger.
     """
     class_mean, rdi = np.asarray(class_mean, dtype=np.float64), np.asarray(rdi, dtype=np.float64)
-    if class_mean.shape != rdi.shape:
-        raise InputError(f"{len(class_mean)} class means, but {len(rdi)} RDIs; give one of each per model")
     swaps = []
     for first, second in itertools.combinations(range(len(rdi)), 2):
         before, after = (first, second) if class_mean[first] > class_mean[second] else (second, first)

@@ -1,7 +1,5 @@
 """What an audit holds about robustness, the strongest first, and which model its picture shows."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

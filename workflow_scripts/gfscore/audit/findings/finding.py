@@ -1,7 +1,5 @@
 """A finding: what an audit or a chart of it shows, before any word is made of it. Imports nothing heavy."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any

@@ -34,14 +34,16 @@ KEY = ["threat", "model"]
 
 def findings_of(tables: AuditTables, verdict: Mapping[str, Any], measures: evidence.Measures) -> list[Finding]:
     """Every finding of an audit by rank, from AuditTables, the contents of verdict.json and settings by measure."""
+    judged = evidence.judged_measure(verdict, measures)
+    scores = tables.of("class_scores", judged)
     found = [
-        *_of_attacks(tables, verdict, measures),
+        *_of_attacks(tables, verdict, measures, judged),
         *_of_distances(tables),
         *_of_certificates(tables),
-        *_of_classes(tables, verdict, measures),
-        *_of_groups(tables, verdict, measures),
-        *_of_models(tables, verdict, measures),
-        *_of_few_samples(tables, verdict, measures),
+        *_of_classes(scores, verdict, judged),
+        *_of_groups(tables, judged),
+        *_of_models(tables, judged),
+        *_of_few_samples(scores, judged),
         *_of_undecided(verdict),
         *_of_calibration(tables),
     ]
@@ -49,8 +51,7 @@ def findings_of(tables: AuditTables, verdict: Mapping[str, Any], measures: evide
     return sorted(found, key=lambda finding: (finding.rank, order.index(finding.kind)))
 
 
-def _of_attacks(tables, verdict, measures):
-    judged = evidence.judged_measure(verdict, measures)
+def _of_attacks(tables, verdict, measures, judged):
     bounded, stated = _measured(tables, measures), _stated(tables, measures)
     if not evidence.ran_attacks(measures):
         attack_free = measures[judged]["kind"] == evidence.ATTACK_FREE
@@ -140,9 +141,7 @@ def _of_certificates(tables):
         yield Finding("gradients_masked", subject, numbers)
 
 
-def _of_classes(tables, verdict, measures):
-    measure = evidence.judged_measure(verdict, measures)
-    scores = tables.of("class_scores", measure)
+def _of_classes(scores, verdict, measure):
     scores = scores.assign(class_name=_readable(scores))
     shown = evidence.shown_model(verdict)
     models = {key: rows for key, rows in scores.groupby(KEY, sort=False) if (rows["n"] > 0).any()}
@@ -173,9 +172,7 @@ def _of_classes(tables, verdict, measures):
     yield Finding(kind, subject, _plain(numbers), _confidence(first))
 
 
-def _of_few_samples(tables, verdict, measures):
-    measure = evidence.judged_measure(verdict, measures)
-    scores = tables.of("class_scores", measure)
+def _of_few_samples(scores, measure):
     fewest = scores.groupby("class_index")["n"].min()  # models may lack different samples
     few = fewest[(fewest > 0) & (fewest < FEW)]
     if len(few):
@@ -194,18 +191,15 @@ def _readable(scores):
     return scores["class_index"].map(readable)
 
 
-def _of_groups(tables, verdict, measures):
+def _of_groups(tables, judged):
     scores = tables.measures.get("group_scores")
-    if scores is None or scores.empty:
+    if scores is None:
         return
-    judged = evidence.judged_measure(verdict, measures)
     gaps = group_gaps(scores[scores["measure"] == judged])
-    if gaps.empty:
+    if "sampled_gap" not in gaps or gaps["sampled_gap"].isna().all():
         return
     gaps = gaps.assign(label=model_labels(gaps))
-    sampled = gaps[gaps["sampled_gap"].notna()] if "sampled_gap" in gaps else gaps[:0]
-    if sampled.empty:
-        return
+    sampled = gaps[gaps["sampled_gap"].notna()]
     sure = sampled[sampled["gap_low"] > 0]
     widest = (sure if len(sure) else sampled).sort_values("sampled_gap", ascending=False, kind="stable").iloc[0]
     subject = {
@@ -223,8 +217,7 @@ def _of_groups(tables, verdict, measures):
     yield Finding("groups_differ", subject, _plain(numbers), float(widest["confidence"]))
 
 
-def _of_models(tables, verdict, measures):
-    measure = evidence.judged_measure(verdict, measures)
+def _of_models(tables, measure):
     ranks = tables.rank_intervals
     ranks = ranks[ranks["measure"] == measure] if ranks is not None else pd.DataFrame()
     if len(ranks) > 1:

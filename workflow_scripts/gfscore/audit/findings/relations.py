@@ -24,27 +24,21 @@ REFUTED, NOT_SETTLED, NOT_REFUTED = "refuted", "not settled", "not refuted"
 
 
 def rank_relation(x: ArrayLike, y: ArrayLike) -> tuple[float, bool]:
-    """Spearman rank correlation over models and whether it is clear (rank_p_value below 5%), as a pair."""
-    p = rank_p_value(x, y)
-    return float(spearman(x, y)), p is not None and p <= SIGNIFICANT
+    """Spearman rank correlation over models and whether it is clear, as a pair.
 
-
-def rank_p_value(x: ArrayLike, y: ArrayLike) -> float | None:
-    """Two-sided p of the Spearman rank correlation over models; None where it is undefined or models are few.
-
-    Exact permutation p up to EXACT_UP_TO models, Student's t approximation beyond; descriptive, since models share
-    the samples.
+    Clear: two-sided p at most SIGNIFICANT, by every permutation up to EXACT_UP_TO models, by Student's t approximation
+    beyond; never where models are few. Descriptive, since models share the samples.
     """
     rho = float(spearman(x, y))
     pairs = int((np.isfinite(x) & np.isfinite(y)).sum())
     if math.isnan(rho) or pairs < FEW_MODELS:
-        return None
+        return rho, False
     if pairs <= EXACT_UP_TO:
-        return exact_p_value_of(x, y)
+        return rho, exact_p_value_of(x, y) <= SIGNIFICANT
     from scipy.special import stdtr
 
     statistic = abs(rho) * math.sqrt((pairs - 2) / max(1e-12, 1 - rho**2))
-    return float(2 * stdtr(pairs - 2, -statistic))
+    return rho, float(2 * stdtr(pairs - 2, -statistic)) <= SIGNIFICANT
 
 
 def mean_scores_against_distances(rows: pd.DataFrame) -> NDArray[np.object_]:

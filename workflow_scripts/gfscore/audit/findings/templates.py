@@ -4,8 +4,6 @@ Functions take subject, numbers and confidence of a finding. `low` and `least` a
 `most` up, `rho` and the like with their sign.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

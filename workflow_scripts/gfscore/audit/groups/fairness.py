@@ -3,9 +3,8 @@
 Notation: Y true class, R predicted class, A group; G groups, K classes. Each class is considered against the rest.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -39,6 +38,30 @@ class GroupCounts:
         return positive, np.minimum(positive, negative)
 
 
+def group_counts(
+    group: NDArray[np.int64],
+    labels: NDArray[np.int64],
+    predictions: NDArray[np.int64],
+    *,
+    groups: int,
+    classes: int,
+    shares: NDArray[np.float64] | None = None,
+) -> GroupCounts:
+    """GroupCounts of predictions in R rows, several rows if a sample has several perturbed copies.
+
+    Takes `group` (R,) in 0..G-1, `labels` and `predictions` (R,) in 0..K-1, and `shares` (R,), the weights of the rows,
+    of which those of a sample sum to 1; None where each row is a sample.
+    """
+    weights = np.ones(len(group)) if shares is None else shares
+
+    def of(column: NDArray[np.int64], chosen: NDArray[np.bool_] | slice = slice(None)) -> NDArray[np.float64]:
+        cells = (group * classes + column)[chosen]
+        counted: Any = np.bincount(cells, weights=weights[chosen], minlength=groups * classes)
+        return counted.reshape(groups, classes)
+
+    return GroupCounts(of(labels), of(predictions), of(labels, labels == predictions))
+
+
 @dataclass(frozen=True)
 class GroupRates:
     """Rates of G groups for each of K classes against the rest, each (G, K) in 0..1, NaN for an empty cell.
@@ -50,33 +73,6 @@ class GroupRates:
     selection: NDArray[np.float64]
     true_positive: NDArray[np.float64]
     false_positive: NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class GroupRows:
-    """Predictions of N samples in R rows, several rows if a sample has several perturbed copies.
-
-    `group` (R,) in 0..G-1, `labels` and `predictions` (R,) in 0..K-1, `shares` (R,) weight of the row: those of a
-    sample sum to 1.
-    """
-
-    group: NDArray[np.int64]
-    labels: NDArray[np.int64]
-    predictions: NDArray[np.int64]
-    shares: NDArray[np.float64]
-    groups: int
-    classes: int
-    samples: int
-
-    def counts(self) -> GroupCounts:
-        """GroupCounts of the samples."""
-
-        def of(classes: NDArray[np.int64], chosen: NDArray[np.bool_] | slice = slice(None)) -> NDArray[np.float64]:
-            cells, size = (self.group * self.classes + classes)[chosen], self.groups * self.classes
-            counted: Any = np.bincount(cells, weights=self.shares[chosen], minlength=size)
-            return counted.reshape(self.groups, self.classes)
-
-        return GroupCounts(of(self.labels), of(self.predictions), of(self.labels, self.labels == self.predictions))
 
 
 def group_rates(counts: GroupCounts) -> GroupRates:
@@ -146,3 +142,59 @@ def balanced_rows(group: ArrayLike, *, seed: int) -> NDArray[np.int64]:
     rng = np.random.default_rng(seed)
     drawn = [rng.permutation(np.flatnonzero(group == name))[: counts.min()] for name in present]
     return np.sort(np.concatenate(drawn)) if drawn else np.zeros(0, dtype=np.int64)
+
+
+def wilson(
+    rate: NDArray[np.float64], n: NDArray[np.float64], *, alpha: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Wilson score interval `(low, high)` of binomial proportions `rate` (...) of `n` (...): approximate.
+
+    NaN where n = 0. `rate` may be a mean of values in 0..1 over n samples, since its variance is at most that of 0/1
+    values with the same mean. Source: Wilson 1927.
+    """
+    z2 = NormalDist().inv_cdf(1 - alpha / 2) ** 2
+    n = np.where(np.asarray(n) > 0, n, np.nan)
+    centre = (rate + z2 / (2 * n)) / (1 + z2 / n)
+    half = np.sqrt(z2 * (rate * (1 - rate) / n + z2 / (4 * n * n))) / (1 + z2 / n)
+    return np.clip(centre - half, 0, 1), np.clip(centre + half, 0, 1)
+
+
+def wilson_metrics(counts: GroupCounts, *, alpha: float) -> dict[str, tuple[NDArray[np.float64], ...]]:
+    """Intervals of all metrics from Wilson intervals of their cells: METRICS to `(low, high)`, each (K + 2,).
+
+    Takes GroupCounts (G, K). The cells of a class divide its alpha (G cells for dp and eopp, 2G for eodd and aodd), and
+    the ends are the extremes over the box of their intervals, which is wide for many groups. The last two entries are
+    for the mean and the largest over classes, for which the K classes divide alpha so that all boxes hold
+    simultaneously; a bootstrap would be biased, since differences between groups are never negative.
+    """
+    single, simultaneous = (_wilson_of_classes(counts, alpha=part) for part in (alpha, alpha / counts.members.shape[1]))
+    return {
+        name: tuple(np.append(end, over_classes(shared)) for end, shared in zip(ends, simultaneous[name], strict=True))
+        for name, ends in single.items()
+    }
+
+
+def _wilson_of_classes(counts, *, alpha):
+    rates, groups = group_rates(counts), counts.members.shape[0]
+    negatives = counts.total - counts.members
+    whole = np.broadcast_to(counts.total, counts.members.shape)
+
+    def of(rate: NDArray[np.float64], n: NDArray[np.float64], cells: int) -> Any:
+        return _spread_over_box(*wilson(rate, n, alpha=alpha / cells))
+
+    true, false = of(rates.true_positive, counts.members, 2 * groups), of(rates.false_positive, negatives, 2 * groups)
+    return {
+        "dp": of(rates.selection, whole, groups),
+        "eopp": of(rates.true_positive, counts.members, groups),
+        "eodd": tuple(np.maximum(a, b) for a, b in zip(true, false, strict=True)),
+        "aodd": tuple((a + b) / 2 for a, b in zip(true, false, strict=True)),
+    }
+
+
+def _spread_over_box(low, high):
+    # Smallest and largest difference of two different groups; NaN if a group has no interval, and for a single group.
+    other = ~np.eye(low.shape[0], dtype=bool)[:, :, None]
+    at_least = np.where(other, low[:, None] - high[None, :], -np.inf).max(axis=(0, 1))
+    at_most = np.where(other, high[:, None] - low[None, :], -np.inf).max(axis=(0, 1))
+    unknown = np.isnan(low).any(axis=0) | (low.shape[0] < 2)
+    return tuple(np.where(unknown, np.nan, np.maximum(0, end)) for end in (at_least, at_most))

@@ -1,7 +1,5 @@
 """Differences between the values of groups of samples."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 

@@ -1,32 +1,25 @@
 """Rows of the table group_metrics: fairness metrics between groups of all models and measures with predictions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+import pandas as pd
 
 from gfscore.audit.agreement.columns import ALL
 from gfscore.audit.groups.fairness import (
     METRICS,
-    GroupRows,
+    group_counts,
     group_metrics,
     group_metrics_as_printed,
     group_rates,
     over_classes,
+    wilson_metrics,
 )
-from gfscore.audit.groups.intervals import wilson_metrics
+from gfscore.audit.groups.grouping import Grouping
+from gfscore.audit.inputs import AuditInputs
 from gfscore.core.errors import InputError, unknown
 from gfscore.measures import KINDS
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from gfscore.audit.groups.grouping import Grouping
-    from gfscore.audit.inputs import AuditInputs
 
 MACRO, WORST = "macro", "worst"
 """Values of class_name for the mean and the largest of a metric over the classes."""
@@ -63,62 +56,45 @@ def rows_of_predictions(
     confidence: float,
 ) -> Iterator[dict[str, Any]]:
     """Yield the rows of group_metrics of one model and measure, its `key`, from sample_id, label and prediction."""
-    predicted = _Predicted.of(samples)
-    part = grouping.balanced_part(predicted.sample_id)
+    rows = samples.groupby(["sample_id", "label", "prediction"], sort=False).size().reset_index(name="copies")
+    sample_id, sample = np.unique(rows["sample_id"].to_numpy(dtype=str), return_inverse=True)
+    copies = rows["copies"].to_numpy(dtype=np.float64)
+    rows = rows.assign(sample=sample, share=copies / np.bincount(sample, copies)[sample])
+    part = grouping.balanced_part(sample_id)
     for attribute, groups in grouping.groups.items():
-        group = grouping.of(attribute, predicted.sample_id)
-        sizes = {"groups": len(groups), "classes": len(class_names)}
-        rows = predicted.by(group, group >= 0, **sizes)
-        after = None if part is None else predicted.by(group, part & (group >= 0), **sizes)
+        group = grouping.of(attribute, sample_id)
+        sizes = len(groups), len(class_names)
+        whole = _counted(rows, group, group >= 0, *sizes)
+        after = None if part is None else _counted(rows, group, part & (group >= 0), *sizes)
         of_attribute = {**key, "attribute": attribute, "confidence": confidence}
-        for row in _rows(rows, after, class_names, settings, alpha=1 - confidence):
+        for row in _rows(whole, after, class_names, settings, alpha=1 - confidence):
             yield of_attribute | row
 
 
-@dataclass(frozen=True)
-class _Predicted:
-    # Samples, and rows as in GroupRows with the shares of their predictions.
-    sample_id: NDArray[np.str_]
-    labels: NDArray[np.int64]
-    predictions: NDArray[np.int64]
-    sample: NDArray[np.int64]
-    shares: NDArray[np.float64]
-
-    @classmethod
-    def of(cls, samples: pd.DataFrame) -> _Predicted:
-        counted = samples.groupby(["sample_id", "label", "prediction"], sort=False).size().reset_index(name="copies")
-        sample_id, sample = np.unique(counted["sample_id"].to_numpy(dtype=str), return_inverse=True)
-        copies = counted["copies"].to_numpy(dtype=np.float64)
-        labels, predictions = (counted[name].to_numpy(dtype=np.int64) for name in ("label", "prediction"))
-        return cls(sample_id, labels, predictions, sample, copies / np.bincount(sample, copies)[sample])
-
-    def by(self, group: NDArray[np.int64], chosen: NDArray[np.bool_], *, groups: int, classes: int) -> GroupRows:
-        inside = chosen[self.sample]
-        return GroupRows(
-            group[self.sample][inside],
-            self.labels[inside],
-            self.predictions[inside],
-            self.shares[inside],
-            groups,
-            classes,
-            samples=int(chosen.sum()),
-        )
+def _counted(rows, group, chosen, groups, classes):
+    # Number of the chosen samples, and their GroupCounts.
+    inside = rows[chosen[rows["sample"]]]
+    sample, labels, predictions = (inside[name].to_numpy(dtype=np.int64) for name in ("sample", "label", "prediction"))
+    shares = inside["share"].to_numpy()
+    counts = group_counts(group[sample], labels, predictions, groups=groups, classes=classes, shares=shares)
+    return int(chosen.sum()), counts
 
 
-def _rows(rows, after, class_names, settings, *, alpha):
-    counts = rows.counts()
+def _rows(whole, after, class_names, settings, *, alpha):
+    # `whole` and `after` (the balanced part, or None): the number of samples and their counts.
+    n, counts = whole
     value, printed = _both_forms(counts)
     wilson, cells = wilson_metrics(counts, alpha=alpha), _smallest_cells(counts)
-    balanced, balanced_printed = _both_forms(after.counts()) if after else ({}, {})
+    balanced, balanced_printed = _both_forms(after[1]) if after else ({}, {})
     for place, (index, name) in _places(class_names, settings["positive"]):
         for metric in METRICS:
-            row = {"class_index": index, "class_name": name, "metric": metric, "n": rows.samples}
+            low, high = (ends[place] for ends in wilson[metric])
+            row = {"class_index": index, "class_name": name, "metric": metric, "n": n}
             row |= {"value": value[metric][place], "as_printed": printed[metric][place]}
-            row |= dict(zip(("wilson_low", "wilson_high"), (ends[place] for ends in wilson[metric]), strict=True))
-            row |= {"smallest_cell": int(cells[metric][place])}
+            row |= {"wilson_low": low, "wilson_high": high, "smallest_cell": int(cells[metric][place])}
             row |= {"small": row["smallest_cell"] < settings["minimum_cell"]}
             if after:
-                row |= {"balanced_n": after.samples, "balanced_value": balanced[metric][place]}
+                row |= {"balanced_n": after[0], "balanced_value": balanced[metric][place]}
                 row |= {"balanced_as_printed": balanced_printed[metric][place]}
             yield row
 

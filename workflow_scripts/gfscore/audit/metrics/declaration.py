@@ -138,11 +138,7 @@ class Metric:
         if (present := np.count_nonzero(known)) < (least := 1 if self.kind == "level" else 2):
             raise InputError(f"{self.title} needs at least {least} classes with samples, got {present}")
         counts = None if counts is None else np.asarray(counts)[known]
-        return self.of_present(values[known], counts=counts, lam=lam)
-
-    def of_present(self, values: np.ndarray, *, counts: np.ndarray | None = None, lam: float | None = None) -> float:
-        """Value for class values (K,) float64 that all have samples, which is not checked."""
-        return float(self.of_many(values, counts=counts, lam=lam))
+        return float(self.of_many(values[known], counts=counts, lam=lam))
 
     def of_many(self, values: np.ndarray, *, counts: np.ndarray | None = None, lam: float | None = None) -> np.ndarray:
         """Values (...) for class values (..., K) that all have samples."""

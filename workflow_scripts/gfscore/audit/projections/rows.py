@@ -1,16 +1,15 @@
 """Rows of the tables on projections, from the samples of all models on one mapper."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from gfscore.audit.agreement.columns import ALL, ALL_NAME
 from gfscore.audit.projections.columns import GROUP_METRICS, PROJECTION_COLUMNS, SCALED
-from gfscore.audit.projections.group_means import group_means
+from gfscore.audit.projections.tasks import Projections, group_means
 from gfscore.core.identity import label_of
 from gfscore.projection.scores import (
     coupling,
@@ -22,11 +21,6 @@ from gfscore.projection.scores import (
 )
 from gfscore.statistics.bounded_means import mean_bounds
 from gfscore.statistics.ranking import spearman
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from gfscore.audit.projections.tasks import Projections
 
 RANKED = {
     "accuracy": True,
@@ -145,27 +139,19 @@ def score_rows(
     Takes the model's key with `mapper`, Projected, D names of dimensions and K of classes. Bounds are by betting, for
     each row alone. A class without samples has n = 0 and nulls.
     """
-    classes = [(ALL, ALL_NAME, np.ones(len(projected.label), dtype=bool))]
-    classes += [(index, name, projected.label == index) for index, name in enumerate(class_names)]
+    groups = [(ALL, ALL_NAME, np.ones(len(projected.label), dtype=bool))]
+    groups += [(index, name, projected.label == index) for index, name in enumerate(class_names)]
+    places = [{"dimension_index": ALL, "dimension": ALL_NAME, "own": False}]
+    places += [
+        {"dimension_index": place, "dimension": name, "own": bool(own)}
+        for place, (name, own) in enumerate(zip(dimensions, projected.own, strict=True))
+    ]
     rows, constant = [], projected.constant
-    places = [_named(place, dimensions) for place in (ALL, *range(len(dimensions)))]
-    places = [place | {"own": own} for place, own in zip(places, (False, *projected.own.tolist()), strict=True)]
-    for index, name, inside in classes:
-        of_class: dict[str, Any] = {
-            **key,
-            "class_index": index,
-            "class_name": name,
-            "n": int(inside.sum()),
-            "constant": constant,
-        }
-        of_class["small"] = of_class["n"] < LEAST_SAMPLES
-        if not inside.any():
-            rows += [{**of_class, **place} for place in places]
-            continue
-        found = _rows(projected, inside, confidence)
-        rows += [
-            {**of_class, "confidence": confidence, **row, **place} for row, place in zip(found, places, strict=True)
-        ]
+    for index, name, inside in groups:
+        n = int(inside.sum())
+        shared = {**key, "class_index": index, "class_name": name, "n": n, "small": n < LEAST_SAMPLES}
+        found = _rows(projected, inside, confidence) if n else [{}] * len(places)
+        rows += [{**shared, "constant": constant, **row, **place} for row, place in zip(found, places, strict=True)]
     return rows
 
 
@@ -209,16 +195,13 @@ def scaled(values: Sequence[float | None], higher_is_better: bool) -> list[float
 
 def rank_rows(models: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Rows of projection_ranks for all pairs of available RANKED columns, over the non-constant models."""
-    models = [row for row in models if not row["constant"]]
-    known_numbers = [name for name in RANKED if not np.isnan([_number(row[name]) for row in models]).all()]
+    frame = pd.DataFrame([row for row in models if not row["constant"]]).reindex(columns=list(RANKED)).astype(float)
+    frame *= [1 if higher_is_better else -1 for higher_is_better in RANKED.values()]
     rows = []
-    for first, second in combinations(known_numbers, 2):
-        x, y = (
-            np.array([_number(row[name]) for row in models]) * (1 if RANKED[name] else -1) for name in (first, second)
-        )
-        known = ~(np.isnan(x) | np.isnan(y))
-        rho = float(spearman(x[known], y[known])) if known.sum() > 1 else np.nan
-        rows.append({"first": first, "second": second, "n": int(known.sum()), "rho": rho})
+    for first, second in combinations([name for name in RANKED if frame[name].notna().any()], 2):
+        both = frame[[first, second]].dropna()
+        rho = float(spearman(both[first], both[second]))
+        rows.append({"first": first, "second": second, "n": len(both), "rho": rho})
     return rows
 
 
@@ -243,10 +226,6 @@ def effect_rows(manifest: Mapping[str, Any], scores: Sequence[Mapping[str, Any]]
     return rows
 
 
-def _number(value):
-    return np.nan if value is None else float(value)
-
-
 def _rows(projected, inside, confidence):
     # Rows of one class: the mean over dimensions, then each dimension.
     sensitive = ~projected.own
@@ -255,6 +234,7 @@ def _rows(projected, inside, confidence):
         "agreement": float(agreeing[inside].mean()),
         "accuracy": float((projected.clean == projected.label)[inside].mean()),
         "decoded_accuracy": float((projected.decoded == projected.label)[inside].mean()),
+        "confidence": confidence,
     }
     columns = {
         name: np.column_stack([values[inside].compress(sensitive, axis=1).mean(axis=1), values[inside]])
@@ -286,7 +266,3 @@ def _rows(projected, inside, confidence):
 def _mean_of_known(values):
     known = values[~np.isnan(values)]
     return float(known.mean()) if len(known) else None
-
-
-def _named(place, dimensions):
-    return {"dimension_index": place, "dimension": ALL_NAME if place == ALL else dimensions[place]}

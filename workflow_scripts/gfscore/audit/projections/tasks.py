@@ -1,16 +1,16 @@
 """Tasks of an audit, datasets of the same images whose labels models of one name predict, and their projections."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from gfscore.audit.groups.grouping import Grouping
-from gfscore.audit.groups.metrics import rows_of_predictions
-from gfscore.audit.projections.group_means import UNPERTURBED
+from gfscore.audit.groups.metrics import MACRO, rows_of_predictions
+from gfscore.audit.inputs import AuditInputs
+from gfscore.audit.projections.columns import GROUP_METRICS
 from gfscore.audit.sample_list import SampleList
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
@@ -21,10 +21,8 @@ from gfscore.statistics.margins import predictions
 from gfscore.tables.parquet_tables import read_logits, read_table
 from gfscore.tables.table import DATASET
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from gfscore.audit.inputs import AuditInputs
+UNPERTURBED = "clean"
+"""Kind of the measure with predictions on unperturbed samples."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,3 +145,44 @@ def read_projections(
                     samples.append((model, task.listed.once(frame, source=path)))
             found.append(Projections(manifest, task, samples))
     return found
+
+
+def differences_between_groups(metrics: pd.DataFrame, *, kinds: Mapping[str, str]) -> pd.DataFrame:
+    """DP, EOpp and EOdd of every model by attribute, a column each; with threat, model, attribute and group_measure.
+
+    Takes rows of group_metrics and the kind of every measure by name. Uses the first measure of kind clean, or else the
+    first measure, and the positive class, or the mean over classes.
+    """
+    names = list(dict.fromkeys(metrics["measure"]))
+    measure = next((name for name in names if kinds[name] == UNPERTURBED), names[0] if names else None)
+    rows = metrics[(metrics["measure"] == measure) & metrics["metric"].isin(GROUP_METRICS)]
+    one = rows["class_name"].nunique() == 1
+    rows = rows[one | (rows["class_name"] == MACRO)]
+    keys = ["threat", "model", "attribute", "metric"]
+    wide = rows.set_index(keys)["value"].unstack("metric", sort=False)
+    return wide.reindex(columns=list(GROUP_METRICS)).reset_index().assign(group_measure=measure)
+
+
+def group_means(
+    differences: pd.DataFrame, *, moved: Iterable[str] | None = None, own: str | None = None
+) -> dict[tuple[str, str], dict[str, Any]]:
+    """Mean DP, EOpp and EOdd of every model over attributes, with measure and number of attributes, by (threat, model).
+
+    Takes `differences_between_groups`, the attributes that a mapper moves (None if its dimensions are no attributes)
+    and the one that is the task itself. Uses the other attributes for which all three are defined for every model.
+    Empty if there are no such attributes.
+    """
+    rows = differences[differences["attribute"] != own]
+    if moved is not None:
+        rows = rows[rows["attribute"].isin(list(moved))]
+    defined = rows[list(GROUP_METRICS)].notna().all(axis=1)
+    rows = rows[defined.groupby(rows["attribute"]).transform("all").astype(bool)]
+    means = rows.groupby(["threat", "model"])[list(GROUP_METRICS)].mean()
+    return {
+        (str(threat), str(model)): {
+            **dict(zip(GROUP_METRICS, values, strict=True)),
+            "group_measure": rows["group_measure"].iloc[0],
+            "group_attributes": rows["attribute"].nunique(),
+        }
+        for (threat, model), values in zip(means.index, means.to_numpy().tolist(), strict=True)
+    }

@@ -3,10 +3,8 @@
 Plans are predictions, not guarantees: they suppose that each class keeps the distribution it has shown so far.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,10 +12,8 @@ from numpy.typing import ArrayLike
 from gfscore.audit.verdicts.gate_rules import verdict_of
 from gfscore.audit.verdicts.gate_statistics import statistic_of
 from gfscore.core.errors import InputError
+from gfscore.statistics.class_bounds import ClassBounds
 from gfscore.statistics.expected_bounds import expected_bounds
-
-if TYPE_CHECKING:
-    from gfscore.statistics.class_bounds import ClassBounds
 
 MOST_SAMPLES = 10**9
 """Samples per class beyond which a plan says that no number is known to suffice."""

@@ -1,27 +1,20 @@
 """The verdict on an audit: PASS, FAIL or INCONCLUSIVE, with a stated confidence."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
+from gfscore.audit.measured import Measured
 from gfscore.audit.verdicts.gate_rules import FALSIFICATION, alpha_of, combine, evidence_of, threshold_of, verdict_of
 from gfscore.audit.verdicts.gate_statistics import range_of, statistic_of, words_of
 from gfscore.audit.verdicts.planner import samples_for_rule
 from gfscore.core.names import enumeration
 from gfscore.core.numbers import model_count
 from gfscore.core.software import software
-from gfscore.measures import measure_of
-from gfscore.statistics.class_bounds import bounds_of
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from gfscore.audit.measured import Measured, SampleCounts
 
 NOTE = (
     "The confidence covers the models listed here, judged on these samples at the looks that were planned. A model "
@@ -51,7 +44,7 @@ class Candidate:
     model: str
     class_names: list[str]
     bounds: dict[str | tuple[str, str, str], Any]
-    counts: dict[str, SampleCounts] = field(default_factory=dict)
+    counts: dict[str, dict[str, NDArray[np.int64]]] = field(default_factory=dict)
     names: dict[str | tuple[str, str, str], list[str]] = field(default_factory=dict)
 
 
@@ -60,14 +53,13 @@ def candidates_of(
     class_names: Sequence[str],
     *,
     rules: Sequence[Mapping[str, Any]],
-    measures: Mapping[str, Mapping[str, Any]],
     intervals: Mapping[str, Any],
     label_error_rates: ArrayLike | None,
 ) -> list[Candidate]:
     """Candidates from Measured values, those at a chosen temperature left out.
 
-    Takes an iterable of Measured, K names, the rules, each measure's settings, config's section `intervals`, and the
-    rates of wrong labels, (K,) or None.
+    Takes an iterable of Measured, K names, the rules, config's section `intervals`, and the rates of wrong labels, (K,)
+    or None.
     """
     judged = {rule["measure"] for rule in rules}
     found: dict[tuple[str, str], Candidate] = {}
@@ -77,15 +69,7 @@ def candidates_of(
             continue
         key = item.key["threat"], item.key["model"]
         candidate = found.setdefault(key, Candidate(*key, class_names=list(class_names), bounds={}))
-        candidate.bounds[name] = bounds_of(
-            item.values,
-            item.labels,
-            len(class_names),
-            measure=measure_of(measures[name]),
-            intervals=intervals,
-            label_error_rates=label_error_rates,
-            upper_values=item.upper_values,
-        )
+        candidate.bounds[name] = item.bounds(len(class_names), intervals=intervals, label_error_rates=label_error_rates)
         candidate.counts[name] = item.counts(len(class_names))
     return list(found.values())
 
@@ -221,7 +205,7 @@ def _samples(counts):
     # By class in the order of the class names, and together.
     if counts is None:
         return None
-    found = {name: getattr(counts, name).tolist() for name in ("measured", "expected", "rows")}
+    found = {name: of_classes.tolist() for name, of_classes in counts.items()}
     return {name: sum(by_class) for name, by_class in found.items()} | {"by_class": found}
 
 

@@ -11,8 +11,7 @@ from gfscore.core.errors import InputError
 from gfscore.core.settings import Closed
 from gfscore.images.corruptions.parameters import PARAMETERS, Corruptions, Severities
 from gfscore.measures.declaration import Column, CopiesAtOnce, Kind, Measure, Mistake, NetworkSettings
-from gfscore.statistics.error_rates import error_rate, require_budget
-from gfscore.statistics.thresholds import threshold
+from gfscore.statistics.error_rates import error_rate, require_budget, threshold
 
 LARGEST_BUDGET = 100_000
 """Draws of a test up to which its error rate is found in seconds; beyond, the step that tests looks at it."""

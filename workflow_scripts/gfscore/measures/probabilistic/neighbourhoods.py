@@ -13,9 +13,8 @@ from gfscore.networks.batched import BatchedClassifier
 from gfscore.networks.classifier import Classifier
 from gfscore.statistics.decisions import VALUES
 from gfscore.statistics.draws import Draws
-from gfscore.statistics.error_rates import error_rate, require_budget
+from gfscore.statistics.error_rates import error_rate, require_budget, threshold
 from gfscore.statistics.sequential_tests import STATES, UNDECIDED, Boundaries, boundaries
-from gfscore.statistics.thresholds import threshold
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -20,10 +20,15 @@ def mean_shares(subject: Subject) -> pd.DataFrame | None:
 
     `share` is null on the diagonal, where `recall` holds the share that is recognised.
     """
-    from gfscore.audit.classwise.confusion import mean_confusion
+    import numpy as np
+
+    from gfscore.audit.classwise.confusion import row_shares
 
     found = matrices_of(subject)
-    return None if found is None else tidy(mean_confusion(found[0].values()), *found[1:]).assign(models=len(found[0]))
+    if found is None:
+        return None
+    counts, names, n = found
+    return tidy(np.mean([row_shares(own) for own in counts.values()], axis=0), names, n).assign(models=len(counts))
 
 
 def matrices_of(subject: Subject) -> tuple[dict, list[str], list[int]] | None:

@@ -41,8 +41,9 @@ def deviations(subject: Subject) -> pd.DataFrame | None:
     for item in measured:
         rng = row_generator(subject.seed, item.key)
         found = rdi_deviations(item.values, item.labels, sizes=sizes, draws=DRAWS, rng=rng)
-        beyond = (found.values > bound[:, None]).sum(axis=1)
-        line = {"line": item.key["model"], "n": sizes, "distance": found.quantile(confidence), "bound": False}
+        beyond = (found > bound[:, None]).sum(axis=1)
+        distance = np.quantile(found, confidence, axis=1, method="inverted_cdf")
+        line = {"line": item.key["model"], "n": sizes, "distance": distance, "bound": False}
         parts.append(pd.DataFrame(line | {"beyond": beyond}))
     # The line of a model ends with the largest number of samples. Stable, so that equal ones keep their order.
     widest = np.argsort([-part["distance"].iloc[-1] for part in parts], kind="stable")[:MOST_MODELS]

@@ -22,7 +22,7 @@ def similarities(subject: Subject) -> pd.DataFrame | None:
     import pandas as pd
 
     from gfscore.core.names import without_threat
-    from gfscore.statistics.multiplicity import benjamini_hochberg
+    from gfscore.statistics.multiplicity import false_discovery
 
     rows = subject.rows("similarities")
     if rows is None:
@@ -37,7 +37,7 @@ def similarities(subject: Subject) -> pd.DataFrame | None:
         known = own["p_value"].notna()
         p = pd.Series(float("nan"), index=own.index)
         if known.any():
-            p[known] = benjamini_hochberg(own.loc[known, "p_value"], family=int(known.sum()))
+            p[known] = false_discovery(own.loc[known, "p_value"], family=int(known.sum()), method="bh")
         cells = {}
         for row, adjusted in zip(own.itertuples(), p, strict=True):
             a, b = sorted((row.first, row.second), key=models.index)

@@ -155,8 +155,8 @@ class Recomputed:
             made_frame = frame.reset_index(drop=True).astype(stored.dtypes.to_dict())
             yield from different_rows(f"scores/{audit}.parquet ({label_of(model)}, {measure})", stored, made_frame)
         for name, path, frame in (
-            ("sweeps", self._files["sweeps"], scoring.all_sweeps()),
-            ("sensitivity", self._audit_table("sensitivity"), scoring.all_sensitivity()),
+            ("sweeps", self._files["sweeps"], scoring.sweeps),
+            ("sensitivity", self._audit_table("sensitivity"), scoring.sensitivity),
         ):
             table = CATALOGUE[name]
             made_frame = typed_frame(table, frame.to_dict("records"))
@@ -205,14 +205,14 @@ class Recomputed:
                 if not (chosen and name == "calibration"):
                     found = self.bundle.json(self.bundle.of_audit(f"{name}.json"))
                     yield from differences(f"{name}.json", found, content)
-            for made in tables:
-                if not self.has_logits and made.name in OF_LOGITS and layout.logit_files(config, audit):
+            for name, (rows, stated) in tables.items():
+                if not self.has_logits and name in OF_LOGITS and layout.logit_files(config, audit):
                     continue
-                path, table = self._audit_table(made.name), CATALOGUE[made.name]
+                path, table = self._audit_table(name), CATALOGUE[name]
                 identity = read_identity(path)
-                known = {name: identity.get(name) for name in made.identity}
-                yield from differences(f"{path.name} (metadata)", known, plain(made.identity))
-                found, frame = read_table(path, table), typed_frame(table, made.rows)
+                known = {key: identity.get(key) for key in stated}
+                yield from differences(f"{path.name} (metadata)", known, plain(stated))
+                found, frame = read_table(path, table), typed_frame(table, rows)
                 if chosen and "calibration" in found:
                     found = found[found["calibration"] == UNCALIBRATED].reset_index(drop=True)
                     frame = frame[frame["calibration"] == UNCALIBRATED].reset_index(drop=True)
