@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Axis, Curves
-
-if TYPE_CHECKING:
-    import pandas as pd
+from gfscore.show.forms import Axis, Curves, Frame
 
 TITLES = {
     "cross_model_accuracy": "Cross-model accuracy (Eq. 8): Spearman with clean accuracy",
@@ -36,7 +33,7 @@ def optimal_stretches(result: Mapping[str, Any]) -> Sequence[Sequence[float]]:
     return result.get("stretches") or [result["interval"]]
 
 
-def searched(subject: Subject) -> pd.DataFrame | None:
+def searched(subject: Subject) -> Frame | None:
     """Each objective against the temperature; `best` marks T*, `optimal` the temperatures as good as it.
 
     Where each model has its own T* (likelihood), the share of models whose T* is at most T. An objective without an
@@ -104,7 +101,7 @@ def _thinned(part):
     return part.iloc[np.unique(np.concatenate([[0, len(part) - 1], *kept]))]
 
 
-def best_objective(frame: pd.DataFrame) -> Finding:
+def best_objective(frame: Frame) -> Finding:
     """Whether any calibrated score ranks models like robust accuracy better than clean accuracy alone does."""
     objectives = frame.drop_duplicates("objective")
     known = objectives[objectives["after"].notna() & objectives["alone"].notna()]

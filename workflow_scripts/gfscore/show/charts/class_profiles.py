@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.class_heatmap import class_values
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Axis, Radar
-
-if TYPE_CHECKING:
-    import pandas as pd
+from gfscore.show.forms import Axis, Frame, Radar
 
 FEWEST_CLASSES, MOST_CLASSES, MOST_MODELS = 3, 16, 20
 
 
-def profiles(subject: Subject) -> pd.DataFrame | None:
+def profiles(subject: Subject) -> Frame | None:
     """Class values with their intervals, beside the mean over models; 3 to 16 classes and at most 20 models."""
     rows = subject.rows("class_scores")
     if rows is None or not FEWEST_CLASSES <= rows["class"].nunique() <= MOST_CLASSES:
@@ -27,7 +22,7 @@ def profiles(subject: Subject) -> pd.DataFrame | None:
     return frame.assign(mean=frame.groupby("class")["value"].transform("mean"))
 
 
-def agreement_of_profiles(frame: pd.DataFrame) -> Finding:
+def agreement_of_profiles(frame: Frame) -> Finding:
     """Whether models agree on which classes are weak: Spearman over classes of every pair of models."""
     from itertools import combinations
 

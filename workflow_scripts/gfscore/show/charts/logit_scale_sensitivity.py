@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.charts.logit_shift_sensitivity import changed, largest_change
-from gfscore.show.forms import Axis, Curves
-
-if TYPE_CHECKING:
-    import pandas as pd
+from gfscore.show.forms import Axis, Curves, Frame
 
 
-def scaled(subject: Subject) -> pd.DataFrame | None:
+def scaled(subject: Subject) -> Frame | None:
     """Aggregate score of each model against a factor on all its logits (see `changed`)."""
     return changed(subject, "scale", ("shift", 0))
 

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Axis, Curves
-
-if TYPE_CHECKING:
-    import pandas as pd
+from gfscore.show.forms import Axis, Curves, Frame
 
 UNCHANGED, MOST_MODELS = 1e-9, 30
 
 
-def changed(subject: Subject, change: str, unchanged: tuple[str, float]) -> pd.DataFrame | None:
+def changed(subject: Subject, change: str, unchanged: tuple[str, float]) -> Frame | None:
     """Aggregate score of each model and measure under a change of its logits that alters no decision.
 
     Takes the subject, the column of the change, and another column with the value that leaves the logits as they are.
@@ -41,7 +36,7 @@ def changed(subject: Subject, change: str, unchanged: tuple[str, float]) -> pd.D
     return rows.assign(changed=change)
 
 
-def largest_change(frame: pd.DataFrame) -> Finding:
+def largest_change(frame: Frame) -> Finding:
     """How far each measure moves at most under changes that alter no prediction."""
     moves = frame.groupby("measure", sort=False)["moves"].max()
     moved = moves[moves > UNCHANGED]
@@ -55,7 +50,7 @@ def largest_change(frame: pd.DataFrame) -> Finding:
     return Finding(f"{kind}_others_not" if still else kind, names, numbers)
 
 
-def shifted(subject: Subject) -> pd.DataFrame | None:
+def shifted(subject: Subject) -> Frame | None:
     """Aggregate score of each model against a constant added to all its logits (see `changed`)."""
     return changed(subject, "shift", ("scale", 1))
 

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Axis, Heatmap
-
-if TYPE_CHECKING:
-    import pandas as pd
+from gfscore.show.forms import Axis, Frame, Heatmap
 
 
-def effects(subject: Subject) -> pd.DataFrame | None:
+def effects(subject: Subject) -> Frame | None:
     """Standardised change of each trait of a decoded image from one side of a dimension to the other.
 
     Tolerance stands beside the names of the dimensions; attributes change by probability.
@@ -48,7 +43,7 @@ def _share(value):
     return "n/a" if is_missing(value) else percent(round(float(value), 3))
 
 
-def strongest_effect(frame: pd.DataFrame) -> Finding:
+def strongest_effect(frame: Frame) -> Finding:
     """The dimension that changes a trait most."""
     known = frame[frame["shift"].notna()]
     if known.empty or not known["shift"].abs().max():

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Axis, Curves
-
-if TYPE_CHECKING:
-    import pandas as pd
+from gfscore.show.forms import Axis, Curves, Frame
 
 MODEL = ["dataset", "threat", "model"]
 
 
-def radius_curves(subject: Subject, kind: str, *, by_class: bool) -> pd.DataFrame | None:
+def radius_curves(subject: Subject, kind: str, *, by_class: bool) -> Frame | None:
     """Share of samples that stay right at each radius, of all samples or of each class, the smallest mean first.
 
     Takes the subject and the kind of curves, "minimal" or "certified". `weakest` marks the line of the smallest mean,
@@ -54,7 +50,7 @@ def radius_curves(subject: Subject, kind: str, *, by_class: bool) -> pd.DataFram
     return rows.sort_values(order, kind="stable")[[*columns, "confidence"]].reset_index(drop=True)
 
 
-def extremes(frame: pd.DataFrame) -> Finding:
+def extremes(frame: Frame) -> Finding:
     """Models of the largest and the smallest mean."""
     models = frame.drop_duplicates("model").sort_values("mean", kind="stable")
     worst, best = models.iloc[0], models.iloc[-1]

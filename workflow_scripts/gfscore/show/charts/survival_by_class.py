@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 from gfscore.audit.findings.finding import Finding, others_equal
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.charts.survival import radius_curves
-from gfscore.show.forms import Axis, Curves
-
-if TYPE_CHECKING:
-    import pandas as pd
+from gfscore.show.forms import Axis, Curves, Frame
 
 MOST_MODELS = 20
 
@@ -28,13 +24,13 @@ BY_CLASS = Curves(
 """A line for each class, one panel per model."""
 
 
-def class_curves(subject: Subject, kind: str) -> pd.DataFrame | None:
+def class_curves(subject: Subject, kind: str) -> Frame | None:
     """Curves of each class, "minimal" or "certified", of at most MOST_MODELS models."""
     frame = radius_curves(subject, kind, by_class=True)
     return None if frame is None or frame["model"].nunique() > MOST_MODELS else frame
 
 
-def weakest_of_models(frame: pd.DataFrame) -> Finding:
+def weakest_of_models(frame: Frame) -> Finding:
     """Class of the smallest mean in most models."""
     weakest = frame[frame["weakest"]].drop_duplicates(["model", "class"])["class"].value_counts()
     numbers = {"times": int(weakest.iloc[0]), "models": frame["model"].nunique()}

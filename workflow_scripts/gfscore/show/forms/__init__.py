@@ -6,7 +6,13 @@ Imports nothing heavy, because every run of Snakemake reads declarations of char
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Frame: TypeAlias = "pd.DataFrame"
+"""Tidy data frame: one row per mark, one column per quantity."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gfscore.core.numbers import number
-from gfscore.show.forms import Heatmap, Matrix, Pictures
+from gfscore.show.forms import Frame, Heatmap, Matrix, Pictures
 from gfscore.show.forms.layout import extent_of
 from gfscore.show.forms.panels import (
     MOST_NAMED,
@@ -25,7 +25,6 @@ from gfscore.show.forms.panels import (
 from gfscore.show.forms.theme import ABSENT, DIVERGING_STOPS, INK, MUTED, ON_BRIGHT, ON_DARK, PAPER, SEQUENTIAL
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import Figure
 
 NAMES = 8.5
@@ -38,7 +37,7 @@ LEAST_ROOM = 0.38
 PICTURE_GAP = 0.08
 
 
-def height_of_heatmap(form: Heatmap, frame: pd.DataFrame, width: float, panels: int) -> float:
+def height_of_heatmap(form: Heatmap, frame: Frame, width: float, panels: int) -> float:
     """Inches of a panel: its rows, and room for slanted names of columns."""
     rows, columns = len(categories(frame, form.row)), len(categories(frame, form.column))
     names = 0.75 if columns <= MOST_NAMED else 0.55
@@ -174,7 +173,7 @@ def _frame(panel, image, names):
         panel.axes.add_patch(Rectangle(corner, 0.88, 0.84, fill=False, **line))
 
 
-def height_of_pictures(form: Pictures, frame: pd.DataFrame, width: float, panels: int) -> float:
+def height_of_pictures(form: Pictures, frame: Frame, width: float, panels: int) -> float:
     """Inches of a panel of square pictures as wide as there is room, at most 0.8 each."""
     columns = len(categories(frame, form.column))
     return min(0.8, (width - 1.4) / columns) * len(categories(frame, form.row)) + 0.8

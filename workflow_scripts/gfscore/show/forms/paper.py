@@ -10,6 +10,7 @@ from gfscore.show.forms import (
     Bars,
     Curves,
     Form,
+    Frame,
     Heatmap,
     Intervals,
     Matrix,
@@ -24,7 +25,6 @@ from gfscore.show.forms.layout import WIDTH, drawing, framed_figure, laid_out
 from gfscore.show.forms.panels import Panel, Words, broken, panels_of
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import Figure
 
 ROOM = 2.1
@@ -61,7 +61,7 @@ RENDERERS: dict[type[Form], Renderer] = {
 }
 
 
-def figure_of(form: Form, frame: pd.DataFrame, words: Words, *, width: float = WIDTH) -> Figure:
+def figure_of(form: Form, frame: Frame, words: Words, *, width: float = WIDTH) -> Figure:
     """Figure of a tidy frame in a form, `width` inches wide, with its finding as title."""
     renderer, panels = RENDERERS[type(form)], panels_of(frame, form.panel)
     columns = _columns(len(panels), renderer.most, width)

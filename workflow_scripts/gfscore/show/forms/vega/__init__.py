@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gfscore.core.names import harmless
-from gfscore.show.forms import Bars, Curves, Form, Heatmap, Intervals, Matrix, Pictures, Radar, Scatter
+from gfscore.show.forms import Bars, Curves, Form, Frame, Heatmap, Intervals, Matrix, Pictures, Radar, Scatter
 from gfscore.show.forms.panels import Words, broken, categories, panels_of, short_names
 from gfscore.show.forms.theme import PARAMETERS
 from gfscore.show.forms.vega.cells import heatmap, pictures
@@ -22,9 +22,6 @@ from gfscore.show.forms.vega.encodings import PANEL, Drawn, themed
 from gfscore.show.forms.vega.points import curves, scatter
 from gfscore.show.forms.vega.radars import radar
 from gfscore.show.forms.vega.rows import bars, intervals
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 CONFIG: dict[str, Any] = {
@@ -48,7 +45,7 @@ DIGITS = 6
 """Significant digits of the numbers in a specification."""
 
 
-def specification(form: Form, frame: pd.DataFrame, words: Words) -> dict[str, Any]:
+def specification(form: Form, frame: Frame, words: Words) -> dict[str, Any]:
     """Vega-Lite specification of a tidy frame in a form, with its data and its theme's parameters.
 
     The texts of its data have no control characters, which neither SVG nor the library that draws it takes.

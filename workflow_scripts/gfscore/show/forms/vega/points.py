@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from gfscore.show.forms import Curves, Scatter
+from gfscore.show.forms import Curves, Frame, Scatter
 from gfscore.show.forms.layout import spread_out
 from gfscore.show.forms.panels import MOST_LABELLED, Words, ends_of, outermost, runs_of, short_names
 from gfscore.show.forms.vega.encodings import LETTER, ONCE, Drawn, quantity, themed, tips
 
-if TYPE_CHECKING:
-    import pandas as pd
 
-
-def curves(form: Curves, frame: pd.DataFrame, words: Words) -> Drawn:
+def curves(form: Curves, frame: Frame, words: Words) -> Drawn:
     """Lines with bands, marked points, shaded stretches and names at their ends."""
     stands = {"test": f"datum['{form.bold}']" if form.bold else "false"}
     if form.bold:
@@ -71,7 +68,7 @@ def _stretches(frame, form):
     return {"_from": starts, "_to": stops}
 
 
-def scatter(form: Scatter, frame: pd.DataFrame, words: Words) -> Drawn:
+def scatter(form: Scatter, frame: Frame, words: Words) -> Drawn:
     """Points with their intervals, a diagonal, and names behind the axes."""
     x, y = quantity(form.x, words), quantity(form.y, words)
     layers: list[dict[str, Any]] = []

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from gfscore.show.forms import Bars, Intervals
+from gfscore.show.forms import Bars, Frame, Intervals
 from gfscore.show.forms.panels import Words, categories
 from gfscore.show.forms.theme import CATEGORIES, SHAPES
 from gfscore.show.forms.vega.encodings import LETTER, ONCE, Drawn, category, quantity, themed, tips
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 STEP = 22
 """Pixels of a row."""
 
 
-def intervals(form: Intervals, frame: pd.DataFrame, words: Words) -> Drawn:
+def intervals(form: Intervals, frame: Frame, words: Words) -> Drawn:
     """Intervals with a point at the value, a tick, and a text beside each row."""
     y = {"y": category(form.row)}
     accent: dict[str, Any] = {"value": themed("accent")}
@@ -68,7 +65,7 @@ def intervals(form: Intervals, frame: pd.DataFrame, words: Words) -> Drawn:
     return frame, {"layer": layers}, size
 
 
-def bars(form: Bars, frame: pd.DataFrame, words: Words) -> Drawn:
+def bars(form: Bars, frame: Frame, words: Words) -> Drawn:
     """Bars at the mean of a row, a point for each of its values."""
     keys = [form.row, *([form.panel] if form.panel else [])]
     mean = frame.groupby(keys, sort=False)[form.value.column].transform("mean")
