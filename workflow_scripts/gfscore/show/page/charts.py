@@ -6,7 +6,6 @@ import base64
 import copy
 import io
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -133,8 +132,3 @@ def slimmed(svg: str) -> str:
     for value, name in THEMED.items():
         svg = svg.replace(f'"{value}"', f'"{name}"')
     return svg
-
-
-def specifications(charts: Iterable[DrawnChart]) -> dict[str, Any]:
-    """Specification of each chart by its id."""
-    return {chart.id: chart.specification for chart in charts}

@@ -15,6 +15,11 @@ def packed(array: ArrayLike) -> dict[str, Any]:
     return {"shape": list(array.shape), "f64": base64.b64encode(array.tobytes()).decode("ascii")}
 
 
+def finite(value: Any) -> float | None:
+    """A number as Python's float, None for one that is missing or infinite."""
+    return None if value is None or not np.isfinite(value) else float(value)
+
+
 def plain(value: Any) -> Any:
     """Value for JSON: numpy scalars as Python's, what is not finite as None, lists item by item."""
     if isinstance(value, list | tuple | np.ndarray):

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gfscore.audit.findings import evidence
-from gfscore.audit.findings.in_verdict import beside, with_findings
+from gfscore.audit.findings.in_verdict import beside, first_findings, with_findings
 from gfscore.audit.metrics import METRICS
+from gfscore.core.names import printable
+from gfscore.core.numbers import count, setting
 from gfscore.show.charts.declaration import Subject
 from gfscore.show.page import first_screen, judged, library, ranking
-from gfscore.show.page.charts import drawn_charts, specifications
-from gfscore.show.page.environment import environment_of
+from gfscore.show.page.charts import drawn_charts
 from gfscore.show.page.names import ModelsAndClasses
 from gfscore.show.page.packing import packed, plain
 from gfscore.show.page.sections import QUESTIONS, Contents, sections_of
@@ -42,8 +43,8 @@ VERBS = {
 }
 """Verdict -> what one model does, and what several do."""
 
-ROOMY = 10
-"""Rows of tracks up to which they stand apart."""
+FINDINGS, ROOMY = 3, 10
+"""Findings of the first screen; rows of tracks up to which they stand apart."""
 
 
 def render_page(
@@ -97,7 +98,7 @@ def render_page(
             ids={section.id for section in sections},
             questions=QUESTIONS,
             fp_lambda=fp_lambda,
-            charts=compressed(specifications(charts)) if charts else None,
+            charts=compressed({chart.id: chart.specification for chart in charts}) if charts else None,
             VERBS=VERBS,
             width_of=width_of,
         )
@@ -122,7 +123,7 @@ def _first_screen(tables, verdict, measures, index):
         "remarks": judged.remarks_of(verdict),
         "evidence": first_screen.evidence_by_class(tables, verdict, measures, index),
         "strip": first_screen.strip_of_models(tables, verdict, measures, index),
-        "findings": first_screen.top_findings({"findings": others}),
+        "findings": first_findings(others, FINDINGS),
     }
 
 
@@ -217,8 +218,16 @@ def compressed_text(text: str) -> str:
 @cache
 def environment() -> Environment:
     """Jinja environment of the page; every name is escaped."""
-    result = environment_of(TEMPLATES)
-    result.filters["glyph"] = GLYPHS.get
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    result = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    result.filters |= {"printable": printable, "count": count, "setting": setting, "glyph": GLYPHS.get}
     return result
 
 
