@@ -9,9 +9,8 @@ import torch
 
 from gfscore.attacks.auto_pgd import auto_pgd
 from gfscore.attacks.ball_attacks import pgd
-from gfscore.attacks.boundary import refine
 from gfscore.attacks.goals import LESS_LIKELY
-from gfscore.attacks.minimal_norm import deepfool, fmn
+from gfscore.attacks.minimal_norm import deepfool, fmn, refine
 from gfscore.images.image_set import from_arrays
 from gfscore.measures import KINDS
 from gfscore.measures.certified.smoothed_attacks import pgd_of_smoothed

@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
 from gfscore.attacks.goals import target_reached
 from gfscore.audit.classwise.targets import target_success
@@ -10,38 +9,12 @@ from gfscore.measures import KINDS
 from gfscore.measures.targeted.batch import other_classes
 from gfscore.networks.classifier import from_network
 from seeds import seeds_of
+from small_networks import grey, linear, one_thread, predicted  # noqa: F401
 
 measure_batch = KINDS["targeted"].load()
 
-PIXELS = 48
+pytestmark = pytest.mark.usefixtures("one_thread")
 EPS = {"linf": 0.03, "l2": 0.15}
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Networks this small are slower on several."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
-def linear(classes, seed=0):
-    generator = torch.Generator().manual_seed(seed)
-    layer = nn.Linear(PIXELS, classes)
-    with torch.no_grad():
-        layer.weight.copy_(torch.randn(classes, PIXELS, generator=generator))
-        layer.bias.copy_(-layer.weight.sum(1) / 2 + 0.1 * torch.randn(classes, generator=generator))
-    return nn.Sequential(nn.Flatten(), layer)
-
-
-def grey(n, seed=1):
-    return np.random.default_rng(seed).uniform(0.2, 0.8, (n, 3, 4, 4)).astype(np.float32)
-
-
-def predicted(network, images):
-    with torch.no_grad():
-        return network(torch.from_numpy(images)).argmax(1).numpy()
 
 
 def measured(network, images, labels, norm="linf", **changes):
@@ -167,22 +140,3 @@ def test_where_nothing_strays_the_share_is_undefined():
 def test_a_target_that_is_the_label_is_refused():
     with pytest.raises(InputError, match="row 1: target 2 is the label"):
         target_success([0, 2], [1, 2], [0, 0], [0, 0], 3)
-
-
-def test_the_network_is_left_as_it_was():
-    network = linear(3).train()
-    images = grey(4)
-    measured(network, images, predicted(network, images))
-    assert all(value.grad is None and value.requires_grad for value in network.parameters())
-
-
-def test_logits_that_are_no_numbers_are_refused():
-    network, images = linear(3), grey(6)
-
-    class Broken(nn.Module):
-        def forward(self, x):
-            near = torch.cdist(x.detach().flatten(1), torch.from_numpy(images).flatten(1)).amin(1)
-            return torch.where(near[:, None] > 1e-3, float("nan"), network(x))
-
-    with pytest.raises(InputError, match="NaN or infinite"):
-        measured(Broken(), images, predicted(network, images))

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from gfscore.attacks.gradient_ascent import robust_accuracy
+from gfscore.attacks.gradient_ascent import survivors
 from gfscore.core.errors import InputError
 from gfscore.images.datasets import load_all, open_images
 from gfscore.training import loop
@@ -272,7 +272,7 @@ def test_adversarial_training_resists_what_fools_plain_training():
         chosen = {**shared, "method": method, "coefficients": {}}
         network = train_classifier(*load_all(train_set), classes=10, **chosen)
         described = describe_training(network, train_set, test_set, settings=chosen, attack=attack)
-        survived = robust_accuracy(network, *load_all(test_set), **attack)
+        survived = survivors(network, test_set.full_batches(256), test_set.labels, **attack)
         assert described["robust_accuracy"] == survived.mean()
         counts = np.bincount(test_set.labels)
         assert np.dot(described["robust_accuracy_per_class"], counts) / counts.sum() == pytest.approx(survived.mean())

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gfscore.attacks.boundary import misclassified
-from gfscore.attacks.gradient_ascent import correct, cross_entropy
+from gfscore.attacks.gradient_ascent import correct, cross_entropy, misclassified
 
 if TYPE_CHECKING:
     from torch import Tensor

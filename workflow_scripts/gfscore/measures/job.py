@@ -16,7 +16,6 @@ from gfscore.core.files import read_json
 from gfscore.images.datasets import open_described
 from gfscore.images.subsets import subset_rows
 from gfscore.measures import progress
-from gfscore.measures.kept_samples import KeptSamples
 from gfscore.networks import inference, passes
 from gfscore.networks.opening import open_classifier
 from gfscore.networks.thread_count import threads_for
@@ -58,7 +57,7 @@ def measure_in_batches(
     threads, device = identity.pop("threads"), identity["device"]
     # Of its row in the dataset, so that a sample is drawn alike in any subset and batch.
     seeds = seeds_of_samples(settings["seed"], settings["kind"], rows)
-    kept = KeptSamples(path_to_progress, table, identity, version=how["version"])
+    kept = progress.KeptSamples(path_to_progress, table, identity, version=how["version"])
     todo = kept.missing(images.sample_id)
     asked, images = images.sample_id, images.select(todo) if len(todo) < len(images) else images
     seeds = seeds[todo]

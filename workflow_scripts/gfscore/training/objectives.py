@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gfscore.attacks.gradient_ascent import cross_entropy, fgsm, pgd, random_in_ball
+from gfscore.attacks.gradient_ascent import cross_entropy, pgd, random_in_ball
 from gfscore.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def fgsm_training(setup: Setup) -> Objective:
     attack = setup.attack("norm", "eps", "step_size")
 
     def objective(network: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
-        adversarial = fgsm(network, images, labels, random_start=True, generator=setup.generator, **attack)
+        adversarial = pgd(network, images, labels, steps=1, generator=setup.generator, **attack)
         return cross_entropy(network(adversarial), labels).mean()
 
     return objective

@@ -10,8 +10,8 @@ from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
 from gfscore.images.datasets import load_all, open_described
 from gfscore.projection.mappers.conditioned import conditioned_images, conditions_by_sample
+from gfscore.projection.mappers.description import fitted_attributes, image_traits
 from gfscore.projection.mappers.stored import open_mapper
-from gfscore.projection.mappers.traits import fitted_attributes, image_traits
 from gfscore.tables.parquet_tables import write_attributes
 from memory import most_memory
 

@@ -1,6 +1,6 @@
 """Adversarial accuracy: which samples survive the worst of several attacks within a ball.
 
-Auto-PGD and PGD are our own and FAB and Square are pyautoattack's; gfscore.attacks.ball_libraries says why.
+Auto-PGD and PGD are our own and FAB and Square are pyautoattack's; gfscore.attacks.libraries says why.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.attacks.balls import ball_of
-from gfscore.attacks.boundary import misclassified
-from gfscore.attacks.gradient_ascent import assert_allowed, correct
+from gfscore.attacks.gradient_ascent import assert_allowed, correct, misclassified
 from gfscore.attacks.registry import BALL_ATTACKS, expand
 from gfscore.attacks.search import distances, logits_of, on_device
 from gfscore.measures.samples import ALREADY_WRONG

@@ -44,8 +44,7 @@ def attack_certificates(
     gradient averaged over so many noisy copies. A certificate is refuted by a perturbation shorter than its radius at
     which the class's probability under fresh noise (estimation_samples draws) is below 1/2, at an error probability of
     alpha/1000; a certificate that holds with p_A >= lower_bound keeps it above 1/2 there. Failing to refute proves
-    nothing. Perturbations may leave [0, 1], as the certificate allows. Raises InputError without gradients, and for
-    more gradient_draws than batch_size.
+    nothing. Perturbations may leave [0, 1], as the certificate allows. Raises InputError without gradients.
     """
     import torch
 
@@ -53,11 +52,6 @@ def attack_certificates(
         raise InputError(
             "smoothing: sandwich: this classifier gives no gradients, so its certificates cannot be attacked; write "
             "sandwich: null"
-        )
-    if smoothing["sandwich"]["gradient_draws"] > base.batch_size:
-        raise InputError(
-            f"smoothing: sandwich: gradient_draws {smoothing['sandwich']['gradient_draws']} do not fit into batches of "
-            f"{base.batch_size}; lower gradient_draws"
         )
     refuted = np.zeros(len(images), dtype=bool)
     rows = np.flatnonzero(~certified["abstained"])

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gfscore.attacks.boundary import refine
-from gfscore.attacks.gradient_ascent import NORMS, correct
-from gfscore.attacks.minimal_norm import require_norm
+from gfscore.attacks.gradient_ascent import correct
+from gfscore.attacks.minimal_norm import refine
 from gfscore.attacks.registry import MINIMAL_ATTACKS, complete
 from gfscore.attacks.search import distances, logits_of, on_device
 from gfscore.measures.samples import ALREADY_WRONG
@@ -43,7 +42,6 @@ def measure_batch(
     without gradients and for an unknown attack or setting.
     """
     norm, largest_distance = settings["norm"], settings["largest_distance"]
-    require_norm(norm, NORMS, attack="of kind minimal")
     attacks = [_attack(entry) for entry in settings["attacks"]]
     network, x, y = on_device(classifier, images, labels)
     logits = logits_of(network, x)

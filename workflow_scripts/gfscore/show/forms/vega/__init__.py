@@ -19,9 +19,8 @@ from gfscore.show.forms.panels import Words, broken, categories, panels_of, shor
 from gfscore.show.forms.theme import PARAMETERS
 from gfscore.show.forms.vega.cells import heatmap, pictures
 from gfscore.show.forms.vega.encodings import PANEL, Drawn, themed
-from gfscore.show.forms.vega.points import curves, scatter
+from gfscore.show.forms.vega.marks import bars, curves, intervals, scatter
 from gfscore.show.forms.vega.radars import radar
-from gfscore.show.forms.vega.rows import bars, intervals
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 CONFIG: dict[str, Any] = {
