@@ -2,8 +2,6 @@
 
 import importlib.util
 import math
-import subprocess
-import sys
 from functools import partial
 from pathlib import Path
 
@@ -49,15 +47,6 @@ def measured(name, classifier, images, labels, seed=0):
     if kind.needs == "logits":
         return kind.load()(classifier.logits(images), labels, settings=settings)
     return kind.load()(classifier, images, labels, settings=settings, seeds=seeds_of(images, seed))
-
-
-def test_declarations_import_nothing_heavy():
-    """In the Python that reads the Snakefile."""
-    code = "import sys; from gfscore.measures import KINDS; from gfscore.workflow import configuration, layout; "
-    code += "heavy = {'numpy', 'pandas', 'pyarrow', 'scipy', 'torch'} & set(sys.modules); sys.exit(', '.join(heavy) or None)"
-    environment = {"PYTHONPATH": str(ROOT / "workflow_scripts"), "PATH": "/usr/bin:/bin"}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
-    assert not done.stderr
 
 
 def test_each_kind_is_named_as_its_file_and_imports_no_other():

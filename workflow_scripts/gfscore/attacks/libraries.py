@@ -56,10 +56,6 @@ def as_library_expects(network: Module, *, seed: int) -> Iterator[Any]:
             parameter.requires_grad_(True)
 
 
-def _without_overflow(gradient):
-    return gradient.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
-
-
 def _counted(network):
     import torch
 
@@ -76,7 +72,7 @@ def _counted(network):
                 if not logits.requires_grad:
                     raise no_gradient()
                 # As in gfscore.attacks.search: what overflowed leads nowhere, and must not spread to the pixels.
-                x.register_hook(_without_overflow)
+                x.register_hook(lambda gradient: gradient.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0))
             return logits
 
     return Counted().eval()

@@ -34,15 +34,13 @@ def measure_batch(
 ) -> dict[str, NDArray[Any]]:
     """Pointwise worst case of several attacks: a sample survives when it is right and every attack fails.
 
-    Takes a Classifier with gradients, `images` (n, C, H, W) float32 in [0, 1], `labels` (n,) int, of
-    `settings` norm ("linf" or "l2"), eps and attacks, a list of mappings that run in this order on the samples still
-    standing (gfscore.attacks.registry), and `seeds` (n,) of the draws. Returns arrays (n,): value float64, 1 for a
-    survivor, else 0; prediction int32 on the adversarial example, for others on the image; attack, the name of the
-    first that succeeded, "clean" for a sample that is wrong without one, None for a survivor; distance float64, norm of
-    the perturbation that succeeded, 0 for "clean", NaN for a survivor; steps int64, forward passes; censored, all
-    False. Surviving proves nothing: the mean value is an upper bound on the share of robust samples. Guaranteed, and
-    asserted: whatever an attack returns lies in the ball and in [0, 1]; a success is one in a pass of its own, a tie
-    at the top being an error. Raises InputError for a classifier without gradients, and as `expand` does.
+    Arguments as in gfscore.measures.job; `settings` norm, eps and attacks, which run in this order on the samples that
+    still stand. Returns arrays (n,): value, 1 for a survivor, else 0; prediction on the adversarial example, for others
+    on the image; attack, the first that succeeded, "clean" for a sample that is wrong without one, None for a survivor;
+    distance, norm of the perturbation, 0 for "clean", NaN for a survivor; steps, forward passes. Surviving proves
+    nothing: the mean is an upper bound on the share of robust samples. Guaranteed, and asserted: what an attack returns
+    lies in the ball and in [0, 1]; a success is one in a pass of its own, a tie at the top being an error. Raises
+    InputError for a classifier without gradients, and as `expand` does.
     """
     ball = ball_of(settings)
     network, x, y = on_device(classifier, images, labels)

@@ -32,14 +32,12 @@ def measure_batch(
 ) -> dict[str, NDArray[Any]]:
     """Smallest perturbation found of each image, over several attacks, refined by bisection.
 
-    Takes a Classifier with gradients, `images` (n, C, H, W) float32 in [0, 1], `labels` (n,) int, and of
-    `settings` norm ("l2" or "linf"), largest_distance, bisection_steps and attacks, a list of mappings with name and
-    the attack's own settings. `seeds` decide nothing, since no attack here starts at random. Returns arrays (n,):
-    value float64 in [0, largest_distance], an upper bound on the true distance, 0 for a misclassified image and
-    largest_distance where nothing was found within it; censored bool, true exactly in the latter case; prediction
-    int32, the class of the nearest adversarial example, else of the image; attack, its name, "clean" for a
-    misclassified image, None where nothing was found; steps int64, forward passes. Raises InputError for a classifier
-    without gradients and for an unknown attack or setting.
+    Arguments as in gfscore.measures.job; `settings` norm, largest_distance, bisection_steps and attacks. `seeds` decide
+    nothing, since no attack here starts at random. Returns arrays (n,): value in [0, largest_distance], an upper bound
+    on the true distance, 0 for a misclassified image and largest_distance where nothing was found within it; censored,
+    true exactly in the latter case; prediction of the nearest adversarial example, else of the image; attack, its name,
+    "clean" for a misclassified image, None where nothing was found; steps, forward passes. Raises InputError for a
+    classifier without gradients and for an unknown attack or setting.
     """
     norm, largest_distance = settings["norm"], settings["largest_distance"]
     attacks = [_attack(entry) for entry in settings["attacks"]]

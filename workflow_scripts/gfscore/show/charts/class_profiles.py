@@ -7,7 +7,7 @@ from gfscore.show.charts.class_heatmap import class_values
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.forms import Axis, Frame, Radar
 
-FEWEST_CLASSES, MOST_CLASSES, MOST_MODELS = 3, 16, 20
+FEWEST_CLASSES, MOST_CLASSES, MOST_MODELS, AGREE = 3, 16, 20, 0.5
 
 
 def profiles(subject: Subject) -> Frame | None:
@@ -32,7 +32,8 @@ def agreement_of_profiles(frame: Frame) -> Finding:
 
     values = frame.pivot(index="model", columns="class", values="value")
     if len(values) == 1:
-        return Finding("best_and_worst", {"model": str(values.index[0])}, _ends(frame))
+        ends = {"low": float(frame["value"].min()), "high": float(frame["value"].max())}
+        return Finding("best_and_worst", {"model": str(values.index[0])}, ends)
     pairs = [float(spearman(a, b)) for a, b in combinations(values.to_numpy(), 2)]
     known = [rho for rho in pairs if not np.isnan(rho)]
     if not known:
@@ -41,12 +42,6 @@ def agreement_of_profiles(frame: Frame) -> Finding:
     numbers = {"rho": rho, "rho_low": min(known), "rho_high": max(known), "pairs": len(known)}
     return Finding("profiles_agree" if rho > AGREE else "profiles_differ", numbers=numbers)
 
-
-def _ends(frame):
-    return {"low": float(frame["value"].min()), "high": float(frame["value"].max())}
-
-
-AGREE = 0.5
 
 CHART = Chart(
     name="class_profiles",

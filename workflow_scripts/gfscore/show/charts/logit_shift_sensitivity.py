@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.forms import Axis, Curves, Frame
@@ -50,10 +52,15 @@ def largest_change(frame: Frame) -> Finding:
     return Finding(f"{kind}_others_not" if still else kind, names, numbers)
 
 
-def shifted(subject: Subject) -> Frame | None:
-    """Aggregate score of each model against a constant added to all its logits (see `changed`)."""
-    return changed(subject, "shift", ("scale", 1))
-
+AGAINST = Curves(
+    panel="measure",
+    x=Axis("change", "constant added to every logit"),
+    y=Axis("value", "aggregate score (higher is better)", zero=True),
+    line="model",
+    bold="most",
+    points=True,
+)
+"""A line for each model against a change of its logits."""
 
 CHART = Chart(
     name="logit_shift_sensitivity",
@@ -62,15 +69,8 @@ CHART = Chart(
     section="trust",
     tables=("sensitivity",),
     about="audit",
-    data=shifted,
-    form=Curves(
-        panel="measure",
-        x=Axis("change", "constant added to every logit"),
-        y=Axis("value", "aggregate score (higher is better)", zero=True),
-        line="model",
-        bold="most",
-        points=True,
-    ),
+    data=partial(changed, change="shift", unchanged=("scale", 1)),
+    form=AGAINST,
     finding=largest_change,
     shows="Aggregate score when the same constant is added to every logit",
     note="The classifier decides the same at every change. Values on the samples at hand; no intervals, since the "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gfscore.audit.findings.finding import Finding
+from gfscore.core.numbers import is_missing, number, percent
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.forms import Axis, Frame, Heatmap
 
@@ -12,8 +13,6 @@ def effects(subject: Subject) -> Frame | None:
 
     Tolerance stands beside the names of the dimensions; attributes change by probability.
     """
-    from gfscore.core.numbers import number
-
     rows = subject.rows("projection_effects")
     if rows is None:
         return None
@@ -29,18 +28,14 @@ def effects(subject: Subject) -> Frame | None:
             measured=measured,
         )
     )
-    rows["row"] = [f"{row.named}  ({number(row.tolerance)}; {_share(row.censored)})" for row in rows.itertuples()]
+    shares = ["n/a" if is_missing(share) else percent(round(float(share), 3)) for share in rows["censored"]]
+    beside = zip(rows["named"], rows["tolerance"].map(number), shares, strict=True)
+    rows["row"] = [f"{name}  ({tolerance}; {share})" for name, tolerance, share in beside]
     rows["shift"] = rows["shift"].astype(float)
     columns = ["row", "dimension", "trait", "shift", "measured", "tolerance", "censored", "divergence"]
     # One fact of the whole chart, though each mapper has its own models that are not constant.
     ends = rows["accuracy"].astype(float).agg(["min", "max"]).map(number).unique()
     return rows[[*columns, "models", "mapper"]].assign(accuracy=" to ".join(ends))
-
-
-def _share(value):
-    from gfscore.core.numbers import is_missing, percent
-
-    return "n/a" if is_missing(value) else percent(round(float(value), 3))
 
 
 def strongest_effect(frame: Frame) -> Finding:

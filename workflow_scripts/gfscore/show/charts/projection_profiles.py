@@ -18,16 +18,12 @@ def profiles(subject: Subject) -> Frame | None:
         return None
     frame = frame[~frame["own"].astype(bool)]
     if frame["mapper"].nunique() > 1:
-        moved = frame["dimensions"] > 0
-        owner = frame["mapper"].where(moved & ~frame["attribute"].isin(_compared(frame)), "")
+        compared = frame.loc[frame["metric"].isin(OF_GROUPS), "attribute"]
+        owner = frame["mapper"].where((frame["dimensions"] > 0) & ~frame["attribute"].isin(compared), "")
         frame = frame.assign(attribute=(owner + " " + frame["attribute"]).str.strip())
     found = frame.groupby(["task", "attribute", "influence"], sort=False)
     values = found.agg(value=("value", "mean"), low=("value", "min"), high=("value", "max"), n=("n", "max"))
     return values.reset_index().assign(models=frame["model"].nunique())
-
-
-def _compared(frame):
-    return set(frame.loc[frame["metric"].isin(OF_GROUPS), "attribute"])
 
 
 def largest_of_task(frame: Frame) -> Finding:

@@ -8,7 +8,15 @@ from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.forms import Axis, Curves, Frame
 
-MODEL = ["dataset", "threat", "model"]
+OVERALL = Curves(
+    x=Axis("radius", "radius r ({unit})", zero=True),
+    y=Axis("share", "share not broken within r (higher is better)", end=1.0),
+    line="model",
+    low="low",
+    high="high",
+    bold="weakest",
+)
+"""A line for each model."""
 
 
 def radius_curves(subject: Subject, kind: str, *, by_class: bool) -> Frame | None:
@@ -67,14 +75,7 @@ CHART = Chart(
     section="trust",
     tables=("radius_curves", "class_scores"),
     data=partial(radius_curves, kind="minimal", by_class=False),
-    form=Curves(
-        x=Axis("radius", "radius r ({unit})", zero=True),
-        y=Axis("share", "share not broken within r (higher is better)", end=1.0),
-        line="model",
-        low="low",
-        high="high",
-        bold="weakest",
-    ),
+    form=OVERALL,
     finding=extremes,
     shows="{measure_title}: share not broken within r, an upper bound on the truth, but for the draw of samples",
     note="Band: up to the upper {confidence} bound at each radius, each line by itself. Attacks that fail prove "

@@ -11,18 +11,6 @@ from gfscore.show.forms import Axis, Curves, Frame
 
 MOST_MODELS = 20
 
-BY_CLASS = Curves(
-    panel="model",
-    x=Axis("radius", "radius r ({short_unit})", zero=True),
-    y=Axis("share", "share (higher is better)", end=1.0),
-    line="class",
-    low="low",
-    high="high",
-    bold="weakest",
-    names=False,
-)
-"""A line for each class, one panel per model."""
-
 
 def class_curves(subject: Subject, kind: str) -> Frame | None:
     """Curves of each class, "minimal" or "certified", of at most MOST_MODELS models."""
@@ -45,7 +33,16 @@ CHART = Chart(
     section="trust",
     tables=("radius_curves", "class_scores"),
     data=partial(class_curves, kind="minimal"),
-    form=BY_CLASS,
+    form=Curves(
+        panel="model",
+        x=Axis("radius", "radius r ({short_unit})", zero=True),
+        y=Axis("share", "share (higher is better)", end=1.0),
+        line="class",
+        low="low",
+        high="high",
+        bold="weakest",
+        names=False,
+    ),
     finding=weakest_of_models,
     shows="{measure_title} by class: share not broken within r, an upper bound on the truth, but for the draw of "
     "samples",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
+from math import isnan
 from typing import TYPE_CHECKING, Any
 
 from gfscore.audit.calibration.model_evidence import ROBUST, alone
@@ -12,7 +12,7 @@ from gfscore.audit.metrics import MAIN
 from gfscore.core.class_names import classes_of, readable_classes
 from gfscore.core.identity import UNCALIBRATED
 from gfscore.core.names import model_labels, printable
-from gfscore.core.numbers import percent, setting, temperature
+from gfscore.core.numbers import model_count, percent, setting, temperature
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,7 +60,7 @@ def model_table(
     plain = _of(summary, UNCALIBRATED)
     columns = {
         "Model": plain["label"],
-        "Robust acc. (%)": [_tenth(100 * share) for share in plain["robust_accuracy"]],
+        "Robust acc. (%)": [MISSING if isnan(share) else f"{100 * share:.1f}" for share in plain["robust_accuracy"]],
         "Score": plain["value"],
     }
     title, chosen, calibrated = _calibrated(summary, calibrations)
@@ -72,8 +72,8 @@ def model_table(
             columns["Worst class"] = readable_classes(plain["wcr_class"])
     order = plain.sort_values(["robust_accuracy", "value"], ascending=False, kind="stable", na_position="last").index
     caption = (
-        f"{measure.title} ({name}) of {_models(plain)} on {plain['dataset'].iloc[0]}, sorted by robust accuracy. "
-        f"FP: class mean minus {setting(fp_lambda)} times RDI. {chosen}{_sources(plain)}"
+        f"{measure.title} ({name}) of {model_count(len(plain))} on {plain['dataset'].iloc[0]}, sorted by robust "
+        f"accuracy. FP: class mean minus {setting(fp_lambda)} times RDI. {chosen}{_sources(plain)}"
     )
     return latex_of(pd.DataFrame(columns).loc[order], caption=caption, label=f"tab:{name}-models")
 
@@ -85,15 +85,17 @@ def class_table(scores: pd.DataFrame, measure: Measure, *, name: str) -> str:
     classes classes do, in a longtable.
     """
     plain = _of(scores, UNCALIBRATED)
-    total = plain[plain["n"] > 0].groupby("label", sort=False)[["value", "n"]].apply(_weighted_mean)
+    sums = plain.assign(weighted=plain["value"] * plain["n"])[plain["n"] > 0].groupby("label", sort=False)
+    total = sums["weighted"].sum() / sums["n"].sum()
     order = total.sort_values(ascending=False, kind="stable").index
     table = plain.pivot(index="label", columns="class_index", values="value").loc[order]
     table.columns = classes_of(plain)
     table["All"] = total
     many = table.shape[1] - 1 > MOST_COLUMNS
     caption = (
-        f"{measure.title} ({name}) by class of {_models(table)} on {plain['dataset'].iloc[0]}. All: mean over all "
-        f"samples. The simultaneous {percent(plain['confidence'].iloc[0])} intervals stand in class_scores.csv."
+        f"{measure.title} ({name}) by class of {model_count(len(table))} on {plain['dataset'].iloc[0]}. All: mean "
+        f"over all samples. The simultaneous {percent(plain['confidence'].iloc[0])} intervals stand in "
+        "class_scores.csv."
     )
     frame = (table.T if many else table).rename_axis(index="Class" if many else "Model", columns=None).reset_index()
     return latex_of(frame, caption=caption, label=f"tab:{name}-classes", long=many)
@@ -138,8 +140,8 @@ def calibration_table(calibrations: Mapping[str, Mapping[str, Any]], summary: pd
     ]
     clean = next(iter(calibrations.values()))["baseline"][alone(ROBUST)]
     caption = (
-        f"Spearman correlation with robust accuracy of {name}, {_models(plain)} on {plain['dataset'].iloc[0]}. "
-        f"Clean accuracy alone: {MISSING if clean is None else f'{clean:.{DECIMALS}f}'}. "
+        f"Spearman correlation with robust accuracy of {name}, {model_count(len(plain))} on {plain['dataset'].iloc[0]}"
+        f". Clean accuracy alone: {MISSING if clean is None else f'{clean:.{DECIMALS}f}'}. "
         f"{AT_EDGE}. {_sources(plain)}"
     )
     frame = pd.DataFrame(rows).astype({"Uncalibrated": float, "Calibrated": float})
@@ -150,18 +152,6 @@ def _temperature(result):
     if result["undefined"]:
         return MISSING
     return (temperature(result["t_star"]) if result["t_star"] else "by model") + (EDGE if result["edge"] else "")
-
-
-def _weighted_mean(rows):
-    return float((rows["value"] * rows["n"]).sum() / rows["n"].sum())
-
-
-def _tenth(value):
-    return MISSING if math.isnan(value) else f"{value:.1f}"
-
-
-def _models(plain):
-    return f"{len(plain)} model{'s' if len(plain) > 1 else ''}"
 
 
 def _sources(plain):

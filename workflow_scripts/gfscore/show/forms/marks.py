@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gfscore.show.forms import Bars, Curves, Frame, Intervals, Scatter
+from gfscore.show.forms import Curves, Frame
 from gfscore.show.forms.layout import name_beside, quiet
 from gfscore.show.forms.panels import MOST_LABELLED, Panel, categories, ends_of, outermost, runs_of, short_names
 from gfscore.show.forms.theme import ACCENT, CATEGORIES, CONTRAST, INK, MUTED, PAPER, SHAPES
@@ -20,11 +20,6 @@ LEGEND = 0.85
 
 
 # ---- rows ----
-
-
-def height_of_rows(form: Intervals | Bars, frame: Frame, width: float, panels: int) -> float:
-    """Inches of a panel with a line of text for each row."""
-    return 0.26 * len(categories(frame, form.row)) + 1.0
 
 
 def intervals(panel: Panel) -> float | None:
@@ -215,11 +210,6 @@ POINTS: dict[str, dict[str, Any]] = {
     "open": {"marker": "^", "color": PAPER, "markersize": 7, "markeredgecolor": CONTRAST},
     "contrast": {"marker": "^", "color": CONTRAST, "markersize": 8, "markeredgecolor": PAPER},
 }
-
-
-def height_of_scatter(form: Scatter, frame: Frame, width: float, panels: int) -> float:
-    """Inches of a panel of points."""
-    return 5.0
 
 
 def scatter(panel: Panel) -> None:

@@ -22,7 +22,7 @@ from gfscore.show.forms import (
     radars,
 )
 from gfscore.show.forms.layout import WIDTH, drawing, framed_figure, laid_out
-from gfscore.show.forms.panels import Panel, Words, broken, panels_of
+from gfscore.show.forms.panels import Panel, Words, broken, categories, panels_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -49,15 +49,19 @@ class Renderer:
     """Panels side by side."""
 
 
+def _height_of_rows(form, frame, width, panels):
+    return 0.26 * len(categories(frame, form.row)) + 1.0
+
+
 RENDERERS: dict[type[Form], Renderer] = {
     Heatmap: Renderer(cells.heatmap, cells.height_of_heatmap, beside=cells.bar_of_colours),
     Matrix: Renderer(cells.heatmap, cells.height_of_heatmap, beside=cells.bar_of_colours),
     Pictures: Renderer(cells.pictures, cells.height_of_pictures, most=3),
-    Intervals: Renderer(marks.intervals, marks.height_of_rows, most=4),
-    Bars: Renderer(marks.bars, marks.height_of_rows),
+    Intervals: Renderer(marks.intervals, _height_of_rows, most=4),
+    Bars: Renderer(marks.bars, _height_of_rows),
     Curves: Renderer(marks.curves, marks.height_of_curves, name=marks.name_curves, most=3),
-    Scatter: Renderer(marks.scatter, marks.height_of_scatter, name=marks.name_points, most=2),
-    Radar: Renderer(radars.radar, radars.height_of_radar, projection="polar"),
+    Scatter: Renderer(marks.scatter, lambda *_: 5.0, name=marks.name_points, most=2),
+    Radar: Renderer(radars.radar, lambda form, frame, width, panels: 0.82 * min(width, 3.4) + 0.75, projection="polar"),
 }
 
 

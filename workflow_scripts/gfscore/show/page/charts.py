@@ -9,7 +9,6 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gfscore.core.names import harmless
 from gfscore.show.drawing import Drawing, drawings
 from gfscore.show.forms.theme import PARAMETERS
 
@@ -55,9 +54,9 @@ def drawn_charts(subject: Subject) -> list[DrawnChart]:
 
 
 def _drawn(drawing: Drawing, place: int) -> DrawnChart:
-    specification, words = _cleaned(drawing.vega_lite()), drawing.words
+    specification, words = drawing.vega_lite(), drawing.words
     whole = len(drawing.printed[0]) == len(drawing.frame)
-    static = specification if whole else _cleaned(drawing.vega_lite(printed=True))
+    static = specification if whole else drawing.vega_lite(printed=True)
     return DrawnChart(
         id=f"chart-{place}",
         name=drawing.chart.name,
@@ -71,20 +70,6 @@ def _drawn(drawing: Drawing, place: int) -> DrawnChart:
         svg=static_picture(static, label=words.title),
         specification=specification,
     )
-
-
-def _cleaned(specification):
-    # The data, which are most of it, are clean.
-    return {key: part if key == "data" else _without_controls(part) for key, part in specification.items()}
-
-
-def _without_controls(part: Any) -> Any:
-    # Neither SVG nor the library that draws it takes control characters, which names from outside may hold.
-    if isinstance(part, str):
-        return harmless(part)
-    if isinstance(part, dict):
-        return {_without_controls(key): _without_controls(value) for key, value in part.items()}
-    return [_without_controls(item) for item in part] if isinstance(part, list) else part
 
 
 def static_picture(specification: dict[str, Any], *, label: str) -> str:

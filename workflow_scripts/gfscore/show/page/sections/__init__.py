@@ -67,7 +67,8 @@ def sections_of(contents: Contents) -> list[Section]:
         details = [detail for detail in makers[name](contents) if detail is not None]
         charts = [chart for chart in contents.charts if chart.section == name]
         own = {"which": "which.html", "class": "class.html", "sure": "sure.html" if contents.paired else None}.get(name)
-        picture = None if own in ("which.html", "sure.html") else _picture(charts, contents.measure)
+        first = [*(chart for chart in charts if chart.measure == contents.measure), *charts, None][0]
+        picture = None if own in ("which.html", "sure.html") else first
         drawn = _of_charts([chart for chart in charts if chart is not picture])
         findings = [finding for finding in contents.verdict.get("findings", []) if finding["section"] == name]
         sentences = [words for words in sentences_beside(picture, findings) if words not in contents.shown]
@@ -84,11 +85,6 @@ def sentences_beside(picture: DrawnChart | None, findings: Iterable[Mapping[str,
         return picture is not None and SAID_BY.get(finding["kind"]) == picture.name and picture.measure in (None, about)
 
     return [finding["sentence"] for finding in findings if not says(finding)]
-
-
-def _picture(charts, measure):
-    own = [chart for chart in charts if chart.measure == measure]
-    return next(iter([*own, *charts]), None)
 
 
 def _of_charts(charts):

@@ -19,17 +19,11 @@ def of_models(c: Contents) -> Iterator[Detail | None]:
     tables = [view for measure in dict.fromkeys([c.measure, *c.measures]) if (view := _ranking(c, measure)) is not None]
     yield Detail("Every number of every model, by measure", more=tables)
     yield _models(c)
-    ranks = c.of("metric_ranks")
+    ranks = c.own("metric_ranks")
     if ranks is not None:
-        wide = ranks[ranks["measure"] == c.measure].pivot_table(
-            index="label", columns="metric", values="place", sort=False
-        )
-        wide = wide.reset_index()
+        wide = ranks.pivot_table(index="label", columns="metric", values="place", sort=False).reset_index()
         columns = [named("Model", "label"), *(valued(METRICS[m].title, m) for m in wide.columns if m in METRICS)]
-        yield Detail(
-            f"Place of each model by every metric of {c.measure}",
-            table=table_of(wide, "Places", "metric_ranks", columns),
-        )
+        yield c.listed(f"Place of each model by every metric of {c.measure}", wide, "metric_ranks", "Places", columns)
 
 
 def _ranking(c, measure):
@@ -37,10 +31,8 @@ def _ranking(c, measure):
     rows = summary[summary["measure"] == measure].sort_values(["value", "label"], ascending=[False, True])
     if rows.empty:
         return None
-    highest = highest_values(
-        measure_of(c.measures[measure]).value_range, classes=rows["worst_class_set"].map(len).max()
-    )
     rows = rows.assign(suspects=rows["worst_class_set"].map(len))
+    highest = highest_values(measure_of(c.measures[measure]).value_range, classes=rows["suspects"].max())
     columns = [
         named("Model", "label"),
         valued("Mean", "value"),
@@ -51,12 +43,9 @@ def _ranking(c, measure):
             columns.append(valued(metric.title, metric.name))
             if metric.bounded:
                 columns.append(bounded("Interval", f"{metric.name}_low", f"{metric.name}_high", highest[metric.name]))
-    columns += [
-        named("Worst class", "wcr_class"),
-        counted("May be worst", "suspects"),
-        valued("Clean accuracy", "accuracy"),
-    ]
-    columns += [valued("Robust accuracy", "robust_accuracy"), named("its source", "robust_accuracy_source")]
+    columns += [named("Worst class", "wcr_class"), counted("May be worst", "suspects")]
+    columns += [valued("Clean accuracy", "accuracy"), valued("Robust accuracy", "robust_accuracy")]
+    columns += [named("its source", "robust_accuracy_source")]
     confidence = numbers.percent(rows["confidence"].iloc[0])
     caption = f"Intervals ({confidence}) hold for all classes of a model together, that of the mean for it alone."
     return table_of(rows, f"Models by {measure}", "model_summary", columns, caption=caption, most=200)
@@ -81,9 +70,7 @@ def _models(c):
         caption = (
             "The published accuracies were compared with nothing: the dataset's entry says published_accuracy: null."
         )
-    return Detail(
-        "What each model is", table=table_of(rows, "Models", "model_summary", columns, caption=caption, most=200)
-    )
+    return c.listed("What each model is", rows, "model_summary", "Models", columns, caption=caption, most=200)
 
 
 def _described(entry):
