@@ -105,13 +105,6 @@ def test_columns_of_certified_and_abstained_samples():
     np.testing.assert_array_equal(columns["lower_bound"] > 0.5, ~abstained)
 
 
-def test_a_batch_in_which_every_sample_is_wrong():
-    images, distance = points(40)
-    columns = measured(images, (distance < 0).astype(int))
-    assert (columns["value"] == 0).all()
-    assert columns["radius"].max() > 0
-
-
 def test_stopping_early_changes_no_outcome_and_saves_draws():
     images, distance = points(200)
     x = torch.from_numpy(images)

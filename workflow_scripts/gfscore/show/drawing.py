@@ -16,7 +16,6 @@ from gfscore.show.forms import Bars, Heatmap, Intervals, Matrix
 from gfscore.show.forms.layout import WIDTH
 from gfscore.show.forms.panels import Words, categories
 from gfscore.show.forms.paper import figure_of
-from gfscore.show.forms.saving import svg_text
 from gfscore.show.forms.vega import specification
 
 if TYPE_CHECKING:
@@ -95,10 +94,6 @@ class Drawing:
     def figure(self, *, width: float = WIDTH) -> Figure:
         """The matplotlib Figure, `width` inches wide."""
         return figure_of(self.chart.form, *self.printed, width=width)
-
-    def svg(self, *, width: float = WIDTH) -> str:
-        """The figure as SVG, the same text on every run."""
-        return svg_text(self.figure(width=width))
 
     def vega_lite(self, *, printed: bool = False) -> dict[str, Any]:
         """The Vega-Lite specification, with its data; with those of print where it is `printed`."""

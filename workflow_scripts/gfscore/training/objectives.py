@@ -12,6 +12,7 @@ import inspect
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from gfscore.attacks.gradient_ascent import cross_entropy, pgd, random_in_ball
@@ -41,6 +42,11 @@ class Setup:
             raise InputError(f"this training method needs threat.{missing[0]}; add it to the model's entry")
         return {key: self.threat[key] for key in keys}
 
+    def perturb(self, **changes: Any) -> Callable[..., Tensor]:
+        """PGD within the threat, a function of a network, images, labels and, where given, another `loss`."""
+        keys = [key for key in ("norm", "eps", "step_size", "steps") if key not in changes]
+        return partial(pgd, generator=self.generator, **self.attack(*keys), **changes)
+
 
 def erm(setup: Setup) -> Objective:
     """Empirical risk minimisation: mean cross-entropy of the clean images (Vapnik 1998)."""
@@ -68,29 +74,27 @@ def erm_with_augmentation(setup: Setup, *, rotation: float, shift: float, scale:
 
 def fgsm_training(setup: Setup) -> Objective:
     """Adversarial training on single steps from a random start (Wong et al. 2020, Algorithm 3)."""
-    attack = setup.attack("norm", "eps", "step_size")
+    perturb = setup.perturb(steps=1)
 
     def objective(network: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
-        adversarial = pgd(network, images, labels, steps=1, generator=setup.generator, **attack)
-        return cross_entropy(network(adversarial), labels).mean()
+        return cross_entropy(network(perturb(network, images, labels)), labels).mean()
 
     return objective
 
 
 def pgd_training(setup: Setup) -> Objective:
     """Adversarial training: cross-entropy of PGD examples (Madry et al. 2018, section 2)."""
-    attack = setup.attack("norm", "eps", "step_size", "steps")
+    perturb = setup.perturb()
 
     def objective(network: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
-        adversarial = pgd(network, images, labels, generator=setup.generator, **attack)
-        return cross_entropy(network(adversarial), labels).mean()
+        return cross_entropy(network(perturb(network, images, labels)), labels).mean()
 
     return objective
 
 
 def trades(setup: Setup, *, beta: float) -> Objective:
     """Clean cross-entropy + beta KL(p(x) || p(x')), x' maximising the latter (Zhang et al. 2019, section 3)."""
-    attack = setup.attack("norm", "eps", "step_size", "steps")
+    perturb = setup.perturb()
 
     def objective(network: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
         import torch
@@ -98,14 +102,7 @@ def trades(setup: Setup, *, beta: float) -> Objective:
         with torch.no_grad():
             target = network(images)
         # The divergence and its gradient are zero at x itself, so PGD needs its random start.
-        adversarial = pgd(
-            network,
-            images,
-            labels,
-            generator=setup.generator,
-            loss=lambda logits, _: divergence(target, logits),
-            **attack,
-        )
+        adversarial = perturb(network, images, labels, loss=lambda logits, _: divergence(target, logits))
         return trades_loss(network(images), network(adversarial), labels, beta=beta)
 
     return objective
@@ -113,10 +110,10 @@ def trades(setup: Setup, *, beta: float) -> Objective:
 
 def mart(setup: Setup, *, lam: float) -> Objective:
     """Misclassification-aware adversarial training on PGD examples (Wang et al. 2020, section 3)."""
-    attack = setup.attack("norm", "eps", "step_size", "steps")
+    perturb = setup.perturb()
 
     def objective(network: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
-        adversarial = pgd(network, images, labels, generator=setup.generator, **attack)
+        adversarial = perturb(network, images, labels)
         return mart_loss(network(images), network(adversarial), labels, lam=lam)
 
     return objective
@@ -153,11 +150,11 @@ def worst_class(setup: Setup, *, rate: float, floor: float) -> Objective:
     """
     import torch
 
-    attack = setup.attack("norm", "eps", "step_size", "steps")
+    perturb = setup.perturb()
     weights = torch.full((setup.classes,), 1 / setup.classes)
 
     def objective(network: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
-        adversarial = pgd(network, images, labels, generator=setup.generator, **attack)
+        adversarial = perturb(network, images, labels)
         means, present = class_means(cross_entropy(network(adversarial), labels), labels, classes=setup.classes)
         weights.copy_(exponentiated_gradient(weights.to(means.device), means.detach(), rate=rate))
         used = (floor / setup.classes + (1 - floor) * weights.to(means.device)) * present

@@ -21,8 +21,14 @@ from gfscore.networks.manifests import describe_checkpoint
 from gfscore.show import figure_names
 from gfscore.show.exports.cards import model_cards
 from gfscore.show.exports.crate import write_crate
-from gfscore.show.exports.latex import calibration_table, class_table, escaped, model_table
-from gfscore.show.exports.latex_projections import coupling_table, projection_table
+from gfscore.show.exports.latex import (
+    calibration_table,
+    class_table,
+    coupling_table,
+    escaped,
+    model_table,
+    projection_table,
+)
 from gfscore.statistics.margins import SCALE
 from gfscore.workflow.export_layout import manifests, workflow_files
 from shipped_configuration import shipped_configuration

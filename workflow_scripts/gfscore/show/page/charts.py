@@ -7,6 +7,7 @@ import copy
 import io
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from gfscore.show.drawing import Drawing, drawings
@@ -32,44 +33,30 @@ UNREAD = re.compile(r' (?:aria-label|aria-roledescription|aria-hidden|role)="[^"
 
 
 @dataclass(frozen=True)
-class DrawnChart:
+class DrawnChart(Drawing):
     """A chart as the page writes it."""
 
     id: str
-    name: str
-    section: str
-    title: str
-    question: str
-    measure: str | None
-    finding: str
-    shows: str
-    note: str
-    svg: str
-    specification: dict[str, Any]
+
+    @cached_property
+    def specification(self) -> dict[str, Any]:
+        """What scripts draw from."""
+        return self.vega_lite()
+
+    @cached_property
+    def still(self) -> str:
+        """What stands there without scripts, of as many rows as in print."""
+        whole = len(self.printed[0]) == len(self.frame)
+        return static_picture(self.specification if whole else self.vega_lite(printed=True), label=self.words.title)
 
 
 def drawn_charts(subject: Subject) -> list[DrawnChart]:
     """Every chart that an audit has data for, in the order of the page."""
-    return [_drawn(drawing, place) for place, drawing in enumerate(drawings(subject))]
-
-
-def _drawn(drawing: Drawing, place: int) -> DrawnChart:
-    specification, words = drawing.vega_lite(), drawing.words
-    whole = len(drawing.printed[0]) == len(drawing.frame)
-    static = specification if whole else drawing.vega_lite(printed=True)
-    return DrawnChart(
-        id=f"chart-{place}",
-        name=drawing.chart.name,
-        section=drawing.chart.section,
-        title=drawing.chart.title,
-        question=drawing.chart.question,
-        measure=drawing.subject.measure,
-        finding=words.title,
-        shows=words.subtitle,
-        note=words.note,
-        svg=static_picture(static, label=words.title),
-        specification=specification,
-    )
+    drawn = enumerate(drawings(subject))
+    found = [DrawnChart(one.chart, one.subject, one.frame, id=f"chart-{place}") for place, one in drawn]
+    # Drawn in this order, since the library numbers what it draws.
+    assert all(chart.still for chart in found)
+    return found
 
 
 def static_picture(specification: dict[str, Any], *, label: str) -> str:

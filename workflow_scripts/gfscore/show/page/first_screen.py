@@ -55,11 +55,11 @@ def evidence_by_class(
     value, low, high, n, clean = (index.grid(scores, name) for name in ("value", "low", "high", "n", "accuracy"))
     below = index.grid(tables.of("class_scores", proven), "value") if proven else None
     below_low = index.grid(tables.of("class_scores", proven), "low") if proven else low
-    share = meaning.value_range == (0.0, 1.0)
+    clean = clean if meaning.value_range == (0.0, 1.0) else np.full(clean.shape, np.nan)
     rows = [
         _rows(
             index,
-            {"value": value[m], "low": below_low[m], "high": high[m], "n": n[m], "clean": clean[m] if share else None},
+            {"value": value[m], "low": below_low[m], "high": high[m], "n": n[m], "clean": clean[m]},
             below=None if below is None else below[m],
             attacked=attacked is not None,
             highest=meaning.value_range[1],
@@ -92,26 +92,19 @@ def _about(attacked, proven, measures):
 
 
 def _rows(index, values, *, below, attacked, highest):
-    known = np.flatnonzero(values["n"] > 0)
+    sampled = values["n"] > 0
+    known, absent = np.flatnonzero(sampled), np.flatnonzero(~sampled)
     order = known[np.argsort(values["value"][known], kind="stable")][:MOST_CLASSES]
-    absent = np.flatnonzero(~(values["n"] > 0))[: max(0, MOST_CLASSES - len(order))]
-    return [
-        Track(
-            name=index.classes[k],
-            short=index.class_short[k],
-            value=finite(values["value"][k]),
-            low=finite(values["low"][k]),
-            high=finite(values["high"][k]),
-            band=None
-            if not attacked or not values["n"][k] > 0
-            else (0.0 if below is None else float(below[k]), float(values["value"][k])),
-            proven=below is not None,
-            tick=None if values["clean"] is None else finite(values["clean"][k]),
-            aside="" if values["n"][k] > 0 else "no samples",
-            highest=highest,
-        )
-        for k in [*absent[:3], *order]
-    ]
+    absent = absent[: min(3, MOST_CLASSES - len(order))]
+    rows = []
+    for k in [*absent, *order]:
+        value, low, high, tick = (finite(values[name][k]) for name in ("value", "low", "high", "clean"))
+        lowest = 0.0 if below is None else float(below[k])
+        band = (lowest, float(values["value"][k])) if attacked and sampled[k] else None
+        aside = "" if sampled[k] else "no samples"
+        more = {"band": band, "proven": below is not None, "tick": tick, "aside": aside, "highest": highest}
+        rows.append(Track(index.classes[k], index.class_short[k], value, low, high, **more))
+    return rows
 
 
 @dataclass(frozen=True)

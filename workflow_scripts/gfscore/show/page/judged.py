@@ -63,20 +63,14 @@ def _models(verdict: Mapping[str, Any]) -> TableView:
     }
     rows = []
     for label, own in verdict["models"].items():
-        samples = {name: found["samples"] for name, found in own["measures"].items()}
-        of = {name: expected.get((label, name), number) for name, number in samples.items()}
-        words = [
-            f"{printable(name)}: {numbers.count(number)}"
-            + (f" of {numbers.count(of[name])}" if of[name] != number else "")
-            for name, number in samples.items()
-        ]
-        settings = [
-            f"{printable(name)}: {found['settings_sha256'][:DIGEST]}" for name, found in own["measures"].items()
-        ]
-        rows.append(
-            {"label": label, "checkpoint": own["checkpoint_sha256"]}
-            | {"samples": ", ".join(words), "settings": ", ".join(settings)}
-        )
+        samples, settings = [], []
+        for name, found in own["measures"].items():
+            of = expected.get((label, name), found["samples"])
+            fewer = f" of {numbers.count(of)}" if of != found["samples"] else ""
+            samples.append(f"{printable(name)}: {numbers.count(found['samples'])}{fewer}")
+            settings.append(f"{printable(name)}: {found['settings_sha256'][:DIGEST]}")
+        words = {"samples": ", ".join(samples), "settings": ", ".join(settings)}
+        rows.append({"label": label, "checkpoint": own["checkpoint_sha256"]} | words)
     columns = [
         named("Model", "label"),
         named("Samples with a value, by measure", "samples"),

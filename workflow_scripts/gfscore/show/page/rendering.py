@@ -6,6 +6,8 @@ import base64
 import gzip
 import hashlib
 import json
+import subprocess
+import sys
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -17,7 +19,7 @@ from gfscore.audit.metrics import METRICS
 from gfscore.core.names import printable
 from gfscore.core.numbers import count, setting
 from gfscore.show.charts.declaration import Subject
-from gfscore.show.page import first_screen, judged, library, ranking
+from gfscore.show.page import first_screen, judged, ranking
 from gfscore.show.page.charts import drawn_charts
 from gfscore.show.page.names import ModelsAndClasses
 from gfscore.show.page.packing import packed, plain
@@ -71,7 +73,7 @@ def render_page(
     `contact` who answers questions; `sweeps` are ScoreCurves by "threat/model"; `costs` the table of that name;
     `pictures` arrays of the audit's mappers, by mapper.
     """
-    library.start()
+    _library_process()
     if "findings" not in verdict:
         verdict = with_findings(verdict, tables, measures)
     index = ModelsAndClasses(tables.class_scores)
@@ -92,7 +94,7 @@ def render_page(
         .render(
             **first,
             **compared,
-            **_scripts(library.text() if charts else ""),
+            **_scripts(library() if charts else ""),
             title=title,
             sections=sections,
             ids={section.id for section in sections},
@@ -229,6 +231,25 @@ def environment() -> Environment:
     )
     result.filters |= {"printable": printable, "count": count, "setting": setting, "glyph": GLYPHS.get}
     return result
+
+
+BUNDLE = "import sys, vl_convert; sys.stdout.buffer.write(vl_convert.javascript_bundle().encode())"
+"""Program that writes Vega, Vega-Lite and vega-embed, which interprets expressions rather than evaluating them."""
+
+
+@cache
+def _library_process() -> subprocess.Popen[bytes]:
+    # In a process of its own beside whatever else is computed.
+    return subprocess.Popen([sys.executable, "-I", "-c", BUNDLE], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+@cache
+def library() -> str:
+    """JavaScript that draws charts, once it is there; RuntimeError, with what its process said, where that failed."""
+    bundle, said = _library_process().communicate()
+    if _library_process().returncode:
+        raise RuntimeError(f"the charts' library could not be put together: {said.decode(errors='replace')}")
+    return bundle.decode()
 
 
 def text_of(name: str) -> str:
