@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.forms import Axis, Curves, Frame
@@ -21,16 +18,6 @@ TITLES = {
 
 BINS = 400
 """Parts of the range of log T whose least and largest value are drawn where a curve has more points."""
-
-
-def optimal_stretches(result: Mapping[str, Any]) -> Sequence[Sequence[float]]:
-    """Stretches (first, last) of searched temperatures that are as good as the best one, of one objective.
-
-    Empty for an objective without a common T*: there is none, or each model has its own.
-    """
-    if result["t_star"] is None:
-        return []
-    return result.get("stretches") or [result["interval"]]
 
 
 def searched(subject: Subject) -> Frame | None:
@@ -58,7 +45,8 @@ def searched(subject: Subject) -> Frame | None:
         elif result["t_star"] is not None:
             part = table[table["objective"] == objective].sort_values("temperature", kind="stable")
             t = part["temperature"].to_numpy()
-            inside = [(t >= low * (1 - 1e-9)) & (t <= high * (1 + 1e-9)) for low, high in optimal_stretches(result)]
+            stretches = result.get("stretches") or [result["interval"]]
+            inside = [(t >= low * (1 - 1e-9)) & (t <= high * (1 + 1e-9)) for low, high in stretches]
             nearest = np.abs(np.log(t) - np.log(result["t_star"])).argmin()
             part = part[["temperature", "value"]].assign(
                 best=np.arange(len(t)) == nearest, optimal=np.logical_or.reduce(inside)

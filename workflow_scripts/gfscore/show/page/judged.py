@@ -11,7 +11,7 @@ import pandas as pd
 from gfscore.core import numbers
 from gfscore.core.names import printable
 from gfscore.core.software import version_in_words
-from gfscore.show.page.tables import Detail, TableView, named, table_of
+from gfscore.show.page.tables import MODEL, Detail, TableView, named, table_of
 
 COMMIT, DIGEST = 10, 12
 """Letters of them where there is no room for all."""
@@ -72,7 +72,7 @@ def _models(verdict: Mapping[str, Any]) -> TableView:
         words = {"samples": ", ".join(samples), "settings": ", ".join(settings)}
         rows.append({"label": label, "checkpoint": own["checkpoint_sha256"]} | words)
     columns = [
-        named("Model", "label"),
+        MODEL,
         named("Samples with a value, by measure", "samples"),
         named("Settings of measures, SHA-256", "settings"),
         named("Checkpoint or given file, SHA-256", "checkpoint"),

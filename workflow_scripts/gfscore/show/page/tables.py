@@ -70,6 +70,11 @@ def bounded(title: str, low: str, high: str, highest: float | None = None) -> Co
     return Column(title, lambda first, last: numbers.interval(first, last, highest), (low, high))
 
 
+MODEL, CLASS, MEASURE = named("Model", "label"), named("Class", "class"), named("Measure", "measure")
+N, VALUE, INTERVAL = counted("n", "n"), valued("Value", "value"), bounded("Interval", "low", "high")
+"""Columns that many tables have."""
+
+
 def table_of(
     frame: pd.DataFrame, name: str, file: str, columns: Iterable[Column], *, caption: str = "", most: int = MOST_ROWS
 ) -> TableView:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from gfscore.core.numbers import p_value
-from gfscore.show.page.tables import Detail, bounded, counted, named, valued
+from gfscore.show.page.tables import INTERVAL, MODEL, VALUE, Detail, counted, named, valued
 
 if TYPE_CHECKING:
     from gfscore.show.page.sections.contents import Contents
@@ -25,8 +25,8 @@ def of_certainty(c: Contents) -> Iterator[Detail | None]:
     undecided = judged[judged["verdict"] == "INCONCLUSIVE"] if len(judged) else judged
     columns = [
         named("Model", "model"),
-        valued("Value", "value"),
-        bounded("Interval", "low", "high"),
+        VALUE,
+        INTERVAL,
         counted("Samples per class that would settle it", "samples_needed_per_class"),
         counted("Further samples in all", "further_samples_needed"),
         named("Rule", "rule"),
@@ -34,8 +34,8 @@ def of_certainty(c: Contents) -> Iterator[Detail | None]:
     summary = "What more samples would show: undecided models and the samples that would settle them"
     yield c.listed(summary, undecided if len(undecided) else None, "verdict", "Undecided models", columns)
     yield _pairs(c)
-    columns = [named("Model", "label"), named("Verdict", "verdict"), valued("Value", "value")]
-    columns += [bounded("Interval", "low", "high"), named("Worst class", "worst_class"), named("Rule", "rule")]
+    columns = [MODEL, named("Verdict", "verdict"), VALUE]
+    columns += [INTERVAL, named("Worst class", "worst_class"), named("Rule", "rule")]
     how = {"text": [c.verdict["note"]], "most": 200}
     decided = judged if len(judged) else None
     yield c.listed("What the gate decided of each model", decided, "verdict", "Verdicts", columns, **how)
@@ -44,7 +44,7 @@ def of_certainty(c: Contents) -> Iterator[Detail | None]:
 def _noise_floor(c):
     rows = c.own("model_summary").sort_values("label")
     columns = [
-        named("Model", "label"),
+        MODEL,
         valued("RDI", "rdi"),
         valued("RDI by chance", "rdi_permuted"),
         valued("p", "rdi_p", p_value),
@@ -67,7 +67,7 @@ def _pairs(c):
         named("Model", "first_model"),
         named("against", "second_model"),
         valued("Difference", "difference"),
-        bounded("Interval", "low", "high"),
+        INTERVAL,
         valued("p (Holm)", "p_holm", p_value),
         counted("Surely better on", "sure_wins_first"),
         counted("surely worse on", "sure_wins_second"),

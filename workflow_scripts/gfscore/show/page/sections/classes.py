@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gfscore.measures import measure_of
-from gfscore.show.page.tables import Detail, bounded, counted, named, valued
+from gfscore.show.page.tables import CLASS, MODEL, VALUE, Detail, N, bounded, counted, valued
 
 if TYPE_CHECKING:
     from gfscore.show.page.sections.contents import Contents
@@ -16,10 +16,10 @@ def of_classes(c: Contents) -> Iterator[Detail | None]:
     """Details on which class is weak."""
     rows = c.own("class_scores").sort_values(["value", "label"], na_position="first")
     columns = [
-        named("Class", "class"),
-        named("Model", "label"),
-        counted("n", "n"),
-        valued("Value", "value"),
+        CLASS,
+        MODEL,
+        N,
+        VALUE,
         bounded("Interval", "low", "high", measure_of(c.measures[c.measure]).value_range[1]),
         valued("Clean accuracy", "accuracy"),
     ]
@@ -28,7 +28,7 @@ def of_classes(c: Contents) -> Iterator[Detail | None]:
 
     rows = c.own("vulnerability").sort_values(["mean_rank", "class_index"])
     columns = [
-        named("Class", "class"),
+        CLASS,
         valued("Mean rank", "mean_rank"),
         counted("Times weakest", "times_worst"),
         counted("Times strongest", "times_best"),
@@ -39,7 +39,7 @@ def of_classes(c: Contents) -> Iterator[Detail | None]:
 
     targets = c.of("target_success")
     rows = None if targets is None else targets.sort_values("success", ascending=False)
-    columns = [named("Class", "class"), named("Model", "label"), counted("n", "n"), valued("Turned into it", "success")]
+    columns = [CLASS, MODEL, N, valued("Turned into it", "success")]
     columns += [valued("without an attack", "clean"), valued("CFPS", "cfps")]
     yield c.listed("Into which class attacks turn samples", rows, "target_success", "Targets", columns)
 
@@ -52,12 +52,7 @@ def _errors(c):
     own = errors[(errors["measure"] == measure) & errors["corruption"].isna()]
     shares = ["recall", "precision", "f1", "cfps", "cfps_relative"]
     means = own.groupby("class", sort=False)[shares].mean().reset_index().sort_values("recall")
-    columns = [
-        named("Class", "class"),
-        valued("Recall", "recall"),
-        valued("Precision", "precision"),
-        valued("F1", "f1"),
-    ]
+    columns = [CLASS, valued("Recall", "recall"), valued("Precision", "precision"), valued("F1", "f1")]
     columns += [valued("Share of all errors (CFPS)", "cfps"), valued("CFPS times K", "cfps_relative")]
     summary = f"Errors by class under {measure}: recall, precision, and where wrong predictions fall"
     caption = "Means over models, lowest recall first."

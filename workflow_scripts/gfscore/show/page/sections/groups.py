@@ -9,7 +9,7 @@ import pandas as pd
 
 from gfscore.audit.groups.gaps import group_gaps
 from gfscore.core.names import model_labels, printable
-from gfscore.show.page.tables import Detail, bounded, counted, named, valued, yes
+from gfscore.show.page.tables import CLASS, MEASURE, MODEL, VALUE, Detail, N, bounded, counted, named, valued, yes
 
 if TYPE_CHECKING:
     from gfscore.show.page.sections.contents import Contents
@@ -25,12 +25,12 @@ def of_groups(c: Contents) -> Iterator[Detail | None]:
     """Details on whom the numbers hold for."""
     yield _gaps(c)
     columns = [
-        named("Model", "label"),
-        named("Measure", "measure"),
+        MODEL,
+        MEASURE,
         named("Attribute", "attribute"),
-        named("Class", "class"),
+        CLASS,
         named("Metric", "metric"),
-        valued("Value", "value"),
+        VALUE,
         bounded("Interval", "wilson_low", "wilson_high", 1.0),
         valued("As printed in the paper", "as_printed"),
         valued("Balanced", "balanced_value"),
@@ -58,7 +58,7 @@ def _gaps(c):
         return None
     gaps = gaps.assign(label=model_labels(gaps)).sort_values("gap", ascending=False)
     columns = [
-        named("Model", "label"),
+        MODEL,
         named("Attribute", "attribute"),
         named("Lowest group", "lowest"),
         valued("its value", "low_value"),
@@ -81,9 +81,9 @@ def _corruption_errors(c):
     if pd.notna(baseline):
         reference = f"the mean over corruptions of its error over that of {printable(baseline)}, taken as it is"
     columns = [
-        named("Model", "label"),
-        named("Measure", "measure"),
-        counted("n", "n"),
+        MODEL,
+        MEASURE,
+        N,
         valued("Mean error", "error"),
         bounded("Interval", "low", "high", 1.0),
         valued("mCE", "corruption_error"),
@@ -98,7 +98,7 @@ def _projection(c):
     # Models by mapper and task, tasks by attribute, latent dimensions.
     models, attributes, effects = map(c.of, ("projection_models", "projection_attributes", "projection_effects"))
     if models is not None:
-        columns = [named("Mapper", "mapper"), named("Task", "dataset"), named("Model", "label"), counted("n", "n")]
+        columns = [named("Mapper", "mapper"), named("Task", "dataset"), MODEL, N]
         columns += [valued(_title(name), name) for name in PROJECTED]
         tasks = models.groupby(["mapper", "dataset"], sort=False)
         rows = pd.concat([own.sort_values("tolerance", ascending=False) for _, own in tasks])

@@ -9,7 +9,7 @@ from gfscore.audit.metrics import METRICS
 from gfscore.core.names import printable
 from gfscore.measures import measure_of
 from gfscore.show.page import judged, limits
-from gfscore.show.page.tables import Detail, counted, named, terms_of, text, valued
+from gfscore.show.page.tables import MEASURE, Detail, counted, named, terms_of, text, valued
 
 if TYPE_CHECKING:
     from gfscore.show.page.sections.contents import Contents
@@ -31,7 +31,7 @@ def of_making(c: Contents) -> Iterator[Detail | None]:
         sums = sums.reset_index().sort_values("wall_s", ascending=False)
         columns = [
             named("Step", "step"),
-            named("Measure", "measure"),
+            MEASURE,
             valued("Seconds", "wall_s"),
             valued("CPU seconds", "cpu_s"),
             valued("GPU seconds", "gpu_s"),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gfscore.audit.metrics import MAIN, METRICS, highest_values
 from gfscore.core import numbers
 from gfscore.measures import measure_of
-from gfscore.show.page.tables import Detail, bounded, counted, named, table_of, valued
+from gfscore.show.page.tables import MODEL, Detail, bounded, counted, named, table_of, valued
 
 if TYPE_CHECKING:
     from gfscore.show.page.sections.contents import Contents
@@ -22,7 +22,7 @@ def of_models(c: Contents) -> Iterator[Detail | None]:
     ranks = c.own("metric_ranks")
     if ranks is not None:
         wide = ranks.pivot_table(index="label", columns="metric", values="place", sort=False).reset_index()
-        columns = [named("Model", "label"), *(valued(METRICS[m].title, m) for m in wide.columns if m in METRICS)]
+        columns = [MODEL, *(valued(METRICS[m].title, m) for m in wide.columns if m in METRICS)]
         yield c.listed(f"Place of each model by every metric of {c.measure}", wide, "metric_ranks", "Places", columns)
 
 
@@ -34,7 +34,7 @@ def _ranking(c, measure):
     rows = rows.assign(suspects=rows["worst_class_set"].map(len))
     highest = highest_values(measure_of(c.measures[measure]).value_range, classes=rows["suspects"].max())
     columns = [
-        named("Model", "label"),
+        MODEL,
         valued("Mean", "value"),
         bounded("Interval", "value_alone_low", "value_alone_high", highest["value"]),
     ]
@@ -58,7 +58,7 @@ def _models(c):
         about=[_described(known.get(key, {})) for key in zip(summary["threat"], summary["model"], strict=True)]
     )
     columns = [
-        named("Model", "label"),
+        MODEL,
         named("Threat model", "threat"),
         named("Method, architecture", "about"),
         valued("Clean accuracy", "accuracy"),

@@ -12,7 +12,7 @@ from gfscore.audit.calibration.model_evidence import ROBUST
 from gfscore.audit.findings.templates import OBJECTIVES
 from gfscore.core import numbers
 from gfscore.show.page.limits import CALIBRATION, TEMPERATURE
-from gfscore.show.page.tables import Detail, bounded, counted, named, valued, yes
+from gfscore.show.page.tables import CLASS, MEASURE, MODEL, Detail, N, bounded, counted, named, valued, yes
 
 if TYPE_CHECKING:
     from gfscore.show.page.sections.contents import Contents
@@ -27,7 +27,7 @@ EVIDENCE = (
         "Certificates that attacks broke, against what chance allows",
         None,
         [
-            named("Model", "label"),
+            MODEL,
             counted("Certificates", "n"),
             counted("Attacked", "attacked"),
             counted("Broken", "refuted"),
@@ -38,22 +38,16 @@ EVIDENCE = (
         "masking_signs",
         "Signs that gradients are masked, so that attacks fail",
         None,
-        [
-            named("Model", "label"),
-            named("Measure", "measure"),
-            counted("Samples", "count"),
-            counted("of", "n"),
-            named("What", "text"),
-        ],
+        [MODEL, MEASURE, counted("Samples", "count"), counted("of", "n"), named("What", "text")],
     ),
     (
         "class_shares",
         "Statistical tests: robust, not robust and undecided samples",
         None,
         [
-            named("Model", "label"),
-            named("Class", "class"),
-            counted("n", "n"),
+            MODEL,
+            CLASS,
+            N,
             counted("Robust", "robust"),
             counted("Not", "not_robust"),
             counted("Undecided", "undecided"),
@@ -65,7 +59,7 @@ EVIDENCE = (
         "Training methods: accuracy, and robustness of both kinds",
         None,
         [
-            named("Model", "label"),
+            MODEL,
             named("Training", "training"),
             valued("Accuracy", "accuracy"),
             valued("Attacks fail", "attack_failure_rate"),
@@ -77,7 +71,7 @@ EVIDENCE = (
         "What predicts into which class attacks succeed",
         "Predictors",
         [
-            named("Model", "label"),
+            MODEL,
             named("Success as", "definition"),
             valued("with CFPS", "rho_cfps", SIGNED),
             valued("with 1 - recall", "rho_miss_rate", SIGNED),
@@ -95,12 +89,7 @@ def of_trust(c: Contents) -> Iterator[Detail | None]:
     sensitivity = c.of("sensitivity")
     if sensitivity is not None:
         spread = sensitivity.groupby(["measure", "label"], sort=False)["value"].agg(["min", "max"]).reset_index()
-        columns = [
-            named("Model", "label"),
-            named("Score", "measure"),
-            valued("Smallest", "min"),
-            valued("Largest", "max"),
-        ]
+        columns = [MODEL, named("Score", "measure"), valued("Smallest", "min"), valued("Largest", "max")]
         summary = "How far scores move when all logits are shifted or scaled, which changes no prediction"
         yield c.listed(summary, spread, "sensitivity", "Sensitivity", columns)
     for name, summary, title, columns in EVIDENCE:
@@ -110,7 +99,7 @@ def of_trust(c: Contents) -> Iterator[Detail | None]:
 def _falsification(c):
     distances = c.of("falsification")
     columns = [
-        named("Model", "label"),
+        MODEL,
         named("Score", "measure"),
         named("Distances", "distances"),
         valued("Falsification rate", "rate"),
@@ -132,7 +121,7 @@ def _agreement(c):
     if agreement is None:
         return None
     over = agreement[agreement["over"] == "models"] if (agreement["over"] == "models").any() else agreement
-    columns = [named("Measure", "first"), named("and", "second"), counted("n", "n"), valued("Spearman", "rho", SIGNED)]
+    columns = [named("Measure", "first"), named("and", "second"), N, valued("Spearman", "rho", SIGNED)]
     columns += [valued("p", "p", P)]
     summary = "Do the measures agree? Rank correlations over models, the most opposed first"
     return c.listed(summary, over.sort_values("rho"), "measure_agreement", "Agreement of measures", columns)
