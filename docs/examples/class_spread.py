@@ -1,7 +1,5 @@
 """How far the models lie apart on each class: bars at the mean over models, a dot for each model."""
 
-from __future__ import annotations
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.forms import Axis, Bars, Frame

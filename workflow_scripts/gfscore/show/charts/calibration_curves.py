@@ -1,7 +1,5 @@
 """The temperature search: one panel per objective."""
 
-from __future__ import annotations
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.forms import Axis, Curves, Frame

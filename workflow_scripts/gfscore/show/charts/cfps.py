@@ -1,7 +1,5 @@
 """Where the errors fall: CFPS, the share of all errors that fall on each class."""
 
-from __future__ import annotations
-
 from gfscore.audit.findings.finding import Finding, others_equal
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.forms import Axis, Bars, Frame

@@ -1,7 +1,5 @@
 """Where the errors fall under each kind of corruption: CFPS by corruption and class."""
 
-from __future__ import annotations
-
 from gfscore.audit.findings.finding import Finding, others_equal
 from gfscore.show.charts.corruption_by_class import by_corruption
 from gfscore.show.charts.declaration import Chart, Subject

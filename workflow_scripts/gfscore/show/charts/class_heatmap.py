@@ -1,7 +1,5 @@
 """Class values as colours: models in rows, the best on top, classes in columns."""
 
-from __future__ import annotations
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.forms import Axis, Frame, Heatmap

@@ -1,7 +1,5 @@
 """Class values of each model around a circle, one small panel per model."""
 
-from __future__ import annotations
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.class_heatmap import class_values
 from gfscore.show.charts.declaration import Chart, Subject

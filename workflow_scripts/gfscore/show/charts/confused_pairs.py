@@ -1,7 +1,5 @@
 """The most frequent confusions, where there are too many classes for a matrix."""
 
-from __future__ import annotations
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.confusion import MOST, rows_of_errors
 from gfscore.show.charts.declaration import Chart, Subject

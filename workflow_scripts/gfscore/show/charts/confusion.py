@@ -1,15 +1,10 @@
 """Which class is taken for which: mean confusion matrix over models."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from typing import Any
 
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.forms import Axis, Frame, Matrix
-
-if TYPE_CHECKING:
-    import numpy as np
 
 MOST = 40
 
@@ -48,7 +43,7 @@ def rows_of_errors(subject: Subject) -> tuple[Frame, Frame] | None:
     return confusions[confusions["corruption"].isna()], errors[errors["corruption"].isna()]
 
 
-def tidy(matrix: np.ndarray, names: list[str], n: list[int]) -> Frame:
+def tidy(matrix: Any, names: list[str], n: list[int]) -> Frame:
     """Rows of a matrix (K, K) of shares."""
     import pandas as pd
 

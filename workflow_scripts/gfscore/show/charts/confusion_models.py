@@ -1,7 +1,5 @@
 """Confusion matrices of single models, on one scale of colours."""
 
-from __future__ import annotations
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.confusion import matrices_of, tidy
 from gfscore.show.charts.declaration import Chart, Subject

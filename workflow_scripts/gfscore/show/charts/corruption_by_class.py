@@ -1,7 +1,5 @@
 """Recall of each class under each kind of corruption."""
 
-from __future__ import annotations
-
 from gfscore.audit.findings.finding import Finding, others_equal
 from gfscore.show.charts.class_heatmap import MOST_IN_ORDER
 from gfscore.show.charts.declaration import Chart, Subject

@@ -1,7 +1,5 @@
 """Disparity of each model by several metrics, with intervals and what chance alone gives."""
 
-from __future__ import annotations
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.forms import Axis, Frame, Intervals

@@ -1,7 +1,5 @@
 """Places of the models by FP as lambda grows, with the exact lambdas at which two of them change places."""
 
-from __future__ import annotations
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.forms import Axis, Curves, Frame

@@ -1,7 +1,5 @@
 """Values by group and class, attribute after attribute."""
 
-from __future__ import annotations
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.charts.group_scores import ATTACKED

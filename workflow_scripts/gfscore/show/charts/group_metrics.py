@@ -1,7 +1,5 @@
 """How much predictions depend on each attribute, class by class, by the metrics of group fairness."""
 
-from __future__ import annotations
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.forms import Axis, Frame, Heatmap

@@ -1,7 +1,5 @@
 """Value of each group of samples with its interval: a panel per attribute, a row per model."""
 
-from __future__ import annotations
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.forms import Axis, Frame, Intervals

@@ -1,7 +1,5 @@
 """Aggregate scores against a constant added to every logit, which no decision depends on."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from gfscore.audit.findings.finding import Finding

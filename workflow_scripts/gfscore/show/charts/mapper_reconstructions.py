@@ -1,7 +1,5 @@
 """What a mapper makes of images."""
 
-from __future__ import annotations
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.forms import Frame, Pictures

@@ -1,7 +1,5 @@
 """An image, or the mean code of all, with one latent dimension per row moved from one side to the other."""
 
-from __future__ import annotations
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.forms import Frame, Pictures

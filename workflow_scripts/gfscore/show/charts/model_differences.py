@@ -1,7 +1,5 @@
 """Differences between models on the same samples, with joint bounds."""
 
-from __future__ import annotations
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.forms import Axis, Frame, Intervals

@@ -1,7 +1,5 @@
 """Models by their mean with intervals, and the ranks that these allow."""
 
-from __future__ import annotations
-
 from gfscore.audit.findings.finding import Finding, others_equal
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.forms import Axis, Frame, Intervals

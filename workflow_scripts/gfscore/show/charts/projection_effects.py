@@ -1,7 +1,5 @@
 """What moving a latent dimension does to decoded images."""
 
-from __future__ import annotations
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.core.numbers import is_missing, number, percent
 from gfscore.show.charts.declaration import Chart, Subject

@@ -1,7 +1,5 @@
 """Scores of every model over all sensitive attributes, task by task."""
 
-from __future__ import annotations
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.charts.projection_tasks import influences

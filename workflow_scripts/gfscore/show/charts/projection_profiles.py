@@ -1,7 +1,5 @@
 """What each task depends on, by projections and by differences between groups side by side."""
 
-from __future__ import annotations
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.charts.projection_tasks import OF_GROUPS, influences

@@ -1,7 +1,5 @@
 """How much the prediction of each task depends on each attribute."""
 
-from __future__ import annotations
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.forms import Axis, Frame, Heatmap

@@ -1,7 +1,5 @@
 """Tolerance and Deviation of every model along every latent dimension."""
 
-from __future__ import annotations
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.forms import Axis, Frame, Heatmap

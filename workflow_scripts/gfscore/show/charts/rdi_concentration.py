@@ -1,7 +1,5 @@
 """RDI against the number of samples per class: the bound of the GF-Score paper's Eq. 12 beside draws from the data."""
 
-from __future__ import annotations
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.forms import Axis, Curves, Frame

@@ -1,7 +1,5 @@
 """Attack-free score against attack distance, model by model: what lies above the line is refuted, or open."""
 
-from __future__ import annotations
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.forms import Axis, Frame, Scatter

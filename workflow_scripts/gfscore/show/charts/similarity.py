@@ -1,7 +1,5 @@
 """How alike the models err, beside how alike they would look by chance."""
 
-from __future__ import annotations
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.forms import Axis, Frame, Matrix

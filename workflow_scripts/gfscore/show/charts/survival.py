@@ -1,7 +1,5 @@
 """Share of all samples that attacks leave right, against the radius."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from gfscore.audit.findings.finding import Finding

@@ -1,7 +1,5 @@
 """Survival under attack of each class, one panel per model of at most 20."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from gfscore.audit.findings.finding import Finding, others_equal

@@ -1,7 +1,5 @@
 """Which class a targeted attack turns into which."""
 
-from __future__ import annotations
-
 from gfscore.audit.findings.finding import Finding, others_equal
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.forms import Axis, Frame, Matrix

@@ -3,16 +3,14 @@
 Imports nothing heavy, because every run of Snakemake reads declarations of charts.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-Frame: TypeAlias = "pd.DataFrame"
-"""Tidy data frame: one row per mark, one column per quantity."""
+    from pandas import DataFrame as Frame
+else:
+    # A tidy data frame, one row per mark, one column per quantity.
+    Frame = Any
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,5 @@
 """Intervals, bars, curves and points, drawn by matplotlib."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

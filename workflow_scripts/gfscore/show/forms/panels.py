@@ -1,7 +1,5 @@
 """What both renderers need of a frame: its panels and categories, short names, limits of colours, numbers as text."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """Radars, drawn by matplotlib."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@ Colours are parameters (theme.PARAMETERS) that a page sets to its own. A chart w
 page sets `spec.width` and `columns`, by usermeta, to what fits.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Cells and pictures as layers of Vega-Lite."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from gfscore.core.numbers import number

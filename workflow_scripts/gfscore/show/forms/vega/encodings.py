@@ -1,7 +1,5 @@
 """Encodings that the layers of several forms share."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from gfscore.show.forms import Axis, Form, Frame

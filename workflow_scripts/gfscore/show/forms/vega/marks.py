@@ -1,7 +1,5 @@
 """Intervals, bars, curves and points as layers of Vega-Lite, with names behind the axes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Radars as layers of Vega-Lite, which has no polar axes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
