@@ -3,16 +3,11 @@
 A goal speaks of logits (n, K) and of `aims`: the labels (n,) int64, or for a targeted one labels and targets (n, 2).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from gfscore.attacks.gradient_ascent import correct, cross_entropy, misclassified
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from gfscore.core.tensors import Tensor
 
 
 @dataclass(frozen=True)

@@ -5,17 +5,13 @@ returns images of the same shape in the ball and in [0, 1], and leaves the netwo
 they were.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from torch import Generator, Tensor
-    from torch.nn import Module
+from gfscore.core.tensors import Generator, Module, Tensor
 
 
 class Ball(TypedDict):

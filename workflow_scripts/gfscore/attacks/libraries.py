@@ -11,23 +11,16 @@ attack needs numba, and DeepFool classifies once per class and step and keeps fi
 FAB of pyautoattack 0.2.0 stops at the first class that works.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from gfscore.attacks.gradient_ascent import misclassified, per_image
+from gfscore.attacks.gradient_ascent import Ball, misclassified, per_image
 from gfscore.attacks.minimal_norm import length, refine
 from gfscore.attacks.search import no_gradient
 from gfscore.core.errors import InputError
-
-if TYPE_CHECKING:
-    from torch import Tensor
-    from torch.nn import Module
-
-    from gfscore.attacks.gradient_ascent import Ball
-    from gfscore.statistics.draws import Draws
+from gfscore.core.tensors import Module, Tensor
+from gfscore.statistics.draws import Draws
 
 _NORM = {"linf": "Linf", "l2": "L2"}
 

@@ -5,17 +5,11 @@ H, W) in [0, 1], the nearest adversarial example that it met or the image itself
 image, (n,) int64. None draws random numbers or promises that a candidate is adversarial (`refine` tests that).
 """
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING
 
 from gfscore.attacks.gradient_ascent import misclassified, per_image
 from gfscore.attacks.search import slope_of
-
-if TYPE_CHECKING:
-    from torch import Tensor
-    from torch.nn import Module
+from gfscore.core.tensors import Module, Tensor
 
 START_STEPS = 10
 """DeepFool steps before FMN; on robust and undefended CIFAR-10 networks four suffice for most images."""

@@ -4,21 +4,16 @@ A perturbation draws one neighbour of each image by its own random numbers, gfsc
 (n, C, H, W) in [0, 1]; the numbers are on their device.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gfscore.attacks.search import random_in_ball
 from gfscore.core.errors import InputError, unknown
+from gfscore.core.tensors import Generator, Tensor
+from gfscore.statistics.draws import Draws
 
-if TYPE_CHECKING:
-    from torch import Generator, Tensor
-
-    from gfscore.statistics.draws import Draws
-
-    Draw = Callable[[Tensor, Tensor, Draws], Tensor]
+Draw = Callable[[Tensor, Tensor, Draws], Tensor]
 
 
 @dataclass(frozen=True)

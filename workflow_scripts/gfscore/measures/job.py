@@ -1,7 +1,5 @@
 """Measures that need images and a classifier: one job per (model, dataset), in batches that survive interruption."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable, Mapping

@@ -1,26 +1,20 @@
 """Charts of one audit: which there are, their words, and their figures, specifications and files."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gfscore.audit.findings.finding import Finding
 from gfscore.core.names import printable
 from gfscore.core.numbers import number, percent
 from gfscore.show.charts import CHARTS
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Bars, Heatmap, Intervals, Matrix
+from gfscore.show.forms import Bars, Figure, Frame, Heatmap, Intervals, Matrix
 from gfscore.show.forms.layout import WIDTH
 from gfscore.show.forms.panels import Words, categories
 from gfscore.show.forms.paper import figure_of
 from gfscore.show.forms.vega import specification
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
 
 MOST_ROWS = 100
 """Rows of a chart in print; the page has them all."""
@@ -35,7 +29,7 @@ class Drawing:
 
     chart: Chart
     subject: Subject
-    frame: pd.DataFrame
+    frame: Frame
 
     @property
     def name(self) -> str:
@@ -79,7 +73,7 @@ class Drawing:
             yield f"n = {low if low == high else f'{low} to {high}'} samples{of}"
 
     @cached_property
-    def printed(self) -> tuple[pd.DataFrame, Words]:
+    def printed(self) -> tuple[Frame, Words]:
         """Its frame and words in print, where more than MOST_ROWS rows are cut to the first, which the note says."""
         form = self.chart.form
         if not isinstance(form, Heatmap | Intervals | Bars) or isinstance(form, Matrix):

@@ -1,7 +1,5 @@
 """Seeded samples of a user's generator of images conditional on the class."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

@@ -6,24 +6,18 @@ is a mapping of tensors in its attribute `memory`, modified in place, so that an
 new method is one such function and one line in METHODS.
 """
 
-from __future__ import annotations
-
 import inspect
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gfscore.attacks.gradient_ascent import cross_entropy, pgd, random_in_ball
 from gfscore.core.errors import InputError
+from gfscore.core.tensors import Generator, Module, Tensor
 
-if TYPE_CHECKING:
-    import torch
-    from torch import Tensor, nn
-
-
-Objective = Callable[["nn.Module", "Tensor", "Tensor"], "Tensor"]
+Objective = Callable[[Module, Tensor, Tensor], Tensor]
 """Function from a network, a batch of images and their labels to the loss to differentiate."""
 
 
@@ -33,7 +27,7 @@ class Setup:
 
     classes: int
     threat: Mapping[str, Any]
-    generator: torch.Generator
+    generator: Generator
 
     def attack(self, *keys: str) -> dict[str, Any]:
         """Values of the threat for `keys`, as a mapping; InputError for a missing one."""
@@ -51,7 +45,7 @@ class Setup:
 def erm(setup: Setup) -> Objective:
     """Empirical risk minimisation: mean cross-entropy of the clean images (Vapnik 1998)."""
 
-    def objective(network: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+    def objective(network: Module, images: Tensor, labels: Tensor) -> Tensor:
         return cross_entropy(network(images), labels).mean()
 
     return objective
@@ -65,7 +59,7 @@ def erm_with_augmentation(setup: Setup, *, rotation: float, shift: float, scale:
     probability 1/2, which is unsuitable for digits and letters.
     """
 
-    def objective(network: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+    def objective(network: Module, images: Tensor, labels: Tensor) -> Tensor:
         warped = warp(images, rotation=rotation, shift=shift, scale=scale, flip=flip, generator=setup.generator)
         return cross_entropy(network(warped), labels).mean()
 
@@ -76,7 +70,7 @@ def fgsm_training(setup: Setup) -> Objective:
     """Adversarial training on single steps from a random start (Wong et al. 2020, Algorithm 3)."""
     perturb = setup.perturb(steps=1)
 
-    def objective(network: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+    def objective(network: Module, images: Tensor, labels: Tensor) -> Tensor:
         return cross_entropy(network(perturb(network, images, labels)), labels).mean()
 
     return objective
@@ -86,7 +80,7 @@ def pgd_training(setup: Setup) -> Objective:
     """Adversarial training: cross-entropy of PGD examples (Madry et al. 2018, section 2)."""
     perturb = setup.perturb()
 
-    def objective(network: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+    def objective(network: Module, images: Tensor, labels: Tensor) -> Tensor:
         return cross_entropy(network(perturb(network, images, labels)), labels).mean()
 
     return objective
@@ -96,7 +90,7 @@ def trades(setup: Setup, *, beta: float) -> Objective:
     """Clean cross-entropy + beta KL(p(x) || p(x')), x' maximising the latter (Zhang et al. 2019, section 3)."""
     perturb = setup.perturb()
 
-    def objective(network: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+    def objective(network: Module, images: Tensor, labels: Tensor) -> Tensor:
         import torch
 
         with torch.no_grad():
@@ -112,7 +106,7 @@ def mart(setup: Setup, *, lam: float) -> Objective:
     """Misclassification-aware adversarial training on PGD examples (Wang et al. 2020, section 3)."""
     perturb = setup.perturb()
 
-    def objective(network: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+    def objective(network: Module, images: Tensor, labels: Tensor) -> Tensor:
         adversarial = perturb(network, images, labels)
         return mart_loss(network(images), network(adversarial), labels, lam=lam)
 
@@ -131,7 +125,7 @@ def probabilistic(setup: Setup, *, rho: float, samples: int) -> Objective:
             f"PRL needs 0 < rho <= 1 and rho * samples >= 1, got rho {rho}, samples {samples}; correct them"
         )
 
-    def objective(network: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+    def objective(network: Module, images: Tensor, labels: Tensor) -> Tensor:
         repeated = images.repeat_interleave(samples, dim=0)
         noise = random_in_ball(repeated, generator=setup.generator, **ball)
         losses = cross_entropy(network((repeated + noise).clamp(0, 1)), labels.repeat_interleave(samples))
@@ -153,7 +147,7 @@ def worst_class(setup: Setup, *, rate: float, floor: float) -> Objective:
     perturb = setup.perturb()
     weights = torch.full((setup.classes,), 1 / setup.classes)
 
-    def objective(network: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+    def objective(network: Module, images: Tensor, labels: Tensor) -> Tensor:
         adversarial = perturb(network, images, labels)
         means, present = class_means(cross_entropy(network(adversarial), labels), labels, classes=setup.classes)
         weights.copy_(exponentiated_gradient(weights.to(means.device), means.detach(), rate=rate))
@@ -230,9 +224,7 @@ def exponentiated_gradient(weights: Tensor, losses: Tensor, *, rate: float) -> T
     return (weights.clamp_min(1e-8).log() + rate * losses).softmax(0)
 
 
-def warp(
-    images: Tensor, *, rotation: float, shift: float, scale: float, flip: bool, generator: torch.Generator
-) -> Tensor:
+def warp(images: Tensor, *, rotation: float, shift: float, scale: float, flip: bool, generator: Generator) -> Tensor:
     """Images under random affine maps, bilinear with zeros outside; see `erm_with_augmentation` for the ranges."""
     import torch
     from torch.nn import functional

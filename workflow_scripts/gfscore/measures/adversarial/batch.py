@@ -3,10 +3,8 @@
 Auto-PGD and PGD are our own and FAB and Square are pyautoattack's; gfscore.attacks.libraries says why.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +13,11 @@ from gfscore.attacks.balls import ball_of
 from gfscore.attacks.gradient_ascent import assert_allowed, correct, misclassified
 from gfscore.attacks.registry import BALL_ATTACKS, expand
 from gfscore.attacks.search import distances, logits_of, on_device
+from gfscore.core.tensors import Tensor
 from gfscore.measures.samples import ALREADY_WRONG
 from gfscore.networks.classifier import Classifier
 from gfscore.statistics.draws import Draws
 from gfscore.statistics.margins import predictions
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 def measure_batch(

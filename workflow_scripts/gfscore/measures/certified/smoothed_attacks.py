@@ -1,7 +1,7 @@
 """Attacks on a smoothed classifier within its certified radii: what they find, the certificate excluded."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,15 +9,13 @@ from numpy.typing import NDArray
 from gfscore.attacks.gradient_ascent import per_image, steepest
 from gfscore.attacks.search import slope_of
 from gfscore.core.errors import InputError
+from gfscore.core.tensors import Tensor
 from gfscore.measures.certified import HALF
 from gfscore.measures.certified.radii import fewest_votes
 from gfscore.measures.certified.smoothing import count_votes
 from gfscore.networks.batched import BatchedClassifier
 from gfscore.statistics.binomial import lower_shares
 from gfscore.statistics.draws import Draws
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 INSIDE = 1 - 1e-4
 """Share of the certified radius that is searched: the certificate speaks of the open ball, in exact arithmetic."""
@@ -31,7 +29,7 @@ CONFIRMATION = 1e-3
 
 def attack_certificates(
     base: BatchedClassifier,
-    images: "Tensor",
+    images: Tensor,
     certified: Mapping[str, NDArray[Any]],
     *,
     smoothing: Mapping[str, Any],
@@ -71,15 +69,15 @@ def attack_certificates(
 
 def pgd_of_smoothed(
     base: BatchedClassifier,
-    images: "Tensor",
-    classes: "Tensor",
-    radius: "Tensor",
+    images: Tensor,
+    classes: Tensor,
+    radius: Tensor,
     *,
     steps: int,
     gradient_draws: int,
     sigma: float,
     noise: Draws,
-) -> "Tensor":
+) -> Tensor:
     """Images within an l2 distance `radius` (n,) of their own where the smoothed classifier leaves `classes` (n,).
 
     Ascends the probability of the other classes, averaged over fresh noise at each step, from the image itself. Steps

@@ -1,11 +1,9 @@
 """Distance of each sample to the nearest adversarial example that attacks find."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +12,10 @@ from gfscore.attacks.gradient_ascent import correct
 from gfscore.attacks.minimal_norm import refine
 from gfscore.attacks.registry import MINIMAL_ATTACKS, complete
 from gfscore.attacks.search import distances, logits_of, on_device
+from gfscore.core.tensors import Tensor
 from gfscore.measures.samples import ALREADY_WRONG
 from gfscore.networks.classifier import Classifier
 from gfscore.statistics.margins import predictions
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 def measure_batch(

@@ -1,7 +1,5 @@
 """Targeted attacks: which samples can be turned into which other class within a ball."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,18 +1,14 @@
 """Quality of a trained mapper: reconstruction error, and the effect of each dimension on traits of images."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.images.attributes.digits import measurements
 from gfscore.projection.mappers.pictures import moved
-
-if TYPE_CHECKING:
-    from gfscore.projection.mappers.stored import Mapper
+from gfscore.projection.mappers.stored import Mapper
 
 Shown = tuple[NDArray[np.float32], NDArray[np.float32] | None]
 """Images (N, C, H, W) with their conditions (N, A), or None."""

@@ -1,11 +1,10 @@
 """Evaluation results of each model as the block `model-index` of a Hugging Face model card."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import yaml
 
 from gfscore.audit.metrics import MAIN, highest_values
@@ -14,9 +13,6 @@ from gfscore.core.identity import UNCALIBRATED
 from gfscore.core.names import printable
 from gfscore.core.numbers import interval, number, percent
 from gfscore.measures import measure_of
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def model_cards(

@@ -3,8 +3,6 @@
 Sources: RO-Crate 1.1; Process Run Crate, Workflow Run Crate 0.5 and Workflow RO-Crate 1.0, the profiles it conforms to.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

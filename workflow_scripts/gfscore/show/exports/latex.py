@@ -3,11 +3,11 @@
 Those of projections are laid out like Tables 1 to 3 of the projection-fairness paper.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from math import isnan
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from gfscore.audit.calibration.model_evidence import ROBUST, alone
 from gfscore.audit.findings.templates import OBJECTIVES
@@ -16,11 +16,7 @@ from gfscore.core.class_names import classes_of, readable_classes
 from gfscore.core.identity import UNCALIBRATED
 from gfscore.core.names import model_labels, printable
 from gfscore.core.numbers import MINUS, count, is_missing, model_count, number, percent, setting, temperature
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from gfscore.measures.declaration import Measure
+from gfscore.measures.declaration import Measure
 
 DECIMALS = 3
 MOST_COLUMNS = 12
@@ -68,8 +64,6 @@ def model_table(
     paper's numbers follow, or of the first one where an audit does not have it; `calibrations`, the contents of
     calibration.json, say whether its optimum reaches the edge of the search.
     """
-    import pandas as pd
-
     plain = _of(summary, UNCALIBRATED)
     columns = {
         "Model": plain["label"],
@@ -139,8 +133,6 @@ def calibration_table(calibrations: Mapping[str, Mapping[str, Any]], summary: pd
 
     Takes the contents of calibration.json, and the model_summary rows and the `name` of the measure that is calibrated.
     """
-    import pandas as pd
-
     plain = _of(summary, UNCALIBRATED)
     rows = [
         {
@@ -195,8 +187,6 @@ def coupling_table(models: pd.DataFrame) -> str:
 
 
 def _by_task(models, columns, *, caption, name):
-    import pandas as pd
-
     # A model has one name in every task.
     label = model_labels(models.assign(dataset=""))
     parts = {"": pd.DataFrame({"Model": dict.fromkeys(label)})}

@@ -7,10 +7,12 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
     from pandas import DataFrame as Frame
 else:
-    # A tidy data frame, one row per mark, one column per quantity.
-    Frame = Any
+    # For annotations alone. A frame is a tidy data frame, one row per mark, one column per quantity.
+    Axes = Figure = Frame = Any
 
 
 @dataclass(frozen=True)

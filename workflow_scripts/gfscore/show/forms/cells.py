@@ -1,16 +1,14 @@
 """Heatmaps, matrices and small pictures, drawn by matplotlib."""
 
-from __future__ import annotations
-
 import base64
 import io
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gfscore.core.numbers import number
-from gfscore.show.forms import Frame, Heatmap, Matrix, Pictures
+from gfscore.show.forms import Figure, Frame, Heatmap, Matrix, Pictures
 from gfscore.show.forms.layout import extent_of
 from gfscore.show.forms.panels import (
     MOST_NAMED,
@@ -23,9 +21,6 @@ from gfscore.show.forms.panels import (
     short_names,
 )
 from gfscore.show.forms.theme import ABSENT, DIVERGING_STOPS, INK, MUTED, ON_BRIGHT, ON_DARK, PAPER, SEQUENTIAL
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 NAMES = 8.5
 MIDDLE_LUMINANCE = 0.179  # black and white text have equal contrast here

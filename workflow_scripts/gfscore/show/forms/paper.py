@@ -1,14 +1,13 @@
 """Charts as matplotlib figures, for papers and for pages without JavaScript."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gfscore.show.forms import (
     Bars,
     Curves,
+    Figure,
     Form,
     Frame,
     Heatmap,
@@ -23,9 +22,6 @@ from gfscore.show.forms import (
 )
 from gfscore.show.forms.layout import WIDTH, drawing, framed_figure, laid_out
 from gfscore.show.forms.panels import Panel, Words, broken, categories, panels_of
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 ROOM = 2.1
 """Inches that a small panel takes at least."""

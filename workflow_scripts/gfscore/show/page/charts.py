@@ -1,20 +1,16 @@
 """Charts of an audit on its page: a static picture of each, and the specification that scripts draw from."""
 
-from __future__ import annotations
-
 import base64
 import copy
 import io
 import re
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from gfscore.show.charts.declaration import Subject
 from gfscore.show.drawing import Drawing, drawings
 from gfscore.show.forms.theme import PARAMETERS
-
-if TYPE_CHECKING:
-    from gfscore.show.charts.declaration import Subject
 
 WIDTH, PANELS = 900, 4
 """Width of a static picture in pixels, and panels side by side in it."""

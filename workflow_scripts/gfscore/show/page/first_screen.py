@@ -1,25 +1,21 @@
 """The first screen: what was audited, the verdict, the evidence by class, the models, and three findings."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from gfscore.audit.audit_tables import AuditTables
 from gfscore.audit.findings import evidence
 from gfscore.audit.verdicts.verdict import MOST_REPEATED
 from gfscore.core import numbers
 from gfscore.core.names import enumeration, printable
 from gfscore.measures import measure_of
+from gfscore.show.page.names import ModelsAndClasses
 from gfscore.show.page.packing import finite
 from gfscore.show.page.tracks import Scale, Track
-
-if TYPE_CHECKING:
-    from gfscore.audit.audit_tables import AuditTables
-    from gfscore.show.page.names import ModelsAndClasses
 
 MOST_CLASSES, MOST_NAMED = 14, 3
 """Rows of the picture, while more classes stand in the section on classes; models named beside a verdict."""

@@ -1,7 +1,5 @@
 """When a verdict was judged, by which version, and of which data, checkpoints and samples."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any

@@ -1,14 +1,10 @@
 """Limits of an audit that its page must state."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from gfscore.audit.audit_tables import AuditTables
 from gfscore.core import numbers
-
-if TYPE_CHECKING:
-    from gfscore.audit.audit_tables import AuditTables
 
 TEMPERATURE = (
     "A temperature divides the logits before the activation. It changes the score but not the classifier, so a "

@@ -1,7 +1,5 @@
 """Arrays inside a page: base64 of little-endian float64, so that the page computes with the numbers of the tables."""
 
-from __future__ import annotations
-
 import base64
 from typing import Any
 

@@ -1,24 +1,20 @@
 """Which model: every metric of every model, at T = 1 and on the grid of temperatures; and differences of pairs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from gfscore.audit.audit_tables import AuditTables
 from gfscore.audit.findings import evidence
 from gfscore.audit.metrics import METRICS
 from gfscore.core import numbers
 from gfscore.core.names import printable
 from gfscore.measures import measure_of
+from gfscore.show.page.names import ModelsAndClasses
 from gfscore.show.page.packing import finite, packed
 from gfscore.show.page.tracks import Scale, Track
-
-if TYPE_CHECKING:
-    from gfscore.audit.audit_tables import AuditTables
-    from gfscore.show.page.names import ModelsAndClasses
-    from gfscore.statistics.curves import ScoreCurves
+from gfscore.statistics.curves import ScoreCurves
 
 FIRST_METRIC, WORST = "value", "wcr"
 STEPS = 31

@@ -1,7 +1,5 @@
 """The page of an audit as text: one self-contained file, readable without a server, a network or JavaScript."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import hashlib
@@ -11,8 +9,12 @@ import sys
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pandas as pd
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from gfscore.audit.audit_tables import AuditTables
 from gfscore.audit.findings import evidence
 from gfscore.audit.findings.in_verdict import beside, first_findings, with_findings
 from gfscore.audit.metrics import METRICS
@@ -24,14 +26,8 @@ from gfscore.show.page.charts import drawn_charts
 from gfscore.show.page.names import ModelsAndClasses
 from gfscore.show.page.packing import packed, plain
 from gfscore.show.page.sections import QUESTIONS, Contents, sections_of
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from jinja2 import Environment
-
-    from gfscore.audit.audit_tables import AuditTables
-    from gfscore.show.page.tracks import Track
-    from gfscore.statistics.curves import ScoreCurves
+from gfscore.show.page.tracks import Track
+from gfscore.statistics.curves import ScoreCurves
 
 TEMPLATES = Path(__file__).parent / "templates"
 SCRIPTS = ("numbers.js", "data.js", "tracks.js", "controls.js", "charts.js", "main.js")
@@ -220,8 +216,6 @@ def compressed_text(text: str) -> str:
 @cache
 def environment() -> Environment:
     """Jinja environment of the page; every name is escaped."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
     result = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,

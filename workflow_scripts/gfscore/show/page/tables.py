@@ -1,17 +1,14 @@
 """Tables behind the pictures: printed cells, the first rows of long ones, and where all rows stand."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from gfscore.core import numbers
 from gfscore.core.names import printable
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MOST_ROWS = 60
 

@@ -3,8 +3,6 @@
 The same rows are drawn by templates/tracks.html without JavaScript and by templates/tracks.js with it.
 """
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from typing import Any
 

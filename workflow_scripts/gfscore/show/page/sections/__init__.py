@@ -1,12 +1,11 @@
 """The six sections of the page: each a question, one picture, a few sentences, and closed details with all else."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gfscore.core.names import enumeration
+from gfscore.show.page.charts import DrawnChart
 from gfscore.show.page.sections.certainty import of_certainty
 from gfscore.show.page.sections.classes import of_classes
 from gfscore.show.page.sections.contents import Contents
@@ -15,10 +14,6 @@ from gfscore.show.page.sections.making import of_making
 from gfscore.show.page.sections.models import of_models
 from gfscore.show.page.sections.trust import of_trust
 from gfscore.show.page.tables import Detail
-
-if TYPE_CHECKING:
-    from gfscore.show.page.charts import DrawnChart
-
 
 QUESTIONS = {
     "which": "Which model?",

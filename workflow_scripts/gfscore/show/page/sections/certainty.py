@@ -1,17 +1,12 @@
 """Details of the section on certainty: noise floor, undecided models, pairs, decisions of the gate."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from gfscore.core.numbers import p_value
+from gfscore.show.page.sections.contents import Contents
 from gfscore.show.page.tables import INTERVAL, MODEL, VALUE, Detail, counted, named, valued
-
-if TYPE_CHECKING:
-    from gfscore.show.page.sections.contents import Contents
 
 
 def of_certainty(c: Contents) -> Iterator[Detail | None]:

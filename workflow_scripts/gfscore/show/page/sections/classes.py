@@ -1,15 +1,10 @@
 """Details of the section on classes: values, ranks, errors, targets."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gfscore.measures import measure_of
+from gfscore.show.page.sections.contents import Contents
 from gfscore.show.page.tables import CLASS, MODEL, VALUE, Detail, N, bounded, counted, valued
-
-if TYPE_CHECKING:
-    from gfscore.show.page.sections.contents import Contents
 
 
 def of_classes(c: Contents) -> Iterator[Detail | None]:

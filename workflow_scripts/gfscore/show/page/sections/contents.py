@@ -1,21 +1,17 @@
 """What the sections of a page are made from."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
+from gfscore.audit.audit_tables import AuditTables
 from gfscore.core.class_names import readable_classes
 from gfscore.core.identity import UNCALIBRATED
 from gfscore.core.names import model_labels
+from gfscore.show.page.charts import DrawnChart
 from gfscore.show.page.tables import Column, Detail, table_of
-
-if TYPE_CHECKING:
-    from gfscore.audit.audit_tables import AuditTables
-    from gfscore.show.page.charts import DrawnChart
 
 
 @dataclass(frozen=True)

@@ -1,18 +1,13 @@
 """Details of the section on groups and disturbances: gaps, fairness metrics, corruptions, projection."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from gfscore.audit.groups.gaps import group_gaps
 from gfscore.core.names import model_labels, printable
+from gfscore.show.page.sections.contents import Contents
 from gfscore.show.page.tables import CLASS, MEASURE, MODEL, VALUE, Detail, N, bounded, counted, named, valued, yes
-
-if TYPE_CHECKING:
-    from gfscore.show.page.sections.contents import Contents
 
 PROJECTED = (
     *("tolerance", "deviation", "coupling", "coupling_entropy", "agreement", "accuracy", "decoded_accuracy"),

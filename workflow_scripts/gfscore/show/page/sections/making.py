@@ -1,19 +1,13 @@
 """Details of the section on how it was done: cost, meanings, limits, provenance, downloads."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gfscore.audit.metrics import METRICS
 from gfscore.core.names import printable
 from gfscore.measures import measure_of
 from gfscore.show.page import judged, limits
+from gfscore.show.page.sections.contents import Contents
 from gfscore.show.page.tables import MEASURE, Detail, counted, named, terms_of, text, valued
-
-if TYPE_CHECKING:
-    from gfscore.show.page.sections.contents import Contents
-
 
 DOWNLOADS = (
     *("class_scores", "model_summary", "vulnerability", "comparisons", "model_comparisons", "confusions"),

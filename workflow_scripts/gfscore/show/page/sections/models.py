@@ -1,17 +1,12 @@
 """Details of the section on models: every number, what each model is, places by every metric."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gfscore.audit.metrics import MAIN, METRICS, highest_values
 from gfscore.core import numbers
 from gfscore.measures import measure_of
+from gfscore.show.page.sections.contents import Contents
 from gfscore.show.page.tables import MODEL, Detail, bounded, counted, named, table_of, valued
-
-if TYPE_CHECKING:
-    from gfscore.show.page.sections.contents import Contents
 
 
 def of_models(c: Contents) -> Iterator[Detail | None]:

@@ -1,9 +1,6 @@
 """Details of the section on trust in the attack-free score: attacks against it, agreement, calibration."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -12,11 +9,8 @@ from gfscore.audit.calibration.model_evidence import ROBUST
 from gfscore.audit.findings.templates import OBJECTIVES
 from gfscore.core import numbers
 from gfscore.show.page.limits import CALIBRATION, TEMPERATURE
+from gfscore.show.page.sections.contents import Contents
 from gfscore.show.page.tables import CLASS, MEASURE, MODEL, Detail, N, bounded, counted, named, valued, yes
-
-if TYPE_CHECKING:
-    from gfscore.show.page.sections.contents import Contents
-
 
 SIGNED, P = numbers.signed, numbers.p_value
 
