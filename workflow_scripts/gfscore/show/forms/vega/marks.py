@@ -152,7 +152,7 @@ def scatter(form: Scatter, frame: Frame, words: Words) -> Drawn:
         line = {"type": "rule", "strokeDash": [5, 4], "color": themed("muted")}
         ends = {"x": {"datum": 0}, "x2": {"datum": end}, "y": {"datum": 0}, "y2": {"datum": end}}
         layers.append(ONCE | {"mark": line, "encoding": ends})
-        corner = {"type": "text", "align": "left", "baseline": "top", "fontWeight": "bold"}
+        corner: dict[str, Any] = {"type": "text", "align": "left", "baseline": "top", "fontWeight": "bold"}
         corner |= {"color": themed("contrast"), "text": form.corner}
         layers.append(ONCE | {"mark": corner, "encoding": {"x": {"value": 6}, "y": {"value": 6}}})
     faint = {"type": "rule", "strokeWidth": 1.2, "opacity": 0.35, "color": themed("accent"), "clip": True}
