@@ -9,7 +9,7 @@ from gfscore.measures import KINDS
 from gfscore.measures.targeted.batch import other_classes
 from gfscore.networks.classifier import from_network
 from seeds import seeds_of
-from small_networks import grey, linear, one_thread, predicted  # noqa: F401
+from small_networks import grey, linear, margins, one_thread, predicted  # noqa: F401
 
 measure_batch = KINDS["targeted"].load()
 
@@ -27,10 +27,7 @@ def test_with_two_classes_the_target_is_reached_exactly_within_eps(norm):
     network, images = linear(2), grey(80)
     labels = predicted(network, images)
     labels[:8] = 1 - labels[:8]
-    weights, bias = (value.detach().double().numpy() for value in network[1].parameters())
-    logits = images.reshape(80, -1).astype(float) @ weights.T + bias
-    own = logits[np.arange(80), labels] - logits[np.arange(80), 1 - labels]
-    distance = own / np.linalg.norm(weights[0] - weights[1], ord=1 if norm == "linf" else 2)
+    distance = margins(network, images, labels, norm)
     clear = np.abs(distance - EPS[norm]) > 0.03 * EPS[norm]
     result = measured(network, images[clear], labels[clear], norm)
     np.testing.assert_array_equal(result["value"] == 0, distance[clear] < EPS[norm])
