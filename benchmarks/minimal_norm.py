@@ -18,8 +18,8 @@ from foolbox import attacks
 from pyautoattack.fab_pt import FABAttack_PT
 from shared_checkpoints import classifier_of, compare_all, test_images
 
-from gfscore.attacks.boundary import refine
 from gfscore.attacks.gradient_ascent import correct
+from gfscore.attacks.minimal_norm import refine
 from gfscore.measures.minimal.batch import measure_batch
 
 MODELS = ("cnn_a_adv", "kw_wide_2_255", "eran_conv_small_pgd")

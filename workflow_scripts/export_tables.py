@@ -8,8 +8,7 @@ from gfscore.audit.summary_tables import MODEL_SUMMARY
 from gfscore.audit.tables import TABLES
 from gfscore.core.files import read_json, write_text
 from gfscore.measures import measure_of
-from gfscore.show.exports.latex import calibration_table, class_table, model_table
-from gfscore.show.exports.latex_projections import coupling_table, projection_table
+from gfscore.show.exports.latex import calibration_table, class_table, coupling_table, model_table, projection_table
 from gfscore.tables.parquet_tables import read_table
 from gfscore.workflow.jobs import logged_job
 

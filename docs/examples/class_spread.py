@@ -1,18 +1,11 @@
 """How far the models lie apart on each class: bars at the mean over models, a dot for each model."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Axis, Bars
-
-if TYPE_CHECKING:
-    import pandas as pd
+from gfscore.show.forms import Axis, Bars, Frame
 
 
-def spread(subject: Subject) -> pd.DataFrame | None:
+def spread(subject: Subject) -> Frame | None:
     """Value of each class in each model, one row for each, the class of the lowest mean first; `span` is its range."""
     rows = subject.rows("class_scores")  # of this measure at T = 1; `label` names models, `class` is readable
     if rows is None or rows["label"].nunique() < 2:
@@ -23,7 +16,7 @@ def spread(subject: Subject) -> pd.DataFrame | None:
     return frame.sort_values("mean", kind="stable", ignore_index=True)
 
 
-def widest(frame: pd.DataFrame) -> Finding:
+def widest(frame: Frame) -> Finding:
     """The class on which models differ most."""
     most = frame.loc[frame["span"].idxmax()]
     return Finding("class_spread", {"cls": str(most["class"])}, {"span": float(most["span"])})

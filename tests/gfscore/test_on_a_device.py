@@ -9,9 +9,8 @@ import torch
 
 from gfscore.attacks.auto_pgd import auto_pgd
 from gfscore.attacks.ball_attacks import pgd
-from gfscore.attacks.boundary import refine
 from gfscore.attacks.goals import LESS_LIKELY
-from gfscore.attacks.minimal_norm import deepfool, fmn
+from gfscore.attacks.minimal_norm import deepfool, fmn, refine
 from gfscore.images.image_set import from_arrays
 from gfscore.measures import KINDS
 from gfscore.measures.certified.smoothed_attacks import pgd_of_smoothed
@@ -213,7 +212,7 @@ def test_bisection_waits_at_its_end_alone(network, pixels):
     def bisected(network, images, labels, steps):
         refine(network, images, images.flip(0), labels, steps=steps)
 
-    assert waits_of(bisected, network, pixels, steps=5) == 3 * [("number", "boundary.py:_assert_adversarial")]
+    assert waits_of(bisected, network, pixels, steps=5) == 3 * [("number", "minimal_norm.py:_assert_adversarial")]
 
 
 @pytest.mark.parametrize(("norm", "eps"), [("linf", 0.1), ("l2", 1.0)])

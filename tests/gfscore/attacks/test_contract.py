@@ -1,18 +1,19 @@
 """What every registered attack must do, whoever adds it."""
 
 import math
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from pydantic import ValidationError
-from torch import nn
 
 import gfscore.attacks
 from gfscore.attacks.registry import ATTACKS, BALL_ATTACKS, MINIMAL_ATTACKS, complete, expand, modules_of
 from gfscore.core.errors import InputError
 from seeds import draws_of
+from small_networks import curved, detached
 
 SHAPE, CLASSES, SAMPLES = (3, 6, 6), 5, 12
 EPS = {"linf": 0.2, "l2": 1.5}
@@ -24,8 +25,7 @@ every_search = pytest.mark.parametrize(("name", "known", "norm"), COMPUTED)
 
 @pytest.fixture(scope="module")
 def network():
-    torch.manual_seed(1)
-    return nn.Sequential(nn.Flatten(), nn.Linear(math.prod(SHAPE), 40), nn.ReLU(), nn.Linear(40, CLASSES)).eval()
+    return curved(CLASSES, math.prod(SHAPE), width=40, seed=1)
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ def test_settings_have_defaults_and_are_closed(name, known):
     assert complete(entry, known) == entry and known[name].settings.__doc__
     with pytest.raises(ValidationError, match="extra_forbidden"):
         known[name].settings.model_validate(entry | {"zzz": 1})
-    with pytest.raises(InputError, match="no setting 'zzz'"):
+    with pytest.raises(InputError, match="zzz: Extra inputs are not permitted"):
         complete(entry | {"zzz": 1}, known)
 
 
@@ -93,7 +93,8 @@ def test_a_list_holds_what_there_are_classes_for(name):
 
 
 @every_search
-def test_points_stay_in_ball_and_box_and_are_the_same_every_time(name, known, norm, network, images):
+def test_points_stay_in_ball_and_box_are_the_same_every_time_and_leave_no_trace(name, known, norm, network, images):
+    before = torch.get_rng_state()
     points, passes = found(name, known, norm, (network, images))
     assert points.shape == images.shape and (points != images).any()
     assert passes.shape == (SAMPLES,) and passes.dtype == torch.int64 and (passes > 0).all()
@@ -103,16 +104,11 @@ def test_points_stay_in_ball_and_box_and_are_the_same_every_time(name, known, no
         assert (points - images).flatten(1).norm(p=order, dim=1).max() <= EPS[norm] * 1.0001
     again, spent = found(name, known, norm, (network, images))
     assert torch.equal(points, again) and torch.equal(passes, spent)
+    assert torch.equal(torch.get_rng_state(), before) and not network.training
+    assert all(parameter.requires_grad and parameter.grad is None for parameter in network.parameters())
 
 
 @every_search
 def test_it_needs_gradients_as_declared(name, known, norm, network, images):
-    class Detached(nn.Module):
-        def forward(self, x):
-            return network(x).detach()
-
-    if ATTACKS[name].follows:
-        with pytest.raises(InputError, match="no gradient"):
-            found(name, known, norm, (Detached(), images))
-    else:
-        found(name, known, norm, (Detached(), images))
+    with pytest.raises(InputError, match="no gradient") if ATTACKS[name].follows else nullcontext():
+        found(name, known, norm, (detached(network), images))

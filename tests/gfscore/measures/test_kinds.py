@@ -2,8 +2,6 @@
 
 import importlib.util
 import math
-import subprocess
-import sys
 from functools import partial
 from pathlib import Path
 
@@ -19,11 +17,11 @@ from gfscore.measures.samples import table_of
 from gfscore.networks.classifier import Classifier, from_network
 from gfscore.statistics.draws import seeds_of_samples
 from seeds import seeds_of
+from small_networks import broken, predicted
 
 ROOT = Path(__file__).parents[3]
 SHAPE, CLASSES, SAMPLES = (3, 32, 32), 10, 3
 BY_THE_HOUSE = {"sample_id", "label", "clean_prediction"}
-OF_LOGITS = [name for name, kind in KINDS.items() if kind.needs == "logits"]
 OF_NETWORKS = [name for name, kind in KINDS.items() if kind.needs == "network"]
 
 
@@ -49,15 +47,6 @@ def measured(name, classifier, images, labels, seed=0):
     if kind.needs == "logits":
         return kind.load()(classifier.logits(images), labels, settings=settings)
     return kind.load()(classifier, images, labels, settings=settings, seeds=seeds_of(images, seed))
-
-
-def test_declarations_import_nothing_heavy():
-    """In the Python that reads the Snakefile."""
-    code = "import sys; from gfscore.measures import KINDS; from gfscore.workflow import configuration, layout; "
-    code += "heavy = {'numpy', 'pandas', 'pyarrow', 'scipy', 'torch'} & set(sys.modules); sys.exit(', '.join(heavy) or None)"
-    environment = {"PYTHONPATH": str(ROOT / "workflow_scripts"), "PATH": "/usr/bin:/bin"}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
-    assert not done.stderr
 
 
 def test_each_kind_is_named_as_its_file_and_imports_no_other():
@@ -122,23 +111,9 @@ def test_a_network_without_gradients_serves_those_that_need_none(name, network, 
 
 
 @pytest.mark.parametrize("name", OF_NETWORKS)
-def test_logits_that_are_no_numbers_are_refused(name, images, labels):
-    """Only where a pixel differs from the data: what a measure makes of them."""
-    data = torch.from_numpy(images).flatten(1)
-
-    class Broken(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.layer = nn.Linear(math.prod(SHAPE), CLASSES)
-
-        def forward(self, x):
-            near = torch.cdist(x.detach().flatten(1), data).amin(1)
-            return torch.where(near[:, None] > 1e-3, float("nan"), self.layer(x.flatten(1)))
-
-    network = Broken()
-    right = network(torch.from_numpy(images)).argmax(1).numpy()
+def test_logits_that_are_no_numbers_are_refused(name, network, images):
     with pytest.raises(InputError, match="NaN or infinite"):
-        measured(name, from_network(network), images, right)
+        measured(name, from_network(broken(network, images, beyond=1e-3)), images, predicted(network, images))
 
 
 def test_the_page_holds_what_is_declared():

@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
 from gfscore.attacks.goals import target_reached
 from gfscore.core.errors import InputError
@@ -9,38 +8,12 @@ from gfscore.measures import KINDS
 from gfscore.measures.targeted.batch import other_classes
 from gfscore.networks.classifier import from_network
 from seeds import seeds_of
+from small_networks import grey, linear, margins, one_thread, predicted  # noqa: F401
 
 measure_batch = KINDS["targeted"].load()
 
-PIXELS = 48
+pytestmark = pytest.mark.usefixtures("one_thread")
 EPS = {"linf": 0.03, "l2": 0.15}
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Networks this small are slower on several."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
-def linear(classes, seed=0):
-    generator = torch.Generator().manual_seed(seed)
-    layer = nn.Linear(PIXELS, classes)
-    with torch.no_grad():
-        layer.weight.copy_(torch.randn(classes, PIXELS, generator=generator))
-        layer.bias.copy_(-layer.weight.sum(1) / 2 + 0.1 * torch.randn(classes, generator=generator))
-    return nn.Sequential(nn.Flatten(), layer)
-
-
-def grey(n, seed=1):
-    return np.random.default_rng(seed).uniform(0.2, 0.8, (n, 3, 4, 4)).astype(np.float32)
-
-
-def predicted(network, images):
-    with torch.no_grad():
-        return network(torch.from_numpy(images)).argmax(1).numpy()
 
 
 def measured(network, images, labels, norm="linf", **changes):
@@ -53,10 +26,7 @@ def test_with_two_classes_the_target_is_reached_exactly_within_eps(norm):
     network, images = linear(2), grey(80)
     labels = predicted(network, images)
     labels[:8] = 1 - labels[:8]
-    weights, bias = (value.detach().double().numpy() for value in network[1].parameters())
-    logits = images.reshape(80, -1).astype(float) @ weights.T + bias
-    own = logits[np.arange(80), labels] - logits[np.arange(80), 1 - labels]
-    distance = own / np.linalg.norm(weights[0] - weights[1], ord=1 if norm == "linf" else 2)
+    distance = margins(network, images, labels, norm)
     clear = np.abs(distance - EPS[norm]) > 0.03 * EPS[norm]
     result = measured(network, images[clear], labels[clear], norm)
     np.testing.assert_array_equal(result["value"] == 0, distance[clear] < EPS[norm])
@@ -122,22 +92,3 @@ def test_a_tie_with_the_true_class_counts_for_the_target():
     logits = torch.tensor([[1.0, 1.0, 0.0], [2.0, 1.0, 1.0], [0.0, 3.0, 3.0], [float("nan"), 1.0, 0.0]])
     aims = torch.tensor([[0, 1], [0, 1], [0, 1], [0, 1]])
     assert target_reached(logits, aims).tolist() == [True, False, True, False]
-
-
-def test_the_network_is_left_as_it_was():
-    network = linear(3).train()
-    images = grey(4)
-    measured(network, images, predicted(network, images))
-    assert all(value.grad is None and value.requires_grad for value in network.parameters())
-
-
-def test_logits_that_are_no_numbers_are_refused():
-    network, images = linear(3), grey(6)
-
-    class Broken(nn.Module):
-        def forward(self, x):
-            near = torch.cdist(x.detach().flatten(1), torch.from_numpy(images).flatten(1)).amin(1)
-            return torch.where(near[:, None] > 1e-3, float("nan"), network(x))
-
-    with pytest.raises(InputError, match="NaN or infinite"):
-        measured(Broken(), images, predicted(network, images))

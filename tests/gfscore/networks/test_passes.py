@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from gfscore.attacks.library_networks import as_library_expects
+from gfscore.attacks.libraries import as_library_expects
 from gfscore.networks import passes
 from gfscore.networks.batched import BatchedClassifier
 from gfscore.networks.classifier import Classifier, from_network

@@ -24,6 +24,11 @@ SEARCHES = {
 }
 
 
+def searched(classify, codes, sigma=1.0, *, decode=lambda codes: codes, **how):
+    """Boundaries under a classifier of the codes themselves."""
+    return search_boundaries(decode, classify, codes, sigma, **{"steps": 10, "bisections": 12, "batch_size": 100} | how)
+
+
 class LinearWorld:
     """Known factors: images are a linear map of the codes, a linear classifier of two classes sees one side of a plane.
 
@@ -77,9 +82,7 @@ def test_thresholds_of_single_factors_are_found_and_other_factors_do_not_matter(
         return np.where(images[:, 0] > 0.4, 1, np.where(images[:, 0] < -0.7, 2, 0))
 
     codes = np.array([[0.0, 5.0], [0.3, -5.0], [-0.6, 0.0]])
-    found = search_boundaries(
-        lambda z: z, classify, codes, np.array([1.0, 1.0]), steps=20, bisections=12, batch_size=100
-    )
+    found = searched(classify, codes, steps=20)
     np.testing.assert_allclose(found.up[:, 0], [0.4, 0.1, 1.0], atol=1e-4)
     np.testing.assert_allclose(found.down[:, 0], [0.7, 1.0, 0.1], atol=1e-4)
     assert found.up_censored[:, 1].all() and found.down_censored[:, 1].all()
@@ -87,15 +90,7 @@ def test_thresholds_of_single_factors_are_found_and_other_factors_do_not_matter(
 
 
 def test_the_last_step_is_tried_and_is_no_censoring():
-    found = search_boundaries(
-        lambda z: z,
-        lambda images: (images[:, 0] >= 1.0).astype(int),
-        np.zeros((1, 1)),
-        np.ones(1),
-        steps=4,
-        bisections=0,
-        batch_size=8,
-    )
+    found = searched(lambda images: (images[:, 0] >= 1.0).astype(int), np.zeros((1, 1)), steps=4, bisections=0)
     assert (found.up[0, 0], found.up_censored[0, 0], found.down_censored[0, 0]) == (1.0, False, True)
 
 
@@ -104,9 +99,7 @@ def test_the_first_of_several_changes_counts():
     def classify(images):
         return (((images[:, 0] > 0.3) & (images[:, 0] < 0.6)) | (images[:, 0] > 0.9)).astype(int)
 
-    found = search_boundaries(
-        lambda z: z, classify, np.zeros((1, 1)), np.ones(1), steps=10, bisections=12, batch_size=1
-    )
+    found = searched(classify, np.zeros((1, 1)), batch_size=1)
     assert found.up[0, 0] == pytest.approx(0.3, abs=1e-4)
 
 
@@ -117,16 +110,8 @@ def test_a_move_replaces_one_dimension_and_leaves_the_others():
         seen.append(codes.copy())
         return codes
 
-    found = search_boundaries(
-        decode,
-        lambda images: np.zeros(len(images), dtype=int),
-        np.array([[7.0, 0.25, 9.0]]),
-        np.ones(1),
-        steps=2,
-        bisections=3,
-        batch_size=10,
-        dimensions=[1],
-    )
+    codes, how = np.array([[7.0, 0.25, 9.0]]), {"steps": 2, "dimensions": [1], "decode": decode}
+    found = searched(lambda images: np.zeros(len(images), dtype=int), codes, **how)
     codes = np.concatenate(seen)
     # the undisturbed code is the reference, and moves start from it
     np.testing.assert_allclose(codes[:, 1], [0.25, 0.75, 1.25, -0.25, -0.75])
@@ -150,16 +135,8 @@ class Attributes:
             self.seen.extend(codes[:, 0])
             return codes
 
-        return search_boundaries(
-            decode,
-            lambda images: (images[:, 0] > self.threshold).astype(int),
-            self.codes,
-            np.ones(1),
-            steps=steps,
-            bisections=bisections,
-            batch_size=1000,
-            limits=limits,
-        )
+        how = {"steps": steps, "bisections": bisections, "batch_size": 1000, "limits": limits, "decode": decode}
+        return searched(lambda images: (images[:, 0] > self.threshold).astype(int), self.codes, **how)
 
 
 def test_an_attribute_is_moved_away_from_the_value_that_the_sample_has():
@@ -234,9 +211,7 @@ def test_a_batch_that_does_not_fit_into_memory_is_halved():
 
 def test_a_constant_classifier_tolerates_everything_and_is_told_apart():
     codes = made_codes(n=3)
-    found = search_boundaries(
-        lambda z: z, lambda x: np.full(len(x), 2), codes, np.ones(4), steps=5, bisections=2, batch_size=9
-    )
+    found = searched(lambda x: np.full(len(x), 2), codes, steps=5, bisections=2, batch_size=9)
     assert (tolerance(found.up, found.down) == 1).all() and (deviation(found.up, found.down) == 0).all()
     assert found.up_censored.all() and found.down_censored.all()
     assert is_constant(found.reference, found.up_censored & found.down_censored)

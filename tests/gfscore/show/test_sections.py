@@ -20,7 +20,8 @@ from gfscore.show.page.sections import SAID_BY, sentences_beside
 )
 def test_what_the_title_of_a_picture_says_is_not_said_beside_it(name, measure, said):
     finding = {"kind": "groups_differ", "subject": {"measure": "clean"}, "sentence": "so"}
-    assert sentences_beside(name and SimpleNamespace(name=name, measure=measure), [finding]) == said
+    picture = SimpleNamespace(chart=SimpleNamespace(name=name), subject=SimpleNamespace(measure=measure))
+    assert sentences_beside(picture if name else None, [finding]) == said
 
 
 def test_a_finding_and_the_chart_that_says_it_stand_in_one_section():

@@ -3,22 +3,14 @@
 Tensors, `ball`, `draws` and what is returned are those of gfscore.attacks.ball_attacks.
 """
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from gfscore.attacks.goals import AWAY_THROUGH_TARGET, LESS_LIKELY, LESS_LIKELY_ON_AVERAGE, OUT_OF_FIRST_PLACE
-from gfscore.attacks.gradient_ascent import per_image, project, steepest
+from gfscore.attacks.goals import AWAY_THROUGH_TARGET, LESS_LIKELY, LESS_LIKELY_ON_AVERAGE, OUT_OF_FIRST_PLACE, Goal
+from gfscore.attacks.gradient_ascent import Ball, per_image, project, steepest
 from gfscore.attacks.search import Search, ascent, logits_of, random_in_ball
-
-if TYPE_CHECKING:
-    from torch import Tensor
-    from torch.nn import Module
-
-    from gfscore.attacks.goals import Goal
-    from gfscore.attacks.gradient_ascent import Ball
-    from gfscore.statistics.draws import Draws
+from gfscore.core.tensors import Module, Tensor
+from gfscore.statistics.draws import Draws
 
 MOMENTUM = 0.75
 RISES = 0.75

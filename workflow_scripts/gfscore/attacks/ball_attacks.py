@@ -7,21 +7,11 @@ the points, so a last one may be untested. The network's mode and gradients are 
 every image stays to the last step, see gfscore.attacks.gradient_ascent.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-from gfscore.attacks.goals import LESS_LIKELY
-from gfscore.attacks.gradient_ascent import project, steepest
+from gfscore.attacks.goals import LESS_LIKELY, Goal
+from gfscore.attacks.gradient_ascent import Ball, project, steepest
 from gfscore.attacks.search import Search, ascent, logits_of, random_in_ball
-
-if TYPE_CHECKING:
-    from torch import Tensor
-    from torch.nn import Module
-
-    from gfscore.attacks.goals import Goal
-    from gfscore.attacks.gradient_ascent import Ball
-    from gfscore.statistics.draws import Draws
+from gfscore.core.tensors import Module, Tensor
+from gfscore.statistics.draws import Draws
 
 
 def fgsm(network: Module, images: Tensor, labels: Tensor, *, ball: Ball, draws: Draws) -> tuple[Tensor, Tensor]:

@@ -25,6 +25,6 @@ class CarliniWagner(AttackSettings):
 
 ATTACK = Attack(
     name="carlini-wagner",
-    nearest=Form(settings=CarliniWagner, function="gfscore.attacks.minimal_libraries:carlini_wagner"),
+    nearest=Form(settings=CarliniWagner, function="gfscore.attacks.libraries:carlini_wagner"),
     norms=("l2",),
 )

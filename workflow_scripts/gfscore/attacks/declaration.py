@@ -5,7 +5,7 @@ Imports nothing heavy, because declarations are read whenever a run is planned.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -43,8 +43,7 @@ class Form:
 
     def load(self) -> Callable[..., Any]:
         """The function that computes it; imports what that needs."""
-        module, name = self.function.split(":")
-        return getattr(import_module(module), name)
+        return resolve_name(self.function)
 
 
 @dataclass(frozen=True, kw_only=True)

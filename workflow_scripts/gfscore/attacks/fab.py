@@ -22,6 +22,6 @@ class NearestFab(AttackSettings):
 
 ATTACK = Attack(
     name="fab",
-    in_ball=Form(settings=FabInBall, function="gfscore.attacks.ball_libraries:fab"),
-    nearest=Form(settings=NearestFab, function="gfscore.attacks.minimal_libraries:fab"),
+    in_ball=Form(settings=FabInBall, function="gfscore.attacks.libraries:fab_in_ball"),
+    nearest=Form(settings=NearestFab, function="gfscore.attacks.libraries:nearest_fab"),
 )

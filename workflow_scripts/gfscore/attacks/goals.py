@@ -3,17 +3,11 @@
 A goal speaks of logits (n, K) and of `aims`: the labels (n,) int64, or for a targeted one labels and targets (n, 2).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from gfscore.attacks.boundary import misclassified
-from gfscore.attacks.gradient_ascent import correct, cross_entropy
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from gfscore.attacks.gradient_ascent import correct, cross_entropy, misclassified
+from gfscore.core.tensors import Tensor
 
 
 @dataclass(frozen=True)
@@ -68,11 +62,6 @@ def target_reached(logits: Tensor, aims: Tensor) -> Tensor:
     return ~correct(logits, labels) & (others.argmax(1) == targets) & ~logits.isnan().any(1)
 
 
-def away_reached(logits: Tensor, aims: Tensor) -> Tensor:
-    """Whether any wrong class is predicted, for aims with targets, (n,) bool."""
-    return misclassified(logits, aims[:, 0])
-
-
 def _logit(logits, classes):
     return logits.gather(1, classes[:, None])[:, 0]
 
@@ -83,5 +72,6 @@ LESS_LIKELY = Goal(lead_of_others, misclassified)
 LESS_LIKELY_ON_AVERAGE = Goal(cross_entropy, misclassified)
 """For means over passes of a network that draws random numbers, whose direction the shape of the loss decides."""
 OUT_OF_FIRST_PLACE = Goal(difference_of_logits_ratio, misclassified)
-AWAY_THROUGH_TARGET = Goal(difference_of_logits_ratio_to_target, away_reached)
+AWAY_THROUGH_TARGET = Goal(difference_of_logits_ratio_to_target, lambda logits, aims: misclassified(logits, aims[:, 0]))
+"""Towards a target, until any wrong class is predicted."""
 INTO_TARGET = Goal(lead_of_target, target_reached)

@@ -5,59 +5,20 @@ returns images of the same shape in the ball and in [0, 1], and leaves the netwo
 they were.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gfscore.core.errors import InputError
-
-if TYPE_CHECKING:
-    from torch import Generator, Tensor
-    from torch.nn import Module
-
-NORMS = ("linf", "l2")
+from gfscore.core.tensors import Generator, Module, Tensor
 
 
 class Ball(TypedDict):
-    """Points around an image: within distance `eps` of it in one of NORMS."""
+    """Points around an image: within distance `eps` of it in the norm "linf" or "l2"."""
 
     norm: str
     eps: float
-
-
-def fgsm(
-    network: Module,
-    images: Tensor,
-    labels: Tensor,
-    *,
-    norm: str,
-    eps: float,
-    step_size: float | None = None,
-    random_start: bool = False,
-    generator: Generator | None = None,
-    loss: Callable[[Tensor, Tensor], Tensor] | None = None,
-) -> Tensor:
-    """One gradient step, from the image or from a random point of its ball.
-
-    `step_size` is eps unless given; from a random start 1.25 eps is usual. Sources: Goodfellow et al. 2015,
-    section 4; random start: Wong et al. 2020, Algorithm 3.
-    """
-    return pgd(
-        network,
-        images,
-        labels,
-        norm=norm,
-        eps=eps,
-        step_size=eps if step_size is None else step_size,
-        steps=1,
-        random_start=random_start,
-        generator=generator,
-        loss=loss,
-    )
 
 
 def pgd(
@@ -69,45 +30,29 @@ def pgd(
     eps: float,
     step_size: float,
     steps: int,
-    random_start: bool = True,
-    restarts: int = 1,
-    generator: Generator | None = None,
+    generator: Generator,
     loss: Callable[[Tensor, Tensor], Tensor] | None = None,
 ) -> Tensor:
-    """Projected gradient ascent: the last iterate, of several restarts the one of highest loss, per sample.
+    """Projected gradient ascent from a random point of the ball: the last iterate of each sample.
 
-    `norm` is "linf" or "l2", `eps` the ball's radius, `step_size` the length of a step in that norm,
-    `generator` a torch Generator, needed for a random start (uniform in the ball), `loss(logits, labels)` ->
-    (n,) what is maximised, cross-entropy unless given. Source: Madry et al. 2018, section 2.1.
+    `norm` is "linf" or "l2", `eps` the ball's radius, `step_size` the length of a step in that norm, `generator` a
+    torch Generator, by which the start is uniform in the ball, `loss(logits, labels)` -> (n,) what is maximised,
+    cross-entropy unless given. Sources: Madry et al. 2018, section 2.1; of one step: Wong et al. 2020, Algorithm 3.
     """
-    if norm not in NORMS:
-        raise InputError(f"norm {norm!r} is unknown; choose one of {', '.join(NORMS)}")
-    if random_start and generator is None:
-        raise InputError("a random start needs a generator: give a seeded torch.Generator, or random_start=False")
+    import torch
+
     loss = cross_entropy if loss is None else loss
-    images = images.detach()
-    ball: Ball = {"norm": norm, "eps": eps}
-    best = None
-    for _ in range(restarts):
-        start = images
-        if random_start and generator is not None:
-            start = project(images + random_in_ball(images, generator=generator, **ball), images, **ball)
-        end = _ascend(network, start, images, labels, step_size=step_size, steps=steps, loss=loss, **ball)
-        best = end if best is None else _harder(network, best, end, labels, loss=loss)
-    assert best is not None  # there is one restart at least
-    assert_allowed(best, images, **ball)
-    return best
-
-
-def robust_accuracy(
-    network: Module, images: NDArray[np.float32], labels: NDArray[np.integer], *, batch_size: int = 256, **attack: Any
-) -> NDArray[np.bool_]:
-    """Which samples are classified correctly and survive PGD, (N,) bool; their mean is the robust accuracy.
-
-    Takes `images` (N, C, H, W) float32 and `labels` (N,) as numpy arrays, and the attack as `survivors` does.
-    """
-    batches = (images[start : start + batch_size] for start in range(0, len(images), batch_size))
-    return survivors(network, batches, labels, **attack)
+    images, ball = images.detach(), Ball(norm=norm, eps=eps)
+    lowest, highest = (images - eps).clamp_min_(0), (images + eps).clamp_max_(1)
+    adversarial = project(images + random_in_ball(images, generator=generator, **ball), images, **ball)
+    for _ in range(steps):
+        points = adversarial.detach().requires_grad_()
+        gradient = torch.autograd.grad(loss(network(points), labels).sum(), points)[0]
+        moved = steepest(gradient, norm=norm).mul_(step_size).add_(points.detach())
+        # A cube is left along each axis alone, so that its bounds are the same at every step.
+        adversarial = moved.clamp_(lowest, highest) if norm == "linf" else project(moved, images, **ball)
+    assert_allowed(adversarial, images, **ball)
+    return adversarial
 
 
 def survivors(
@@ -122,10 +67,10 @@ def survivors(
     restarts: int = 1,
     seed: int,
 ) -> NDArray[np.bool_]:
-    """The same for images that come in `batches`, arrays (n, C, H, W) float32 in the order of `labels` (N,).
+    """Which samples are classified correctly and survive PGD, (N,) bool; their mean is the robust accuracy.
 
-    A sample that is misclassified,
-    clean or under an earlier restart, has not survived and leaves the batch. Surviving an attack proves
+    Takes images in `batches`, arrays (n, C, H, W) float32 in the order of `labels` (N,). A sample that is
+    misclassified, clean or under an earlier restart, has not survived and leaves the batch. Surviving an attack proves
     nothing, so this is an upper bound on the share of robust samples. `seed` determines the random starts.
     """
     import torch
@@ -161,6 +106,11 @@ def correct(logits: Tensor, labels: Tensor) -> Tensor:
     own = logits.gather(1, labels[:, None])
     others = logits.scatter(1, labels[:, None], -float("inf"))
     return own[:, 0] > others.amax(1)
+
+
+def misclassified(logits: Tensor, labels: Tensor) -> Tensor:
+    """Whether a class other than the true one has a logit at least as large, (n,) bool; never where one is NaN."""
+    return ~correct(logits, labels) & ~logits.isnan().any(1)
 
 
 def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
@@ -205,28 +155,6 @@ def project(points: Tensor, images: Tensor, *, norm: str, eps: float) -> Tensor:
         length = difference.flatten(1).norm(dim=1)
         difference = difference * per_image((eps / length.clamp_min(1e-30)).clamp_max(1), images)
     return (images + difference).clamp(0, 1)
-
-
-def _ascend(network, start, images, labels, *, norm, eps, step_size, steps, loss):
-    import torch
-
-    lowest, highest = (images - eps).clamp_min_(0), (images + eps).clamp_max_(1)
-    adversarial = start
-    for _ in range(steps):
-        points = adversarial.detach().requires_grad_()
-        gradient = torch.autograd.grad(loss(network(points), labels).sum(), points)[0]
-        moved = steepest(gradient, norm=norm).mul_(step_size).add_(points.detach())
-        # A cube is left along each axis alone, so that its bounds are the same at every step.
-        adversarial = moved.clamp_(lowest, highest) if norm == "linf" else project(moved, images, norm=norm, eps=eps)
-    return adversarial
-
-
-def _harder(network, first, second, labels, *, loss):
-    import torch
-
-    with torch.no_grad():
-        better = loss(network(second), labels) > loss(network(first), labels)
-    return torch.where(per_image(better, first), second, first)
 
 
 def per_image(values: Tensor, images: Tensor) -> Tensor:

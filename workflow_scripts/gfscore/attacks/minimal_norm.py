@@ -2,24 +2,14 @@
 
 Images are tensors (n, C, H, W) in [0, 1], correctly classified, labels (n,) int64. An attack returns candidates (n, C,
 H, W) in [0, 1], the nearest adversarial example that it met or the image itself, and the forward passes spent on each
-image, (n,) int64. None draws random numbers or promises that a candidate is adversarial (gfscore.attacks.boundary tests
-that).
+image, (n,) int64. None draws random numbers or promises that a candidate is adversarial (`refine` tests that).
 """
 
-from __future__ import annotations
-
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from gfscore.attacks.boundary import misclassified
-from gfscore.attacks.gradient_ascent import NORMS, per_image
+from gfscore.attacks.gradient_ascent import misclassified, per_image
 from gfscore.attacks.search import slope_of
-from gfscore.core.errors import InputError
-
-if TYPE_CHECKING:
-    from torch import Tensor
-    from torch.nn import Module
+from gfscore.core.tensors import Module, Tensor
 
 START_STEPS = 10
 """DeepFool steps before FMN; on robust and undefended CIFAR-10 networks four suffice for most images."""
@@ -44,7 +34,6 @@ def deepfool(
     """
     import torch
 
-    require_norm(norm, NORMS, attack="deepfool")
     points = images.clone()
     passes = torch.zeros(len(images), dtype=torch.int64, device=images.device)
     active = torch.arange(len(images), device=images.device)
@@ -83,7 +72,6 @@ def fmn(
     """
     import torch
 
-    require_norm(norm, NORMS, attack="fmn")
     start, passes = deepfool(network, images, labels, norm=norm, largest_distance=largest_distance, steps=START_STEPS)
     nearest, distance = images.clone(), torch.full((len(images),), math.inf, device=images.device)
     # Where DeepFool did not cross, its last iterate may be far away.
@@ -115,10 +103,44 @@ def length(difference: Tensor, norm: str) -> Tensor:
     return difference.flatten(1).norm(p={"l1": 1, "l2": 2, "linf": math.inf}[norm], dim=1)
 
 
-def require_norm(norm: str, norms: Sequence[str], *, attack: str) -> None:
-    """Raise InputError unless an attack works in a norm."""
-    if norm not in norms:
-        raise InputError(f"attack {attack} has no norm {norm!r}; it has {', '.join(norms)}: change norm or the attack")
+def refine(network: Module, images: Tensor, candidates: Tensor, labels: Tensor, *, steps: int) -> tuple[Tensor, Tensor]:
+    """Nearest adversarial example on the line from each image to its candidate, as far as bisection tells.
+
+    Takes `candidates` (n, C, H, W) in [0, 1] and the number of bisection `steps`: the adversarial side is kept, so the
+    end is within 2^-steps of the candidate's distance of a crossing (of one, where the line crosses several times).
+    Returns points (n, C, H, W) and `found` (n,) bool; where the candidate is classified correctly nothing was found
+    and the point is the image. Guaranteed, and asserted: points in [0, 1], found ones misclassified, a tie at the top
+    being an error.
+    """
+    import torch
+
+    difference = candidates - images
+
+    def at(share: Tensor) -> Tensor:
+        return (images + per_image(share, images) * difference).clamp(0, 1)
+
+    # Every pass takes the whole batch: rounding depends on a batch's size, and these points lie on the boundary.
+    with torch.no_grad():
+        outside = torch.ones(len(images), device=images.device)
+        inside = torch.zeros_like(outside)
+        found = misclassified(network(at(outside)), labels)
+        for _ in range(steps):
+            middle = (inside + outside) / 2
+            adversarial = misclassified(network(at(middle)), labels)
+            outside = torch.where(adversarial, middle, outside)
+            inside = torch.where(adversarial, inside, middle)
+        points = torch.where(per_image(found, images), at(outside), images)
+        _assert_adversarial(network, points, labels, found=found)
+    return points, found
+
+
+def _assert_adversarial(network, points, labels, *, found):
+    assert points.min() >= 0, f"pixel below 0: {points.min()}"
+    assert points.max() <= 1, f"pixel above 1: {points.max()}"
+    wrong = misclassified(network(points), labels)
+    assert (wrong | ~found).all(), (
+        f"{int((~wrong & found).sum())} of {int(found.sum())} points are classified correctly"
+    )
 
 
 _TINY = 1e-20

@@ -4,29 +4,28 @@ A perturbation draws one neighbour of each image by its own random numbers, gfsc
 (n, C, H, W) in [0, 1]; the numbers are on their device.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 from gfscore.attacks.search import random_in_ball
 from gfscore.core.errors import InputError, unknown
+from gfscore.core.tensors import Generator, Tensor
+from gfscore.statistics.draws import Draws
 
-if TYPE_CHECKING:
-    from torch import Generator, Tensor
-
-    from gfscore.statistics.draws import Draws
-
-    Sampler = Callable[[Tensor, Draws], Tensor]
+Draw = Callable[[Tensor, Tensor, Draws], Tensor]
 
 
 @dataclass(frozen=True)
 class Perturbation:
-    """Distribution of neighbours: `draw(images, labels, draws)` -> images of the same shape, and its words."""
+    """Distribution of neighbours: `draw(images, labels, draws)` -> images of the same shape, its words, and `clip`.
 
-    draw: Callable[[Tensor, Tensor, Draws], Tensor]
+    `clip` says whether neighbours are clipped to [0, 1], in place, which changes their distribution near the edges.
+    """
+
+    draw: Draw
     description: str
+    clip: bool = False
 
     def __call__(self, images: Tensor, labels: Tensor, draws: Draws) -> Tensor:
         """One random neighbour of each image, (n, C, H, W); raises InputError when the sampler changes the shape."""
@@ -36,26 +35,24 @@ class Perturbation:
                 f"perturbation {self.description}: gives images of shape {tuple(neighbours.shape)} for "
                 f"{tuple(images.shape)}; a neighbour has the shape of its image"
             )
-        return neighbours.detach()
+        return (neighbours.clamp_(0, 1) if self.clip else neighbours).detach()
 
 
 def make_perturbation(settings: Mapping[str, Any]) -> Perturbation:
     """Perturbation that settings describe: `family`, a key of FAMILIES, the family's own numbers, and `clip`.
 
-    `clip` says whether neighbours are clipped to [0, 1], which changes their distribution near the edges; it stands in
-    the description. Corruptions are clipped, and rounded to 256 levels, in any case. Raises InputError for an unknown
-    family and for arguments that it does not take.
+    Corruptions are clipped, and rounded to 256 levels, in any case, as an image file would hold them. Raises InputError
+    for an unknown family and for arguments that it does not take.
     """
     own = {name: value for name, value in settings.items() if name not in ("family", "clip")}
     if settings["family"] not in FAMILIES:
         raise InputError(unknown("perturbation family", settings["family"], FAMILIES))
     try:
-        sampler, words = FAMILIES[settings["family"]](**own)
+        draw, words = FAMILIES[settings["family"]](**own)
     except TypeError as error:
         raise InputError(f"perturbation {settings['family']}: {error}; correct its settings") from error
-    perturbation = _of_draws(sampler, clip=settings["clip"], description=words)
-    # What a corruption gives is what an image file would hold, whatever is asked for.
-    return perturbation if settings["family"] != "corruption" else replace(perturbation, description=words)
+    words += "" if settings["family"] == "corruption" else _CLIPPED[settings["clip"]]
+    return Perturbation(draw, words, settings["clip"])
 
 
 def of_sampler(sampler: Callable[[Tensor, Generator], Tensor], *, clip: bool, description: str = "") -> Perturbation:
@@ -63,16 +60,11 @@ def of_sampler(sampler: Callable[[Tensor, Generator], Tensor], *, clip: bool, de
 
     The generator is seeded by all images of the batch, so their neighbours depend on which are drawn together.
     """
-    words = description or getattr(sampler, "__name__", type(sampler).__name__)
-    return _of_draws(lambda images, draws: sampler(images, draws.generator()), clip=clip, description=words)
+    words = (description or getattr(sampler, "__name__", type(sampler).__name__)) + _CLIPPED[clip]
+    return Perturbation(lambda images, labels, draws: sampler(images, draws.generator()), words, clip)
 
 
-def _of_draws(sampler: Sampler, *, clip: bool, description: str) -> Perturbation:
-    def draw(images: Tensor, _labels: Tensor, draws: Draws) -> Tensor:
-        neighbours = sampler(images, draws)
-        return neighbours.clamp_(0, 1) if clip else neighbours
-
-    return Perturbation(draw, description + (", clipped to [0, 1]" if clip else ", not clipped"))
+_CLIPPED = {True: ", clipped to [0, 1]", False: ", not clipped"}
 
 
 def of_attack(attack: Callable[[Tensor, Tensor], Tensor]) -> Perturbation:
@@ -96,31 +88,25 @@ def of_attack(attack: Callable[[Tensor, Tensor], Tensor]) -> Perturbation:
 def _linf_ball(*, eps):
     _require_positive("eps", eps)
 
-    def sampler(images: Tensor, draws: Draws) -> Tensor:
+    def draw(images: Tensor, _labels: Tensor, draws: Draws) -> Tensor:
         import torch
 
         drawn = draws.uniform(images.shape[1:])
         return torch.add(images, drawn, alpha=eps, out=drawn)
 
-    return sampler, f"uniform in the l_inf ball of radius {eps:g}"
+    return draw, f"uniform in the l_inf ball of radius {eps:g}"
 
 
 def _l2_ball(*, eps):
     _require_positive("eps", eps)
-
-    def sampler(images: Tensor, draws: Draws) -> Tensor:
-        return random_in_ball(images, draws, norm="l2", eps=eps).add_(images)
-
-    return sampler, f"uniform in the l_2 ball of radius {eps:g}"
+    words = f"uniform in the l_2 ball of radius {eps:g}"
+    return lambda images, labels, draws: random_in_ball(images, draws, norm="l2", eps=eps).add_(images), words
 
 
 def _gaussian(*, sigma):
     _require_positive("sigma", sigma)
-
-    def sampler(images: Tensor, draws: Draws) -> Tensor:
-        return draws.normal(images.shape[1:], std=sigma).add_(images)
-
-    return sampler, f"Gaussian noise of standard deviation {sigma:g}"
+    words = f"Gaussian noise of standard deviation {sigma:g}"
+    return lambda images, labels, draws: draws.normal(images.shape[1:], std=sigma).add_(images), words
 
 
 def _corruption(*, corruptions, severities):
@@ -138,7 +124,7 @@ def _corruption(*, corruptions, severities):
         # Unknown ones are refused before anything is drawn; their parameters for some size of image do not matter.
         parameters_of(name, severity, 32)
 
-    def sampler(images: Tensor, draws: Draws) -> Tensor:
+    def draw(images: Tensor, _labels: Tensor, draws: Draws) -> Tensor:
         rng = RowGenerators(draws.seeds)
         chosen = rng.integers(0, len(pairs), (len(images),))
         source = images.cpu().numpy()
@@ -149,10 +135,8 @@ def _corruption(*, corruptions, severities):
         return torch.from_numpy(neighbours).to(images.device)
 
     kinds, degrees = ", ".join(corruptions), ", ".join(map(str, severities))
-    return (
-        sampler,
-        f"one at random of the corruptions {kinds} at severity {degrees}, clipped to [0, 1] and rounded to 256 levels",
-    )
+    where = f"{kinds} at severity {degrees}"
+    return draw, f"one at random of the corruptions {where}, clipped to [0, 1] and rounded to 256 levels"
 
 
 def _require_positive(name, value):
@@ -160,13 +144,13 @@ def _require_positive(name, value):
         raise InputError(f"perturbation: {name} must be positive, got {value!r}")
 
 
-FAMILIES: dict[str, Callable[..., tuple[Sampler, str]]] = {
+FAMILIES: dict[str, Callable[..., tuple[Draw, str]]] = {
     "linf_ball": _linf_ball,
     "l2_ball": _l2_ball,
     "gaussian": _gaussian,
     "corruption": _corruption,
 }
-"""Families by name: a function from the family's settings to `(sampler, words)`.
+"""Families by name: a function from the family's settings to `(draw, words)`.
 
 A corruption that draws nothing at random (brightness, contrast, a blur) has a single outcome at each severity, so a
 family of it alone has p of 0 or 1.

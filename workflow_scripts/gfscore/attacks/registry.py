@@ -91,13 +91,8 @@ def _parsed(entry, known):
     name = entry["name"]
     if name not in known:
         raise InputError(unknown("attack", name, known))
-    settings = known[name].settings
-    own = [key for key in settings.model_fields if key != "name"]
-    for key in entry:
-        if key != "name" and key not in own:
-            raise InputError(f"attack {name!r} has no setting {key!r}; it has {', '.join(own) or 'none'}")
     try:
-        return settings.model_validate(dict(entry))
+        return known[name].settings.model_validate(dict(entry))
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))

@@ -1,23 +1,17 @@
 """The part that gradient attacks have in common: one look at a batch of points, and who leaves the batch after it."""
 
-from __future__ import annotations
-
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from gfscore.attacks.goals import Goal
 from gfscore.attacks.gradient_ascent import per_image, steepest
 from gfscore.core.errors import InputError
-
-if TYPE_CHECKING:
-    from torch import Tensor
-    from torch.nn import Module
-
-    from gfscore.attacks.goals import Goal
-    from gfscore.networks.classifier import Classifier
-    from gfscore.statistics.draws import Draws
+from gfscore.core.tensors import Module, Tensor
+from gfscore.networks.classifier import Classifier
+from gfscore.statistics.draws import Draws
 
 
 class Search:

@@ -16,6 +16,6 @@ class Square(AttackSettings):
 
 ATTACK = Attack(
     name="square",
-    in_ball=Form(settings=Square, function="gfscore.attacks.ball_libraries:square"),
+    in_ball=Form(settings=Square, function="gfscore.attacks.libraries:square"),
     follows=NOT_AT_ALL,
 )

@@ -5,7 +5,7 @@ Imports nothing heavy: declarations are read whenever a run is planned.
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import Annotated, Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 from pydantic import Field
@@ -85,14 +85,6 @@ class Measure:
 S = TypeVar("S", bound=Settings)
 
 
-def _none(_settings: Any, *, classes: float, thorough: bool) -> Iterator[Mistake]:
-    return iter(())
-
-
-def _nothing(_settings: Any) -> tuple[str, ...]:
-    return ()
-
-
 @dataclass(frozen=True, kw_only=True)
 class Kind(Generic[S]):
     """A kind of measure: all that the rest of the house needs to know of it."""
@@ -128,7 +120,7 @@ class Kind(Generic[S]):
     """Whether the network is differentiated."""
     attacks: bool = False
     """Whether an adversary looks for what the classifier gets wrong."""
-    named: Callable[[S], tuple[str, ...]] = _nothing
+    named: Callable[[S], tuple[str, ...]] = lambda settings: ()
     """Modules that declare what its settings name, attacks say."""
     predicts: bool = False
     """Whether its predictions are the classifier's answers to what it was shown, so that confusions are counted."""
@@ -140,7 +132,7 @@ class Kind(Generic[S]):
     """What makes columns of certified predictions and radii of others, "module:name"; empty where nothing does."""
     hint: str = ""
     """What to do where a model does not give what is needed."""
-    find_mistakes: Callable[..., Iterator[Mistake]] = _none
+    find_mistakes: Callable[..., Iterator[Mistake]] = lambda settings, **_: iter(())
     """What settings can be wrong in beyond their types, as `mistakes` says."""
     mem_mb: int = 4000
     """Memory of a job for one (model, dataset), in megabytes."""
@@ -175,7 +167,7 @@ class Kind(Generic[S]):
 
         That of a network raises InputError where a pass gave NaN or infinity (see gfscore.networks.logit_watch).
         """
-        function = _loaded(self.function)
+        function = resolve_name(self.function)
         if self.needs == "logits":
             return function
         from gfscore.networks.logit_watch import refusing_nan
@@ -184,9 +176,4 @@ class Kind(Generic[S]):
 
     def load_imported(self) -> Callable[..., dict[str, Any]]:
         """The function that makes its columns from certified radii."""
-        return _loaded(self.imported)
-
-
-def _loaded(reference: str) -> Callable[..., dict[str, Any]]:
-    module, name = reference.split(":")
-    return getattr(import_module(module), name)
+        return resolve_name(self.imported)

@@ -1,22 +1,19 @@
 """Measures that need images and a classifier: one job per (model, dataset), in batches that survive interruption."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from gfscore.core.files import read_json
 from gfscore.images.datasets import open_described
 from gfscore.images.subsets import subset_rows
 from gfscore.measures import progress
-from gfscore.measures.kept_samples import KeptSamples
 from gfscore.networks import inference, passes
 from gfscore.networks.opening import open_classifier
 from gfscore.networks.thread_count import threads_for
@@ -24,9 +21,6 @@ from gfscore.statistics.draws import seeds_of_samples
 from gfscore.statistics.margins import predictions
 from gfscore.tables.parquet_tables import write_table
 from gfscore.tables.table import Table
-
-if TYPE_CHECKING:
-    from gfscore.images.image_set import ImageSet
 
 
 def measure_in_batches(
@@ -58,23 +52,25 @@ def measure_in_batches(
     threads, device = identity.pop("threads"), identity["device"]
     # Of its row in the dataset, so that a sample is drawn alike in any subset and batch.
     seeds = seeds_of_samples(settings["seed"], settings["kind"], rows)
-    kept = KeptSamples(path_to_progress, table, identity, version=how["version"])
+    kept = progress.KeptSamples(path_to_progress, table, identity, version=how["version"])
     todo = kept.missing(images.sample_id)
     asked, images = images.sample_id, images.select(todo) if len(todo) < len(images) else images
     seeds = seeds[todo]
-    stream = _Positioned(images, how["batch_size"])
+    size, numbered = how["batch_size"], enumerate(images.full_batches(how["batch_size"]))
+    measure_batch = partial(measure_batch, settings=settings)
 
     def compute(part: int) -> pd.DataFrame:
-        start, batch = stream.at(part)
-        how_measured = {"settings": settings, "table": table, "of_samples": of_samples, "seeds": seeds}
-        return _measured(measure_batch, running, images, batch, start=start, **how_measured)
+        # Parts are computed in ascending order; batches of those that were kept are skipped.
+        batch = next(batch for number, batch in numbered if number == part)
+        of = {"images": images, "seeds": seeds, "of_samples": of_samples, "table": table}
+        return _measured(batch, part * size, measure_batch=measure_batch, classifier=running, **of)
 
     with inference.reproducible_arithmetic(threads=threads), passes.counted(classifier) as running:
         started = time.monotonic()
         made = None
         if len(todo):
             made = progress.in_parts(
-                range(stream.batches),
+                range(-(-len(images) // size)),
                 compute,
                 table=table,
                 folder=path_to_progress,
@@ -112,50 +108,35 @@ def _opened(files, settings, measure, with_copies):
     return images, rows, classifier, identity | {"threads": threads}
 
 
-class _Positioned:
-    """Batches of an image set by number, read in ascending order only; what is not asked for is skipped."""
-
-    def __init__(self, images: ImageSet, batch_size: int) -> None:
-        self._batches = enumerate(images.full_batches(batch_size))
-        self._batch_size = batch_size
-        self.batches = -(-len(images) // batch_size)
-
-    def at(self, number: int) -> tuple[int, NDArray[np.float32]]:
-        """Number of the first sample of a batch, and its images."""
-        for index, batch in self._batches:
-            if index == number:
-                return index * self._batch_size, batch
-        raise IndexError(f"there is no batch {number}")
-
-
-def _measured(measure_batch, classifier, images, batch, *, start, settings, table, of_samples, seeds):
-    here = slice(start, start + len(batch))
-    labels = np.asarray(images.labels[here], dtype=np.int64)
-    columns = None
+def _measured(batch, start, **how):
+    # Rows of a batch whose first sample is the one numbered `start`; of halves where memory runs out.
+    frame = None
     try:
-        clean = predictions(classifier.logits(batch), labels)
-        own = of_samples(images.sample_id[here])
-        if images.copies:
-            own["copies"] = images.copies.select(np.arange(len(images))[here])
-        columns = dict(measure_batch(classifier, batch, labels, settings=settings, seeds=seeds[here], **own))
+        frame = _rows(batch, start, **how)
     # onnxruntime's errors derive from Exception alone.
     except Exception as error:
         if len(batch) == 1 or not inference.out_of_memory(error):
             raise
     # Only here, as an error that is being handled keeps the tensors of what failed.
-    if columns is None:
+    if frame is None:
         half = (len(batch) + 1) // 2
         print(f"out of memory with {len(batch)} images at a time: {half} from here")
-        parts = [(start, batch[:half]), (start + half, batch[half:])]
-        rest = {"settings": settings, "table": table, "of_samples": of_samples, "seeds": seeds}
-        return pd.concat(
-            [_measured(measure_batch, classifier, images, part, start=at, **rest) for at, part in parts],
-            ignore_index=True,
-        )
+        parts = _measured(batch[:half], start, **how), _measured(batch[half:], start + half, **how)
+        frame = pd.concat(parts, ignore_index=True)
+    return frame
+
+
+def _rows(batch, start, *, measure_batch, classifier, images, seeds, of_samples, table):
+    here = slice(start, start + len(batch))
+    labels = np.asarray(images.labels[here], dtype=np.int64)
+    clean = predictions(classifier.logits(batch), labels)
+    own = of_samples(images.sample_id[here])
+    if images.copies:
+        own["copies"] = images.copies.select(np.arange(len(images))[here])
+    columns = dict(measure_batch(classifier, batch, labels, seeds=seeds[here], **own))
     rows = columns.pop("row", np.arange(len(batch)))
     shared = {"sample_id": images.sample_id[start + rows], "label": labels[rows], "clean_prediction": clean[rows]}
-    frame = pd.DataFrame(shared | columns)
-    return frame[table.column_names]
+    return pd.DataFrame(shared | columns)[table.column_names]
 
 
 def of_job(job: Any, *, named_by: str = "measure") -> dict[str, Any]:

@@ -8,8 +8,6 @@ compared with that of the unperturbed reconstruction, f(U(z)), as in Eq. 1, not 
 # ASSUME: the prediction does not change and change back between two neighbouring steps.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ Source: "Is the fairness metric truly fair?", section 5.2. In its Tables 1 and 3
 every cell, which contradicts its formula; here the formula is computed.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 

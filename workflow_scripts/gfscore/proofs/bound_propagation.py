@@ -4,18 +4,13 @@ For networks that are a sequence of convolutions, linear layers and ReLUs. A pro
 to float32 rounding; without a proof an image may still be robust.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-    from torch import Tensor
-    from torch.nn import Module
+from gfscore.core.tensors import Module, Tensor
 
 
 def certified(network: Module, images: Tensor, labels: Tensor, *, eps: float | Tensor) -> Tensor:

@@ -1,27 +1,20 @@
 """Charts of one audit: which there are, their words, and their figures, specifications and files."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gfscore.audit.findings.finding import Finding
 from gfscore.core.names import printable
 from gfscore.core.numbers import number, percent
 from gfscore.show.charts import CHARTS
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Bars, Heatmap, Intervals, Matrix
+from gfscore.show.forms import Bars, Figure, Frame, Heatmap, Intervals, Matrix
 from gfscore.show.forms.layout import WIDTH
 from gfscore.show.forms.panels import Words, categories
 from gfscore.show.forms.paper import figure_of
-from gfscore.show.forms.saving import svg_text
 from gfscore.show.forms.vega import specification
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
 
 MOST_ROWS = 100
 """Rows of a chart in print; the page has them all."""
@@ -36,7 +29,7 @@ class Drawing:
 
     chart: Chart
     subject: Subject
-    frame: pd.DataFrame
+    frame: Frame
 
     @property
     def name(self) -> str:
@@ -80,7 +73,7 @@ class Drawing:
             yield f"n = {low if low == high else f'{low} to {high}'} samples{of}"
 
     @cached_property
-    def printed(self) -> tuple[pd.DataFrame, Words]:
+    def printed(self) -> tuple[Frame, Words]:
         """Its frame and words in print, where more than MOST_ROWS rows are cut to the first, which the note says."""
         form = self.chart.form
         if not isinstance(form, Heatmap | Intervals | Bars) or isinstance(form, Matrix):
@@ -95,10 +88,6 @@ class Drawing:
     def figure(self, *, width: float = WIDTH) -> Figure:
         """The matplotlib Figure, `width` inches wide."""
         return figure_of(self.chart.form, *self.printed, width=width)
-
-    def svg(self, *, width: float = WIDTH) -> str:
-        """The figure as SVG, the same text on every run."""
-        return svg_text(self.figure(width=width))
 
     def vega_lite(self, *, printed: bool = False) -> dict[str, Any]:
         """The Vega-Lite specification, with its data; with those of print where it is `printed`."""

@@ -1,24 +1,20 @@
 """The figures of an audit as files, drawn by several processes."""
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from multiprocessing import get_context, parent_process
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gfscore.audit.audit_tables import read_audit_tables
+from gfscore.audit.inputs import AuditInputs
+from gfscore.audit.measured import Measured
 from gfscore.core.files import read_json
 from gfscore.projection.mappers.pictures import read_all_pictures
 from gfscore.show.charts.declaration import SCORE, Subject
 from gfscore.show.drawing import drawings, parts_of
 from gfscore.show.forms.saving import save_figure
-
-if TYPE_CHECKING:
-    from gfscore.audit.inputs import AuditInputs
-    from gfscore.audit.measured import Measured
 
 
 def draw_by_processes(files: Mapping[str, Any], path_to_folder: Path | str, *, threads: int, **settings: Any) -> None:

@@ -1,7 +1,5 @@
 """What each figure of an audit is called by people. Imports nothing heavy, because every run of Snakemake reads it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from gfscore.show.charts import CHARTS

@@ -1,7 +1,5 @@
 """What a run ends with in the terminal: the verdict, its findings, and where the page is. Imports nothing heavy."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from textwrap import wrap
 from typing import Any

@@ -1,7 +1,5 @@
 """Seeded samples of a user's generator of images conditional on the class."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -87,7 +85,8 @@ def _pixels(output, output_range, rows, where):
     import torch
 
     shape = tuple(output.shape) if isinstance(output, torch.Tensor) else type(output).__name__
-    if not isinstance(output, torch.Tensor) or output.ndim != 4 or not _fits(shape, len(rows)):
+    fits = isinstance(output, torch.Tensor) and output.ndim == 4 and len(output) == len(rows) and output.numel() > 0
+    if not fits or output.shape[1] > MOST_CHANNELS:
         raise InputError(
             f"{where}: returns {shape} for {len(rows)} latents; make it return images (n, C, H, W) with at most "
             f"{MOST_CHANNELS} channels"
@@ -105,7 +104,3 @@ def _pixels(output, output_range, rows, where):
             f"{output_range}; correct that, or the generator"
         )
     return pixels.clamp(0, 1)
-
-
-def _fits(shape, n):
-    return shape[0] == n and 1 <= shape[1] <= MOST_CHANNELS and min(shape[2:]) >= 1

@@ -1,7 +1,5 @@
 """A small class-conditional generative model: Gaussian mixtures in principal-component space."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Training images in random order: held in memory if they fit, otherwise read from their files batch by batch."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass

@@ -1,26 +1,21 @@
 """Training of image classifiers: the loop of all methods, and the accuracies afterwards."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.attacks.gradient_ascent import attack_name, survivors
+from gfscore.core.tensors import Module
+from gfscore.images.image_set import ImageSet
 from gfscore.networks.inference import extract_logits, out_of_memory, reproducible_arithmetic, require_device
 from gfscore.networks.opening import build_network
+from gfscore.networks.resuming import TrainingProgress
 from gfscore.statistics.margins import predictions
 from gfscore.training.images import ReadImages, in_batches
 from gfscore.training.objectives import Setup, make_objective
 from gfscore.training.recipe import Trainer, seeded
-
-if TYPE_CHECKING:
-    from torch import nn
-
-    from gfscore.images.image_set import ImageSet
-    from gfscore.networks.resuming import TrainingProgress
 
 ATTACKED_AT_ONCE = 256
 """Images per batch of the attack after a training; if memory runs out, the attack restarts with half as many."""
@@ -44,7 +39,7 @@ def train_classifier(
     coefficients: Mapping[str, float] | None = None,
     recipe: Mapping[str, Any] | None = None,
     progress: TrainingProgress | None = None,
-) -> nn.Module:
+) -> Module:
     """Classifier trained by one of METHODS, a torch module in eval mode on the CPU.
 
     Takes `images` (N, C, H, W) float32 in [0, 1], an array or gfscore.training.images.ReadImages, and `labels` (N,) in
@@ -83,7 +78,7 @@ def train_classifier(
 
 
 def describe_training(
-    network: nn.Module, train: ImageSet, test: ImageSet, *, settings: Mapping[str, Any], attack: Mapping[str, Any]
+    network: Module, train: ImageSet, test: ImageSet, *, settings: Mapping[str, Any], attack: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Settings and accuracies of a trained classifier, a mapping for JSON; accuracies are fractions.
 

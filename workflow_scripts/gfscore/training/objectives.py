@@ -6,23 +6,18 @@ is a mapping of tensors in its attribute `memory`, modified in place, so that an
 new method is one such function and one line in METHODS.
 """
 
-from __future__ import annotations
-
 import inspect
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
-from gfscore.attacks.gradient_ascent import cross_entropy, fgsm, pgd, random_in_ball
+from gfscore.attacks.gradient_ascent import cross_entropy, pgd, random_in_ball
 from gfscore.core.errors import InputError
+from gfscore.core.tensors import Generator, Module, Tensor
 
-if TYPE_CHECKING:
-    import torch
-    from torch import Tensor, nn
-
-
-Objective = Callable[["nn.Module", "Tensor", "Tensor"], "Tensor"]
+Objective = Callable[[Module, Tensor, Tensor], Tensor]
 """Function from a network, a batch of images and their labels to the loss to differentiate."""
 
 
@@ -32,7 +27,7 @@ class Setup:
 
     classes: int
     threat: Mapping[str, Any]
-    generator: torch.Generator
+    generator: Generator
 
     def attack(self, *keys: str) -> dict[str, Any]:
         """Values of the threat for `keys`, as a mapping; InputError for a missing one."""
@@ -41,11 +36,16 @@ class Setup:
             raise InputError(f"this training method needs threat.{missing[0]}; add it to the model's entry")
         return {key: self.threat[key] for key in keys}
 
+    def perturb(self, **changes: Any) -> Callable[..., Tensor]:
+        """PGD within the threat, a function of a network, images, labels and, where given, another `loss`."""
+        keys = [key for key in ("norm", "eps", "step_size", "steps") if key not in changes]
+        return partial(pgd, generator=self.generator, **self.attack(*keys), **changes)
+
 
 def erm(setup: Setup) -> Objective:
     """Empirical risk minimisation: mean cross-entropy of the clean images (Vapnik 1998)."""
 
-    def objective(network: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+    def objective(network: Module, images: Tensor, labels: Tensor) -> Tensor:
         return cross_entropy(network(images), labels).mean()
 
     return objective
@@ -59,7 +59,7 @@ def erm_with_augmentation(setup: Setup, *, rotation: float, shift: float, scale:
     probability 1/2, which is unsuitable for digits and letters.
     """
 
-    def objective(network: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+    def objective(network: Module, images: Tensor, labels: Tensor) -> Tensor:
         warped = warp(images, rotation=rotation, shift=shift, scale=scale, flip=flip, generator=setup.generator)
         return cross_entropy(network(warped), labels).mean()
 
@@ -68,44 +68,35 @@ def erm_with_augmentation(setup: Setup, *, rotation: float, shift: float, scale:
 
 def fgsm_training(setup: Setup) -> Objective:
     """Adversarial training on single steps from a random start (Wong et al. 2020, Algorithm 3)."""
-    attack = setup.attack("norm", "eps", "step_size")
+    perturb = setup.perturb(steps=1)
 
-    def objective(network: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
-        adversarial = fgsm(network, images, labels, random_start=True, generator=setup.generator, **attack)
-        return cross_entropy(network(adversarial), labels).mean()
+    def objective(network: Module, images: Tensor, labels: Tensor) -> Tensor:
+        return cross_entropy(network(perturb(network, images, labels)), labels).mean()
 
     return objective
 
 
 def pgd_training(setup: Setup) -> Objective:
     """Adversarial training: cross-entropy of PGD examples (Madry et al. 2018, section 2)."""
-    attack = setup.attack("norm", "eps", "step_size", "steps")
+    perturb = setup.perturb()
 
-    def objective(network: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
-        adversarial = pgd(network, images, labels, generator=setup.generator, **attack)
-        return cross_entropy(network(adversarial), labels).mean()
+    def objective(network: Module, images: Tensor, labels: Tensor) -> Tensor:
+        return cross_entropy(network(perturb(network, images, labels)), labels).mean()
 
     return objective
 
 
 def trades(setup: Setup, *, beta: float) -> Objective:
     """Clean cross-entropy + beta KL(p(x) || p(x')), x' maximising the latter (Zhang et al. 2019, section 3)."""
-    attack = setup.attack("norm", "eps", "step_size", "steps")
+    perturb = setup.perturb()
 
-    def objective(network: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+    def objective(network: Module, images: Tensor, labels: Tensor) -> Tensor:
         import torch
 
         with torch.no_grad():
             target = network(images)
         # The divergence and its gradient are zero at x itself, so PGD needs its random start.
-        adversarial = pgd(
-            network,
-            images,
-            labels,
-            generator=setup.generator,
-            loss=lambda logits, _: divergence(target, logits),
-            **attack,
-        )
+        adversarial = perturb(network, images, labels, loss=lambda logits, _: divergence(target, logits))
         return trades_loss(network(images), network(adversarial), labels, beta=beta)
 
     return objective
@@ -113,10 +104,10 @@ def trades(setup: Setup, *, beta: float) -> Objective:
 
 def mart(setup: Setup, *, lam: float) -> Objective:
     """Misclassification-aware adversarial training on PGD examples (Wang et al. 2020, section 3)."""
-    attack = setup.attack("norm", "eps", "step_size", "steps")
+    perturb = setup.perturb()
 
-    def objective(network: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
-        adversarial = pgd(network, images, labels, generator=setup.generator, **attack)
+    def objective(network: Module, images: Tensor, labels: Tensor) -> Tensor:
+        adversarial = perturb(network, images, labels)
         return mart_loss(network(images), network(adversarial), labels, lam=lam)
 
     return objective
@@ -134,7 +125,7 @@ def probabilistic(setup: Setup, *, rho: float, samples: int) -> Objective:
             f"PRL needs 0 < rho <= 1 and rho * samples >= 1, got rho {rho}, samples {samples}; correct them"
         )
 
-    def objective(network: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+    def objective(network: Module, images: Tensor, labels: Tensor) -> Tensor:
         repeated = images.repeat_interleave(samples, dim=0)
         noise = random_in_ball(repeated, generator=setup.generator, **ball)
         losses = cross_entropy(network((repeated + noise).clamp(0, 1)), labels.repeat_interleave(samples))
@@ -153,11 +144,11 @@ def worst_class(setup: Setup, *, rate: float, floor: float) -> Objective:
     """
     import torch
 
-    attack = setup.attack("norm", "eps", "step_size", "steps")
+    perturb = setup.perturb()
     weights = torch.full((setup.classes,), 1 / setup.classes)
 
-    def objective(network: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
-        adversarial = pgd(network, images, labels, generator=setup.generator, **attack)
+    def objective(network: Module, images: Tensor, labels: Tensor) -> Tensor:
+        adversarial = perturb(network, images, labels)
         means, present = class_means(cross_entropy(network(adversarial), labels), labels, classes=setup.classes)
         weights.copy_(exponentiated_gradient(weights.to(means.device), means.detach(), rate=rate))
         used = (floor / setup.classes + (1 - floor) * weights.to(means.device)) * present
@@ -233,9 +224,7 @@ def exponentiated_gradient(weights: Tensor, losses: Tensor, *, rate: float) -> T
     return (weights.clamp_min(1e-8).log() + rate * losses).softmax(0)
 
 
-def warp(
-    images: Tensor, *, rotation: float, shift: float, scale: float, flip: bool, generator: torch.Generator
-) -> Tensor:
+def warp(images: Tensor, *, rotation: float, shift: float, scale: float, flip: bool, generator: Generator) -> Tensor:
     """Images under random affine maps, bilinear with zeros outside; see `erm_with_augmentation` for the ranges."""
     import torch
     from torch.nn import functional

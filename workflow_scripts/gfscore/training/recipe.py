@@ -1,17 +1,13 @@
 """Training steps: optimiser, schedule, gradient clipping, precision, augmentation."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gfscore.core.errors import InputError
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
+from gfscore.core.tensors import Module, Tensor
 
 PLAIN: dict[str, Any] = {"clip_norm": None, "mixed_precision": False, "augmentation": None}
 """Settings of a training without a recipe, whose learning rate follows one cycle."""
@@ -28,8 +24,8 @@ class Trainer:
 
     def __init__(
         self,
-        network: nn.Module,
-        objective: Callable[[nn.Module, Tensor, Tensor], Tensor],
+        network: Module,
+        objective: Callable[[Module, Tensor, Tensor], Tensor],
         *,
         learning_rate: float,
         weight_decay: float,

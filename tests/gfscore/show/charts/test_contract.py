@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 from dataclasses import fields
 from functools import cache
 from itertools import combinations
@@ -159,20 +157,3 @@ def test_axes_name_what_they_show_and_figures_their_samples():
 
 def axis_titles(drawing):
     return [text.get_text() for axes in drawing.figure().axes for text in (axes.xaxis.label, axes.yaxis.label)]
-
-
-def test_declarations_are_light():
-    code = "import sys, gfscore.show.charts; print([n for n in ('numpy', 'pandas', 'matplotlib') if n in sys.modules])"
-    ran = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=path_of_package()
-    )
-    assert ran.stdout.strip() == "[]"
-
-
-def path_of_package():
-    import os
-    from pathlib import Path
-
-    import gfscore
-
-    return os.environ | {"PYTHONPATH": str(Path(gfscore.__file__).parents[1])}

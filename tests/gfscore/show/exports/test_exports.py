@@ -21,8 +21,14 @@ from gfscore.networks.manifests import describe_checkpoint
 from gfscore.show import figure_names
 from gfscore.show.exports.cards import model_cards
 from gfscore.show.exports.crate import write_crate
-from gfscore.show.exports.latex import calibration_table, class_table, escaped, model_table
-from gfscore.show.exports.latex_projections import coupling_table, projection_table
+from gfscore.show.exports.latex import (
+    calibration_table,
+    class_table,
+    coupling_table,
+    escaped,
+    model_table,
+    projection_table,
+)
 from gfscore.statistics.margins import SCALE
 from gfscore.workflow.export_layout import manifests, workflow_files
 from shipped_configuration import shipped_configuration
@@ -45,6 +51,15 @@ def rows_of(table, measure):
 # ---- LaTeX ----
 
 
+def table_of_models(summary, *, name="great-softmax", calibrations=()):
+    return model_table(summary, GREAT, name=name, fp_lambda=LAM, calibrations=dict(calibrations))
+
+
+@pytest.fixture(scope="module")
+def calibrated():
+    return synthetic_audit(models=4, per_class=20, measures=("great-softmax",))
+
+
 def cells_of(text):
     body = text.split("\\endlastfoot")[-1].split("\\midrule")[-1].split("\\bottomrule")[0].split("\\end{longtable}")[0]
     lines = [line.removesuffix("\\\\").strip() for line in body.strip().splitlines() if "&" in line]
@@ -54,7 +69,7 @@ def cells_of(text):
 def test_table_of_models_is_sorted_by_robust_accuracy_and_prints_three_decimals():
     audit = audit_of()
     summary = rows_of(audit.model_summary, "great-softmax")
-    text = model_table(summary, GREAT, name="great-softmax", fp_lambda=LAM, calibrations={})
+    text = table_of_models(summary)
     cells = cells_of(text)
     best = summary.sort_values("robust_accuracy", ascending=False).iloc[0]
     assert cells[0][:3] == [
@@ -68,32 +83,27 @@ def test_table_of_models_is_sorted_by_robust_accuracy_and_prints_three_decimals(
     assert text.count("\\toprule") == text.count("\\bottomrule") == 1
 
 
-def test_calibrated_scores_have_a_column_and_their_temperature_in_the_caption():
-    audit = synthetic_audit(models=3, per_class=20, measures=("great-softmax",))
-    inside = {name: result | {"edge": False} for name, result in audit.calibration_results.items()}
-    text = model_table(audit.model_summary, GREAT, name="great-softmax", fp_lambda=LAM, calibrations=inside)
-    chosen = audit.calibration_results["within_model_class_accuracy"]["t_star"]
+def test_calibrated_scores_have_a_column_and_their_temperature_in_the_caption(calibrated):
+    inside = {name: result | {"edge": False} for name, result in calibrated.calibration_results.items()}
+    text = table_of_models(calibrated.model_summary, calibrations=inside)
+    chosen = calibrated.calibration_results["within_model_class_accuracy"]["t_star"]
     assert f"Cal. score: at T = {chosen:.3g}, chosen by within-model class accuracy." in text
-    own = audit.of("model_summary", calibration="within_model_class_accuracy").set_index("model")["value"]
+    own = calibrated.of("model_summary", calibration="within_model_class_accuracy").set_index("model")["value"]
     assert cells_of(text)[0][3] == f"{own[cells_of(text)[0][0].replace(chr(92), '')]:.3f}"
 
 
-def test_a_temperature_at_the_edge_of_the_search_has_a_star_in_both_tables():
-    audit = synthetic_audit(models=4, per_class=20, measures=("great-softmax",))
-    summary, results = audit.model_summary, audit.calibration_results
-    chosen = "within_model_class_accuracy"
+def test_a_temperature_at_the_edge_of_the_search_has_a_star_in_both_tables(calibrated):
+    summary, results, chosen = calibrated.model_summary, calibrated.calibration_results, "within_model_class_accuracy"
     for edge, title in ((True, "Cal. score*"), (False, "Cal. score")):
         marked = {name: result | {"edge": edge and name == chosen} for name, result in results.items()}
-        text = model_table(summary, GREAT, name="great-softmax", fp_lambda=LAM, calibrations=marked)
-        assert f"{title} &" in text
+        assert f"{title} &" in table_of_models(summary, calibrations=marked)
         cells = cells_of(calibration_table(marked, summary, name="great-softmax"))
         assert [row[1].endswith("*") for row in cells] == [edge and name == chosen for name in results]
 
 
-def test_table_of_calibrations_is_the_agreement_with_robust_accuracy_before_and_after():
-    audit = synthetic_audit(models=4, per_class=20, measures=("great-softmax",))
-    results = audit.calibration_results
-    cells = cells_of(calibration_table(results, audit.model_summary, name="great-softmax"))
+def test_table_of_calibrations_is_the_agreement_with_robust_accuracy_before_and_after(calibrated):
+    results = calibrated.calibration_results
+    cells = cells_of(calibration_table(results, calibrated.model_summary, name="great-softmax"))
     for row, result in zip(cells, results.values(), strict=True):
         found = result["agreement"]["robust accuracy"]
         assert row[2:] == ["--" if found[when] is None else f"{found[when]:.3f}" for when in ("before", "after")]
@@ -120,7 +130,7 @@ def test_class_without_samples_and_unknown_robust_accuracy_are_dashes():
     scores = rows_of(audit.class_scores, "clean")
     assert cells_of(class_table(scores, GREAT, name="clean"))[0][4] == "--"
     summary = rows_of(audit.model_summary, "clean").assign(robust_accuracy=np.nan, robust_accuracy_source=None)
-    text = model_table(summary, GREAT, name="clean", fp_lambda=LAM, calibrations={})
+    text = table_of_models(summary, name="clean")
     assert {row[1] for row in cells_of(text)} == {"--"}
     assert "No robust accuracy is known." in text
 
@@ -141,7 +151,7 @@ def test_names_are_text_to_latex(name, written):
 
 def test_hostile_names_do_not_break_the_tables():
     audit = audit_of(model_names=HOSTILE, measures=("clean",))
-    text = model_table(audit.model_summary, GREAT, name="a_b c", fp_lambda=LAM, calibrations={})
+    text = table_of_models(audit.model_summary, name="a_b c")
     assert {len(row) for row in cells_of(text)} == {8}
     assert "\\frac{" not in text
     assert "\\label{tab:a-b-c-models}" in text
@@ -238,19 +248,18 @@ def test_cards_are_read_by_the_hub_library():
         assert "<b>" not in page
 
 
-def test_names_are_text_to_markdown():
-    cards = cards_of(audit_of(model_names=["~~gone~~", "&lt;b&gt;", "plain"]))
-    assert [card_of(text)[1].strip().split("\n")[0] for text in cards.values()] == [
-        "# \\~\\~gone\\~\\~",
-        "# \\&lt;b\\&gt;",
-        "# plain",
-    ]
-
-
-def test_names_beyond_the_first_plane_of_unicode_come_back_as_they_are():
-    name = "\N{MATHEMATICAL ITALIC SMALL ALPHA}-net \N{CAT FACE}"
-    block, _ = card_of(next(iter(cards_of(audit_of(model_names=[name, "b", "c"])).values())))
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("~~gone~~", "\\~\\~gone\\~\\~"),
+        ("&lt;b&gt;", "\\&lt;b\\&gt;"),
+        ("\N{MATHEMATICAL ITALIC SMALL ALPHA}-net \N{CAT FACE}",) * 2,
+    ],
+)
+def test_names_are_text_to_markdown_and_come_back_as_they_are(name, written):
+    block, page = card_of(next(iter(cards_of(audit_of(model_names=[name, "b", "c"])).values())))
     assert block["model-index"][0]["name"] == name
+    assert page.strip().split("\n")[0] == f"# {written}"
 
 
 def test_undefined_numbers_are_left_out():

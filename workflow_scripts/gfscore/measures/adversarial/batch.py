@@ -1,28 +1,23 @@
 """Adversarial accuracy: which samples survive the worst of several attacks within a ball.
 
-Auto-PGD and PGD are our own and FAB and Square are pyautoattack's; gfscore.attacks.ball_libraries says why.
+Auto-PGD and PGD are our own and FAB and Square are pyautoattack's; gfscore.attacks.libraries says why.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.attacks.balls import ball_of
-from gfscore.attacks.boundary import misclassified
-from gfscore.attacks.gradient_ascent import assert_allowed, correct
+from gfscore.attacks.gradient_ascent import assert_allowed, correct, misclassified
 from gfscore.attacks.registry import BALL_ATTACKS, expand
 from gfscore.attacks.search import distances, logits_of, on_device
+from gfscore.core.tensors import Tensor
 from gfscore.measures.samples import ALREADY_WRONG
 from gfscore.networks.classifier import Classifier
 from gfscore.statistics.draws import Draws
 from gfscore.statistics.margins import predictions
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 def measure_batch(
@@ -35,15 +30,13 @@ def measure_batch(
 ) -> dict[str, NDArray[Any]]:
     """Pointwise worst case of several attacks: a sample survives when it is right and every attack fails.
 
-    Takes a Classifier with gradients, `images` (n, C, H, W) float32 in [0, 1], `labels` (n,) int, of
-    `settings` norm ("linf" or "l2"), eps and attacks, a list of mappings that run in this order on the samples still
-    standing (gfscore.attacks.registry), and `seeds` (n,) of the draws. Returns arrays (n,): value float64, 1 for a
-    survivor, else 0; prediction int32 on the adversarial example, for others on the image; attack, the name of the
-    first that succeeded, "clean" for a sample that is wrong without one, None for a survivor; distance float64, norm of
-    the perturbation that succeeded, 0 for "clean", NaN for a survivor; steps int64, forward passes; censored, all
-    False. Surviving proves nothing: the mean value is an upper bound on the share of robust samples. Guaranteed, and
-    asserted: whatever an attack returns lies in the ball and in [0, 1]; a success is one in a pass of its own, a tie
-    at the top being an error. Raises InputError for a classifier without gradients, and as `expand` does.
+    Arguments as in gfscore.measures.job; `settings` norm, eps and attacks, which run in this order on the samples that
+    still stand. Returns arrays (n,): value, 1 for a survivor, else 0; prediction on the adversarial example, for others
+    on the image; attack, the first that succeeded, "clean" for a sample that is wrong without one, None for a survivor;
+    distance, norm of the perturbation, 0 for "clean", NaN for a survivor; steps, forward passes. Surviving proves
+    nothing: the mean is an upper bound on the share of robust samples. Guaranteed, and asserted: what an attack returns
+    lies in the ball and in [0, 1]; a success is one in a pass of its own, a tie at the top being an error. Raises
+    InputError for a classifier without gradients, and as `expand` does.
     """
     ball = ball_of(settings)
     network, x, y = on_device(classifier, images, labels)

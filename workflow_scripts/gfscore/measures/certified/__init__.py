@@ -109,10 +109,6 @@ def find_mistakes(settings: Certified, *, classes: float, thorough: bool) -> Ite
         yield Mistake(("smoothing", "sandwich"), f"gradient_draws must be at most batch_size ({smoothing.batch_size})")
 
 
-def _gradients(settings: Certified) -> bool:
-    return settings.smoothing is not None and settings.smoothing.sandwich is not None
-
-
 KIND = Kind(
     name="certified",
     settings=Certified,
@@ -120,7 +116,7 @@ KIND = Kind(
     describe=describe,
     find_mistakes=find_mistakes,
     needs="network",
-    gradients=_gradients,
+    gradients=lambda settings: settings.smoothing is not None and settings.smoothing.sandwich is not None,
     elsewhere=lambda settings: settings.largest_radius is not None,
     hint=(
         "a measure of this kind has largest_radius for values computed elsewhere, smoothing for all others, and "

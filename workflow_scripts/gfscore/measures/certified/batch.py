@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gfscore.measures.certified.radii import require_certifiable
 from gfscore.measures.certified.smoothed_attacks import attack_certificates
 from gfscore.measures.certified.smoothing import certify
 from gfscore.networks.batched import BatchedClassifier
@@ -31,13 +30,11 @@ def measure_batch(
     batch_size (noisy copies classified at a time) and sandwich (see smoothed_attacks, null for none). Each certificate
     holds with probability at least 1 - alpha over the noise, for the smoothed classifier, also for perturbations that
     leave [0, 1]; noisy copies are not clipped. `prediction` is the class of the smoothed classifier, -1 for an
-    abstention. `attacked` says that the sandwich attacked the certificate, `refuted` that it was caught wrong. Raises
-    InputError when the settings can certify nothing.
+    abstention. `attacked` says that the sandwich attacked the certificate, `refuted` that it was caught wrong.
     """
     import torch
 
     smoothing = settings["smoothing"]
-    require_certifiable(smoothing)
     base = BatchedClassifier(classifier, batch_size=smoothing["batch_size"])
     noise = Draws.of(seeds, base.device)
     x = torch.from_numpy(images).to(base.device)

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gfscore.core.errors import InputError
-from gfscore.measures.certified import HALF, provable_radius
+from gfscore.measures.certified import HALF
 from gfscore.statistics.binomial import lower_shares
 from gfscore.tables.sample_files import ABSTAINED
 
@@ -46,21 +45,6 @@ def fewest_votes(draws: int, *, alpha: float) -> int:
     votes = np.arange(draws + 2)
     proven = lower_shares(votes[:-1], draws, alpha=alpha) > HALF
     return int(votes[np.append(proven, True)][0])
-
-
-def require_certifiable(settings: Mapping[str, Any]) -> None:
-    """Raise InputError unless the settings of a smoothing can certify anything at all.
-
-    `settings` is a mapping with sigma, selection_samples, estimation_samples and alpha. The most that n agreeing draws
-    prove is p = alpha^(1/n), so at alpha = 0.001 it takes 10 draws to certify any radius.
-    """
-    if not 0 < settings["alpha"] < 1 or settings["sigma"] <= 0:
-        raise InputError(f"smoothing: 0 < alpha < 1 and sigma > 0 are needed, got {dict(settings)}")
-    if settings["selection_samples"] < 1 or provable_radius(settings) <= 0:
-        raise InputError(
-            f"smoothing: estimation_samples {settings['estimation_samples']} can certify nothing at alpha "
-            f"{settings['alpha']:g}: even when all agree, the class is not proven above 1/2; draw more samples"
-        )
 
 
 def import_radii(

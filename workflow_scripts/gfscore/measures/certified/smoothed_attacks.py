@@ -1,7 +1,7 @@
 """Attacks on a smoothed classifier within its certified radii: what they find, the certificate excluded."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,15 +9,13 @@ from numpy.typing import NDArray
 from gfscore.attacks.gradient_ascent import per_image, steepest
 from gfscore.attacks.search import slope_of
 from gfscore.core.errors import InputError
+from gfscore.core.tensors import Tensor
 from gfscore.measures.certified import HALF
 from gfscore.measures.certified.radii import fewest_votes
 from gfscore.measures.certified.smoothing import count_votes
 from gfscore.networks.batched import BatchedClassifier
 from gfscore.statistics.binomial import lower_shares
 from gfscore.statistics.draws import Draws
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 INSIDE = 1 - 1e-4
 """Share of the certified radius that is searched: the certificate speaks of the open ball, in exact arithmetic."""
@@ -31,7 +29,7 @@ CONFIRMATION = 1e-3
 
 def attack_certificates(
     base: BatchedClassifier,
-    images: "Tensor",
+    images: Tensor,
     certified: Mapping[str, NDArray[Any]],
     *,
     smoothing: Mapping[str, Any],
@@ -44,8 +42,7 @@ def attack_certificates(
     gradient averaged over so many noisy copies. A certificate is refuted by a perturbation shorter than its radius at
     which the class's probability under fresh noise (estimation_samples draws) is below 1/2, at an error probability of
     alpha/1000; a certificate that holds with p_A >= lower_bound keeps it above 1/2 there. Failing to refute proves
-    nothing. Perturbations may leave [0, 1], as the certificate allows. Raises InputError without gradients, and for
-    more gradient_draws than batch_size.
+    nothing. Perturbations may leave [0, 1], as the certificate allows. Raises InputError without gradients.
     """
     import torch
 
@@ -53,11 +50,6 @@ def attack_certificates(
         raise InputError(
             "smoothing: sandwich: this classifier gives no gradients, so its certificates cannot be attacked; write "
             "sandwich: null"
-        )
-    if smoothing["sandwich"]["gradient_draws"] > base.batch_size:
-        raise InputError(
-            f"smoothing: sandwich: gradient_draws {smoothing['sandwich']['gradient_draws']} do not fit into batches of "
-            f"{base.batch_size}; lower gradient_draws"
         )
     refuted = np.zeros(len(images), dtype=bool)
     rows = np.flatnonzero(~certified["abstained"])
@@ -77,15 +69,15 @@ def attack_certificates(
 
 def pgd_of_smoothed(
     base: BatchedClassifier,
-    images: "Tensor",
-    classes: "Tensor",
-    radius: "Tensor",
+    images: Tensor,
+    classes: Tensor,
+    radius: Tensor,
     *,
     steps: int,
     gradient_draws: int,
     sigma: float,
     noise: Draws,
-) -> "Tensor":
+) -> Tensor:
     """Images within an l2 distance `radius` (n,) of their own where the smoothed classifier leaves `classes` (n,).
 
     Ascends the probability of the other classes, averaged over fresh noise at each step, from the image itself. Steps

@@ -1,23 +1,21 @@
 """Randomized smoothing: certified l2 radii of the smoothed classifier by counting noisy predictions."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gfscore.core.tensors import Tensor
 from gfscore.measures.certified.radii import fewest_votes, radii
 from gfscore.networks.batched import BatchedClassifier
 from gfscore.statistics.binomial import lower_shares
 from gfscore.statistics.draws import Draws
 from gfscore.tables.sample_files import ABSTAINED
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
 
 def certify(
-    base: BatchedClassifier, images: "Tensor", *, smoothing: Mapping[str, Any], noise: Draws
+    base: BatchedClassifier, images: Tensor, *, smoothing: Mapping[str, Any], noise: Draws
 ) -> dict[str, NDArray[Any]]:
     """Columns prediction, radius, abstained, draws and lower_bound of a tensor of images, arrays (n,).
 
@@ -43,7 +41,7 @@ def certify(
     }
 
 
-def select(base: BatchedClassifier, images: "Tensor", *, draws: int, sigma: float, noise: Draws) -> "Tensor":
+def select(base: BatchedClassifier, images: Tensor, *, draws: int, sigma: float, noise: Draws) -> Tensor:
     """Class that each image's noisy copies are given most often, (n,) int64; the lowest of ties."""
     from torch.nn.functional import one_hot
 
@@ -59,14 +57,14 @@ def select(base: BatchedClassifier, images: "Tensor", *, draws: int, sigma: floa
 
 def count_votes(
     base: BatchedClassifier,
-    images: "Tensor",
-    classes: "Tensor",
+    images: Tensor,
+    classes: Tensor,
     *,
     draws: int,
     needed: int,
     sigma: float,
     noise: Draws,
-) -> tuple["Tensor", "Tensor"]:
+) -> tuple[Tensor, Tensor]:
     """How many noisy copies of each image are given its class, and how many were drawn: two (n,) int64 tensors.
 
     Takes `classes` (n,). An image is drawn `draws` times, or until it can no longer reach `needed` votes; what is
@@ -93,7 +91,7 @@ def count_votes(
     return votes, drawn
 
 
-def noisy_classes(base: BatchedClassifier, images: "Tensor", *, sigma: float, noise: Draws) -> tuple["Tensor", int]:
+def noisy_classes(base: BatchedClassifier, images: Tensor, *, sigma: float, noise: Draws) -> tuple[Tensor, int]:
     """Classes that the base classifier gives to noisy copies of every image: `(votes (n, each) int64, K)`.
 
     A class does not depend on the label: it is the first of the largest logits.
@@ -102,7 +100,7 @@ def noisy_classes(base: BatchedClassifier, images: "Tensor", *, sigma: float, no
     return logits.argmax(1).reshape(len(images), -1), logits.shape[1]
 
 
-def noisy_copies(images: "Tensor", *, sigma: float, noise: Draws) -> "Tensor":
+def noisy_copies(images: Tensor, *, sigma: float, noise: Draws) -> Tensor:
     """Copies of every image (n, C, H, W) with Gaussian noise, (n * each, C, H, W), image by image, by its copies."""
     drawn = noise.normal(images.shape[1:], std=sigma)
     return drawn.unflatten(0, (len(images), -1)).add_(images[:, None]).flatten(0, 1)

@@ -27,9 +27,7 @@ def measure_batch(
 ) -> dict[str, NDArray[Any]]:
     """Correctness of a batch under every corruption and severity of the settings, or of its `copies`, one row each.
 
-    Takes a Classifier, images (n, C, H, W) float32 in [0, 1], labels (n,), a seed of each sample, `seeds` (n,), and the
-    images' corrupted copies where the dataset brings them, else None; returns the columns of the samples table of kind
-    corruption (see gfscore.measures.job.measure_in_batches).
+    Arguments as in gfscore.measures.job; `copies` are the images' corrupted copies where the dataset brings them.
     """
     if copies is None:
         conditions, corrupted = _made(images, settings, seeds)

@@ -1,7 +1,7 @@
 """Distance to the nearest adversarial example that attacks find."""
 
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -11,12 +11,7 @@ from gfscore.attacks.registry import MINIMAL_ATTACKS, MinimalAttack, modules_of,
 from gfscore.measures.declaration import Column, Kind, Measure, Mistake, NetworkSettings
 
 FAR = {"l2": 3.0, "linf": 0.25}
-"""Largest distance searched unless another is given, by norm."""
-
-
-def _far(earlier: dict[str, Any]) -> float:
-    # Without a norm that is valid there is an error anyway.
-    return FAR[earlier.get("norm", "l2")]
+"""Largest distance searched unless another is given, by norm; without a valid norm there is an error anyway."""
 
 
 def _usual() -> list[MinimalAttack]:
@@ -33,7 +28,7 @@ class Minimal(NetworkSettings):
     largest_distance: Annotated[
         Distance,
         Field(
-            default_factory=_far,
+            default_factory=lambda earlier: FAR[earlier.get("norm", "l2")],
             description="Largest distance searched, the upper end of the range: samples without an adversarial example "
             "within it are censored there.",
         ),

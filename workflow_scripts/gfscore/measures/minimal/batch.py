@@ -1,26 +1,21 @@
 """Distance of each sample to the nearest adversarial example that attacks find."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gfscore.attacks.boundary import refine
-from gfscore.attacks.gradient_ascent import NORMS, correct
-from gfscore.attacks.minimal_norm import require_norm
+from gfscore.attacks.gradient_ascent import correct
+from gfscore.attacks.minimal_norm import refine
 from gfscore.attacks.registry import MINIMAL_ATTACKS, complete
 from gfscore.attacks.search import distances, logits_of, on_device
+from gfscore.core.tensors import Tensor
 from gfscore.measures.samples import ALREADY_WRONG
 from gfscore.networks.classifier import Classifier
 from gfscore.statistics.margins import predictions
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 def measure_batch(
@@ -33,17 +28,14 @@ def measure_batch(
 ) -> dict[str, NDArray[Any]]:
     """Smallest perturbation found of each image, over several attacks, refined by bisection.
 
-    Takes a Classifier with gradients, `images` (n, C, H, W) float32 in [0, 1], `labels` (n,) int, and of
-    `settings` norm ("l2" or "linf"), largest_distance, bisection_steps and attacks, a list of mappings with name and
-    the attack's own settings. `seeds` decide nothing, since no attack here starts at random. Returns arrays (n,):
-    value float64 in [0, largest_distance], an upper bound on the true distance, 0 for a misclassified image and
-    largest_distance where nothing was found within it; censored bool, true exactly in the latter case; prediction
-    int32, the class of the nearest adversarial example, else of the image; attack, its name, "clean" for a
-    misclassified image, None where nothing was found; steps int64, forward passes. Raises InputError for a classifier
-    without gradients and for an unknown attack or setting.
+    Arguments as in gfscore.measures.job; `settings` norm, largest_distance, bisection_steps and attacks. `seeds` decide
+    nothing, since no attack here starts at random. Returns arrays (n,): value in [0, largest_distance], an upper bound
+    on the true distance, 0 for a misclassified image and largest_distance where nothing was found within it; censored,
+    true exactly in the latter case; prediction of the nearest adversarial example, else of the image; attack, its name,
+    "clean" for a misclassified image, None where nothing was found; steps, forward passes. Raises InputError for a
+    classifier without gradients and for an unknown attack or setting.
     """
     norm, largest_distance = settings["norm"], settings["largest_distance"]
-    require_norm(norm, NORMS, attack="of kind minimal")
     attacks = [_attack(entry) for entry in settings["attacks"]]
     network, x, y = on_device(classifier, images, labels)
     logits = logits_of(network, x)

@@ -1,24 +1,18 @@
 """Probabilistic robustness as an object that is called as the attacks of torchattacks are."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from gfscore.attacks.perturbations import make_perturbation
+from gfscore.attacks.perturbations import Perturbation, make_perturbation
+from gfscore.core.tensors import Module, Tensor
 from gfscore.measures.probabilistic.neighbourhoods import make_boundaries, run_tests
 from gfscore.networks.batched import BatchedClassifier
 from gfscore.networks.classifier import Classifier
 from gfscore.networks.logit_watch import watched
 from gfscore.statistics.draws import Draws, seeds_of_samples
 from gfscore.statistics.sequential_tests import ROBUST
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-    from torch import Tensor, nn
-
-    from gfscore.attacks.perturbations import Perturbation
 
 
 class ExactBinomialTest:
@@ -39,7 +33,7 @@ class ExactBinomialTest:
 
     def __init__(
         self,
-        model: nn.Module,
+        model: Module,
         *,
         perturbation: Perturbation | dict[str, Any],
         kappa: float = 0.01,

@@ -2,22 +2,20 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.attacks.perturbations import Perturbation, make_perturbation
 from gfscore.core.errors import InputError, unknown
+from gfscore.core.tensors import Tensor
 from gfscore.networks.batched import BatchedClassifier
 from gfscore.networks.classifier import Classifier
 from gfscore.statistics.decisions import VALUES
 from gfscore.statistics.draws import Draws
 from gfscore.statistics.error_rates import error_rate, require_budget, threshold
 from gfscore.statistics.sequential_tests import STATES, UNDECIDED, Boundaries, boundaries
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 REFERENCES = ("prediction", "label")
 """What a neighbour's class is compared with: h(x), "stability", or y, "correct and stable"."""
@@ -80,10 +78,10 @@ class Outcome:
     the last neighbour seen that was classified otherwise, or the image itself where there was none.
     """
 
-    codes: "Tensor"
-    changes: "Tensor"
-    draws: "Tensor"
-    neighbours: "Tensor"
+    codes: Tensor
+    changes: Tensor
+    draws: Tensor
+    neighbours: Tensor
 
     def states(self) -> NDArray[np.object_]:
         """Names of the states, (n,) array of str."""
@@ -92,14 +90,14 @@ class Outcome:
 
 def run_tests(
     base: BatchedClassifier,
-    images: "Tensor",
-    labels: "Tensor",
+    images: Tensor,
+    labels: Tensor,
     *,
     boundaries: Boundaries,
     perturbation: Perturbation,
     reference: str,
     draws: Draws,
-) -> tuple[Outcome, "Tensor"]:
+) -> tuple[Outcome, Tensor]:
     """Sequential test of every image: `(Outcome, predictions (n,) int64)`.
 
     Takes a BatchedClassifier, tensors `images` (n, C, H, W) and `labels` (n,), Boundaries, a Perturbation, the
@@ -147,7 +145,7 @@ def run_tests(
     return Outcome(codes, changes, count, neighbours), predicted
 
 
-def predict(logits: "Tensor", labels: "Tensor") -> "Tensor":
+def predict(logits: Tensor, labels: Tensor) -> Tensor:
     """Predicted classes (n,) int64 of tensors; a tie at the top counts against the true class."""
     own = logits.gather(1, labels[:, None])[:, 0]
     best, rival = logits.scatter(1, labels[:, None], -float("inf")).max(1)

@@ -1,7 +1,5 @@
 """Targeted attacks: which samples can be turned into which other class within a ball."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -32,14 +30,12 @@ def measure_batch(
 ) -> dict[str, NDArray[Any]]:
     """Targeted projected gradient descent on each sample towards each other class: n (K - 1) rows.
 
-    Takes a Classifier with gradients, `images` (n, C, H, W) float32 in [0, 1], `labels` (n,) int, of
-    `settings` norm ("linf" or "l2"), eps, steps, step_size and restarts, and the `seeds` (n,) of the random starts. The
-    attack lowers the cross-entropy to the target and ends where the target is predicted; misclassified samples are
-    attacked too. Returns arrays (n (K - 1),), the targets of a sample one after the other: row, the sample's place in
-    the batch; target int32; prediction int32 on the end of the attack; value float64, 0 where it is the target, else 1;
-    distance float64, norm of the perturbation, successful or not; censored, all False. A value of 1 proves nothing.
-    Guaranteed, and asserted: the perturbed images lie in the ball and in [0, 1]. Raises InputError for a classifier
-    without gradients. Source: Madry et al. 2018, section 2.1.
+    Arguments as in gfscore.measures.job; `settings` norm, eps, steps, step_size and restarts. The attack lowers the
+    cross-entropy to the target and ends where the target is predicted; misclassified samples are attacked too. Returns
+    arrays (n (K - 1),), the targets of a sample one after the other: row, its place in the batch; target; prediction on
+    the end of the attack; value, 0 where it is the target, else 1; distance, norm of the perturbation, successful or
+    not. A value of 1 proves nothing. Guaranteed, and asserted: the perturbed images lie in the ball and in [0, 1].
+    Raises InputError for a classifier without gradients. Source: Madry et al. 2018, section 2.1.
     """
     import torch
 

@@ -12,8 +12,6 @@ A kind is one module in this folder with a declaration `KIND` (see gfscore.proje
   returns its losses, `losses`, their names, and `parts`, the modules and optimisers to save for resumption.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any

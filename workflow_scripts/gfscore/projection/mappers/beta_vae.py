@@ -1,12 +1,11 @@
 """beta-VAE: a variational autoencoder with a larger weight on the prior (Higgins et al. 2017)."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
 from gfscore.core.settings import Positive
+from gfscore.core.tensors import Generator, Module, Tensor
 from gfscore.projection.mappers.declared import MapperKind, MapperSettings
 from gfscore.projection.mappers.layers import decoder, encoder
 
@@ -27,9 +26,6 @@ class BetaVae(MapperSettings):
 
 KIND = MapperKind(name="beta_vae", settings=BetaVae)
 
-if TYPE_CHECKING:
-    import torch
-    from torch import Tensor, nn
 
 LARGEST_LOG_VARIANCE = 10.0
 """Bound of |log variance|, which prevents overflow early in the training."""
@@ -44,7 +40,7 @@ def build(
     features: int,
     beta: float,
     pixel_sd: float | None,
-) -> nn.Module:
+) -> Module:
     """Mapper with `latent` dimensions z0, z1, ...; `beta` is the weight of the divergence from the prior.
 
     The effect of beta depends on the scale of the log-likelihood, the sum over all pixels: `pixel_sd` is the standard
@@ -82,7 +78,7 @@ def build(
             """Means of the pixel distributions."""
             return torch.sigmoid(self.decoder(codes))
 
-        def trainer(self, learning_rate: float, generator: torch.Generator) -> _Trainer:
+        def trainer(self, learning_rate: float, generator: Generator) -> _Trainer:
             """See gfscore.projection.mappers."""
             return _Trainer(self, learning_rate, generator, beta=beta, pixel_sd=pixel_sd)
 
@@ -93,7 +89,7 @@ class _Trainer:
     losses = ("reconstruction", "divergence")
 
     def __init__(
-        self, network: Any, learning_rate: float, generator: torch.Generator, *, beta: float, pixel_sd: float | None
+        self, network: Any, learning_rate: float, generator: Generator, *, beta: float, pixel_sd: float | None
     ) -> None:
         import torch
 

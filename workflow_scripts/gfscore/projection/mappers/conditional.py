@@ -5,21 +5,16 @@ with any attributes, and is trained against a discriminator that distinguishes r
 their attributes (Mirza and Osindero 2014; losses of He et al. 2019, AttGAN, with a hinge adversarial loss).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from gfscore.core.errors import InputError
 from gfscore.core.settings import Number, Positive, Text, Unique
+from gfscore.core.tensors import Generator, Module, Tensor
 from gfscore.projection.mappers.declared import MapperKind, MapperSettings
 from gfscore.projection.mappers.layers import decoder, encoder
-
-if TYPE_CHECKING:
-    import torch
-    from torch import Tensor, nn
 
 Weight = Annotated[Number, Field(ge=0)]
 
@@ -55,7 +50,7 @@ def build(
     features: int,
     adversarial_weight: float,
     attribute_weight: float,
-) -> nn.Module:
+) -> Module:
     """Mapper whose movable dimensions are the A conditions `names`, each in [0, 1]; `latent` further ones are fixed.
 
     `adversarial_weight` and `attribute_weight` are the weights of the adversarial loss and of the loss on attributes
@@ -90,7 +85,7 @@ def build(
             """Images with the attributes in the first columns of the codes."""
             return torch.sigmoid(self.decoder(codes))
 
-        def trainer(self, learning_rate: float, generator: torch.Generator) -> _Trainer:
+        def trainer(self, learning_rate: float, generator: Generator) -> _Trainer:
             """See gfscore.projection.mappers."""
             weights = {"adversarial": adversarial_weight, "attribute": attribute_weight}
             return _Trainer(self, learning_rate, generator, weights=weights)
@@ -102,7 +97,7 @@ class _Trainer:
     losses = ("reconstruction", "discriminator", "attributes")
 
     def __init__(
-        self, network: Any, learning_rate: float, generator: torch.Generator, *, weights: Mapping[str, float]
+        self, network: Any, learning_rate: float, generator: Generator, *, weights: Mapping[str, float]
     ) -> None:
         import torch
 

@@ -1,7 +1,5 @@
 """Images of a dataset and the conditions of a mapper for them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any

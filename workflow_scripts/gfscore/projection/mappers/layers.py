@@ -1,12 +1,8 @@
 """Convolutional encoders and decoders for images of at least 8x8 pixels."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from torch import Tensor, nn
+from gfscore.core.tensors import Module, Tensor
 
 COARSEST = 4
 """Largest side of the grid between convolutions and linear layers."""
@@ -15,7 +11,7 @@ MOST_WIDENING = 8
 """Channels are doubled at each halving of the image, up to this multiple of the first number."""
 
 
-def encoder(image_shape: tuple[int, int, int], features: int, *, width: int) -> nn.Module:
+def encoder(image_shape: tuple[int, int, int], features: int, *, width: int) -> Module:
     """Images (n, C, H, W) to features (n, F): stride-2 convolutions down to a 4x4 grid, then one linear layer."""
     from torch import nn
 
@@ -29,7 +25,7 @@ def encoder(image_shape: tuple[int, int, int], features: int, *, width: int) -> 
     return nn.Sequential(*layers, nn.Flatten(), nn.Linear(before * rows * columns, features), nn.ReLU())
 
 
-def decoder(image_shape: tuple[int, int, int], inputs: int, features: int, *, width: int) -> nn.Module:
+def decoder(image_shape: tuple[int, int, int], inputs: int, features: int, *, width: int) -> Module:
     """Codes (n, Z) to logits of pixels (n, C, H, W): the reverse of `encoder`, cropped to the size of the image."""
     from torch import nn
 

@@ -1,12 +1,10 @@
 """Trained mappers as safetensors files, with a numpy interface."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +41,7 @@ class Mapper:
         channels, height, width = self.network.recipe["image_shape"]
         return channels, height, width
 
-    def to(self, device: str) -> Mapper:
+    def to(self, device: str) -> Self:
         """Move the network to a device ("cpu", "cuda")."""
         self.network.to(device)
         return self

@@ -1,7 +1,5 @@
 """Training of mappers of every kind, which can be resumed."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,16 +1,8 @@
 """The temperature search: one panel per objective."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Axis, Curves
-
-if TYPE_CHECKING:
-    import pandas as pd
+from gfscore.show.forms import Axis, Curves, Frame
 
 TITLES = {
     "cross_model_accuracy": "Cross-model accuracy (Eq. 8): Spearman with clean accuracy",
@@ -26,17 +18,7 @@ BINS = 400
 """Parts of the range of log T whose least and largest value are drawn where a curve has more points."""
 
 
-def optimal_stretches(result: Mapping[str, Any]) -> Sequence[Sequence[float]]:
-    """Stretches (first, last) of searched temperatures that are as good as the best one, of one objective.
-
-    Empty for an objective without a common T*: there is none, or each model has its own.
-    """
-    if result["t_star"] is None:
-        return []
-    return result.get("stretches") or [result["interval"]]
-
-
-def searched(subject: Subject) -> pd.DataFrame | None:
+def searched(subject: Subject) -> Frame | None:
     """Each objective against the temperature; `best` marks T*, `optimal` the temperatures as good as it.
 
     Where each model has its own T* (likelihood), the share of models whose T* is at most T. An objective without an
@@ -61,7 +43,8 @@ def searched(subject: Subject) -> pd.DataFrame | None:
         elif result["t_star"] is not None:
             part = table[table["objective"] == objective].sort_values("temperature", kind="stable")
             t = part["temperature"].to_numpy()
-            inside = [(t >= low * (1 - 1e-9)) & (t <= high * (1 + 1e-9)) for low, high in optimal_stretches(result)]
+            stretches = result.get("stretches") or [result["interval"]]
+            inside = [(t >= low * (1 - 1e-9)) & (t <= high * (1 + 1e-9)) for low, high in stretches]
             nearest = np.abs(np.log(t) - np.log(result["t_star"])).argmin()
             part = part[["temperature", "value"]].assign(
                 best=np.arange(len(t)) == nearest, optimal=np.logical_or.reduce(inside)
@@ -104,7 +87,7 @@ def _thinned(part):
     return part.iloc[np.unique(np.concatenate([[0, len(part) - 1], *kept]))]
 
 
-def best_objective(frame: pd.DataFrame) -> Finding:
+def best_objective(frame: Frame) -> Finding:
     """Whether any calibrated score ranks models like robust accuracy better than clean accuracy alone does."""
     objectives = frame.drop_duplicates("objective")
     known = objectives[objectives["after"].notna() & objectives["alone"].notna()]

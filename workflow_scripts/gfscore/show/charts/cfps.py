@@ -1,20 +1,13 @@
 """Where the errors fall: CFPS, the share of all errors that fall on each class."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from gfscore.audit.findings.finding import Finding, others_equal
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Axis, Bars
-
-if TYPE_CHECKING:
-    import pandas as pd
+from gfscore.show.forms import Axis, Bars, Frame
 
 MOST = 30
 
 
-def shares(subject: Subject) -> pd.DataFrame | None:
+def shares(subject: Subject) -> Frame | None:
     """CFPS by class and model, highest mean first; `above` where it is surely above 1/K, by an exact binomial test.
 
     Models whose errors fall on no class are left out. Copies of one image are no independent samples: no test is made.
@@ -49,7 +42,7 @@ def shares(subject: Subject) -> pd.DataFrame | None:
     return frame.sort_values("class", key=lambda names: names.map(place), kind="stable", ignore_index=True)
 
 
-def where_errors_fall(frame: pd.DataFrame) -> Finding:
+def where_errors_fall(frame: Frame) -> Finding:
     """Which class draws more than an equal share of the errors, and in how many models significantly."""
     from gfscore.statistics.multiplicity import SIGNIFICANT
 

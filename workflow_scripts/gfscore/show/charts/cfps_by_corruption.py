@@ -1,25 +1,18 @@
 """Where the errors fall under each kind of corruption: CFPS by corruption and class."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from gfscore.audit.findings.finding import Finding, others_equal
 from gfscore.show.charts.corruption_by_class import by_corruption
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Axis, Heatmap
-
-if TYPE_CHECKING:
-    import pandas as pd
+from gfscore.show.forms import Axis, Frame, Heatmap
 
 
-def shares(subject: Subject) -> pd.DataFrame | None:
+def shares(subject: Subject) -> Frame | None:
     """CFPS by kind of corruption and class, mean over severities and models, the hardest corruption first."""
     frame = by_corruption(subject, "cfps")
     return None if frame is None or frame["cfps"].isna().all() else frame.drop(columns="recall")
 
 
-def drawing_class(frame: pd.DataFrame) -> Finding:
+def drawing_class(frame: Frame) -> Finding:
     """Which class draws most errors under most corruptions, and where its share is the largest."""
     known = frame[frame["cfps"].notna()]
     most = known[known["cfps"] == known.groupby("corruption")["cfps"].transform("max")]["class"].value_counts()

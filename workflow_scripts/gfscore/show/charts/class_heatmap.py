@@ -1,21 +1,14 @@
 """Class values as colours: models in rows, the best on top, classes in columns."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Axis, Heatmap
-
-if TYPE_CHECKING:
-    import pandas as pd
+from gfscore.show.forms import Axis, Frame, Heatmap
 
 MOST_IN_ORDER = 60
 """Classes that stand in their own order; more stand by their mean, the weakest left."""
 
 
-def class_values(subject: Subject) -> pd.DataFrame | None:
+def class_values(subject: Subject) -> Frame | None:
     """Value and simultaneous interval of each class (rows: model, class), models by their mean over all samples.
 
     `weakest` is "sure" where a class is significantly the lowest of its model, "open" where others may be lower;
@@ -48,7 +41,7 @@ def class_values(subject: Subject) -> pd.DataFrame | None:
     return rows[columns].reset_index(drop=True)
 
 
-def weakest_class(frame: pd.DataFrame) -> Finding:
+def weakest_class(frame: Frame) -> Finding:
     """Which class is the lowest in most models, and in how many of them significantly."""
     models, confidence = frame["model"].nunique(), float(frame["confidence"].iloc[0])
     lowest = frame[frame["weakest"].notna()]

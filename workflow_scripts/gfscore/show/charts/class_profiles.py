@@ -1,21 +1,14 @@
 """Class values of each model around a circle, one small panel per model."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.class_heatmap import class_values
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Axis, Radar
+from gfscore.show.forms import Axis, Frame, Radar
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-FEWEST_CLASSES, MOST_CLASSES, MOST_MODELS = 3, 16, 20
+FEWEST_CLASSES, MOST_CLASSES, MOST_MODELS, AGREE = 3, 16, 20, 0.5
 
 
-def profiles(subject: Subject) -> pd.DataFrame | None:
+def profiles(subject: Subject) -> Frame | None:
     """Class values with their intervals, beside the mean over models; 3 to 16 classes and at most 20 models."""
     rows = subject.rows("class_scores")
     if rows is None or not FEWEST_CLASSES <= rows["class"].nunique() <= MOST_CLASSES:
@@ -27,7 +20,7 @@ def profiles(subject: Subject) -> pd.DataFrame | None:
     return frame.assign(mean=frame.groupby("class")["value"].transform("mean"))
 
 
-def agreement_of_profiles(frame: pd.DataFrame) -> Finding:
+def agreement_of_profiles(frame: Frame) -> Finding:
     """Whether models agree on which classes are weak: Spearman over classes of every pair of models."""
     from itertools import combinations
 
@@ -37,7 +30,8 @@ def agreement_of_profiles(frame: pd.DataFrame) -> Finding:
 
     values = frame.pivot(index="model", columns="class", values="value")
     if len(values) == 1:
-        return Finding("best_and_worst", {"model": str(values.index[0])}, _ends(frame))
+        ends = {"low": float(frame["value"].min()), "high": float(frame["value"].max())}
+        return Finding("best_and_worst", {"model": str(values.index[0])}, ends)
     pairs = [float(spearman(a, b)) for a, b in combinations(values.to_numpy(), 2)]
     known = [rho for rho in pairs if not np.isnan(rho)]
     if not known:
@@ -46,12 +40,6 @@ def agreement_of_profiles(frame: pd.DataFrame) -> Finding:
     numbers = {"rho": rho, "rho_low": min(known), "rho_high": max(known), "pairs": len(known)}
     return Finding("profiles_agree" if rho > AGREE else "profiles_differ", numbers=numbers)
 
-
-def _ends(frame):
-    return {"low": float(frame["value"].min()), "high": float(frame["value"].max())}
-
-
-AGREE = 0.5
 
 CHART = Chart(
     name="class_profiles",

@@ -1,21 +1,14 @@
 """The most frequent confusions, where there are too many classes for a matrix."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.confusion import MOST, rows_of_errors
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Axis, Bars
-
-if TYPE_CHECKING:
-    import pandas as pd
+from gfscore.show.forms import Axis, Bars, Frame
 
 LISTED = 25
 
 
-def pairs(subject: Subject) -> pd.DataFrame | None:
+def pairs(subject: Subject) -> Frame | None:
     """Share of the true class that each model takes for the other, the 25 pairs of highest mean, beyond 40 classes.
 
     Models that never make a confusion count as 0.
@@ -45,7 +38,7 @@ def pairs(subject: Subject) -> pd.DataFrame | None:
     return rows.rename(columns={"label": "model"})[["pair", "true", "predicted", "model", "share", "mean", "n"]]
 
 
-def most_confused_pair(frame: pd.DataFrame) -> Finding:
+def most_confused_pair(frame: Frame) -> Finding:
     """The pair of classes that is most often confused, over models."""
     first = frame.iloc[0]
     names = {"true": str(first["true"]), "predicted": str(first["predicted"])}

@@ -1,21 +1,15 @@
 """Which class is taken for which: mean confusion matrix over models."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from typing import Any
 
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Axis, Matrix
-
-if TYPE_CHECKING:
-    import numpy as np
-    import pandas as pd
+from gfscore.show.forms import Axis, Frame, Matrix
 
 MOST = 40
 
 
-def mean_shares(subject: Subject) -> pd.DataFrame | None:
+def mean_shares(subject: Subject) -> Frame | None:
     """Share of each true class that is taken for another, mean over models; of at most 40 classes.
 
     `share` is null on the diagonal, where `recall` holds the share that is recognised.
@@ -46,7 +40,7 @@ def matrices_of(subject: Subject) -> tuple[dict, list[str], list[int]] | None:
     return confusion_matrices(confusions, len(names)), names, errors.groupby("class", sort=False)["n"].min().tolist()
 
 
-def rows_of_errors(subject: Subject) -> tuple[pd.DataFrame, pd.DataFrame] | None:
+def rows_of_errors(subject: Subject) -> tuple[Frame, Frame] | None:
     """Rows of confusions and of class_errors, all corruptions and severities together; None without."""
     confusions, errors = subject.rows("confusions"), subject.rows("class_errors")
     if confusions is None or errors is None:
@@ -54,7 +48,7 @@ def rows_of_errors(subject: Subject) -> tuple[pd.DataFrame, pd.DataFrame] | None
     return confusions[confusions["corruption"].isna()], errors[errors["corruption"].isna()]
 
 
-def tidy(matrix: np.ndarray, names: list[str], n: list[int]) -> pd.DataFrame:
+def tidy(matrix: Any, names: list[str], n: list[int]) -> Frame:
     """Rows of a matrix (K, K) of shares."""
     import pandas as pd
 
@@ -66,7 +60,7 @@ def tidy(matrix: np.ndarray, names: list[str], n: list[int]) -> pd.DataFrame:
     return pd.DataFrame(cells)
 
 
-def most_confused(frame: pd.DataFrame) -> Finding:
+def most_confused(frame: Frame) -> Finding:
     """Which class is most often taken for which."""
     if not frame["share"].max() > 0:
         return Finding("nothing_confused")

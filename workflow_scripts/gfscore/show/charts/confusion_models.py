@@ -1,21 +1,14 @@
 """Confusion matrices of single models, on one scale of colours."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.confusion import matrices_of, tidy
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Axis, Matrix
-
-if TYPE_CHECKING:
-    import pandas as pd
+from gfscore.show.forms import Axis, Frame, Matrix
 
 MOST_MODELS = 20
 
 
-def shares_by_model(subject: Subject) -> pd.DataFrame | None:
+def shares_by_model(subject: Subject) -> Frame | None:
     """Share of each true class that each model takes for another; of 2 to 20 models and at most 40 classes."""
     import pandas as pd
 
@@ -28,7 +21,7 @@ def shares_by_model(subject: Subject) -> pd.DataFrame | None:
     return pd.concat([tidy(row_shares(own), names, n).assign(model=model) for model, own in counts.items()])
 
 
-def most_confused_of_any(frame: pd.DataFrame) -> Finding:
+def most_confused_of_any(frame: Frame) -> Finding:
     """The most frequent confusion of any model."""
     if not frame["share"].max() > 0:
         return Finding("nothing_confused")

@@ -1,19 +1,12 @@
 """Recall of each class under each kind of corruption."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from gfscore.audit.findings.finding import Finding, others_equal
 from gfscore.show.charts.class_heatmap import MOST_IN_ORDER
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Axis, Heatmap
-
-if TYPE_CHECKING:
-    import pandas as pd
+from gfscore.show.forms import Axis, Frame, Heatmap
 
 
-def by_corruption(subject: Subject, column: str) -> pd.DataFrame | None:
+def by_corruption(subject: Subject, column: str) -> Frame | None:
     """A column of class_errors by kind of corruption and class, mean over severities and models.
 
     The corruption that costs most recall comes first; beyond MOST_IN_ORDER classes the one of least recall.
@@ -33,13 +26,13 @@ def by_corruption(subject: Subject, column: str) -> pd.DataFrame | None:
     return frame.assign(models=rows["label"].nunique())
 
 
-def recalls(subject: Subject) -> pd.DataFrame | None:
+def recalls(subject: Subject) -> Frame | None:
     """Recall by kind of corruption and class, mean over severities and models, the hardest corruption first."""
     frame = by_corruption(subject, "recall")
     return None if frame is None else frame.assign(mean=frame.groupby("corruption")["recall"].transform("mean"))
 
 
-def hardest_corruption(frame: pd.DataFrame) -> Finding:
+def hardest_corruption(frame: Frame) -> Finding:
     """Which corruption costs most recall, and which class is the lowest under most corruptions."""
     known = frame[frame["recall"].notna()]
     if known.empty:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from gfscore.audit.findings.finding import Finding
 from gfscore.core.class_names import readable_classes
 from gfscore.core.identity import UNCALIBRATED
-from gfscore.core.names import model_labels, printable, without_threat
+from gfscore.core.names import model_labels, printable
 from gfscore.measures import Measure, measure_of
 from gfscore.show.forms import Form
 
@@ -119,12 +119,6 @@ class Subject:
                 "short_unit": self.meaning.unit.split(",")[0],
             }
         return known
-
-
-def models_of(pairs: Collection[str]) -> dict[str, str]:
-    """Shortest unambiguous names of labels "threat/model"."""
-    labels = list(dict.fromkeys(pairs))
-    return dict(zip(labels, without_threat(labels), strict=True))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,18 +1,11 @@
 """Disparity of each model by several metrics, with intervals and what chance alone gives."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Axis, Intervals
-
-if TYPE_CHECKING:
-    import pandas as pd
+from gfscore.show.forms import Axis, Frame, Intervals
 
 
-def disparities(subject: Subject) -> pd.DataFrame | None:
+def disparities(subject: Subject) -> Frame | None:
     """One row per model and metric: value, interval, and mean under shuffled classes; models by their mean.
 
     `p` (of RDI alone) is the permutation p, adjusted by Holm over the models; NaN where chance is not known.
@@ -49,7 +42,7 @@ def disparities(subject: Subject) -> pd.DataFrame | None:
     return pd.concat(parts, ignore_index=True)
 
 
-def disparity(frame: pd.DataFrame) -> Finding:
+def disparity(frame: Frame) -> Finding:
     """Range of RDI over models, and in how many of them it is above chance.
 
     Above chance: permutation p at most 5% after Holm's adjustment, and an interval above 0. The p alone says that

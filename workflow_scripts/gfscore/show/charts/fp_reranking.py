@@ -1,22 +1,15 @@
 """Places of the models by FP as lambda grows, with the exact lambdas at which two of them change places."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Axis, Curves
-
-if TYPE_CHECKING:
-    import pandas as pd
+from gfscore.show.forms import Axis, Curves, Frame
 
 MOST_DRAWN = 400
 """Swaps that lines are drawn through; of more, so many that lie evenly among them: no eye tells the difference."""
 LEAST_RANGE, FEWEST, MOST_MODELS = 1.0, 2, 30
 
 
-def places(subject: Subject) -> pd.DataFrame | None:
+def places(subject: Subject) -> Frame | None:
     """Place of each model by FP(lambda) = class mean - lambda RDI, the best 1, for lambda from 0 to 1 or more.
 
     Lines are level between swaps and slant around them; of more than MOST_MODELS models the best at the audit's lambda
@@ -74,7 +67,7 @@ def _line(found, edges):
     return [*x, edges[-1]], [*y, float(found[-1])]
 
 
-def reranking(frame: pd.DataFrame) -> Finding:
+def reranking(frame: Frame) -> Finding:
     """How many models change places when RDI is weighed, and where the first swap lies."""
     models, moved = int(frame["models"].iloc[0]), int(frame["places_moved"].iloc[0])
     first, lam = float(frame["first_swap"].iloc[0]), float(frame["audit_lambda"].iloc[0])

@@ -1,21 +1,14 @@
 """Values by group and class, attribute after attribute."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.charts.group_scores import ATTACKED
-from gfscore.show.forms import Axis, Heatmap
-
-if TYPE_CHECKING:
-    import pandas as pd
+from gfscore.show.forms import Axis, Frame, Heatmap
 
 MOST_ROWS = 40
 
 
-def groups_by_class(subject: Subject) -> pd.DataFrame | None:
+def groups_by_class(subject: Subject) -> Frame | None:
     """Value of each class within each group, mean over models, of the attributes with the largest differences.
 
     `small` where some model has few samples in a cell.
@@ -36,7 +29,7 @@ def groups_by_class(subject: Subject) -> pd.DataFrame | None:
     return frame.reset_index().assign(models=cells["label"].nunique())
 
 
-def widest_within_class(frame: pd.DataFrame) -> Finding:
+def widest_within_class(frame: Frame) -> Finding:
     """The largest difference between two groups of one attribute within a class, of cells with enough samples."""
     known = frame[frame["value"].notna() & ~frame["small"].astype(bool)]
     ranges = known.groupby(["attribute", "class"], sort=False)["value"].agg(["min", "max", "size"])

@@ -1,21 +1,14 @@
 """How much predictions depend on each attribute, class by class, by the metrics of group fairness."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Axis, Heatmap
-
-if TYPE_CHECKING:
-    import pandas as pd
+from gfscore.show.forms import Axis, Frame, Heatmap
 
 MOST_CLASSES = 40
 METRICS = {"dp": "Demographic parity", "eopp": "Equal opportunity", "eodd": "Equalized odds", "aodd": "Average odds"}
 
 
-def fairness(subject: Subject) -> pd.DataFrame | None:
+def fairness(subject: Subject) -> Frame | None:
     """Each metric by class (the positive one against the rest) and attribute, mean over models.
 
     Beyond 40 classes those with the largest equal opportunity differences remain, in their own order. Source: layout of
@@ -42,7 +35,7 @@ def fairness(subject: Subject) -> pd.DataFrame | None:
     )
 
 
-def largest_difference(frame: pd.DataFrame) -> Finding:
+def largest_difference(frame: Frame) -> Finding:
     """The largest difference of recall between groups (equal opportunity), of cells with enough samples."""
     known = frame[(frame["metric"] == "eopp") & frame["value"].notna() & ~frame["small"].astype(bool)]
     if known.empty:

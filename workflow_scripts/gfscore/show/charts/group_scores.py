@@ -1,22 +1,15 @@
 """Value of each group of samples with its interval: a panel per attribute, a row per model."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Axis, Intervals
-
-if TYPE_CHECKING:
-    import pandas as pd
+from gfscore.show.forms import Axis, Frame, Intervals
 
 MOST_ATTRIBUTES, MOST_MODELS = 8, 40
 ATTACKED = "adversarial"
 """Kind of measure whose groups are drawn beside those of the scores; all others stand in the tables."""
 
 
-def groups(subject: Subject) -> pd.DataFrame | None:
+def groups(subject: Subject) -> Frame | None:
     """Value and interval of each group, joint over the groups of an attribute.
 
     Of 8 attributes with the largest differences and 40 models with the highest values. Of each attribute and model,
@@ -51,7 +44,7 @@ def groups(subject: Subject) -> pd.DataFrame | None:
     return whole.sort_values("attribute", kind="stable")[columns].reset_index(drop=True)
 
 
-def widest_gap(frame: pd.DataFrame) -> Finding:
+def widest_gap(frame: Frame) -> Finding:
     """The largest difference between groups with enough samples, and in how many models it is beyond its interval."""
     known = frame[frame["gap"].notna() & ~frame["small"].astype(bool)]
     if known.empty:

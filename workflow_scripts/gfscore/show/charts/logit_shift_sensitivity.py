@@ -1,20 +1,15 @@
 """Aggregate scores against a constant added to every logit, which no decision depends on."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from functools import partial
 
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Axis, Curves
-
-if TYPE_CHECKING:
-    import pandas as pd
+from gfscore.show.forms import Axis, Curves, Frame
 
 UNCHANGED, MOST_MODELS = 1e-9, 30
 
 
-def changed(subject: Subject, change: str, unchanged: tuple[str, float]) -> pd.DataFrame | None:
+def changed(subject: Subject, change: str, unchanged: tuple[str, float]) -> Frame | None:
     """Aggregate score of each model and measure under a change of its logits that alters no decision.
 
     Takes the subject, the column of the change, and another column with the value that leaves the logits as they are.
@@ -41,7 +36,7 @@ def changed(subject: Subject, change: str, unchanged: tuple[str, float]) -> pd.D
     return rows.assign(changed=change)
 
 
-def largest_change(frame: pd.DataFrame) -> Finding:
+def largest_change(frame: Frame) -> Finding:
     """How far each measure moves at most under changes that alter no prediction."""
     moves = frame.groupby("measure", sort=False)["moves"].max()
     moved = moves[moves > UNCHANGED]
@@ -55,10 +50,15 @@ def largest_change(frame: pd.DataFrame) -> Finding:
     return Finding(f"{kind}_others_not" if still else kind, names, numbers)
 
 
-def shifted(subject: Subject) -> pd.DataFrame | None:
-    """Aggregate score of each model against a constant added to all its logits (see `changed`)."""
-    return changed(subject, "shift", ("scale", 1))
-
+AGAINST = Curves(
+    panel="measure",
+    x=Axis("change", "constant added to every logit"),
+    y=Axis("value", "aggregate score (higher is better)", zero=True),
+    line="model",
+    bold="most",
+    points=True,
+)
+"""A line for each model against a change of its logits."""
 
 CHART = Chart(
     name="logit_shift_sensitivity",
@@ -67,15 +67,8 @@ CHART = Chart(
     section="trust",
     tables=("sensitivity",),
     about="audit",
-    data=shifted,
-    form=Curves(
-        panel="measure",
-        x=Axis("change", "constant added to every logit"),
-        y=Axis("value", "aggregate score (higher is better)", zero=True),
-        line="model",
-        bold="most",
-        points=True,
-    ),
+    data=partial(changed, change="shift", unchanged=("scale", 1)),
+    form=AGAINST,
     finding=largest_change,
     shows="Aggregate score when the same constant is added to every logit",
     note="The classifier decides the same at every change. Values on the samples at hand; no intervals, since the "

@@ -1,18 +1,11 @@
 """What a mapper makes of images."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Pictures
-
-if TYPE_CHECKING:
-    import pandas as pd
+from gfscore.show.forms import Frame, Pictures
 
 
-def pairs(subject: Subject) -> pd.DataFrame | None:
+def pairs(subject: Subject) -> Frame | None:
     """Images that the mapper was not trained on (upper row) and what its decoder makes of their codes (lower row)."""
     import pandas as pd
 
@@ -29,7 +22,7 @@ def pairs(subject: Subject) -> pd.DataFrame | None:
     return pd.DataFrame(rows)
 
 
-def what_is_kept(frame: pd.DataFrame) -> Finding:
+def what_is_kept(frame: Frame) -> Finding:
     """That classifiers are shown reconstructions."""
     return Finding(
         "reconstructed", {"mapper": ", ".join(dict.fromkeys(frame["mapper"]))}, {"images": frame["image"].nunique()}

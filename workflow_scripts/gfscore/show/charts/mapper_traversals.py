@@ -1,20 +1,13 @@
 """An image, or the mean code of all, with one latent dimension per row moved from one side to the other."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Pictures
-
-if TYPE_CHECKING:
-    import pandas as pd
+from gfscore.show.forms import Frame, Pictures
 
 MOST_DIMENSIONS = 24
 
 
-def traversals(subject: Subject) -> pd.DataFrame | None:
+def traversals(subject: Subject) -> Frame | None:
     """One decoded picture per sample, dimension and position; `change`: mean change of a pixel between both ends."""
     import pandas as pd
 
@@ -45,7 +38,7 @@ def _of_mapper(pictures, *, prefix):
     return pd.DataFrame(rows)
 
 
-def strongest_dimension(frame: pd.DataFrame) -> Finding:
+def strongest_dimension(frame: Frame) -> Finding:
     """The dimensions that change a picture most and least."""
     change = frame.drop_duplicates("dimension").set_index("dimension")["change"]
     if not change.max():

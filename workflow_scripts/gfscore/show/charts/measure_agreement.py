@@ -1,20 +1,13 @@
 """Whether measures rank the models alike."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Axis, Matrix
-
-if TYPE_CHECKING:
-    import pandas as pd
+from gfscore.show.forms import Axis, Frame, Matrix
 
 MODELS = "models"
 
 
-def correlations(subject: Subject) -> pd.DataFrame | None:
+def correlations(subject: Subject) -> Frame | None:
     """Rank correlation over models of every two measures, null on the diagonal; `n` are the models compared."""
     import pandas as pd
 
@@ -33,7 +26,7 @@ def correlations(subject: Subject) -> pd.DataFrame | None:
     return pd.DataFrame(cells).astype({"rho": float, "p": float, "models": float})
 
 
-def opposed(frame: pd.DataFrame) -> Finding:
+def opposed(frame: Frame) -> Finding:
     """The two measures whose rankings of the models agree least."""
     known = frame[frame["rho"].notna()]
     if known.empty:

@@ -1,20 +1,13 @@
 """Differences between models on the same samples, with joint bounds."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Axis, Intervals
-
-if TYPE_CHECKING:
-    import pandas as pd
+from gfscore.show.forms import Axis, Frame, Intervals
 
 MOST = 30
 
 
-def differences(subject: Subject) -> pd.DataFrame | None:
+def differences(subject: Subject) -> Frame | None:
     """Mean difference of each pair of models, the larger minus the smaller, largest first; the 30 largest.
 
     `sure`: the joint bound excludes 0. `pairs` and `decided` count all pairs and those that are sure.
@@ -43,7 +36,7 @@ def differences(subject: Subject) -> pd.DataFrame | None:
     return frame.sort_values("difference", ascending=False, kind="stable", ignore_index=True).head(MOST)
 
 
-def decided(frame: pd.DataFrame) -> Finding:
+def decided(frame: Frame) -> Finding:
     """How many pairs of models differ beyond their joint bounds."""
     first = frame.iloc[0]
     numbers = {"times": int(first["decided"]), "pairs": int(first["pairs"]), "difference": float(first["difference"])}

@@ -1,18 +1,11 @@
 """Models by their mean with intervals, and the ranks that these allow."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from gfscore.audit.findings.finding import Finding, others_equal
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Axis, Intervals
-
-if TYPE_CHECKING:
-    import pandas as pd
+from gfscore.show.forms import Axis, Frame, Intervals
 
 
-def ranked(subject: Subject) -> pd.DataFrame | None:
+def ranked(subject: Subject) -> Frame | None:
     """Mean over all samples of each model with its interval, best first, and its worst class (`wcr`).
 
     `rank_best` and `rank_worst` are the ranks that paired comparisons allow, missing where there are none.
@@ -34,7 +27,7 @@ def ranked(subject: Subject) -> pd.DataFrame | None:
     return rows[[*columns, "n", "confidence"]]
 
 
-def leader(frame: pd.DataFrame) -> Finding:
+def leader(frame: Frame) -> Finding:
     """Which model has the highest mean, and whether it is above all others by paired comparisons, or else intervals."""
     first, others = frame.iloc[0], frame.iloc[1:]
     names, numbers = {"model": str(first["model"])}, {"value": float(first["value"]), "models": len(frame)}

@@ -1,24 +1,16 @@
 """What moving a latent dimension does to decoded images."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from gfscore.audit.findings.finding import Finding
+from gfscore.core.numbers import is_missing, number, percent
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Axis, Heatmap
-
-if TYPE_CHECKING:
-    import pandas as pd
+from gfscore.show.forms import Axis, Frame, Heatmap
 
 
-def effects(subject: Subject) -> pd.DataFrame | None:
+def effects(subject: Subject) -> Frame | None:
     """Standardised change of each trait of a decoded image from one side of a dimension to the other.
 
     Tolerance stands beside the names of the dimensions; attributes change by probability.
     """
-    from gfscore.core.numbers import number
-
     rows = subject.rows("projection_effects")
     if rows is None:
         return None
@@ -34,7 +26,9 @@ def effects(subject: Subject) -> pd.DataFrame | None:
             measured=measured,
         )
     )
-    rows["row"] = [f"{row.named}  ({number(row.tolerance)}; {_share(row.censored)})" for row in rows.itertuples()]
+    shares = ["n/a" if is_missing(share) else percent(round(float(share), 3)) for share in rows["censored"]]
+    beside = zip(rows["named"], rows["tolerance"].map(number), shares, strict=True)
+    rows["row"] = [f"{name}  ({tolerance}; {share})" for name, tolerance, share in beside]
     rows["shift"] = rows["shift"].astype(float)
     columns = ["row", "dimension", "trait", "shift", "measured", "tolerance", "censored", "divergence"]
     # One fact of the whole chart, though each mapper has its own models that are not constant.
@@ -42,13 +36,7 @@ def effects(subject: Subject) -> pd.DataFrame | None:
     return rows[[*columns, "models", "mapper"]].assign(accuracy=" to ".join(ends))
 
 
-def _share(value):
-    from gfscore.core.numbers import is_missing, percent
-
-    return "n/a" if is_missing(value) else percent(round(float(value), 3))
-
-
-def strongest_effect(frame: pd.DataFrame) -> Finding:
+def strongest_effect(frame: Frame) -> Finding:
     """The dimension that changes a trait most."""
     known = frame[frame["shift"].notna()]
     if known.empty or not known["shift"].abs().max():

@@ -1,19 +1,12 @@
 """Scores of every model over all sensitive attributes, task by task."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.charts.projection_tasks import influences
-from gfscore.show.forms import Axis, Heatmap
-
-if TYPE_CHECKING:
-    import pandas as pd
+from gfscore.show.forms import Axis, Frame, Heatmap
 
 
-def scores(subject: Subject) -> pd.DataFrame | None:
+def scores(subject: Subject) -> Frame | None:
     """Influence of all sensitive attributes together on each model of each task. Source: the paper's Tables 1 and 3."""
     frame = influences(subject, "projection_models")
     if frame is None:
@@ -21,7 +14,7 @@ def scores(subject: Subject) -> pd.DataFrame | None:
     return frame[["task", "model", "shown", "influence", "metric", "value", "n"]]
 
 
-def widest_by_task(frame: pd.DataFrame) -> Finding:
+def widest_by_task(frame: Frame) -> Finding:
     """The number that differs most between tasks, by its mean over models."""
     means = frame.groupby(["shown", "task"], sort=False)["value"].mean().unstack()
     gaps = means.max(axis=1) - means.min(axis=1)

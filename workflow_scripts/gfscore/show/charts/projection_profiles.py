@@ -1,19 +1,12 @@
 """What each task depends on, by projections and by differences between groups side by side."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.charts.projection_tasks import OF_GROUPS, influences
-from gfscore.show.forms import Axis, Intervals
-
-if TYPE_CHECKING:
-    import pandas as pd
+from gfscore.show.forms import Axis, Frame, Intervals
 
 
-def profiles(subject: Subject) -> pd.DataFrame | None:
+def profiles(subject: Subject) -> Frame | None:
     """Influence of each attribute or dimension on a task, mean and range over models, without the task's own attribute.
 
     Source: the projection-fairness paper's Figs. 10 and 11, whose circles would hide the values.
@@ -23,19 +16,15 @@ def profiles(subject: Subject) -> pd.DataFrame | None:
         return None
     frame = frame[~frame["own"].astype(bool)]
     if frame["mapper"].nunique() > 1:
-        moved = frame["dimensions"] > 0
-        owner = frame["mapper"].where(moved & ~frame["attribute"].isin(_compared(frame)), "")
+        compared = frame.loc[frame["metric"].isin(OF_GROUPS), "attribute"]
+        owner = frame["mapper"].where((frame["dimensions"] > 0) & ~frame["attribute"].isin(compared), "")
         frame = frame.assign(attribute=(owner + " " + frame["attribute"]).str.strip())
     found = frame.groupby(["task", "attribute", "influence"], sort=False)
     values = found.agg(value=("value", "mean"), low=("value", "min"), high=("value", "max"), n=("n", "max"))
     return values.reset_index().assign(models=frame["model"].nunique())
 
 
-def _compared(frame):
-    return set(frame.loc[frame["metric"].isin(OF_GROUPS), "attribute"])
-
-
-def largest_of_task(frame: pd.DataFrame) -> Finding:
+def largest_of_task(frame: Frame) -> Finding:
     """In how many tasks projections and equal opportunity name the same attribute as the most influential."""
     same, tasks = 0, 0
     for _, own in frame.groupby("task", sort=False):

@@ -1,21 +1,14 @@
 """How much the prediction of each task depends on each attribute."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Axis, Heatmap
-
-if TYPE_CHECKING:
-    import pandas as pd
+from gfscore.show.forms import Axis, Frame, Heatmap
 
 OF_MAPPER = {"tolerance": "1 \u2212 Tol", "deviation": "Dev"}
 OF_GROUPS = {"dp": "DP", "eopp": "EOpp", "eodd": "EOdd"}
 
 
-def influences(subject: Subject, table: str = "projection_attributes") -> pd.DataFrame | None:
+def influences(subject: Subject, table: str = "projection_attributes") -> Frame | None:
     """Rows of a table on projections for each of its numbers that is known, all as influence: 0 is none, 1 the most.
 
     Columns `metric`, `value` and `shown`, the number's name, with that of the mapper where there are several and the
@@ -43,7 +36,7 @@ def influences(subject: Subject, table: str = "projection_attributes") -> pd.Dat
     return found[found["value"].notna()].astype({"value": float})
 
 
-def by_attribute(subject: Subject) -> pd.DataFrame | None:
+def by_attribute(subject: Subject) -> Frame | None:
     """Influence of each attribute or dimension on each task, mean over models, whose number may differ by task.
 
     Source: layout of the paper's Fig. 6.
@@ -57,7 +50,7 @@ def by_attribute(subject: Subject) -> pd.DataFrame | None:
     return found.assign(itself=found["own"].map({True: "sure", False: None}))
 
 
-def strongest_influence(frame: pd.DataFrame) -> Finding:
+def strongest_influence(frame: Frame) -> Finding:
     """The task and the attribute, not the task itself, whose move changes predictions most."""
     moved = frame[(frame["metric"] == "tolerance") & ~frame["own"].astype(bool)]
     most = moved.loc[moved["value"].idxmax()]

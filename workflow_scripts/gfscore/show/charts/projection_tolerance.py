@@ -1,21 +1,14 @@
 """Tolerance and Deviation of every model along every latent dimension."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Axis, Heatmap
-
-if TYPE_CHECKING:
-    import pandas as pd
+from gfscore.show.forms import Axis, Frame, Heatmap
 
 MOST_ROWS = 60
 BETTER = {"tolerance": "Tolerance (higher is better)", "deviation": "Deviation (lower is better)"}
 
 
-def tolerances(subject: Subject) -> pd.DataFrame | None:
+def tolerances(subject: Subject) -> Frame | None:
     """Mean Tolerance and Deviation by mapper, model and latent dimension, all first; the 60 most tolerant models.
 
     Constant classifiers come last, marked. `mean` is the Tolerance of a dimension over models that are not constant.
@@ -65,7 +58,7 @@ def tolerances(subject: Subject) -> pd.DataFrame | None:
     return pd.concat(parts, ignore_index=True)[columns]
 
 
-def least_tolerated(frame: pd.DataFrame) -> Finding:
+def least_tolerated(frame: Frame) -> Finding:
     """The latent dimension that predictions depend on most."""
     known = frame[frame["mean"].notna()]
     if known.empty:

@@ -1,21 +1,14 @@
 """RDI against the number of samples per class: the bound of the GF-Score paper's Eq. 12 beside draws from the data."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Axis, Curves
-
-if TYPE_CHECKING:
-    import pandas as pd
+from gfscore.show.forms import Axis, Curves, Frame
 
 DRAWS, MOST_MODELS = 400, 30
 BOUND = "bound (Eq. 12)"
 
 
-def deviations(subject: Subject) -> pd.DataFrame | None:
+def deviations(subject: Subject) -> Frame | None:
     """Distance of RDI from its value on all samples when every class has n of them: the bound, and draws by model.
 
     Of more than MOST_MODELS models those of the largest distance have a line. The audit's own samples are the
@@ -51,7 +44,7 @@ def deviations(subject: Subject) -> pd.DataFrame | None:
     return frame.assign(models=len(measured), draws=DRAWS, confidence=confidence)
 
 
-def width_of_bound(frame: pd.DataFrame) -> Finding:
+def width_of_bound(frame: Frame) -> Finding:
     """How much wider the bound is than draws of the largest size are spread."""
     last = frame[frame["n"] == frame["n"].max()]
     bound, found = (float(last.loc[last["bound"] == flag, "distance"].max()) for flag in (True, False))

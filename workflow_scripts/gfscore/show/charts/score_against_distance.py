@@ -1,18 +1,11 @@
 """Attack-free score against attack distance, model by model: what lies above the line is refuted, or open."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Axis, Scatter
-
-if TYPE_CHECKING:
-    import pandas as pd
+from gfscore.show.forms import Axis, Frame, Scatter
 
 
-def claims(subject: Subject) -> pd.DataFrame | None:
+def claims(subject: Subject) -> Frame | None:
     """Mean score and mean distance found of each model, with the share of samples whose score attacks refute.
 
     The score claims that no adversarial example is nearer than itself. One panel per measure of distances.
@@ -34,7 +27,7 @@ def claims(subject: Subject) -> pd.DataFrame | None:
     return frame[[*columns, "n", "confidence"]]
 
 
-def refuted(frame: pd.DataFrame) -> Finding:
+def refuted(frame: Frame) -> Finding:
     """In how many models attacks refute the mean score, and the range of falsification rates."""
     rates = frame["rate"].dropna()
     if rates.empty:

@@ -1,18 +1,11 @@
 """Mean against disparity: one point per model."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Axis, Scatter
-
-if TYPE_CHECKING:
-    import pandas as pd
+from gfscore.show.forms import Axis, Frame, Scatter
 
 
-def means_and_disparities(subject: Subject) -> pd.DataFrame | None:
+def means_and_disparities(subject: Subject) -> Frame | None:
     """Mean over all samples and RDI of each model, with intervals joint over its classes; `nrgc` has no scale."""
     rows, scores = subject.rows("model_summary"), subject.rows("class_scores")
     if rows is None or scores is None:
@@ -21,7 +14,7 @@ def means_and_disparities(subject: Subject) -> pd.DataFrame | None:
     return rows[["model", "value", "value_low", "value_high", "rdi", "rdi_low", "rdi_high", "nrgc", "n", "confidence"]]
 
 
-def relation(frame: pd.DataFrame) -> Finding:
+def relation(frame: Frame) -> Finding:
     """Whether models with a higher mean are less equal, by RDI and by NRGC, which does not depend on scale."""
     from gfscore.audit.findings.relations import FEW_MODELS, rank_relation
 

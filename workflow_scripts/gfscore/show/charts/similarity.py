@@ -1,20 +1,13 @@
 """How alike the models err, beside how alike they would look by chance."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Axis, Matrix
-
-if TYPE_CHECKING:
-    import pandas as pd
+from gfscore.show.forms import Axis, Frame, Matrix
 
 KINDS = {"confusion_cosine": "Confusion matrices, cosine", "error_cosine": "Errors alone, cosine"}
 
 
-def similarities(subject: Subject) -> pd.DataFrame | None:
+def similarities(subject: Subject) -> Frame | None:
     """Cosine of class-wise predictions of every pair of models below the diagonal, its mean under shuffling above it.
 
     `p` of a pair (errors alone) is adjusted by Benjamini-Hochberg over the pairs; NaN elsewhere.
@@ -50,7 +43,7 @@ def similarities(subject: Subject) -> pd.DataFrame | None:
     return pd.DataFrame(parts).astype({"cosine": float, "p": float}).assign(models=len(models), classes=classes)
 
 
-def alike(frame: pd.DataFrame) -> Finding:
+def alike(frame: Frame) -> Finding:
     """How many pairs of models err significantly more alike than by chance, and which pair most."""
     import math
 

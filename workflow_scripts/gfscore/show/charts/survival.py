@@ -1,21 +1,23 @@
 """Share of all samples that attacks leave right, against the radius."""
 
-from __future__ import annotations
-
 from functools import partial
-from typing import TYPE_CHECKING
 
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Axis, Curves
+from gfscore.show.forms import Axis, Curves, Frame
 
-if TYPE_CHECKING:
-    import pandas as pd
+OVERALL = Curves(
+    x=Axis("radius", "radius r ({unit})", zero=True),
+    y=Axis("share", "share not broken within r (higher is better)", end=1.0),
+    line="model",
+    low="low",
+    high="high",
+    bold="weakest",
+)
+"""A line for each model."""
 
-MODEL = ["dataset", "threat", "model"]
 
-
-def radius_curves(subject: Subject, kind: str, *, by_class: bool) -> pd.DataFrame | None:
+def radius_curves(subject: Subject, kind: str, *, by_class: bool) -> Frame | None:
     """Share of samples that stay right at each radius, of all samples or of each class, the smallest mean first.
 
     Takes the subject and the kind of curves, "minimal" or "certified". `weakest` marks the line of the smallest mean,
@@ -54,7 +56,7 @@ def radius_curves(subject: Subject, kind: str, *, by_class: bool) -> pd.DataFram
     return rows.sort_values(order, kind="stable")[[*columns, "confidence"]].reset_index(drop=True)
 
 
-def extremes(frame: pd.DataFrame) -> Finding:
+def extremes(frame: Frame) -> Finding:
     """Models of the largest and the smallest mean."""
     models = frame.drop_duplicates("model").sort_values("mean", kind="stable")
     worst, best = models.iloc[0], models.iloc[-1]
@@ -71,14 +73,7 @@ CHART = Chart(
     section="trust",
     tables=("radius_curves", "class_scores"),
     data=partial(radius_curves, kind="minimal", by_class=False),
-    form=Curves(
-        x=Axis("radius", "radius r ({unit})", zero=True),
-        y=Axis("share", "share not broken within r (higher is better)", end=1.0),
-        line="model",
-        low="low",
-        high="high",
-        bold="weakest",
-    ),
+    form=OVERALL,
     finding=extremes,
     shows="{measure_title}: share not broken within r, an upper bound on the truth, but for the draw of samples",
     note="Band: up to the upper {confidence} bound at each radius, each line by itself. Attacks that fail prove "

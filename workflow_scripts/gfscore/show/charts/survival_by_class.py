@@ -1,40 +1,22 @@
 """Survival under attack of each class, one panel per model of at most 20."""
 
-from __future__ import annotations
-
 from functools import partial
-from typing import TYPE_CHECKING
 
 from gfscore.audit.findings.finding import Finding, others_equal
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.charts.survival import radius_curves
-from gfscore.show.forms import Axis, Curves
-
-if TYPE_CHECKING:
-    import pandas as pd
+from gfscore.show.forms import Axis, Curves, Frame
 
 MOST_MODELS = 20
 
-BY_CLASS = Curves(
-    panel="model",
-    x=Axis("radius", "radius r ({short_unit})", zero=True),
-    y=Axis("share", "share (higher is better)", end=1.0),
-    line="class",
-    low="low",
-    high="high",
-    bold="weakest",
-    names=False,
-)
-"""A line for each class, one panel per model."""
 
-
-def class_curves(subject: Subject, kind: str) -> pd.DataFrame | None:
+def class_curves(subject: Subject, kind: str) -> Frame | None:
     """Curves of each class, "minimal" or "certified", of at most MOST_MODELS models."""
     frame = radius_curves(subject, kind, by_class=True)
     return None if frame is None or frame["model"].nunique() > MOST_MODELS else frame
 
 
-def weakest_of_models(frame: pd.DataFrame) -> Finding:
+def weakest_of_models(frame: Frame) -> Finding:
     """Class of the smallest mean in most models."""
     weakest = frame[frame["weakest"]].drop_duplicates(["model", "class"])["class"].value_counts()
     numbers = {"times": int(weakest.iloc[0]), "models": frame["model"].nunique()}
@@ -49,7 +31,16 @@ CHART = Chart(
     section="trust",
     tables=("radius_curves", "class_scores"),
     data=partial(class_curves, kind="minimal"),
-    form=BY_CLASS,
+    form=Curves(
+        panel="model",
+        x=Axis("radius", "radius r ({short_unit})", zero=True),
+        y=Axis("share", "share (higher is better)", end=1.0),
+        line="class",
+        low="low",
+        high="high",
+        bold="weakest",
+        names=False,
+    ),
     finding=weakest_of_models,
     shows="{measure_title} by class: share not broken within r, an upper bound on the truth, but for the draw of "
     "samples",

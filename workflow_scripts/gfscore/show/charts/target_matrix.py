@@ -1,21 +1,14 @@
 """Which class a targeted attack turns into which."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from gfscore.audit.findings.finding import Finding, others_equal
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Axis, Matrix
-
-if TYPE_CHECKING:
-    import pandas as pd
+from gfscore.show.forms import Axis, Frame, Matrix
 
 MOST_CLASSES = 40
 EVERY = "all others"
 
 
-def successes(subject: Subject) -> pd.DataFrame | None:
+def successes(subject: Subject) -> Frame | None:
     """Success of targeted attacks by true class and target, mean over models, and on all other classes together.
 
     Of at most 40 classes. `n` of a row of EVERY are the samples of all other classes.
@@ -38,7 +31,7 @@ def successes(subject: Subject) -> pd.DataFrame | None:
     return pd.DataFrame(rows).astype({"success": float, "n": float}).assign(models=targets["label"].nunique())
 
 
-def easiest_target(frame: pd.DataFrame) -> Finding:
+def easiest_target(frame: Frame) -> Finding:
     """Which class is the easiest target, and which turns into which most often."""
     pairs, every = frame[frame["true"] != EVERY], frame[frame["true"] == EVERY]
     if not pairs["success"].max() > 0:

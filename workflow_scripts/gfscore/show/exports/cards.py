@@ -1,12 +1,11 @@
 """Evaluation results of each model as the block `model-index` of a Hugging Face model card."""
 
-from __future__ import annotations
-
-import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
+import yaml
 
 from gfscore.audit.metrics import MAIN, highest_values
 from gfscore.audit.metrics.declaration import Metric
@@ -14,9 +13,6 @@ from gfscore.core.identity import UNCALIBRATED
 from gfscore.core.names import printable
 from gfscore.core.numbers import interval, number, percent
 from gfscore.measures import measure_of
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def model_cards(
@@ -40,9 +36,9 @@ def model_cards(
     for (threat, model), rows in plain.groupby(["threat", "model"], sort=False):
         by_measure = rows.set_index("measure").reindex(list(measures)).dropna(subset="model")
         index = {"model-index": [_entry(model, by_measure, measures, audit=audit, digest=digest)]}
-        block = "\n".join(_yaml(index))
+        block = yaml.safe_dump(index, sort_keys=False, allow_unicode=True, width=10_000)
         page = _page(model, by_measure, measures, title=title, classes=classes, findings=findings)
-        cards[f"{threat}__{model}"] = f"---\n{block}\n---\n\n{page}"
+        cards[f"{threat}__{model}"] = f"---\n{block}---\n\n{page}"
     return cards
 
 
@@ -132,22 +128,3 @@ def _plain(text):
 
 def _or_none(value):
     return None if np.isnan(value) else float(value)
-
-
-def _yaml(data, indent=0):
-    # Block style with scalars as JSON, which every YAML reader takes as they are, since names hold no control signs.
-    space = "  " * indent
-    if not data:
-        yield f"{space}{json.dumps(data)}"
-    elif isinstance(data, dict):
-        for key, value in data.items():
-            if isinstance(value, dict | list) and value:
-                yield f"{space}{key}:"
-                yield from _yaml(value, indent + 1)
-            else:
-                yield f"{space}{key}: {json.dumps(value, ensure_ascii=False)}"
-    else:
-        for item in data:
-            first, *rest = _yaml(item, indent + 1)
-            yield f"{space}- {first.strip()}"
-            yield from rest

@@ -3,8 +3,6 @@
 Sources: RO-Crate 1.1; Process Run Crate, Workflow Run Crate 0.5 and Workflow RO-Crate 1.0, the profiles it conforms to.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json
@@ -152,20 +150,16 @@ def _versions():
 
 def _file(crate, root, path):
     path = Path(path)
+    source, size, digest = root / path, (root / path).stat().st_size, sha256_of_file(root / path)
     if path == Path("config.yaml") or path.parent == Path("configs"):
-        return _configuration(crate, root / path, path)
+        text = _without_keys(source, path)
+        source, size, digest = io.StringIO(text), len(text.encode()), hashlib.sha256(text.encode()).hexdigest()
     media = {"encodingFormat": MEDIA_TYPES[path.suffix]} if path.suffix in MEDIA_TYPES else {}
-    size = (root / path).stat().st_size
-    return crate.add_file(
-        root / path,
-        path.as_posix(),
-        properties={
-            "name": path.name, **media, "contentSize": str(size), "sha256": sha256_of_file(root / path),
-        },
-    )  # fmt: skip
+    properties = {"name": path.name, **media, "contentSize": str(size), "sha256": digest}
+    return crate.add_file(source, path.as_posix(), properties=properties)
 
 
-def _configuration(crate, source, path):
+def _without_keys(source, path):
     # As it is, comments and entries that the command line replaced included, but for what addresses may tell.
     text = QUERY.sub(lambda found: without_query(found[0]), source.read_text(encoding="utf-8"))
     # YAML has more ways to write an address than a pattern knows.
@@ -174,10 +168,7 @@ def _configuration(crate, source, path):
     except yaml.YAMLError:
         shown = yaml.safe_load(source.read_text(encoding="utf-8"))
     _require_without_queries(path, shown)
-    content = text.encode()
-    digest = hashlib.sha256(content).hexdigest()
-    properties = {"name": path.name, "encodingFormat": MEDIA_TYPES[path.suffix], "contentSize": str(len(content))}
-    return crate.add_file(io.StringIO(text), path.as_posix(), properties={**properties, "sha256": digest})
+    return text
 
 
 def _require_without_queries(path, data):

@@ -1,10 +1,13 @@
-"""Tables of an audit as LaTeX, laid out like Tables 2 to 5 of the GF-Score paper."""
+"""Tables of an audit as LaTeX, laid out like Tables 2 to 5 of the GF-Score paper.
 
-from __future__ import annotations
+Those of projections are laid out like Tables 1 to 3 of the projection-fairness paper.
+"""
 
-import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from math import isnan
+from typing import Any
+
+import pandas as pd
 
 from gfscore.audit.calibration.model_evidence import ROBUST, alone
 from gfscore.audit.findings.templates import OBJECTIVES
@@ -12,12 +15,8 @@ from gfscore.audit.metrics import MAIN
 from gfscore.core.class_names import classes_of, readable_classes
 from gfscore.core.identity import UNCALIBRATED
 from gfscore.core.names import model_labels, printable
-from gfscore.core.numbers import percent, setting, temperature
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from gfscore.measures.declaration import Measure
+from gfscore.core.numbers import MINUS, count, is_missing, model_count, number, percent, setting, temperature
+from gfscore.measures.declaration import Measure
 
 DECIMALS = 3
 MOST_COLUMNS = 12
@@ -39,6 +38,16 @@ SPECIAL = str.maketrans(
 )
 """What LaTeX would read as a command."""
 
+OF_SAMPLES = {"Acc": "task_accuracy", "DP": "dp", "EOpp": "eopp", "EOdd": "eodd"}
+"""Columns of all samples of the task, by title."""
+
+OF_MOVES = {"Tol": "tolerance", "Dev": "deviation"}
+"""Columns of the moves, which say nothing of a constant classifier."""
+
+OF_COUPLING = {"Coupling": "coupling"}
+
+CONSTANT = "*"
+
 
 def model_table(
     summary: pd.DataFrame,
@@ -55,12 +64,10 @@ def model_table(
     paper's numbers follow, or of the first one where an audit does not have it; `calibrations`, the contents of
     calibration.json, say whether its optimum reaches the edge of the search.
     """
-    import pandas as pd
-
     plain = _of(summary, UNCALIBRATED)
     columns = {
         "Model": plain["label"],
-        "Robust acc. (%)": [_tenth(100 * share) for share in plain["robust_accuracy"]],
+        "Robust acc. (%)": [MISSING if isnan(share) else f"{100 * share:.1f}" for share in plain["robust_accuracy"]],
         "Score": plain["value"],
     }
     title, chosen, calibrated = _calibrated(summary, calibrations)
@@ -72,8 +79,8 @@ def model_table(
             columns["Worst class"] = readable_classes(plain["wcr_class"])
     order = plain.sort_values(["robust_accuracy", "value"], ascending=False, kind="stable", na_position="last").index
     caption = (
-        f"{measure.title} ({name}) of {_models(plain)} on {plain['dataset'].iloc[0]}, sorted by robust accuracy. "
-        f"FP: class mean minus {setting(fp_lambda)} times RDI. {chosen}{_sources(plain)}"
+        f"{measure.title} ({name}) of {model_count(len(plain))} on {plain['dataset'].iloc[0]}, sorted by robust "
+        f"accuracy. FP: class mean minus {setting(fp_lambda)} times RDI. {chosen}{_sources(plain)}"
     )
     return latex_of(pd.DataFrame(columns).loc[order], caption=caption, label=f"tab:{name}-models")
 
@@ -85,15 +92,17 @@ def class_table(scores: pd.DataFrame, measure: Measure, *, name: str) -> str:
     classes classes do, in a longtable.
     """
     plain = _of(scores, UNCALIBRATED)
-    total = plain[plain["n"] > 0].groupby("label", sort=False)[["value", "n"]].apply(_weighted_mean)
+    sums = plain.assign(weighted=plain["value"] * plain["n"])[plain["n"] > 0].groupby("label", sort=False)
+    total = sums["weighted"].sum() / sums["n"].sum()
     order = total.sort_values(ascending=False, kind="stable").index
     table = plain.pivot(index="label", columns="class_index", values="value").loc[order]
     table.columns = classes_of(plain)
     table["All"] = total
     many = table.shape[1] - 1 > MOST_COLUMNS
     caption = (
-        f"{measure.title} ({name}) by class of {_models(table)} on {plain['dataset'].iloc[0]}. All: mean over all "
-        f"samples. The simultaneous {percent(plain['confidence'].iloc[0])} intervals stand in class_scores.csv."
+        f"{measure.title} ({name}) by class of {model_count(len(table))} on {plain['dataset'].iloc[0]}. All: mean "
+        f"over all samples. The simultaneous {percent(plain['confidence'].iloc[0])} intervals stand in "
+        "class_scores.csv."
     )
     frame = (table.T if many else table).rename_axis(index="Class" if many else "Model", columns=None).reset_index()
     return latex_of(frame, caption=caption, label=f"tab:{name}-classes", long=many)
@@ -124,8 +133,6 @@ def calibration_table(calibrations: Mapping[str, Mapping[str, Any]], summary: pd
 
     Takes the contents of calibration.json, and the model_summary rows and the `name` of the measure that is calibrated.
     """
-    import pandas as pd
-
     plain = _of(summary, UNCALIBRATED)
     rows = [
         {
@@ -138,8 +145,8 @@ def calibration_table(calibrations: Mapping[str, Mapping[str, Any]], summary: pd
     ]
     clean = next(iter(calibrations.values()))["baseline"][alone(ROBUST)]
     caption = (
-        f"Spearman correlation with robust accuracy of {name}, {_models(plain)} on {plain['dataset'].iloc[0]}. "
-        f"Clean accuracy alone: {MISSING if clean is None else f'{clean:.{DECIMALS}f}'}. "
+        f"Spearman correlation with robust accuracy of {name}, {model_count(len(plain))} on {plain['dataset'].iloc[0]}"
+        f". Clean accuracy alone: {MISSING if clean is None else f'{clean:.{DECIMALS}f}'}. "
         f"{AT_EDGE}. {_sources(plain)}"
     )
     frame = pd.DataFrame(rows).astype({"Uncalibrated": float, "Calibrated": float})
@@ -152,21 +159,71 @@ def _temperature(result):
     return (temperature(result["t_star"]) if result["t_star"] else "by model") + (EDGE if result["edge"] else "")
 
 
-def _weighted_mean(rows):
-    return float((rows["value"] * rows["n"]).sum() / rows["n"].sum())
-
-
-def _tenth(value):
-    return MISSING if math.isnan(value) else f"{value:.1f}"
-
-
-def _models(plain):
-    return f"{len(plain)} model{'s' if len(plain) > 1 else ''}"
-
-
 def _sources(plain):
     sources = sorted({str(source) for source in plain["robust_accuracy_source"].dropna()})
     return f"Robust accuracy: {'; '.join(sources)}." if sources else "No robust accuracy is known."
+
+
+def projection_table(models: pd.DataFrame) -> str:
+    """Scores of every model over all sensitive attributes, task beside task: Tables 1 and 3 of the paper, a str.
+
+    Takes projection_models rows of one mapper. Numbers have three significant digits and are in 0..1, as they stand.
+    """
+    compared = models["group_attributes"].dropna()
+    attributes = f", the last three mean over {_range(compared)} attributes" if len(compared) else ""
+    caption = (
+        f"Scores over all sensitive attributes by task, {_about(models)} Acc, DP, EOpp, EOdd: of all "
+        f"samples{attributes}. Tol, Dev: of {_range(models['n'])} samples, mean over {_range(models['dimensions'])} "
+        "dimensions. The attribute that is the task itself is left out. Higher is better for Acc and Tol, lower for "
+        f"others. {_marks(models, OF_MOVES)}"
+    )
+    return _by_task(models, OF_SAMPLES | OF_MOVES, caption=caption, name="projection")
+
+
+def coupling_table(models: pd.DataFrame) -> str:
+    """Coupling of every model by task: Table 2 of the paper, a str. Takes projection_models rows of one mapper."""
+    caption = f"Coupling by task, {_about(models)} {_marks(models, OF_COUPLING)}"
+    return _by_task(models, OF_COUPLING, caption=caption, name="coupling")
+
+
+def _by_task(models, columns, *, caption, name):
+    # A model has one name in every task.
+    label = model_labels(models.assign(dataset=""))
+    parts = {"": pd.DataFrame({"Model": dict.fromkeys(label)})}
+    shown = pd.DataFrame({title: models.apply(_cell, axis=1, column=column) for title, column in columns.items()})
+    for task, rows in shown.assign(label=label).groupby(models["dataset"], sort=False):
+        parts[task] = rows.set_index("label")
+    frame = pd.concat(parts, axis=1)
+    frame["", "Model"] = frame.index
+    if len(columns) == 1:
+        frame.columns = ["Model", *frame.columns.get_level_values(0)[1:]]
+    aligned = "l" + "r" * (frame.shape[1] - 1)
+    return latex_of(frame, caption=caption, label=f"tab:{models['mapper'].iloc[0]}-{name}", aligned=aligned)
+
+
+def _cell(row, column):
+    if row["constant"] and column not in OF_SAMPLES.values():
+        return MISSING + CONSTANT
+    return MISSING if is_missing(row[column]) else number(row[column]).replace(MINUS, "-")
+
+
+def _about(models):
+    named = models[["threat", "model"]].drop_duplicates()
+    return f"{model_count(len(named))} on the mapper {models['mapper'].iloc[0]}."
+
+
+def _range(values):
+    low, high = count(values.min()), count(values.max())
+    return low if low == high else f"{low} to {high}"
+
+
+def _marks(models, columns):
+    # What of the marks stands in the table.
+    constant = models["constant"].astype(bool)
+    found = [f"{MISSING}{CONSTANT}: constant, one class for all decoded images."] if constant.any() else []
+    if models.loc[~constant, list(columns.values())].isna().any(axis=None):
+        found.append(f"{MISSING}: undefined, as Dev where moves have one side.")
+    return " ".join(found)
 
 
 def latex_of(frame: pd.DataFrame, *, caption: str, label: str, long: bool = False, aligned: str | None = None) -> str:

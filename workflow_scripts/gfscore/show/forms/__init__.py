@@ -3,10 +3,16 @@
 Imports nothing heavy, because every run of Snakemake reads declarations of charts.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from pandas import DataFrame as Frame
+else:
+    # For annotations alone. A frame is a tidy data frame, one row per mark, one column per quantity.
+    Axes = Figure = Frame = Any
 
 
 @dataclass(frozen=True)

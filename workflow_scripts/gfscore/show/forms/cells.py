@@ -1,16 +1,14 @@
 """Heatmaps, matrices and small pictures, drawn by matplotlib."""
 
-from __future__ import annotations
-
 import base64
 import io
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gfscore.core.numbers import number
-from gfscore.show.forms import Heatmap, Matrix, Pictures
+from gfscore.show.forms import Figure, Frame, Heatmap, Matrix, Pictures
 from gfscore.show.forms.layout import extent_of
 from gfscore.show.forms.panels import (
     MOST_NAMED,
@@ -24,10 +22,6 @@ from gfscore.show.forms.panels import (
 )
 from gfscore.show.forms.theme import ABSENT, DIVERGING_STOPS, INK, MUTED, ON_BRIGHT, ON_DARK, PAPER, SEQUENTIAL
 
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
-
 NAMES = 8.5
 MIDDLE_LUMINANCE = 0.179  # black and white text have equal contrast here
 ROW_NAME, COLUMN_NAME = 34, 20
@@ -38,7 +32,7 @@ LEAST_ROOM = 0.38
 PICTURE_GAP = 0.08
 
 
-def height_of_heatmap(form: Heatmap, frame: pd.DataFrame, width: float, panels: int) -> float:
+def height_of_heatmap(form: Heatmap, frame: Frame, width: float, panels: int) -> float:
     """Inches of a panel: its rows, and room for slanted names of columns."""
     rows, columns = len(categories(frame, form.row)), len(categories(frame, form.column))
     names = 0.75 if columns <= MOST_NAMED else 0.55
@@ -174,7 +168,7 @@ def _frame(panel, image, names):
         panel.axes.add_patch(Rectangle(corner, 0.88, 0.84, fill=False, **line))
 
 
-def height_of_pictures(form: Pictures, frame: pd.DataFrame, width: float, panels: int) -> float:
+def height_of_pictures(form: Pictures, frame: Frame, width: float, panels: int) -> float:
     """Inches of a panel of square pictures as wide as there is room, at most 0.8 each."""
     columns = len(categories(frame, form.column))
     return min(0.8, (width - 1.4) / columns) * len(categories(frame, form.row)) + 0.8

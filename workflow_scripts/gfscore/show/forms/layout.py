@@ -1,20 +1,15 @@
 """Figures for papers: their type, the frame of finding, subtitle and note around the axes, and names that fit."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
+from gfscore.show.forms import Axes, Figure
 from gfscore.show.forms.theme import GRID, INK, MUTED, PAPER, RULE
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-    from numpy.typing import NDArray
 
 SETTINGS: dict[Any, Any] = {
     "font.family": ["DejaVu Sans"],

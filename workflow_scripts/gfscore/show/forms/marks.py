@@ -1,18 +1,13 @@
 """Intervals, bars, curves and points, drawn by matplotlib."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from gfscore.show.forms import Bars, Curves, Intervals, Scatter
+from gfscore.show.forms import Curves, Frame
 from gfscore.show.forms.layout import name_beside, quiet
 from gfscore.show.forms.panels import MOST_LABELLED, Panel, categories, ends_of, outermost, runs_of, short_names
 from gfscore.show.forms.theme import ACCENT, CATEGORIES, CONTRAST, INK, MUTED, PAPER, SHAPES
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 DASHED = (0, (4, 3))
 MOST_ZOOM = 4.0
@@ -23,11 +18,6 @@ LEGEND = 0.85
 
 
 # ---- rows ----
-
-
-def height_of_rows(form: Intervals | Bars, frame: pd.DataFrame, width: float, panels: int) -> float:
-    """Inches of a panel with a line of text for each row."""
-    return 0.26 * len(categories(frame, form.row)) + 1.0
 
 
 def intervals(panel: Panel) -> float | None:
@@ -125,7 +115,7 @@ def _range(setting, found, axis, values):
 # ---- curves ----
 
 
-def height_of_curves(form: Curves, frame: pd.DataFrame, width: float, panels: int) -> float:
+def height_of_curves(form: Curves, frame: Frame, width: float, panels: int) -> float:
     """Inches of a panel of curves."""
     return 2.6 if panels > 1 else 3.9 if frame[form.line].nunique() <= MOST_LABELLED else 4.6
 
@@ -218,11 +208,6 @@ POINTS: dict[str, dict[str, Any]] = {
     "open": {"marker": "^", "color": PAPER, "markersize": 7, "markeredgecolor": CONTRAST},
     "contrast": {"marker": "^", "color": CONTRAST, "markersize": 8, "markeredgecolor": PAPER},
 }
-
-
-def height_of_scatter(form: Scatter, frame: pd.DataFrame, width: float, panels: int) -> float:
-    """Inches of a panel of points."""
-    return 5.0
 
 
 def scatter(panel: Panel) -> None:

@@ -1,19 +1,14 @@
 """What both renderers need of a frame: its panels and categories, short names, limits of colours, numbers as text."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gfscore.core.names import shortened, shortened_all
 from gfscore.core.numbers import MINUS, number
-from gfscore.show.forms import Heatmap
-
-if TYPE_CHECKING:
-    import pandas as pd
+from gfscore.show.forms import Frame, Heatmap
 
 LEAST_SPAN = 0.05
 MOST_NUMBERED, MOST_NUMBERED_ROWS, MOST_NAMED = 16, 60, 60
@@ -47,8 +42,8 @@ class Panel:
 
     axes: Any
     form: Any
-    own: pd.DataFrame
-    frame: pd.DataFrame
+    own: Frame
+    frame: Frame
     words: Words
     left: bool
     bottom: bool
@@ -56,12 +51,12 @@ class Panel:
     inner: float
 
 
-def categories(frame: pd.DataFrame, column: str) -> list[str]:
+def categories(frame: Frame, column: str) -> list[str]:
     """Values of a column as text, in the order of the rows."""
     return list(dict.fromkeys(frame[column].dropna().astype(str)))
 
 
-def panels_of(frame: pd.DataFrame, column: str | None) -> list[tuple[str, pd.DataFrame]]:
+def panels_of(frame: Frame, column: str | None) -> list[tuple[str, Frame]]:
     """Name and rows of each panel; one without a name for a chart without panels."""
     if column is None:
         return [("", frame)]
@@ -77,7 +72,7 @@ def broken(name: str, room: int) -> str:
     return f"{name[:place].rstrip()}\n{shortened(name[place:], room)}"
 
 
-def ends_of(frame: pd.DataFrame, form: Any) -> pd.DataFrame:
+def ends_of(frame: Frame, form: Any) -> Frame:
     """The point of each line that its name leads to: where lines lie furthest apart in the right half of the axis."""
     known = frame[frame[form.y.column].notna()]
     x = known[form.x.column]
@@ -89,7 +84,7 @@ def ends_of(frame: pd.DataFrame, form: Any) -> pd.DataFrame:
     return known.groupby(form.line, sort=False).tail(1)
 
 
-def outermost(frame: pd.DataFrame, form: Any) -> pd.DataFrame:
+def outermost(frame: Frame, form: Any) -> Frame:
     """The points that have names: all where they are few, else those at both ends of the upright axis."""
     if len(frame) <= MOST_LABELLED:
         return frame

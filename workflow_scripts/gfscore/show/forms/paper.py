@@ -1,15 +1,15 @@
 """Charts as matplotlib figures, for papers and for pages without JavaScript."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gfscore.show.forms import (
     Bars,
     Curves,
+    Figure,
     Form,
+    Frame,
     Heatmap,
     Intervals,
     Matrix,
@@ -21,11 +21,7 @@ from gfscore.show.forms import (
     radars,
 )
 from gfscore.show.forms.layout import WIDTH, drawing, framed_figure, laid_out
-from gfscore.show.forms.panels import Panel, Words, broken, panels_of
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
+from gfscore.show.forms.panels import Panel, Words, broken, categories, panels_of
 
 ROOM = 2.1
 """Inches that a small panel takes at least."""
@@ -49,19 +45,23 @@ class Renderer:
     """Panels side by side."""
 
 
+def _height_of_rows(form, frame, width, panels):
+    return 0.26 * len(categories(frame, form.row)) + 1.0
+
+
 RENDERERS: dict[type[Form], Renderer] = {
     Heatmap: Renderer(cells.heatmap, cells.height_of_heatmap, beside=cells.bar_of_colours),
     Matrix: Renderer(cells.heatmap, cells.height_of_heatmap, beside=cells.bar_of_colours),
     Pictures: Renderer(cells.pictures, cells.height_of_pictures, most=3),
-    Intervals: Renderer(marks.intervals, marks.height_of_rows, most=4),
-    Bars: Renderer(marks.bars, marks.height_of_rows),
+    Intervals: Renderer(marks.intervals, _height_of_rows, most=4),
+    Bars: Renderer(marks.bars, _height_of_rows),
     Curves: Renderer(marks.curves, marks.height_of_curves, name=marks.name_curves, most=3),
-    Scatter: Renderer(marks.scatter, marks.height_of_scatter, name=marks.name_points, most=2),
-    Radar: Renderer(radars.radar, radars.height_of_radar, projection="polar"),
+    Scatter: Renderer(marks.scatter, lambda *_: 5.0, name=marks.name_points, most=2),
+    Radar: Renderer(radars.radar, lambda form, frame, width, panels: 0.82 * min(width, 3.4) + 0.75, projection="polar"),
 }
 
 
-def figure_of(form: Form, frame: pd.DataFrame, words: Words, *, width: float = WIDTH) -> Figure:
+def figure_of(form: Form, frame: Frame, words: Words, *, width: float = WIDTH) -> Figure:
     """Figure of a tidy frame in a form, `width` inches wide, with its finding as title."""
     renderer, panels = RENDERERS[type(form)], panels_of(frame, form.panel)
     columns = _columns(len(panels), renderer.most, width)

@@ -1,23 +1,12 @@
 """Radars, drawn by matplotlib."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gfscore.core.numbers import end_of_range
-from gfscore.show.forms import Radar
 from gfscore.show.forms.panels import Panel, categories, short_names
 from gfscore.show.forms.theme import ACCENT, CONTRAST, GRID, MUTED
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-
-def height_of_radar(form: Radar, frame: pd.DataFrame, width: float, panels: int) -> float:
-    """Inches of a round panel with names around it."""
-    return 0.82 * min(width, 3.4) + 0.75
 
 
 def radar(panel: Panel) -> float:

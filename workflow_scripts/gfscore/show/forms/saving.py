@@ -1,18 +1,13 @@
 """Figures as files: SVG, PDF and PNG, atomically, the same bytes on every run."""
 
-from __future__ import annotations
-
 import io
 import re
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gfscore.core.files import atomic, write_text
+from gfscore.show.forms import Figure
 from gfscore.show.forms.layout import drawing
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 PNG_DPI = 160
 

@@ -1,21 +1,16 @@
 """Charts of an audit on its page: a static picture of each, and the specification that scripts draw from."""
 
-from __future__ import annotations
-
 import base64
 import copy
 import io
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import Any
 
-from gfscore.core.names import harmless
+from gfscore.show.charts.declaration import Subject
 from gfscore.show.drawing import Drawing, drawings
 from gfscore.show.forms.theme import PARAMETERS
-
-if TYPE_CHECKING:
-    from gfscore.show.charts.declaration import Subject
 
 WIDTH, PANELS = 900, 4
 """Width of a static picture in pixels, and panels side by side in it."""
@@ -34,58 +29,30 @@ UNREAD = re.compile(r' (?:aria-label|aria-roledescription|aria-hidden|role)="[^"
 
 
 @dataclass(frozen=True)
-class DrawnChart:
+class DrawnChart(Drawing):
     """A chart as the page writes it."""
 
     id: str
-    name: str
-    section: str
-    title: str
-    question: str
-    measure: str | None
-    finding: str
-    shows: str
-    note: str
-    svg: str
-    specification: dict[str, Any]
+
+    @cached_property
+    def specification(self) -> dict[str, Any]:
+        """What scripts draw from."""
+        return self.vega_lite()
+
+    @cached_property
+    def still(self) -> str:
+        """What stands there without scripts, of as many rows as in print."""
+        whole = len(self.printed[0]) == len(self.frame)
+        return static_picture(self.specification if whole else self.vega_lite(printed=True), label=self.words.title)
 
 
 def drawn_charts(subject: Subject) -> list[DrawnChart]:
     """Every chart that an audit has data for, in the order of the page."""
-    return [_drawn(drawing, place) for place, drawing in enumerate(drawings(subject))]
-
-
-def _drawn(drawing: Drawing, place: int) -> DrawnChart:
-    specification, words = _cleaned(drawing.vega_lite()), drawing.words
-    whole = len(drawing.printed[0]) == len(drawing.frame)
-    static = specification if whole else _cleaned(drawing.vega_lite(printed=True))
-    return DrawnChart(
-        id=f"chart-{place}",
-        name=drawing.chart.name,
-        section=drawing.chart.section,
-        title=drawing.chart.title,
-        question=drawing.chart.question,
-        measure=drawing.subject.measure,
-        finding=words.title,
-        shows=words.subtitle,
-        note=words.note,
-        svg=static_picture(static, label=words.title),
-        specification=specification,
-    )
-
-
-def _cleaned(specification):
-    # The data, which are most of it, are clean.
-    return {key: part if key == "data" else _without_controls(part) for key, part in specification.items()}
-
-
-def _without_controls(part: Any) -> Any:
-    # Neither SVG nor the library that draws it takes control characters, which names from outside may hold.
-    if isinstance(part, str):
-        return harmless(part)
-    if isinstance(part, dict):
-        return {_without_controls(key): _without_controls(value) for key, value in part.items()}
-    return [_without_controls(item) for item in part] if isinstance(part, list) else part
+    drawn = enumerate(drawings(subject))
+    found = [DrawnChart(one.chart, one.subject, one.frame, id=f"chart-{place}") for place, one in drawn]
+    # Drawn in this order, since the library numbers what it draws.
+    assert all(chart.still for chart in found)
+    return found
 
 
 def static_picture(specification: dict[str, Any], *, label: str) -> str:
@@ -133,8 +100,3 @@ def slimmed(svg: str) -> str:
     for value, name in THEMED.items():
         svg = svg.replace(f'"{value}"', f'"{name}"')
     return svg
-
-
-def specifications(charts: Iterable[DrawnChart]) -> dict[str, Any]:
-    """Specification of each chart by its id."""
-    return {chart.id: chart.specification for chart in charts}

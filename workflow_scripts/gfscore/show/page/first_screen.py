@@ -1,29 +1,25 @@
 """The first screen: what was audited, the verdict, the evidence by class, the models, and three findings."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
+from gfscore.audit.audit_tables import AuditTables
 from gfscore.audit.findings import evidence
-from gfscore.audit.findings.in_verdict import first_findings
 from gfscore.audit.verdicts.verdict import MOST_REPEATED
 from gfscore.core import numbers
 from gfscore.core.names import enumeration, printable
 from gfscore.measures import measure_of
-from gfscore.show.page.tracks import Scale, Track, scale_of
+from gfscore.show.page.names import ModelsAndClasses
+from gfscore.show.page.packing import finite
+from gfscore.show.page.tracks import Scale, Track
 
-if TYPE_CHECKING:
-    from gfscore.audit.audit_tables import AuditTables
-    from gfscore.show.page.names import ModelsAndClasses
+MOST_CLASSES, MOST_NAMED = 14, 3
+"""Rows of the picture, while more classes stand in the section on classes; models named beside a verdict."""
 
-MOST_CLASSES, MOST_MODELS, MOST_NAMED = 14, 14, 3
-"""Rows of the pictures; more models scroll, more classes stand in the section on classes."""
-
-FINDINGS = 3
 WORST_CLASS = "wcr"
 
 
@@ -31,14 +27,11 @@ WORST_CLASS = "wcr"
 class Evidence:
     """Evidence by class of every model: rows, worst first, and how to read them."""
 
-    measure: str
     title: str
     about: str
     scale: Scale
     rows: list[list[Track]]
     classes: int
-    proven: bool
-    attacked: bool
 
     @property
     def left_out(self) -> int:
@@ -58,28 +51,26 @@ def evidence_by_class(
     value, low, high, n, clean = (index.grid(scores, name) for name in ("value", "low", "high", "n", "accuracy"))
     below = index.grid(tables.of("class_scores", proven), "value") if proven else None
     below_low = index.grid(tables.of("class_scores", proven), "low") if proven else low
-    share = meaning.value_range == (0.0, 1.0)
+    clean = clean if meaning.value_range == (0.0, 1.0) else np.full(clean.shape, np.nan)
     rows = [
         _rows(
             index,
-            {"value": value[m], "low": below_low[m], "high": high[m], "n": n[m], "clean": clean[m] if share else None},
+            {"value": value[m], "low": below_low[m], "high": high[m], "n": n[m], "clean": clean[m]},
             below=None if below is None else below[m],
             attacked=attacked is not None,
             highest=meaning.value_range[1],
         )
         for m in range(len(index.models))
     ]
-    threshold = _threshold(verdict, measure)
-    scale = scale_of(meaning.value_range, meaning.title if attacked else meaning.unit, threshold=threshold)
+    rules = [rule for rule in verdict["rules"] if rule["measure"] == measure and rule["statistic"] == WORST_CLASS]
+    threshold = float(rules[0]["threshold"]) if rules else None
+    lowest, highest = map(float, meaning.value_range)
     return Evidence(
-        measure=printable(measure),
         title="What attacks leave of each class" if attacked else f"{meaning.title} of each class",
         about=_about(attacked, proven, measures),
-        scale=scale,
+        scale=Scale(lowest, highest, printable(meaning.title if attacked else meaning.unit), threshold),
         rows=rows,
         classes=len(index.classes),
-        proven=proven is not None,
-        attacked=attacked is not None,
     )
 
 
@@ -97,35 +88,19 @@ def _about(attacked, proven, measures):
 
 
 def _rows(index, values, *, below, attacked, highest):
-    known = np.flatnonzero(values["n"] > 0)
+    sampled = values["n"] > 0
+    known, absent = np.flatnonzero(sampled), np.flatnonzero(~sampled)
     order = known[np.argsort(values["value"][known], kind="stable")][:MOST_CLASSES]
-    absent = np.flatnonzero(~(values["n"] > 0))[: max(0, MOST_CLASSES - len(order))]
-    return [
-        Track(
-            name=index.classes[k],
-            short=index.class_short[k],
-            value=_plain(values["value"][k]),
-            low=_plain(values["low"][k]),
-            high=_plain(values["high"][k]),
-            band=None
-            if not attacked or not values["n"][k] > 0
-            else (0.0 if below is None else float(below[k]), float(values["value"][k])),
-            proven=below is not None,
-            tick=None if values["clean"] is None else _plain(values["clean"][k]),
-            aside="" if values["n"][k] > 0 else "no samples",
-            highest=highest,
-        )
-        for k in [*absent[:3], *order]
-    ]
-
-
-def _plain(value):
-    return None if np.isnan(value) else float(value)
-
-
-def _threshold(verdict, measure):
-    rules = [rule for rule in verdict["rules"] if rule["measure"] == measure and rule["statistic"] == WORST_CLASS]
-    return float(rules[0]["threshold"]) if rules else None
+    absent = absent[: min(3, MOST_CLASSES - len(order))]
+    rows = []
+    for k in [*absent, *order]:
+        value, low, high, tick = (finite(values[name][k]) for name in ("value", "low", "high", "clean"))
+        lowest = 0.0 if below is None else float(below[k])
+        band = (lowest, float(values["value"][k])) if attacked and sampled[k] else None
+        aside = "" if sampled[k] else "no samples"
+        more = {"band": band, "proven": below is not None, "tick": tick, "aside": aside, "highest": highest}
+        rows.append(Track(index.classes[k], index.class_short[k], value, low, high, **more))
+    return rows
 
 
 @dataclass(frozen=True)
@@ -148,7 +123,8 @@ def strip_of_models(
     words = evidence.judged_models(verdict)
     if rule:
         found = {(model["threat"], model["model"]): model for model in rule["models"]}
-        ends, threshold, title = rule["range"], float(rule["threshold"]), _of_models(rule)
+        ends, threshold, title = rule["range"], float(rule["threshold"]), rule["title"][:1].upper() + rule["title"][1:]
+        title = "Worst class" if rule["statistic"] == WORST_CLASS else title
         confidence, descending = rule["confidence"], rule["direction"] == "at_least"
         about = f"Intervals of all models together, {numbers.percent(confidence)} confidence"
         if (several := len(verdict["rules"])) > 1:
@@ -165,9 +141,9 @@ def strip_of_models(
         Track(
             name=index.label(*key),
             short=index.short[index.position[key]],
-            value=_number(model["value"]),
-            low=_number(model["low"]),
-            high=_number(model["high"]),
+            value=finite(model["value"]),
+            low=finite(model["low"]),
+            high=finite(model["high"]),
             key=index.position[key],
             word=words.get(key),
             aside=printable(model.get("worst_class") or ""),
@@ -182,40 +158,19 @@ def strip_of_models(
     return Strip(title, scale, rows, rule is not None, about)
 
 
-def _number(value):
-    return None if value is None or np.isnan(value) else float(value)
-
-
-def _of_models(rule):
-    return "Worst class" if rule["statistic"] == WORST_CLASS else rule["title"][:1].upper() + rule["title"][1:]
-
-
 def verdict_view(verdict: Mapping[str, Any], index: ModelsAndClasses, measures: evidence.Measures) -> dict[str, Any]:
     """The verdict for the first screen: word, each rule in words with its counts, and what would settle the rest."""
     rules = []
     for rule in verdict["rules"]:
-        by_word = {
-            word: [m for m in rule["models"] if m["verdict"] == word] for word in ("PASS", "FAIL", "INCONCLUSIVE")
-        }
-        rules.append(
-            {
-                "words": demand(rule, measures),
-                "outcomes": [
-                    {"word": word, "number": len(models), "names": _named(models, rule, index)}
-                    for word, models in by_word.items()
-                    if models
-                ],
-                "models": len(rule["models"]),
-                "settling": settling(by_word["INCONCLUSIVE"], rule),
-            }
-        )
-    return {
-        "word": verdict["verdict"],
-        "rules": rules,
-        "warned": [(printable(model["model"]), printable(model["reason"])) for model in verdict.get("warned", [])],
-        "excluded": [(printable(model["model"]), printable(model["reason"])) for model in verdict.get("excluded", [])],
-        "note": verdict["note"],
-    }
+        outcomes = [
+            {"word": word, "number": len(models), "names": _named(models, rule, index)}
+            for word in ("PASS", "FAIL", "INCONCLUSIVE")
+            if (models := [model for model in rule["models"] if model["verdict"] == word])
+        ]
+        words = {"words": demand(rule, measures), "settling": settling(rule)}
+        rules.append(words | {"outcomes": outcomes, "models": len(rule["models"])})
+    warned = [(printable(model["model"]), printable(model["reason"])) for model in verdict.get("warned", [])]
+    return {"word": verdict["verdict"], "rules": rules, "warned": warned}
 
 
 def _named(models, rule, index):
@@ -241,8 +196,9 @@ def demand(rule: Mapping[str, Any], measures: evidence.Measures) -> str:
     return f"Asked: {asked}, with {numbers.percent(rule['confidence'])} confidence{together}{look}?"
 
 
-def settling(models: Sequence[Mapping[str, Any]], rule: Mapping[str, Any]) -> str | None:
+def settling(rule: Mapping[str, Any]) -> str | None:
     """What would settle the models that a rule leaves undecided, as a clause, or None where there are none."""
+    models = [model for model in rule["models"] if model["verdict"] == "INCONCLUSIVE"]
     if not models:
         return None
     unit = "group" if rule["attribute"] else "class"
@@ -251,10 +207,8 @@ def settling(models: Sequence[Mapping[str, Any]], rule: Mapping[str, Any]) -> st
     known = [model for model in models if model["samples_needed_per_class"] is not None]
     if not known:
         return "no number of samples is known that would settle it"
-    needed = [model["samples_needed_per_class"] for model in known]
-    least, most = min(needed), max(needed)
+    about = _span(pd.Series([model["samples_needed_per_class"] for model in known]))
     which = "it" if len(known) == len(models) else f"{len(known)} of them"
-    about = numbers.count(most) if least == most else f"{numbers.count(least)} to {numbers.count(most)}"
     further = [model["further_samples_needed"] for model in known]
     where = "of a new audit" if None in further else f"({numbers.count(max(further))} more in all)"
     return f"about {about} samples per {unit} {where} would settle {which}"
@@ -285,8 +239,3 @@ def _span(counts):
         return "0"
     low, high = counts.min(), counts.max()
     return numbers.count(low) if low == high else f"{numbers.count(low)} to {numbers.count(high)}"
-
-
-def top_findings(verdict: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The findings that the first screen shows."""
-    return first_findings(verdict.get("findings", []), FINDINGS)

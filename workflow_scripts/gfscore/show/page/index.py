@@ -1,7 +1,5 @@
 """The page that links the audits of a run: verdict, worst class and date of each."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """When a verdict was judged, by which version, and of which data, checkpoints and samples."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -11,7 +9,7 @@ import pandas as pd
 from gfscore.core import numbers
 from gfscore.core.names import printable
 from gfscore.core.software import version_in_words
-from gfscore.show.page.tables import Detail, TableView, named, table_of
+from gfscore.show.page.tables import MODEL, Detail, TableView, named, table_of
 
 COMMIT, DIGEST = 10, 12
 """Letters of them where there is no room for all."""
@@ -63,22 +61,16 @@ def _models(verdict: Mapping[str, Any]) -> TableView:
     }
     rows = []
     for label, own in verdict["models"].items():
-        samples = {name: found["samples"] for name, found in own["measures"].items()}
-        of = {name: expected.get((label, name), number) for name, number in samples.items()}
-        words = [
-            f"{printable(name)}: {numbers.count(number)}"
-            + (f" of {numbers.count(of[name])}" if of[name] != number else "")
-            for name, number in samples.items()
-        ]
-        settings = [
-            f"{printable(name)}: {found['settings_sha256'][:DIGEST]}" for name, found in own["measures"].items()
-        ]
-        rows.append(
-            {"label": label, "checkpoint": own["checkpoint_sha256"]}
-            | {"samples": ", ".join(words), "settings": ", ".join(settings)}
-        )
+        samples, settings = [], []
+        for name, found in own["measures"].items():
+            of = expected.get((label, name), found["samples"])
+            fewer = f" of {numbers.count(of)}" if of != found["samples"] else ""
+            samples.append(f"{printable(name)}: {numbers.count(found['samples'])}{fewer}")
+            settings.append(f"{printable(name)}: {found['settings_sha256'][:DIGEST]}")
+        words = {"samples": ", ".join(samples), "settings": ", ".join(settings)}
+        rows.append({"label": label, "checkpoint": own["checkpoint_sha256"]} | words)
     columns = [
-        named("Model", "label"),
+        MODEL,
         named("Samples with a value, by measure", "samples"),
         named("Settings of measures, SHA-256", "settings"),
         named("Checkpoint or given file, SHA-256", "checkpoint"),

@@ -1,18 +1,14 @@
 """Names of an audit's models and classes, short and whole, and their places in every array of the page."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from gfscore.core.class_names import readable_classes
 from gfscore.core.identity import UNCALIBRATED
 from gfscore.core.names import model_labels, printable, shortened_all
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 LONGEST_MODEL, LONGEST_CLASS = 17, 17
 """Letters of names in pictures; tables and tooltips have all of them."""

@@ -1,7 +1,5 @@
 """Arrays inside a page: base64 of little-endian float64, so that the page computes with the numbers of the tables."""
 
-from __future__ import annotations
-
 import base64
 from typing import Any
 
@@ -13,6 +11,11 @@ def packed(array: ArrayLike) -> dict[str, Any]:
     """Array of numbers as a mapping of its shape and base64 text, NaN included; page/data.js unpacks it."""
     array = np.asarray(array, dtype="<f8")
     return {"shape": list(array.shape), "f64": base64.b64encode(array.tobytes()).decode("ascii")}
+
+
+def finite(value: Any) -> float | None:
+    """A number as Python's float, None for one that is missing or infinite."""
+    return None if value is None or not np.isfinite(value) else float(value)
 
 
 def plain(value: Any) -> Any:

@@ -1,17 +1,13 @@
 """Where the numbers of a report come from: digests and versions out of the identity metadata of its files."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from gfscore.core.files import read_json
 from gfscore.core.software import software, version_in_words
 from gfscore.tables.parquet_tables import read_identity
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PACKAGES = ("numpy", "scipy", "pandas", "pyarrow", "matplotlib", "jinja2")
 SHARED = ("dataset", "dataset_digest", "preprocessing", "conversion", "dtype", "device", "torch")

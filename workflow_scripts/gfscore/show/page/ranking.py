@@ -1,24 +1,20 @@
 """Which model: every metric of every model, at T = 1 and on the grid of temperatures; and differences of pairs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from gfscore.audit.audit_tables import AuditTables
 from gfscore.audit.findings import evidence
 from gfscore.audit.metrics import METRICS
 from gfscore.core import numbers
 from gfscore.core.names import printable
 from gfscore.measures import measure_of
-from gfscore.show.page.packing import packed
+from gfscore.show.page.names import ModelsAndClasses
+from gfscore.show.page.packing import finite, packed
 from gfscore.show.page.tracks import Scale, Track
-
-if TYPE_CHECKING:
-    from gfscore.audit.audit_tables import AuditTables
-    from gfscore.show.page.names import ModelsAndClasses
-    from gfscore.statistics.curves import ScoreCurves
+from gfscore.statistics.curves import ScoreCurves
 
 FIRST_METRIC, WORST = "value", "wcr"
 STEPS = 31
@@ -45,10 +41,10 @@ def _of_measure(tables, index, name, settings, lam):
         if metric.name == FIRST_METRIC:
             columns |= {"low": "value_alone_low", "high": "value_alone_high"}
         low, high = metric.range(meaning.value_range, classes=len(index.classes), lam=lam)
-        known = {key: [_number(row and row.get(column)) for row in rows] for key, column in columns.items()}
+        known = {key: [finite(row and row.get(column)) for row in rows] for key, column in columns.items()}
         # A range that nothing reaches would squeeze all rows into a corner.
         largest = max((value for values in known.values() for value in values if value is not None), default=1.0)
-        result["metrics"][metric.name] = known | {"scale": _scale(low, high, largest), "highest": _number(high)}
+        result["metrics"][metric.name] = known | {"scale": _scale(low, high, largest), "highest": finite(high)}
     result["worst"] = [row and printable(row["wcr_class"]) for row in rows]
     return result
 
@@ -59,25 +55,16 @@ def _scale(low, high, largest):
     return Scale(float(low), float(max(high, 1e-9)), "").plain()
 
 
-def _number(value):
-    return None if value is None or not np.isfinite(value) else float(value)
-
-
 def ranking_view(data: Mapping[str, Any], index: ModelsAndClasses, measure: str, judged_worst: bool) -> dict[str, Any]:
     """The ranking as it opens: by the worst class where the gate judges it, else by the mean of all samples."""
     metric = METRICS[WORST if judged_worst else FIRST_METRIC]
     known = data[measure]["metrics"][metric.name]
+    bounds = [known.get(end, [None] * len(index.labels)) for end in ("low", "high")]
     rows = [
-        Track(
-            index.labels[m],
-            index.short[m],
-            known["value"][m],
-            known.get("low", [None] * len(index.labels))[m],
-            known.get("high", [None] * len(index.labels))[m],
-            key=m,
-            highest=known["highest"],
+        Track(name, short, value, low, high, key=key, highest=known["highest"])
+        for key, (name, short, value, low, high) in enumerate(
+            zip(index.labels, index.short, known["value"], *bounds, strict=True)
         )
-        for m in range(len(index.labels))
     ]
     rows.sort(key=lambda row: (row.value is None, -metric.direction * (row.value or 0)))
     scale = Scale(known["scale"]["low"], known["scale"]["high"], "")
@@ -127,12 +114,9 @@ def swaps(tables: AuditTables, index: ModelsAndClasses, measure: str) -> list[li
     if tables.lambda_swaps is None:
         return []
     rows = tables.lambda_swaps[tables.lambda_swaps["measure"] == measure]
+    place = index.position
     return [
-        [
-            row.fp_lambda,
-            index.position[row.before_threat, row.before_model],
-            index.position[row.after_threat, row.after_model],
-        ]
+        [row.fp_lambda, place[row.before_threat, row.before_model], place[row.after_threat, row.after_model]]
         for row in rows.itertuples()
     ]
 
@@ -183,7 +167,7 @@ def pair_view(
     order = known[np.argsort(-np.abs(difference[known]), kind="stable")][:MOST_CLASSES]
     width = max([abs(end) for values in (low, high) for end in values[order] if np.isfinite(end)], default=1.0)
     rows = [
-        Track(index.classes[k], index.class_short[k], float(difference[k]), _number(low[k]), _number(high[k]))
+        Track(index.classes[k], index.class_short[k], float(difference[k]), finite(low[k]), finite(high[k]))
         for k in order
     ]
     whole = found["overall"][nearest]

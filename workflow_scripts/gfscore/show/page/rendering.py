@@ -1,34 +1,33 @@
 """The page of an audit as text: one self-contained file, readable without a server, a network or JavaScript."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import hashlib
 import json
+import subprocess
+import sys
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pandas as pd
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from gfscore.audit.audit_tables import AuditTables
 from gfscore.audit.findings import evidence
-from gfscore.audit.findings.in_verdict import beside, with_findings
+from gfscore.audit.findings.in_verdict import beside, first_findings, with_findings
 from gfscore.audit.metrics import METRICS
+from gfscore.core.names import printable
+from gfscore.core.numbers import count, setting
 from gfscore.show.charts.declaration import Subject
-from gfscore.show.page import first_screen, judged, library, ranking
-from gfscore.show.page.charts import drawn_charts, specifications
-from gfscore.show.page.environment import environment_of
+from gfscore.show.page import first_screen, judged, ranking
+from gfscore.show.page.charts import drawn_charts
 from gfscore.show.page.names import ModelsAndClasses
 from gfscore.show.page.packing import packed, plain
 from gfscore.show.page.sections import QUESTIONS, Contents, sections_of
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from jinja2 import Environment
-
-    from gfscore.audit.audit_tables import AuditTables
-    from gfscore.show.page.tracks import Track
-    from gfscore.statistics.curves import ScoreCurves
+from gfscore.show.page.tracks import Track
+from gfscore.statistics.curves import ScoreCurves
 
 TEMPLATES = Path(__file__).parent / "templates"
 SCRIPTS = ("numbers.js", "data.js", "tracks.js", "controls.js", "charts.js", "main.js")
@@ -42,8 +41,8 @@ VERBS = {
 }
 """Verdict -> what one model does, and what several do."""
 
-ROOMY = 10
-"""Rows of tracks up to which they stand apart."""
+FINDINGS, ROOMY = 3, 10
+"""Findings of the first screen; rows of tracks up to which they stand apart."""
 
 
 def render_page(
@@ -70,7 +69,7 @@ def render_page(
     `contact` who answers questions; `sweeps` are ScoreCurves by "threat/model"; `costs` the table of that name;
     `pictures` arrays of the audit's mappers, by mapper.
     """
-    library.start()
+    _library_process()
     if "findings" not in verdict:
         verdict = with_findings(verdict, tables, measures)
     index = ModelsAndClasses(tables.class_scores)
@@ -91,13 +90,13 @@ def render_page(
         .render(
             **first,
             **compared,
-            **_scripts(library.text() if charts else ""),
+            **_scripts(library() if charts else ""),
             title=title,
             sections=sections,
             ids={section.id for section in sections},
             questions=QUESTIONS,
             fp_lambda=fp_lambda,
-            charts=compressed(specifications(charts)) if charts else None,
+            charts=compressed({chart.id: chart.specification for chart in charts}) if charts else None,
             VERBS=VERBS,
             width_of=width_of,
         )
@@ -122,7 +121,7 @@ def _first_screen(tables, verdict, measures, index):
         "remarks": judged.remarks_of(verdict),
         "evidence": first_screen.evidence_by_class(tables, verdict, measures, index),
         "strip": first_screen.strip_of_models(tables, verdict, measures, index),
-        "findings": first_screen.top_findings({"findings": others}),
+        "findings": first_findings(others, FINDINGS),
     }
 
 
@@ -217,9 +216,34 @@ def compressed_text(text: str) -> str:
 @cache
 def environment() -> Environment:
     """Jinja environment of the page; every name is escaped."""
-    result = environment_of(TEMPLATES)
-    result.filters["glyph"] = GLYPHS.get
+    result = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    result.filters |= {"printable": printable, "count": count, "setting": setting, "glyph": GLYPHS.get}
     return result
+
+
+BUNDLE = "import sys, vl_convert; sys.stdout.buffer.write(vl_convert.javascript_bundle().encode())"
+"""Program that writes Vega, Vega-Lite and vega-embed, which interprets expressions rather than evaluating them."""
+
+
+@cache
+def _library_process() -> subprocess.Popen[bytes]:
+    # In a process of its own beside whatever else is computed.
+    return subprocess.Popen([sys.executable, "-I", "-c", BUNDLE], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+@cache
+def library() -> str:
+    """JavaScript that draws charts, once it is there; RuntimeError, with what its process said, where that failed."""
+    bundle, said = _library_process().communicate()
+    if _library_process().returncode:
+        raise RuntimeError(f"the charts' library could not be put together: {said.decode(errors='replace')}")
+    return bundle.decode()
 
 
 def text_of(name: str) -> str:

@@ -1,17 +1,14 @@
 """Tables behind the pictures: printed cells, the first rows of long ones, and where all rows stand."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from gfscore.core import numbers
 from gfscore.core.names import printable
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MOST_ROWS = 60
 
@@ -68,6 +65,11 @@ def valued(title: str, column: str, printed: Printed = numbers.number) -> Column
 def bounded(title: str, low: str, high: str, highest: float | None = None) -> Column:
     """Column of intervals, rounded outwards."""
     return Column(title, lambda first, last: numbers.interval(first, last, highest), (low, high))
+
+
+MODEL, CLASS, MEASURE = named("Model", "label"), named("Class", "class"), named("Measure", "measure")
+N, VALUE, INTERVAL = counted("n", "n"), valued("Value", "value"), bounded("Interval", "low", "high")
+"""Columns that many tables have."""
 
 
 def table_of(

@@ -3,14 +3,10 @@
 The same rows are drawn by templates/tracks.html without JavaScript and by templates/tracks.js with it.
 """
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from gfscore.core import numbers
-from gfscore.core.names import printable
 
 STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0)
 MOST_TICKS = 6
@@ -36,13 +32,7 @@ class Scale:
 
     def plain(self) -> dict[str, Any]:
         """For JSON."""
-        return {
-            "low": self.low,
-            "high": self.high,
-            "title": self.title,
-            "threshold": self.threshold,
-            "ticks": self.ticks,
-        }
+        return asdict(self) | {"ticks": self.ticks}
 
 
 @dataclass(frozen=True)
@@ -65,7 +55,6 @@ class Track:
     word: str | None = None
     aside: str = ""
     highest: float | None = None
-    extra: dict[str, Any] = field(default_factory=dict)
 
     @property
     def text(self) -> str:
@@ -82,9 +71,4 @@ class Track:
     def plain(self) -> dict[str, Any]:
         """For JSON: what the scripts draw a row from."""
         names = ("name", "short", "value", "low", "high", "band", "proven", "tick", "key", "word", "aside")
-        return {name: getattr(self, name) for name in names} | {"text": self.text, "about": self.about} | self.extra
-
-
-def scale_of(value_range: Sequence[float], title: str, *, threshold: float | None = None) -> Scale:
-    """Scale over the whole range of a measure."""
-    return Scale(float(value_range[0]), float(value_range[1]), printable(title), threshold)
+        return {name: getattr(self, name) for name in names} | {"text": self.text, "about": self.about}

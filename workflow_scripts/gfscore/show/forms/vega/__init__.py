@@ -4,27 +4,21 @@ Colours are parameters (theme.PARAMETERS) that a page sets to its own. A chart w
 page sets `spec.width` and `columns`, by usermeta, to what fits.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gfscore.core.names import harmless
-from gfscore.show.forms import Bars, Curves, Form, Heatmap, Intervals, Matrix, Pictures, Radar, Scatter
+from gfscore.show.forms import Bars, Curves, Form, Frame, Heatmap, Intervals, Matrix, Pictures, Radar, Scatter
 from gfscore.show.forms.panels import Words, broken, categories, panels_of, short_names
 from gfscore.show.forms.theme import PARAMETERS
 from gfscore.show.forms.vega.cells import heatmap, pictures
 from gfscore.show.forms.vega.encodings import PANEL, Drawn, themed
-from gfscore.show.forms.vega.points import curves, scatter
+from gfscore.show.forms.vega.marks import bars, curves, intervals, scatter
 from gfscore.show.forms.vega.radars import radar
-from gfscore.show.forms.vega.rows import bars, intervals
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 CONFIG: dict[str, Any] = {
@@ -48,12 +42,14 @@ DIGITS = 6
 """Significant digits of the numbers in a specification."""
 
 
-def specification(form: Form, frame: pd.DataFrame, words: Words) -> dict[str, Any]:
+def specification(form: Form, frame: Frame, words: Words) -> dict[str, Any]:
     """Vega-Lite specification of a tidy frame in a form, with its data and its theme's parameters.
 
     The texts of its data have no control characters, which neither SVG nor the library that draws it takes.
     One panel fills the page's width; several are a facet, or a concatenation where each has a legend of its own.
     """
+    texts = frame.select_dtypes(exclude=["number", "bool"])
+    frame = frame.assign(**texts.map(lambda value: harmless(value) if isinstance(value, str) else value))
     frame = frame.reset_index(drop=True)
     panels = [name for name, _ in panels_of(frame, form.panel)]
     single = len(panels) == 1
@@ -117,26 +113,21 @@ def _side_by_side(form, frame, words, panels):
 def _records(frame, form):
     helpers = [column for column in frame if str(column).startswith("_")]
     columns = [column for column in form.columns if column in frame] + helpers
-    rows = zip(*(_plain(frame[name].tolist()) for name in columns), strict=True)
+    rows = zip(*(map(_scalar, frame[name].tolist()) for name in columns), strict=True)
     return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
-def _plain(values):
-    # Values of a column as JSON has them.
-    texts = {value: harmless(value) for value in {value for value in values if isinstance(value, str)}}
-    return [texts[value] if isinstance(value, str) else _scalar(value) for value in values]
-
-
 def _scalar(value):
-    if value is None:
-        return None
+    # As JSON has it.
+    if value is None or isinstance(value, str):
+        return value
     if isinstance(value, bool | np.bool_):
         return bool(value)
     if isinstance(value, int | np.integer):
         return int(value)
     if isinstance(value, float | np.floating):
         return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
-    return harmless(str(value))
+    return str(value)
 
 
 DRAWN: dict[type[Form], Callable[..., Drawn]] = {

@@ -1,17 +1,12 @@
 """Cells and pictures as layers of Vega-Lite."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gfscore.core.numbers import number
-from gfscore.show.forms import Heatmap, Matrix, Pictures
+from gfscore.show.forms import Frame, Heatmap, Matrix, Pictures
 from gfscore.show.forms.panels import MOST_NUMBERED, MOST_NUMBERED_ROWS, Words, categories, cell_text, colour_limits
 from gfscore.show.forms.theme import DIVERGING, ON_BRIGHT, ON_DARK, SEQUENTIAL
 from gfscore.show.forms.vega.encodings import Drawn, category, themed, tips
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 CELL, LOW_CELL, MOST_SLANTED = 26, 8, 40
 """Pixels of a cell's height, and of one too low for letters; slanted names of columns that may all be written."""
@@ -19,7 +14,7 @@ FADED = 0.15
 """Opacity of cells that reach the page's threshold."""
 
 
-def heatmap(form: Heatmap | Matrix, frame: pd.DataFrame, words: Words) -> Drawn:
+def heatmap(form: Heatmap | Matrix, frame: Frame, words: Words) -> Drawn:
     """Cells coloured by their value, with numbers where they are few, boxes, dots, and a number beside each row."""
     values = frame[form.value.column].astype(float)
     low, high = colour_limits(values, form, words.value_range)
@@ -97,7 +92,7 @@ def _beside(frame, form, rows):
     return [number(value) if shown else None for value, shown in zip(frame[form.aside], first, strict=True)]
 
 
-def pictures(form: Pictures, frame: pd.DataFrame, words: Words) -> Drawn:
+def pictures(form: Pictures, frame: Frame, words: Words) -> Drawn:
     """Images in rows and columns."""
     columns = categories(frame, form.column)
     side = min(40, 600 // max(1, len(columns)))

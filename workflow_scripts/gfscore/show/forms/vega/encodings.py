@@ -1,16 +1,11 @@
 """Encodings that the layers of several forms share."""
 
-from __future__ import annotations
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
+from gfscore.show.forms import Axis, Form, Frame
+from gfscore.show.forms.panels import Words
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from gfscore.show.forms import Axis, Form
-    from gfscore.show.forms.panels import Words
-
-Drawn = tuple["pd.DataFrame", dict[str, Any], dict[str, Any]]
+Drawn = tuple[Frame, dict[str, Any], dict[str, Any]]
 """What a form is drawn by: its frame with what the marks need, the unit, and its size."""
 
 PANEL, LETTER = 200, 6.5

@@ -1,21 +1,16 @@
 """Radars as layers of Vega-Lite, which has no polar axes."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gfscore.core.numbers import end_of_range
-from gfscore.show.forms import Radar
+from gfscore.show.forms import Frame, Radar
 from gfscore.show.forms.panels import Words, categories, panels_of, short_names
 from gfscore.show.forms.vega.encodings import PANEL, Drawn, themed, tips
 
-if TYPE_CHECKING:
-    import pandas as pd
 
-
-def radar(form: Radar, frame: pd.DataFrame, words: Words) -> Drawn:
+def radar(form: Radar, frame: Frame, words: Words) -> Drawn:
     """Values around a circle with their band and a reference."""
     import pandas as pd
 

@@ -1,12 +1,11 @@
 """The six sections of the page: each a question, one picture, a few sentences, and closed details with all else."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gfscore.core.names import enumeration
+from gfscore.show.page.charts import DrawnChart
 from gfscore.show.page.sections.certainty import of_certainty
 from gfscore.show.page.sections.classes import of_classes
 from gfscore.show.page.sections.contents import Contents
@@ -15,10 +14,6 @@ from gfscore.show.page.sections.making import of_making
 from gfscore.show.page.sections.models import of_models
 from gfscore.show.page.sections.trust import of_trust
 from gfscore.show.page.tables import Detail
-
-if TYPE_CHECKING:
-    from gfscore.show.page.charts import DrawnChart
-
 
 QUESTIONS = {
     "which": "Which model?",
@@ -65,9 +60,10 @@ def sections_of(contents: Contents) -> list[Section]:
     found = []
     for name, question in QUESTIONS.items():
         details = [detail for detail in makers[name](contents) if detail is not None]
-        charts = [chart for chart in contents.charts if chart.section == name]
+        charts = [chart for chart in contents.charts if chart.chart.section == name]
         own = {"which": "which.html", "class": "class.html", "sure": "sure.html" if contents.paired else None}.get(name)
-        picture = None if own in ("which.html", "sure.html") else _picture(charts, contents.measure)
+        first = [*(chart for chart in charts if chart.subject.measure == contents.measure), *charts, None][0]
+        picture = None if own in ("which.html", "sure.html") else first
         drawn = _of_charts([chart for chart in charts if chart is not picture])
         findings = [finding for finding in contents.verdict.get("findings", []) if finding["section"] == name]
         sentences = [words for words in sentences_beside(picture, findings) if words not in contents.shown]
@@ -81,26 +77,23 @@ def sentences_beside(picture: DrawnChart | None, findings: Iterable[Mapping[str,
 
     def says(finding: Mapping[str, Any]) -> bool:
         about = finding["subject"].get("score", finding["subject"].get("measure"))
-        return picture is not None and SAID_BY.get(finding["kind"]) == picture.name and picture.measure in (None, about)
+        if picture is None or SAID_BY.get(finding["kind"]) != picture.chart.name:
+            return False
+        return picture.subject.measure in (None, about)
 
     return [finding["sentence"] for finding in findings if not says(finding)]
-
-
-def _picture(charts, measure):
-    own = [chart for chart in charts if chart.measure == measure]
-    return next(iter([*own, *charts]), None)
 
 
 def _of_charts(charts):
     # One line for each kind of chart, whatever the number of measures.
     by_title: dict[str, list[DrawnChart]] = {}
     for chart in charts:
-        by_title.setdefault(chart.title, []).append(chart)
-    return [Detail(f"{title}{_measures(own)}: {own[0].question}", charts=own) for title, own in by_title.items()]
+        by_title.setdefault(chart.chart.title, []).append(chart)
+    return [Detail(f"{title}{_measures(own)}: {own[0].chart.question}", charts=own) for title, own in by_title.items()]
 
 
 def _measures(charts):
-    names = [chart.measure for chart in charts if chart.measure]
+    names = [chart.subject.measure for chart in charts if chart.subject.measure]
     if len(names) > MOST_NAMED:
         return f", {len(names)} measures"
     return f", {enumeration(names)}" if names else ""

@@ -1,108 +1,72 @@
 """Details of the section on certainty: noise floor, undecided models, pairs, decisions of the gate."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from gfscore.core import numbers
-from gfscore.show.page.tables import Detail, bounded, counted, named, table_of, valued
-
-if TYPE_CHECKING:
-    from gfscore.show.page.sections.contents import Contents
-
-
-SIGNED, P = numbers.signed, numbers.p_value
+from gfscore.core.numbers import p_value
+from gfscore.show.page.sections.contents import Contents
+from gfscore.show.page.tables import INTERVAL, MODEL, VALUE, Detail, counted, named, valued
 
 
 def of_certainty(c: Contents) -> Iterator[Detail | None]:
     """Details on how sure the numbers are."""
     yield _noise_floor(c)
-    yield _undecided(c)
+    judged = pd.DataFrame(
+        {**model, "label": model["model"], "rule": rule["words"]}
+        for rule in c.verdict["rules"]
+        for model in rule["models"]
+    )
+    undecided = judged[judged["verdict"] == "INCONCLUSIVE"] if len(judged) else judged
+    columns = [
+        named("Model", "model"),
+        VALUE,
+        INTERVAL,
+        counted("Samples per class that would settle it", "samples_needed_per_class"),
+        counted("Further samples in all", "further_samples_needed"),
+        named("Rule", "rule"),
+    ]
+    summary = "What more samples would show: undecided models and the samples that would settle them"
+    yield c.listed(summary, undecided if len(undecided) else None, "verdict", "Undecided models", columns)
     yield _pairs(c)
-    yield _decided(c)
+    columns = [MODEL, named("Verdict", "verdict"), VALUE]
+    columns += [INTERVAL, named("Worst class", "worst_class"), named("Rule", "rule")]
+    how = {"text": [c.verdict["note"]], "most": 200}
+    decided = judged if len(judged) else None
+    yield c.listed("What the gate decided of each model", decided, "verdict", "Verdicts", columns, **how)
 
 
 def _noise_floor(c):
-    summary = c.of("model_summary")
-    own = summary[summary["measure"] == c.measure].sort_values("label")
+    rows = c.own("model_summary").sort_values("label")
     columns = [
-        named("Model", "label"),
+        MODEL,
         valued("RDI", "rdi"),
         valued("RDI by chance", "rdi_permuted"),
-        valued("p", "rdi_p", P),
+        valued("p", "rdi_p", p_value),
         valued("NRGC", "nrgc"),
         valued("by chance", "nrgc_permuted"),
-        valued("p", "nrgc_p", P),
+        valued("p", "nrgc_p", p_value),
         valued("Spread of true values", "between_class_sd"),
         valued("Smallest RDI surely seen", "rdi_detectable"),
     ]
     caption = (
         "Chance: mean when samples are dealt to classes at random. p: share of such deals with at least this disparity."
     )
-    return Detail(
-        "The noise floor: how much disparity chance alone would show",
-        table=table_of(own, "Noise floor", "model_summary", columns, caption=caption, most=200),
-    )
-
-
-def _judged_models(c):
-    # Every model under every rule of the gate.
-    return [
-        {**model, "label": model["model"], "rule": rule["words"]}
-        for rule in c.verdict["rules"]
-        for model in rule["models"]
-    ]
-
-
-def _undecided(c):
-    rows = [model for model in _judged_models(c) if model["verdict"] == "INCONCLUSIVE"]
-    if not rows:
-        return None
-    columns = [
-        named("Model", "model"),
-        valued("Value", "value"),
-        bounded("Interval", "low", "high"),
-        counted("Samples per class that would settle it", "samples_needed_per_class"),
-        counted("Further samples in all", "further_samples_needed"),
-        named("Rule", "rule"),
-    ]
-    return Detail(
-        "What more samples would show: undecided models and the samples that would settle them",
-        table=table_of(pd.DataFrame(rows), "Undecided models", "verdict", columns),
-    )
+    summary = "The noise floor: how much disparity chance alone would show"
+    return c.listed(summary, rows, "model_summary", "Noise floor", columns, caption=caption, most=200)
 
 
 def _pairs(c):
-    pairs = c.of("model_comparisons")
-    if pairs is None:
-        return None
-    own = pairs[pairs["measure"] == c.measure].sort_values("p_holm")
+    pairs = c.own("model_comparisons")
     columns = [
         named("Model", "first_model"),
         named("against", "second_model"),
         valued("Difference", "difference"),
-        bounded("Interval", "low", "high"),
-        valued("p (Holm)", "p_holm", P),
+        INTERVAL,
+        valued("p (Holm)", "p_holm", p_value),
         counted("Surely better on", "sure_wins_first"),
         counted("surely worse on", "sure_wins_second"),
     ]
-    return Detail(
-        f"Every pair of models by {c.measure}, the surest difference first",
-        table=table_of(own, "Pairs of models", "model_comparisons", columns),
-    )
-
-
-def _decided(c):
-    rows = _judged_models(c)
-    if not rows:
-        return None
-    columns = [named("Model", "label"), named("Verdict", "verdict"), valued("Value", "value")]
-    columns += [bounded("Interval", "low", "high"), named("Worst class", "worst_class"), named("Rule", "rule")]
-    return Detail(
-        "What the gate decided of each model",
-        text=[c.verdict["note"]],
-        table=table_of(pd.DataFrame(rows), "Verdicts", "verdict", columns, most=200),
-    )
+    rows = None if pairs is None else pairs.sort_values("p_holm")
+    summary = f"Every pair of models by {c.measure}, the surest difference first"
+    return c.listed(summary, rows, "model_comparisons", "Pairs of models", columns)

@@ -1,21 +1,17 @@
 """What the sections of a page are made from."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
+from gfscore.audit.audit_tables import AuditTables
 from gfscore.core.class_names import readable_classes
 from gfscore.core.identity import UNCALIBRATED
 from gfscore.core.names import model_labels
+from gfscore.show.page.charts import DrawnChart
 from gfscore.show.page.tables import Column, Detail, table_of
-
-if TYPE_CHECKING:
-    from gfscore.audit.audit_tables import AuditTables
-    from gfscore.show.page.charts import DrawnChart
 
 
 @dataclass(frozen=True)
@@ -55,7 +51,14 @@ class Contents:
             frame = frame.assign(**{"class": frame["class_index"].map(names)})
         return frame.reset_index(drop=True)
 
-    def listed(self, name: str, summary: str, title: str, columns: Iterable[Column], **how: Any) -> Detail | None:
-        """All rows of a table in closed details, or None where the audit has none; `how` as table_of takes it."""
+    def own(self, name: str) -> Any:
+        """Rows of a table of the measure that the page is about; None where the audit has no such table."""
         frame = self.of(name)
-        return None if frame is None else Detail(summary, table=table_of(frame, title, name, columns, **how))
+        return None if frame is None else frame[frame["measure"] == self.measure]
+
+    def listed(
+        self, summary: str, frame: pd.DataFrame | None, name: str, title: str, columns: Iterable[Column], **how: Any
+    ) -> Detail | None:
+        """Rows of the table `name` in closed details, None where there are none; `text`, and what table_of takes."""
+        text = how.pop("text", [])
+        return None if frame is None else Detail(summary, text, table=table_of(frame, title, name, columns, **how))

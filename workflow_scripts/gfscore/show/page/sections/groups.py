@@ -1,39 +1,46 @@
 """Details of the section on groups and disturbances: gaps, fairness metrics, corruptions, projection."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from gfscore.audit.groups.gaps import group_gaps
 from gfscore.core.names import model_labels, printable
-from gfscore.show.page.sections.projection import of_projection
-from gfscore.show.page.tables import Detail, bounded, counted, named, table_of, valued, yes
+from gfscore.show.page.sections.contents import Contents
+from gfscore.show.page.tables import CLASS, MEASURE, MODEL, VALUE, Detail, N, bounded, counted, named, valued, yes
 
-if TYPE_CHECKING:
-    from gfscore.show.page.sections.contents import Contents
+PROJECTED = (
+    *("tolerance", "deviation", "coupling", "coupling_entropy", "agreement", "accuracy", "decoded_accuracy"),
+    *("task_accuracy", "dp", "eopp", "eodd"),
+)
+"""Numbers of a model on a mapper."""
 
 
 def of_groups(c: Contents) -> Iterator[Detail | None]:
     """Details on whom the numbers hold for."""
     yield _gaps(c)
     columns = [
-        named("Model", "label"),
-        named("Measure", "measure"),
+        MODEL,
+        MEASURE,
         named("Attribute", "attribute"),
-        named("Class", "class"),
+        CLASS,
         named("Metric", "metric"),
-        valued("Value", "value"),
+        VALUE,
         bounded("Interval", "wilson_low", "wilson_high", 1.0),
         valued("As printed in the paper", "as_printed"),
         valued("Balanced", "balanced_value"),
     ]
-    yield c.listed("group_metrics", "Fairness metrics: DP, EOpp, EOdd and others", "Fairness", columns)
+    summary = "Fairness metrics: DP, EOpp, EOdd and others"
+    yield c.listed(summary, c.of("group_metrics"), "group_metrics", "Fairness", columns)
     yield _corruption_errors(c)
-    yield _corruptions(c)
-    yield from of_projection(c)
+    errors = c.of("class_errors")
+    corrupted = errors[errors["corruption"].notna()] if errors is not None else None
+    if corrupted is not None and len(corrupted):
+        means = corrupted.groupby(["corruption", "severity"], sort=False)["recall"].mean().reset_index()
+        columns = [named("Corruption", "corruption"), counted("Severity", "severity"), valued("Accuracy", "recall")]
+        summary = "Accuracy under each corruption, mean over models and classes"
+        yield c.listed(summary, means.sort_values("recall"), "class_errors", "Corruptions", columns)
+    yield from _projection(c)
 
 
 def _gaps(c):
@@ -46,7 +53,7 @@ def _gaps(c):
         return None
     gaps = gaps.assign(label=model_labels(gaps)).sort_values("gap", ascending=False)
     columns = [
-        named("Model", "label"),
+        MODEL,
         named("Attribute", "attribute"),
         named("Lowest group", "lowest"),
         valued("its value", "low_value"),
@@ -56,7 +63,7 @@ def _gaps(c):
         bounded("Interval", "gap_low", "gap_high"),
         valued("few samples", "small", yes),
     ]
-    return Detail("Gaps between groups, the widest first", table=table_of(gaps, "Groups", "group_scores", columns))
+    return c.listed("Gaps between groups, the widest first", gaps, "group_scores", "Groups", columns)
 
 
 def _corruption_errors(c):
@@ -69,29 +76,45 @@ def _corruption_errors(c):
     if pd.notna(baseline):
         reference = f"the mean over corruptions of its error over that of {printable(baseline)}, taken as it is"
     columns = [
-        named("Model", "label"),
-        named("Measure", "measure"),
-        counted("n", "n"),
+        MODEL,
+        MEASURE,
+        N,
         valued("Mean error", "error"),
         bounded("Interval", "low", "high", 1.0),
         valued("mCE", "corruption_error"),
         bounded("Interval", "corruption_error_low", "corruption_error_high"),
     ]
-    return Detail(
-        "Errors under corruptions: plain mean, and mean corruption error (mCE)",
-        text=[f"Intervals by sample: copies of one image count once. mCE is {reference}."],
-        table=table_of(errors.sort_values("error"), "Corruption errors", "corruption_errors", columns),
-    )
+    text = [f"Intervals by sample: copies of one image count once. mCE is {reference}."]
+    summary, rows = "Errors under corruptions: plain mean, and mean corruption error (mCE)", errors.sort_values("error")
+    return c.listed(summary, rows, "corruption_errors", "Corruption errors", columns, text=text)
 
 
-def _corruptions(c):
-    errors = c.of("class_errors")
-    corrupted = errors[errors["corruption"].notna()] if errors is not None else None
-    if corrupted is None or corrupted.empty:
-        return None
-    means = corrupted.groupby(["corruption", "severity"], sort=False)["recall"].mean().reset_index()
-    columns = [named("Corruption", "corruption"), counted("Severity", "severity"), valued("Accuracy", "recall")]
-    return Detail(
-        "Accuracy under each corruption, mean over models and classes",
-        table=table_of(means.sort_values("recall"), "Corruptions", "class_errors", columns),
-    )
+def _projection(c):
+    # Models by mapper and task, tasks by attribute, latent dimensions.
+    models, attributes, effects = map(c.of, ("projection_models", "projection_attributes", "projection_effects"))
+    if models is not None:
+        columns = [named("Mapper", "mapper"), named("Task", "dataset"), MODEL, N]
+        columns += [valued(_title(name), name) for name in PROJECTED]
+        tasks = models.groupby(["mapper", "dataset"], sort=False)
+        rows = pd.concat([own.sort_values("tolerance", ascending=False) for _, own in tasks])
+        summary = f"Projection on the latent dimensions of {', '.join(map(printable, models['mapper'].unique()))}"
+        yield c.listed(summary, rows, "projection_models", "Projection", columns)
+    if attributes is not None:
+        names, known = (
+            ["tolerance", "deviation", "dp", "eopp", "eodd"],
+            attributes[~attributes["constant"].astype(bool)],
+        )
+        means = known.groupby(["mapper", "dataset", "attribute"], sort=False)[names].mean().reset_index()
+        columns = [named("Mapper", "mapper"), named("Task", "dataset"), named("Attribute", "attribute")]
+        columns += [valued(_title(name), name) for name in names]
+        summary = "Each task by each attribute, mean over models"
+        yield c.listed(summary, means, "projection_attributes", "Attributes", columns)
+    if effects is not None:
+        columns = [named(name.capitalize(), name) for name in ("mapper", "dimension", "trait")]
+        columns += [valued(name.capitalize(), name) for name in ("shift", "strength", "tolerance")]
+        rows = effects.sort_values("strength", ascending=False)
+        yield c.listed("What each latent dimension changes", rows, "projection_effects", "Dimensions", columns)
+
+
+def _title(name):
+    return {"dp": "DP", "eopp": "EOpp", "eodd": "EOdd"}.get(name, name.replace("_", " ").capitalize())

@@ -1,17 +1,12 @@
 """Details of the section on models: every number, what each model is, places by every metric."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gfscore.audit.metrics import MAIN, METRICS, highest_values
 from gfscore.core import numbers
 from gfscore.measures import measure_of
-from gfscore.show.page.tables import Detail, bounded, counted, named, table_of, valued
-
-if TYPE_CHECKING:
-    from gfscore.show.page.sections.contents import Contents
+from gfscore.show.page.sections.contents import Contents
+from gfscore.show.page.tables import MODEL, Detail, bounded, counted, named, table_of, valued
 
 
 def of_models(c: Contents) -> Iterator[Detail | None]:
@@ -19,17 +14,11 @@ def of_models(c: Contents) -> Iterator[Detail | None]:
     tables = [view for measure in dict.fromkeys([c.measure, *c.measures]) if (view := _ranking(c, measure)) is not None]
     yield Detail("Every number of every model, by measure", more=tables)
     yield _models(c)
-    ranks = c.of("metric_ranks")
+    ranks = c.own("metric_ranks")
     if ranks is not None:
-        wide = ranks[ranks["measure"] == c.measure].pivot_table(
-            index="label", columns="metric", values="place", sort=False
-        )
-        wide = wide.reset_index()
-        columns = [named("Model", "label"), *(valued(METRICS[m].title, m) for m in wide.columns if m in METRICS)]
-        yield Detail(
-            f"Place of each model by every metric of {c.measure}",
-            table=table_of(wide, "Places", "metric_ranks", columns),
-        )
+        wide = ranks.pivot_table(index="label", columns="metric", values="place", sort=False).reset_index()
+        columns = [MODEL, *(valued(METRICS[m].title, m) for m in wide.columns if m in METRICS)]
+        yield c.listed(f"Place of each model by every metric of {c.measure}", wide, "metric_ranks", "Places", columns)
 
 
 def _ranking(c, measure):
@@ -37,12 +26,10 @@ def _ranking(c, measure):
     rows = summary[summary["measure"] == measure].sort_values(["value", "label"], ascending=[False, True])
     if rows.empty:
         return None
-    highest = highest_values(
-        measure_of(c.measures[measure]).value_range, classes=rows["worst_class_set"].map(len).max()
-    )
     rows = rows.assign(suspects=rows["worst_class_set"].map(len))
+    highest = highest_values(measure_of(c.measures[measure]).value_range, classes=rows["suspects"].max())
     columns = [
-        named("Model", "label"),
+        MODEL,
         valued("Mean", "value"),
         bounded("Interval", "value_alone_low", "value_alone_high", highest["value"]),
     ]
@@ -51,12 +38,9 @@ def _ranking(c, measure):
             columns.append(valued(metric.title, metric.name))
             if metric.bounded:
                 columns.append(bounded("Interval", f"{metric.name}_low", f"{metric.name}_high", highest[metric.name]))
-    columns += [
-        named("Worst class", "wcr_class"),
-        counted("May be worst", "suspects"),
-        valued("Clean accuracy", "accuracy"),
-    ]
-    columns += [valued("Robust accuracy", "robust_accuracy"), named("its source", "robust_accuracy_source")]
+    columns += [named("Worst class", "wcr_class"), counted("May be worst", "suspects")]
+    columns += [valued("Clean accuracy", "accuracy"), valued("Robust accuracy", "robust_accuracy")]
+    columns += [named("its source", "robust_accuracy_source")]
     confidence = numbers.percent(rows["confidence"].iloc[0])
     caption = f"Intervals ({confidence}) hold for all classes of a model together, that of the mean for it alone."
     return table_of(rows, f"Models by {measure}", "model_summary", columns, caption=caption, most=200)
@@ -69,7 +53,7 @@ def _models(c):
         about=[_described(known.get(key, {})) for key in zip(summary["threat"], summary["model"], strict=True)]
     )
     columns = [
-        named("Model", "label"),
+        MODEL,
         named("Threat model", "threat"),
         named("Method, architecture", "about"),
         valued("Clean accuracy", "accuracy"),
@@ -81,9 +65,7 @@ def _models(c):
         caption = (
             "The published accuracies were compared with nothing: the dataset's entry says published_accuracy: null."
         )
-    return Detail(
-        "What each model is", table=table_of(rows, "Models", "model_summary", columns, caption=caption, most=200)
-    )
+    return c.listed("What each model is", rows, "model_summary", "Models", columns, caption=caption, most=200)
 
 
 def _described(entry):

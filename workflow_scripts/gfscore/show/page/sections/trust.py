@@ -1,9 +1,6 @@
 """Details of the section on trust in the attack-free score: attacks against it, agreement, calibration."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -11,12 +8,9 @@ from gfscore.audit.agreement.columns import ALL
 from gfscore.audit.calibration.model_evidence import ROBUST
 from gfscore.audit.findings.templates import OBJECTIVES
 from gfscore.core import numbers
-from gfscore.show.page import limits
-from gfscore.show.page.tables import Detail, bounded, counted, named, table_of, valued, yes
-
-if TYPE_CHECKING:
-    from gfscore.show.page.sections.contents import Contents
-
+from gfscore.show.page.limits import CALIBRATION, TEMPERATURE
+from gfscore.show.page.sections.contents import Contents
+from gfscore.show.page.tables import CLASS, MEASURE, MODEL, Detail, N, bounded, counted, named, valued, yes
 
 SIGNED, P = numbers.signed, numbers.p_value
 
@@ -25,8 +19,9 @@ EVIDENCE = (
     (
         "refutations",
         "Certificates that attacks broke, against what chance allows",
+        None,
         [
-            named("Model", "label"),
+            MODEL,
             counted("Certificates", "n"),
             counted("Attacked", "attacked"),
             counted("Broken", "refuted"),
@@ -36,21 +31,17 @@ EVIDENCE = (
     (
         "masking_signs",
         "Signs that gradients are masked, so that attacks fail",
-        [
-            named("Model", "label"),
-            named("Measure", "measure"),
-            counted("Samples", "count"),
-            counted("of", "n"),
-            named("What", "text"),
-        ],
+        None,
+        [MODEL, MEASURE, counted("Samples", "count"), counted("of", "n"), named("What", "text")],
     ),
     (
         "class_shares",
         "Statistical tests: robust, not robust and undecided samples",
+        None,
         [
-            named("Model", "label"),
-            named("Class", "class"),
-            counted("n", "n"),
+            MODEL,
+            CLASS,
+            N,
             counted("Robust", "robust"),
             counted("Not", "not_robust"),
             counted("Undecided", "undecided"),
@@ -60,16 +51,28 @@ EVIDENCE = (
     (
         "training_methods",
         "Training methods: accuracy, and robustness of both kinds",
+        None,
         [
-            named("Model", "label"),
+            MODEL,
             named("Training", "training"),
             valued("Accuracy", "accuracy"),
             valued("Attacks fail", "attack_failure_rate"),
             bounded("Robust", "robust_low", "robust_high", 1.0),
         ],
     ),
+    (
+        "target_predictors",
+        "What predicts into which class attacks succeed",
+        "Predictors",
+        [
+            MODEL,
+            named("Success as", "definition"),
+            valued("with CFPS", "rho_cfps", SIGNED),
+            valued("with 1 - recall", "rho_miss_rate", SIGNED),
+        ],
+    ),
 )
-"""Tables that are shown as they are: name, summary, columns."""
+"""Tables that are shown as they are: name, summary, title where it is not the summary, columns."""
 
 
 def of_trust(c: Contents) -> Iterator[Detail | None]:
@@ -77,25 +80,20 @@ def of_trust(c: Contents) -> Iterator[Detail | None]:
     yield _falsification(c)
     yield _agreement(c)
     yield _calibration(c)
-    yield _sensitivity(c)
-    for name, summary, columns in EVIDENCE:
-        yield c.listed(name, summary, summary, columns)
-    columns = [
-        named("Model", "label"),
-        named("Success as", "definition"),
-        valued("with CFPS", "rho_cfps", SIGNED),
-        valued("with 1 - recall", "rho_miss_rate", SIGNED),
-    ]
-    yield c.listed("target_predictors", "What predicts into which class attacks succeed", "Predictors", columns)
+    sensitivity = c.of("sensitivity")
+    if sensitivity is not None:
+        spread = sensitivity.groupby(["measure", "label"], sort=False)["value"].agg(["min", "max"]).reset_index()
+        columns = [MODEL, named("Score", "measure"), valued("Smallest", "min"), valued("Largest", "max")]
+        summary = "How far scores move when all logits are shifted or scaled, which changes no prediction"
+        yield c.listed(summary, spread, "sensitivity", "Sensitivity", columns)
+    for name, summary, title, columns in EVIDENCE:
+        yield c.listed(summary, c.of(name), name, title or summary, columns)
 
 
 def _falsification(c):
     distances = c.of("falsification")
-    if distances is None:
-        return None
-    whole = distances[distances["class_index"] == ALL]
     columns = [
-        named("Model", "label"),
+        MODEL,
         named("Score", "measure"),
         named("Distances", "distances"),
         valued("Falsification rate", "rate"),
@@ -107,10 +105,9 @@ def _falsification(c):
     caption = (
         "Rate: share of the correct samples with an adversarial example nearer than the score; 0 confirms nothing."
     )
-    return Detail(
-        "Samples whose score an attack refutes",
-        table=table_of(whole, "Falsification", "falsification", columns, caption=caption),
-    )
+    rows = None if distances is None else distances[distances["class_index"] == ALL]
+    summary = "Samples whose score an attack refutes"
+    return c.listed(summary, rows, "falsification", "Falsification", columns, caption=caption)
 
 
 def _agreement(c):
@@ -118,34 +115,10 @@ def _agreement(c):
     if agreement is None:
         return None
     over = agreement[agreement["over"] == "models"] if (agreement["over"] == "models").any() else agreement
-    columns = [
-        named("Measure", "first"),
-        named("and", "second"),
-        counted("n", "n"),
-        valued("Spearman", "rho", SIGNED),
-        valued("p", "p", P),
-    ]
-    return Detail(
-        "Do the measures agree? Rank correlations over models, the most opposed first",
-        table=table_of(over.sort_values("rho"), "Agreement of measures", "measure_agreement", columns),
-    )
-
-
-def _sensitivity(c):
-    sensitivity = c.of("sensitivity")
-    if sensitivity is None:
-        return None
-    spread = sensitivity.groupby(["measure", "label"], sort=False)["value"].agg(["min", "max"]).reset_index()
-    columns = [
-        named("Model", "label"),
-        named("Score", "measure"),
-        valued("Smallest", "min"),
-        valued("Largest", "max"),
-    ]
-    return Detail(
-        "How far scores move when all logits are shifted or scaled, which changes no prediction",
-        table=table_of(spread, "Sensitivity", "sensitivity", columns),
-    )
+    columns = [named("Measure", "first"), named("and", "second"), N, valued("Spearman", "rho", SIGNED)]
+    columns += [valued("p", "p", P)]
+    summary = "Do the measures agree? Rank correlations over models, the most opposed first"
+    return c.listed(summary, over.sort_values("rho"), "measure_agreement", "Agreement of measures", columns)
 
 
 def _calibration(c):
@@ -180,8 +153,8 @@ def _calibration(c):
         valued("p", "p", P),
         named("Search", "search"),
     ]
-    return Detail(
+    summary, text = (
         "Calibration: temperatures that each objective chooses, and what they gain",
-        text=[limits.TEMPERATURE, limits.calibration()],
-        table=table_of(rows, "Calibration", "calibration", columns),
+        [TEMPERATURE, CALIBRATION],
     )
+    return c.listed(summary, rows, "calibration", "Calibration", columns, text=text)

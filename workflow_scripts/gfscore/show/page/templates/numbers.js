@@ -48,20 +48,8 @@ const interval = (low, high, highest) =>
 const withInterval = (value, low, high, highest) =>
   number(value) + (isMissing(low) || isMissing(high) ? "" : ` (${interval(low, high, highest)})`);
 
-const signed = (value) => (isMissing(value) || value <= 0 ? number(value) : "+" + number(value));
 const setting = (value) => String(value).replace("-", MINUS);
 const temperature = (value) => setting(Number(value.toPrecision(3)));
 const count = (value) => (isMissing(value) ? MISSING : Math.trunc(value).toLocaleString("en-GB"));
-const percent = (value) => `${Number((100 * value).toPrecision(10))}%`;
 const plural = (amount, word, words = word.endsWith("s") ? word + "es" : word + "s") =>
   `${count(amount)} ${amount === 1 ? word : words}`;
-
-// A permutation p-value to three decimals, rounded up.
-function pValue(value) {
-  if (isMissing(value)) return MISSING;
-  return value < 0.001 - 1e-12 ? "< 0.001" : (Math.ceil(value * 1000 - 1e-9) / 1000).toFixed(3);
-}
-
-// A class in a sentence: a bare number or letter reads "class 8".
-const classPhrase = (name) => (name.length <= 2 || /^\d+$/.test(name) ? `class ${name}` : name);
-const capitalised = (sentence) => sentence.replace(/^class /, "Class ");
