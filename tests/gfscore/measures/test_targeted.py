@@ -3,7 +3,6 @@ import pytest
 import torch
 
 from gfscore.attacks.goals import target_reached
-from gfscore.core.errors import InputError
 from gfscore.measures import KINDS
 from gfscore.measures.targeted.batch import other_classes
 from gfscore.networks.classifier import from_network
