@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from gfscore.networks.architecture_files import require_network
-from gfscore.networks.building import ARCHITECTURES, build_network
+from gfscore.networks.building import build_network
 from gfscore.networks.checkpoint_files import require_digest
 from gfscore.networks.classifier import Classifier, from_network, with_outputs
 from gfscore.networks.model_source import module_of
 
-__all__ = ["ARCHITECTURES", "Classifier", "build_network", "from_network", "open_classifier"]
+__all__ = ["Classifier", "build_network", "from_network", "open_classifier"]
 
 
 def open_classifier(
