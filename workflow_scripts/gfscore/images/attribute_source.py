@@ -1,7 +1,4 @@
-"""Declaration of a source of attributes: its name and the settings of its entries.
-
-Imports nothing heavy, because the Snakefile imports it.
-"""
+"""Declaration of a source of attributes: its name and the settings of its entries."""
 
 from dataclasses import dataclass
 from functools import cache

@@ -1,7 +1,4 @@
-"""Declaration of a source of images: the settings of its entries, and how entries without `source` are recognised.
-
-Imports nothing heavy, because the Snakefile imports it.
-"""
+"""Declaration of a source of images: the settings of its entries, and how entries without `source` are recognised."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

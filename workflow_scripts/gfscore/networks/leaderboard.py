@@ -1,8 +1,7 @@
 """Entries of the RobustBench leaderboard: published accuracies, supported models, and URLs of their files.
 
-Imports nothing heavy, because the Snakefile imports it. Accuracies are fractions. Sources: the model descriptions of
-RobustBench (Croce et al. 2021) and, for the supported models, robustbench 1.1.1 as surveyed by
-studies/survey_robustbench.py.
+Accuracies are fractions. Sources: the model descriptions of RobustBench (Croce et al. 2021) and, for the supported
+models, robustbench 1.1.1 as surveyed by studies/survey_robustbench.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Declaration of a source of models: the settings of its entries, and what its models provide.
-
-Imports nothing heavy, because the Snakefile imports it.
-"""
+"""Declaration of a source of models: the settings of its entries, and what its models provide."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,4 @@
-"""Settings of an audit and their defaults.
-
-Imports nothing heavy, because every run of Snakemake reads it.
-"""
+"""Settings of an audit and their defaults."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,7 +1,4 @@
-"""Complete configuration of one audit as a file, with the origin of each value.
-
-Imports nothing heavy, because every run of Snakemake reads it.
-"""
+"""Complete configuration of one audit as a file, with the origin of each value."""
 
 import json
 import re

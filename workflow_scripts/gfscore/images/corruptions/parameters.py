@@ -3,8 +3,6 @@
 For images of 32 pixels those of CIFAR-10-C, for 224 those of ImageNet-C (Hendrycks and Dietterich 2019, from the code
 that made the sets). Other sizes use the set that is nearer on a logarithmic scale, with every length in pixels
 multiplied by the ratio of the sides.
-
-Imports nothing heavy, because it validates the configuration.
 """
 
 import math

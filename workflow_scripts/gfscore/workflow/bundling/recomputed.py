@@ -104,7 +104,7 @@ class Recomputed:
             "dataset": name,
             "samples": len(samples),
             "samples_per_class": np.bincount(labels, minlength=classes).tolist(),
-            "classes": plan.classes_of(config, name) or manifest["classes"],
+            "classes": config["datasets"][name]["classes"] or manifest["classes"],
             "settings": plan.image_settings_of(config, name),
         }
         found = {key: manifest.get(key) for key in expected}
@@ -199,7 +199,7 @@ class Recomputed:
         ]  # fmt: skip
         samples = [self.bundle.path(path) for path in layout.sample_files(config, audit)]
         inputs = AuditInputs.of(self._subject(plan.subject_of(config, audit)), self._files | {"samples": samples})
-        chosen = plan.calibrated_measure(config, audit) and not self.has_logits
+        chosen = config["audits"][audit]["calibration"] and not self.has_logits
         for tables, beside in tabulate(inputs, self._files, audit=audit, settings=settings | {"costs": costs}):
             for name, content in beside.items():
                 if not (chosen and name == "calibration"):
@@ -221,18 +221,17 @@ class Recomputed:
     def verdict(self) -> Iterator[str]:
         """The verdict, rule by rule, against the values per sample; and the files that it says it rests on."""
         config, audit = self.config, self.bundle.audit
-        samples = [self.bundle.path(path) for path in layout.judged_sample_files(config, audit)]
+        samples = [self.bundle.path(path) for path in layout.sample_files(config, audit, judged=True)]
         attributes = layout.gate_attributes(config, audit)
         files = self._files | {"samples": samples, "attributes": attributes and self.bundle.path(str(attributes))}
         inputs = AuditInputs.of(self._subject(plan.judged_subject_of(config, audit)), files)
+        stated = config["datasets"][plan.dataset_of(config, audit)]["label_error_rate"]
         made = judgement(
             inputs,
             files,
             rules=config["audits"][audit]["gate"],
             intervals=config["intervals"],
-            label_error_rates=resolve_label_error_rates(
-                plan.label_error_rate_of(config, audit), files["manifest"], files["generator"]
-            ),
+            label_error_rates=resolve_label_error_rates(stated, files["manifest"], files["generator"]),
             fp_lambda=config["disparity"]["fp_lambda"],
         )
         tables = {name: self._audit_table(name) for name in TABLES_OF_AUDIT}

@@ -247,9 +247,9 @@ def _check_images(found: Verification, bundle: Bundle, config: Mapping[str, Any]
     def other_images() -> Iterable[str]:
         from gfscore.images.datasets import image_digests, open_and_describe
 
-        settings, classes = plan.image_settings_of(config, dataset), plan.classes_of(config, dataset)
+        settings, entry = plan.image_settings_of(config, dataset), config["datasets"][dataset]
         images, described = open_and_describe(
-            settings, bundle.path(name), dataset=dataset, classes=classes, pinned=plan.pinned_digest_of(config, dataset)
+            settings, bundle.path(name), dataset=dataset, classes=entry["classes"], pinned=entry["digest"]
         )
         manifest = bundle.json(f"datasets/{dataset}.json")
         if described["digest"] != manifest["digest"]:

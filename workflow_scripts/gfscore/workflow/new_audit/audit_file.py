@@ -1,4 +1,4 @@
-"""Text of the configuration of a new audit. Imports nothing heavy."""
+"""Text of the configuration of a new audit."""
 
 from __future__ import annotations
 
