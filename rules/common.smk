@@ -25,9 +25,8 @@ from gfscore.workflow import plan
 from gfscore.workflow import projection_layout
 from gfscore.workflow import user_files
 from gfscore.workflow.configuration import configured
-from gfscore.workflow.job_variables import set_job_variables
+from gfscore.workflow.job_variables import prepend_to_python_path, set_job_variables
 from gfscore.workflow.resolved_file import rendered
-from gfscore.workflow.search_path import prepend_to_python_path
 from gfscore.core.errors import InputError
 from gfscore.measures import kind_of
 from gfscore.workflow.sources import modules_of_kinds, sources_of

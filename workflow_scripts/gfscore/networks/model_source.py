@@ -148,7 +148,7 @@ class ModelSource:
 @cache
 def model_sources() -> dict[str, ModelSource]:
     """All sources of models by name."""
-    return {source.name: source for source in declarations("gfscore.networks.sources", "SOURCE").values()}
+    return declarations("gfscore.networks.sources", "SOURCE")
 
 
 def module_of(source: str) -> Any:

@@ -13,7 +13,7 @@ from gfscore.core.errors import InputError, few
 from gfscore.workflow.new_audit import audit_file, budget
 from gfscore.workflow.new_audit.data_files import FoundData, find_data, looked_at, resized
 from gfscore.workflow.new_audit.found import FoundModel, Inspection, name_from
-from gfscore.workflow.new_audit.looking_at_logits import inspect_logits
+from gfscore.workflow.new_audit.logit_members import inspect_logits
 from gfscore.workflow.new_audit.model_files import find_models
 from gfscore.workflow.new_audit.request import Request
 from gfscore.workflow.new_audit.shown_images import look_at
