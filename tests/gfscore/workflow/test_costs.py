@@ -9,8 +9,7 @@ from gfscore.audit.costs import FROM_LOGITS, cost_rows
 from gfscore.core.files import read_json, write_json
 from gfscore.networks import passes
 from gfscore.workflow import layout
-from gfscore.workflow.costs import cost_file, recorded_cost
-from gfscore.workflow.jobs import logged_job
+from gfscore.workflow.jobs import cost_file, logged_job, recorded_cost
 from shipped_configuration import shipped_configuration
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -100,6 +100,12 @@ def sha256_of_file(path: Path | str) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def require_pinned(digest: str, pinned: str | None, *, where: Path | str, remedy: str) -> None:
+    """Raise InputError, naming `where` and `remedy`, if a digest is pinned and `digest` differs from it."""
+    if pinned is not None and pinned.lower() != digest:
+        raise InputError(f"{where}: the data have digest {digest}, but config.yaml pins {pinned.lower()}; {remedy}")
+
+
 def _checksum(data):
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
 

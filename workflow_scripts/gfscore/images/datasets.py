@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError, unknown
-from gfscore.core.files import read_json
+from gfscore.core.files import read_json, require_pinned
 from gfscore.core.names import spelled_alike
-from gfscore.core.pins import require_pinned
 from gfscore.core.regular import require_regular
 from gfscore.images.corrupted_copies import open_copies
 from gfscore.images.dataset_source import SOURCES, dataset_sources
