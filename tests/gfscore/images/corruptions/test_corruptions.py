@@ -10,7 +10,7 @@ from gfscore.images.corruptions import parts
 from gfscore.images.corruptions.blur import glass_blur, smear, zoom
 from gfscore.images.corruptions.catalogue import CORRUPTIONS, corrupt
 from gfscore.images.corruptions.parameters import LENGTHS, PARAMETERS, parameters_of
-from gfscore.images.corruptions.plasma import plasma
+from gfscore.images.corruptions.weather import plasma
 from gfscore.measures import KINDS
 from gfscore.networks.opening import Classifier, from_network
 from gfscore.statistics.draws import RowGenerators

@@ -64,18 +64,14 @@ def attack_measures(norm: str, radii: Sequence[str], sizes: Sizes) -> dict[str, 
         entry = {"kind": "adversarial", "norm": norm, "eps": eps if FRACTION.fullmatch(eps) else float(eps)}
         name = name_of(entry)
         attacks = [{"name": "apgd-ce", "steps": STEPS}, {"name": "square", "queries": QUERIES}]
-        found[name] = entry | {"attacks": attacks} | _subset(sizes.adversarial)
+        found[name] = entry | {"attacks": attacks} | subset(sizes.adversarial)
     search = {"kind": "minimal", "norm": "l2", "attacks": [{"name": "fmn", "steps": SEARCH_STEPS}]}
-    return found | {"minimal-l2": search | _subset(sizes.minimal)}
+    return found | {"minimal-l2": search | subset(sizes.minimal)}
 
 
-def _subset(per_class):
+def subset(per_class: int | None) -> dict[str, Any]:
+    """Setting that leaves so many samples of each class; none for all."""
     return {"subset": {"per_class": per_class}} if per_class else {}
-
-
-def dataset_settings(entry: Mapping[str, Any], sizes: Sizes) -> dict[str, Any]:
-    """Settings of the dataset, of whose samples some are left out where time does not suffice."""
-    return {**entry, **_subset(sizes.clean)}
 
 
 def model_settings(

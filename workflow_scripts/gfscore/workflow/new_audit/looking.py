@@ -60,7 +60,7 @@ def inspect(request: Request, tell: Callable[[str], None]) -> Inspection:
     text = audit_file.audit_text(
         request.head(),
         name,
-        data=audit_file.dataset_settings(data.entry, sizes),
+        data={**data.entry, **audit_file.subset(sizes.clean)},
         models={one.found.name: (one.entry, one.said[:2]) for one in opened},
         measures=measures,
         norm=request.norm,
