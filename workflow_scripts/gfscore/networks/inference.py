@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
-from gfscore.networks.batch_invariance import require_invariant, rows_computed_twice
+from gfscore.networks.batch_invariance import SAMPLES, require_invariant, spread_over
 from gfscore.networks.batch_size import fitting_batch_size
 from gfscore.networks.classifier import Classifier, from_network
 from gfscore.networks.gpus import hold_gpu
-from gfscore.networks.precision import FULL, drift, drift_rows, faster, tensor_float
+from gfscore.networks.precision import DRIFT_SAMPLES, FULL, drift, faster, tensor_float
 
 if TYPE_CHECKING:
     import torch
@@ -79,7 +79,7 @@ def extract_logits(
             return logits
 
         start = 0
-        twice, plain = rows_computed_twice(len(images)), precision == FULL and not compiled
+        twice, plain = spread_over(len(images), SAMPLES), precision == FULL and not compiled
         for batch in made_ahead(_page_locked(batch, device) for batch in images.batches(loaded)):
             # A reduced batch size is kept for the next chunks.
             parts, size = in_batches(run, batch, size)
@@ -101,7 +101,7 @@ def measured_drift(
     """
     if classifier.network is None or (precision == FULL and not compiled):
         return {}
-    rows = drift_rows(len(images))
+    rows = spread_over(len(images), DRIFT_SAMPLES)
     _, labels, exact = extract_logits(classifier, images.select(rows), **how)
     return {"dtype": precision, "compiled": str(compiled).lower()} | drift(exact, logits[rows], labels)
 
