@@ -170,22 +170,6 @@ def test_a_faulty_npz_is_refused_with_its_name_and_the_remedy(arrays, settings, 
     assert "pets.npz" in str(caught.value)
 
 
-def damaged(path, kind):
-    content = path.read_bytes()
-    if kind == "truncated":
-        path.write_bytes(content[: len(content) // 2])
-    elif kind == "flipped":
-        middle = len(content) // 3
-        path.write_bytes(content[:middle] + bytes([content[middle] ^ 255]) + content[middle + 1 :])
-    elif kind == "page":
-        path.write_text("<!doctype html><title>404</title>")
-    elif kind == "empty":
-        path.write_bytes(b"")
-    elif kind == "bare array":
-        with path.open("wb") as file:
-            np.save(file, np.zeros(3))
-
-
 def test_labels_are_called_what_they_are_called_in_the_file(tmp_path):
     """Only .npz files of images call them y."""
     for content, name, seen in (

@@ -16,7 +16,6 @@ from gfscore.networks.manifests import describe_checkpoint
 from gfscore.networks.opening import open_classifier
 
 ROOT = Path(__file__).resolve().parents[3]
-PACKAGE = ROOT / "workflow_scripts"
 TOOL = ROOT / "studies/survey_robustbench.py"
 
 SMALL = [
