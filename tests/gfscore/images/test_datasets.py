@@ -214,11 +214,9 @@ def test_nobody_is_told_how_to_unpickle_what_is_no_file_of_arrays(saved):
         open_images(NPZ, path, classes=PAIR)
 
 
-def test_a_missing_file_and_a_missing_path_are_named(tmp_path):
+def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(InputError, match=r"absent\.npz: there is no such file; check `path`"):
         open_images(NPZ, tmp_path / "absent.npz", classes=PAIR)
-    with pytest.raises(InputError, match="needs a path"):
-        open_images(NPZ, None, classes=PAIR)
 
 
 def test_missing_classes_are_named_and_one_class_is_refused():

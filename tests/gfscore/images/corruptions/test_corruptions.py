@@ -83,12 +83,6 @@ def test_other_sizes_scale_lengths_only():
     assert set(LENGTHS) < set(PARAMETERS)
 
 
-@pytest.mark.parametrize(("name", "severity"), [("rain", 1), ("fog", 0), ("fog", 6)])
-def test_unknown_names_and_severities(name, severity):
-    with pytest.raises(InputError, match="unknown; choose one of"):
-        parameters_of(name, severity, 32)
-
-
 @pytest.mark.parametrize("severity", SEVERITIES)
 def test_noise_has_the_published_strength(severity):
     grey = np.full((20, 3, 32, 32), 0.5, dtype=np.float32)

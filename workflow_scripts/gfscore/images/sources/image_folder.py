@@ -52,8 +52,6 @@ def open_folder(root: Any, settings: dict[str, Any], *, prefix: str = "") -> Any
     from gfscore.images.encoded import from_files
     from gfscore.images.listing import class_folders, images_in_list, images_of
 
-    if not root:
-        raise InputError("an image folder needs a path; name it under `path` in config.yaml")
     root = Path(root)
     folders: Sequence[str] | None
     if settings["list"] is None:

@@ -24,7 +24,7 @@ from gfscore.measures.samples import table_of
 from gfscore.tables.parquet_tables import read_identity, read_table, typed_frame
 from gfscore.tables.table import DATASET
 from gfscore.workflow import layout, plan, projection_layout
-from gfscore.workflow.bundling.contents import Bundle, logit_files
+from gfscore.workflow.bundling.contents import Bundle, inputs_of_tables, logit_files
 from gfscore.workflow.bundling.differences import differences, different_rows, other_labels, plain, without
 from gfscore.workflow.catalogue import CATALOGUE
 
@@ -53,27 +53,12 @@ class Recomputed:
 
     @cached_property
     def _files(self):
-        # Paths in the bundle, by the names that the steps give them.
-        config, audit = self.config, self.bundle.audit
-        beside = {
-            "generator": layout.generator_manifest(config, audit),
-            "attributes": layout.attributes_table(config, audit),
-        }
-        lists: dict[str, Any] = {
-            "manifests": layout.trained_manifests(config, audit),
-            "mappers": projection_layout.mapper_files(config, audit, extension="json"),
-            "projections": projection_layout.projection_files(config, audit),
-            **projection_layout.task_files(config, audit),
-        }
+        # Paths in the bundle, by the names that the steps give them; None for a single one that the audit has not.
+        named = inputs_of_tables(self.config, self.bundle.audit)
+        single = {name: named[name] or None for name in ("generator", "attributes")}
         return {
-            "selection": self.bundle.path(self.bundle.of_audit("models.json")),
-            "scores": self.bundle.path(f"scores/{audit}.parquet"),
-            "sweeps": self.bundle.path(f"sweeps/{audit}.parquet"),
-            "manifest": self.bundle.path(layout.dataset_file(config, audit, extension="json")),
-            "dataset": self.bundle.path(layout.dataset_file(config, audit, extension="parquet")),
-            "configuration": self.bundle.path(self.bundle.of_audit("config.yaml")),
-            **{name: self.bundle.path(str(path)) if path else None for name, path in beside.items()},
-            **{name: [self.bundle.path(str(path)) for path in paths] for name, paths in lists.items()},
+            name: [*map(self.bundle.path, paths)] if isinstance(paths, list) else paths and self.bundle.path(paths)
+            for name, paths in (named | single).items()
         }
 
     def _subject(self, subject):
