@@ -167,13 +167,9 @@ def _check_figures(folder: Path, checked: Checked) -> None:
     if not folder.is_dir():
         checked.faults.append(f"{folder}: missing")
         return
-    checked.counts[f"figures, by {CHECKSUMS} beside them"] = sum(
-        path.suffix in (".svg", ".pdf", ".png") for path in folder.iterdir()
-    )
-    try:
-        checked.faults += changed_files(folder)
-    except InputError as error:
-        checked.faults.append(str(error).rpartition("; ")[0])
+    kind = f"figures, by {CHECKSUMS} beside them"
+    checked.faults += checked.read(kind, changed_files, folder) or []
+    checked.counts[kind] = sum(path.suffix in (".svg", ".pdf", ".png") for path in folder.iterdir())
 
 
 def _check_crate(folder: Path, audit: str | None, checked: Checked) -> None:
