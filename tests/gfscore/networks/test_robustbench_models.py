@@ -218,13 +218,6 @@ def test_data_of_another_kind_are_refused(tmp_path, shape, classes, message):
         open_saved(tmp_path, MMA, image_shape=shape, classes=classes)
 
 
-def test_a_model_that_the_package_does_not_define_is_refused(tmp_path):
-    undefined = next(listing for listing in leaderboard.listings() if not listing.supported)
-    settings = leaderboard.entry(*MMA, folder=tmp_path) | {"threat": undefined.threat, "model": undefined.model}
-    with pytest.raises(InputError, match="defines no model"):
-        robustbench_models.files_of(settings | {"dataset": undefined.dataset})
-
-
 def test_files_come_with_their_addresses_and_digests(tmp_path):
     settings = leaderboard.entry("cifar10", "Linf", "Chen2020Adversarial", folder=tmp_path)
     files = robustbench_models.files_of(settings)
