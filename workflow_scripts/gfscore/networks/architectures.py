@@ -47,12 +47,14 @@ def patch_mixer(
     height, width_of_image = image_size
     rows, columns = -(-height // patch), -(-width_of_image // patch)
     padding = (0, columns * patch - width_of_image, 0, rows * patch - height)
+    # Before the other layers, since the weights that a seed gives depend on the order in which layers are made.
+    blocks = [layer for _ in range(depth) for layer in _mixer_block(rows * columns, width)]
     return nn.Sequential(
         nn.ZeroPad2d(padding),
         nn.Conv2d(in_channels, width, patch, stride=patch),
         nn.Flatten(2),
         _Transpose(),
-        *[layer for _ in range(depth) for layer in _mixer_block(rows * columns, width)],
+        *blocks,
         nn.LayerNorm(width),
         nn.Flatten(),
         nn.Linear(rows * columns * width, classes),
