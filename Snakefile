@@ -40,7 +40,12 @@ rule all:
 # Everything that may need a network: run it on the login node, then the rest runs offline.
 rule inputs:
     input:
-        [f"results/datasets/{name}.{end}" for name in of_run(plan.fetched_datasets_of) for end in ("json", "parquet")],
+        [
+            f"results/datasets/{name}.{end}"
+            for name in of_run(plan.datasets_of)
+            if config["datasets"][name]["source"] not in plan.DRAWN
+            for end in ("json", "parquet")
+        ],
         of_run(layout.fetched_manifests),
 
 

@@ -97,7 +97,7 @@ rule judge_audit:
         **AUDIT_FILES,
         code=code("judge_audit"),
         scores="results/scores/{audit}.parquet",
-        samples=of_audit(layout.judged_sample_files),
+        samples=of_audit(layout.sample_files, judged=True),
         dataset=of_audit(layout.dataset_file, extension="parquet"),
         manifest=of_audit(layout.dataset_file, extension="json"),
         configuration="results/audits/{audit}/config.yaml",
@@ -117,7 +117,7 @@ rule judge_audit:
         measures=of_audit(plan.measures_of),
         rules=lambda wildcards: config["audits"][wildcards.audit]["gate"],
         intervals=config["intervals"],
-        label_error_rate=of_audit(plan.label_error_rate_of),
+        label_error_rate=of_audited("label_error_rate"),
         fp_lambda=config["disparity"]["fp_lambda"],
     script:
         "../workflow_scripts/judge_audit.py"

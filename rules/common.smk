@@ -23,13 +23,13 @@ from gfscore.workflow import export_layout
 from gfscore.workflow import layout
 from gfscore.workflow import plan
 from gfscore.workflow import projection_layout
-from gfscore.workflow.configuration import configured, missing_files
-from gfscore.workflow.job_variables import set_job_variables
+from gfscore.workflow import user_files
+from gfscore.workflow.configuration import configured
+from gfscore.workflow.job_variables import prepend_to_python_path, set_job_variables
 from gfscore.workflow.resolved_file import rendered
-from gfscore.workflow.search_path import prepend_to_python_path
 from gfscore.core.errors import InputError
 from gfscore.measures import kind_of
-from gfscore.workflow.sources import sources_of
+from gfscore.workflow.sources import modules_of_kinds, sources_of
 
 prepend_to_python_path(SCRIPTS)
 set_job_variables()
@@ -42,7 +42,7 @@ except InputError as error:
     raise WorkflowError(str(error)) from None
 config.clear()
 config.update(resolution.config)
-missing = missing_files(config, config["run"]) if workflow.is_main_process else []
+missing = user_files.missing_files(config, config["run"]) if workflow.is_main_process else []
 for words in missing:
     logger.warning(words)
 

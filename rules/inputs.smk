@@ -34,10 +34,10 @@ rule fetch_dataset:
     params:
         version=version("fetch_dataset"),
         settings=of_dataset(plan.image_settings_of),
-        classes=of_dataset(plan.classes_of),
+        classes=of_entry("classes"),
         path=of_dataset(layout.path_of_images),
         # A function of the inputs, because Snakemake runs nothing again where such a parameter has changed.
-        pinned=lambda wildcards, input: plan.pinned_digest_of(config, wildcards.dataset),
+        pinned=lambda wildcards, input: of_entry("digest")(wildcards),
         state=state_of(of_dataset(layout.stored_images)),
     script:
         "../workflow_scripts/fetch_dataset.py"
@@ -56,7 +56,7 @@ rule check_digest:
     conda:
         "../envs/analysis.yaml"
     params:
-        pinned=of_dataset(plan.pinned_digest_of),
+        pinned=of_entry("digest"),
     script:
         "../workflow_scripts/check_digest.py"
 
@@ -78,7 +78,7 @@ rule read_attributes:
         mem_mb=by_attempt(4000),
         runtime=by_attempt(30),
     params:
-        settings=of_dataset(plan.attributes_of),
+        settings=of_entry("attributes"),
         state=state_of(of_dataset(layout.attributes_file)),
     script:
         "../workflow_scripts/read_attributes.py"
@@ -86,8 +86,8 @@ rule read_attributes:
 
 rule fetch_checkpoint:
     input:
-        placed=lambda wildcards: layout.placed_checkpoint(config, **wildcards),
-        architecture=lambda wildcards: layout.architecture_files(config, **wildcards),
+        placed=lambda wildcards: user_files.placed_checkpoint(config, **wildcards),
+        architecture=lambda wildcards: user_files.architecture_files(config, **wildcards),
     output:
         manifest=f"results/checkpoints/{ZOO_MODEL}.json",
     log:
@@ -98,6 +98,6 @@ rule fetch_checkpoint:
         version=version("fetch_checkpoint"),
         identity=lambda wildcards: {"dataset": wildcards.zoo, "threat": wildcards.threat, "model": wildcards.model},
         settings=lambda wildcards: plan.checkpoint_settings_of(config, **wildcards),
-        state=lambda wildcards: layout.checkpoint_state(config, **wildcards),
+        state=lambda wildcards: user_files.checkpoint_state(config, **wildcards),
     script:
         "../workflow_scripts/fetch_checkpoint.py"

@@ -16,6 +16,16 @@ def of_dataset(lookup):
     return lambda wildcards: lookup(config, wildcards.dataset)
 
 
+def of_entry(key):
+    """Function from a dataset to one of its settings."""
+    return lambda wildcards: config["datasets"][wildcards.dataset][key]
+
+
+def of_audited(key):
+    """Function from an audit to one setting of the dataset that it evaluates."""
+    return lambda wildcards: config["datasets"][config["audits"][wildcards.audit]["dataset"]][key]
+
+
 @cache
 def files_of_classifier(dataset, threat, model):
     """What every job needs that shows images to a classifier; looked for once, however many measures there are."""
@@ -98,7 +108,7 @@ def code(rule_name):
 
     Of the kinds of measures, which no module imports by name, those that a job is about.
     """
-    return lambda wildcards: code_of(rule_name, plan.modules_of_kinds(config, **wildcards))
+    return lambda wildcards: code_of(rule_name, modules_of_kinds(config, **wildcards))
 
 
 @cache
@@ -128,7 +138,7 @@ def with_torch(own):
 def state_of(file_of):
     """What tells a user's file from another in its place, which may be older than the outputs of the first one."""
     # Snakemake does not look at parameters that are made of a job's input, so this is made of wildcards.
-    return lambda wildcards: layout.state(file_of(wildcards))
+    return lambda wildcards: user_files.state(file_of(wildcards))
 
 
 # Costs are other ones at every run: only the page, which shows them, reads them.

@@ -72,7 +72,7 @@ rule measure_model:
 rule import_samples:
     input:
         code=code("import_samples"),
-        file=lambda wildcards: layout.given_file(config, **model_of_subject(wildcards)),
+        file=lambda wildcards: user_files.present(of_subject("path")(wildcards)),
         manifest=lambda wildcards: f"results/datasets/{model_of_subject(wildcards)['dataset']}.json",
         samples=lambda wildcards: f"results/datasets/{model_of_subject(wildcards)['dataset']}.parquet",
     output:
@@ -80,7 +80,7 @@ rule import_samples:
     log:
         "results/logs/import_samples/{measure}/{subject}.log",
     wildcard_constraints:
-        subject=plan.subjects_from(config, {"samples"}),
+        subject=plan.subjects_from(config, "samples"),
     group:
         submitted_with("model")
     conda:

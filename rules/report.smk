@@ -76,7 +76,7 @@ rule build_report:
         title=lambda wildcards: config["audits"][wildcards.audit]["title"],
         measures=of_audit(plan.measures_of),
         models=of_audit(plan.described_models),
-        published_samples=of_audit(plan.published_samples),
+        published_samples=of_audited("published_accuracy"),
         fp_lambda=config["disparity"]["fp_lambda"],
         contact=config["report"]["contact"],
     script:

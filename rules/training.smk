@@ -94,7 +94,7 @@ rule train_generator:
 
 rule draw_samples:
     input:
-        generator=of_dataset(layout.generator_files),
+        generator=of_dataset(user_files.generator_files),
     output:
         images="results/generated/{dataset}.npz",
         manifest="results/generated/{dataset}.json",
@@ -112,8 +112,8 @@ rule draw_samples:
         runtime=by_attempt(240),
     params:
         version=version("draw_samples"),
-        classes=of_dataset(plan.classes_of),
+        classes=of_entry("classes"),
         settings=lambda wildcards: config["datasets"][wildcards.dataset]["generator"],
-        state=of_dataset(layout.generator_state),
+        state=of_dataset(user_files.generator_state),
     script:
         "../workflow_scripts/draw_samples.py"

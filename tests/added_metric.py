@@ -12,9 +12,9 @@ from gfscore.audit.verdicts.gate_statistics import REFUSED, STATISTICS, directio
 from gfscore.core.files import write_json, write_text
 from gfscore.show.exports.cards import model_cards
 from gfscore.tables.csv_export import write_table_and_csv
-from gfscore.workflow.tables_page import page
 from made import gate_rule
 from pages import audit_for_page, page_of
+from write_tables_page import page
 
 MEASURE = "great-softmax"
 

@@ -65,7 +65,7 @@ def finished_audit(*, attacked=False, seed=0):
     Path("config.yaml").write_text(text)
     resolution = configured(["config.yaml"], {})
     config, dataset = resolution.config, "results/datasets/toy"
-    settings, classes = plan.image_settings_of(config, "toy"), plan.classes_of(config, "toy")
+    settings, classes = plan.image_settings_of(config, "toy"), config["datasets"]["toy"]["classes"]
     images = layout.path_of_images(config, "toy")
     fetch_dataset(settings, classes, f"{dataset}.json", f"{dataset}.parquet", dataset="toy", path_to_images=images)
     samples = read_table(f"{dataset}.parquet", DATASET)
@@ -130,7 +130,7 @@ def _steps(config):
     subject, settings = plan.subject_of(config, AUDIT), layout.table_settings(config, AUDIT)
     tabulate_audit(subject, given, tables, audit=AUDIT, settings=settings)
     configuration = f"{folder}/config.yaml"
-    judged = given | {"samples": layout.judged_sample_files(config, AUDIT), "configuration": configuration}
+    judged = given | {"samples": layout.sample_files(config, AUDIT, judged=True), "configuration": configuration}
     judge_audit(
         AuditInputs.of(plan.judged_subject_of(config, AUDIT), judged),
         judged,
@@ -139,6 +139,6 @@ def _steps(config):
         measures=plan.measures_of(config, AUDIT),
         rules=config["audits"][AUDIT]["gate"],
         intervals=config["intervals"],
-        label_error_rates=resolve_label_error_rates(plan.label_error_rate_of(config, AUDIT), manifest, None),
+        label_error_rates=resolve_label_error_rates(config["datasets"]["toy"]["label_error_rate"], manifest, None),
         fp_lambda=config["disparity"]["fp_lambda"],
     )

@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from gfscore.core.files import read_json, write_json
-from gfscore.core.pins import require_pinned
+from gfscore.core.files import read_json, require_pinned, write_json
 from gfscore.workflow.jobs import logged_job
 
 

@@ -11,9 +11,9 @@ from pydantic import ValidationError
 
 import gfscore
 from gfscore.core.discovery import declarations
+from gfscore.images.attribute_source import SOURCES as ATTRIBUTE_SOURCES
 from gfscore.images.attribute_source import attribute_sources
-from gfscore.images.dataset_source import dataset_sources
-from gfscore.images.dataset_source import module_of as dataset_module_of
+from gfscore.images.dataset_source import SOURCES, dataset_sources
 from gfscore.networks.model_source import model_sources
 from gfscore.networks.opening import module_of
 from gfscore.networks.sources import trained
@@ -75,8 +75,9 @@ def described(field):
 
 
 def test_every_source_is_a_file_that_opens_and_no_two_claim_one_entry():
-    for source in dataset_sources():
-        assert callable(import_module(dataset_module_of(source)).open_source)
+    for sources, folder in ((dataset_sources(), SOURCES), (attribute_sources(), ATTRIBUTE_SOURCES)):
+        for name, source in sources.items():
+            assert source.name == name and callable(import_module(f"{folder}.{name}").open_source)
     for name, source in model_sources().items():
         if source.opened_by:
             assert callable(module_of(name).open_classifier)

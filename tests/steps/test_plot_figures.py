@@ -4,8 +4,8 @@ from multiprocessing import active_children
 
 import pytest
 
+from gfscore.core.checksummed import changed_files
 from gfscore.core.errors import InputError
-from gfscore.core.folder_digests import changed_files
 from gfscore.show import figure_files
 from plot_figures import plot_figures
 from synthetic import AUDIT, LAM, synthetic_audit

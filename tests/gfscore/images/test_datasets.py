@@ -170,22 +170,6 @@ def test_a_faulty_npz_is_refused_with_its_name_and_the_remedy(arrays, settings, 
     assert "pets.npz" in str(caught.value)
 
 
-def damaged(path, kind):
-    content = path.read_bytes()
-    if kind == "truncated":
-        path.write_bytes(content[: len(content) // 2])
-    elif kind == "flipped":
-        middle = len(content) // 3
-        path.write_bytes(content[:middle] + bytes([content[middle] ^ 255]) + content[middle + 1 :])
-    elif kind == "page":
-        path.write_text("<!doctype html><title>404</title>")
-    elif kind == "empty":
-        path.write_bytes(b"")
-    elif kind == "bare array":
-        with path.open("wb") as file:
-            np.save(file, np.zeros(3))
-
-
 def test_labels_are_called_what_they_are_called_in_the_file(tmp_path):
     """Only .npz files of images call them y."""
     for content, name, seen in (
@@ -230,11 +214,9 @@ def test_nobody_is_told_how_to_unpickle_what_is_no_file_of_arrays(saved):
         open_images(NPZ, path, classes=PAIR)
 
 
-def test_a_missing_file_and_a_missing_path_are_named(tmp_path):
+def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(InputError, match=r"absent\.npz: there is no such file; check `path`"):
         open_images(NPZ, tmp_path / "absent.npz", classes=PAIR)
-    with pytest.raises(InputError, match="needs a path"):
-        open_images(NPZ, None, classes=PAIR)
 
 
 def test_missing_classes_are_named_and_one_class_is_refused():

@@ -186,9 +186,6 @@ def test_crafted_pickles_are_refused_with_the_name_of_the_file(content, tmp_path
         load_plain(tmp_path / "test_batch")
 
 
-SMALL = python2_pickle(np.arange(24, dtype=np.uint8).reshape(2, 12), [1, 2])
-
-
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [

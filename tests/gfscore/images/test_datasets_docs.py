@@ -39,11 +39,9 @@ def adapter(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "gfscore.images.sources.idx", module)
     found = _declared.declarations("gfscore.images.sources", "SOURCE") | {"idx": module.SOURCE}
     monkeypatch.setattr(_declared, "declarations", lambda package, name: found)
-    for known in (_declared.dataset_sources, _declared.module_of):
-        known.cache_clear()
+    dataset_sources.cache_clear()
     yield path
-    for known in (_declared.dataset_sources, _declared.module_of):
-        known.cache_clear()
+    dataset_sources.cache_clear()
 
 
 def test_the_adapter_of_the_page_is_short_complete_and_described_by_itself(adapter, tmp_path):

@@ -5,7 +5,7 @@ from torch import nn
 
 from gfscore.core.errors import InputError
 from gfscore.images.image_set import from_arrays
-from gfscore.networks.batch_invariance import SAMPLES, rows_computed_twice
+from gfscore.networks.batch_invariance import SAMPLES, spread_over
 from gfscore.networks.inference import extract_logits
 from gfscore.networks.opening import Classifier, build_network
 
@@ -70,13 +70,9 @@ def test_logits_that_other_images_decide_are_refused(function, precision, images
         extract_logits(Then(function), images, **HOW, precision=precision)
 
 
-def small_noise(logits):
-    return noise(logits, 0.01)
-
-
 def test_plain_arithmetic_lets_no_small_noise_pass(images):
     with pytest.raises(InputError, match="from run to run"):
-        extract_logits(Then(small_noise), images, **HOW)
+        extract_logits(Then(lambda z: noise(z, 0.01)), images, **HOW)
 
 
 @pytest.mark.parametrize(
@@ -111,9 +107,9 @@ def test_classifiers_without_a_network_are_compared_too(images):
 
 
 def test_a_few_images_are_compared_and_they_are_spread():
-    assert rows_computed_twice(10_000)[[0, -1]].tolist() == [0, 9_999]
-    assert len(rows_computed_twice(10_000)) == SAMPLES
-    assert rows_computed_twice(3).tolist() == [0, 1, 2]
+    assert spread_over(10_000, SAMPLES)[[0, -1]].tolist() == [0, 9_999]
+    assert len(spread_over(10_000, SAMPLES)) == SAMPLES
+    assert spread_over(3, SAMPLES).tolist() == [0, 1, 2]
 
 
 def test_fault_in_the_first_batch_ends_the_work_there(images):

@@ -151,11 +151,8 @@ def test_anything_but_one_row_of_logits_per_image_is_refused(function, images):
 
 
 def test_values_that_are_not_finite_are_not_masked(images):
-    class Overflowing(Recorder):
-        def forward(self, x):
-            return torch.where(x.flatten(1)[:, :4] > 0.5, float("nan"), float("inf"))
-
-    _, _, logits = extract_logits(Overflowing(), images, batch_size=8, device="cpu")
+    overflowing = FromPixels(lambda z: torch.where(z > 0.5, float("nan"), float("inf")))
+    _, _, logits = extract_logits(overflowing, images, batch_size=8, device="cpu")
     assert np.isnan(logits).any()
     assert np.isinf(logits).any()
 
@@ -264,13 +261,9 @@ def test_bfloat16_keeps_two_digits_and_its_drift_is_measured(images):
     assert float(drift["drift_great_softmax"]) == pytest.approx(moved.max(), rel=1e-5)
     assert float(drift["drift_predictions"]) == np.mean(logits.argmax(1) != exact.argmax(1))
     assert all(type(value) is str for value in drift.values())
-    # Nothing of it stays: float32 gives the same bits as before.
+    # Nothing of it stays: float32 gives the same bits as before, and has no drift to measure.
     np.testing.assert_array_equal(extract_logits(classifier, images, **HOW)[2], exact)
-
-
-def test_float32_has_no_drift_to_measure(images):
-    plain = {"precision": "float32", "compiled": False}
-    assert measured_drift(convnet(), images, None, **HOW, **plain) == {}
+    assert measured_drift(classifier, images, None, **HOW, precision="float32", compiled=False) == {}
 
 
 def test_a_compiled_network_gives_the_same_logits(images, monkeypatch):
@@ -291,11 +284,10 @@ def test_precisions_that_cannot_be_had_are_refused(images):
 
 
 def test_a_classifier_for_other_images_or_classes_is_refused():
-    network = build_network("small_convnet", in_channels=1, image_size=(8, 8), classes=4)
-    classifier = from_network(network, image_shape=(1, 8, 8), classes=4)
+    classifier = convnet()
     dataset = {"dataset": "digits", "image_shape": [1, 8, 8], "classes": list("abcd")}
     require_fit(classifier, dataset, source="m.safetensors")
-    require_fit(from_network(network), {**dataset, "classes": list("ab")}, source="says nothing")
+    require_fit(from_network(classifier.network), {**dataset, "classes": list("ab")}, source="says nothing")
     with pytest.raises(InputError, match=r"m\.safetensors: made for images of shape \[1, 8, 8\], but digits has \[3"):
         require_fit(classifier, {**dataset, "image_shape": [3, 8, 8]}, source="m.safetensors")
     with pytest.raises(InputError, match="made for 4 classes, but digits declares 3"):

@@ -251,6 +251,8 @@ def test_wrong_shapes_and_outputs_are_named(stored):
         opened(manifest_of(path, "torch", architecture="architectures.mine:Pair"))
     with pytest.raises(InputError, match=r"linear\.weight \(4, 192\) instead of \(6, 192\)"):
         opened(manifest_of(path, "torch", architecture="architectures.mine:Flat", arguments={"classes": 6}))
+    with pytest.raises(InputError, match=r"has outputs 0 to 3, not 4; correct `outputs`"):
+        opened(manifest_of(path, "torch", architecture="architectures.mine:Flat", outputs=[4, 0]))
 
 
 def test_one_number_per_image_is_no_classifier():
@@ -383,11 +385,6 @@ def test_a_graph_that_cannot_be_converted_is_named(tmp_path):
         opened(manifest_of(path, "onnx", gradients=True))
 
 
-def test_outputs_that_a_network_has_not_are_named(stored):
-    with pytest.raises(InputError, match=r"has outputs 0 to 3, not 4; correct `outputs`"):
-        opened(manifest_of(stored[1], "torch", architecture="architectures.mine:Flat", outputs=[4, 0]))
-
-
 def stored_elsewhere(*, entries=True, location=TensorProto.EXTERNAL):
     """A tensor `w` whose values are said to be in another file."""
     tensor = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[1], data_location=location)
@@ -493,12 +490,3 @@ def test_a_network_is_opened_with_the_code_of_its_manifest_only(architectures, s
     (architectures / "mine.py").write_text(f"{DEFINITION}\nopen('it-ran', 'w')\n")
     with pytest.raises(InputError, match=r"architectures/mine\.py: differs from the code of architectures\.mine:Flat"):
         opened(manifest)
-
-
-def test_images_of_another_size_are_refused_naming_both(tmp_path, stored):
-    from gfscore.networks.inference import require_fit
-
-    classifier = opened(manifest_of(stored[1], "torch", architecture="architectures.mine:Flat"))
-    dataset = {"dataset": "d", "image_shape": [3, 32, 32], "classes": list("abcd")}
-    with pytest.raises(InputError, match=r"made for images of shape \[3, 8, 8\], but d has \[3, 32, 32\]"):
-        require_fit(classifier, dataset, source="flat.pth")

@@ -1,7 +1,6 @@
 """Which files make a network of architectures/, and their digest."""
 
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -9,7 +8,6 @@ from gfscore.core.errors import InputError
 from gfscore.networks.architecture_files import describe_network, network_files, require_network
 from gfscore.networks.callables import FOLDER_VARIABLE, resolve
 
-SCRIPTS = Path(__file__).resolve().parents[3] / "workflow_scripts"
 NAME = "architectures.nets:small"
 
 

@@ -119,24 +119,12 @@ def test_its_configuration_is_a_part_of_its_identity(folder):
         opened(path / "model.safetensors", "transformers")
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        (
-            {"model_type": "nothing"},
-            r"model\.safetensors: transformers .* makes no image classifier of it and its config\.json",
-        ),
-        (
-            {"model_type": "bert"},
-            r"model\.safetensors: transformers .* makes no image classifier of it and its config\.json",
-        ),
-        ({"hidden_size": 12}, r"model\.safetensors: transformers .* makes no image classifier"),
-    ],
-)
-def test_configurations_that_do_not_fit_are_named(folder, changes, message):
+@pytest.mark.parametrize("changes", [{"model_type": "nothing"}, {"model_type": "bert"}, {"hidden_size": 12}])
+def test_configurations_that_do_not_fit_are_named(folder, changes):
     path, _ = folder
     known = json.loads((path / "config.json").read_text())
     (path / "config.json").write_text(json.dumps(known | changes))
+    message = r"model\.safetensors: transformers .* makes no image classifier of it and its config\.json"
     with pytest.raises(InputError, match=message):
         opened(path / "model.safetensors", "transformers")
 

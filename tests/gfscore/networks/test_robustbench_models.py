@@ -16,7 +16,6 @@ from gfscore.networks.manifests import describe_checkpoint
 from gfscore.networks.opening import open_classifier
 
 ROOT = Path(__file__).resolve().parents[3]
-PACKAGE = ROOT / "workflow_scripts"
 TOOL = ROOT / "studies/survey_robustbench.py"
 
 SMALL = [
@@ -142,12 +141,18 @@ def incomplete(weights):
     return dict(list(weights.items())[1:])
 
 
+def masked(weights):
+    name = next(name for name in weights if name.endswith("weight"))
+    return weights | {name: weights[name] > 0}
+
+
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
         (renamed, "1 weights are missing"),
         (incomplete, "1 weights are missing"),
         (reshaped, "size mismatch for .*torch.Size"),
+        (masked, "no real numbers.*delete it to download"),
         (lambda weights: list(weights.values()), ""),
         (lambda weights: {"state_dict": {}}, "weights are missing"),
     ],
@@ -184,14 +189,6 @@ def test_weights_that_are_no_real_numbers_are_refused_on_every_way_to_load(key, 
     assert torch.nn.Module.load_state_dict is own
 
 
-def test_masks_are_refused_with_file_and_model(tmp_path):
-    content = weights_of(MMA)
-    name = next(name for name in content if name.endswith("weight"))
-    save(tmp_path, MMA, content | {name: content[name] > 0})
-    with pytest.raises(InputError, match=r"Ding2020MMA\.pt: does not fit .*no real numbers.*delete it to download"):
-        open_saved(tmp_path, MMA)
-
-
 def test_a_checkpoint_without_its_wrapper_is_refused(tmp_path):
     key = SMALL[3]
     save(tmp_path, key, weights_of(key))
@@ -221,13 +218,6 @@ def test_data_of_another_kind_are_refused(tmp_path, shape, classes, message):
         open_saved(tmp_path, MMA, image_shape=shape, classes=classes)
 
 
-def test_a_model_that_the_package_does_not_define_is_refused(tmp_path):
-    undefined = next(listing for listing in leaderboard.listings() if not listing.supported)
-    settings = leaderboard.entry(*MMA, folder=tmp_path) | {"threat": undefined.threat, "model": undefined.model}
-    with pytest.raises(InputError, match="defines no model"):
-        robustbench_models.files_of(settings | {"dataset": undefined.dataset})
-
-
 def test_files_come_with_their_addresses_and_digests(tmp_path):
     settings = leaderboard.entry("cifar10", "Linf", "Chen2020Adversarial", folder=tmp_path)
     files = robustbench_models.files_of(settings)
@@ -247,11 +237,8 @@ def test_the_table_has_the_addresses_and_the_preprocessing_of_the_installed_pack
     for key, definition in defined.items():
         expected = tool.describe(key, definition)
         listing = listed[key]
-        assert (listing.loading, listing.preprocessing, listing.image_side) == (
-            expected["loading"],
-            expected["preprocessing"],
-            expected["image_side"],
-        )
+        for name in ("loading", "preprocessing", "image_side"):
+            assert getattr(listing, name) == expected[name]
         assert list(listing.files) == expected["files"].split()
 
 

@@ -9,9 +9,8 @@ from pyarrow.parquet import ParquetFile
 from gfscore import InputError
 from gfscore.audit.summary_tables import MODEL_SUMMARY
 from gfscore.audit.table_names import TABLES_OF_AUDIT
-from gfscore.core.checksummed import write_checksummed
+from gfscore.core.checksummed import write_checksummed, write_digests
 from gfscore.core.files import sha256_of_file, write_json
-from gfscore.core.folder_digests import write_digests
 from gfscore.tables.parquet_tables import read_table, write_table
 from gfscore.workflow.audit_check import check_audit, require_unchanged_audit
 from gfscore.workflow.catalogue import CATALOGUE
@@ -25,19 +24,11 @@ def finished(tmp_path_factory):
     audit.write(folder)
     row = audit.of("model_summary").iloc[0]
     judged = {"threat": row["threat"], "model": row["model"], "value": float(row["wcr"])}
-    write_json(
-        folder / "verdict.json", {"rules": [{"measure": row["measure"], "statistic": "wcr", "models": [judged]}]}
-    )
+    rule = {"measure": row["measure"], "statistic": "wcr", "models": [judged]}
+    write_json(folder / "verdict.json", {"rules": [rule]})
     write_json(folder / "models.json", {})
-    for name in ("report",):
-        made_from = [
-            folder / "verdict.json",
-            str(folder / "class_scores.parquet"),
-            folder / "figures",
-            ["one"],
-            __file__,
-        ]
-        write_checksummed(folder / f"{name}.html", f"<p>{name}: FAIL</p>", files=made_from)
+    made_from = [folder / "verdict.json", str(folder / "class_scores.parquet"), folder / "figures", ["one"], __file__]
+    write_checksummed(folder / "report.html", "<p>report: FAIL</p>", files=made_from)
     write_checksummed(folder / "config.yaml", "run: [audit] # config.yaml")
     (folder / "figures").mkdir()
     for kind in ("svg", "pdf", "png"):
@@ -75,10 +66,8 @@ def with_other_value(folder):
 
 
 def of_another_audit(folder):
-    path = folder / "vulnerability.parquet"
-    write_table(
-        path, CATALOGUE["vulnerability"], read_table(path, CATALOGUE["vulnerability"]), identity={"audit": "other"}
-    )
+    path, table = folder / "vulnerability.parquet", CATALOGUE["vulnerability"]
+    write_table(path, table, read_table(path, table), identity={"audit": "other"})
 
 
 def with_crate(folder, names):
@@ -117,7 +106,6 @@ EDITS = {
     "a table of another audit": (of_another_audit, "vulnerability.parquet: of the audit 'other'"),
     "the verdict": (lambda f: replaced(f / "verdict.json", b"wcr", b"rdi"), "verdict.json: damaged, or edited by hand"),
     "the report": (lambda f: replaced(f / "report.html", b"FAIL", b"PASS"), "report.html: damaged, or edited by hand"),
-    "the page": (lambda f: replaced(f / "report.html", b"FAIL", b"PASS"), "report.html: damaged, or edited"),
     "a page without its last line": (
         lambda f: (f / "report.html").write_text("<p>PASS"),
         "its last line is no checksum",
@@ -148,9 +136,8 @@ def test_an_edit_is_found(folder, kind):
 def test_a_page_beside_a_newer_verdict_is_found(folder):
     verdict = folder / "verdict.json"
     write_json(verdict, json.loads(verdict.read_text()) | {"rule": "another"})
-    assert check_audit(folder).faults == [
-        f"{folder / name}.html: made from another version of verdict.json than lies beside it" for name in ("report",)
-    ]
+    fault = "report.html: made from another version of verdict.json than lies beside it"
+    assert check_audit(folder).faults == [f"{folder}/{fault}"]
 
 
 def test_a_page_names_the_files_beside_it_alone(folder):
@@ -176,20 +163,21 @@ def test_what_the_workflow_did_not_write_is_not_vouched_for(folder):
         require_unchanged_audit(folder)
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"@graph": [1]}'])
-def test_a_crate_that_is_none_is_a_fault(folder, text):
-    with_crate(folder, ["report.html"])
-    metadata = folder / "exports/ro-crate/ro-crate-metadata.json"
-    metadata.write_text(text)
-    assert check_audit(folder).faults == [f"{metadata}: is not readable as the metadata of a crate"]
+SECRET = json.dumps({"@graph": [{"@id": "../../../secret", "sha256": "0" * 64}]})
 
 
-def test_a_crate_cannot_have_other_files_read(folder, tmp_path):
-    with_crate(folder, ["report.html"])
-    metadata = folder / "exports/ro-crate/ro-crate-metadata.json"
-    metadata.write_text(json.dumps({"@graph": [{"@id": "../../../secret", "sha256": "0" * 64}]}))
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        *((text, "is not readable as the metadata of a crate") for text in ("{", "[]", '{"@graph": [1]}')),
+        (SECRET, "names a file outside the crate, ../../../secret"),
+    ],
+)
+def test_a_crate_that_is_none_or_names_other_files_is_a_fault(folder, tmp_path, text, fault):
     (tmp_path / "secret").touch()
-    assert check_audit(folder).faults == [f"{metadata}: names a file outside the crate, ../../../secret"]
+    metadata = with_crate(folder, ["report.html"]) / "ro-crate-metadata.json"
+    metadata.write_text(text)
+    assert check_audit(folder).faults == [f"{metadata}: {fault}"]
 
 
 def test_a_folder_that_is_no_audit_is_refused(tmp_path):

@@ -9,7 +9,7 @@ import pytest
 from gfscore.audit.verdicts.gate_statistics import STATISTICS, direction_of
 from gfscore.core.errors import InputError, unknown
 from gfscore.workflow.config_files import marked, merge
-from gfscore.workflow.names import case_mistakes
+from gfscore.workflow.configuration import case_mistakes
 from shipped_configuration import completed, refusal, written
 
 TORCH = {"path": "a.pt", "architecture": "torchvision.models:resnet18"}

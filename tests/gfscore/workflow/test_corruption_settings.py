@@ -2,8 +2,8 @@
 
 import pytest
 
-from gfscore.workflow import plan
-from gfscore.workflow.configuration import missing_files
+from gfscore.workflow import layout, plan
+from gfscore.workflow.user_files import missing_files
 from shipped_configuration import completed, refusal_with, shipped_configuration
 
 COPIES = {"path": "nowhere/C"}
@@ -24,7 +24,7 @@ def test_copies_belong_to_the_images_and_a_dataset_without_them_is_what_it_was(c
     settings = plan.image_settings_of(found, "digits")["corrupted"]
     assert settings == {**COPIES, "corruptions": None, "severities": None, "preprocessing": {"method": "none"}}
     assert "corrupted" not in plan.image_settings_of(found, "digits-train")
-    assert plan.corruption_baseline_of(found, "digits") == "none/ERM"
+    assert layout.table_settings(found, "digits")["corruption_baseline"] == "none/ERM"
     assert any("nowhere/C: there is no such file or folder" in message for message in missing_files(found, ["digits"]))
 
 

@@ -1,5 +1,6 @@
 import re
 import time
+from collections import Counter
 from pathlib import Path
 
 import pandas as pd
@@ -9,8 +10,7 @@ from gfscore.audit.costs import FROM_LOGITS, cost_rows
 from gfscore.core.files import read_json, write_json
 from gfscore.networks import passes
 from gfscore.workflow import layout
-from gfscore.workflow.costs import cost_file, recorded_cost
-from gfscore.workflow.jobs import logged_job
+from gfscore.workflow.jobs import cost_file, logged_job, recorded_cost
 from shipped_configuration import shipped_configuration
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -75,7 +75,7 @@ def test_rows_say_what_is_not_recorded_and_how_many_samples_were_measured(tmp_pa
 
 
 def test_passes_are_recorded_where_some_were_counted_and_0_only_where_no_image_is_shown(tmp_path, monkeypatch):
-    monkeypatch.setattr(passes, "_made", {})
+    monkeypatch.setattr(passes, "_made", Counter())
     with recorded_cost(tmp_path / "without.json"):
         pass
     passes.add_kept({"forwards": 5, "backwards": 1})

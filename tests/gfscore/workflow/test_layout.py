@@ -10,6 +10,7 @@ import pytest
 from gfscore.audit.table_names import TABLES_OF_AUDIT
 from gfscore.core.errors import InputError
 from gfscore.workflow import layout
+from gfscore.workflow.user_files import present, state
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -21,19 +22,19 @@ def test_images_in_one_file_are_watched_whatever_their_source(tmp_path, source):
     assert layout.stored_images(config, "d") == []
     path.write_bytes(b"one")
     assert layout.stored_images(config, "d") == str(path)
-    before = layout.state(str(path))
+    before = state(str(path))
     path.write_bytes(b"two")
-    assert layout.state(str(path)) != before
+    assert state(str(path)) != before
 
 
 def test_a_file_from_the_future_is_named_with_what_to_do(tmp_path):
     path = tmp_path / "labels.npy"
     path.touch()
-    assert layout.present(str(path)) == str(path)
+    assert present(str(path)) == str(path)
     in_two_hours = time.time() + 7200
     os.utime(path, (in_two_hours, in_two_hours))
     with pytest.raises(InputError, match=r"labels\.npy: .* is 2\.0 hours in the future.* with: touch .*labels\.npy$"):
-        layout.present(str(path))
+        present(str(path))
 
 
 def test_of_a_folder_of_images_the_list_is_watched(tmp_path):
@@ -51,12 +52,14 @@ def test_generated_images_are_an_input_before_they_are_there():
 
 
 def test_a_pinned_digest_is_checked_of_every_dataset_that_an_audit_touches(config):
-    assert layout.pin_checks(config, "digits") == []
+    def checks(results):
+        return [path for path in results(config, "digits") if path.startswith("results/checks/")]
+
+    assert checks(layout.logit_results) == []
     for name in ("digits-train", "cifar10"):
         config["datasets"][name]["digest"] = "0" * 64
-    assert layout.pin_checks(config, "digits") == ["results/checks/digits-train.json"]
     for results in (layout.logit_results, layout.verdict_results, layout.model_results):
-        assert "results/checks/digits-train.json" in results(config, "digits")
+        assert checks(results) == ["results/checks/digits-train.json"]
 
 
 def test_a_verdict_stands_on_all_tables_and_measures_since_it_says_what_attacks_say(config):

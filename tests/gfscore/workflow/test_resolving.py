@@ -11,7 +11,7 @@ import yaml
 from gfscore.core.errors import InputError
 from gfscore.measures import KINDS, complete
 from gfscore.measures.derived import entry_named, name_of
-from gfscore.workflow.config_files import Mark, marked, read_configuration
+from gfscore.workflow.config_files import Mark, marked
 from gfscore.workflow.configuration import configured
 from gfscore.workflow.resolved_file import of_audit, rendered
 from gfscore.workflow.resolving import resolve
@@ -279,9 +279,3 @@ def test_the_schema_of_editors_accepts_what_is_shipped_and_refuses_unknown_keys(
             part = part[step]
         part["zzz"] = {}
         assert list(schema.iter_errors(config)), place
-
-
-def test_read_and_resolved_is_what_is_asked_for():
-    resolution = resolve(read_configuration([DEMO], {}))
-    assert resolution.origin(("audits", "digits", "dataset")) == "config.yaml"
-    assert resolution.origin(("audits", "digits", "calibration", "measure")) == "default"

@@ -1,6 +1,7 @@
 """Text files that carry their own SHA-256, so that an edited page (FAIL replaced by PASS) is detected.
 
 They also record the digests of the files that they were made from, so that a page beside a newer verdict is detected.
+A folder of other files has its digests in checksums.json.
 """
 
 import hashlib
@@ -9,7 +10,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from gfscore.core.errors import InputError
-from gfscore.core.files import sha256_of_file, write_text
+from gfscore.core.files import read_json, sha256_of_file, write_json, write_text
+
+CHECKSUMS = "checksums.json"
+"""File of a folder that records the SHA-256 of all others."""
 
 COMMENTS = {".html": "<!-- {} -->", ".yaml": "# {}"}
 """Comment syntax by file name suffix."""
@@ -57,3 +61,33 @@ def require_checksum(path: Path | str) -> None:
 def _digest(path: Path | str, name: bytes) -> str | None:
     file = Path(path).parent / name.decode()
     return sha256_of_file(file) if file.is_file() else None
+
+
+# ---- folders ----
+
+
+def write_digests(folder: Path | str) -> None:
+    """Write checksums.json, which maps the names of a folder's files to their SHA-256."""
+    write_json(Path(folder) / CHECKSUMS, {"sha256": _digests(folder)})
+
+
+def changed_files(folder: Path | str) -> list[str]:
+    """Files that differ from checksums.json: one sentence each, beginning with the path; an empty list if none does.
+
+    Raises InputError, naming the file, when checksums.json is missing or changed itself.
+    """
+    if not (Path(folder) / CHECKSUMS).exists():
+        raise InputError(f"{Path(folder) / CHECKSUMS}: missing, or from an earlier version; request the folder again")
+    recorded, present = read_json(Path(folder) / CHECKSUMS).get("sha256"), _digests(folder)
+    if not isinstance(recorded, dict):
+        raise InputError(f"{Path(folder) / CHECKSUMS}: holds no digests of files; request the folder again")
+    words = {name: "edited or damaged" for name in recorded.keys() & present if recorded[name] != present[name]}
+    words |= dict.fromkeys(recorded.keys() - present, "missing")
+    words |= dict.fromkeys(present.keys() - recorded.keys(), "added")
+    return [f"{Path(folder) / name}: {word}, according to {CHECKSUMS}" for name, word in sorted(words.items())]
+
+
+def _digests(folder):
+    # Hidden files belong to Snakemake or a desktop, not to the results.
+    files = sorted(path for path in Path(folder).iterdir() if path.is_file() and not path.name.startswith("."))
+    return {path.name: sha256_of_file(path) for path in files if path.name != CHECKSUMS}

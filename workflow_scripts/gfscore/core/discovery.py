@@ -1,7 +1,4 @@
-"""Discovery of sources, measures and metrics by their modules, so that none of them has to be listed anywhere.
-
-Imports nothing heavy, because the Snakefile imports it.
-"""
+"""Discovery of sources, measures and metrics by their modules, so that none of them has to be listed anywhere."""
 
 import re
 from collections.abc import Iterable

@@ -40,12 +40,17 @@ def atomic(path: Path | str) -> Iterator[Path]:
         with temporary.open("rb") as written:
             os.fsync(written.fileno())
         # mkstemp makes files for the owner only; results are shared like any other file.
-        umask = os.umask(0)
-        os.umask(umask)
-        temporary.chmod(0o666 & ~umask)
+        temporary.chmod(0o666 & ~umask())
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def umask() -> int:
+    """Permissions that new files of this process do not get."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
 
 
 @contextmanager
@@ -98,6 +103,12 @@ def sha256_of_file(path: Path | str) -> str:
     """SHA-256 of a file's bytes, lower-case hexadecimal."""
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def require_pinned(digest: str, pinned: str | None, *, where: Path | str, remedy: str) -> None:
+    """Raise InputError, naming `where` and `remedy`, if a digest is pinned and `digest` differs from it."""
+    if pinned is not None and pinned.lower() != digest:
+        raise InputError(f"{where}: the data have digest {digest}, but config.yaml pins {pinned.lower()}; {remedy}")
 
 
 def _checksum(data):

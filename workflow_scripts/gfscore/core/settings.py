@@ -1,7 +1,4 @@
-"""Base classes of configuration settings, and the types of values that many settings share.
-
-Imports nothing heavy, because the Snakefile imports it.
-"""
+"""Base classes of configuration settings, and the types of values that many settings share."""
 
 import math
 import re

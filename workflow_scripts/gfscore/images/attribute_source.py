@@ -1,7 +1,4 @@
-"""Declaration of a source of attributes: its name and the settings of its entries.
-
-Imports nothing heavy, because the Snakefile imports it.
-"""
+"""Declaration of a source of attributes: its name and the settings of its entries."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -119,12 +116,5 @@ class AttributeSource:
 
 @cache
 def attribute_sources() -> dict[str, AttributeSource]:
-    """All sources of attributes by name."""
-    return {source.name: source for source in declarations(SOURCES, "SOURCE").values()}
-
-
-@cache
-def module_of(source: str) -> str:
-    """Name of the module of a source of attributes."""
-    modules = {declared.name: module for module, declared in declarations(SOURCES, "SOURCE").items()}
-    return f"{SOURCES}.{modules[source]}"
+    """All sources of attributes by name, which is that of their module in SOURCES."""
+    return declarations(SOURCES, "SOURCE")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gfscore.core.errors import InputError
-from gfscore.images.attribute_source import module_of
+from gfscore.images.attribute_source import SOURCES
 from gfscore.images.attributes.categories import categorised, name_of, thresholds_of
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def attributes_of(
     """
     import pandas as pd
 
-    source = import_module(module_of(settings["source"]))
+    source = import_module(f"{SOURCES}.{settings['source']}")
     where = _where(settings, dataset)
     raw = _aligned(source.open_source(settings, dataset), dataset, where)
     reference = source.open_source(settings, fixed_on) if fixed_on else None

@@ -15,12 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError, unknown
-from gfscore.core.regular import regular_bytes, require_regular
-from gfscore.images.copies import Condition, Copies
+from gfscore.core.regular import require_regular
 from gfscore.images.corruptions.parameters import PARAMETERS, SEVERITIES
 from gfscore.images.decoding import describe
-from gfscore.images.encoded import from_encoded
-from gfscore.images.image_set import DIGEST_BATCH, ImageSet, unit_range
+from gfscore.images.encoded import from_files
+from gfscore.images.image_set import DIGEST_BATCH, Condition, Copies, ImageSet, unit_range
 from gfscore.images.listing import visible
 from gfscore.tables.numpy_files import opened
 
@@ -134,16 +133,8 @@ def _stored_pixels(arrays: Mapping[str, Any], condition: Condition, rows: NDArra
 
 def _encoded(root, images, preprocessing, condition, rows):
     # Image set of the copies of some rows, which have the names of the samples.
-    folder = root.joinpath(*map(str, condition))
-
-    def blobs(chosen: Any) -> Any:
-        for row in rows[chosen]:
-            path = folder / images.sample_id[row]
-            yield path, partial(regular_bytes, path)
-
-    found = from_encoded(
-        blobs, images.labels[rows], sample_id=images.sample_id[rows], preprocessing=preprocessing, where=folder
-    )
+    folder, names = root.joinpath(*map(str, condition)), images.sample_id[rows]
+    found = from_files(folder, names, images.labels[rows], sample_id=names, preprocessing=preprocessing, where=folder)
     _require_shape(folder, found.image_shape, images)
     return found
 

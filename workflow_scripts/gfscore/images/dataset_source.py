@@ -1,7 +1,4 @@
-"""Declaration of a source of images: the settings of its entries, and how entries without `source` are recognised.
-
-Imports nothing heavy, because the Snakefile imports it.
-"""
+"""Declaration of a source of images: the settings of its entries, and how entries without `source` are recognised."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -27,6 +24,8 @@ from gfscore.core.settings import (
     refusal,
 )
 from gfscore.images.corruptions.parameters import Severities
+
+SOURCES = "gfscore.images.sources"
 
 FROM_GENERATOR = "from_generator"
 """Value of label_error_rate: the rates that train_generator measured."""
@@ -205,15 +204,8 @@ class DatasetSource:
 
 @cache
 def dataset_sources() -> dict[str, DatasetSource]:
-    """All sources of images by name."""
-    return {source.name: source for source in declarations("gfscore.images.sources", "SOURCE").values()}
-
-
-@cache
-def module_of(source: str) -> str:
-    """Name of the module of a source of images."""
-    modules = {declared.name: module for module, declared in declarations("gfscore.images.sources", "SOURCE").items()}
-    return f"gfscore.images.sources.{modules[source]}"
+    """All sources of images by name, which is that of their module in SOURCES."""
+    return declarations(SOURCES, "SOURCE")
 
 
 class Part(Closed):

@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError, unknown
-from gfscore.core.files import read_json
+from gfscore.core.files import read_json, require_pinned
 from gfscore.core.names import spelled_alike
-from gfscore.core.pins import require_pinned
 from gfscore.core.regular import require_regular
 from gfscore.images.corrupted_copies import open_copies
-from gfscore.images.dataset_source import dataset_sources, module_of
+from gfscore.images.dataset_source import SOURCES, dataset_sources
 from gfscore.images.image_set import DIGEST_BATCH, ImageSet
 from gfscore.images.subsets import subset_rows
 
@@ -42,7 +41,7 @@ def open_images(
         raise InputError(unknown("source", source, dataset_sources()))
     where = path or source
     require_regular(where, or_folder=True)
-    images = import_module(module_of(source)).open_source({**settings, "classes": classes}, path)
+    images = import_module(f"{SOURCES}.{source}").open_source({**settings, "classes": classes}, path)
     if classes is None and images.class_names is None:
         images = replace(images, class_names=tuple(map(str, range(1 + max(images.labels, default=-1)))))
     classes = classes or images.class_names

@@ -5,6 +5,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gfscore.core.errors import InputError
+from gfscore.core.regular import regular_bytes
 from gfscore.images.arrays import whole_labels
 from gfscore.images.decoding import describe, prepare
 from gfscore.images.image_set import ImageSet, unit_range
@@ -82,6 +84,16 @@ def from_encoded(
         return ImageSet(*chosen, *whole, choose=lambda part: of_rows(rows[part]), hashes=hashes)
 
     return of_rows(np.arange(len(labels)))
+
+
+def from_files(folder: Path, names: Sequence[str], labels: ArrayLike, **how: Any) -> ImageSet:
+    """Image set of the files of these names in a folder, in their order; arguments as from_encoded."""
+
+    def blobs(rows: NDArray[np.int64]) -> Iterator[Blob]:
+        for path in (folder / names[row] for row in rows):
+            yield str(path), partial(regular_bytes, path)
+
+    return from_encoded(blobs, labels, **how)
 
 
 def in_order(function: Callable[[Item], Result], items: Iterable[Item], *, ahead: int) -> Iterator[Result]:

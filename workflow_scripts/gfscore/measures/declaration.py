@@ -125,7 +125,7 @@ class Kind(Generic[S]):
     predicts: bool = False
     """Whether its predictions are the classifier's answers to what it was shown, so that confusions are counted."""
     copies: bool = False
-    """Whether it is given the corrupted copies (gfscore.images.copies) of a dataset that brings them, as `copies`."""
+    """Whether it is given corrupted copies (gfscore.images.image_set) of a dataset that brings them, as `copies`."""
     elsewhere: Callable[[S], bool] | None = None
     """Whether the values were computed elsewhere; None for a kind whose settings do not say so."""
     imported: str = ""

@@ -1,7 +1,4 @@
-"""Source files in architectures/ that define a network, found without executing them, and their digest.
-
-Imports nothing heavy, because the Snakefile imports it.
-"""
+"""Source files in architectures/ that define a network, found without executing them, and their digest."""
 
 from __future__ import annotations
 

@@ -1,16 +1,15 @@
 """Networks for images of at least 8x8 pixels.
 
 None uses batch statistics or dropout, so that the logits of a sample do not depend on its batch, as adversarial
-training and the audit require.
+training and the audit require. Imports torch: import it where a network is built.
 """
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
-if TYPE_CHECKING:
-    from torch import Tensor, nn
+import torch
+from torch import nn
+from torch.nn import functional
 
 
 def small_convnet(
@@ -21,8 +20,6 @@ def small_convnet(
     `width` is the number of channels of the first convolution (the others have twice as many), `pool` the side of the
     grid that the last feature map is averaged to, which makes the number of weights independent of the image size.
     """
-    from torch import nn
-
     del image_size  # the pooling makes it irrelevant
     return nn.Sequential(
         nn.Conv2d(in_channels, width, 3, padding=1),
@@ -31,7 +28,7 @@ def small_convnet(
         _rectifier(),
         nn.Conv2d(2 * width, 2 * width, 3, padding=1),
         _rectifier(),
-        _average_pool(pool),
+        _AveragePool(pool),
         nn.Flatten(),
         nn.Linear(2 * width * pool * pool, 4 * width),
         _rectifier(),
@@ -47,18 +44,17 @@ def patch_mixer(
     `patch` is the side of a patch in pixels (images are padded with zeros to a multiple of it), `width` the number of
     channels per patch, `depth` the number of mixer blocks. Source: Tolstikhin et al. 2021, MLP-Mixer.
     """
-    from torch import nn
-
     height, width_of_image = image_size
     rows, columns = -(-height // patch), -(-width_of_image // patch)
     padding = (0, columns * patch - width_of_image, 0, rows * patch - height)
-    blocks = [_mixer_block(rows * columns, width) for _ in range(depth)]
+    # Before the other layers, since the weights that a seed gives depend on the order in which layers are made.
+    blocks = [layer for _ in range(depth) for layer in _mixer_block(rows * columns, width)]
     return nn.Sequential(
         nn.ZeroPad2d(padding),
         nn.Conv2d(in_channels, width, patch, stride=patch),
         nn.Flatten(2),
-        _transpose(),
-        *[layer for block in blocks for layer in block],
+        _Transpose(),
+        *blocks,
         nn.LayerNorm(width),
         nn.Flatten(),
         nn.Linear(rows * columns * width, classes),
@@ -75,8 +71,6 @@ def residual_network(
     normalisation in place of batch normalisation. Sources: He et al. 2016, sections 3 and 4.2; Wu and He 2018, Group
     Normalization.
     """
-    from torch import nn
-
     del image_size  # the pooling makes it irrelevant
     layers, channels = [*_convolution(in_channels, width), _rectifier()], width
     for stage in range(4):
@@ -87,45 +81,70 @@ def residual_network(
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, classes))
 
 
-def _average_pool(side):
-    from torch import nn
-    from torch.nn import functional
+ARCHITECTURES: dict[str, Callable[..., nn.Module]] = {
+    function.__name__: function for function in (small_convnet, patch_mixer, residual_network)
+}
+"""Functions that build architectures, by their name in config.yaml."""
 
-    class AveragePool(nn.Module):
-        """Mean over the cells of a grid of `side` x `side` that covers a feature map."""
 
-        def forward(self, features: Tensor) -> Tensor:
-            # The same values as adaptive_avg_pool2d; several times as fast if all cells are equal or single pixels.
-            height, width = features.shape[-2:]
-            if height == width == side:
-                return features
-            if height % side or width % side:
-                return functional.adaptive_avg_pool2d(features, side)
-            return functional.avg_pool2d(features, (height // side, width // side))
+class _AveragePool(nn.Module):
+    """Mean over the cells of a grid of `side` x `side` that covers a feature map."""
 
-    return AveragePool()
+    def __init__(self, side: int) -> None:
+        super().__init__()
+        self.side = side
+
+    def forward(self, features: torch.Tensor) -> torch.Tensor:
+        # The same values as adaptive_avg_pool2d; several times as fast if all cells are equal or single pixels.
+        height, width = features.shape[-2:]
+        if height == width == self.side:
+            return features
+        if height % self.side or width % self.side:
+            return functional.adaptive_avg_pool2d(features, self.side)
+        return functional.avg_pool2d(features, (height // self.side, width // self.side))
+
+
+class _Residual(nn.Module):
+    """Sum of a branch and a shortcut, by default the input."""
+
+    def __init__(self, branch: nn.Module, shortcut: nn.Module | None = None) -> None:
+        super().__init__()
+        self.branch = branch
+        self.shortcut = shortcut or nn.Identity()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.shortcut(x) + self.branch(x)
+
+
+class _Transpose(nn.Module):
+    """Exchange of positions and channels."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.transpose(1, 2)
+
+
+class Centred(nn.Module):
+    """Pixels in [0, 1] rescaled to [-1, 1]."""
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """Rescaled images."""
+        return images * 2 - 1
 
 
 def _rectifier():
-    from torch import nn
-
     # In place, which saves memory: no gradient needs the input.
     return nn.ReLU(inplace=True)
 
 
 def _basic_block(in_channels, channels, stride):
-    from torch import nn
-
     branch = [*_convolution(in_channels, channels, stride=stride), _rectifier(), *_convolution(channels, channels)]
     shortcut = (
         None if in_channels == channels else nn.Sequential(*_convolution(in_channels, channels, 1, stride=stride))
     )
-    return [_residual(nn.Sequential(*branch), shortcut), _rectifier()]
+    return [_Residual(nn.Sequential(*branch), shortcut), _rectifier()]
 
 
 def _convolution(in_channels, channels, side=3, *, stride=1):
-    from torch import nn
-
     # 16 channels per group, among the best choices of Wu and He; gcd, because groups must be of equal size.
     groups = math.gcd(channels, max(1, channels // 16))
     # No bias, since the normalisation would remove it.
@@ -134,36 +153,9 @@ def _convolution(in_channels, channels, side=3, *, stride=1):
 
 
 def _mixer_block(patches, width):
-    from torch import nn
-
     def mlp(size: int) -> list[nn.Module]:
         return [nn.Linear(size, 2 * size), nn.GELU(), nn.Linear(2 * size, size)]
 
-    over_positions = nn.Sequential(nn.LayerNorm(width), _transpose(), *mlp(patches), _transpose())
+    over_positions = nn.Sequential(nn.LayerNorm(width), _Transpose(), *mlp(patches), _Transpose())
     over_channels = nn.Sequential(nn.LayerNorm(width), *mlp(width))
-    return [_residual(over_positions), _residual(over_channels)]
-
-
-def _residual(branch, shortcut=None):
-    from torch import nn
-
-    class Residual(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.branch = branch
-            self.shortcut = shortcut or nn.Identity()
-
-        def forward(self, x: Tensor) -> Tensor:
-            return self.shortcut(x) + self.branch(x)
-
-    return Residual()
-
-
-def _transpose():
-    from torch import nn
-
-    class Transpose(nn.Module):
-        def forward(self, x: Tensor) -> Tensor:
-            return x.transpose(1, 2)
-
-    return Transpose()
+    return [_Residual(over_positions), _Residual(over_channels)]

@@ -29,9 +29,9 @@ OFFSET = {True: 1e-5, False: 2**-5}
 """Rounding error of logits far from 0, relative to the largest."""
 
 
-def rows_computed_twice(n: int) -> NDArray[np.int64]:
-    """Rows of the images to compute again, (m,) ascending, m <= SAMPLES, spread evenly over n."""
-    return np.unique(np.linspace(0, n - 1, SAMPLES).astype(np.int64))
+def spread_over(n: int, samples: int) -> NDArray[np.int64]:
+    """Rows of images, (m,) ascending, m <= `samples`, spread evenly over n."""
+    return np.unique(np.linspace(0, n - 1, samples).astype(np.int64))
 
 
 def require_invariant(

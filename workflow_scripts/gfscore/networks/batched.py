@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gfscore.networks.inference import out_of_memory
+from gfscore.networks.inference import in_batches
 
 if TYPE_CHECKING:
     import torch
@@ -30,16 +30,7 @@ class BatchedClassifier:
         """Logits (n, K) float32 of a tensor of images (n, C, H, W), on the device; no gradients."""
         import torch
 
-        blocks, start = [], 0
-        while start < len(images):
-            try:
-                blocks.append(self._forward(images[start : start + self.batch_size]))
-                start += self.batch_size
-            # onnxruntime's errors derive from Exception alone.
-            except Exception as error:
-                if self.batch_size == 1 or not out_of_memory(error):
-                    raise
-                self.batch_size = (self.batch_size + 1) // 2
+        blocks, self.batch_size = in_batches(self._forward, images, self.batch_size)
         return blocks[0] if len(blocks) == 1 else torch.cat(blocks)
 
     def _forward(self, images):

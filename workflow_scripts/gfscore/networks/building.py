@@ -1,28 +1,20 @@
 """Construction of the networks that the workflow trains, by name.
 
-A new architecture is one function in architectures.py and one line in ARCHITECTURES. Every network of the timm
+A new architecture is one function in architectures.py, named in its ARCHITECTURES. Every network of the timm
 collection is available, untrained, as timm/<name>.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from gfscore.core.errors import InputError
-from gfscore.networks import architectures
 from gfscore.networks.timm_models import build_timm
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
-
-ARCHITECTURES: dict[str, Callable[..., nn.Module]] = {
-    "small_convnet": architectures.small_convnet,
-    "patch_mixer": architectures.patch_mixer,
-    "residual_network": architectures.residual_network,
-}
-"""Functions that build architectures, by their name in config.yaml."""
+    from torch import nn
 
 TIMM = "timm/"
 """Prefix of the names of timm's networks."""
@@ -42,6 +34,8 @@ def build_network(
     """
     import torch
 
+    from gfscore.networks.architectures import ARCHITECTURES
+
     timm = name.startswith(TIMM)
     if not timm and name not in ARCHITECTURES:
         raise InputError(f"architecture {name!r} is unknown; choose one of {', '.join(ARCHITECTURES)}, {TIMM}<name>")
@@ -49,7 +43,7 @@ def build_network(
     if min(height, width) < SMALLEST_SIDE:
         raise InputError(f"architecture {name!r} needs images of at least 8x8 pixels, got {height}x{width}")
     if not timm:
-        _require_known(name, arguments)
+        _require_known(name, ARCHITECTURES[name], arguments)
     # The initialisation uses torch's global CPU generator, which is forked so that other draws do not change.
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
@@ -67,8 +61,8 @@ def build_network(
     return network
 
 
-def _require_known(name, arguments):
-    known = [key for key in inspect.signature(ARCHITECTURES[name]).parameters][3:]
+def _require_known(name, function, arguments):
+    known = [*inspect.signature(function).parameters][3:]
     unknown = sorted(set(arguments) - set(known))
     if unknown:
         raise InputError(f"architecture {name!r} has no argument {unknown[0]!r}; it knows {', '.join(known)}")
@@ -79,15 +73,7 @@ def _of_timm(name, in_channels, classes, arguments):
     # to [-1, 1], as most of these networks expect. Many use batch statistics, which attacks during training update too.
     from torch import nn
 
+    from gfscore.networks.architectures import Centred
+
     settings = {"architecture": name.removeprefix(TIMM), "arguments": arguments, "image_shape": [in_channels]}
-    return nn.Sequential(_centred(), build_timm(settings, f"architecture {name}", classes=classes))
-
-
-def _centred():
-    from torch import nn
-
-    class Centred(nn.Module):
-        def forward(self, images: Tensor) -> Tensor:
-            return images * 2 - 1
-
-    return Centred()
+    return nn.Sequential(Centred(), build_timm(settings, f"architecture {name}", classes=classes))

@@ -90,6 +90,8 @@ def with_outputs(classifier: Classifier, outputs: Sequence[int], *, where: objec
 
     Raises InputError, naming `where`, for an index that it has not.
     """
+    import torch
+
     if classifier.classes is not None and max(outputs) >= classifier.classes:
         raise InputError(f"{where}: has outputs 0 to {classifier.classes - 1}, not {max(outputs)}; correct `outputs`")
     network, run, original, indices = classifier.network, classifier.run, classifier.original, list(outputs)
@@ -100,25 +102,36 @@ def with_outputs(classifier: Classifier, outputs: Sequence[int], *, where: objec
     return replace(
         classifier,
         classes=len(indices),
-        network=network and _selecting(network, indices),
+        network=network and around(network, _select, indices=torch.tensor(indices)),
         run=run and selected(run),
         original=original and replace(original, run=selected(original.run)),
     )
 
 
-def _selecting(network, indices):
+def _select(network, images, indices):
+    return network(images).index_select(1, indices)
+
+
+def around(
+    network: torch.nn.Module, forward: Callable[..., torch.Tensor], **constants: torch.Tensor
+) -> torch.nn.Module:
+    """Torch module in eval mode that maps images to forward(network, images, **constants).
+
+    The constants move with the network, but are not in its state dict, since they are settings, not weights.
+    """
     import torch
 
-    class Selected(torch.nn.Module):
+    class Around(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.network = network
-            self.register_buffer("indices", torch.tensor(indices), persistent=False)
+            for name, value in constants.items():
+                self.register_buffer(name, value, persistent=False)
 
         def forward(self, images: torch.Tensor) -> torch.Tensor:
-            return self.network(images).index_select(1, self.indices)
+            return forward(self.network, images, **{name: getattr(self, name) for name in constants})
 
-    return Selected().eval()
+    return Around().eval()
 
 
 def classes_given(run: Callable[[NDArray[np.float32]], Any], image_shape: Sequence[int], *, where: object) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
-from gfscore.networks.batch_invariance import require_invariant, rows_computed_twice
+from gfscore.networks.batch_invariance import SAMPLES, require_invariant, spread_over
 from gfscore.networks.batch_size import fitting_batch_size
 from gfscore.networks.classifier import Classifier, from_network
 from gfscore.networks.gpus import hold_gpu
-from gfscore.networks.precision import FULL, drift, drift_rows, faster, tensor_float
+from gfscore.networks.precision import DRIFT_SAMPLES, FULL, drift, faster, tensor_float
 
 if TYPE_CHECKING:
     import torch
@@ -70,11 +70,20 @@ def extract_logits(
         size = batch_size or fitting_batch_size(classifier, images.image_shape, device)
         loaded = size * max(1, LOADED // (size * 4 * math.prod(images.image_shape)))
         blocks: list[NDArray[np.float32]] = []
-        run, start = partial(running.logits, device=device), 0
-        twice, plain = rows_computed_twice(len(images)), precision == FULL and not compiled
+        classes: list[int] = []
+
+        def run(part: NDArray[np.float32]) -> NDArray[np.float32]:
+            logits = running.logits(part, device=device)
+            _require_rows(logits, len(part), classes[0] if classes else None, where)
+            classes.append(logits.shape[1])
+            return logits
+
+        start = 0
+        twice, plain = spread_over(len(images), SAMPLES), precision == FULL and not compiled
         for batch in made_ahead(_page_locked(batch, device) for batch in images.batches(loaded)):
             # A reduced batch size is kept for the next chunks.
-            block, size = _forward(run, batch, size, blocks, where)
+            parts, size = in_batches(run, batch, size)
+            block = np.concatenate(parts)
             # Checked chunk by chunk, to fail early. Uncompiled, since compiling for one image takes long.
             rows = twice[(twice >= start) & (twice < start + len(batch))] - start
             require_invariant(partial(classifier.logits, device=device), batch, rows, block, plain=plain, where=where)
@@ -92,7 +101,7 @@ def measured_drift(
     """
     if classifier.network is None or (precision == FULL and not compiled):
         return {}
-    rows = drift_rows(len(images))
+    rows = spread_over(len(images), DRIFT_SAMPLES)
     _, labels, exact = extract_logits(classifier, images.select(rows), **how)
     return {"dtype": precision, "compiled": str(compiled).lower()} | drift(exact, logits[rows], labels)
 
@@ -249,26 +258,24 @@ def reproducible_arithmetic(*, threads: int = 1) -> Iterator[None]:
         filling.fill_uninitialized_memory = before[2]
 
 
-def _forward(run, batch, size, before, where):
-    done: list[NDArray[np.float32]] = []
+def in_batches(run: Callable[[Any], Item], images: Any, size: int) -> tuple[list[Item], int]:
+    """Results of `run` on at most `size` images at a time, and the size, which is halved when memory runs out."""
+    done: list[Item] = []
     start = 0
-    while start < len(batch):
+    while start < len(images):
         try:
-            logits = run(batch[start : start + size])
+            done.append(run(images[start : start + size]))
+            start += size
         # onnxruntime's errors derive from Exception alone.
         except Exception as error:
             if size == 1 or not out_of_memory(error):
                 raise
             size = (size + 1) // 2
-            continue
-        _require_rows(logits, min(size, len(batch) - start), done or before, where)
-        done.append(logits)
-        start += size
-    return np.concatenate(done), size
+    return done, size
 
 
-def _require_rows(logits, images, before, where):
-    classes = before[0].shape[1] if before else logits.shape[1] if logits.ndim == 2 else "K"
+def _require_rows(logits, images, classes, where):
+    classes = classes or (logits.shape[1] if logits.ndim == 2 else "K")
     if logits.shape != (images, classes):
         raise InputError(
             f"{where}: returns shape {logits.shape} for {images} images, expected ({images}, {classes}): one row of "

@@ -1,4 +1,4 @@
-"""Settings of inference. Imports nothing heavy."""
+"""Settings of inference."""
 
 from typing import Literal
 

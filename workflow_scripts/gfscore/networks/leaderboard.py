@@ -1,8 +1,7 @@
 """Entries of the RobustBench leaderboard: published accuracies, supported models, and URLs of their files.
 
-Imports nothing heavy, because the Snakefile imports it. Accuracies are fractions. Sources: the model descriptions of
-RobustBench (Croce et al. 2021) and, for the supported models, robustbench 1.1.1 as surveyed by
-studies/survey_robustbench.py.
+Accuracies are fractions. Sources: the model descriptions of RobustBench (Croce et al. 2021) and, for the supported
+models, robustbench 1.1.1 as surveyed by studies/survey_robustbench.py.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class Listing:
     attack, by which the leaderboard ranks if there is one. `status` is "supported" or what is missing, `reason` the
     reason; `loading` is "robustbench" (its own procedure), "ensemble" (the same, one file per member), "timm" or
     "torchvision"; `preprocessing` and `image_side` (pixels) are those of the published accuracy; `files` are the URLs
-    of the checkpoint's files, in order.
+    of `checkpoint_files`, in the same order.
     """
 
     dataset: str
@@ -70,27 +69,19 @@ def listings(dataset: str | None = None, threat: str | None = None) -> list[List
     ]
 
 
-def models_of(dataset: str, threat: str) -> list[str]:
-    """Names of all supported models of a dataset ("cifar10", ...) and threat ("Linf", "L2", "corruptions").
+def require_supported(dataset: str, threat: str, model: str) -> Listing:
+    """Entry of one supported model.
 
-    Raises InputError for a pair that is not on the leaderboard.
+    Raises InputError with the reason for an unsupported one, and with the nearest for an unknown model, or pair of
+    dataset ("cifar10", ...) and threat ("Linf", "L2", "corruptions").
     """
-    _require_pair(dataset, threat)
-    return [listing.model for listing in listings(dataset, threat) if listing.supported]
-
-
-def listing_of(dataset: str, threat: str, model: str) -> Listing:
-    """Entry of one model, supported or not; raises InputError, naming the nearest one, for an unknown model."""
-    _require_pair(dataset, threat)
-    if (dataset, threat, model) not in _table():
+    pairs = list(dict.fromkeys(f"{listing.dataset}/{listing.threat}" for listing in listings()))
+    if f"{dataset}/{threat}" not in pairs:
+        raise InputError(f"RobustBench leaderboard: {unknown('dataset/threat', f'{dataset}/{threat}', sorted(pairs))}")
+    listing = _table().get((dataset, threat, model))
+    if listing is None:
         known = [listing.model for listing in listings(dataset, threat)]
         raise InputError(f"RobustBench {dataset}/{threat}: {unknown('model', model, known)}")
-    return _table()[dataset, threat, model]
-
-
-def require_supported(dataset: str, threat: str, model: str) -> Listing:
-    """Entry of one supported model; raises InputError with the reason for an unsupported or unknown one."""
-    listing = listing_of(dataset, threat, model)
     if not listing.supported:
         raise InputError(
             f"RobustBench {dataset}/{threat}/{model} cannot be audited: {listing.reason}; choose another model, or "
@@ -133,21 +124,6 @@ def checkpoint_files(dataset: str, threat: str, model: str, *, folder: Path | st
     if listing.loading == "ensemble":
         return [path.with_name(f"{path.name}_m{member}.pt") for member in range(len(listing.files))]
     return [path]
-
-
-def download_urls(dataset: str, threat: str, model: str) -> list[str]:
-    """URLs of the files of `checkpoint_files`, in the same order.
-
-    ASSUME: these URLs, from the tables of the package, are still valid; none was tested here.
-    """
-    return list(require_supported(dataset, threat, model).files)
-
-
-def _require_pair(dataset, threat):
-    pairs = sorted({(of_dataset, of_threat) for of_dataset, of_threat, _ in _table()})
-    if (dataset, threat) not in pairs:
-        known = [f"{of_dataset}/{of_threat}" for of_dataset, of_threat in pairs]
-        raise InputError(f"RobustBench leaderboard: {unknown('dataset/threat', f'{dataset}/{threat}', known)}")
 
 
 @cache

@@ -1,7 +1,4 @@
-"""Declaration of a source of models: the settings of its entries, and what its models provide.
-
-Imports nothing heavy, because the Snakefile imports it.
-"""
+"""Declaration of a source of models: the settings of its entries, and what its models provide."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -151,7 +148,7 @@ class ModelSource:
 @cache
 def model_sources() -> dict[str, ModelSource]:
     """All sources of models by name."""
-    return {source.name: source for source in declarations("gfscore.networks.sources", "SOURCE").values()}
+    return declarations("gfscore.networks.sources", "SOURCE")
 
 
 def module_of(source: str) -> Any:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gfscore.core.errors import InputError
-from gfscore.networks.classifier import first_line
+from gfscore.networks.classifier import around, first_line
 
 if TYPE_CHECKING:
     import onnx
@@ -25,7 +25,6 @@ def converted(graph: onnx.ModelProto, output: str, *, where: Path | str) -> torc
     Raises InputError, naming the file `where`, for a graph with operators or types that have no counterpart.
     """
     import onnx2fx
-    import torch
 
     position = [given.name for given in graph.graph.output].index(output)
     try:
@@ -37,16 +36,11 @@ def converted(graph: onnx.ModelProto, output: str, *, where: Path | str) -> torc
             "leave out measures that need gradients, or name the weights and the architecture that it was exported from"
         ) from error
 
-    class OneOutput(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.network = network
+    def one_output(network: torch.nn.Module, images: torch.Tensor) -> torch.Tensor:
+        outputs = network(images)
+        return outputs[position] if isinstance(outputs, tuple | list) else outputs
 
-        def forward(self, images: torch.Tensor) -> torch.Tensor:
-            outputs = self.network(images)
-            return outputs[position] if isinstance(outputs, tuple | list) else outputs
-
-    return OneOutput().eval()
+    return around(network, one_output)
 
 
 def in_blocks(network: torch.nn.Module, size: int) -> torch.nn.Module:
@@ -56,31 +50,16 @@ def in_blocks(network: torch.nn.Module, size: int) -> torch.nn.Module:
     """
     import torch
 
-    class InBlocks(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.network = network
+    def forward(network: torch.nn.Module, images: torch.Tensor) -> torch.Tensor:
+        blocks = []
+        for block in images.split(size):
+            padding = block.new_zeros((size - len(block), *block.shape[1:]))
+            blocks.append(network(torch.cat([block, padding]))[: len(block)])
+        return torch.cat(blocks)
 
-        def forward(self, images: torch.Tensor) -> torch.Tensor:
-            blocks = []
-            for block in images.split(size):
-                padding = block.new_zeros((size - len(block), *block.shape[1:]))
-                blocks.append(self.network(torch.cat([block, padding]))[: len(block)])
-            return torch.cat(blocks)
-
-    return InBlocks().eval()
+    return around(network, forward)
 
 
 def channels_last(network: torch.nn.Module) -> torch.nn.Module:
     """Torch network of images (n, C, H, W) that gives them to `network` as (n, H, W, C)."""
-    import torch
-
-    class ChannelsLast(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.network = network
-
-        def forward(self, images: torch.Tensor) -> torch.Tensor:
-            return self.network(images.permute(0, 2, 3, 1))
-
-    return ChannelsLast().eval()
+    return around(network, lambda network, images: network(images.permute(0, 2, 3, 1)))

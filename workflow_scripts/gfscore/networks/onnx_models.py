@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,19 +36,19 @@ def open_classifier(
     graph = graph_in(content, where=path)
     session = opened_session(content, threads, path)
     shape = tuple(settings["image_shape"])
-    given = _input_of(session, shape, path)
+    name, batch, last = _input_of(session, shape, path)
     output = _output_of(session, settings["output"], path)
 
     def run(images: NDArray[np.float32]) -> NDArray[np.float32]:
         images = preprocess(images, settings, where=path)
-        if given.channels_last:
+        if last:
             images = np.ascontiguousarray(images.transpose(0, 2, 3, 1))
-        size = given.batch or max(1, len(images))
+        size = batch or max(1, len(images))
         blocks = []
         for start in range(0, len(images), size):
             block = images[start : start + size]
-            padding = np.zeros((size - len(block) if given.batch else 0, *block.shape[1:]), dtype=np.float32)
-            blocks.append(session.run([output], {given.name: np.concatenate([block, padding])})[0][: len(block)])
+            padding = np.zeros((size - len(block) if batch else 0, *block.shape[1:]), dtype=np.float32)
+            blocks.append(session.run([output], {name: np.concatenate([block, padding])})[0][: len(block)])
         return np.concatenate(blocks).astype(np.float32)
 
     classifier = Classifier(
@@ -62,8 +62,8 @@ def open_classifier(
     if not settings.get("gradients"):
         return classifier
     network = converted(graph, output, where=path)
-    network = in_blocks(network, given.batch) if given.batch else network
-    network = channels_last(network) if given.channels_last else network
+    network = in_blocks(network, batch) if batch else network
+    network = channels_last(network) if last else network
     network = preprocessed(network, settings, where=path)
     return replace(classifier, network=network, run=None, original=Original(run, "onnxruntime", converter()))
 
@@ -130,14 +130,8 @@ def opened_session(content: bytes, threads: int, path: Path | str) -> Any:
         ) from error
 
 
-@dataclass(frozen=True)
-class _Input:
-    name: str
-    batch: int | None  # None if any number of images fits
-    channels_last: bool
-
-
 def _input_of(session, shape, path):
+    # Its name, its batch size (None if any number of images fits), and whether the channels are its last axis.
     inputs = session.get_inputs()
     if len(inputs) != 1:
         raise InputError(
@@ -159,7 +153,7 @@ def _input_of(session, shape, path):
             "(n, H, W, C); correct image_shape, or export the model for images"
         )
     batch = only.shape[0] if isinstance(only.shape[0], int) else None
-    return _Input(only.name, batch, channels_last=not fits(shape))
+    return only.name, batch, not fits(shape)
 
 
 def _output_of(session, wanted, path):

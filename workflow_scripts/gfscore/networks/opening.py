@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from gfscore.networks.architecture_files import require_network
-from gfscore.networks.building import ARCHITECTURES, build_network
+from gfscore.networks.building import build_network
 from gfscore.networks.checkpoint_files import require_digest
 from gfscore.networks.classifier import Classifier, from_network, with_outputs
 from gfscore.networks.model_source import module_of
 
-__all__ = ["ARCHITECTURES", "Classifier", "build_network", "from_network", "open_classifier"]
+__all__ = ["Classifier", "build_network", "from_network", "open_classifier"]
 
 
 def open_classifier(
@@ -37,13 +37,10 @@ def open_classifier(
     for file, sha256 in digests.items():
         require_digest(file, sha256)
     require_network(manifest)
-    settings = with_image_shape(manifest.get("settings", {}), image_shape)
+    settings = manifest.get("settings", {})
+    if settings.get("image_shape", ()) is None:
+        settings = {**settings, "image_shape": list(image_shape)}
     classifier = opening.open_classifier(
         settings, path, image_shape=tuple(image_shape), classes=classes, threads=threads
     )
     return with_outputs(classifier, settings["outputs"], where=path) if settings.get("outputs") else classifier
-
-
-def with_image_shape(settings: Mapping[str, Any], image_shape: Sequence[int]) -> Mapping[str, Any]:
-    """Settings of a network with the images' shape (C, H, W) in place of an `image_shape` of None."""
-    return {**settings, "image_shape": list(image_shape)} if settings.get("image_shape", ()) is None else settings

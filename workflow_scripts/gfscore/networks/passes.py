@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
     from gfscore.networks.classifier import Classifier
 
-_made: dict[str, int] = {}
+_made: Counter[str] = Counter()
 
 
 @contextmanager
@@ -25,7 +26,7 @@ def counted(classifier: Classifier, *, compiled: bool = False) -> Iterator[Class
     of several classes from one forward pass count separately. `compiled`: whether the network will be compiled by
     torch.compile.
     """
-    _add({"forwards": 0, "backwards": 0})
+    add_kept({"forwards": 0, "backwards": 0})
     if classifier.network is None:
         yield replace(classifier, run=_counting(classifier.run))
         return
@@ -55,12 +56,7 @@ def made_since(before: Mapping[str, int]) -> dict[str, int]:
 
 def add_kept(numbers: Mapping[str, int]) -> None:
     """Add counts of an earlier process, as `made_since` returned them there."""
-    _add(numbers)
-
-
-def _add(numbers):
-    for name, number in numbers.items():
-        _made[name] = _made.get(name, 0) + number
+    _made.update(numbers)
 
 
 def _counting(run):

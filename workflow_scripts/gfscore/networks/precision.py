@@ -20,6 +20,7 @@ FULL = "float32"
 """Other precisions are tf32, which rounds factors to 10 bits on a GPU, and bfloat16, which rounds numbers to 8 bits."""
 
 DRIFT_SAMPLES = 256
+"""Number of samples that are computed in float32 too, spread over all."""
 
 
 @contextmanager
@@ -62,11 +63,6 @@ def tensor_float(allowed: bool) -> Iterator[None]:
         yield
     finally:
         torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32 = before
-
-
-def drift_rows(n: int) -> NDArray[np.int64]:
-    """Rows of the samples to compute in float32 too, (m,) ascending, m <= DRIFT_SAMPLES, spread evenly over n."""
-    return np.unique(np.linspace(0, n - 1, DRIFT_SAMPLES).astype(np.int64))
 
 
 def drift(

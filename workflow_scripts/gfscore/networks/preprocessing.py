@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
+from gfscore.networks.classifier import around
 
 if TYPE_CHECKING:
     import torch
@@ -28,20 +29,11 @@ def preprocessed(network: torch.nn.Module, settings: Mapping[str, Any], *, where
 
     flip, scale, mean, std = _checked(settings, where)
 
-    class Preprocessed(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.network = network
-            # Not in the state dict, since they are settings, not weights.
-            self.register_buffer("mean", torch.tensor(mean).reshape(-1, 1, 1), persistent=False)
-            self.register_buffer("std", torch.tensor(std).reshape(-1, 1, 1), persistent=False)
+    def forward(network: torch.nn.Module, images: torch.Tensor, mean: torch.Tensor, std: torch.Tensor) -> torch.Tensor:
+        return network(((images.flip(1) if flip else images) * scale - mean) / std)
 
-        def forward(self, images: torch.Tensor) -> torch.Tensor:
-            if flip:
-                images = images.flip(1)
-            return self.network((images * scale - self.mean) / self.std)
-
-    return Preprocessed().eval()
+    mean, std = (torch.tensor(values).reshape(-1, 1, 1) for values in (mean, std))
+    return around(network, forward, mean=mean, std=std)
 
 
 def preprocess(images: NDArray[np.float32], settings: Mapping[str, Any], *, where: object) -> NDArray[np.float32]:

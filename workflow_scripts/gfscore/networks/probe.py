@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
-from gfscore.networks.classifier import Classifier, classes_given, first_line, from_network
+from gfscore.networks.classifier import Classifier, around, classes_given, first_line, from_network
 from gfscore.networks.inference import device_of, extract_logits
 from gfscore.networks.preprocessing import description, preprocessed
 from gfscore.networks.state_dicts import changed_by_loading, load_weights, weights_of
@@ -22,6 +22,7 @@ from gfscore.networks.timm_models import build_timm
 from gfscore.statistics.margins import predictions
 
 if TYPE_CHECKING:
+    import torch
     from torch import nn
 
 
@@ -159,18 +160,13 @@ def words_of(settings: Mapping[str, Any]) -> str:
 def _resizing(network, size):
     import torch
 
-    class Resizing(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.network = network
+    def forward(network: nn.Module, images: torch.Tensor) -> torch.Tensor:
+        if tuple(images.shape[-2:]) != size:
+            # Part of the classifier, so that attacks perturb the pixels of the data.
+            images = torch.nn.functional.interpolate(images, size, mode="bilinear", antialias=True)
+        return network(images)
 
-        def forward(self, images: torch.Tensor) -> torch.Tensor:
-            if tuple(images.shape[-2:]) != size:
-                # Part of the classifier, so that attacks perturb the pixels of the data.
-                images = torch.nn.functional.interpolate(images, size, mode="bilinear", antialias=True)
-            return self.network(images)
-
-    return Resizing().eval()
+    return around(network, forward)
 
 
 def _accuracy(head, features, labels):

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gfscore.core.errors import InputError
-from gfscore.networks.classifier import Classifier, first_line, from_network
+from gfscore.networks.classifier import Classifier, first_line
 from gfscore.networks.onnx_conversion import in_blocks
-from gfscore.networks.preprocessing import description, preprocessed
-from gfscore.networks.torch_models import classes_of
+from gfscore.networks.torch_models import with_preprocessing
 
 if TYPE_CHECKING:
     from torch import nn
@@ -30,15 +29,8 @@ def open_classifier(
     other files, compiled code, and networks that do not fit.
     """
     del image_shape, classes, threads
-    network = preprocessed(open_program(settings, path), settings, where=path)
-    shape = tuple(settings["image_shape"])
-    return from_network(
-        network,
-        architecture=KINDS[require_usable(path)],
-        image_shape=shape,
-        classes=classes_of(network, shape, path),
-        preprocessing=description(settings),
-    )
+    network = open_program(settings, path)
+    return with_preprocessing(network, settings, path, architecture=KINDS[require_usable(path)])
 
 
 def open_program(settings: Mapping[str, Any], path: Path | str) -> nn.Module:

@@ -43,7 +43,8 @@ def files_of(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
             f"sha256 of {'/'.join(key)}: {len(digests)} digests for {len(paths)} files; list one per file, in order, "
             "or null to record them at the first download"
         )
-    urls = leaderboard.download_urls(*key)
+    # ASSUME: these URLs, from the tables of the package, are still valid; none was tested here.
+    urls = leaderboard.require_supported(*key).files
     return [{"path": p, "url": url, "sha256": d} for p, url, d in zip(paths, urls, digests, strict=True)]
 
 
@@ -69,7 +70,7 @@ def open_classifier(
     if classes is not None and classes != known:
         raise InputError(f"{where}: made for {known} classes, but the data declare {classes}; correct models_of")
     network = load_network(Path(path).parents[2], **key, read=lambda file: load_checkpoint(settings, file))
-    architecture = leaderboard.listing_of(**key).architecture
+    architecture = leaderboard.require_supported(**key).architecture
     classifier = from_network(network, architecture=architecture, image_shape=image_shape, classes=known)
     if key["dataset"] != "imagenet" and tuple(image_shape) != (3, 32, 32):
         # Some definitions accept other sizes, but with poor accuracy.

@@ -1,6 +1,6 @@
 """Number of threads for a network, which depends on its size alone, so that values do not depend on the machine.
 
-The number of threads changes the order of sums. Imports nothing heavy, because the Snakefile imports it.
+The number of threads changes the order of sums.
 """
 
 from collections.abc import Mapping

@@ -11,7 +11,7 @@ from gfscore.core.errors import InputError
 from gfscore.networks.callables import PRETRAINED
 from gfscore.networks.checkpoints import load_checkpoint
 from gfscore.networks.state_dicts import weights_of
-from gfscore.networks.torch_models import with_weights
+from gfscore.networks.torch_models import loaded, with_preprocessing
 
 if TYPE_CHECKING:
     from torch import nn
@@ -64,7 +64,8 @@ def open_classifier(
     del image_shape, threads
     if settings.get("outputs"):
         classes = _classes_in(settings, path)
-    return with_weights(build_timm(settings, path, classes=classes), settings, path)
+    network = loaded(build_timm(settings, path, classes=classes), settings, path)
+    return with_preprocessing(network, settings, path, architecture=settings["architecture"])
 
 
 def _classes_in(settings, path):

@@ -27,18 +27,30 @@ def open_classifier(
     """
     del image_shape, classes, threads
     network = build_architecture(settings["architecture"], settings["arguments"])
-    return with_weights(network, settings, path)
+    return with_preprocessing(loaded(network, settings, path), settings, path, architecture=settings["architecture"])
 
 
-def with_weights(network: nn.Module, settings: Mapping[str, Any], path: Path | str) -> Classifier:
-    """Classifier from a network, the weights in a file, and the preprocessing in `settings`."""
-    network = preprocessed(loaded(network, settings, path), settings, where=path)
+def with_preprocessing(
+    network: nn.Module, settings: Mapping[str, Any], path: Path | str, *, architecture: str
+) -> Classifier:
+    """Classifier from a network with its weights, and the preprocessing and image shape in `settings`.
+
+    Raises InputError, naming `path`, as gfscore.networks.preprocessing and classes_given do.
+    """
+    import torch
+
+    network = preprocessed(network, settings, where=path)
     shape = tuple(settings["image_shape"])
+
+    def run(images: Any) -> Any:
+        with torch.inference_mode():
+            return network(torch.from_numpy(images))
+
     return from_network(
         network,
-        architecture=settings["architecture"],
+        architecture=architecture,
         image_shape=shape,
-        classes=classes_of(network, shape, path),
+        classes=classes_given(run, shape, where=path),
         preprocessing=description(settings),
     )
 
@@ -47,14 +59,3 @@ def loaded(network: nn.Module, settings: Mapping[str, Any], path: Path | str) ->
     """A network in eval mode with the weights in a file; `settings` are weights, trust_pickle and sha256."""
     weights = weights_of(load_checkpoint(settings, path), path, which=settings["weights"])
     return load_weights(network, weights, path).eval()
-
-
-def classes_of(network: nn.Module, image_shape: tuple[int, int, int], path: Path | str) -> int:
-    """Number of classes K of a torch network, from the logits of two grey images; InputError as classes_given."""
-    import torch
-
-    def run(images: Any) -> Any:
-        with torch.inference_mode():
-            return network(torch.from_numpy(images))
-
-    return classes_given(run, image_shape, where=path)

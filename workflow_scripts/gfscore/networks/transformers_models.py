@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gfscore.core.errors import InputError
-from gfscore.networks.classifier import Classifier, first_line, from_network
-from gfscore.networks.preprocessing import description, preprocessed
-from gfscore.networks.torch_models import classes_of
-
-if TYPE_CHECKING:
-    import torch
+from gfscore.networks.classifier import Classifier, around, first_line
+from gfscore.networks.torch_models import with_preprocessing
 
 WEIGHTS, CONFIGURATION = "model.safetensors", "config.json"
 
@@ -36,15 +32,7 @@ def open_classifier(
     fit.
     """
     del image_shape, classes, threads
-    network = preprocessed(_logits_of(_loaded(Path(path))), settings, where=path)
-    shape = tuple(settings["image_shape"])
-    return from_network(
-        network,
-        architecture="transformers",
-        image_shape=shape,
-        classes=classes_of(network, shape, path),
-        preprocessing=description(settings),
-    )
+    return with_preprocessing(around(_loaded(Path(path)), _logits), settings, path, architecture="transformers")
 
 
 def _loaded(path):
@@ -85,15 +73,5 @@ def _loaded(path):
     return network.float().eval()
 
 
-def _logits_of(network):
-    import torch
-
-    class Logits(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.network = network
-
-        def forward(self, images: torch.Tensor) -> torch.Tensor:
-            return self.network(pixel_values=images).logits
-
-    return Logits().eval()
+def _logits(network, images):
+    return network(pixel_values=images).logits

@@ -11,10 +11,9 @@ from urllib.parse import unquote
 
 from gfscore.audit.audit_changes import require_one_run
 from gfscore.audit.table_names import TABLES_OF_AUDIT
-from gfscore.core.checksummed import require_checksum
+from gfscore.core.checksummed import CHECKSUMS, changed_files, require_checksum
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, sha256_of_file
-from gfscore.core.folder_digests import NAME, changed_files
 from gfscore.tables.csv_export import csv_text
 from gfscore.tables.parquet_tables import read_identity, read_table
 from gfscore.workflow.catalogue import CATALOGUE
@@ -168,13 +167,9 @@ def _check_figures(folder: Path, checked: Checked) -> None:
     if not folder.is_dir():
         checked.faults.append(f"{folder}: missing")
         return
-    checked.counts[f"figures, by {NAME} beside them"] = sum(
-        path.suffix in (".svg", ".pdf", ".png") for path in folder.iterdir()
-    )
-    try:
-        checked.faults += changed_files(folder)
-    except InputError as error:
-        checked.faults.append(str(error).rpartition("; ")[0])
+    kind = f"figures, by {CHECKSUMS} beside them"
+    checked.faults += checked.read(kind, changed_files, folder) or []
+    checked.counts[kind] = sum(path.suffix in (".svg", ".pdf", ".png") for path in folder.iterdir())
 
 
 def _check_crate(folder: Path, audit: str | None, checked: Checked) -> None:

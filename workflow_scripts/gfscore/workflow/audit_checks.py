@@ -1,7 +1,4 @@
-"""Consistency checks of an audit's settings: measures that its models do not support, rules that judge nothing.
-
-Imports nothing heavy, because every run of Snakemake reads it.
-"""
+"""Consistency checks of an audit's settings: measures that its models do not support, rules that judge nothing."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -21,7 +18,7 @@ from gfscore.workflow.setting_mistakes import ConfigMistake
 def audit_mistakes(config: dict[str, Any], name: str, audit: Mapping[str, Any]) -> Iterator[ConfigMistake]:
     """Yield the mistakes in an audit of a resolved configuration."""
     place = ("audits", name)
-    classes = plan.classes_of(config, audit["dataset"])
+    classes = config["datasets"][audit["dataset"]]["classes"]
     for position, measure in enumerate(audit["measures"]):
         yield from _unsupported_measure(config, name, measure, (*place, "measures", position))
         if classes:
@@ -97,7 +94,7 @@ def _rule_mistakes(
     if rule["measure"] not in audit["measures"]:
         yield ConfigMistake((*place, "measure"), unknown("measure of the audit", rule["measure"], audit["measures"]))
         return
-    names = plan.classes_of(config, audit["dataset"])
+    names = config["datasets"][audit["dataset"]]["classes"]
     if names and "class" in rule and rule["class"] not in names:
         yield ConfigMistake((*place, "class"), unknown("class", rule["class"], names))
     direction, threshold = gate_rules.threshold_of(rule)
@@ -166,7 +163,7 @@ def _task_mistakes(
 
 
 def _group_mistakes(config: dict[str, Any], audit: str, task: str, place: Place) -> Iterator[ConfigMistake]:
-    groups, dataset = plan.groups_of(config, audit), config["datasets"][task]
+    groups, dataset = config["audits"][audit]["groups"], config["datasets"][task]
     if groups is None:
         return
     if dataset["attributes"] is None:
@@ -197,13 +194,10 @@ def _projection_mistakes(config: dict[str, Any], audit: str, task: str, place: P
         else:
             yield from attribute_mistakes(config, place, config["mappers"][mapper], task)
     for model in plan.models_of(config, audit, task) if mappers else ():
-        if not plan.shows_images(config, **model):
-            source = plan.entry_of(config, **model)["source"]
-            yield ConfigMistake(
-                place,
-                f"model {model['threat']}/{model['model']} (source {source}) cannot classify images; leave it out, or "
-                "set projection: null",
-            )
+        entry = plan.entry_of(config, **model)
+        if plan.given_by(entry) not in ("gradients", "predictions"):
+            name = f"model {model['threat']}/{model['model']} (source {entry['source']})"
+            yield ConfigMistake(place, f"{name} cannot classify images; leave it out, or set projection: null")
 
 
 def attribute_mistakes(
@@ -212,7 +206,7 @@ def attribute_mistakes(
     """Yield a mistake for each attribute that a mapper needs and a dataset lacks."""
     if not mapper_kinds()[mapper["kind"]].conditions:
         return
-    attributes = plan.attributes_of(config, dataset)
+    attributes = config["datasets"][dataset]["attributes"]
     if attributes is None:
         message = f"dataset {dataset!r} has no attributes for the mapper; describe them in its entry"
         yield ConfigMistake(place, message)

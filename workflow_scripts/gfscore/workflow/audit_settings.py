@@ -1,7 +1,4 @@
-"""Settings of an audit and their defaults.
-
-Imports nothing heavy, because every run of Snakemake reads it.
-"""
+"""Settings of an audit and their defaults."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -112,15 +109,11 @@ def explicit_audit(
     accuracies = [measure for measure, kind in kinds.items() if kind == "clean"]
     usual_rules = [RuleSettings(measure=measure, at_least=DEFAULT_CLEAN_ACCURACY) for measure in accuracies[:1]]
     rules = settings.gate or usual_rules
-    return {
+    return settings.model_dump() | {
         "title": settings.title or title_of(name),
-        "dataset": settings.dataset,
-        "tasks": settings.tasks,
         "models": models,
         "measures": list(measures),
         "calibration": calibration,
         "groups": groups,
-        "corruption_baseline": settings.corruption_baseline,
-        "projection": settings.projection,
         "gate": [rule.model_dump(by_alias=True) for rule in rules],
     }

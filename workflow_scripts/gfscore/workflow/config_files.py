@@ -1,7 +1,4 @@
-"""Reading of configuration files in YAML, with the file and line of every key.
-
-Imports nothing heavy, because every run of Snakemake reads it.
-"""
+"""Reading of configuration files in YAML, with the file and line of every key."""
 
 import json
 import math

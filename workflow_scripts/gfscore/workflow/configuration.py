@@ -1,7 +1,4 @@
-"""Complete and consistent configuration of a run, from files and the command line.
-
-Imports nothing heavy, because every run of Snakemake reads it.
-"""
+"""Complete and consistent configuration of a run, from files and the command line."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -9,16 +6,20 @@ from typing import Any
 
 from gfscore.core.errors import InputError, unknown
 from gfscore.measures import KINDS
+from gfscore.networks import leaderboard
 from gfscore.workflow import plan
 from gfscore.workflow.audit_checks import attribute_mistakes, audit_mistakes
 from gfscore.workflow.config_files import Place, read_configuration
-from gfscore.workflow.names import case_mistakes, path_mistakes, text_mistakes
 from gfscore.workflow.resolution import Resolution, message_of
 from gfscore.workflow.resolving import resolve
 from gfscore.workflow.setting_mistakes import ConfigMistake
+from gfscore.workflow.user_files import path_mistakes
 
 SHIPPED = "config.yaml"
 """Default configuration file: the demo."""
+
+ENDS = ("</", "<!--")
+"""Strings that end a script in an HTML page, or change where it ends, even within quotes."""
 
 
 def configured(paths: Iterable[Path | str], given: Mapping[str, Any], *, thorough: bool = True) -> Resolution:
@@ -69,7 +70,7 @@ def _mistakes(config: dict[str, Any]) -> Iterator[ConfigMistake]:
         yield from _mapper_mistakes(config, name, entry)
     for name, audit in config["audits"].items():
         yield from audit_mistakes(config, name, audit)
-    yield from text_mistakes(config)
+    yield from _text_mistakes(config)
     yield from case_mistakes(config)
 
 
@@ -104,24 +105,34 @@ def _mapper_mistakes(config: dict[str, Any], name: str, entry: Mapping[str, Any]
             yield from attribute_mistakes(config, ("mappers", name, key), entry, entry[key])
 
 
-def missing_files(config: Mapping[str, Any], audits: Iterable[str]) -> list[str]:
-    """Files that steps of some audits need and that are neither there nor downloaded, a message for each.
+def case_mistakes(config: Mapping[str, Any]) -> Iterator[ConfigMistake]:
+    """Yield names in one section that differ only in case, which on macOS and Windows would share their files."""
+    sections: dict[Place, Any] = {(name,): config[name] for name in ("audits", "datasets", "measures", "mappers")}
+    # Includes RobustBench's models, which need no entry.
+    zoos = [*config["models"], *(listing.dataset for listing in leaderboard.listings())]
+    sections["models",] = dict.fromkeys(zoos)
+    for zoo, threats in config["models"].items():
+        sections |= {("models", zoo, threat): plan.known_models(config, zoo, threat) for threat in threats}
+    for place, entries in sections.items():
+        alike: dict[str, list[str]] = {}
+        for name in entries:
+            alike.setdefault(name.casefold(), []).append(name)
+        for names in alike.values():
+            if len(names) > 1:
+                what = " and ".join(map(repr, names))
+                message = f"{what} differ only in case and would share files on macOS; rename one"
+                yield ConfigMistake((*place, names[-1]), message)
 
-    Not those that an earlier run has read, whose results are there.
-    """
-    found = {}
-    for audit in audits:
-        for name in plan.datasets_of(config, audit):
-            entry = config["datasets"][name]
-            read = Path(f"results/datasets/{name}.json").exists()
-            for path in (entry.get("path"), *(entry.get(key, {}).get("path") for key in ("corrupted", "generator"))):
-                if path and not read and not Path(path).exists():
-                    found[path] = f"{path}: there is no such file or folder, of dataset {name}"
-        for model in plan.models_of(config, audit):
-            entry = plan.entry_of(config, **model)
-            zoo = plan.zoo_of(config, model["dataset"])
-            read = Path(f"results/checkpoints/{zoo}/{model['threat']}/{model['model']}.json").exists()
-            path = None if entry.get("url") or entry["source"] == "robustbench" or read else entry.get("path")
-            if path and not Path(path).exists():
-                found[path] = f"{path}: there is no such file, of model {model['threat']}/{model['model']}"
-    return list(found.values())
+
+def _text_mistakes(config: Mapping[str, Any]) -> Iterator[ConfigMistake]:
+    """Yield titles, contacts and architectures that would end a script of Snakemake's report."""
+    texts: dict[Place, Any] = {("report", "contact"): config["report"]["contact"]}
+    texts |= {("audits", name, "title"): audit["title"] for name, audit in config["audits"].items()}
+    for zoo, threats in config["models"].items():
+        for threat, models in threats.items():
+            for name, entry in models.items():
+                texts["models", zoo, threat, name, "architecture"] = entry.get("architecture")
+    for place, text in texts.items():
+        for end in ENDS:
+            if end in (text or ""):
+                yield ConfigMistake(place, f"{end} in {text!r} would end a script of Snakemake's report; leave it out")

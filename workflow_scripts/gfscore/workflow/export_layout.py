@@ -1,7 +1,4 @@
-"""Paths of an audit's exports and of their inputs.
-
-Imports nothing heavy, because every run of Snakemake reads it. Expects a complete configuration.
-"""
+"""Paths of an audit's exports and of their inputs. Expects a complete configuration."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,11 +1,7 @@
-"""Queries of a configuration: audits with their models, measures and datasets.
-
-Imports nothing heavy, because every run of Snakemake reads it. Expects a complete configuration: see
-gfscore.workflow.resolving.
-"""
+"""Queries of a complete configuration (gfscore.workflow.resolving): audits with their models, measures and datasets."""
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from gfscore.audit.verdicts import gate_rules
@@ -93,11 +89,6 @@ def entry_of(config: Mapping[str, Any], dataset: str, threat: str, model: str) -
     return zoo_entry_of(config, zoo_of(config, dataset), threat, model)
 
 
-def trained_on_cpu(config: Mapping[str, Any], dataset: str, threat: str, model: str) -> bool:
-    """Whether the workflow trains a classifier on the CPU; such small ones are slowed down by several threads."""
-    return entry_of(config, dataset, threat, model).get("training", {}).get("device") == "cpu"
-
-
 def zoo_entry_of(config: Mapping[str, Any], zoo: str, threat: str, model: str) -> Mapping[str, Any]:
     """As entry_of, by the zoo instead of a dataset."""
     entries = config["models"].get(zoo, {}).get(threat, {})
@@ -110,28 +101,27 @@ def checkpoint_settings_of(config: Mapping[str, Any], zoo: str, threat: str, mod
     return {key: value for key, value in entry.items() if key not in PUBLISHED}
 
 
-def subjects_from(config: Mapping[str, Any], sources: Collection[str]) -> str:
-    """Regular expression that matches "dataset/threat/model" for every model from one of the sources."""
-    subjects = [
-        f"{dataset}/{threat}/{model}"
-        for dataset, settings in config["datasets"].items()
-        for threat, entries in config["models"].get(settings["models_of"], {}).items()
-        for model, entry in entries.items()
-        if entry["source"] in sources
-    ]
-    return one_of(subjects)
-
-
 def zoo_models_from(config: Mapping[str, Any], source: str) -> str:
     """Regular expression that matches "zoo/threat/model" for every model from a source."""
-    names = [
-        f"{zoo}/{threat}/{model}"
+    return one_of(map("/".join, _entries_from(config, source)))
+
+
+def subjects_from(config: Mapping[str, Any], source: str) -> str:
+    """Regular expression that matches "dataset/threat/model" for every model from a source."""
+    entries = _entries_from(config, source)
+    zoos = {dataset: settings["models_of"] for dataset, settings in config["datasets"].items()}
+    return one_of(f"{name}/{threat}/{model}" for name in zoos for zoo, threat, model in entries if zoo == zoos[name])
+
+
+def _entries_from(config, source):
+    # Zoo, threat and name of each entry from a source.
+    return [
+        (zoo, threat, model)
         for zoo, threats in config["models"].items()
         for threat, entries in threats.items()
         for model, entry in entries.items()
         if entry["source"] == source
     ]
-    return one_of(names)
 
 
 def has_logits(config: Mapping[str, Any], dataset: str, threat: str, model: str) -> bool:
@@ -157,16 +147,6 @@ def serves(gives: Gives, measure: Mapping[str, Any]) -> bool:
     return gives == "gradients" or (gives == "predictions" and not kind.gradients(settings))
 
 
-def shows_images(config: Mapping[str, Any], dataset: str, threat: str, model: str) -> bool:
-    """Whether a model can classify images, such as perturbed ones."""
-    return given_by(entry_of(config, dataset, threat, model)) in ("gradients", "predictions")
-
-
-def classes_of(config: Mapping[str, Any], dataset: str) -> list[str]:
-    """Class names of a dataset in label order."""
-    return config["datasets"][dataset]["classes"]
-
-
 def image_settings_of(config: Mapping[str, Any], dataset: str) -> dict[str, Any]:
     """Settings that determine the images of a dataset: its source and the keys of that source."""
     other = {"classes", "models_of", "label_error_rate", "published_accuracy", "fitted_on", "generator", "path"}
@@ -174,24 +154,9 @@ def image_settings_of(config: Mapping[str, Any], dataset: str) -> dict[str, Any]
     return {key: value for key, value in config["datasets"][dataset].items() if key not in other}
 
 
-def pinned_digest_of(config: Mapping[str, Any], dataset: str) -> str | None:
-    """Pinned digest of a dataset, or None."""
-    return config["datasets"][dataset]["digest"]
-
-
-def attributes_of(config: Mapping[str, Any], dataset: str) -> Any:
-    """Settings of the attributes of a dataset's samples, or None without attributes."""
-    return config["datasets"][dataset]["attributes"]
-
-
 def attribute_names(attributes: Mapping[str, Any]) -> list[str]:
     """Names of the columns that an entry `attributes` lists; none if it reads all columns."""
-    return [column if isinstance(column, str) else column["column"] for column in attributes["columns"] or ()]
-
-
-def groups_of(config: Mapping[str, Any], audit: str) -> dict[str, Any] | None:
-    """Settings of an audit's comparison of groups, or None."""
-    return config["audits"][audit]["groups"]
+    return [column if isinstance(column, str) else column["column"] for column in attributes.get("columns") or ()]
 
 
 def positive_of(config: Mapping[str, Any], audit: str, task: str) -> str | None:
@@ -202,38 +167,15 @@ def positive_of(config: Mapping[str, Any], audit: str, task: str) -> str | None:
     return positive if task == dataset_of(config, audit) else None
 
 
-def own_attribute(config: Mapping[str, Any], dataset: str) -> str | None:
-    """Name of the attribute that a dataset's labels are, if it is one: the task itself, and not a sensitive one."""
-    entry = config["datasets"][dataset]
-    return entry.get("task", entry.get("label"))
-
-
 def mappers_of(config: Mapping[str, Any], audit: str) -> list[str]:
     """Mappers of an audit's projections."""
     named = config["audits"][audit]["projection"] or []
     return [named] if isinstance(named, str) else named
 
 
-def corruption_baseline_of(config: Mapping[str, Any], audit: str) -> str | None:
-    """Label threat/model of the model that an audit's mean corruption errors are relative to, or None."""
-    baseline = config["audits"][audit]["corruption_baseline"]
-    return baseline and baseline.partition("/")[2]
-
-
-def label_error_rate_of(config: Mapping[str, Any], audit: str) -> float | list[float] | str | None:
-    """Rate of label errors in an audit's dataset: None, a number, one per class, or "from_generator"."""
-    return config["datasets"][dataset_of(config, audit)]["label_error_rate"]
-
-
 def measures_of(config: Mapping[str, Any], audit: str) -> dict[str, Any]:
     """Measures of an audit with their settings, in the order of config."""
     return {name: config["measures"][name] for name in config["audits"][audit]["measures"]}
-
-
-def calibrated_measure(config: Mapping[str, Any], audit: str) -> str | None:
-    """Measure whose temperature an audit calibrates, or None."""
-    calibration = config["audits"][audit]["calibration"]
-    return calibration and calibration["measure"]
 
 
 def distance_measure(config: Mapping[str, Any], audit: str) -> str | None:
@@ -259,7 +201,7 @@ def subject_of(config: Mapping[str, Any], audit: str) -> dict[str, Any]:
     return {
         "models": models,
         "measures": measures_of(config, audit),
-        "calibrated_measure": calibrated_measure(config, audit),
+        "calibrated_measure": (config["audits"][audit]["calibration"] or {}).get("measure"),
         "given": {label: source for label, source in sources.items() if source in GIVEN},
         "logits": {label_of(model): logits_file(config, **model) for model in models if has_logits(config, **model)},
     }
@@ -273,15 +215,24 @@ def logits_file(config: Mapping[str, Any], dataset: str, threat: str, model: str
 
 
 def logit_checks(config: Mapping[str, Any], audit: str) -> list[dict[str, Any]]:
-    """Settings of the check of the logits, for each model of an audit that has logits."""
+    """Settings of the check of the logits, for each model of an audit that has logits.
+
+    `gate` compares its clean accuracy with the published one.
+    """
     return [
         {
             "model": model,
-            "gate": accuracy_gate(config, **model),
-            "member": entry_of(config, **model).get("member"),
-            "allow_probabilities": entry_of(config, **model).get("allow_probabilities", False),
+            "gate": {
+                "published": entry["published_clean_accuracy"],
+                "tolerance": entry["clean_accuracy_tolerance"],
+                "samples": config["datasets"][model["dataset"]]["published_accuracy"],
+                "on_failure": config["checks"]["published_accuracy"],
+            },
+            "member": entry.get("member"),
+            "allow_probabilities": entry.get("allow_probabilities", False),
         }
         for model in models_of(config, audit)
+        for entry in [entry_of(config, **model)]
         if has_logits(config, **model)
     ]
 
@@ -309,32 +260,15 @@ def published_accuracies(config: Mapping[str, Any], audit: str) -> list[dict[str
     return [{name: entry[name] for name in names} for entry in entries]
 
 
-def published_samples(config: Mapping[str, Any], audit: str) -> str | None:
-    """Samples of an audit's dataset that published accuracies refer to: "full", "subset", or None for neither."""
-    return config["datasets"][dataset_of(config, audit)]["published_accuracy"]
-
-
 def uncompared_datasets(config: Mapping[str, Any]) -> list[str]:
     """Datasets, sorted, of the audits to run whose published clean accuracies are not compared with measured ones."""
-    audits = [audit for audit in config["run"] if published_samples(config, audit) is None]
     stated = {
-        dataset_of(config, audit): known["published_clean_accuracy"]
-        for audit in audits
+        dataset_of(config, audit)
+        for audit in config["run"]
         for known in published_accuracies(config, audit)
         if known["published_clean_accuracy"] is not None
     }
-    return sorted(stated)
-
-
-def accuracy_gate(config: Mapping[str, Any], dataset: str, threat: str, model: str) -> dict[str, Any]:
-    """Settings of the comparison of a model's clean accuracy with the published one."""
-    entry = entry_of(config, dataset, threat, model)
-    return {
-        "published": entry["published_clean_accuracy"],
-        "tolerance": entry["clean_accuracy_tolerance"],
-        "samples": config["datasets"][dataset]["published_accuracy"],
-        "on_failure": config["checks"]["published_accuracy"],
-    }
+    return sorted(name for name in stated if config["datasets"][name]["published_accuracy"] is None)
 
 
 def datasets_of(config: Mapping[str, Any], audit: str) -> list[str]:
@@ -343,43 +277,15 @@ def datasets_of(config: Mapping[str, Any], audit: str) -> list[str]:
     names = set(tasks)
     for entry in [*entries, *(config["mappers"][mapper] for mapper in mappers_of(config, audit))]:
         names |= {entry[key] for key in ("train_on", "evaluate_on") if key in entry}
-    if groups_of(config, audit):
-        references = [(attributes_of(config, task) or {}).get("fixed_on") for task in tasks]
+    if config["audits"][audit]["groups"]:
+        references = [(config["datasets"][task]["attributes"] or {}).get("fixed_on") for task in tasks]
         names |= {name for name in references if name}
     return sorted(names)
-
-
-def fetched_datasets_of(config: Mapping[str, Any], audit: str) -> list[str]:
-    """Names, sorted, of the datasets of an audit that the workflow does not draw."""
-    return [name for name in datasets_of(config, audit) if config["datasets"][name]["source"] not in DRAWN]
 
 
 def datasets_from(config: Mapping[str, Any], source: str) -> str:
     """Regular expression that matches every dataset from a source."""
     return one_of([name for name, entry in config["datasets"].items() if entry["source"] == source])
-
-
-def modules_of_kinds(
-    config: Mapping[str, Any], audit: str | None = None, measure: str | None = None, **others: Any
-) -> tuple[str, ...]:
-    """Names, sorted, of the modules of the kinds of measures that a job depends on.
-
-    With those of the attacks that these measures name. Of a job about one measure all that its kind consists of; of one
-    about an audit, or the whole run, the declarations of its measures; of one about a model alone, nothing.
-    """
-    if measure:
-        kind = kind_of(config["measures"][measure])
-        named = [part.split(":")[0] for part in (kind.function, kind.imported) if part]
-        return tuple(sorted({*_declarations_of(config["measures"][measure]), *named}))
-    audits = [audit] if audit else [] if others else config["run"]
-    entries = [entry for name in audits for entry in measures_of(config, name).values()]
-    return tuple(sorted({module for entry in entries for module in _declarations_of(entry)}))
-
-
-def _declarations_of(entry):
-    # Modules that declare a measure's kind, and what its settings name.
-    kind = kind_of(entry)
-    return kind.module, *kind.named(kind.parse(entry))
 
 
 def step_of(config: Mapping[str, Any], measure: str) -> str:

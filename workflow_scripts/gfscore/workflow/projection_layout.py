@@ -1,7 +1,4 @@
-"""Settings of mappers and paths of the files of mappers and projections.
-
-Imports nothing heavy, because every run of Snakemake reads it. Expects a complete configuration.
-"""
+"""Settings of mappers and paths of the files of mappers and projections. Expects a complete configuration."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -50,7 +47,7 @@ def task_files(config: Mapping[str, Any], audit: str) -> dict[str, list[str]]:
     `task_manifests` and `task_datasets`, one per task; `task_logits`, one per task and model; `task_attributes`, one
     per task of an audit that compares groups.
     """
-    tasks, compared = plan.tasks_of(config, audit)[1:], plan.groups_of(config, audit)
+    tasks, compared = plan.tasks_of(config, audit)[1:], config["audits"][audit]["groups"]
     models = [model for task in tasks for model in plan.models_of(config, audit, task)]
     return {
         "task_manifests": [f"results/datasets/{task}.json" for task in tasks],

@@ -1,7 +1,4 @@
-"""State of resolving a configuration: what the user wrote, the resolved values, and the mistakes.
-
-Imports nothing heavy, because every run of Snakemake reads it.
-"""
+"""State of resolving a configuration: what the user wrote, the resolved values, and the mistakes."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

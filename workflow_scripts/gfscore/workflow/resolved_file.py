@@ -1,7 +1,4 @@
-"""Complete configuration of one audit as a file, with the origin of each value.
-
-Imports nothing heavy, because every run of Snakemake reads it.
-"""
+"""Complete configuration of one audit as a file, with the origin of each value."""
 
 import json
 import re
@@ -67,24 +64,25 @@ def _lines(data: dict[str, Any], resolution: Resolution, place: Place, indent: s
                 yield from _item(item, resolution, (*here, position), f"{indent}  ")
         else:
             hidden = key == "url" and isinstance(value, str)
-            shown = _flow(without_query(value) if hidden else value)
+            shown = flow(without_query(value) if hidden else value)
             yield f"{indent}{_text(key)}: {shown} # {resolution.origin(here)}"
 
 
 def _item(item: Any, resolution: Resolution, place: Place, indent: str) -> Iterator[str]:
     if not isinstance(item, dict):
-        yield f"{indent}- {_flow(item)} # {resolution.origin(place)}"
+        yield f"{indent}- {flow(item)} # {resolution.origin(place)}"
         return
     lines = list(_lines(item, resolution, place, f"{indent}  "))
     yield f"{indent}- {lines[0].lstrip()}"
     yield from lines[1:]
 
 
-def _flow(value: Any) -> str:
+def flow(value: Any) -> str:
+    """Plain data as YAML in one line."""
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{_text(key)}: {_flow(item)}" for key, item in value.items()) + "}"
+        return "{" + ", ".join(f"{_text(key)}: {flow(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list):
-        return "[" + ", ".join(map(_flow, value)) + "]"
+        return "[" + ", ".join(map(flow, value)) + "]"
     if isinstance(value, str):
         return _text(value)
     if isinstance(value, float):

@@ -1,7 +1,4 @@
-"""Resolving a configuration: from what the user wrote to the complete settings of a run.
-
-Imports nothing heavy, because every run of Snakemake reads it.
-"""
+"""Resolving a configuration: from what the user wrote to the complete settings of a run."""
 
 from typing import Any
 

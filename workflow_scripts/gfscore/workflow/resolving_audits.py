@@ -1,7 +1,4 @@
-"""Resolving audits: the models and measures that their names denote, and defaults.
-
-Imports nothing heavy, because every run of Snakemake reads it.
-"""
+"""Resolving audits: the models and measures that their names denote, and defaults."""
 
 from typing import Any
 
@@ -11,7 +8,7 @@ from gfscore.measures.derived import entry_named, name_of, usual_names
 from gfscore.networks.model_source import model_sources
 from gfscore.workflow.audit_settings import AuditSettings, default_measures, explicit_audit
 from gfscore.workflow.config_files import Mark, Marked, MarkedList, Place, marked, shown
-from gfscore.workflow.plan import known_models
+from gfscore.workflow.plan import attribute_names, known_models
 from gfscore.workflow.resolution import State
 from gfscore.workflow.resolving_models import THREATS
 
@@ -47,9 +44,8 @@ def resolve_audits(state: State) -> None:
 def _audit(state: State, name: str, settings: AuditSettings, models: list[str]) -> dict[str, Any]:
     names = settings.measures or _default_measures(state, models)
     measures = {measure: state.config["measures"][measure] for measure in names}
-    attributes = state.config["datasets"][settings.dataset]["attributes"] or {}
-    columns = [column if isinstance(column, str) else column["column"] for column in attributes.get("columns") or ()]
-    explicit = explicit_audit(name, settings, models, measures, columns)
+    attributes = attribute_names(state.config["datasets"][settings.dataset]["attributes"] or {})
+    explicit = explicit_audit(name, settings, models, measures, attributes)
     if not explicit["gate"]:
         message = "is missing, and there is no default without a measure of kind clean; write its rules"
         state.add_mistake(message, "audits", name, "gate")

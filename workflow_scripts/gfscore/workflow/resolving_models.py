@@ -1,7 +1,4 @@
-"""Resolving models: defaults of their zoo, files that audits name, and sources that follow from other keys.
-
-Imports nothing heavy, because every run of Snakemake reads it.
-"""
+"""Resolving models: defaults of their zoo, files that audits name, and sources that follow from other keys."""
 
 import hashlib
 from pathlib import Path, PurePosixPath

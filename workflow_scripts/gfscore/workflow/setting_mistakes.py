@@ -1,7 +1,4 @@
-"""Messages for pydantic's validation errors, with the value, what is valid, and the nearest known name.
-
-Imports nothing heavy, because every run of Snakemake reads it.
-"""
+"""Messages for pydantic's validation errors, with the value, what is valid, and the nearest known name."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -1,12 +1,13 @@
-"""Source files of a script: itself, the modules of this package that it imports, and data files beside them.
-
-Imports nothing heavy, because every run of Snakemake reads it.
-"""
+"""Source files of a script: itself, the modules of this package that it imports, and data files beside them."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
+
+from gfscore.measures import kind_of
+from gfscore.workflow import plan
 
 PACKAGE = "gfscore"
 # Regular expressions, since parsing all files of the package would take a fifth of the time of a dry run.
@@ -56,3 +57,26 @@ def files_of(names: Iterable[str], folder: Path) -> set[Path]:
     stems = [folder / name.replace(".", "/") for name in names if name.startswith(f"{PACKAGE}.")]
     candidates = [file for stem in stems for file in (stem.with_suffix(".py"), stem / "__init__.py")]
     return {file for file in candidates if file.is_file()}
+
+
+def modules_of_kinds(
+    config: Mapping[str, Any], audit: str | None = None, measure: str | None = None, **others: Any
+) -> tuple[str, ...]:
+    """Names, sorted, of the modules of the kinds of measures that a job depends on.
+
+    With those of the attacks that these measures name. Of a job about one measure all that its kind consists of; of one
+    about an audit, or the whole run, the declarations of its measures; of one about a model alone, nothing.
+    """
+    if measure:
+        kind = kind_of(config["measures"][measure])
+        named = [part.split(":")[0] for part in (kind.function, kind.imported) if part]
+        return tuple(sorted({*_declarations_of(config["measures"][measure]), *named}))
+    audits = [audit] if audit else [] if others else config["run"]
+    entries = [entry for name in audits for entry in plan.measures_of(config, name).values()]
+    return tuple(sorted({module for entry in entries for module in _declarations_of(entry)}))
+
+
+def _declarations_of(entry):
+    # Modules that declare a measure's kind, and what its settings name.
+    kind = kind_of(entry)
+    return kind.module, *kind.named(kind.parse(entry))

@@ -40,7 +40,7 @@ def copied(folder):
 
 
 def run(scripts, *command):
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(scripts), str(ROOT / "tests")])}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, [scripts, ROOT / "tests", ROOT / "tools"]))}
     done = subprocess.run(
         [sys.executable, *command], env=environment, cwd=scripts, capture_output=True, text=True, check=False
     )

@@ -215,9 +215,8 @@ def planted(own, tmp_path_factory, real_data):
     (folder / "unknown/cat").rename(folder / "unknown/unicorn")
     shutil.copytree(own / "vit", folder / "raw")
     about = json.loads((folder / "raw/preprocessor_config.json").read_text())
-    (folder / "raw/preprocessor_config.json").write_text(
-        json.dumps(about | {"do_normalize": False, "do_rescale": False})
-    )
+    about |= {"do_normalize": False, "do_rescale": False}
+    (folder / "raw/preprocessor_config.json").write_text(json.dumps(about))
     return folder
 
 
@@ -298,9 +297,10 @@ def test_class_folders_that_are_numbers_count_as_numbers(own, tmp_path):
         (("logits.npz",), {"eps": ("8/255",)}, r"--eps: logits have no use"),
         (("many.npz", "images.npz"), {"labels": "a,b"}, r"--labels: logits have no use"),
         (("net.onnx", "images.npz"), {"architecture": "timm:resnet18"}, r"--architecture timm:resnet18: no model here"),
+        (("script.pt", "images.npz"), {}, r"script\.pt: is TorchScript.*TRUST_CODE=1"),
     ],
 )
-def test_options_that_cannot_apply_are_refused(own, files, options, message):
+def test_options_that_cannot_apply_and_code_without_trust_are_refused(own, files, options, message):
     paths = [own / file for file in files]
     with pytest.raises(InputError, match=message):
         looked_at(*paths, **options) if len(paths) > 1 else looked_at(*paths, data=None, **options)
@@ -321,11 +321,6 @@ def test_what_data_cannot_be_is_said(own, tmp_path, real_data):
     ):
         with pytest.raises(InputError, match=message):
             looked_at(own / "net.onnx", tmp_path / data)
-
-
-def test_code_is_not_run_without_trust(own):
-    with pytest.raises(InputError, match=r"script\.pt: is TorchScript.*TRUST_CODE=1"):
-        looked_at(own / "script.pt", own / "images.npz")
 
 
 def test_a_pickle_with_code_is_refused_unopened(own, tmp_path):

@@ -60,7 +60,7 @@ def test_make_passes_its_variables_by_the_environment(own, project, monkeypatch)
     with_blank = project / "my net.onnx"
     os.link(own / "net.onnx", with_blank)
     values = {"MODEL": "my net.onnx", "DATA": str(own / "images.npz"), "EPS": "2/255", "MINUTES": "7", "AUDIT": "mine"}
-    for name in command.MAKE:
+    for name in ("MODEL", "DATA", *command.MAKE):
         monkeypatch.setenv(name, values.get(name, ""))
     assert audit("--of-make") == 0
     written = yaml.safe_load((project / "audits/mine.yaml").read_text())

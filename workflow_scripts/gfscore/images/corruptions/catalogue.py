@@ -21,7 +21,7 @@ images as float64, part by part."""
 def corrupt(images: NDArray[np.float32], corruption: str, severity: int, *, rng: RowGenerators) -> NDArray[np.float32]:
     """Corrupted copies of images (n, C, H, W) float32 in [0, 1], rounded to 256 levels like stored images.
 
-    `severity` 1 to 5, `rng` their random numbers. Raises InputError for an unknown name or severity.
+    `corruption` is one of CORRUPTIONS, `severity` 1 to 5, `rng` their random numbers.
     """
     parameters = parameters_of(corruption, severity, min(images.shape[2:]))
     corrupted, start = np.empty_like(images), 0

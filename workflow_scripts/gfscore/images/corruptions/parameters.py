@@ -3,8 +3,6 @@
 For images of 32 pixels those of CIFAR-10-C, for 224 those of ImageNet-C (Hendrycks and Dietterich 2019, from the code
 that made the sets). Other sizes use the set that is nearer on a logarithmic scale, with every length in pixels
 multiplied by the ratio of the sides.
-
-Imports nothing heavy, because it validates the configuration.
 """
 
 import math
@@ -12,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, JsonValue, WithJsonSchema
 
-from gfscore.core.errors import InputError, unknown
+from gfscore.core.errors import unknown
 from gfscore.core.settings import Unique
 
 SEVERITIES = 5
@@ -135,14 +133,10 @@ Severities = Annotated[
 
 
 def parameters_of(corruption: str, severity: int, side: int) -> float | tuple[float, ...]:
-    """Parameters of a corruption for images whose shorter side has `side` pixels: a number or a tuple.
+    """Parameters of a corruption at a severity from 1 to 5, for images whose shorter side has `side` pixels.
 
-    Raises InputError for an unknown corruption and a severity other than 1 to 5.
+    A number or a tuple.
     """
-    if corruption not in PARAMETERS:
-        raise InputError(f"corruption {corruption!r} is unknown; choose one of {', '.join(PARAMETERS)}")
-    if severity not in range(1, 6):
-        raise InputError(f"severity {severity!r} of {corruption} is unknown; choose one of 1, 2, 3, 4, 5")
     nearest = min(SIDES, key=lambda name: abs(math.log(side / SIDES[name])))
     published = PARAMETERS[corruption][nearest][severity - 1]
     if corruption not in LENGTHS:

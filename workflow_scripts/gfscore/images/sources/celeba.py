@@ -1,6 +1,5 @@
 """CelebA with one of its 40 binary attributes as the classification task."""
 
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -58,9 +57,8 @@ def open_source(settings: dict[str, Any], path: Any) -> Any:
     `settings`: `images`, `split`, `task` and `preprocessing`. Raises InputError, naming the file, for lists that are
     missing or damaged, an unknown attribute, and images that are missing. Source: Liu et al. 2015.
     """
-    from gfscore.core.regular import regular_bytes
     from gfscore.images.celeba_files import read_attribute_list, read_partition
-    from gfscore.images.encoded import from_encoded
+    from gfscore.images.encoded import from_files
 
     root, task = Path(path), settings["task"]
     attributes = read_attribute_list(root / "list_attr_celeba.txt")
@@ -76,14 +74,9 @@ def open_source(settings: dict[str, Any], path: Any) -> Any:
     names = [name for name in attributes.index if parts[name] == PARTS[settings["split"]]]
     if not names:
         raise InputError(f"{root}/list_eval_partition.txt: no image of the split {settings['split']}; restore the file")
-    folder = root / settings["images"]
-
-    def blobs(rows: Any) -> Any:
-        for row in rows:
-            yield folder / names[row], partial(regular_bytes, folder / names[row])
-
-    return from_encoded(
-        blobs,
+    return from_files(
+        root / settings["images"],
+        names,
         (attributes.loc[names, task].to_numpy() == 1).astype(int),
         sample_id=names,
         preprocessing=settings["preprocessing"],

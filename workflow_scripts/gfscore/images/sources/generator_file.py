@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from gfscore.core.settings import Closed, Count, Device, ImagesAtOnce, Number, Seed, Sha256, Text, refusal
 from gfscore.images.dataset_source import DatasetSettings, DatasetSource
-from gfscore.images.sources import npz
+from gfscore.images.sources import generated
 
 
 class NetworkGenerator(Closed):
@@ -76,7 +76,4 @@ SOURCE = DatasetSource(
     claims=lambda entry: "generator" in entry and "fitted_on" not in entry,
 )
 
-
-def open_source(settings: dict[str, Any], path: Any) -> Any:
-    """Images x, (N, C, H, W) in [0, 1], and labels y of an .npz file; raises InputError as the source npz does."""
-    return npz.open_source({**settings, "value_range": 1, "channels": "first"}, path)
+open_source = generated.open_source

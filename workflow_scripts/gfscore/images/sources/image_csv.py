@@ -35,11 +35,8 @@ def open_source(settings: dict[str, Any], path: Any) -> Any:
     classes are `classes`, or these names in alphabetical order. Raises InputError, naming the file, for missing
     columns, labels and names, for names that lead out of the folder, and for damaged images.
     """
-    from functools import partial
-
     from gfscore.core.label_numbers import class_indices
-    from gfscore.core.regular import regular_bytes
-    from gfscore.images.encoded import from_encoded
+    from gfscore.images.encoded import from_files
 
     names, labels = _rows(path, settings["image"], settings["label"])
     root = Path(settings["images"]) if settings["images"] else Path(path).parent
@@ -51,13 +48,9 @@ def open_source(settings: dict[str, Any], path: Any) -> Any:
         place = PurePosixPath(name)
         if place.is_absolute() or ".." in place.parts or "\0" in name:
             raise InputError(f"{path}: row {row} is {name!r}; write paths within the folder of the images, from there")
-
-    def blobs(rows: Any) -> Any:
-        for row in rows:
-            yield root / names[row], partial(regular_bytes, root / names[row])
-
-    return from_encoded(
-        blobs,
+    return from_files(
+        root,
+        names,
         labels,
         sample_id=names,
         preprocessing=settings["preprocessing"],

@@ -1,7 +1,6 @@
 """Images in class folders, such as the validation images of ImageNet."""
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path, PurePath
 from typing import Any, Literal
 
@@ -50,12 +49,9 @@ def open_source(settings: dict[str, Any], path: Any) -> Any:
 
 def open_folder(root: Any, settings: dict[str, Any], *, prefix: str = "") -> Any:
     """Images under `root` as `open_source` returns them, with `prefix` put before every identifier."""
-    from gfscore.core.regular import regular_bytes
-    from gfscore.images.encoded import from_encoded
+    from gfscore.images.encoded import from_files
     from gfscore.images.listing import class_folders, images_in_list, images_of
 
-    if not root:
-        raise InputError("an image folder needs a path; name it under `path` in config.yaml")
     root = Path(root)
     folders: Sequence[str] | None
     if settings["list"] is None:
@@ -65,13 +61,9 @@ def open_folder(root: Any, settings: dict[str, Any], *, prefix: str = "") -> Any
         names, labels, folders = images_in_list(settings["list"], root, settings["folders"])
     if not names:
         raise InputError(f"{root}: no class folders; put each class into a separate folder, or write a `list`")
-
-    def blobs(rows: Any) -> Any:
-        for row in rows:
-            yield root / names[row], partial(regular_bytes, root / names[row])
-
-    return from_encoded(
-        blobs,
+    return from_files(
+        root,
+        names,
         labels,
         sample_id=[prefix + name for name in names],
         preprocessing=settings["preprocessing"],

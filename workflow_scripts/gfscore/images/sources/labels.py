@@ -32,8 +32,6 @@ def open_source(settings: dict[str, Any], path: Any) -> Any:
     from gfscore.images.image_set import ImageSet
     from gfscore.tables.logit_files import read_labels_file
 
-    if not path:
-        raise InputError("a dataset of labels needs a path; name the file under `path` in config.yaml")
     labels, sample_id, name = read_labels_file(path, classes=settings.get("classes"))
     labels = whole_labels(labels, len(labels), f"{path}: {name}")
     if sample_id is None:

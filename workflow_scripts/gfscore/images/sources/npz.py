@@ -57,8 +57,6 @@ def open_source(settings: dict[str, Any], path: Any) -> Any:
 def _read(path):
     from gfscore.tables.numpy_files import opened, whole_array
 
-    if not path:
-        raise InputError("an .npz dataset needs a path; name the file under `path` in config.yaml")
     try:
         with opened(path) as file:
             missing = [key for key in ("x", "y") if key not in file.files]

@@ -8,9 +8,9 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from gfscore.images.copies import Copies
 from gfscore.images.corruptions.catalogue import corrupt
 from gfscore.images.corruptions.parameters import PARAMETERS, SEVERITIES
+from gfscore.images.image_set import Copies
 from gfscore.networks.classifier import Classifier
 from gfscore.statistics.draws import RowGenerators
 from gfscore.statistics.margins import predictions

@@ -42,22 +42,21 @@ class OneStep(Ball):
 
     step_size: Positive | None = Field(None, description="Length of the step; null for 1.25 times the radius.")
 
+    of_radius: ClassVar[float] = 1.25
+
     def complete(self, attack: "Attack") -> None:
-        """As in Ball, with the step size."""
+        """As in Ball, with the step size, by default `of_radius` times the radius."""
         super().complete(attack)
-        self.step_size = self.step_size or 1.25 * (self.eps or EPS)
+        self.step_size = self.step_size or self.of_radius * (self.eps or EPS)
 
 
-class Steps(Ball):
+class Steps(OneStep):
     """Several steps, by default of a quarter of the radius (Madry et al. 2018)."""
 
     step_size: Positive | None = Field(None, description="Length of one step; null for a quarter of the radius.")
     steps: Count = Field(7, description="Gradient steps.")
 
-    def complete(self, attack: "Attack") -> None:
-        """As in Ball, with the step size."""
-        super().complete(attack)
-        self.step_size = self.step_size or (self.eps or EPS) / 4
+    of_radius = 0.25
 
 
 class Attack(Closed):

@@ -39,14 +39,28 @@ def name_of(path: str) -> str:
 def files_of_audit(config: Mapping[str, Any], audit: str) -> Files:
     """The files that every bundle of an audit holds: what it found, and the values per sample that it rests on."""
     found = [path for path in layout.audit_results(config, audit) if not path.endswith("/figures")]
-    found += [layout.dataset_file(config, audit, extension=end) for end in ("json", "parquet")]
-    found += [f"results/{stage}/{audit}.parquet" for stage in ("scores", "sweeps")]
-    found += layout.sample_files(config, audit) + projection_layout.projection_files(config, audit)
-    beside = [*layout.trained_manifests(config, audit), layout.generator_manifest(config, audit)]
-    beside += [layout.attributes_table(config, audit)]
-    found += projection_layout.mapper_files(config, audit, extension="json")
-    found += [path for paths in projection_layout.task_files(config, audit).values() for path in paths]
-    return {name_of(path): path for path in [*found, *beside] if isinstance(path, str)}
+    found += layout.sample_files(config, audit)
+    for paths in inputs_of_tables(config, audit).values():
+        found += [paths] if isinstance(paths, str) else paths
+    return {name_of(path): path for path in found}
+
+
+def inputs_of_tables(config: Mapping[str, Any], audit: str) -> dict[str, Any]:
+    """What the tables of an audit are made of besides values per sample, by the names that its step gives it."""
+    return {
+        "selection": f"results/audits/{audit}/models.json",
+        "configuration": f"results/audits/{audit}/config.yaml",
+        "scores": f"results/scores/{audit}.parquet",
+        "sweeps": f"results/sweeps/{audit}.parquet",
+        "manifest": layout.dataset_file(config, audit, extension="json"),
+        "dataset": layout.dataset_file(config, audit, extension="parquet"),
+        "generator": layout.generator_manifest(config, audit),
+        "attributes": layout.attributes_table(config, audit),
+        "manifests": layout.trained_manifests(config, audit),
+        "mappers": projection_layout.mapper_files(config, audit, extension="json"),
+        "projections": projection_layout.projection_files(config, audit),
+        **projection_layout.task_files(config, audit),
+    }
 
 
 def cost_files(config: Mapping[str, Any], audit: str) -> Files:

@@ -24,7 +24,7 @@ from gfscore.measures.samples import table_of
 from gfscore.tables.parquet_tables import read_identity, read_table, typed_frame
 from gfscore.tables.table import DATASET
 from gfscore.workflow import layout, plan, projection_layout
-from gfscore.workflow.bundling.contents import Bundle, logit_files
+from gfscore.workflow.bundling.contents import Bundle, inputs_of_tables, logit_files
 from gfscore.workflow.bundling.differences import differences, different_rows, other_labels, plain, without
 from gfscore.workflow.catalogue import CATALOGUE
 
@@ -53,27 +53,12 @@ class Recomputed:
 
     @cached_property
     def _files(self):
-        # Paths in the bundle, by the names that the steps give them.
-        config, audit = self.config, self.bundle.audit
-        beside = {
-            "generator": layout.generator_manifest(config, audit),
-            "attributes": layout.attributes_table(config, audit),
-        }
-        lists: dict[str, Any] = {
-            "manifests": layout.trained_manifests(config, audit),
-            "mappers": projection_layout.mapper_files(config, audit, extension="json"),
-            "projections": projection_layout.projection_files(config, audit),
-            **projection_layout.task_files(config, audit),
-        }
+        # Paths in the bundle, by the names that the steps give them; None for a single one that the audit has not.
+        named = inputs_of_tables(self.config, self.bundle.audit)
+        single = {name: named[name] or None for name in ("generator", "attributes")}
         return {
-            "selection": self.bundle.path(self.bundle.of_audit("models.json")),
-            "scores": self.bundle.path(f"scores/{audit}.parquet"),
-            "sweeps": self.bundle.path(f"sweeps/{audit}.parquet"),
-            "manifest": self.bundle.path(layout.dataset_file(config, audit, extension="json")),
-            "dataset": self.bundle.path(layout.dataset_file(config, audit, extension="parquet")),
-            "configuration": self.bundle.path(self.bundle.of_audit("config.yaml")),
-            **{name: self.bundle.path(str(path)) if path else None for name, path in beside.items()},
-            **{name: [self.bundle.path(str(path)) for path in paths] for name, paths in lists.items()},
+            name: [*map(self.bundle.path, paths)] if isinstance(paths, list) else paths and self.bundle.path(paths)
+            for name, paths in (named | single).items()
         }
 
     def _subject(self, subject):
@@ -104,7 +89,7 @@ class Recomputed:
             "dataset": name,
             "samples": len(samples),
             "samples_per_class": np.bincount(labels, minlength=classes).tolist(),
-            "classes": plan.classes_of(config, name) or manifest["classes"],
+            "classes": config["datasets"][name]["classes"] or manifest["classes"],
             "settings": plan.image_settings_of(config, name),
         }
         found = {key: manifest.get(key) for key in expected}
@@ -199,7 +184,7 @@ class Recomputed:
         ]  # fmt: skip
         samples = [self.bundle.path(path) for path in layout.sample_files(config, audit)]
         inputs = AuditInputs.of(self._subject(plan.subject_of(config, audit)), self._files | {"samples": samples})
-        chosen = plan.calibrated_measure(config, audit) and not self.has_logits
+        chosen = config["audits"][audit]["calibration"] and not self.has_logits
         for tables, beside in tabulate(inputs, self._files, audit=audit, settings=settings | {"costs": costs}):
             for name, content in beside.items():
                 if not (chosen and name == "calibration"):
@@ -221,18 +206,17 @@ class Recomputed:
     def verdict(self) -> Iterator[str]:
         """The verdict, rule by rule, against the values per sample; and the files that it says it rests on."""
         config, audit = self.config, self.bundle.audit
-        samples = [self.bundle.path(path) for path in layout.judged_sample_files(config, audit)]
+        samples = [self.bundle.path(path) for path in layout.sample_files(config, audit, judged=True)]
         attributes = layout.gate_attributes(config, audit)
         files = self._files | {"samples": samples, "attributes": attributes and self.bundle.path(str(attributes))}
         inputs = AuditInputs.of(self._subject(plan.judged_subject_of(config, audit)), files)
+        stated = config["datasets"][plan.dataset_of(config, audit)]["label_error_rate"]
         made = judgement(
             inputs,
             files,
             rules=config["audits"][audit]["gate"],
             intervals=config["intervals"],
-            label_error_rates=resolve_label_error_rates(
-                plan.label_error_rate_of(config, audit), files["manifest"], files["generator"]
-            ),
+            label_error_rates=resolve_label_error_rates(stated, files["manifest"], files["generator"]),
             fp_lambda=config["disparity"]["fp_lambda"],
         )
         tables = {name: self._audit_table(name) for name in TABLES_OF_AUDIT}

@@ -46,7 +46,7 @@ class Verification:
     faults: list[str] = field(default_factory=list)
     sentence: str = ""
 
-    def check(self, part: str, words: str, differences: Callable[[], Iterable[str]]) -> None:
+    def check(self, part: str, words: str, differences: Callable[[], Iterable[str] | None]) -> None:
         """Add what a check yields, or why it could not be made: whatever is wrong with a file is a fault of the bundle.
 
         MemoryError is none, and is raised.
@@ -55,7 +55,7 @@ class Verification:
         try:
             # Steps of the workflow print what a user of their log reads.
             with redirect_stdout(io.StringIO()):
-                self.faults += differences()
+                self.faults += differences() or ()
         except MemoryError:
             raise
         except InputError as error:
@@ -139,25 +139,17 @@ def _check_signature(
         except InputError as error:
             found.faults.append(str(error))
         return
-
-    def signed() -> list[str]:
-        require_signed(statement, signature, allowed_signers=allowed_signers, identity=identity or "")
-        return []
-
+    whose = identity or ""
+    signed = partial(require_signed, statement, signature, allowed_signers=allowed_signers, identity=whose)
     found.check(SIGNED, f"the statement is signed by {identity}", signed)
 
 
 def _check_content(found: Verification, bundle: Bundle, statement: Any) -> None:
-    configurations: list[dict[str, Any]] = []
-
-    def configuration() -> list[str]:
-        configurations.append(resolved_configuration(bundle.path(bundle.of_audit("config.yaml")), bundle.audit))
-        return []
-
-    found.check("configuration", "the resolved configuration is whole", configuration)
-    if not configurations:
+    config: dict[str, Any] = {}
+    read = partial(resolved_configuration, bundle.path(bundle.of_audit("config.yaml")), bundle.audit)
+    found.check("configuration", "the resolved configuration is whole", lambda: config.update(read()))
+    if not config:
         return
-    config = configurations[0]
     recomputed = Recomputed(bundle, config)
     # Proofs and counterexamples, once bundles hold any, are checked here as well: one line and one method for each.
     found.check("files", "the bundle holds what its configuration asks for", lambda: _other_files(bundle, config))
@@ -247,9 +239,9 @@ def _check_images(found: Verification, bundle: Bundle, config: Mapping[str, Any]
     def other_images() -> Iterable[str]:
         from gfscore.images.datasets import image_digests, open_and_describe
 
-        settings, classes = plan.image_settings_of(config, dataset), plan.classes_of(config, dataset)
+        settings, entry = plan.image_settings_of(config, dataset), config["datasets"][dataset]
         images, described = open_and_describe(
-            settings, bundle.path(name), dataset=dataset, classes=classes, pinned=plan.pinned_digest_of(config, dataset)
+            settings, bundle.path(name), dataset=dataset, classes=entry["classes"], pinned=entry["digest"]
         )
         manifest = bundle.json(f"datasets/{dataset}.json")
         if described["digest"] != manifest["digest"]:

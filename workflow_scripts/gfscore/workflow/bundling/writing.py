@@ -10,7 +10,7 @@ from typing import Any
 
 from gfscore.audit.verdicts.evidence import require_current
 from gfscore.core.errors import InputError
-from gfscore.core.files import read_json
+from gfscore.core.files import read_json, umask
 from gfscore.workflow.bundling.configurations import resolved_configuration
 from gfscore.workflow.bundling.contents import (
     STATEMENT,
@@ -63,7 +63,7 @@ def write_bundle(
         if faults:
             raise InputError(f"{folder}: {faults[0]}; run make audit, which makes again what is not as it was made")
         # mkdtemp makes folders for the owner only.
-        beside.chmod(0o777 & ~_umask())
+        beside.chmod(0o777 & ~umask())
         beside.rename(target)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
@@ -82,11 +82,3 @@ def _files_of(part: str, config: Mapping[str, Any], audit: str) -> Files:
     for manifest, own in network_files(config, audit, read_json).values():
         files |= {name_of(manifest): manifest, **own}
     return files
-
-
-def _umask() -> int:
-    import os
-
-    umask = os.umask(0)
-    os.umask(umask)
-    return umask

@@ -1,8 +1,7 @@
-"""Text of the configuration of a new audit. Imports nothing heavy."""
+"""Text of the configuration of a new audit."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -10,13 +9,12 @@ from typing import Any
 from gfscore.measures.derived import name_of
 from gfscore.workflow.new_audit.budget import QUERIES, SEARCH_STEPS, STEPS, Sizes
 from gfscore.workflow.new_audit.found import NEUTRAL
+from gfscore.workflow.resolved_file import flow
 
 ATTACKED, ACCURATE = 0.3, 0.5
 """Least robust accuracy under attack, and least clean accuracy, of the worst class in the gate of a new audit."""
 
 THREATS = {"linf": "Linf", "l2": "L2"}
-PLAIN = re.compile(r"[A-Za-z_./][A-Za-z0-9_./-]*")
-RESERVED = {"null", "true", "false", "yes", "no", "on", "off", "y", "n"}
 FRACTION = re.compile(r"\d+/\d+")
 
 
@@ -44,11 +42,11 @@ def audit_text(
     """
     (first, least) = next(((measure, ATTACKED) for measure in measures), ("clean", ACCURATE))
     lines = [f"# {line}" for line in head]
-    lines += ["datasets:", f"  {name}: {_flow(data)}", "models:", f"  {name}:", f"    {THREATS[norm]}:"]
+    lines += ["datasets:", f"  {name}: {flow(data)}", "models:", f"  {name}:", f"    {THREATS[norm]}:"]
     for model, (entry, comments) in models.items():
-        lines += [*(f"      # {comment}" for comment in comments), f"      {model}: {_flow(entry)}"]
+        lines += [*(f"      # {comment}" for comment in comments), f"      {model}: {flow(entry)}"]
     if measures:
-        lines += ["measures:", *(f"  {measure}: {_flow(entry)}" for measure, entry in measures.items())]
+        lines += ["measures:", *(f"  {measure}: {flow(entry)}" for measure, entry in measures.items())]
     lines += [
         "audits:",
         f"  {name}:",
@@ -66,18 +64,14 @@ def attack_measures(norm: str, radii: Sequence[str], sizes: Sizes) -> dict[str, 
         entry = {"kind": "adversarial", "norm": norm, "eps": eps if FRACTION.fullmatch(eps) else float(eps)}
         name = name_of(entry)
         attacks = [{"name": "apgd-ce", "steps": STEPS}, {"name": "square", "queries": QUERIES}]
-        found[name] = entry | {"attacks": attacks} | _subset(sizes.adversarial)
+        found[name] = entry | {"attacks": attacks} | subset(sizes.adversarial)
     search = {"kind": "minimal", "norm": "l2", "attacks": [{"name": "fmn", "steps": SEARCH_STEPS}]}
-    return found | {"minimal-l2": search | _subset(sizes.minimal)}
+    return found | {"minimal-l2": search | subset(sizes.minimal)}
 
 
-def _subset(per_class):
+def subset(per_class: int | None) -> dict[str, Any]:
+    """Setting that leaves so many samples of each class; none for all."""
     return {"subset": {"per_class": per_class}} if per_class else {}
-
-
-def dataset_settings(entry: Mapping[str, Any], sizes: Sizes) -> dict[str, Any]:
-    """Settings of the dataset, of whose samples some are left out where time does not suffice."""
-    return {**entry, **_subset(sizes.clean)}
 
 
 def model_settings(
@@ -87,20 +81,10 @@ def model_settings(
 
     `outputs`: the output for each class of the data; `k`: how many the model has.
     """
-    changed = {key: value for key, value in pixels.items() if value != NEUTRAL[key]}
+    changed = {key: _rounded(value) for key, value in pixels.items() if value != NEUTRAL[key]}
     selected = {} if list(outputs) == list(range(k)) else {"outputs": list(outputs)}
     return {**entry, **changed, **selected}
 
 
-def _flow(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{_flow(key)}: {_flow(item)}" for key, item in value.items()) + "}"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(_flow, value)) + "]"
-    if isinstance(value, str):
-        plain = FRACTION.fullmatch(value) or (PLAIN.fullmatch(value) and value.lower() not in RESERVED)
-        return value if plain else json.dumps(value, ensure_ascii=False)
-    if isinstance(value, float):
-        text = f"{value:.6g}"
-        return text if "." in text or "e" not in text else text.replace("e", ".0e")
-    return json.dumps(value)
+def _rounded(value):
+    return [float(f"{number:.6g}") for number in value] if isinstance(value, list) else value

@@ -1,4 +1,4 @@
-"""How many samples of each class fit into the minutes that an audit may take. Imports nothing heavy."""
+"""How many samples of each class fit into the minutes that an audit may take."""
 
 from __future__ import annotations
 

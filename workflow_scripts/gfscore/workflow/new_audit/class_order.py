@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Sequence
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gfscore.core.class_names import imagenet_names
 from gfscore.core.errors import InputError, few
 from gfscore.workflow.new_audit.pixels import ERROR, binomial_tail
 
 POSITION = "position"
-WNID = re.compile(r"n\d{8}")
 
 
 def match_classes(
@@ -49,10 +46,10 @@ def _stated(labels, classes, outputs, asked):
         return _asked(asked), "as --labels says"
     if labels is not None:
         return labels, "by the names in the model's files"
-    if outputs == len(_imagenet()):
-        known = {spelling for wnid in _imagenet() for spelling in _spellings(wnid)}
+    if outputs == len(imagenet_names()):
+        known = {spelling for wnid in imagenet_names() for spelling in _spellings(wnid)}
         if all(known & {*_spellings(name)} for name in classes):
-            return list(_imagenet()), "in ImageNet's order, by wnids or names"
+            return list(imagenet_names()), "in ImageNet's order, by wnids or names"
     return None, "by position: the model names none"
 
 
@@ -93,16 +90,9 @@ def _asked(text):
 def _spellings(name):
     # "tench, Tinca tinca" has two names; a wnid stands for the names of its class.
     parts = [name, *name.split(",")]
-    if WNID.fullmatch(name):
-        parts += [_imagenet()[name], *_imagenet()[name].split(",")] if name in _imagenet() else []
+    if name in imagenet_names():
+        parts += [imagenet_names()[name], *imagenet_names()[name].split(",")]
     return [re.sub(r"[\s_-]+", " ", part).strip().casefold() for part in parts]
-
-
-@cache
-def _imagenet():
-    text = files("gfscore.core").joinpath("imagenet_classes.csv").read_text(encoding="utf-8")
-    rows = list(csv.reader(text.splitlines()))[1:]
-    return {row[0]: row[1] for row in rows}
 
 
 def check_order(

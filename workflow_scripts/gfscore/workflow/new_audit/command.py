@@ -24,11 +24,11 @@ FOLDER = Path("audits")
 MOST_RADII = 3
 
 MAKE = {
-    "MODEL": None, "DATA": None, "AUDIT": "name", "ARCHITECTURE": "architecture", "PREPROCESSING": "preprocessing",
-    "LABELS": "labels", "NORM": "norm", "EPS": "eps", "SIZE": "size", "MINUTES": "minutes",
-    "TRUST_CODE": "trust_code", "FORCE": "force",
+    "AUDIT": "--name", "ARCHITECTURE": "--architecture", "PREPROCESSING": "--preprocessing", "LABELS": "--labels",
+    "NORM": "--norm", "EPS": "--eps", "SIZE": "--size", "MINUTES": "--minutes", "TRUST_CODE": "--trust-code",
+    "FORCE": "--force",
 }  # fmt: skip
-"""Options by Make's variables."""
+"""Options by Make's variables; the last two take no value."""
 
 DESCRIPTION = """\
 Audit models of your own on data of your own. Looks at both, says what was found, writes audits/NAME.yaml and runs it;
@@ -53,7 +53,7 @@ examples:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=lambda given: run(parser.parse_args(_of_make(), given) if given.of_make else given))
     parser.add_argument("files", nargs="*", metavar="MODEL ... DATA", help="models, then data")
     parser.add_argument("--of-make", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--name", help="name of the audit; by default that of the model's file")
@@ -87,8 +87,6 @@ def run(given: argparse.Namespace) -> int:
     """Carry the command out; returns the exit status."""
     if not Path("Snakefile").is_file():
         raise InputError(f"{Path.cwd()}: no Snakefile here; run gfscore audit in the folder of the project")
-    if given.of_make:
-        _take_from_make(given)
     request = request_of(given)
     command = shlex.join(["gfscore", "audit", *_words(given)])
     standing = _standing(command, given)
@@ -134,24 +132,17 @@ def request_of(given: argparse.Namespace) -> Request:
     return Request(tuple(models), data, eps=radii, **{option: getattr(given, option) for option in options})
 
 
-def _take_from_make(given: argparse.Namespace) -> None:
-    """Fill in what Make's variables say, which it passes by the environment, so that no shell reads them."""
-    said = {name: os.environ.get(name, "") for name in MAKE}
+def _of_make() -> list[str]:
+    # The command that Make's variables stand for, which it passes by the environment, so that no shell reads them.
+    said = {name: os.environ.get(name, "") for name in ("MODEL", "DATA", *MAKE)}
     # Several models are separated by blanks, which a single file may have in its name.
-    model = said["MODEL"]
-    given.files = [model] if Path(model).exists() else shlex.split(model)
-    given.files += [said["DATA"]] if said["DATA"] else []
-    for name, option in MAKE.items():
-        if option and said[name]:
-            setattr(given, option, said[name])
-    try:
-        given.size = int(given.size) if given.size else None
-        given.minutes = float(given.minutes)
-    except ValueError as error:
-        raise InputError(f"SIZE={said['SIZE']} MINUTES={said['MINUTES']}: give numbers") from error
-    if given.norm not in ("linf", "l2"):
-        raise InputError(f"NORM={given.norm}: give linf or l2")
-    given.trust_code, given.force = (value not in (False, "", "0") for value in (given.trust_code, given.force))
+    models = [said["MODEL"]] if Path(said["MODEL"]).exists() else shlex.split(said["MODEL"])
+    options = [
+        option if name in ("TRUST_CODE", "FORCE") else f"{option}={said[name]}"
+        for name, option in MAKE.items()
+        if said[name] and not (name in ("TRUST_CODE", "FORCE") and said[name] == "0")
+    ]
+    return [*options, "--", *models, *filter(None, [said["DATA"]])]
 
 
 def _words(given: argparse.Namespace) -> list[str]:

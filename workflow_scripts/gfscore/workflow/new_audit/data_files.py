@@ -76,27 +76,20 @@ def _opened(entry, words, path):
     from gfscore.images.dataset_source import dataset_sources
     from gfscore.images.datasets import open_images
 
-    settings = dataset_sources()[entry["source"]].settings.model_validate(entry).explicit()
-    settings["subset"] = None
+    source = dataset_sources()[entry["source"]]
+    parsed = source.settings.model_validate(entry)
+    settings = {**parsed.explicit(), "subset": None}
     try:
         images = open_images(settings, entry.get("path"), classes=settings.pop("classes"))
     except InputError as error:
         if "no sample of class '0'" not in str(error):
             raise
         raise InputError(f"{error}. Labels count from 0: where they start at 1, subtract 1") from error
-    classes = settings_classes(entry, images)
+    known = entry.get("classes") or images.class_names or source.class_names(parsed)
+    classes = list(known or map(str, range(int(images.labels.max()) + 1)))
     if len(np.unique(images.labels)) < 2:
         raise InputError(f"{path}: holds one class; an audit compares classes: give data of at least two")
     return FoundData(entry, words, images, classes)
-
-
-def settings_classes(entry: Mapping[str, Any], images: ImageSet) -> list[str]:
-    """Class names of an entry, of the data, or the numbers of their labels."""
-    from gfscore.images.dataset_source import dataset_sources
-
-    source = dataset_sources()[entry["source"]]
-    known = entry.get("classes") or images.class_names or source.class_names(source.settings.model_validate(entry))
-    return list(known or map(str, range(int(images.labels.max()) + 1)))
 
 
 def looked_at(data: FoundData) -> tuple[FoundData, NDArray[np.int64]]:

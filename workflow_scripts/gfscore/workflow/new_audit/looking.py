@@ -13,7 +13,7 @@ from gfscore.core.errors import InputError, few
 from gfscore.workflow.new_audit import audit_file, budget
 from gfscore.workflow.new_audit.data_files import FoundData, find_data, looked_at, resized
 from gfscore.workflow.new_audit.found import FoundModel, Inspection, name_from
-from gfscore.workflow.new_audit.looking_at_logits import inspect_logits
+from gfscore.workflow.new_audit.logit_members import inspect_logits
 from gfscore.workflow.new_audit.model_files import find_models
 from gfscore.workflow.new_audit.request import Request
 from gfscore.workflow.new_audit.shown_images import look_at
@@ -60,7 +60,7 @@ def inspect(request: Request, tell: Callable[[str], None]) -> Inspection:
     text = audit_file.audit_text(
         request.head(),
         name,
-        data=audit_file.dataset_settings(data.entry, sizes),
+        data={**data.entry, **audit_file.subset(sizes.clean)},
         models={one.found.name: (one.entry, one.said[:2]) for one in opened},
         measures=measures,
         norm=request.norm,

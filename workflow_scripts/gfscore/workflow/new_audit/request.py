@@ -1,4 +1,4 @@
-"""What a user asks for: files, and what the files cannot say. Imports nothing heavy."""
+"""What a user asks for: files, and what the files cannot say."""
 
 from __future__ import annotations
 

@@ -76,12 +76,12 @@ def of_transformers(path: Path) -> dict[str, Any]:
     if white in (1, TIMES):
         given["pixels"] = pixels_of(mean, std, path.name, value_range=white)
     size, crop = _size(stated.get("size")), _size(stated.get("crop_size"))
+    filtered = "bicubic" if stated.get("resample") == 3 else "bilinear"
     if stated.get("do_center_crop") and crop:
         given["shape"] = (3, crop, crop)
-        given["resize"] = _cropped(crop, size or crop, "bicubic" if stated.get("resample") == 3 else "bilinear")
+        given["resize"] = _cropped(crop, size or crop, filtered)
     elif size:
         given["shape"] = (3, size, size)
-        filtered = "bicubic" if stated.get("resample") == 3 else "bilinear"
         given["resize"] = {"method": "squash", "size": size, "interpolation": filtered}
     return given
 
