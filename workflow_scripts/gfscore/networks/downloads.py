@@ -108,7 +108,7 @@ def _attempt(address, part):
     # Error of libcurl, 0 for none; HTTP status, 0 for none; the error in words.
     curl, error, reason, told = pycurl.Curl(), 0, "range not satisfiable", time.monotonic()
 
-    def tell(_, received, *__):
+    def tell(_: int, received: int, *uploaded: int) -> None:
         nonlocal told
         if time.monotonic() - told > PROGRESS:
             told = time.monotonic()

@@ -16,8 +16,8 @@ HEAD = """\
 # To run it again: snakemake --configfile with this file.
 """
 
-PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_/-]*(\.[A-Za-z0-9_/-]+)*")
-"""Strings that need no quotes in YAML, except RESERVED."""
+PLAIN = re.compile(r"[A-Za-z_/][A-Za-z0-9_/-]*(\.[A-Za-z0-9_/-]+)*|\d+/\d+")
+"""Strings that need no quotes in YAML, except RESERVED: names, paths and fractions."""
 
 RESERVED = {"null", "true", "false", "yes", "no", "on", "off", "y", "n"}
 
