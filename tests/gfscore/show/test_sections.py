@@ -2,11 +2,13 @@
 
 from types import SimpleNamespace
 
+import pandas as pd
 import pytest
 
 from gfscore.audit.findings.finding import RANKED
 from gfscore.show.charts import CHARTS
 from gfscore.show.page.sections import SAID_BY, sentences_beside
+from gfscore.show.page.sections.contents import Contents
 
 
 @pytest.mark.parametrize(
@@ -27,3 +29,11 @@ def test_what_the_title_of_a_picture_says_is_not_said_beside_it(name, measure, s
 def test_a_finding_and_the_chart_that_says_it_stand_in_one_section():
     for kind, name in SAID_BY.items():
         assert RANKED[kind][1] == CHARTS[name].section, kind
+
+
+def test_rows_over_classes_keep_their_names():
+    """The mean over classes and the worst of them have one index."""
+    frame = pd.DataFrame({"class_index": [0, -1, -1, -1], "class_name": ["cat", "macro", "worst", None]})
+    tables = SimpleNamespace(group_metrics=frame, measures={})
+    found = Contents.of(SimpleNamespace(tables=tables), "group_metrics")
+    assert list(found["class"]) == ["cat", "macro", "worst", ""]

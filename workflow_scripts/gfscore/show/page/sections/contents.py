@@ -45,10 +45,9 @@ class Contents:
             # Models of tasks have the names of those of the dataset.
             frame = frame.assign(label=model_labels(frame.assign(dataset="")))
         if {"class_index", "class_name"} <= set(frame):
-            first = frame.drop_duplicates("class_index")
-            readable = readable_classes(list(first["class_name"].fillna("")))
-            names = dict(zip(first["class_index"], readable, strict=True))
-            frame = frame.assign(**{"class": frame["class_index"].map(names)})
+            names = list(frame["class_name"].fillna("").unique())
+            readable = dict(zip(names, readable_classes(names), strict=True))
+            frame = frame.assign(**{"class": frame["class_name"].fillna("").map(readable)})
         return frame.reset_index(drop=True)
 
     def own(self, name: str) -> Any:
