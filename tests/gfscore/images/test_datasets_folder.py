@@ -36,10 +36,13 @@ def encoded(image, kind="PNG", **options):
 @pytest.fixture
 def root(tmp_path):
     """Two class folders with three and two images, and what a file manager leaves behind."""
-    for seed, name in enumerate(["n02/b.png", "n02/a.PNG", "n02/c.jpeg", "n01/x.png", "n01/.hidden.png", ".git/x.png"]):
+    for seed, name in enumerate(
+        ["n02/b.png", "n02/a.PNG", "n02/c.jpeg", "n01/x.png", "n01/.hidden.png", "__MACOSX/x.png"]
+    ):
         path = tmp_path / "val" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(encoded(pixels_of(seed), "JPEG" if name.endswith("jpeg") else "PNG"))
+    (tmp_path / "val/n01/Thumbs.db").touch()
     (tmp_path / "val/n01/y.png").write_bytes(encoded(pixels_of(9)))
     return tmp_path / "val"
 

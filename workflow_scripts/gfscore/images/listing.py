@@ -10,15 +10,18 @@ from gfscore.core.regular import regular_bytes
 ENDINGS = (".jpeg", ".jpg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif", ".ppm", ".pgm")
 """File name suffixes of images, in any case."""
 
+LEFT_BEHIND = {"__MACOSX", "Thumbs.db", "desktop.ini"}
+"""Names of what archives and file managers leave in folders of images, beside those that start with a dot."""
+
 LABEL_DIGITS = 9
 """Largest number of digits of a label, a 32-bit number."""
 
 
 def visible(folder: Path | str) -> list[os.DirEntry[str]]:
-    """Entries of a folder whose names do not start with a dot, sorted by name; InputError if it is no folder."""
+    """Entries of a folder but those that `left_behind` names, sorted by name; InputError if it is no folder."""
     try:
         with os.scandir(folder) as entries:
-            return sorted((entry for entry in entries if not entry.name.startswith(".")), key=lambda entry: entry.name)
+            return sorted((entry for entry in entries if not left_behind(entry.name)), key=lambda entry: entry.name)
     except OSError as error:
         raise InputError(f"{folder}: no such folder ({error.strerror}); check `path` of this dataset") from error
 
@@ -135,3 +138,8 @@ def _is(kind):
 def is_image(name: str) -> bool:
     """Whether a file is an image by its name."""
     return name.lower().endswith(ENDINGS)
+
+
+def left_behind(name: str) -> bool:
+    """Whether a file or folder is hidden, or what an archive or a file manager leaves behind."""
+    return name.startswith(".") or name in LEFT_BEHIND

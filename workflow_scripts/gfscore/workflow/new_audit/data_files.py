@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError, few
-from gfscore.images.listing import is_image
+from gfscore.images.listing import is_image, left_behind
 from gfscore.tables.logit_files import LABELS
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def _entry_of(path: Path) -> tuple[dict[str, Any], str]:
 
 
 def _folder(path):
-    inside = sorted(entry for entry in path.iterdir() if not entry.name.startswith("."))
+    inside = sorted(entry for entry in path.iterdir() if not left_behind(entry.name))
     names = {entry.name for entry in inside}
     for variant, marks in (
         ("cifar10", {"test_batch", "test_batch.bin", "cifar-10-batches-py", "cifar-10-batches-bin"}),
@@ -180,7 +180,7 @@ def _folder(path):
 
 
 def _holds_folders(folder):
-    inside = [entry for entry in folder.iterdir() if not entry.name.startswith(".")]
+    inside = [entry for entry in folder.iterdir() if not left_behind(entry.name)]
     return bool(inside) and all(entry.is_dir() for entry in inside)
 
 
