@@ -152,8 +152,8 @@ def square(
 
 
 PROJECTIONS, BISECTIONS = ((1, 0.02), (9, 0.02), (1, 0.002)), 10
-"""After Carlini and Wagner's attack: boundaries to how many classes each projection considers, and which share too far
-it goes, so that there is something to bisect; steps of each bisection."""
+"""Projections after Carlini and Wagner's attack, each with the number of class boundaries that it considers and the
+share by which it overshoots, so that the boundary lies between two points; steps of each bisection."""
 
 
 def carlini_wagner(

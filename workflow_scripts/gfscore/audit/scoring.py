@@ -25,7 +25,7 @@ from gfscore.tables.table import DATASET
 
 @dataclass(frozen=True, kw_only=True)
 class Scored:
-    """What was found of the logits of the models of an audit.
+    """Checks and scores of the models of an audit, from their logits.
 
     `checks`: results of check_logits with dataset, threat, model. Of the accepted models `parts`: samples tables as
     (model, measure, data frame); the tables `sweeps`, scores over the temperature, and `sensitivity`; and the

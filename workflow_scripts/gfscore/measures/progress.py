@@ -1,6 +1,6 @@
-"""What is kept on disk of long work: finished parts, so that a job that was killed goes on where it stopped.
+"""Finished parts of long work, kept on disk so that a job that was killed goes on where it stopped.
 
-And samples, which a larger or smaller subset of the same dataset can take over.
+Also values of samples, which a larger or smaller subset of the same dataset can take over.
 """
 
 import hashlib

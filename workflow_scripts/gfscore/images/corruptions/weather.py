@@ -84,7 +84,7 @@ def plasma(number: int, side: int, *, decay: float, rng: RowGenerators) -> NDArr
     """
     size = 1 << max(1, int(np.ceil(np.log2(side))))
     heights = np.zeros((number, size, size))
-    # One for each height but the corner's, drawn at once.
+    # One number for each height but that of the corner, drawn at once.
     drawn, used = rng.uniform(-1, 1, (number, size * size - 1)), 0
     step, spread = size, 100.0
     while step >= 2:

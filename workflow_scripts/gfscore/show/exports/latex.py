@@ -218,7 +218,7 @@ def _range(values):
 
 
 def _marks(models, columns):
-    # What of the marks stands in the table.
+    # Explanations of the marks that the table uses.
     constant = models["constant"].astype(bool)
     found = [f"{MISSING}{CONSTANT}: constant, one class for all decoded images."] if constant.any() else []
     if models.loc[~constant, list(columns.values())].isna().any(axis=None):

@@ -36,12 +36,12 @@ class DrawnChart(Drawing):
 
     @cached_property
     def specification(self) -> dict[str, Any]:
-        """What scripts draw from."""
+        """Specification that the page's script draws."""
         return self.vega_lite()
 
     @cached_property
     def still(self) -> str:
-        """What stands there without scripts, of as many rows as in print."""
+        """Static picture for pages without JavaScript and in print, of the rows that are printed."""
         whole = len(self.printed[0]) == len(self.frame)
         return static_picture(self.specification if whole else self.vega_lite(printed=True), label=self.words.title)
 

@@ -18,7 +18,7 @@ from gfscore.show.page.packing import finite
 from gfscore.show.page.tracks import Scale, Track
 
 MOST_CLASSES, MOST_NAMED = 14, 3
-"""Rows of the picture, while more classes stand in the section on classes; models named beside a verdict."""
+"""Largest number of classes in the picture (the section on classes has all), and of models named in the verdict."""
 
 WORST_CLASS = "wcr"
 

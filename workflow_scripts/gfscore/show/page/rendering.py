@@ -42,7 +42,7 @@ VERBS = {
 """Verdict -> what one model does, and what several do."""
 
 FINDINGS, ROOMY = 3, 10
-"""Findings of the first screen; rows of tracks up to which they stand apart."""
+"""Number of findings on the first screen; largest number of tracks that are drawn with space between them."""
 
 
 def render_page(
@@ -239,7 +239,7 @@ def _library_process() -> subprocess.Popen[bytes]:
 
 @cache
 def library() -> str:
-    """JavaScript that draws charts, once it is there; RuntimeError, with what its process said, where that failed."""
+    """JavaScript that draws charts, as soon as its process has written it; RuntimeError with its message if it failed."""
     bundle, said = _library_process().communicate()
     if _library_process().returncode:
         raise RuntimeError(f"the charts' library could not be put together: {said.decode(errors='replace')}")

@@ -53,7 +53,7 @@ class Recomputed:
 
     @cached_property
     def _files(self):
-        # Paths in the bundle, by the names that the steps give them; None for a single one that the audit has not.
+        # Paths in the bundle, by the names that the steps give them; None for a file that the audit does not have.
         named = inputs_of_tables(self.config, self.bundle.audit)
         single = {name: named[name] or None for name in ("generator", "attributes")}
         return {

@@ -118,7 +118,7 @@ def _records(frame, form):
 
 
 def _scalar(value):
-    # As JSON has it.
+    # A value of a type that JSON has.
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, bool | np.bool_):
