@@ -239,7 +239,7 @@ def _library_process() -> subprocess.Popen[bytes]:
 
 @cache
 def library() -> str:
-    """JavaScript that draws charts, as soon as its process has written it; RuntimeError with its message if it failed."""
+    """JavaScript that draws charts, when its process has written it; RuntimeError with its message if it failed."""
     bundle, said = _library_process().communicate()
     if _library_process().returncode:
         raise RuntimeError(f"the charts' library could not be put together: {said.decode(errors='replace')}")
