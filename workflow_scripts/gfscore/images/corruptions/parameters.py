@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, JsonValue, WithJsonSchema
 
-from gfscore.core.errors import unknown
+from gfscore.core.errors import InputError, unknown
 from gfscore.core.settings import Unique
 
 SEVERITIES = 5
@@ -133,10 +133,14 @@ Severities = Annotated[
 
 
 def parameters_of(corruption: str, severity: int, side: int) -> float | tuple[float, ...]:
-    """Parameters of a corruption at a severity from 1 to 5, for images whose shorter side has `side` pixels.
+    """Parameters of a corruption for images whose shorter side has `side` pixels: a number or a tuple.
 
-    A number or a tuple.
+    Raises InputError for an unknown corruption and a severity other than 1 to 5.
     """
+    if corruption not in PARAMETERS:
+        raise InputError(f"corruption {corruption!r} is unknown; choose one of {', '.join(PARAMETERS)}")
+    if severity not in range(1, SEVERITIES + 1):
+        raise InputError(f"severity {severity!r} of {corruption} is unknown; choose one of 1 to {SEVERITIES}")
     nearest = min(SIDES, key=lambda name: abs(math.log(side / SIDES[name])))
     published = PARAMETERS[corruption][nearest][severity - 1]
     if corruption not in LENGTHS:
