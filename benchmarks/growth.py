@@ -12,7 +12,7 @@ import tracemalloc
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "workflow_scripts")]
+sys.path[:0] = [str(HERE), str(HERE.parent / "workflow_scripts"), str(HERE.parent)]
 
 import matplotlib as mpl
 
@@ -26,11 +26,11 @@ from gfscore.audit.calibration.attack_free import aggregate_accuracy, cross_mode
 from gfscore.audit.calibration.rank_objectives import cross_model_accuracy as exact_objective
 from gfscore.audit.calibration.temperature_search import SearchSettings, two_phase_grid
 from gfscore.audit.metrics.nrgc import METRIC as NRGC
-from gfscore.show.forms.layout import drawing
 from gfscore.show.forms.theme import ACCENT, CONTRAST
 from gfscore.statistics.classes import class_values
 from gfscore.statistics.curves import sweep_class_scores
 from gfscore.statistics.margins import scores
+from studies.drawing import drawing
 
 FIGURE = HERE.parent / "docs/images/growth.png"
 LINES = ((ACCENT, "o"), (CONTRAST, "s"), ("#009e73", "^"), ("#cc79a7", "D"))

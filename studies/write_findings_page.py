@@ -12,8 +12,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "workflow_scripts"), str(ROOT)]
 
 from gfscore.core.files import write_text  # noqa: E402
-from gfscore.show.forms.layout import drawing  # noqa: E402
-from gfscore.show.forms.saving import PNG_DPI, PNG_METADATA  # noqa: E402
+from studies.drawing import PNG_DPI, PNG_METADATA, drawing  # noqa: E402
 from studies.findings.page import page, pictures  # noqa: E402
 
 PAGE = ROOT / "docs" / "findings.md"

@@ -13,8 +13,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "workflow_scripts"), str(ROOT / "tests")]
 
 from gfscore.core.files import write_text  # noqa: E402
-from gfscore.show.forms.layout import drawing  # noqa: E402
-from gfscore.show.forms.saving import PNG_DPI  # noqa: E402
+from studies.drawing import PNG_DPI, PNG_METADATA, drawing  # noqa: E402
 from studies.known_truth.figure import known_truth_figure  # noqa: E402
 from studies.known_truth.page import bounds_of, page  # noqa: E402
 from studies.known_truth.suite import run_suite  # noqa: E402
@@ -35,5 +34,5 @@ if __name__ == "__main__":
     found = {classes: run_suite(classes) for classes in CLASSES}
     write_text(PAGE, page(found, bounds))
     with drawing():
-        known_truth_figure(found[max(CLASSES)]).savefig(FIGURE, dpi=PNG_DPI, metadata={"Software": None})
+        known_truth_figure(found[max(CLASSES)]).savefig(FIGURE, dpi=PNG_DPI, metadata=PNG_METADATA)
     print(f"wrote {PAGE.relative_to(ROOT)} and {FIGURE.relative_to(ROOT)}")

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from gfscore.show.forms.layout import drawing, framed_figure, laid_out, quiet
-from gfscore.show.forms.theme import ACCENT, CATEGORIES, CONTRAST, INK, MUTED, SHAPES
+from gfscore.show.forms.theme import ACCENT, CATEGORIES, CONTRAST, INK, MUTED
+from studies.drawing import drawing, framed_figure, laid_out, quiet
 from studies.findings.numbers import DEFINITIONS, average, class_orders, standing
 from studies.reproduction.classwise_networks import miss_rate_order
 from studies.reproduction.real_networks import CHECKPOINTS, PUBLISHED, TARGETED, class_order, networks, per_network
@@ -12,7 +12,7 @@ from studies.reproduction.real_networks import CHECKPOINTS, PUBLISHED, TARGETED,
 def looks():
     """Colour and shape of each family of the checkpoints, in the order of the table."""
     families = dict.fromkeys(own["family"].iloc[0] for own in networks(CHECKPOINTS).values())
-    return dict(zip(families, zip(CATEGORIES, (shape for shape, _ in SHAPES), strict=True), strict=False))
+    return dict(zip(families, zip(CATEGORIES, "osD^vPX", strict=True), strict=False))
 
 
 def order_picture(title):

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from gfscore.show.forms.layout import drawing, framed_figure, laid_out, quiet
 from gfscore.show.forms.theme import ACCENT, CONTRAST, INK, MUTED
+from studies.drawing import drawing, framed_figure, laid_out, quiet
 
 PANELS = {
     "GREAT score, softmax": "score",

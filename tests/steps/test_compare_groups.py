@@ -248,7 +248,7 @@ def test_charts_of_groups_have_empty_and_small_cells(tables):
     # Cats on the right are taken for dogs by one model of two.
     assert metrics.loc[("eopp", "cat", "side"), "value"] == pytest.approx(0.5)
     for name in ("group_scores", "group_classes", "group_metrics"):
-        drawing_of(CHARTS[name], subject).figure()
+        drawing_of(CHARTS[name], subject).vega_lite(printed=True)
 
 
 def without_sizes(path, categories):

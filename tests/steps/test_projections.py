@@ -280,7 +280,7 @@ def test_charts_show_the_tables(folder, tables):
     alone = tables | {"projection_scores": scores[scores["model"] == "constant"]}
     assert chart_of("projection_tolerance", alone).finding.kind == "all_constant"
     for name in ("projection_effects", "mapper_reconstructions", "mapper_traversals"):
-        assert chart_of(name, tables, pictures).figure().axes
+        assert chart_of(name, tables, pictures).vega_lite(printed=True)
 
 
 def test_effects_have_censoring_beside_tolerance(tables):
@@ -292,7 +292,7 @@ def test_effects_have_censoring_beside_tolerance(tables):
     beside = f"z1  ({number(row['tolerance'])}; {percent(round(row['censored'], 3))})"
     assert beside in set(chart_of("projection_effects", tables).frame["row"])
     unknown = effects.assign(models=0, tolerance=None, censored=None, accuracy=None)
-    assert chart_of("projection_effects", tables | {"projection_effects": unknown}).figure().axes
+    assert chart_of("projection_effects", tables | {"projection_effects": unknown}).vega_lite(printed=True)
     # Models that are constant under one mapper may not be so under another.
     second = effects.assign(mapper="second", accuracy=0.25)
     both = pd.concat([effects.assign(accuracy=0.5), second], ignore_index=True)

@@ -1,4 +1,4 @@
-"""Charts of one audit: which there are, their words, and their figures, specifications and files."""
+"""Charts of one audit: which there are, their words, and their specifications."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -10,10 +10,8 @@ from gfscore.core.names import printable
 from gfscore.core.numbers import number, percent
 from gfscore.show.charts import CHARTS
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Bars, Figure, Frame, Heatmap, Intervals, Matrix
-from gfscore.show.forms.layout import WIDTH
+from gfscore.show.forms import Bars, Frame, Heatmap, Intervals, Matrix
 from gfscore.show.forms.panels import Words, categories
-from gfscore.show.forms.paper import figure_of
 from gfscore.show.forms.vega import specification
 
 MOST_ROWS = 100
@@ -84,10 +82,6 @@ class Drawing:
         note = f"{self.words.note} Here: the first {MOST_ROWS} of {len(rows):,} rows.".lstrip()
         first = self.frame[form.row].astype(str).isin(rows[:MOST_ROWS])
         return self.frame[first], replace(self.words, note=note)
-
-    def figure(self, *, width: float = WIDTH) -> Figure:
-        """The matplotlib Figure, `width` inches wide."""
-        return figure_of(self.chart.form, *self.printed, width=width)
 
     def vega_lite(self, *, printed: bool = False) -> dict[str, Any]:
         """The Vega-Lite specification, with its data; with those of print where it is `printed`."""

@@ -84,7 +84,7 @@ def draw_figures(
     )
     for drawing in drawings(subject, parts=parts):
         if drawing.chart.figure:
-            save_figure(drawing.figure(), Path(path_to_folder) / drawing.name)
+            save_figure(drawing.vega_lite(printed=True), drawing.printed[1], Path(path_to_folder) / drawing.name)
             yield drawing.name
 
 

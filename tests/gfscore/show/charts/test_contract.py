@@ -1,10 +1,10 @@
-"""What every registered chart keeps: a tidy frame, a form of its columns, two renderers, a finding of its numbers."""
+"""What every registered chart keeps: a tidy frame, a form of its columns, words, a finding of its numbers."""
 
 import json
 import re
 from dataclasses import fields
 from functools import cache
-from itertools import combinations
+from xml.etree import ElementTree
 
 import altair as alt
 import numpy as np
@@ -13,9 +13,11 @@ import pytest
 import vl_convert
 
 from gfscore.audit.findings.words import SENTENCES
+from gfscore.core.names import harmless
 from gfscore.show.charts import CHARTS
 from gfscore.show.charts.declaration import SECTIONS, Subject
 from gfscore.show.drawing import drawings
+from gfscore.show.forms.saving import on_paper, svg_text
 from gfscore.show.forms.theme import PARAMETERS
 from made_charts import full_subject
 
@@ -113,39 +115,13 @@ def test_vega_lite_draws_every_form(found):
         assert "<script" not in svg and len(svg) > 1000, name
 
 
-@pytest.mark.parametrize(("subject", "width"), [(name, 10.5) for name in SUBJECTS] + [("ordinary", 4.2)])
-def test_matplotlib_draws_every_form(subject, width):
-    for name, drawing in charts_of(subject).items():
-        figure = drawing.figure(width=width)
-        words = " ".join(text.get_text() for text in figure.texts)
-        assert " ".join(drawing.finding.sentence.split()) in words, name
-        assert not [text for text in texts_of(figure) if text.get_parse_math()], name
-
-
-def texts_of(figure):
-    return figure.findobj(lambda item: hasattr(item, "get_parse_math") and item.get_text() and item.get_visible())
-
-
-@pytest.mark.parametrize("subject", ["ordinary", "hostile names", "many models"])
-def test_names_do_not_overlap(subject):
-    for name, drawing in charts_of(subject).items():
-        figure = drawing.figure()
-        figure.draw_without_rendering()
-        for axes in figure.axes:
-            if not axes.get_visible():
-                continue
-            for texts in (axes.get_yticklabels(), [text for text in axes.texts if text.get_size() == 8]):
-                shown = [text for text in texts if text.get_visible() and text.get_text() and not text.get_rotation()]
-                boxes = list(map(box_of, shown))
-                overlapping = [pair for pair in combinations(boxes, 2) if pair[0].overlaps(pair[1])]
-                assert not overlapping or axes.name == "polar", name
-
-
-def box_of(text):
-    """Box of a text without the line that leads to it, a little smaller than it is."""
-    from matplotlib.text import Text
-
-    return Text.get_window_extent(text).padded(-1.5)
+def test_files_hold_the_finding_and_what_is_shown(found):
+    for name, drawing in found.items():
+        frame_words = drawing.printed[1]
+        svg = svg_text(on_paper(drawing.vega_lite(printed=True), frame_words))
+        words = " ".join(text.strip() for text in ElementTree.fromstring(svg).itertext() if text.strip())
+        for text in (frame_words.title, frame_words.subtitle, frame_words.note):
+            assert harmless(" ".join(text.split())) in words, (name, text)
 
 
 def test_axes_name_what_they_show_and_figures_their_samples():
@@ -156,4 +132,4 @@ def test_axes_name_what_they_show_and_figures_their_samples():
 
 
 def axis_titles(drawing):
-    return [text.get_text() for axes in drawing.figure().axes for text in (axes.xaxis.label, axes.yaxis.label)]
+    return re.findall(r'"title": "([^"]*)"', json.dumps(drawing.vega_lite(), ensure_ascii=False))

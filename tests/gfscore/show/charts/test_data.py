@@ -11,8 +11,7 @@ from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts import CHARTS
 from gfscore.show.charts.class_vulnerability import rank_bounds
 from gfscore.show.charts.fp_reranking import LEAST_RANGE
-from gfscore.show.forms.layout import spread_out
-from gfscore.show.forms.panels import colour_limits, runs_of
+from gfscore.show.forms.panels import colour_limits, runs_of, spread_out
 from made_charts import GREAT, MODEL, drawn_of, measured, pictures, scores_of, subject_of, swaps_of
 from made_errors import CORRUPTION, MINIMAL, TARGETED, error_tables, falsification_table, radius_tables, target_tables
 from synthetic import synthetic_audit

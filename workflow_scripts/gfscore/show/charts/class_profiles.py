@@ -52,8 +52,8 @@ CHART = Chart(
     form=Radar(panel="model", spoke="class", value=Axis("value", "{unit}"), low="low", high="high", reference="mean"),
     finding=agreement_of_profiles,
     shows="{measure_title} of each class ({unit}); further out is higher, higher is better",
-    note="Band: simultaneous {confidence} intervals of the model's classes. Dashed line: mean over models. Triangle: "
-    "lowest class of the model. The centre is 0.",
+    note="Thin lines: simultaneous {confidence} intervals of the model's classes. Dashed line: mean over models. "
+    "Triangle: lowest class of the model. The centre is 0.",
     per_class=True,
     order=3,
 )

@@ -48,7 +48,7 @@ CHART = Chart(
     ),
     finding=most_confused_of_any,
     shows="Confusion matrix of each model: {measure_title}",
-    note="One scale of colours for all. Grey diagonal: recognised. Rows sum to 1 but for abstentions.",
+    note="One scale of colours for all. Empty diagonal: recognised. Rows sum to 1 but for abstentions.",
     per_class=True,
     order=6,
 )

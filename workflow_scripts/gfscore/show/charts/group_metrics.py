@@ -68,6 +68,6 @@ CHART = Chart(
     "alike",
     note="Approximate numbers: largest differences are biased upwards by noise, most where groups are small. "
     "Demographic parity also differs where groups contain different classes. Dot: fewer samples than the audit's "
-    "smallest cell, left out of the title. Grey: a group without samples.",
+    "smallest cell, left out of the title. Empty: a group without samples.",
     order=4,
 )

@@ -9,7 +9,7 @@ def pairs(subject: Subject) -> Frame | None:
     """Images that the mapper was not trained on (upper row) and what its decoder makes of their codes (lower row)."""
     import pandas as pd
 
-    from gfscore.show.forms.cells import encoded
+    from gfscore.show.forms.vega.cells import encoded
 
     if subject.rows("projection_scores") is None:
         return None

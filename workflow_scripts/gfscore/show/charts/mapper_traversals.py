@@ -24,7 +24,7 @@ def _of_mapper(pictures, *, prefix):
     import numpy as np
     import pandas as pd
 
-    from gfscore.show.forms.cells import encoded
+    from gfscore.show.forms.vega.cells import encoded
 
     samples = pictures["traversals"][:, :MOST_DIMENSIONS]
     names = [f"{prefix}{name}" for name in pictures["names"][:MOST_DIMENSIONS]]

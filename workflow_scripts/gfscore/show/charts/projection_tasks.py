@@ -79,7 +79,7 @@ CHART = Chart(
     shows="Influence of attributes, or latent dimensions, on the predictions of each task, mean over models",
     note="0, dark: no influence. Framed: the attribute is the task itself, in no mean over attributes. Deviation is "
     "defined for dimensions that move to two sides, not for attributes. DP, EOpp, EOdd: largest difference between "
-    "groups, of all samples; grey: a cell is empty, as in every task's own groups. Constant classifiers are left out: "
-    "a mean may be of fewer models.",
+    "groups, of all samples, not drawn where a cell is empty, as in every task's own groups. Constant classifiers are "
+    "left out: a mean may be of fewer models.",
     order=9,
 )

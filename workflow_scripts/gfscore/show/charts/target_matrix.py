@@ -61,7 +61,7 @@ CHART = Chart(
     finding=easiest_target,
     shows="Share of the true class that the attack turns into the target, mean over models: {measure_title}; lower is "
     "better",
-    note="Last row: all samples of the other classes. Grey: the class itself, or no samples. Samples that are taken "
+    note="Last row: all samples of the other classes. Empty: the class itself, or no samples. Samples that are taken "
     "for the target without any attack count; a stronger attack may succeed more often.",
     order=7,
 )

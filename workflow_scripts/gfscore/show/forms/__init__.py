@@ -1,4 +1,4 @@
-"""Forms of charts: what a chart looks like, as data. Two renderers draw every form: `vega` and `paper`.
+"""Forms of charts: what a chart looks like, as data, drawn by Vega-Lite on pages and in files (`vega`, `saving`).
 
 Imports nothing heavy, because every run of Snakemake reads declarations of charts.
 """
@@ -7,12 +7,10 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from pandas import DataFrame as Frame
 else:
     # For annotations alone. A frame is a tidy data frame, one row per mark, one column per quantity.
-    Axes = Figure = Frame = Any
+    Frame = Any
 
 
 @dataclass(frozen=True)

@@ -1,18 +1,19 @@
-"""What both renderers need of a frame: its panels and categories, short names, limits of colours, numbers as text."""
+"""What is needed of a frame to draw it: its panels and categories, short names, limits of colours, numbers as text."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gfscore.core.names import shortened, shortened_all
 from gfscore.core.numbers import MINUS, number
 from gfscore.show.forms import Frame, Heatmap
 
 LEAST_SPAN = 0.05
-MOST_NUMBERED, MOST_NUMBERED_ROWS, MOST_NAMED = 16, 60, 60
-"""Columns and rows of cells that hold numbers, and columns that are all named."""
+MOST_NUMBERED, MOST_NUMBERED_ROWS = 16, 60
+"""Columns and rows of cells that hold numbers."""
 MOST_LABELLED, EXTREME = 24, 8
 """Names beside lines or points; of more, so many at each end."""
 
@@ -30,25 +31,6 @@ class Words:
     def of(self, title: str) -> str:
         """Title of an axis, a format of the facts."""
         return title.format_map(self.facts)
-
-
-@dataclass(frozen=True)
-class Panel:
-    """One panel of a figure: its axes, its rows of the whole frame, and where it stands.
-
-    `left` and `bottom`: at that end of the figure, where axes have their titles; `width` in inches, and `inner` of it
-    without names of rows.
-    """
-
-    axes: Any
-    form: Any
-    own: Frame
-    frame: Frame
-    words: Words
-    left: bool
-    bottom: bool
-    width: float
-    inner: float
 
 
 def categories(frame: Frame, column: str) -> list[str]:
@@ -133,3 +115,31 @@ def cell_text(value: float, form: Heatmap) -> str:
     if form.scale == "differences":
         return f"{value:+.2f}".replace("-", MINUS) if abs(value) >= 0.005 else "0"
     return "0" if value == 0 else number(value) if value >= 0.0005 or value < 0 else "<.001"
+
+
+def spread_out(
+    values: Sequence[float] | NDArray[np.floating], distance: float, *, low: float, high: float
+) -> NDArray[np.float64]:
+    """Places (L,) near `values` (L,), in their order, at least `distance` apart and within [low, high].
+
+    Where there is too little room within the limits, the places are evenly spaced over all of it.
+    """
+    order = np.argsort(values, kind="stable")
+    distance = min(distance, (high - low) / max(1, len(values) - 1))
+    steps = distance * np.arange(len(values))
+    free = np.clip(np.asarray(values, dtype=np.float64)[order] - steps, low, high - steps[-1])
+    # Without the steps the places need only ascend: each run that does not is replaced by its mean.
+    places = np.empty(len(values))
+    places[order] = _ascending(free) + steps
+    return places
+
+
+def _ascending(values):
+    # The nearest ascending values by least squares (pool adjacent violators).
+    blocks = []
+    for value in values:
+        blocks.append((value, 1))
+        while len(blocks) > 1 and blocks[-2][0] > blocks[-1][0]:
+            (mean, n), (other, m) = blocks.pop(), blocks.pop()
+            blocks.append(((mean * n + other * m) / (n + m), n + m))
+    return np.concatenate([np.full(n, mean) for mean, n in blocks])

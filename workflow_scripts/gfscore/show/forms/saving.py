@@ -1,82 +1,85 @@
-"""Figures as files: SVG, PDF and PNG, atomically, the same bytes on every run."""
+"""Charts as files, for papers and for pages without JavaScript: the same bytes on every run."""
 
-import io
 import re
-from contextlib import contextmanager
+import textwrap
+from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 from gfscore.core.files import atomic, write_text
-from gfscore.show.forms import Figure
-from gfscore.show.forms.layout import drawing
+from gfscore.show.forms.panels import Words
+from gfscore.show.forms.theme import PARAMETERS
 
-PNG_DPI = 160
+WIDTH, PANELS, LARGEST_PANEL = 900, 4, 480
+"""Pixels of a drawing's width, panels side by side in it, and pixels of a panel's width where there are few."""
 
-# What would name the day or the version of a library is left out.
-PNG_METADATA = {"Software": None}
-PDF_METADATA = {"CreationDate": None, "Creator": None, "Producer": None}
-SVG_METADATA = {"Date": None, "Creator": None}
+SCALE = 2
+"""Pixels of a PNG file for each of the drawing."""
+
+TITLE_SIZE, TITLE_LETTERS = 16, 88
+TEXT_SIZE, TEXT_LETTERS = 12, 142
+"""Pixels of the letters, and letters of a line, of the finding and of the smaller text under it."""
 
 # Text stays text in the SVG, laid out for DejaVu Sans; narrower fonts of the reader's system fit in its place.
-FONTS = "'DejaVu Sans', Verdana, 'Segoe UI', system-ui, Arial, sans-serif"
+FONTS = "DejaVu Sans, Verdana, Segoe UI, system-ui, Arial, sans-serif"
+
+UNREAD = re.compile(r' (?:aria-label|aria-roledescription|aria-hidden|role)="[^"]*"')
+ATTRIBUTE, LONG = re.compile(r'="[^"]*"'), re.compile(r"(\d+\.\d{2})\d+")
+NAMED = re.compile(r'(?<= id=")[^"]+(?=")|(?<=url\(#)[^)]+(?=\))|(?<=href="#)[^"]+(?=")')
 
 
-@contextmanager
-def _without_layout_tables():
-    # Of fonts in PDF: text is laid out when it is drawn, and to cut these tables to size is most of the work.
-    from fontTools.subset import Options
+def save_figure(specification: dict[str, Any], words: Words, path_without_suffix: Path | str) -> None:
+    """Write a Vega-Lite specification under its words as `<path>.svg`, `.pdf` and `.png`."""
+    import pikepdf
+    import vl_convert
 
-    before = Options._drop_tables_default
-    Options._drop_tables_default = [*before, "GDEF", "GPOS", "GSUB"]
-    try:
-        yield
-    finally:
-        Options._drop_tables_default = before
-
-
-def save_figure(figure: Figure, path_without_suffix: Path | str) -> None:
-    """Write `<path>.svg`, `.pdf` and `.png`. Two runs give identical bytes: no dates, no random identifiers."""
-    # Figure.savefig would draw everything twice, the first time for a layout that is there already (laid_out).
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.backends.backend_pdf import FigureCanvasPdf
-
-    path = Path(path_without_suffix)
-    with _canvas(FigureCanvasAgg, figure, PNG_DPI) as canvas, atomic(path.with_name(f"{path.name}.png")) as temporary:
-        canvas.print_png(temporary, metadata=PNG_METADATA)
+    svg, path = svg_text(on_paper(specification, words)), Path(path_without_suffix)
+    # The library numbers what it draws from the start of the process.
+    names = {name: f"id{place}" for place, name in enumerate(dict.fromkeys(NAMED.findall(svg)))}
+    svg = NAMED.sub(lambda found: names[found[0]], svg)
+    write_text(path.with_name(f"{path.name}.svg"), svg)
+    with atomic(path.with_name(f"{path.name}.png")) as temporary:
+        temporary.write_bytes(vl_convert.svg_to_png(svg, scale=SCALE))
+    # Its fonts come in any order; written once more, objects stand in the order of their names.
     with (
-        _canvas(FigureCanvasPdf, figure, PNG_DPI) as canvas,
         atomic(path.with_name(f"{path.name}.pdf")) as temporary,
-        _without_layout_tables(),
+        pikepdf.open(BytesIO(vl_convert.svg_to_pdf(svg))) as pdf,
     ):
-        canvas.print_pdf(temporary, metadata=PDF_METADATA)
-    write_text(path.with_name(f"{path.name}.svg"), svg_text(figure))
+        pdf.save(temporary, deterministic_id=True)
 
 
-def svg_text(figure: Figure) -> str:
-    """The figure as SVG, a str that depends on nothing but what is drawn."""
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-
-    buffer = io.StringIO()
-    with _canvas(FigureCanvasSVG, figure, figure.dpi) as canvas:
-        canvas.print_svg(buffer, metadata=SVG_METADATA)
-    drawn = buffer.getvalue().replace("font-family: 'DejaVu Sans'", f"font-family: {FONTS}")
-    # Matplotlib hashes memory addresses into the ids of clip paths; numbers in order of appearance serve as well.
-    renamed: dict[str, str] = {}
-    for found in re.findall(r'(?<= id=")[a-z][0-9a-f]{10}(?=")|(?<=url\(#)[^)]+|(?<=href="#)[^"]+', drawn):
-        renamed.setdefault(found, f"id{len(renamed)}")
-    return re.sub(
-        r'(?<= id=")([^"]+)(?=")|(?<=url\(#)([^)]+)|(?<=href="#)([^"]+)',
-        lambda match: renamed.get(match[0], match[0]),
-        drawn,
-    )
+def on_paper(specification: dict[str, Any], words: Words) -> dict[str, Any]:
+    """A specification of fixed width with its finding as title, and under it what is shown and how to read it."""
+    whole = with_width(specification, WIDTH)
+    # The only panel of a chart has its name there.
+    named = whole.get("title", {}).get("text", "")
+    texts = [line for text in (words.subtitle, words.note, named) for line in textwrap.wrap(text, TEXT_LETTERS)]
+    title = {
+        "text": textwrap.wrap(words.title, TITLE_LETTERS), "subtitle": texts, "anchor": "start", "frame": "bounds",
+        "fontSize": TITLE_SIZE, "subtitleFontSize": TEXT_SIZE, "subtitlePadding": 6, "offset": 14,
+        "color": PARAMETERS["ink"], "subtitleColor": PARAMETERS["muted"],
+    }  # fmt: skip
+    look = {"config": whole["config"] | {"font": FONTS}, "background": PARAMETERS["surface"], "padding": 14}
+    return whole | look | {"title": title}
 
 
-@contextmanager
-def _canvas(kind, figure, dpi):
-    # Printing leaves the figure at the resolution of its format.
-    before = figure.dpi
-    figure.set_dpi(dpi)
-    try:
-        with drawing():
-            yield kind(figure)
-    finally:
-        figure.set_dpi(before)
+def with_width(specification: dict[str, Any], width: int) -> dict[str, Any]:
+    """The same chart `width` pixels wide, or with as many panels side by side."""
+    fixed = dict(specification)
+    if fixed.get("width") == "container":
+        fixed["width"] = width
+    elif "facet" in fixed:
+        panels = fixed.get("usermeta", {}).get("panels", PANELS)
+        fixed["columns"] = min(panels, PANELS)
+        if "width" in fixed["spec"] and panels < PANELS:
+            fixed["spec"] = fixed["spec"] | {"width": min(LARGEST_PANEL, width // panels - 90)}
+    return fixed
+
+
+def svg_text(specification: dict[str, Any]) -> str:
+    """A specification as SVG, without what only scripts read, and with short numbers."""
+    import vl_convert
+
+    svg = UNREAD.sub("", vl_convert.vegalite_to_svg(specification))
+    # Of coordinates, not of the numbers that are written.
+    return ATTRIBUTE.sub(lambda found: LONG.sub(r"\1", found[0]), svg)

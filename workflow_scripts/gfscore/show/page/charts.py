@@ -1,7 +1,6 @@
 """Charts of an audit on its page: a static picture of each, and the specification that scripts draw from."""
 
 import base64
-import copy
 import io
 import re
 from dataclasses import dataclass
@@ -10,13 +9,8 @@ from typing import Any
 
 from gfscore.show.charts.declaration import Subject
 from gfscore.show.drawing import Drawing, drawings
+from gfscore.show.forms.saving import WIDTH, svg_text, with_width
 from gfscore.show.forms.theme import PARAMETERS
-
-WIDTH, PANELS = 900, 4
-"""Width of a static picture in pixels, and panels side by side in it."""
-
-LARGEST_PANEL = 480
-"""Width of a panel where there are few."""
 
 MOST_MARKS, LARGEST_SVG = 1500, 120_000
 """Rows of data, and letters of an SVG, beyond which the static picture is a PNG instead, as of 5 x 1,000 cells."""
@@ -25,7 +19,6 @@ LARGEST_PICTURE, COLOURS = (1400, 3000), 48
 """Pixels and colours of such a PNG."""
 
 THEMED = {value: f"var(--{name})" for name, value in PARAMETERS.items() if name in ("ink", "muted", "line", "accent")}
-UNREAD = re.compile(r' (?:aria-label|aria-roledescription|aria-hidden|role)="[^"]*"')
 
 
 @dataclass(frozen=True)
@@ -62,7 +55,7 @@ def static_picture(specification: dict[str, Any], *, label: str) -> str:
 
     fixed = with_width(specification, WIDTH)
     if len(specification["data"]["values"]) <= MOST_MARKS:
-        svg = slimmed(vl_convert.vegalite_to_svg(fixed))
+        svg = themed(svg_text(fixed))
         if len(svg) <= LARGEST_SVG:
             return svg.replace("<svg ", f'<svg role="img" aria-label="{escape(label)}" ', 1)
     png = base64.b64encode(_few_colours(vl_convert.vegalite_to_png(fixed | {"background": PARAMETERS["surface"]})))
@@ -79,23 +72,8 @@ def _few_colours(png):
     return kept.getvalue()
 
 
-def with_width(specification: dict[str, Any], width: int) -> dict[str, Any]:
-    """The same chart `width` pixels wide, or with as many panels side by side."""
-    fixed = copy.copy(specification)
-    if fixed.get("width") == "container":
-        fixed["width"] = width
-    elif "facet" in fixed:
-        panels = fixed.get("usermeta", {}).get("panels", PANELS)
-        fixed["columns"] = min(panels, PANELS)
-        if "width" in fixed["spec"] and panels < PANELS:
-            fixed["spec"] = fixed["spec"] | {"width": min(LARGEST_PANEL, width // panels - 90)}
-    return fixed
-
-
-def slimmed(svg: str) -> str:
-    """SVG without what only scripts read, with the theme's colours and short numbers."""
-    svg = UNREAD.sub("", svg)
-    svg = re.sub(r"(\d+\.\d{2})\d+", r"\1", svg)
+def themed(svg: str) -> str:
+    """SVG with the colours and the font of the page."""
     svg = re.sub(r' font-family="[^"]*"', "", svg)
     for value, name in THEMED.items():
         svg = svg.replace(f'"{value}"', f'"{name}"')

@@ -1,6 +1,11 @@
 """Cells and pictures as layers of Vega-Lite."""
 
+import base64
+import io
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from gfscore.core.numbers import number
 from gfscore.show.forms import Frame, Heatmap, Matrix, Pictures
@@ -20,7 +25,7 @@ def heatmap(form: Heatmap | Matrix, frame: Frame, words: Words) -> Drawn:
     low, high = colour_limits(values, form, words.value_range)
     rows, columns = categories(frame, form.row), categories(frame, form.column)
     differences = form.scale == "differences"
-    numbered = len(columns) <= (MOST_NUMBERED if form.panel is None else 6) and len(rows) <= MOST_NUMBERED_ROWS
+    numbered = len(columns) <= (MOST_NUMBERED if form.panel is None else 5) and len(rows) <= MOST_NUMBERED_ROWS
     narrow = len(columns) > 12 or max(map(len, columns)) > 4
     bright = "abs(datum.V) < R" if differences else "datum.V > R"
     middle = low + 0.55 * (high - low) if not differences else 0.6 * high
@@ -104,3 +109,12 @@ def pictures(form: Pictures, frame: Frame, words: Words) -> Drawn:
     mark = {"type": "image", "width": side - 3, "height": side - 3, "aspect": True}
     size = {"height": {"step": side}, "width": side * len(columns)}
     return frame, {"mark": mark, "encoding": encoding}, size | ({} if form.panel else {"autosize": "pad"})
+
+
+def encoded(picture: NDArray[np.uint8]) -> str:
+    """A picture (channels, H, W) uint8 of one or three channels as a PNG file in a data: address."""
+    from PIL import Image
+
+    file = io.BytesIO()
+    Image.fromarray(np.ascontiguousarray(np.moveaxis(picture, 0, -1).squeeze())).save(file, "PNG")
+    return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"

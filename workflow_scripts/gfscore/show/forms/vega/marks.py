@@ -5,8 +5,16 @@ from typing import Any
 import numpy as np
 
 from gfscore.show.forms import Bars, Curves, Frame, Intervals, Scatter
-from gfscore.show.forms.layout import spread_out
-from gfscore.show.forms.panels import MOST_LABELLED, Words, categories, ends_of, outermost, runs_of, short_names
+from gfscore.show.forms.panels import (
+    MOST_LABELLED,
+    Words,
+    categories,
+    ends_of,
+    outermost,
+    runs_of,
+    short_names,
+    spread_out,
+)
 from gfscore.show.forms.theme import CATEGORIES, SHAPES
 from gfscore.show.forms.vega.encodings import LETTER, ONCE, Drawn, category, quantity, themed, tips
 
@@ -21,7 +29,7 @@ def intervals(form: Intervals, frame: Frame, words: Words) -> Drawn:
     shape: dict[str, Any] = {"value": "circle"}
     if form.colour:
         kinds = categories(frame, form.colour)
-        pairs = [(CATEGORIES[i % len(CATEGORIES)], SHAPES[i % len(SHAPES)][1]) for i in range(len(kinds))]
+        pairs = [(CATEGORIES[i % len(CATEGORIES)], SHAPES[i % len(SHAPES)]) for i in range(len(kinds))]
         scale = {"domain": kinds, "range": [colour for colour, _ in pairs]}
         accent = {"field": form.colour, "type": "nominal", "title": None, "scale": scale}
         shape = accent | {"scale": {"domain": kinds, "range": [shape for _, shape in pairs]}}

@@ -1,15 +1,16 @@
-"""Figures for papers: their type, the frame of finding, subtitle and note around the axes, and names that fit."""
+"""Pictures of the documentation: their type, and the frame of finding, subtitle and note around the axes."""
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
-from gfscore.show.forms import Axes, Figure
-from gfscore.show.forms.theme import GRID, INK, MUTED, PAPER, RULE
+from gfscore.show.forms.theme import INK, MUTED, PARAMETERS
+
+GRID, RULE = PARAMETERS["line"], "#b9c0ca"
 
 SETTINGS: dict[Any, Any] = {
     "font.family": ["DejaVu Sans"],
@@ -18,7 +19,7 @@ SETTINGS: dict[Any, Any] = {
     # Names may hold dollar signs: nothing is ever read as a formula.
     "text.parse_math": False,
     "text.usetex": False,
-    "figure.facecolor": PAPER,
+    "figure.facecolor": PARAMETERS["surface"],
     "figure.dpi": 100,
     "axes.facecolor": "none",
     "axes.edgecolor": RULE,
@@ -51,6 +52,10 @@ SETTINGS: dict[Any, Any] = {
     "path.simplify": False,
 }
 
+PNG_DPI = 160
+PNG_METADATA = {"Software": None}
+"""Without what would name the version of a library."""
+
 WIDTH = 10.5
 """Of a figure, in inches."""
 
@@ -77,8 +82,6 @@ def framed_figure(body: float, *, title: str, subtitle: str, note: str, width: f
 
     `title` is the finding, `subtitle` says what is shown, `note` how to read it; all are wrapped to the width.
     """
-    from matplotlib.figure import Figure
-
     # A little less than there is: the renderers set type slightly differently.
     inner = 0.975 * (width - 2 * MARGIN)
     titles = _balanced(title, inner, size=TITLE_SIZE, weight="bold")
@@ -161,66 +164,3 @@ def quiet(axes: Axes, *, grid: Literal["x", "y", "both"]) -> None:
     """Axes with a light grid along one axis ("x" or "y") and no tick marks."""
     axes.tick_params(length=0)
     axes.grid(visible=True, axis=grid)
-
-
-NAME_SIZE = 8
-
-
-def name_beside(
-    axes: Axes, x: NDArray[np.float64], y: NDArray[np.float64], names: Sequence[str], colours: Sequence[str]
-) -> None:
-    """Names of points (P,) in a column right of the axes' data, in the order of the points, with lines to them.
-
-    The layout of the figure must be final; the axes give some of their width away.
-    """
-    figure: Any = axes.figure
-    box = axes.get_window_extent().bounds * np.array(1 / figure.dpi)
-    extents = np.array([extent_of(name, NAME_SIZE) for name in names])
-    taken = min(0.5, (extents[:, 0].max() + 0.3) / box[2])
-    left, right = axes.get_xlim()
-    ticks = [tick for tick in axes.get_xticks() if left <= tick <= right]
-    axes.set_xticks(
-        ticks, [label.get_text() for label in axes.get_xticklabels()] if axes.get_xscale() == "log" else None
-    )
-    at = axes.transAxes.inverted().transform(axes.transData.transform(np.column_stack([x, y])))
-    order = np.argsort(at[:, 1], kind="stable")
-    height = 1.25 * extents[:, 1].max() / box[3]
-    places = spread_out(at[:, 1], height, low=height / 2, high=1 - height / 2)
-    bounds = axes.get_position().bounds
-    axes.set_position((bounds[0], bounds[1], bounds[2] * (1 - taken), bounds[3]))
-    gap = 0.2 / (box[2] * (1 - taken))
-    for index in order:
-        axes.annotate(
-            names[index], (x[index], y[index]), xytext=(1 + gap, places[index]), textcoords="axes fraction",
-            va="center", ha="left", size=NAME_SIZE, color=colours[index], annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": MUTED, "linewidth": 0.4, "shrinkA": 1, "shrinkB": 3,
-                        "relpos": (0, 0.5)},
-        ).set_in_layout(False)  # fmt: skip
-
-
-def spread_out(
-    values: Sequence[float] | NDArray[np.floating], distance: float, *, low: float, high: float
-) -> NDArray[np.float64]:
-    """Places (L,) near `values` (L,), in their order, at least `distance` apart and within [low, high].
-
-    Where there is too little room within the limits, the places are evenly spaced over all of it.
-    """
-    order = np.argsort(values, kind="stable")
-    distance = min(distance, (high - low) / max(1, len(values) - 1))
-    steps = distance * np.arange(len(values))
-    free = np.clip(np.asarray(values, dtype=np.float64)[order] - steps, low, high - steps[-1])
-    # Without the steps the places need only ascend: each run that does not is replaced by its mean.
-    places = np.empty(len(values))
-    places[order] = _ascending(free) + steps
-    return places
-
-
-def _ascending(values):
-    # The nearest ascending values by least squares (pool adjacent violators).
-    blocks = []
-    for value in values:
-        blocks.append((value, 1))
-        while len(blocks) > 1 and blocks[-2][0] > blocks[-1][0]:
-            (mean, n), (other, m) = blocks.pop(), blocks.pop()
-            blocks.append(((mean * n + other * m) / (n + m), n + m))
-    return np.concatenate([np.full(n, mean) for mean, n in blocks])
