@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from gfscore.show.forms.theme import INK, MUTED, PARAMETERS
 
-GRID, RULE = PARAMETERS["line"], "#b9c0ca"
+GRID, RULE = "#e3e7ed", "#b9c0ca"
 
 SETTINGS: dict[Any, Any] = {
     "font.family": ["DejaVu Sans"],
